@@ -1,0 +1,3 @@
+//! Nouns: time, ids, addresses, packet formats. Knows nothing of what stands above it.
+
+#![cfg_attr(not(test), no_std)]

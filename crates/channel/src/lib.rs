@@ -1,0 +1,3 @@
+//! The one home of shared memory and atomics: segments, queues, pools, socket pages, notify words.
+
+#![cfg_attr(not(test), no_std)]

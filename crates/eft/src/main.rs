@@ -1,0 +1,3 @@
+//! The binary: wires worlds and engines together; no logic of its own.
+
+fn main() {}

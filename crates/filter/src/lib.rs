@@ -1,0 +1,3 @@
+//! The filter engine.
+
+#![cfg_attr(not(test), no_std)]

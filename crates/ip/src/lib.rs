@@ -1,0 +1,3 @@
+//! The ip engine.
+
+#![cfg_attr(not(test), no_std)]

@@ -1,0 +1,1 @@
+//! The live world: every system call of eft is made here or in the shim.

@@ -1,0 +1,3 @@
+//! The contracts: one file per edge between two components.
+
+#![cfg_attr(not(test), no_std)]

@@ -1,0 +1,3 @@
+//! The nic engine.
+
+#![cfg_attr(not(test), no_std)]

@@ -1,0 +1,1 @@
+//! The preloaded library: socket calls of an unmodified program, served by eft.

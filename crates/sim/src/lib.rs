@@ -1,0 +1,1 @@
+//! The simulated world: links, faults, oracles, in virtual time, from a seed.

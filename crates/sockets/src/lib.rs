@@ -1,0 +1,3 @@
+//! The sockets engine.
+
+#![cfg_attr(not(test), no_std)]

@@ -1,0 +1,3 @@
+//! The transport engine.
+
+#![cfg_attr(not(test), no_std)]

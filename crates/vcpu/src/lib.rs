@@ -1,0 +1,1 @@
+//! Asymmetry-aware scheduling of virtual CPUs.
