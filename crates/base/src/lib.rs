@@ -1,3 +1,21 @@
-//! Nouns: time, ids, addresses, packet formats. Knows nothing of what stands above it.
+//! Nouns: time, ids, addresses, packet formats.
+//!
+//! Everything here is a plain value. This crate knows nothing of channels, components or worlds,
+//! performs no I/O and reads no clock, so that every other crate may stand on it.
 
 #![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+pub mod address;
+pub mod checksum;
+pub mod errno;
+pub mod ids;
+pub mod random;
+pub mod time;
+pub mod wire;
+
+pub use address::{Cidr, Endpoint, MacAddress, WireAddress};
+pub use ids::{FamilyId, PacketRef, PoolId, RequestId, SocketId};
+pub use random::Random;
+pub use time::Instant;

@@ -1,3 +1,46 @@
-//! The one home of shared memory and atomics: segments, queues, pools, socket pages, notify words.
+//! The one home of shared memory and atomics.
+//!
+//! Everything two processes share goes through this crate: [`segment::Segment`] (bytes),
+//! [`queue`] (fixed 64-byte messages), [`pool`] (packet buffers), [`notify`] (how a receiver
+//! sleeps and how it is woken), [`socket`] (the page and rings that an application shares with its
+//! transport), [`dirty`] (which sockets have news) and [`token`] (readiness mirrored in a kernel
+//! descriptor). The request database, which is private to its owner, lives in [`requests`].
+//!
+//! The peer is not trusted: no index that matters lives only in memory that a peer can write, and
+//! what comes out of shared memory is copied first and checked after.
+//!
+//! Under `--cfg loom` the atomics are loom's and the same source files are model-checked; see
+//! `tests/loom.rs`.
 
-#![cfg_attr(not(test), no_std)]
+#![cfg_attr(not(any(test, loom)), no_std)]
+
+extern crate alloc;
+
+pub(crate) mod atomic;
+#[cfg(not(loom))]
+pub mod dirty;
+#[cfg(not(loom))]
+pub mod memory;
+pub mod notify;
+#[cfg(not(loom))]
+pub mod pool;
+pub mod queue;
+pub mod requests;
+#[cfg(not(loom))]
+pub mod segment;
+pub mod shared;
+#[cfg(not(loom))]
+pub mod socket;
+#[cfg(not(loom))]
+pub mod status;
+pub mod token;
+
+#[cfg(not(loom))]
+pub use memory::{Memory, PoolView};
+#[cfg(not(loom))]
+pub use pool::Pool;
+pub use queue::{Consumer, Line, Producer};
+pub use requests::Requests;
+#[cfg(not(loom))]
+pub use segment::Segment;
+pub use shared::Shared;

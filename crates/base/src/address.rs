@@ -1,0 +1,229 @@
+//! Addresses. Messages always carry 16 bytes ([`WireAddress`], IPv4 as IPv4-mapped IPv6,
+//! RFC 4291 §2.5.5.2), so that IPv6 needs no new message.
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::str::FromStr;
+use serde::{Deserialize, Serialize};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// An IP address in 16 bytes.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
+#[repr(transparent)]
+pub struct WireAddress(pub [u8; 16]);
+
+impl From<IpAddr> for WireAddress {
+    fn from(a: IpAddr) -> Self {
+        match a {
+            IpAddr::V4(a) => WireAddress(a.to_ipv6_mapped().octets()),
+            IpAddr::V6(a) => WireAddress(a.octets()),
+        }
+    }
+}
+
+impl From<WireAddress> for IpAddr {
+    fn from(a: WireAddress) -> Self {
+        Ipv6Addr::from(a.0).to_canonical()
+    }
+}
+
+/// One end of a transport connection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Endpoint {
+    pub address: IpAddr,
+    pub port: u16,
+}
+
+impl Endpoint {
+    pub const UNSPECIFIED: Endpoint = Endpoint {
+        address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        port: 0,
+    };
+
+    pub const fn new(address: IpAddr, port: u16) -> Self {
+        Endpoint { address, port }
+    }
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        Endpoint::UNSPECIFIED
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.address {
+            IpAddr::V4(a) => write!(f, "{a}:{}", self.port),
+            IpAddr::V6(a) => write!(f, "[{a}]:{}", self.port),
+        }
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// An Ethernet address (EUI-48).
+#[derive(
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+    Unaligned,
+)]
+#[repr(transparent)]
+pub struct MacAddress(pub [u8; 6]);
+
+impl MacAddress {
+    pub const BROADCAST: MacAddress = MacAddress([0xff; 6]);
+
+    pub fn is_multicast(self) -> bool {
+        self.0[0] & 1 != 0
+    }
+}
+
+impl fmt::Display for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl fmt::Debug for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// An address with a prefix length, `10.0.0.1/24`. The host bits are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "alloc::string::String", into = "alloc::string::String")]
+pub struct Cidr {
+    pub address: IpAddr,
+    pub prefix_len: u8,
+}
+
+/// Why a string is no [`Cidr`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CidrError;
+
+impl fmt::Display for CidrError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected ADDRESS/PREFIX, for example 10.77.0.2/24")
+    }
+}
+
+impl core::error::Error for CidrError {}
+
+impl Cidr {
+    /// Whether `other` lies in this network.
+    pub fn contains(&self, other: IpAddr) -> bool {
+        match (self.address, other) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                let shift = 32 - self.prefix_len.min(32) as u32;
+                (a.to_bits() ^ b.to_bits()).checked_shr(shift).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(a), IpAddr::V6(b)) => {
+                let shift = 128 - self.prefix_len.min(128) as u32;
+                (a.to_bits() ^ b.to_bits()).checked_shr(shift).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+
+    /// The directed broadcast address of an IPv4 network shorter than /31 (RFC 919, RFC 3021).
+    pub fn broadcast(&self) -> Option<Ipv4Addr> {
+        match self.address {
+            IpAddr::V4(a) if self.prefix_len < 31 => Some(Ipv4Addr::from_bits(
+                a.to_bits() | (u32::MAX >> self.prefix_len),
+            )),
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for Cidr {
+    type Err = CidrError;
+    fn from_str(s: &str) -> Result<Self, CidrError> {
+        let (address, prefix) = s.split_once('/').ok_or(CidrError)?;
+        let address: IpAddr = address.parse().map_err(|_| CidrError)?;
+        let prefix_len: u8 = prefix.parse().map_err(|_| CidrError)?;
+        let max = if address.is_ipv4() { 32 } else { 128 };
+        if prefix_len > max {
+            return Err(CidrError);
+        }
+        Ok(Cidr {
+            address,
+            prefix_len,
+        })
+    }
+}
+
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix_len)
+    }
+}
+
+impl TryFrom<alloc::string::String> for Cidr {
+    type Error = CidrError;
+    fn try_from(s: alloc::string::String) -> Result<Self, CidrError> {
+        s.parse()
+    }
+}
+
+impl From<Cidr> for alloc::string::String {
+    fn from(c: Cidr) -> Self {
+        alloc::format!("{c}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cidr_contains_its_network_and_nothing_else() {
+        let c: Cidr = "10.77.0.2/24".parse().unwrap();
+        assert!(c.contains("10.77.0.255".parse().unwrap()));
+        assert!(!c.contains("10.77.1.0".parse().unwrap()));
+        let all: Cidr = "0.0.0.0/0".parse().unwrap();
+        assert!(all.contains("255.1.2.3".parse().unwrap()));
+        assert!("10.0.0.1/33".parse::<Cidr>().is_err());
+        assert_eq!(c.broadcast(), Some(Ipv4Addr::new(10, 77, 0, 255)));
+    }
+
+    #[test]
+    fn wire_address_round_trips() {
+        for s in ["10.1.2.3", "2001:db8::1", "0.0.0.0"] {
+            let a: IpAddr = s.parse().unwrap();
+            assert_eq!(IpAddr::from(WireAddress::from(a)), a);
+        }
+    }
+}

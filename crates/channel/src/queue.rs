@@ -1,0 +1,217 @@
+//! A single-producer, single-consumer queue of 64-byte messages between two processes.
+//!
+//! One message is one cache line: its first word is the sequence number that says "written", the
+//! other seven are payload. So a message costs one line transfer; the consumer never reads an index
+//! of the producer, and the producer reads the consumer's position only when its cached copy says
+//! "full".
+//!
+//! Memory: the lines lie in a segment that only the producer writes; the consumer's position lies
+//! in a segment that only the consumer writes. Each side keeps its own position privately. A mad
+//! peer can therefore feed garbage or stall its own queue, but cannot make the other side leave the
+//! ring or take a message twice.
+
+use crate::atomic::{AtomicU64, Ordering};
+use crate::shared::Shared;
+
+/// Payload of a message: 56 bytes in seven words.
+pub type Message = [u64; 7];
+
+/// One message slot: sequence and payload in one cache line.
+#[repr(C, align(64))]
+pub struct Line {
+    sequence: AtomicU64,
+    payload: [AtomicU64; 7],
+}
+
+impl Line {
+    pub fn empty() -> Line {
+        Line {
+            sequence: AtomicU64::new(0),
+            payload: core::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
+/// The consumer's published position, alone in its line.
+#[repr(C, align(64))]
+pub struct Position(AtomicU64);
+
+impl Position {
+    pub fn zero() -> Position {
+        Position(AtomicU64::new(0))
+    }
+}
+
+/// The writing end.
+pub struct Producer {
+    lines: Shared<[Line]>,
+    consumed: Shared<Position>,
+    /// Messages written so far.
+    tail: u64,
+    /// The consumer's position as last read; it may have moved on.
+    cached_head: u64,
+    /// How often the consumer published an impossible position.
+    absurd: u64,
+}
+
+/// The reading end.
+pub struct Consumer {
+    lines: Shared<[Line]>,
+    consumed: Shared<Position>,
+    head: u64,
+    published: u64,
+}
+
+/// # Panics
+/// If the number of lines is not a power of two: the supervisor lays queues out, not a peer.
+pub fn queue(lines: Shared<[Line]>, consumed: Shared<Position>) -> (Producer, Consumer) {
+    (
+        Producer::new(lines.clone(), consumed.clone()),
+        Consumer::new(lines, consumed),
+    )
+}
+
+impl Producer {
+    pub fn new(lines: Shared<[Line]>, consumed: Shared<Position>) -> Producer {
+        assert!(lines.len().is_power_of_two());
+        Producer {
+            lines,
+            consumed,
+            tail: 0,
+            cached_head: 0,
+            absurd: 0,
+        }
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Free places; reads the consumer's position if fewer than `wanted` are known to be free.
+    pub fn room(&mut self, wanted: usize) -> usize {
+        let capacity = self.lines.len() as u64;
+        let known = capacity - (self.tail - self.cached_head);
+        if known >= wanted as u64 {
+            return known as usize;
+        }
+        let head = self.consumed.0.load(Ordering::Acquire);
+        if head < self.cached_head || head > self.tail {
+            // Positions only grow and never pass the tail. Believing anything else could let a mad
+            // consumer make us overwrite what it has not read, or spin.
+            self.absurd += 1;
+            return known as usize;
+        }
+        self.cached_head = head;
+        (capacity - (self.tail - head)) as usize
+    }
+
+    /// Messages written that the consumer has not yet reported as taken.
+    pub fn in_flight(&mut self) -> usize {
+        self.capacity() - self.room(self.capacity())
+    }
+
+    /// Writes a message; gives it back if the queue is full.
+    pub fn push(&mut self, message: &Message) -> Result<(), Full> {
+        if self.room(1) == 0 {
+            return Err(Full);
+        }
+        let line = &self.lines[(self.tail as usize) & (self.lines.len() - 1)];
+        for (to, from) in line.payload.iter().zip(message) {
+            to.store(*from, Ordering::Relaxed);
+        }
+        self.tail += 1;
+        line.sequence.store(self.tail, Ordering::Release);
+        Ok(())
+    }
+
+    pub fn absurd_positions(&self) -> u64 {
+        self.absurd
+    }
+}
+
+/// The queue has no free line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl Consumer {
+    pub fn new(lines: Shared<[Line]>, consumed: Shared<Position>) -> Consumer {
+        assert!(lines.len().is_power_of_two());
+        Consumer {
+            lines,
+            consumed,
+            head: 0,
+            published: 0,
+        }
+    }
+
+    fn next_line(&self) -> &Line {
+        &self.lines[(self.head as usize) & (self.lines.len() - 1)]
+    }
+
+    /// Whether a message waits.
+    pub fn has_message(&self) -> bool {
+        self.next_line().sequence.load(Ordering::Acquire) == self.head + 1
+    }
+
+    /// Takes the next message. The position is published lazily: every quarter of the ring and by
+    /// [`Consumer::publish`].
+    pub fn pop(&mut self) -> Option<Message> {
+        let line = self.next_line();
+        if line.sequence.load(Ordering::Acquire) != self.head + 1 {
+            return None;
+        }
+        let message = core::array::from_fn(|i| line.payload[i].load(Ordering::Relaxed));
+        self.head += 1;
+        if self.head - self.published >= (self.lines.len() as u64 / 4).max(1) {
+            self.publish();
+        }
+        Some(message)
+    }
+
+    /// Tells the producer how far we are. Called at the end of a batch and before sleeping.
+    pub fn publish(&mut self) {
+        if self.published != self.head {
+            self.published = self.head;
+            self.consumed.0.store(self.head, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn pair(n: usize) -> (Producer, Consumer) {
+        let lines: Vec<Line> = (0..n).map(|_| Line::empty()).collect();
+        queue(Shared::heap_slice(lines), Shared::heap(Position::zero()))
+    }
+
+    #[test]
+    fn in_order_and_full_at_capacity() {
+        let (mut p, mut c) = pair(8);
+        for round in 0..100u64 {
+            for i in 0..8 {
+                p.push(&[round * 8 + i; 7]).unwrap();
+            }
+            assert_eq!(p.push(&[0; 7]), Err(Full));
+            for i in 0..8 {
+                assert_eq!(c.pop(), Some([round * 8 + i; 7]));
+            }
+            assert_eq!(c.pop(), None);
+            c.publish();
+        }
+    }
+
+    #[test]
+    fn a_mad_consumer_cannot_move_the_producer() {
+        let (mut p, mut c) = pair(4);
+        p.push(&[1; 7]).unwrap();
+        c.consumed.0.store(1 << 60, Ordering::Release);
+        assert_eq!(p.room(4), 3);
+        assert!(p.absurd_positions() > 0);
+        c.consumed.0.store(1, Ordering::Release);
+        assert_eq!(c.pop(), Some([1; 7]));
+        assert_eq!(p.room(4), 4);
+    }
+}

@@ -1,0 +1,108 @@
+//! A component's status page: the only segment that it writes and everybody may read.
+//!
+//! It holds the state word (how it sleeps), the heartbeat, the positions of its queue consumers and
+//! its counters. Peers map it read-only, so nobody can forge another's state.
+
+use crate::notify::StateWord;
+use crate::queue::Position;
+use crate::segment::{OutOfBounds, Segment};
+use crate::shared::Shared;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a status page.
+pub const STATUS_LEN: usize = 16384;
+/// Queues that one component can receive from.
+pub const PORTS_MAX: usize = 48;
+/// Counters that one component can have.
+pub const COUNTERS_MAX: usize = 512;
+
+const HEARTBEAT: usize = 64;
+const POSITIONS: usize = 128;
+const COUNTERS: usize = 8192;
+const _: () = assert!(POSITIONS + PORTS_MAX * 64 <= COUNTERS);
+const _: () = assert!(COUNTERS + COUNTERS_MAX * 8 <= STATUS_LEN);
+
+/// A view of a status page; its owner maps it writable.
+#[derive(Clone)]
+pub struct Status {
+    segment: Segment,
+}
+
+impl Status {
+    /// Fails if the segment is too small.
+    pub fn new(segment: Segment) -> Result<Status, OutOfBounds> {
+        segment.range(0, STATUS_LEN)?;
+        Ok(Status { segment })
+    }
+
+    pub fn heap() -> Status {
+        Status {
+            segment: Segment::heap(STATUS_LEN),
+        }
+    }
+
+    pub fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    pub fn read_only(&self) -> Status {
+        Status {
+            segment: self.segment.read_only(),
+        }
+    }
+
+    pub fn state(&self) -> Shared<StateWord> {
+        // SAFETY: StateWord is one atomic; the length was checked in `new`.
+        unsafe { self.segment.shared(0) }.expect("status page length was checked")
+    }
+
+    /// Where the consumer of port `port` publishes its position. `None` beyond [`PORTS_MAX`].
+    pub fn position(&self, port: usize) -> Option<Shared<Position>> {
+        if port >= PORTS_MAX {
+            return None;
+        }
+        // SAFETY: Position is one atomic.
+        unsafe { self.segment.shared(POSITIONS + port * 64) }.ok()
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        self.segment
+            .atomic_u64(offset)
+            .expect("status page length was checked")
+    }
+
+    /// Owner: one more turn of the loop.
+    pub fn beat(&self) {
+        let h = self.word(HEARTBEAT);
+        h.store(h.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Turns of the loop so far.
+    pub fn heartbeat(&self) -> u64 {
+        self.word(HEARTBEAT).load(Ordering::Relaxed)
+    }
+
+    /// Owner: adds to a counter. Counters beyond [`COUNTERS_MAX`] do not exist.
+    pub fn add(&self, counter: usize, n: u64) {
+        if counter < COUNTERS_MAX {
+            let c = self.word(COUNTERS + counter * 8);
+            c.store(c.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+        }
+    }
+
+    /// Owner: sets a gauge.
+    pub fn set(&self, counter: usize, value: u64) {
+        if counter < COUNTERS_MAX {
+            self.word(COUNTERS + counter * 8)
+                .store(value, Ordering::Relaxed);
+        }
+    }
+
+    pub fn get(&self, counter: usize) -> u64 {
+        if counter < COUNTERS_MAX {
+            self.word(COUNTERS + counter * 8).load(Ordering::Relaxed)
+        } else {
+            0
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Readiness mirrored in a kernel descriptor.
+//!
+//! An eft descriptor is one end of a Unix socketpair; the transport holds the other. The kernel's
+//! own poll state of that descriptor is made to equal the readiness of the eft socket, so that
+//! `select`, `poll` and every kind of `epoll` work without emulation:
+//!
+//! - *readable*: the descriptor holds exactly one empty message while [`ReadToken`] is set;
+//! - *not writable*: the descriptor's send buffer is stopped by one plug while [`WritePlug`] is set.
+//!
+//! Each 0→1 transition of a word adds one message and each 1→0 transition takes one away, so the
+//! count is exact whatever the interleaving; `tests/loom.rs` checks it.
+
+use crate::atomic::{AtomicU32, Ordering, fence};
+
+/// 1 while an empty message lies (or is about to lie) in the application's descriptor.
+#[repr(C)]
+pub struct ReadToken(AtomicU32);
+
+impl ReadToken {
+    pub fn new() -> ReadToken {
+        ReadToken(AtomicU32::new(0))
+    }
+
+    pub fn is_posted(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// Server, after it published news: true if it must now send one empty message.
+    pub fn post(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.0.load(Ordering::Relaxed) == 0 && self.0.swap(1, Ordering::SeqCst) == 0
+    }
+
+    /// Application, after it found nothing left: true if it must now take one message from its
+    /// descriptor (waiting for it shortly if the server is just sending it). `still_ready` looks at
+    /// the socket again.
+    pub fn retire(&self, still_ready: impl FnOnce() -> bool) -> bool {
+        if self.0.swap(0, Ordering::SeqCst) == 0 {
+            return false;
+        }
+        fence(Ordering::SeqCst);
+        if still_ready()
+            && self
+                .0
+                .compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok()
+        {
+            return false;
+        }
+        true
+    }
+}
+
+impl Default for ReadToken {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// 1 while a plug stops the application's descriptor from being writable.
+#[repr(C)]
+pub struct WritePlug(AtomicU32);
+
+impl WritePlug {
+    pub fn new() -> WritePlug {
+        WritePlug(AtomicU32::new(0))
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// Application, under the send lock: call right after the plug was sent, then tell the server
+    /// (it may have freed space before it could see the plug).
+    pub fn set(&self) {
+        self.0.store(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Server, after it freed space: true if it must now take one plug.
+    pub fn clear(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.0.load(Ordering::Relaxed) != 0 && self.0.swap(0, Ordering::SeqCst) != 0
+    }
+}
+
+impl Default for WritePlug {
+    fn default() -> Self {
+        Self::new()
+    }
+}
