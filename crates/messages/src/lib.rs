@@ -1,3 +1,109 @@
 //! The contracts: one file per edge between two components.
+//!
+//! Each file says who sends what to whom, who owns the buffers that are referred to, what happens
+//! when the queue is full, and what a restart of either side means. A message is 56 bytes in a
+//! queue line; decoding is total: any 56 bytes give a message or `None`, never a panic.
 
 #![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+pub mod codec;
+pub mod control;
+pub mod filter;
+pub mod nic;
+pub mod sockets;
+pub mod transport;
+
+pub use codec::Encoded;
+
+use serde::{Deserialize, Serialize};
+
+/// The role of a component in a stack. A stack has at most one of each, but several NICs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Peer {
+    Sockets,
+    Tcp,
+    Udp,
+    Ip,
+    Filter,
+    Nic(u8),
+}
+
+impl core::fmt::Display for Peer {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Peer::Sockets => f.write_str("sockets"),
+            Peer::Tcp => f.write_str("tcp"),
+            Peer::Udp => f.write_str("udp"),
+            Peer::Ip => f.write_str("ip"),
+            Peer::Filter => f.write_str("filter"),
+            Peer::Nic(n) => write!(f, "nic{n}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eft_base::{PacketRef, PoolId, RequestId, WireAddress};
+
+    #[test]
+    fn every_line_decodes_or_is_refused() {
+        let mut random = eft_base::Random::new(1);
+        for _ in 0..100_000 {
+            let mut line: Encoded = core::array::from_fn(|_| random.next_u64());
+            line[0] = line[0] & !0xff | random.below(9);
+            let _ = transport::TransportToIp::decode(&line);
+            let _ = transport::IpToTransport::decode(&line);
+            let _ = nic::IpToNic::decode(&line);
+            let _ = nic::NicToIp::decode(&line);
+            let _ = filter::IpToFilter::decode(&line);
+            let _ = filter::FilterToIp::decode(&line);
+            let _ = sockets::SocketsToTransport::decode(&line);
+            let _ = sockets::TransportToSockets::decode(&line);
+        }
+    }
+
+    #[test]
+    fn messages_round_trip() {
+        let request = RequestId {
+            index: 7,
+            generation: 9,
+        };
+        let packet = PacketRef {
+            pool: PoolId(3),
+            generation: 4,
+            slot: 5,
+            offset: 6,
+            len: 7,
+        };
+        let m = transport::TransportToIp::Send {
+            request,
+            descriptor: packet,
+        };
+        assert_eq!(transport::TransportToIp::decode(&m.encode()), Some(m));
+        let a = filter::IpToFilter::Ask {
+            request,
+            source: WireAddress([1; 16]),
+            destination: WireAddress([2; 16]),
+            source_port: 3,
+            destination_port: 4,
+            protocol: 6,
+            tcp_flags: 2,
+            interface: 1,
+            inbound: true,
+            len: 1500,
+        };
+        assert_eq!(filter::IpToFilter::decode(&a.encode()), Some(a));
+        let r = transport::IpToTransport::Routed {
+            request,
+            errno: -1,
+            source: WireAddress([1; 16]),
+            mtu: 1500,
+            segment_max: 65000,
+            local: true,
+        };
+        assert_eq!(transport::IpToTransport::decode(&r.encode()), Some(r));
+    }
+}

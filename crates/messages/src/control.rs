@@ -1,0 +1,105 @@
+//! The application (shim) ↔ sockets: requests over a Unix SEQPACKET socket.
+//!
+//! One request is one packet of [`REQUEST_LEN`] bytes, possibly with descriptors; one reply is one
+//! packet of [`REPLY_LEN`] bytes. `sequence` is chosen by the application and comes back in the
+//! reply. If sockets is reborn before it replied (its generation in the info page changed), the
+//! application sends the request again; all are idempotent.
+//!
+//! Hello opens a connection of one process; the descriptors that come with its reply are, in this
+//! order: the family's arena, tcp's status page, udp's status page (read-only).
+
+use eft_base::WireAddress;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// What a [`Request`] asks for.
+pub mod op {
+    /// `eft run`: make this connection the root of a new family. Replies with `value` = family.
+    pub const NEW_FAMILY: u32 = 1;
+    /// A process of the family says hello on the inherited family connection, passing one end of a
+    /// fresh SEQPACKET socketpair, over which everything else (and the reply to this) goes.
+    pub const HELLO: u32 = 2;
+    /// New socket: `args[0]` is 1 for stream, 2 for datagram; the far end of its descriptor is
+    /// passed along; `value` is the inode of the near end. Reply: `slot`.
+    pub const OPEN: u32 = 3;
+    /// `slot`, `address`, `port`, `args[0]` = reuse bits. Reply: bound address and port.
+    pub const BIND: u32 = 4;
+    /// `slot`, `args[0]` = backlog. A kernel listener on the loopback to be merged may be passed.
+    pub const LISTEN: u32 = 5;
+    /// `slot`, `address`, `port`. The reply comes when the attempt has begun.
+    pub const CONNECT: u32 = 6;
+    /// A connection taken from a listener's ring: `slot`, `args[0]` = incarnation, `value` = inode
+    /// of the near end; the far end is passed. No reply.
+    pub const ACCEPTED: u32 = 7;
+    /// Operators (`eft ss`, `eft pf`, …) use the supervisor's control socket, not this one.
+    pub const LIMIT: u32 = 8;
+}
+
+/// A request. Plain bytes, any of which may be hostile.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Request {
+    /// [`eft_channel::socket::LAYOUT_VERSION`] of the sender.
+    pub version: u32,
+    pub op: u32,
+    pub sequence: u64,
+    pub slot: u32,
+    pub port: u16,
+    pub reserved: u16,
+    pub address: WireAddress,
+    pub value: u64,
+    pub args: [u32; 4],
+}
+
+/// A reply.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Reply {
+    pub version: u32,
+    /// 0, or a Linux error number.
+    pub errno: i32,
+    pub sequence: u64,
+    pub slot: u32,
+    pub port: u16,
+    pub reserved: u16,
+    pub address: WireAddress,
+    pub value: u64,
+    /// For Hello: slots, send ring length, receive ring length, family.
+    pub args: [u32; 4],
+}
+
+pub const REQUEST_LEN: usize = size_of::<Request>();
+pub const REPLY_LEN: usize = size_of::<Reply>();
+
+/// An interface of the stack, as the arena's info page lists them after an [`InfoHeader`].
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct InterfaceInfo {
+    /// NUL-padded name.
+    pub name: [u8; 16],
+    pub address: WireAddress,
+    pub mac: [u8; 6],
+    pub mtu: u16,
+    pub prefix_len: u8,
+    pub up: u8,
+    pub index: u16,
+    pub reserved: u32,
+}
+
+/// The head of the arena's info page.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct InfoHeader {
+    /// Grows with every rebirth of sockets.
+    pub sockets_generation: u32,
+    pub interfaces: u32,
+    /// Name server to ask first; unspecified: those of /etc/resolv.conf.
+    pub nameserver: WireAddress,
+}

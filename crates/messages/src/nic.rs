@@ -1,0 +1,67 @@
+//! ip ↔ nic.
+//!
+//! **Buffers.** Going out, ip owns the frame slot (a [`FrameDescriptor`]); payload lies where the
+//! transport said. Coming in, frames lie in the NIC's pool until [`IpToNic::Done`].
+//!
+//! **Full.** `Send` waits: ip looks for room first. Received frames are dropped (counted) by the
+//! NIC when less than half of the queue or no pool slot is free.
+//!
+//! **Restart.** nic reborn: ip resubmits unanswered `Send`s; a frame may go out twice. ip reborn:
+//! the NIC hands every frame that was not given back to the new ip again.
+
+use eft_base::{MacAddress, PacketRef, RequestId};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+crate::messages! {
+    /// From ip to a NIC.
+    pub enum IpToNic {
+        /// Send the frame that the [`FrameDescriptor`] at `descriptor` describes.
+        1 => Send { request: RequestId, descriptor: PacketRef },
+        /// A received frame is no longer needed.
+        2 => Done { packet: PacketRef },
+    }
+}
+
+crate::messages! {
+    /// From a NIC to ip.
+    pub enum NicToIp {
+        /// The device took the frame (`errno` 0), or refused it.
+        1 => Sent { request: RequestId, errno: i32 },
+        /// A frame, from its Ethernet header on. `checksum_ok`: the transport checksum needs no
+        /// check. `segment_size`: as in `Deliver`.
+        2 => Received { packet: PacketRef, checksum_ok: bool, segment_size: u16 },
+        /// The device as it is now; sent at start and on change. `segment_max`: largest TCP payload
+        /// of one frame that the device segments (0: none). `checksum`: it completes checksums.
+        3 => Link { mac: MacAddress, mtu: u16, up: bool, checksum: bool, segment_max: u32 },
+    }
+}
+
+/// Ethernet + IPv4 without options + TCP with full options, rounded up.
+pub const FRAME_HEADER_MAX: usize = 128;
+/// Payload references in a frame.
+pub const FRAME_PAYLOAD_MAX: usize = 4;
+/// Slot size of ip's frame pool.
+pub const FRAME_SLOT_LEN: usize = 256;
+
+/// A frame to send: headers by value, payload by reference.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct FrameDescriptor {
+    /// Bytes of `header` in use: Ethernet, IP and transport header.
+    pub header_len: u16,
+    pub payload_count: u16,
+    /// If `flags` has [`FRAME_CHECKSUM`]: sum from here to the end and put the complement at
+    /// `checksum_start + checksum_offset`, where the pseudo-header's sum already is.
+    pub checksum_start: u16,
+    pub checksum_offset: u16,
+    /// TCP payload per segment, 0 for one frame.
+    pub segment_size: u16,
+    pub flags: u8,
+    pub reserved: [u8; 5],
+    pub payload: [PacketRef; FRAME_PAYLOAD_MAX],
+    pub header: [u8; FRAME_HEADER_MAX],
+}
+
+pub const FRAME_CHECKSUM: u8 = 1;
+
+const _: () = assert!(size_of::<FrameDescriptor>() <= FRAME_SLOT_LEN);

@@ -1,0 +1,45 @@
+//! sockets ↔ tcp and udp: what needs a rendezvous. Data never passes here.
+//!
+//! The transport owns the slots of its kind in every arena: it allocates one at `Open` (and for each
+//! arriving connection) and frees it at `Close`.
+//!
+//! **Full.** Requests wait in sockets, which has at most one outstanding per socket.
+//!
+//! **Restart.** transport reborn: sockets resubmits what is unanswered; every request is idempotent
+//! by its id or by the socket's state. sockets reborn: applications resubmit to it, and it asks the
+//! transports anew.
+
+use eft_base::{RequestId, SocketId, WireAddress};
+
+crate::messages! {
+    /// From sockets to a transport.
+    pub enum SocketsToTransport {
+        /// Allocate a slot for a new socket in the family's arena. `socket.slot` is ignored.
+        1 => Open { request: RequestId, socket: SocketId },
+        /// Bind. Port 0 chooses one; an unspecified address is a wildcard.
+        /// `reuse`: bit 0 SO_REUSEADDR, bit 1 SO_REUSEPORT.
+        2 => Bind { request: RequestId, socket: SocketId, address: WireAddress, port: u16, reuse: u8 },
+        /// Listen (tcp).
+        3 => Listen { request: RequestId, socket: SocketId, backlog: u32 },
+        /// Connect. Answered when the attempt has begun (tcp) or the peer is set (udp); how a TCP
+        /// attempt ends shows in the socket page. An unspecified address with port 0 disconnects (udp).
+        4 => Connect { request: RequestId, socket: SocketId, address: WireAddress, port: u16 },
+        /// The application's last descriptor is gone: close as the kernel would (linger, FIN, or
+        /// RST if unread bytes are left), then free the slot. `Closed` follows when it is free.
+        /// Also for a connection that was never accepted.
+        5 => Close { request: RequestId, socket: SocketId },
+        /// The application took this connection from a listener's ring and attached a descriptor.
+        6 => Attached { request: RequestId, socket: SocketId, incarnation: u32 },
+        /// The family is gone: reset and free everything of it.
+        7 => CloseFamily { request: RequestId, socket: SocketId },
+    }
+}
+
+crate::messages! {
+    /// From a transport to sockets.
+    pub enum TransportToSockets {
+        /// Answer to any request: `errno` 0 or why not; `socket` the socket meant (for `Open` the
+        /// new one); address and port: what it is bound to now.
+        1 => Reply { request: RequestId, errno: i32, socket: SocketId, address: WireAddress, port: u16 },
+    }
+}

@@ -1,0 +1,84 @@
+//! tcp and udp ↔ ip.
+//!
+//! **Buffers.** Going out, the transport owns the header slot (a [`SendDescriptor`]) and the
+//! family's arena holds the payload; neither may change until [`IpToTransport::Sent`] comes.
+//! Coming in, `packet` lies in a NIC's or ip's own pool and is given back with
+//! [`TransportToIp::Done`].
+//!
+//! **Full.** Requests wait: the transport looks for room before it sends. Arriving packets are
+//! dropped by ip when less than half of the queue is free, so that replies always fit.
+//!
+//! **Restart.** ip reborn: the transport resubmits every unanswered `Send` and `Route`, in order; a
+//! packet may go out twice. Transport reborn: ip forgets its requests and gives its packets back.
+
+use eft_base::{PacketRef, RequestId, WireAddress};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+crate::messages! {
+    /// From a transport to ip.
+    pub enum TransportToIp {
+        /// Send the packet that the [`SendDescriptor`] at `descriptor` describes.
+        1 => Send { request: RequestId, descriptor: PacketRef },
+        /// A received packet is no longer needed.
+        2 => Done { packet: PacketRef },
+        /// Which source address, MTU and offloads does the way to `destination` have?
+        /// An unspecified `source` lets ip choose.
+        3 => Route { request: RequestId, source: WireAddress, destination: WireAddress },
+    }
+}
+
+crate::messages! {
+    /// From ip to a transport.
+    pub enum IpToTransport {
+        /// The packet was handed to the device (`errno` 0), or could not be sent.
+        1 => Sent { request: RequestId, errno: i32 },
+        /// A packet for this host. `packet` covers the IP packet from its header on; `header_len`
+        /// is the IP header's length. `checksum_ok`: the device or a local sender vouches for the
+        /// transport checksum. `segment_size`: payload per wire segment if this is several merged
+        /// ones, else 0.
+        2 => Deliver { packet: PacketRef, header_len: u16, checksum_ok: bool, segment_size: u16 },
+        /// An ICMP error about a packet of ours: `packet` covers the quoted IP header and at least
+        /// 8 bytes of the quoted transport header. `mtu` for "fragmentation needed" (RFC 1191).
+        /// To be answered with `Done`.
+        3 => Error { packet: PacketRef, header_len: u16, kind: u8, code: u8, mtu: u16 },
+        /// Answer to `Route`. `segment_max`: largest payload of one `Send` with segmentation (0:
+        /// the device does not segment). `local`: the destination is this host itself.
+        4 => Routed { request: RequestId, errno: i32, source: WireAddress, mtu: u16, segment_max: u32, local: bool },
+    }
+}
+
+/// Largest transport header in a descriptor: TCP with full options.
+pub const TRANSPORT_HEADER_MAX: usize = 64;
+/// Payload references in a descriptor.
+pub const PAYLOAD_REFS_MAX: usize = 4;
+/// Slot size of a transport's header pool.
+pub const SEND_SLOT_LEN: usize = 256;
+
+/// What to send: lies at the start of a header slot. Plain bytes; ip copies it before it looks.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct SendDescriptor {
+    pub source: WireAddress,
+    pub destination: WireAddress,
+    pub protocol: u8,
+    /// Hop limit; 0 means the default of 64.
+    pub ttl: u8,
+    pub tos: u8,
+    /// Bit 0: don't fragment.
+    pub flags: u8,
+    /// Bytes of `header` in use. Its checksum field holds the pseudo-header sum, uncomplemented, at
+    /// `checksum_offset`; ip or the device completes it.
+    pub header_len: u16,
+    pub checksum_offset: u16,
+    /// Payload bytes per wire segment; 0: one packet (which ip may fragment).
+    pub segment_size: u16,
+    /// References in use.
+    pub payload_count: u16,
+    pub reserved: u32,
+    pub payload: [PacketRef; PAYLOAD_REFS_MAX],
+    pub header: [u8; TRANSPORT_HEADER_MAX],
+}
+
+pub const SEND_DONT_FRAGMENT: u8 = 1;
+
+const _: () = assert!(size_of::<SendDescriptor>() <= SEND_SLOT_LEN);
