@@ -289,6 +289,7 @@ pub const fn datagram_record_len(len: usize) -> usize {
 const SEND_RELEASED: usize = 0;
 const RECEIVE_END: usize = 8;
 const FLAGS: usize = 16;
+const RECEIVE_NOTIFY: usize = 24;
 const SEND_END: usize = 64;
 const WISHES: usize = 72;
 const RECEIVE_TAKEN: usize = 128;
@@ -369,6 +370,13 @@ impl SocketPage {
     word!(
         /// Application: bytes taken from the receive ring.
         receive_taken, set_receive_taken, RECEIVE_TAKEN);
+    word!(
+        /// Transport: the application marks the socket dirty when `receive_taken` reaches this (the
+        /// window can then be opened noticeably). `u64::MAX`: never.
+        receive_notify,
+        set_receive_notify,
+        RECEIVE_NOTIFY
+    );
     word!(
         /// Inode of the application's descriptor, by which a program finds its sockets after exec.
         inode, set_inode, INODE);

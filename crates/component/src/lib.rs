@@ -1,3 +1,23 @@
 //! The frame: what a component is, the one server loop, the topology, the traits of a world.
+//!
+//! An engine implements [`Component`]; [`Server`] runs it over channels, live and simulated alike.
+//! What differs between the worlds stands behind [`World`] and [`Device`]. Nothing here performs
+//! I/O or reads a clock.
 
 #![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+pub mod component;
+pub mod effect;
+pub mod outbox;
+pub mod server;
+pub mod topology;
+pub mod world;
+
+pub use component::{Component, Context, Output};
+pub use effect::{Effect, Event};
+pub use outbox::Outbox;
+pub use server::{Port, Server, Step};
+pub use topology::Topology;
+pub use world::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame, World};

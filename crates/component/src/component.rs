@@ -1,0 +1,93 @@
+//! What a component is.
+
+use crate::{Effect, Event, Outbox};
+use eft_base::{Instant, Random};
+use eft_channel::Memory;
+use eft_channel::status::Status;
+use eft_messages::{Encoded, Peer};
+
+/// What an engine may look at besides its own state.
+pub struct Context<'a> {
+    /// The time of this batch. Engines read no clock.
+    pub now: Instant,
+    /// Seeded by the world.
+    pub random: &'a mut Random,
+    /// The mapped pools and arenas, by id.
+    pub memory: &'a Memory,
+    /// Counters.
+    pub status: &'a Status,
+}
+
+impl Context<'_> {
+    /// Adds 1 to the counter at `index` of [`Component::COUNTERS`].
+    pub fn count(&self, index: usize) {
+        self.add(index, 1);
+    }
+
+    pub fn add(&self, index: usize, n: u64) {
+        self.status
+            .add(crate::server::FRAME_COUNTERS.len() + index, n);
+    }
+
+    /// Sets the gauge at `index` of [`Component::COUNTERS`].
+    pub fn gauge(&self, index: usize, value: u64) {
+        self.status
+            .set(crate::server::FRAME_COUNTERS.len() + index, value);
+    }
+}
+
+/// What leaves an engine: a message to a peer or an effect on the world.
+pub trait Output: Sized {
+    /// The peer that a message goes to; `None` for an effect.
+    fn peer(&self) -> Option<Peer>;
+    /// The message. Only called when [`Output::peer`] is `Some`.
+    fn encode(&self) -> Encoded;
+    /// The effect. Only called when [`Output::peer`] is `None`.
+    fn into_effect(self) -> Option<Effect>;
+}
+
+/// A pure engine: messages, events and time in, messages and effects out.
+///
+/// It performs no I/O, reads no clock, and never panics on what a peer sends. All its outputs leave
+/// after the batch, so the world never sees half an event.
+pub trait Component {
+    type In;
+    type Out: Output;
+
+    /// Names of the counters that this engine keeps, in order of their index.
+    const COUNTERS: &'static [&'static str];
+
+    /// Makes a message of 56 bytes from `peer`. `None`: not a message of that edge (counted, ignored).
+    fn decode(peer: Peer, line: &Encoded) -> Option<Self::In>;
+
+    fn receive(
+        &mut self,
+        cx: &mut Context,
+        from: Peer,
+        message: Self::In,
+        out: &mut Outbox<Self::Out>,
+    );
+
+    /// Something from the world: a family, news of a socket, a configuration.
+    fn event(&mut self, cx: &mut Context, event: Event, out: &mut Outbox<Self::Out>);
+
+    /// Called once per turn, for devices. Returns how much was done; at most `budget`.
+    fn poll(&mut self, _cx: &mut Context, _budget: usize, _out: &mut Outbox<Self::Out>) -> usize {
+        0
+    }
+
+    /// Handles every deadline that has passed.
+    fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Self::Out>);
+
+    /// When [`Component::expire`] wants to be called next.
+    fn deadline(&self) -> Option<Instant>;
+
+    /// `peer` died and a successor is connected (fresh queues, nothing of the old ones survives):
+    /// resubmit or give up what it had not answered, forget what it had asked. Also called when a
+    /// peer is connected for the first time.
+    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<Self::Out>);
+
+    /// Called at the end of every turn in which something happened, with a fresh view of the room in
+    /// the queues: send what waited for room, batch what should go out together.
+    fn flush(&mut self, _cx: &mut Context, _out: &mut Outbox<Self::Out>) {}
+}

@@ -1,0 +1,307 @@
+//! The one loop: takes a batch, runs the engine, publishes, says when it wants to run again.
+//!
+//! Live, a thread calls [`Server::step`] with a real clock and parks between turns; simulated, a
+//! seeded schedule calls it. The channel code under it is the same.
+
+use crate::component::{Component, Context, Output};
+use crate::{Event, Outbox, World};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use eft_base::{Instant, Random};
+use eft_channel::notify::{Doorbell, Ringer, StateWord, Wake};
+use eft_channel::status::Status;
+use eft_channel::{Consumer, Memory, Producer, Shared};
+use eft_messages::{Encoded, Peer};
+
+/// Counters that every server keeps before its engine's own.
+pub const FRAME_COUNTERS: &[&str] = &[
+    "turns",
+    "messages_in",
+    "messages_out",
+    "undecodable",
+    "backlog_max",
+    "wakes_sent",
+    "effects",
+    "busy_us",
+    "sleeps",
+    "late_us_max",
+    "peers_reborn",
+    "descriptor_calls",
+];
+
+/// Indices into [`FRAME_COUNTERS`].
+pub mod counter {
+    pub const TURNS: usize = 0;
+    pub const MESSAGES_IN: usize = 1;
+    pub const MESSAGES_OUT: usize = 2;
+    pub const UNDECODABLE: usize = 3;
+    pub const BACKLOG_MAX: usize = 4;
+    pub const WAKES_SENT: usize = 5;
+    pub const EFFECTS: usize = 6;
+    pub const BUSY_US: usize = 7;
+    pub const SLEEPS: usize = 8;
+    pub const LATE_US_MAX: usize = 9;
+    pub const PEERS_REBORN: usize = 10;
+    /// System calls on applications' descriptors (tokens, plugs).
+    pub const DESCRIPTOR_CALLS: usize = 11;
+}
+
+/// Both directions of an edge, as one side sees it.
+pub struct Port {
+    pub peer: Peer,
+    pub consumer: Consumer,
+    pub producer: Producer,
+    /// Our bell at the peer: lies in our queue segment.
+    pub doorbell: Shared<Doorbell>,
+    /// How the peer sleeps: lies in its status page.
+    pub peer_state: Shared<StateWord>,
+    /// The peer's bell at us, to sleep on.
+    pub incoming: Shared<Doorbell>,
+}
+
+struct Connected {
+    port: Port,
+    ringer: Ringer,
+    /// Messages that did not fit. Engines look for room first, so this stays short.
+    backlog: VecDeque<Encoded>,
+    /// Something was pushed since the last ring.
+    unrung: bool,
+}
+
+/// What a turn did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Messages, events and device work handled.
+    pub work: usize,
+    /// When to run again at the latest.
+    pub deadline: Option<Instant>,
+}
+
+/// A component in its loop.
+pub struct Server<C: Component> {
+    component: C,
+    ports: Vec<Connected>,
+    out: Outbox<C::Out>,
+    pub memory: Memory,
+    status: Status,
+    random: Random,
+    /// Something happened outside `step` (an event, a rebirth): flush in the next one.
+    touched: bool,
+}
+
+impl<C: Component> Server<C> {
+    pub fn new(component: C, status: Status, seed: u64) -> Self {
+        Server {
+            component,
+            ports: Vec::new(),
+            out: Outbox::new(),
+            memory: Memory::new(),
+            status,
+            random: Random::new(seed),
+            touched: false,
+        }
+    }
+
+    pub fn component(&self) -> &C {
+        &self.component
+    }
+
+    pub fn component_mut(&mut self) -> &mut C {
+        &mut self.component
+    }
+
+    pub fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// The engine alone: what a crash in the simulator leaves is the arena, not this.
+    pub fn into_component(self) -> C {
+        self.component
+    }
+
+    /// Connects a peer, replacing its dead predecessor, and tells the engine.
+    pub fn connect(&mut self, world: &mut impl World, port: Port) {
+        let peer = port.peer;
+        let connected = Connected {
+            port,
+            ringer: Ringer::default(),
+            backlog: VecDeque::new(),
+            unrung: false,
+        };
+        match self.ports.iter_mut().find(|c| c.port.peer == peer) {
+            Some(old) => *old = connected,
+            None => self.ports.push(connected),
+        }
+        self.status.add(counter::PEERS_REBORN, 1);
+        let now = world.now();
+        self.refresh_room();
+        let mut cx = Context {
+            now,
+            random: &mut self.random,
+            memory: &self.memory,
+            status: &self.status,
+        };
+        self.component.peer_reborn(&mut cx, peer, &mut self.out);
+        self.touched = true;
+        self.publish(world);
+    }
+
+    /// A peer died: nothing is sent to it until its successor is connected. What it had already sent
+    /// is still delivered first.
+    pub fn disconnect(&mut self, peer: Peer) {
+        self.ports.retain(|c| c.port.peer != peer);
+        self.out.remove_peer(peer);
+    }
+
+    /// Hands an event to the engine. Its outputs leave with the next [`Server::step`].
+    pub fn event(&mut self, now: Instant, event: Event) {
+        self.refresh_room();
+        let mut cx = Context {
+            now,
+            random: &mut self.random,
+            memory: &self.memory,
+            status: &self.status,
+        };
+        self.component.event(&mut cx, event, &mut self.out);
+        self.touched = true;
+    }
+
+    /// One turn: at most `budget` messages per peer.
+    pub fn step(&mut self, world: &mut impl World, budget: usize) -> Step {
+        let now = world.now();
+        self.refresh_room();
+        let mut work = core::mem::take(&mut self.touched) as usize;
+        let mut undecodable = 0;
+        let mut received = 0;
+        for connected in &mut self.ports {
+            let peer = connected.port.peer;
+            for _ in 0..budget {
+                let Some(line) = connected.port.consumer.pop() else {
+                    break;
+                };
+                received += 1;
+                let Some(message) = C::decode(peer, &line) else {
+                    undecodable += 1;
+                    continue;
+                };
+                let mut cx = Context {
+                    now,
+                    random: &mut self.random,
+                    memory: &self.memory,
+                    status: &self.status,
+                };
+                self.component
+                    .receive(&mut cx, peer, message, &mut self.out);
+            }
+            connected.port.consumer.publish();
+        }
+        work += received;
+        let mut cx = Context {
+            now,
+            random: &mut self.random,
+            memory: &self.memory,
+            status: &self.status,
+        };
+        work += self.component.poll(&mut cx, budget, &mut self.out);
+        if self.component.deadline().is_some_and(|d| d <= now) {
+            self.component.expire(&mut cx, &mut self.out);
+            work += 1;
+        }
+        if work > 0 {
+            self.component.flush(&mut cx, &mut self.out);
+        }
+        if undecodable > 0 {
+            self.status.add(counter::UNDECODABLE, undecodable);
+        }
+        if received > 0 {
+            self.status.add(counter::MESSAGES_IN, received as u64);
+        }
+        self.status.add(counter::TURNS, 1);
+        self.publish(world);
+        self.status.beat();
+        Step {
+            work,
+            deadline: self.component.deadline(),
+        }
+    }
+
+    /// Whether a message waits: the last look before sleeping.
+    pub fn has_message(&self) -> bool {
+        self.touched
+            || self
+                .ports
+                .iter()
+                .any(|c| c.port.consumer.has_message() || !c.backlog.is_empty())
+    }
+
+    /// The bells to sleep on.
+    pub fn bells(&self) -> impl Iterator<Item = &Shared<Doorbell>> {
+        self.ports.iter().map(|c| &c.port.incoming)
+    }
+
+    fn refresh_room(&mut self) {
+        for c in &mut self.ports {
+            let capacity = c.port.producer.capacity();
+            let room = if c.backlog.is_empty() {
+                c.port.producer.room(capacity)
+            } else {
+                0
+            };
+            self.out.set_room(c.port.peer, room, capacity);
+        }
+    }
+
+    /// Moves the outbox into the queues, carries out effects, and wakes who sleeps.
+    fn publish(&mut self, world: &mut impl World) {
+        let mut sent = 0;
+        let mut effects = 0;
+        for c in &mut self.ports {
+            while let Some(line) = c.backlog.front() {
+                if c.port.producer.push(line).is_err() {
+                    break;
+                }
+                c.backlog.pop_front();
+                c.unrung = true;
+            }
+        }
+        for item in self.out.drain() {
+            let Some(peer) = item.peer() else {
+                if let Some(effect) = item.into_effect() {
+                    effects += 1;
+                    world.perform(effect);
+                }
+                continue;
+            };
+            // No port: the peer is dead; its successor gets everything again by `peer_reborn`.
+            let Some(c) = self.ports.iter_mut().find(|c| c.port.peer == peer) else {
+                continue;
+            };
+            let line = item.encode();
+            sent += 1;
+            c.unrung = true;
+            if !c.backlog.is_empty() || c.port.producer.push(&line).is_err() {
+                c.backlog.push_back(line);
+            }
+        }
+        let mut wakes = 0;
+        let mut backlog = 0;
+        for c in &mut self.ports {
+            backlog = backlog.max(c.backlog.len());
+            if core::mem::take(&mut c.unrung) {
+                let how = c.ringer.ring(&c.port.doorbell, &c.port.peer_state);
+                if how != Wake::None {
+                    wakes += 1;
+                    world.wake(c.port.peer, how, &c.port.doorbell);
+                }
+            }
+        }
+        if sent + effects + wakes > 0 {
+            self.status.add(counter::MESSAGES_OUT, sent);
+            self.status.add(counter::EFFECTS, effects);
+            self.status.add(counter::WAKES_SENT, wakes);
+        }
+        if backlog as u64 > self.status.get(counter::BACKLOG_MAX) {
+            self.status.set(counter::BACKLOG_MAX, backlog as u64);
+        }
+    }
+}

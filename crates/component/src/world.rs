@@ -1,0 +1,75 @@
+//! The traits of a world: what the live and the simulated world both are.
+
+use crate::Effect;
+use eft_base::PacketRef;
+use eft_base::{Instant, MacAddress};
+use eft_channel::Memory;
+use eft_channel::notify::{Doorbell, Wake};
+use eft_channel::pool::Pool;
+use eft_messages::Peer;
+use eft_messages::nic::FrameDescriptor;
+
+/// What the server loop needs from its surroundings.
+pub trait World {
+    fn now(&mut self) -> Instant;
+
+    /// Wakes a sleeping peer: `how` is never [`Wake::None`].
+    fn wake(&mut self, peer: Peer, how: Wake, doorbell: &Doorbell);
+
+    /// Carries out an effect.
+    fn perform(&mut self, effect: Effect);
+}
+
+/// What a device is and can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    pub mac: MacAddress,
+    /// Bytes of the largest IP packet (not counting what it segments).
+    pub mtu: u16,
+    pub up: bool,
+    /// It completes transport checksums of frames with `FRAME_CHECKSUM`.
+    pub checksum: bool,
+    /// Largest TCP payload of one frame that it segments; 0: none.
+    pub segment_max: u32,
+}
+
+/// A frame that the device put into the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceivedFrame {
+    pub len: u32,
+    /// The transport checksum was verified, or the frame never left this machine.
+    pub checksum_ok: bool,
+    /// TCP payload per segment if several were merged, else 0.
+    pub segment_size: u16,
+}
+
+/// A frame to send, checked: every payload reference resolves in `memory`.
+pub struct Frame<'a> {
+    pub descriptor: &'a FrameDescriptor,
+    pub memory: &'a Memory,
+}
+
+/// Why a device did not do what it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceError {
+    /// Try again when the device says so.
+    WouldBlock,
+    /// This frame cannot be sent or received (an errno); others may.
+    Failed(i32),
+    /// The device is gone (an errno).
+    Gone(i32),
+}
+
+/// A network device, live (TAP, AF_PACKET, pair) or simulated.
+pub trait Device {
+    fn info(&mut self) -> DeviceInfo;
+
+    /// Sends a frame. The device is done with the memory when this returns.
+    fn send(&mut self, frame: &Frame) -> Result<(), DeviceError>;
+
+    /// Receives a frame into `slot` of `pool` (from its first byte).
+    fn receive(&mut self, pool: &Pool, slot: PacketRef) -> Result<ReceivedFrame, DeviceError>;
+
+    /// Called at the end of a batch: what was gathered goes out now.
+    fn flush(&mut self) {}
+}
