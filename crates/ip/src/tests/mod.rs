@@ -90,7 +90,8 @@ impl Bench {
             b.reborn(peer);
         }
         b.link(true, 60000);
-        b.drain();
+        let announcements = b.drain();
+        b.confirm(&announcements);
         b
     }
 
@@ -98,7 +99,15 @@ impl Bench {
     fn met(with_filter: bool) -> Bench {
         let mut b = Bench::new(with_filter);
         b.arp(ARP_REQUEST, THEIR_MAC, THEM, US);
-        b.drain();
+        let reply = b.drain();
+        b.confirm(&reply);
+        if let [
+            ToPeer::Nic(0, IpToNic::Send { .. }),
+            ToPeer::Nic(0, IpToNic::Done { packet }),
+        ] = reply[..]
+        {
+            b.nic.free(packet);
+        }
         b
     }
 
