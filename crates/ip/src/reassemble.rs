@@ -326,7 +326,7 @@ fn place(p: &Ipv4) -> Result<Place, Counter> {
     let len = p.packet.len as usize - p.header_len;
     let end = start + len;
     let last = field & IPV4_MORE_FRAGMENTS == 0;
-    if len == 0 || (!last && len % 8 != 0) || p.header_len + end > IP_LEN_MAX {
+    if len == 0 || (!last && !len.is_multiple_of(8)) || p.header_len + end > IP_LEN_MAX {
         return Err(Counter::DropFragment);
     }
     let transport = p.head.get(p.header_len..).unwrap_or(&[]);

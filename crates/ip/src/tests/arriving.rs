@@ -20,7 +20,7 @@ fn a_datagram_is_delivered_without_its_padding_and_given_back() {
         (peer, p.slot, p.offset, p.len),
         (Peer::Udp, frame.slot, 14, 31)
     );
-    b.from_transport(Peer::Udp, TransportToIp::Done { packet: p });
+    b.transport_says(Peer::Udp, TransportToIp::Done { packet: p });
     assert_eq!(b.drain(), [done(p)]);
     b.assert_idle();
 }
@@ -161,7 +161,7 @@ fn broadcasts_reach_udp_alone_and_are_not_answered() {
         };
         b.arrive(&broadcast(PROTOCOL_UDP, &udp(5, 6, &[])));
         let (_, p) = delivered(&b.drain()).unwrap();
-        b.from_transport(Peer::Udp, TransportToIp::Refuse { packet: p });
+        b.transport_says(Peer::Udp, TransportToIp::Refuse { packet: p });
         assert_eq!(b.drain(), [done(p)]);
         for f in [
             broadcast(PROTOCOL_ICMP, &icmp(8, 0, [0; 4], &[])),
@@ -223,7 +223,7 @@ fn refusals_become_errors_within_limits() {
         let f = packet(PROTOCOL_UDP, 0, 1, &body);
         b.arrive(&f);
         let (_, p) = delivered(&b.drain()).unwrap();
-        b.from_transport(Peer::Udp, TransportToIp::Refuse { packet: p });
+        b.transport_says(Peer::Udp, TransportToIp::Refuse { packet: p });
         let out = b.drain();
         assert!(out.contains(&done(p)));
         if let ToPeer::Nic(0, IpToNic::Send { .. }) = out[0] {
@@ -279,7 +279,7 @@ fn errors_about_our_packets_reach_their_transport() {
                 let mut q = vec![0; packet.len as usize];
                 b.memory.read(packet, &mut q).unwrap();
                 assert_eq!(q, quote);
-                b.from_transport(peer, TransportToIp::Done { packet });
+                b.transport_says(peer, TransportToIp::Done { packet });
                 assert!(matches!(
                     b.drain()[..],
                     [ToPeer::Nic(0, IpToNic::Done { .. })]
@@ -382,7 +382,8 @@ fn fragments_in_any_order_with_duplicates() {
 
 #[test]
 fn bad_fragments_spoil_their_datagram() {
-    let cases: [(&str, &[(usize, usize, bool)]); 7] = [
+    type Case = (&'static str, &'static [(usize, usize, bool)]);
+    let cases: [Case; 7] = [
         ("overlap", &[(0, 16, true), (8, 16, true), (24, 8, false)]),
         (
             "two ends",

@@ -163,7 +163,7 @@ fn long_datagrams_are_cut_and_come_together_again() {
         assert!(whole[28..] == bytes[..len as usize], "{len}");
         // The checksum survived (source and destination only changed places).
         assert!(checksum_holds(&ethernet(ETHERTYPE_IPV4, &whole)));
-        b.from_transport(Peer::Udp, TransportToIp::Done { packet: *packet });
+        b.transport_says(Peer::Udp, TransportToIp::Done { packet: *packet });
         b.assert_idle();
     }
 }
@@ -273,7 +273,7 @@ fn routes_are_answered() {
             source: source.parse::<IpAddr>().unwrap().into(),
             destination: destination.parse::<IpAddr>().unwrap().into(),
         };
-        b.from_transport(Peer::Tcp, message);
+        b.transport_says(Peer::Tcp, message);
         match b.drain()[..] {
             [
                 ToPeer::Transport(
@@ -339,9 +339,9 @@ fn packets_to_oneself_turn_round() {
     b.memory.read(packet, &mut whole).unwrap();
     assert!(whole[40..] == bytes[..]);
     // Only the one who has it may give it back, once.
-    b.from_transport(Peer::Udp, TransportToIp::Done { packet });
-    b.from_transport(Peer::Tcp, TransportToIp::Done { packet });
-    b.from_transport(Peer::Tcp, TransportToIp::Done { packet });
+    b.transport_says(Peer::Udp, TransportToIp::Done { packet });
+    b.transport_says(Peer::Tcp, TransportToIp::Done { packet });
+    b.transport_says(Peer::Tcp, TransportToIp::Done { packet });
     assert_eq!(b.count(Counter::BadDone), 2);
     b.assert_idle();
 }
@@ -368,7 +368,7 @@ fn local_packets_wait_for_slots_in_order() {
         }
         got.extend(packets.iter().map(|p| p.len - 38));
         for packet in packets {
-            b.from_transport(Peer::Udp, TransportToIp::Done { packet });
+            b.transport_says(Peer::Udp, TransportToIp::Done { packet });
         }
     }
     assert_eq!(got, (0..20).collect::<Vec<u32>>());
@@ -384,7 +384,7 @@ fn a_refused_local_datagram_comes_back_as_an_error() {
     let ToPeer::Transport(_, IpToTransport::Deliver { packet, .. }) = out[1] else {
         panic!()
     };
-    b.from_transport(Peer::Udp, TransportToIp::Refuse { packet });
+    b.transport_says(Peer::Udp, TransportToIp::Refuse { packet });
     let out = b.drain();
     let [
         ToPeer::Transport(
@@ -401,7 +401,7 @@ fn a_refused_local_datagram_comes_back_as_an_error() {
     else {
         panic!("{out:?}")
     };
-    b.from_transport(Peer::Udp, TransportToIp::Done { packet });
+    b.transport_says(Peer::Udp, TransportToIp::Done { packet });
     b.assert_idle();
 }
 

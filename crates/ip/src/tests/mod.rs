@@ -135,11 +135,11 @@ impl Bench {
         self.with(|ip, cx, out| ip.peer_reborn(cx, peer, out));
     }
 
-    fn from_nic(&mut self, m: NicToIp) {
+    fn nic_says(&mut self, m: NicToIp) {
         self.with(|ip, cx, out| ip.receive(cx, Peer::Nic(0), FromPeer::Nic(m), out));
     }
 
-    fn from_transport(&mut self, peer: Peer, m: TransportToIp) {
+    fn transport_says(&mut self, peer: Peer, m: TransportToIp) {
         self.with(|ip, cx, out| ip.receive(cx, peer, FromPeer::Transport(m), out));
     }
 
@@ -149,7 +149,7 @@ impl Bench {
     }
 
     fn link(&mut self, checksum: bool, segment_max: u32) {
-        self.from_nic(NicToIp::Link {
+        self.nic_says(NicToIp::Link {
             mac: OUR_MAC,
             mtu: 1500,
             up: true,
@@ -188,7 +188,7 @@ impl Bench {
             len: frame.len() as u32,
             ..slot
         };
-        self.from_nic(NicToIp::Received {
+        self.nic_says(NicToIp::Received {
             packet,
             checksum_ok: true,
             segment_size: 0,
@@ -222,7 +222,7 @@ impl Bench {
     fn send(&mut self, peer: Peer, index: u32, d: &SendDescriptor) {
         let descriptor = self.descriptor(d);
         let request = request(index);
-        self.from_transport(
+        self.transport_says(
             peer,
             TransportToIp::Send {
                 request,
@@ -256,7 +256,7 @@ impl Bench {
     fn confirm(&mut self, messages: &[ToPeer]) {
         for m in messages {
             if let ToPeer::Nic(0, IpToNic::Send { request, .. }) = m {
-                self.from_nic(NicToIp::Sent {
+                self.nic_says(NicToIp::Sent {
                     request: *request,
                     errno: 0,
                 });

@@ -115,7 +115,7 @@ fn a_dead_nics_packets_are_given_back_to_nobody() {
     };
     assert!(b.ip.uses_pool(NIC));
     b.reborn(Peer::Nic(0));
-    b.from_transport(Peer::Udp, TransportToIp::Done { packet });
+    b.transport_says(Peer::Udp, TransportToIp::Done { packet });
     assert_eq!(b.drain(), []);
     assert!(!b.ip.uses_pool(NIC));
 }

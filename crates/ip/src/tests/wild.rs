@@ -65,7 +65,7 @@ fn random_frames_do_no_harm() {
                             } else {
                                 TransportToIp::Refuse { packet }
                             };
-                            b.from_transport(peer, m);
+                            b.transport_says(peer, m);
                         }
                         ToPeer::Filter(_) => b.verdict(asked(&m), random.chance(0.8)),
                         _ => {}
@@ -155,7 +155,7 @@ fn random_descriptors_do_no_harm() {
                 match m {
                     ToPeer::Transport(_, IpToTransport::Sent { .. }) => answers += 1,
                     ToPeer::Transport(peer, IpToTransport::Deliver { packet, .. }) => {
-                        b.from_transport(peer, TransportToIp::Done { packet })
+                        b.transport_says(peer, TransportToIp::Done { packet })
                     }
                     m => b.confirm(&[m]),
                 }
