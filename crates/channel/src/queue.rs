@@ -25,10 +25,7 @@ pub struct Line {
 
 impl Line {
     pub fn empty() -> Line {
-        Line {
-            sequence: AtomicU64::new(0),
-            payload: core::array::from_fn(|_| AtomicU64::new(0)),
-        }
+        Line { sequence: AtomicU64::new(0), payload: core::array::from_fn(|_| AtomicU64::new(0)) }
     }
 }
 
@@ -65,22 +62,13 @@ pub struct Consumer {
 /// # Panics
 /// If the number of lines is not a power of two: the supervisor lays queues out, not a peer.
 pub fn queue(lines: Shared<[Line]>, consumed: Shared<Position>) -> (Producer, Consumer) {
-    (
-        Producer::new(lines.clone(), consumed.clone()),
-        Consumer::new(lines, consumed),
-    )
+    (Producer::new(lines.clone(), consumed.clone()), Consumer::new(lines, consumed))
 }
 
 impl Producer {
     pub fn new(lines: Shared<[Line]>, consumed: Shared<Position>) -> Producer {
         assert!(lines.len().is_power_of_two());
-        Producer {
-            lines,
-            consumed,
-            tail: 0,
-            cached_head: 0,
-            absurd: 0,
-        }
+        Producer { lines, consumed, tail: 0, cached_head: 0, absurd: 0 }
     }
 
     pub fn capacity(&self) -> usize {
@@ -136,12 +124,7 @@ pub struct Full;
 impl Consumer {
     pub fn new(lines: Shared<[Line]>, consumed: Shared<Position>) -> Consumer {
         assert!(lines.len().is_power_of_two());
-        Consumer {
-            lines,
-            consumed,
-            head: 0,
-            published: 0,
-        }
+        Consumer { lines, consumed, head: 0, published: 0 }
     }
 
     fn next_line(&self) -> &Line {

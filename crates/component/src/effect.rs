@@ -20,24 +20,14 @@ pub enum Event {
     /// tcp, udp: the application has put bytes in, taken bytes out, or wished something.
     Dirty(SocketId),
     /// sockets, tcp, udp: a family's arena is mapped; packet references name it `pool`.
-    FamilyOpened {
-        family: FamilyId,
-        pool: PoolId,
-        arena: Arena,
-    },
+    FamilyOpened { family: FamilyId, pool: PoolId, arena: Arena },
     /// sockets: a family's last process is gone.
     FamilyClosed(FamilyId),
     /// Configuration from the store: `key` and its present value (TOML text unless the key's
     /// documentation says otherwise).
     Configure { key: String, value: Vec<u8> },
     /// sockets: a request of an application. `privileged`: the process may bind ports below 1024.
-    Request {
-        connection: ConnectionId,
-        family: FamilyId,
-        privileged: bool,
-        request: Request,
-        handle: Handle,
-    },
+    Request { connection: ConnectionId, family: FamilyId, privileged: bool, request: Request, handle: Handle },
     /// sockets: the application's last descriptor of this socket is closed.
     Closed(SocketId),
     /// sockets, reborn: this socket's descriptor is still open.
@@ -56,10 +46,7 @@ pub enum Effect {
     /// The connection is over in both directions: the descriptor shows HUP.
     HangUp(SocketId),
     /// sockets: send a reply.
-    Reply {
-        connection: ConnectionId,
-        reply: Reply,
-    },
+    Reply { connection: ConnectionId, reply: Reply },
     /// sockets: `handle` is the far end of this socket's descriptor; the supervisor and the socket's
     /// transport get a duplicate.
     Keep { socket: SocketId, handle: Handle },
