@@ -43,7 +43,8 @@ pub enum Effect {
     Writable(SocketId),
     /// Nothing more will come: the descriptor becomes readable for good and shows RDHUP.
     EndOfStream(SocketId),
-    /// The connection is over in both directions: the descriptor shows HUP.
+    /// The connection is over in both directions: the descriptor becomes readable and writable for
+    /// good.
     HangUp(SocketId),
     /// sockets: send a reply.
     Reply { connection: ConnectionId, reply: Reply },
@@ -52,6 +53,8 @@ pub enum Effect {
     Keep { socket: SocketId, handle: Handle },
     /// sockets: drop the far end everywhere.
     Drop(SocketId),
+    /// sockets: nothing of this family is left; its arena can go.
+    FamilyGone(FamilyId),
     /// sockets: close a handle that is not kept.
     Discard(Handle),
     /// sockets: `handle` is a kernel listener on the loopback: post `socket`'s read token when it

@@ -42,6 +42,11 @@ impl Store {
         Some(self.subscribers.get(key).cloned().unwrap_or_default())
     }
 
+    /// Forgets a key; its subscribers stay.
+    pub fn remove(&mut self, key: &str) {
+        self.entries.remove(key);
+    }
+
     pub fn get(&self, key: &str) -> Option<(u64, &[u8])> {
         self.entries.get(key).map(|e| (e.version, e.value.as_slice()))
     }

@@ -70,6 +70,8 @@ enum Waiting {
     Application { connection: ConnectionId, sequence: u64, op: u32, inode: u64, handle: Handle },
     /// Nobody: a close or an attach of ours.
     Nobody,
+    /// The end of a family: one answer of each transport.
+    FamilyEnd(FamilyId),
 }
 
 struct Pending {
@@ -100,6 +102,8 @@ pub struct Sockets {
     pending: Requests<Pending>,
     /// Sockets with a descriptor in an application.
     open: BTreeSet<(FamilyId, u32)>,
+    /// The transports that this stack has.
+    transports: BTreeSet<Peer>,
     info: Vec<u8>,
 }
 
@@ -110,6 +114,7 @@ impl Sockets {
             families: BTreeMap::new(),
             pending: Requests::new(config.requests),
             open: BTreeSet::new(),
+            transports: BTreeSet::new(),
             info: Vec::new(),
         };
         sockets.set_info(&[], WireAddress::default());
@@ -216,6 +221,9 @@ impl Sockets {
                 Self::transport_of(r.slot)
             }
         };
+        if !self.transports.contains(&transport) {
+            return Err(EPROTONOSUPPORT);
+        }
         if matches!(r.op, op::BIND) && r.port != 0 && r.port < 1024 && !privileged {
             cx.count(C_PRIVILEGE);
             return Err(EACCES);
@@ -299,6 +307,9 @@ impl Sockets {
             cx.count(C_STALE);
             return;
         };
+        if let Waiting::FamilyEnd(family) = pending.waiting {
+            self.family_ended(family, out);
+        }
         let Waiting::Application { connection, sequence, op, inode, handle } = pending.waiting else {
             return;
         };
@@ -357,16 +368,20 @@ impl Sockets {
         }
         if self.families.remove(&family).is_some() {
             let socket = SocketId { family, slot: 0 };
-            for transport in [Peer::Tcp, Peer::Udp] {
-                self.submit(
-                    transport,
-                    Waiting::Nobody,
-                    |request| SocketsToTransport::CloseFamily { request, socket },
-                    out,
-                );
+            for transport in self.transports.clone() {
+                let build = |request| SocketsToTransport::CloseFamily { request, socket };
+                self.submit(transport, Waiting::FamilyEnd(family), build, out);
             }
         }
         cx.gauge(C_FAMILIES, self.families.len() as u64);
+    }
+
+    /// One transport has nothing of this family left; the arena goes when the last one says so.
+    fn family_ended(&mut self, family: FamilyId, out: &mut Outbox<Out>) {
+        let waits = |p: &Pending| matches!(p.waiting, Waiting::FamilyEnd(f) if f == family);
+        if !self.pending.iter().any(|(_, p)| waits(p)) {
+            out.push(Out::Effect(Effect::FamilyGone(family)));
+        }
     }
 
     fn configure(&mut self, key: &str, value: &[u8]) {
@@ -443,6 +458,7 @@ impl Component for Sockets {
     }
 
     fn peer_reborn(&mut self, _cx: &mut Context, peer: Peer, out: &mut Outbox<Out>) {
+        self.transports.insert(peer);
         for id in self.pending.ids() {
             if let Some(p) = self.pending.get(id)
                 && p.transport == peer

@@ -32,6 +32,10 @@ impl Bench {
             status: Status::heap(),
             out: Outbox::with_room(&[Peer::Tcp, Peer::Udp], 64),
         };
+        for transport in [Peer::Tcp, Peer::Udp] {
+            let (e, mut cx, out) = bench.cx();
+            e.peer_reborn(&mut cx, transport, out);
+        }
         bench.event(Event::FamilyOpened { family: FAMILY, pool: eft_base::PoolId(9), arena });
         bench
     }
