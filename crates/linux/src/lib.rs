@@ -1,1 +1,5 @@
 //! The live world: every system call of eft is made here or in the shim.
+
+pub mod actuators;
+pub mod journal;
+pub mod sensors;
