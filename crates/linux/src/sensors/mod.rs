@@ -10,6 +10,7 @@ pub mod idle;
 pub mod power;
 pub mod rates;
 pub mod residue;
+pub mod speed;
 pub mod tasks;
 pub mod topology;
 pub mod trace;

@@ -21,6 +21,7 @@ pub struct TaskId {
 pub struct Task {
     pub id: TaskId,
     pub process: i32,
+    pub parent: i32,
     pub name: String,
     pub kernel: bool,
     pub pinned_by_kernel: bool,
@@ -48,6 +49,7 @@ fn parse(process: i32, tid: i32, stat: &str) -> Option<Task> {
     Some(Task {
         id: TaskId { tid, started: number(22)? },
         process,
+        parent: number(4)? as i32,
         name,
         kernel: flags & PF_KTHREAD != 0,
         pinned_by_kernel: flags & PF_NO_SETAFFINITY != 0,

@@ -140,6 +140,19 @@ pub fn field<'a>(fields: &'a str, key: &str) -> Option<&'a str> {
     fields[at..].split_whitespace().next()
 }
 
+/// Does a `sched_switch` lead to a task that is no kernel thread? One that has ended since counts as a user's.
+pub fn switches_to_user(event: &Event) -> bool {
+    match next_pid(event) {
+        None | Some(0) => false,
+        Some(pid) => !super::tasks::leader(&Tree::live(), pid).is_some_and(|task| task.kernel),
+    }
+}
+
+/// The thread that a `sched_switch` leads to; 0 is the idle task.
+pub fn next_pid(event: &Event) -> Option<i32> {
+    field(&event.fields, "next_pid=")?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

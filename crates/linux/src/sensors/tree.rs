@@ -62,7 +62,7 @@ impl Tree {
     pub fn write(&self, path: &str, value: &str) -> Result<(), String> {
         let write = || {
             use io::Write;
-            fs::OpenOptions::new().write(true).truncate(!self.is_live()).open(self.path(path))?.write_all(value.as_bytes())
+            fs::OpenOptions::new().write(true).create(!self.is_live()).truncate(!self.is_live()).open(self.path(path))?.write_all(value.as_bytes())
         };
         write().map_err(|error| complain(path, &format!("does not take '{}'", value.trim()), &error))
     }
