@@ -4,17 +4,20 @@
 //! [`devices`] are the network devices. What is decided comes from the engines and from `control`;
 //! this crate carries it out.
 
+pub mod actuators;
 pub mod capture;
 pub mod clock;
 pub mod descriptors;
 pub mod devices;
 pub mod futex;
 pub mod host;
+pub mod journal;
 pub mod memory;
 pub mod monitor;
 pub mod operator;
 pub mod protocol;
 pub mod scm;
+pub mod sensors;
 pub mod serve;
 pub mod supervisor;
 
