@@ -83,3 +83,19 @@ pub trait Component {
     /// the queues: send what waited for room, batch what should go out together.
     fn flush(&mut self, _cx: &mut Context, _out: &mut Outbox<Self::Out>) {}
 }
+
+/// Defines an engine's counters: an enum of indices (`Counter::X as usize`) and, in the same order,
+/// their names for [`Component::COUNTERS`].
+#[macro_export]
+macro_rules! counters {
+    ($($(#[$doc:meta])* $variant:ident => $name:literal),* $(,)?) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Counter {
+            $($(#[$doc])* $variant),*
+        }
+
+        /// Names, in order of their index.
+        pub const COUNTERS: &[&str] = &[$($name),*];
+    };
+}
