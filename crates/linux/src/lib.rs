@@ -16,6 +16,7 @@ pub mod memory;
 pub mod monitor;
 pub mod operator;
 pub mod protocol;
+pub mod sandbox;
 pub mod scm;
 pub mod sensors;
 pub mod serve;

@@ -82,6 +82,7 @@ pub fn run<C: Component, S: Surroundings>(setup: Setup, component: C, surroundin
     let Setup { identity, control, status, bell, eventfd, .. } = setup;
     let parking = Parking::new(status.state(), eventfd, &control, identity.dedicated, &surroundings)?;
     park::place(identity.cpu)?;
+    crate::sandbox::enter()?;
     let mut running = Running {
         server: Server::new(component, status, identity.seed),
         live: Live { surroundings, eventfds: HashMap::new(), now: clock::now() },

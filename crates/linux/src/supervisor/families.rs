@@ -46,9 +46,6 @@ impl Keeping {
         self.far.len()
     }
 
-    pub fn arenas(&self) -> impl Iterator<Item = (FamilyId, &OwnedFd, ArenaShape)> {
-        self.families.iter().map(|(id, f)| (*id, &f.arena, f.shape))
-    }
 }
 
 /// Even slots are tcp's, odd ones udp's.
