@@ -1,7 +1,8 @@
 //! The duty cycle of an emulated speed: how long the burner holds the core in each period.
 //!
-//! What counts as taken runs from the timer's expiry to the end of the burn, since from expiry on nothing else made
-//! progress, plus a fixed cost for the switches around it. The difference between what should have been taken and what
+//! What counts as taken runs from the moment at which the burner really runs (a timer comes late, on virtual machines by
+//! tens of microseconds, and until then the others have the core) to the end of the burn, plus a fixed cost for the
+//! switches around it. The difference between what should have been taken and what
 //! was is carried into the next periods. Promises: the carry is bounded, so that a paused machine does not lead to one
 //! long stall; a burn never exceeds its period.
 
@@ -29,7 +30,7 @@ pub struct Duty {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burn {
     pub begin_ns: u64,
-    pub end_ns: u64,
+    pub length_ns: u64,
 }
 
 impl Duty {
@@ -47,13 +48,13 @@ impl Duty {
     pub fn next(&self) -> Burn {
         let begin_ns = self.period_start_ns + self.options.phase_ns;
         let length = (self.target_ns() + self.carry_ns - self.options.cost_ns).clamp(0, self.options.period_ns as i64);
-        Burn { begin_ns, end_ns: begin_ns + length as u64 }
+        Burn { begin_ns, length_ns: length as u64 }
     }
 
-    /// Accounts for a burn that ended at `ended_ns`, and steps over periods that were slept through.
-    pub fn finish(&mut self, burn: Burn, ended_ns: u64) {
+    /// Accounts for a burn that ran from `started_ns` to `ended_ns`, and steps over periods that were slept through.
+    pub fn finish(&mut self, started_ns: u64, ended_ns: u64) {
         let period = self.options.period_ns as i64;
-        let taken = ended_ns.saturating_sub(burn.begin_ns) as i64 + self.options.cost_ns;
+        let taken = ended_ns.saturating_sub(started_ns) as i64 + self.options.cost_ns;
         // Half a period is made good over the following ones; more means that the machine stood still.
         self.carry_ns = (self.carry_ns + self.target_ns() - taken).clamp(-period / 2, period / 2);
         self.period_start_ns += self.options.period_ns;
@@ -107,15 +108,16 @@ mod tests {
         Duty::new(DutyOptions { share, period_ns: PERIOD, phase_ns: 0, cost_ns }, 12_345)
     }
 
-    /// Runs a burner whose every burn ends late by what `late` says; returns the share that was left to others.
+    /// Runs a burner that starts late, and ends later than it should, by what `lateness` says; returns the share that was left to others.
     fn share_left(mut duty: Duty, lateness: &[u64]) -> f64 {
         let first = duty.next().begin_ns;
         let mut taken = 0;
         for late in lateness {
             let burn = duty.next();
-            let ended = burn.end_ns + late;
-            taken += ended - burn.begin_ns;
-            duty.finish(burn, ended);
+            let started = burn.begin_ns + late / 2;
+            let ended = started + burn.length_ns + late;
+            taken += ended - started;
+            duty.finish(started, ended);
         }
         1.0 - taken as f64 / (duty.next().begin_ns - first) as f64
     }
@@ -133,10 +135,10 @@ mod tests {
     fn a_standstill_of_the_machine_is_not_made_good_at_length() {
         let mut duty = duty(0.5, 0);
         let burn = duty.next();
-        duty.finish(burn, burn.end_ns + 50 * PERIOD);
+        duty.finish(burn.begin_ns, burn.begin_ns + 50 * PERIOD);
         let next = duty.next();
-        assert!(next.begin_ns > burn.end_ns + 49 * PERIOD);
-        assert!(next.end_ns - next.begin_ns <= PERIOD);
+        assert!(next.begin_ns > burn.begin_ns + 49 * PERIOD);
+        assert!(next.length_ns <= PERIOD);
     }
 
     #[test]

@@ -99,12 +99,13 @@ fn burn(options: DutyOptions, stop: &AtomicBool) {
     while !stop.load(Ordering::Acquire) {
         let burn = duty.next();
         sleep_until_ns(burn.begin_ns);
-        let mut now = now_ns();
-        while now < burn.end_ns {
+        let started = now_ns();
+        let mut now = started;
+        while now < started + burn.length_ns {
             std::hint::spin_loop();
             now = now_ns();
         }
-        duty.finish(burn, now.max(burn.begin_ns));
+        duty.finish(started, now);
     }
 }
 

@@ -59,6 +59,8 @@ pub struct HeldSpeed {
     pub share: f64,
     pub duty: Option<DutyOptions>,
     pub phase: Option<String>,
+    /// What the measuring loop did in a second before the core was slowed.
+    pub full_rate: Option<f64>,
 }
 
 impl Held {

@@ -41,6 +41,8 @@ pub struct Session {
     /// What recovery had to say.
     pub notes: Vec<String>,
     pub recovered: usize,
+    /// Rates of the measuring loop at full speed, to be kept with the speeds that are set.
+    pub full_rates: BTreeMap<u32, f64>,
 }
 
 #[derive(Clone, Debug)]
@@ -66,7 +68,7 @@ impl Session {
             crate::sensors::trace::remove_stale();
         }
         let first = journal.entries().iter().map(|entry| entry.id + 1).max().unwrap_or(1);
-        Ok(Self { host: host.clone(), journal, held, first, notes, recovered })
+        Ok(Self { host: host.clone(), journal, held, first, notes, recovered, full_rates: BTreeMap::new() })
     }
 
     pub fn held(&self) -> &Held {
@@ -281,7 +283,7 @@ impl Session {
     }
 
     fn set_one(&mut self, cpu: u32, setting: &Setting, phase: Phase, phase_ns: u64) -> Result<(), String> {
-        let mut held = HeldSpeed { back_end: setting.back_end, share: setting.share, duty: None, phase: None };
+        let mut held = HeldSpeed { back_end: setting.back_end, share: setting.share, duty: None, phase: None, full_rate: self.full_rates.get(&cpu).copied() };
         match (setting.back_end, setting.khz, setting.eighths) {
             (BackEnd::Cpufreq, Some(khz), _) if setting.share < 1.0 => cpufreq::set(&mut self.journal, cpu, khz)?,
             (BackEnd::Msr, _, Some(eighths)) if eighths < clock_modulation::FULL => {

@@ -1,8 +1,8 @@
 //! The speed of a core as a program sees it: a busy loop over a second, and how late a sleeper wakes.
 //!
-//! Promises: the loop knows full speed from its own undisturbed chunks, so that it needs no run at full speed before.
-//! Other programs on the core would be taken for slowness; the loop outweighs them with the highest ordinary priority,
-//! so a few of them cost about a percent.
+//! Full speed is what the same loop reached on that core before it was slowed; without such a run, what its undisturbed
+//! chunks would make. Other programs on the core would be taken for slowness; the loop outweighs them with the highest
+//! ordinary priority, so a few of them cost about a percent.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -17,6 +17,8 @@ pub struct SpeedMeasurement {
     pub cpu: u32,
     /// Share of full speed over the whole time.
     pub share: f64,
+    /// Chunks of the loop done in a second.
+    pub rate: f64,
     pub seconds: f64,
     /// Over windows of 10 ms.
     pub window_min: f64,
@@ -37,15 +39,15 @@ const WINDOW_NS: u64 = 10_000_000;
 const CHUNK_ITERATIONS: u64 = 4_000;
 const NICE: i32 = -20;
 
-/// Measures on a thread of its own, bound to the CPU.
-pub fn measure(cpu: u32, duration: Duration) -> Result<SpeedMeasurement, String> {
+/// Measures on a thread of its own, bound to the CPU. `full_rate` is the `rate` that it had at full speed.
+pub fn measure(cpu: u32, duration: Duration, full_rate: Option<f64>) -> Result<SpeedMeasurement, String> {
     let thread = std::thread::spawn(move || {
         affinity::pin_myself(cpu)?;
         // SAFETY: plain numbers; 0 names the calling thread. Without the privilege the measurement is only noisier.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
         let chunks = busy_loop(duration);
         let wake_delay = wake_delay(Duration::from_millis(300));
-        Ok(summarise(cpu, &chunks, wake_delay))
+        Ok(summarise(cpu, &chunks, full_rate, wake_delay))
     });
     thread.join().map_err(|_| "the measurement failed".to_string())?
 }
@@ -69,13 +71,14 @@ fn busy_loop(duration: Duration) -> Vec<u64> {
     }
 }
 
-fn summarise(cpu: u32, ends: &[u64], wake_delay: WakeDelay) -> SpeedMeasurement {
+fn summarise(cpu: u32, ends: &[u64], full_rate: Option<f64>, wake_delay: WakeDelay) -> SpeedMeasurement {
     let mut lengths: Vec<u64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
     lengths.sort_unstable();
     // Most chunks are not interrupted even at 1/8, where a burn of 875 us hits one chunk in some thirty.
-    let undisturbed_ns = lengths.get(lengths.len() / 2).copied().unwrap_or(1).max(1) as f64;
+    let median_ns = lengths.get(lengths.len() / 2).copied().unwrap_or(1).max(1) as f64;
+    let chunk_ns = full_rate.filter(|rate| *rate > 0.0).map_or(median_ns, |rate| 1e9 / rate);
     let (begin, end) = (ends.first().copied().unwrap_or(0), ends.last().copied().unwrap_or(0));
-    let share = |count: usize, wall_ns: u64| count as f64 * undisturbed_ns / wall_ns.max(1) as f64;
+    let share = |count: usize, wall_ns: u64| count as f64 * chunk_ns / wall_ns.max(1) as f64;
     let mut windows: Vec<f64> = Vec::new();
     let mut from = 1;
     while begin + WINDOW_NS * (windows.len() as u64 + 1) <= end {
@@ -89,6 +92,7 @@ fn summarise(cpu: u32, ends: &[u64], wake_delay: WakeDelay) -> SpeedMeasurement 
     SpeedMeasurement {
         cpu,
         share: share(lengths.len(), end - begin),
+        rate: lengths.len() as f64 * 1e9 / (end - begin).max(1) as f64,
         seconds: (end - begin) as f64 / 1e9,
         window_min: windows.iter().copied().fold(f64::INFINITY, f64::min),
         window_max: windows.iter().copied().fold(0.0, f64::max),

@@ -59,6 +59,8 @@ struct Outcome {
 
 /// Corrections of the burner until the measured speed is near; each takes a second.
 const CALIBRATIONS_MAX: usize = 3;
+/// How long the loop runs at full speed first.
+const BASELINE: Duration = Duration::from_millis(500);
 /// Nearer than this is left alone: half of what is promised.
 const NEAR: f64 = TOLERANCE / 4.0;
 
@@ -103,17 +105,25 @@ fn set(
 ) -> Result<Vec<Outcome>, String> {
     let live = context.host.tree.is_live();
     let mut session = context.session()?;
-    // Before: the delay that the machine has anyway. An unmanaged or absent CPU is refused by `set_speeds` below.
+    // Before: what the machine does anyway. An unmanaged or absent CPU is refused by `set_speeds` below.
+    let cpus: CpuSet = wishes.iter().map(|(cpu, _)| *cpu).collect();
     let mut before = BTreeMap::new();
-    if measure && live && session.situation()?.check_managed(&wishes.iter().map(|(cpu, _)| *cpu).collect()).is_ok() {
-        for (cpu, _) in wishes.iter().filter(|(cpu, _)| !session.held().speeds.contains_key(cpu)) {
-            speed::measure_wake_delay(*cpu, Duration::from_millis(200)).map(|delay| before.insert(*cpu, delay)).ok();
+    if measure && live && session.situation()?.check_managed(&cpus).is_ok() {
+        let held = session.held().clone();
+        for cpu in cpus.iter() {
+            if let Some(speed) = held.speeds.get(&cpu) {
+                session.full_rates.extend(speed.full_rate.map(|rate| (cpu, rate)));
+            } else if let Ok(full) = speed::measure(cpu, BASELINE, None) {
+                session.full_rates.insert(cpu, full.rate);
+                before.insert(cpu, full.wake_delay);
+            }
         }
     }
+    let rates = session.full_rates.clone();
     let settings = session.set_speeds(wishes, back_end, phase, machine)?;
     let mut measured = BTreeMap::new();
     if measure && live {
-        measured = measure_all(&settings)?;
+        measured = measure_all(&settings, &rates)?;
         for _ in 1..CALIBRATIONS_MAX {
             let off: BTreeMap<u32, f64> = settings
                 .iter()
@@ -126,7 +136,7 @@ fn set(
                 break;
             }
             session.recalibrate(&off)?;
-            measured.extend(measure_all(&settings.iter().filter(|(cpu, _)| off.contains_key(cpu)).cloned().collect::<Vec<_>>())?);
+            measured.extend(measure_all(&settings.iter().filter(|(cpu, _)| off.contains_key(cpu)).cloned().collect::<Vec<_>>(), &rates)?);
         }
     }
     let held = session.held().clone();
@@ -148,9 +158,13 @@ fn set(
 }
 
 /// All at once: that is how they will be used.
-fn measure_all(settings: &[(u32, Setting)]) -> Result<BTreeMap<u32, SpeedMeasurement>, String> {
+fn measure_all(settings: &[(u32, Setting)], rates: &BTreeMap<u32, f64>) -> Result<BTreeMap<u32, SpeedMeasurement>, String> {
     let second = Duration::from_secs(1);
-    let threads: Vec<_> = settings.iter().map(|(cpu, _)| *cpu).map(|cpu| (cpu, std::thread::spawn(move || speed::measure(cpu, second)))).collect();
+    let start = |cpu: u32| {
+        let full_rate = rates.get(&cpu).copied();
+        (cpu, std::thread::spawn(move || speed::measure(cpu, second, full_rate)))
+    };
+    let threads: Vec<_> = settings.iter().map(|(cpu, _)| start(*cpu)).collect();
     let join = |(cpu, thread): (u32, std::thread::JoinHandle<Result<SpeedMeasurement, String>>)| {
         thread.join().map_err(|_| "the measurement failed".to_string())?.map(|measured| (cpu, measured))
     };
