@@ -7,7 +7,11 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 #[derive(Parser)]
-#[command(name = "eft", version, about = "A dependable multiserver TCP/IP stack, and the core manager that it needs")]
+#[command(
+    name = "eft",
+    version,
+    about = "A dependable multiserver TCP/IP stack, and the core manager that it needs"
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

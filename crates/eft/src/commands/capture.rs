@@ -46,9 +46,9 @@ pub fn run(arguments: &CaptureArguments) -> Result<(), String> {
     let mut reader = CaptureReader::new(fd).map_err(|e| e.to_string())?;
     let out: Box<dyn Write> = match arguments.write.to_str() {
         Some("-") => Box::new(std::io::stdout()),
-        _ => {
-            Box::new(File::create(&arguments.write).map_err(|e| format!("{}: {e}", arguments.write.display()))?)
-        }
+        _ => Box::new(
+            File::create(&arguments.write).map_err(|e| format!("{}: {e}", arguments.write.display()))?,
+        ),
     };
     let interface = answer["interface"].as_str().unwrap_or("eft");
     let mut writer = PcapWriter::new(BufWriter::new(out), interface).map_err(|e| e.to_string())?;

@@ -26,6 +26,7 @@ pub fn run(arguments: &MoveArguments) -> Result<(), String> {
     if dedicated && cpu.is_none() {
         return Err("a dedicated component needs cpu=N".into());
     }
-    let request = json!({ "op": "place", "component": arguments.component, "cpu": cpu, "dedicated": dedicated });
+    let request =
+        json!({ "op": "place", "component": arguments.component, "cpu": cpu, "dedicated": dedicated });
     operator::ask(&arguments.stack.name, &request).map(drop).map_err(|e| e.to_string())
 }

@@ -12,7 +12,8 @@ pub struct PsArguments {
 }
 
 pub fn run(arguments: &PsArguments) -> Result<(), String> {
-    let (answer, _) = operator::ask(&arguments.stack.name, &json!({ "op": "ps" })).map_err(|e| e.to_string())?;
+    let (answer, _) =
+        operator::ask(&arguments.stack.name, &json!({ "op": "ps" })).map_err(|e| e.to_string())?;
     if arguments.json {
         println!("{answer}");
         return Ok(());
@@ -32,8 +33,10 @@ pub fn run(arguments: &PsArguments) -> Result<(), String> {
                 (cpu, Some(true)) => format!("{cpu} dedicated"),
                 (cpu, _) => cpu.to_string(),
             };
-            let mut row: Vec<String> =
-                ["component", "pid", "state", "mode", "generation", "deaths"].iter().map(|k| cell(&c[*k])).collect();
+            let mut row: Vec<String> = ["component", "pid", "state", "mode", "generation", "deaths"]
+                .iter()
+                .map(|k| cell(&c[*k]))
+                .collect();
             row.push(place);
             row.push(cell(&c["cpu_ms"]));
             row

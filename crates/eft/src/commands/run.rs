@@ -60,7 +60,9 @@ fn new_family(stack: &str) -> Result<OwnedFd, String> {
         .map_err(|_| format!("stack `{stack}` closed the connection"))?;
     match reply.errno {
         0 => Ok(fd),
-        libc::EMFILE => Err(format!("stack `{stack}` runs as many program families as it may: end one, or raise limits.families")),
+        libc::EMFILE => Err(format!(
+            "stack `{stack}` runs as many program families as it may: end one, or raise limits.families"
+        )),
         libc::EPROTONOSUPPORT => Err(format!("stack `{stack}` is of another version of eft: restart it")),
         e => Err(format!("stack `{stack}` refused: {}", std::io::Error::from_raw_os_error(e))),
     }
@@ -89,7 +91,10 @@ fn shim_path() -> Result<PathBuf, String> {
     let exe = std::env::current_exe().map_err(|e| format!("cannot find eft's own program file: {e}"))?;
     let path = exe.with_file_name("libeft.so");
     if !path.exists() {
-        return Err(format!("{} is missing: build it with `cargo build --release --workspace`", path.display()));
+        return Err(format!(
+            "{} is missing: build it with `cargo build --release --workspace`",
+            path.display()
+        ));
     }
     Ok(path)
 }
@@ -115,7 +120,9 @@ fn check_preloadable(program: &Path) -> Result<(), String> {
     let shown = program.display();
     let metadata = program.metadata().map_err(|e| format!("{shown}: {e}"))?;
     if metadata.mode() & 0o6000 != 0 {
-        return Err(format!("{shown} is setuid or setgid: the loader ignores LD_PRELOAD for it, so it would run on the kernel's network, not on the stack"));
+        return Err(format!(
+            "{shown} is setuid or setgid: the loader ignores LD_PRELOAD for it, so it would run on the kernel's network, not on the stack"
+        ));
     }
     let mut head = [0u8; 4096];
     let n = {
@@ -125,12 +132,15 @@ fn check_preloadable(program: &Path) -> Result<(), String> {
     };
     let head = &head[..n];
     if let Some(line) = head.strip_prefix(b"#!") {
-        let line = String::from_utf8_lossy(line.split(|b| *b == b'\n').next().unwrap_or_default()).into_owned();
+        let line =
+            String::from_utf8_lossy(line.split(|b| *b == b'\n').next().unwrap_or_default()).into_owned();
         let interpreter = line.split_whitespace().next().unwrap_or_default().to_string();
         return check_preloadable(Path::new(&interpreter));
     }
     if head.starts_with(b"\x7fELF") && !has_interpreter(head) {
-        return Err(format!("{shown} is statically linked: nothing can be preloaded into it, so it would run on the kernel's network, not on the stack"));
+        return Err(format!(
+            "{shown} is statically linked: nothing can be preloaded into it, so it would run on the kernel's network, not on the stack"
+        ));
     }
     Ok(())
 }

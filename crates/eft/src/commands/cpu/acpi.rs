@@ -39,7 +39,12 @@ pub fn run(context: &Context, arguments: &AcpiArguments) -> Result<(), String> {
 
 fn describe(processor: &Processor) -> String {
     let id = |id: Option<u64>| id.map_or("-".into(), |id| id.to_string());
-    let mut text = format!("{}   ACPI id {}   hardware id {}\n", processor.path, id(processor.acpi_id), id(processor.hardware_id));
+    let mut text = format!(
+        "{}   ACPI id {}   hardware id {}\n",
+        processor.path,
+        id(processor.acpi_id),
+        id(processor.hardware_id)
+    );
     if let (Some(control), Some(status)) = (&processor.control, &processor.status) {
         text += &format!(
             "  _PCT: control in {} at {:#x}, status in {} at {:#x}\n",
@@ -63,7 +68,12 @@ fn describe(processor: &Processor) -> String {
     if processor.states.is_empty() {
         text += "  no P-states\n";
     } else {
-        let mut rows = vec!["  STATE MHz mW LATENCY-US BUS-US CONTROL STATUS".split_whitespace().map(|word| format!("  {word}")).collect()];
+        let mut rows = vec![
+            "  STATE MHz mW LATENCY-US BUS-US CONTROL STATUS"
+                .split_whitespace()
+                .map(|word| format!("  {word}"))
+                .collect(),
+        ];
         rows.extend(processor.states.iter().enumerate().map(|(index, state)| {
             let cells = [
                 format!("P{index}"),

@@ -108,7 +108,10 @@ pub fn park(context: &Context, arguments: &ParkArguments) -> Result<(), String> 
         std::thread::sleep(Duration::from_millis(arguments.observe.min(60_000)));
     }
     let remaining = residue::end(&context.host.tree, &watch, &arguments.cpus, tick_ms());
-    let steps = STEPS.iter().map(|(step, urgency)| StepRow { step: *step, urgency: *urgency, due_ms: delays.due_ms(*step) }).collect();
+    let steps = STEPS
+        .iter()
+        .map(|(step, urgency)| StepRow { step: *step, urgency: *urgency, due_ms: delays.due_ms(*step) })
+        .collect();
     let outcome = ParkOutcome {
         parked: outcome.parked,
         latency_us: outcome.latency.as_secs_f64() * 1e6,
@@ -136,7 +139,8 @@ fn describe(outcome: &ParkOutcome, observed_ms: u64) -> String {
         );
         set_up.refused.iter().for_each(|refused| text += &format!("  not attached: {refused}\n"));
         if !interrupts.refused.is_empty() {
-            text += &format!("  interrupts that the kernel will not move: {}\n", numbers(&interrupts.refused));
+            text +=
+                &format!("  interrupts that the kernel will not move: {}\n", numbers(&interrupts.refused));
         }
         if !interrupts.spread.is_empty() {
             text += &format!("  interrupts left spread, moved lazily: {}\n", numbers(&interrupts.spread));
@@ -185,7 +189,13 @@ pub fn online(context: &Context, arguments: &SwitchArguments) -> Result<(), Stri
     switched(context, "brought online", &arguments.cpus, latency, note.into_iter().collect())
 }
 
-fn switched(context: &Context, verb: &str, cpus: &CpuSet, latency: Duration, notes: Vec<String>) -> Result<(), String> {
+fn switched(
+    context: &Context,
+    verb: &str,
+    cpus: &CpuSet,
+    latency: Duration,
+    notes: Vec<String>,
+) -> Result<(), String> {
     let outcome = SwitchOutcome { cpus: cpus.clone(), latency_us: latency.as_secs_f64() * 1e6, notes };
     if context.json {
         return context.print_json(&outcome);

@@ -25,7 +25,8 @@ pub fn observe(context: &Context, interval: Duration) -> Result<Machine, String>
     if tree.is_live() {
         std::thread::sleep(interval);
     }
-    let (after, burned_after, seconds) = (rates::read(tree), burned_ns(&held, &status), begin.elapsed().as_secs_f64());
+    let (after, burned_after, seconds) =
+        (rates::read(tree), burned_ns(&held, &status), begin.elapsed().as_secs_f64());
     rates::fill(&mut machine, &before, &after, seconds);
     machine.managed = context.host.managed.clone();
     machine.parked = held.parked();
@@ -98,7 +99,9 @@ fn row(cpu: &Cpu) -> Vec<String> {
         (low, high) => format!("{}-{}", mhz(low), mhz(high)),
     };
     let cache = cpu.last_level_cache.as_ref().map_or("-".into(), |cache| {
-        let size = cache.size_kib.map_or("?".into(), |kib| if kib < 1024 { format!("{kib}K") } else { format!("{}M", kib / 1024) });
+        let size = cache.size_kib.map_or("?".into(), |kib| {
+            if kib < 1024 { format!("{kib}K") } else { format!("{}M", kib / 1024) }
+        });
         format!("L{} {size} [{}]", cache.level, cache.shared)
     });
     let set = cpu.speed_set.as_ref().map_or("-".into(), |set| {
@@ -106,7 +109,11 @@ fn row(cpu: &Cpu) -> Vec<String> {
         format!("{:.3} {}{phase}", set.share, set.back_end)
     });
     let throttled = cpu.throttle.as_ref().map_or("-".into(), |throttle| {
-        format!("{}/{}", throttle.core_events, throttle.package_events.map_or("-".into(), |events| events.to_string()))
+        format!(
+            "{}/{}",
+            throttle.core_events,
+            throttle.package_events.map_or("-".into(), |events| events.to_string())
+        )
     });
     vec![
         cpu.cpu.to_string(),
@@ -184,5 +191,9 @@ fn p_states(machine: &Machine) -> String {
             .collect();
         text += &format!("  CPU {} ({:?}): {}\n", cpu.cpu, cpu.p_states[0].source, states.join(", "));
     }
-    if machine.cpus.iter().all(|cpu| cpu.p_states.is_empty()) { text + "  none: neither cpufreq nor ACPI tables list any\n" } else { text }
+    if machine.cpus.iter().all(|cpu| cpu.p_states.is_empty()) {
+        text + "  none: neither cpufreq nor ACPI tables list any\n"
+    } else {
+        text
+    }
 }

@@ -111,7 +111,8 @@ fn context(arguments: &CpuArguments) -> Result<Context, String> {
         // What is held was allowed when it was set.
         None => config(arguments)?.managed.unwrap_or_else(|| held::load(&dir).managed),
     };
-    let program = std::env::current_exe().map_err(|error| format!("eft does not find its own program ({error})"))?;
+    let program =
+        std::env::current_exe().map_err(|error| format!("eft does not find its own program ({error})"))?;
     Ok(Context { host: Host { tree, dir, managed, program }, json: arguments.json })
 }
 
@@ -154,7 +155,9 @@ impl Context {
 pub fn print(text: &str) -> Result<(), String> {
     use std::io::Write;
     match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("the output cannot be written ({error})")),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(format!("the output cannot be written ({error})"))
+        }
         _ => Ok(()),
     }
 }
@@ -162,10 +165,13 @@ pub fn print(text: &str) -> Result<(), String> {
 /// Rows of text in columns as wide as they need.
 pub fn columns(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..count).map(width).collect();
     let line = |row: &Vec<String>| {
-        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         cells.join("  ").trim_end().to_string() + "\n"
     };
     rows.iter().map(line).collect()

@@ -98,7 +98,8 @@ pub fn run(context: &Context, arguments: &TraceArguments) -> Result<(), String> 
     let from_us = begin_us.max(first_step(&events).unwrap_or(end_us.saturating_sub(total_us)).min(end_us));
     let trace = analyse(arguments, &events, from_us, total_us);
     if let Some(path) = &arguments.picture {
-        std::fs::write(path, draw(&trace)).map_err(|error| format!("{} cannot be written ({error})", path.display()))?;
+        std::fs::write(path, draw(&trace))
+            .map_err(|error| format!("{} cannot be written ({error})", path.display()))?;
     }
     if context.json { context.print_json(&trace) } else { print(&describe(&trace)) }
 }
@@ -114,11 +115,15 @@ fn analyse(arguments: &TraceArguments, events: &[Event], begin_us: u64, total_us
     let accounted: u64 = groups.iter().map(|group| group.duration_us).sum();
     let migrated = |event: &&Event| {
         event.name == "sched_migrate_task"
-            && field(&event.fields, "orig_cpu=").and_then(|cpu| cpu.parse().ok()).is_some_and(|cpu| arguments.cpus.contains(cpu))
+            && field(&event.fields, "orig_cpu=")
+                .and_then(|cpu| cpu.parse().ok())
+                .is_some_and(|cpu| arguments.cpus.contains(cpu))
     };
     let leaves = matches!(arguments.operation, Operation::Offline | Operation::Park);
     let is_user_switch = |event: &&Event| {
-        event.name == "sched_switch" && arguments.cpus.contains(event.cpu) && eft_linux::sensors::trace::switches_to_user(event)
+        event.name == "sched_switch"
+            && arguments.cpus.contains(event.cpu)
+            && eft_linux::sensors::trace::switches_to_user(event)
     };
     let entry = events.iter().filter(is_user_switch).map(|event| event.us).filter(|us| *us >= begin_us).max();
     Trace {
@@ -136,7 +141,9 @@ fn analyse(arguments: &TraceArguments, events: &[Event], begin_us: u64, total_us
 fn step_event(event: &Event) -> Option<StepEvent> {
     let number = |key: &str| field(&event.fields, key)?.parse().ok();
     let function = match event.name.as_str() {
-        "cpuhp_enter" | "cpuhp_multi_enter" => Some(event.fields.split_once('(')?.1.trim_end_matches(')').to_string()),
+        "cpuhp_enter" | "cpuhp_multi_enter" => {
+            Some(event.fields.split_once('(')?.1.trim_end_matches(')').to_string())
+        }
         "cpuhp_exit" => None,
         _ => return None,
     };
@@ -144,13 +151,25 @@ fn step_event(event: &Event) -> Option<StepEvent> {
 }
 
 fn describe(trace: &Trace) -> String {
-    let mut text = format!("{:?} CPU {}: {} us\n", trace.operation, trace.cpus, trace.total_us).to_lowercase().replace("cpu", "CPU");
+    let mut text = format!("{:?} CPU {}: {} us\n", trace.operation, trace.cpus, trace.total_us)
+        .to_lowercase()
+        .replace("cpu", "CPU");
     let share = |us: u64| format!("{:.1}%", us as f64 * 100.0 / trace.total_us.max(1) as f64);
     let mut rows: Vec<Vec<String>> = vec![["GROUP", "STEPS", "US", "SHARE"].map(String::from).to_vec()];
     for group in &trace.groups {
-        rows.push(vec![group.group.name().into(), group.steps.to_string(), group.duration_us.to_string(), share(group.duration_us)]);
+        rows.push(vec![
+            group.group.name().into(),
+            group.steps.to_string(),
+            group.duration_us.to_string(),
+            share(group.duration_us),
+        ]);
     }
-    rows.push(vec!["between the steps".into(), "-".into(), trace.between_us.to_string(), share(trace.between_us)]);
+    rows.push(vec![
+        "between the steps".into(),
+        "-".into(),
+        trace.between_us.to_string(),
+        share(trace.between_us),
+    ]);
     text += &columns(&rows);
     text += &format!("{} tasks moved", trace.tasks_moved);
     if let Some(entry) = trace.entry_us {
@@ -161,7 +180,14 @@ fn describe(trace: &Trace) -> String {
     longest.sort_by_key(|step| std::cmp::Reverse(step.duration_us));
     if !longest.is_empty() {
         text += "longest steps\n";
-        let row = |step: &&TimedStep| vec![format!("  {}", step.function), format!("CPU {}", step.cpu), format!("{} us", step.duration_us), step.group.name().into()];
+        let row = |step: &&TimedStep| {
+            vec![
+                format!("  {}", step.function),
+                format!("CPU {}", step.cpu),
+                format!("{} us", step.duration_us),
+                step.group.name().into(),
+            ]
+        };
         text += &columns(&longest.iter().take(12).map(row).collect::<Vec<_>>());
     }
     text
@@ -188,16 +214,33 @@ fn draw(trace: &Trace) -> String {
         let (fill, y) = (colour(group.group), 150 + index * 20);
         shapes += &format!("<rect x='{x:.1}' y='40' width='{width:.1}' height='30' fill='{fill}'/>\n");
         shapes += &format!("<rect x='50' y='{y}' width='12' height='12' fill='{fill}'/>");
-        shapes += &format!("<text x='70' y='{}'>{}: {} us in {} steps</text>\n", y + 11, group.group.name(), group.duration_us, group.steps);
+        shapes += &format!(
+            "<text x='70' y='{}'>{}: {} us in {} steps</text>\n",
+            y + 11,
+            group.group.name(),
+            group.duration_us,
+            group.steps
+        );
         x += width;
     }
     for step in &trace.steps {
         let (from, width) = (50.0 + step.begin_us as f64 * scale, (step.duration_us as f64 * scale).max(0.5));
-        shapes += &format!("<rect x='{from:.1}' y='90' width='{width:.1}' height='30' fill='{}'>", colour(step.group));
-        shapes += &format!("<title>{} CPU {}: {} us</title></rect>\n", escape(&step.function), step.cpu, step.duration_us);
+        shapes += &format!(
+            "<rect x='{from:.1}' y='90' width='{width:.1}' height='30' fill='{}'>",
+            colour(step.group)
+        );
+        shapes += &format!(
+            "<title>{} CPU {}: {} us</title></rect>\n",
+            escape(&step.function),
+            step.cpu,
+            step.duration_us
+        );
     }
     let height = 170 + trace.groups.len() * 20;
-    let title = format!("{:?} CPU {}: {} us, {} us between the steps", trace.operation, trace.cpus, trace.total_us, trace.between_us);
+    let title = format!(
+        "{:?} CPU {}: {} us, {} us between the steps",
+        trace.operation, trace.cpus, trace.total_us, trace.between_us
+    );
     format!(
         "<svg xmlns='http://www.w3.org/2000/svg' width='1000' height='{height}' font-family='sans-serif' font-size='12'>\n<rect width='1000' height='{height}' fill='white'/>\n<text x='50' y='25' font-size='14'>{title}</text>\n{shapes}</svg>\n"
     )
