@@ -25,14 +25,12 @@ impl Context<'_> {
     }
 
     pub fn add(&self, index: usize, n: u64) {
-        self.status
-            .add(crate::server::FRAME_COUNTERS.len() + index, n);
+        self.status.add(crate::server::FRAME_COUNTERS.len() + index, n);
     }
 
     /// Sets the gauge at `index` of [`Component::COUNTERS`].
     pub fn gauge(&self, index: usize, value: u64) {
-        self.status
-            .set(crate::server::FRAME_COUNTERS.len() + index, value);
+        self.status.set(crate::server::FRAME_COUNTERS.len() + index, value);
     }
 }
 
@@ -60,13 +58,7 @@ pub trait Component {
     /// Makes a message of 56 bytes from `peer`. `None`: not a message of that edge (counted, ignored).
     fn decode(peer: Peer, line: &Encoded) -> Option<Self::In>;
 
-    fn receive(
-        &mut self,
-        cx: &mut Context,
-        from: Peer,
-        message: Self::In,
-        out: &mut Outbox<Self::Out>,
-    );
+    fn receive(&mut self, cx: &mut Context, from: Peer, message: Self::In, out: &mut Outbox<Self::Out>);
 
     /// Something from the world: a family, news of a socket, a configuration.
     fn event(&mut self, cx: &mut Context, event: Event, out: &mut Outbox<Self::Out>);
