@@ -40,6 +40,15 @@ pub struct FilterConfig {
     pub seed: u64,
 }
 
+impl Default for FilterConfig {
+    fn default() -> Self {
+        FilterConfig {
+            states: 16384,
+            seed: 0,
+        }
+    }
+}
+
 /// What leaves the filter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToIp {
