@@ -319,5 +319,7 @@ fn configuration(config: &StackConfig) -> Store {
     store.publish("addresses", addresses.into_bytes());
     store.publish("interfaces", interfaces.into_bytes());
     store.publish("info", info);
+    // No rules yet, which the filter must be told: until then it lets nothing through.
+    store.publish("filter", Vec::new());
     store
 }
