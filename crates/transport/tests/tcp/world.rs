@@ -24,6 +24,9 @@ const PACKET_SLOTS: usize = 256;
 const PACKET_LEN: usize = 1 << 16;
 const IP_HEADER: usize = 20;
 const TCP_HEADER: usize = 20;
+/// A test that needs more events than this goes in circles.
+const CRASHES_MAX: u64 = 100;
+const EVENTS_MAX: u64 = 5_000_000;
 
 /// What the network and the machine do to the engines.
 #[derive(Clone, Copy, Debug)]
@@ -656,7 +659,8 @@ impl World {
             self.sides[side].with(now, room, |tcp, cx, out| tcp.peer_reborn(cx, Peer::Ip, out));
             self.turn(side);
         }
-        if !self.random.chance(self.conditions.crash) {
+        // Each life begins by sending again: without a limit that would be an avalanche.
+        if self.crashes >= CRASHES_MAX || !self.random.chance(self.conditions.crash) {
             return false;
         }
         self.crash(side);
@@ -684,6 +688,12 @@ impl World {
             if self.now >= end || !self.step() {
                 return done(self);
             }
+            assert!(
+                self.events < EVENTS_MAX,
+                "seed {}: no end at {:?}",
+                self.seed,
+                self.now
+            );
         }
         true
     }
