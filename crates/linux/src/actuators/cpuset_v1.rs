@@ -21,7 +21,8 @@ pub fn mount(tree: &Tree) -> Option<String> {
     })
 }
 
-fn own(tree: &Tree) -> Option<String> {
+/// Our cpuset, whether it exists or not.
+pub fn own(tree: &Tree) -> Option<String> {
     Some(format!("{}/{OWN}", mount(tree)?))
 }
 

@@ -130,6 +130,20 @@ impl Keeper {
     }
 }
 
+/// For other long work that must undo what it did: SIGTERM, SIGINT and SIGHUP are kept back and can be asked for.
+pub struct EndSignals(libc::sigset_t);
+
+impl EndSignals {
+    pub fn block() -> Result<Self, String> {
+        block_signals().map(Self)
+    }
+
+    /// Was the process asked to end?
+    pub fn arrived(&self) -> bool {
+        wait_for_signal(&self.0, Duration::ZERO)
+    }
+}
+
 const SIGNALS: [i32; 4] = [libc::SIGUSR1, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
 /// Signals are taken by waiting for them, so no handler runs at a bad moment. Threads started later inherit this.
