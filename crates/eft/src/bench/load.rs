@@ -15,7 +15,7 @@ pub struct LoadArguments {
 
 /// Together the threads take this much of the machine, spinners not counted.
 const SHARE: f64 = 0.1;
-const PERIOD: Duration = Duration::from_millis(20);
+const PERIOD: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One spinner for each CPU among them, so that no CPU is ever idle. Each line on stdin asks for a proof of life.

@@ -83,7 +83,8 @@ impl Keeper {
             let now_ms = now_ns() / 1_000_000;
             let since = parking.since();
             let options = LazyOptions { delays: parking.delays, spread: &parking.spread, force: parking.force };
-            self.lazy.run(journal, &Parking::resume(parking.back_end, parking.scope.clone()), &since, &options, now_ms);
+            let parked = Parking::resume(journal.tree(), parking.back_end, parking.scope.clone());
+            self.lazy.run(journal, &parked, &since, &options, now_ms);
             // Where the kernel keeps newcomers out, or they are born inside, there is nothing to sweep.
             let sweeps = match parking.back_end {
                 ParkBackEnd::V2 => false,
