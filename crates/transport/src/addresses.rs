@@ -22,17 +22,13 @@ impl Addresses {
     /// Whether a socket may be bound to `address`.
     pub fn may_bind(&self, address: WireAddress) -> bool {
         let address = IpAddr::from(address);
-        address.is_unspecified()
-            || self.0.is_empty()
-            || self.0.iter().any(|own| own.address == address)
+        address.is_unspecified() || self.0.is_empty() || self.0.iter().any(|own| own.address == address)
     }
 
     /// Whether `address` is a broadcast address of one of our networks, or of all.
     pub fn is_broadcast(&self, address: WireAddress) -> bool {
         match IpAddr::from(address) {
-            IpAddr::V4(a) => {
-                a.is_broadcast() || self.0.iter().any(|own| own.broadcast() == Some(a))
-            }
+            IpAddr::V4(a) => a.is_broadcast() || self.0.iter().any(|own| own.broadcast() == Some(a)),
             IpAddr::V6(_) => false,
         }
     }

@@ -41,10 +41,7 @@ impl Family {
     pub fn open(&mut self, arena: Arena, pool: PoolId) {
         let slots = arena.geometry().slots.div_ceil(2).min(SLOTS);
         self.blocks.resize(slots.max(self.blocks.len()), NONE);
-        self.free = (0..slots)
-            .filter(|i| self.blocks[*i] == NONE)
-            .map(|i| i as u32 * 2)
-            .collect();
+        self.free = (0..slots).filter(|i| self.blocks[*i] == NONE).map(|i| i as u32 * 2).collect();
         self.arena = Some((arena, pool));
     }
 
@@ -77,10 +74,7 @@ impl Family {
         if i < self.blocks.len() && self.blocks[i] != NONE {
             self.blocks[i] = NONE;
             self.sockets = self.sockets.saturating_sub(1);
-            let in_arena = self
-                .arena
-                .as_ref()
-                .is_some_and(|(a, _)| (slot as usize) < a.geometry().slots);
+            let in_arena = self.arena.as_ref().is_some_and(|(a, _)| (slot as usize) < a.geometry().slots);
             if in_arena {
                 self.free.push_back(slot);
             }
@@ -130,8 +124,5 @@ impl Families {
 
 /// The socket of a block.
 pub(super) fn socket_of(block: &Block) -> SocketId {
-    SocketId {
-        family: block.family,
-        slot: block.slot,
-    }
+    SocketId { family: block.family, slot: block.slot }
 }

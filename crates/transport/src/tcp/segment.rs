@@ -88,9 +88,8 @@ pub(crate) fn addresses(header: &[u8]) -> Option<(WireAddress, WireAddress)> {
         let b: [u8; 4] = header.get(at..at + 4)?.try_into().ok()?;
         Some(IpAddr::from(b).into())
     };
-    let address6 = |at: usize| -> Option<WireAddress> {
-        Some(WireAddress(header.get(at..at + 16)?.try_into().ok()?))
-    };
+    let address6 =
+        |at: usize| -> Option<WireAddress> { Some(WireAddress(header.get(at..at + 16)?.try_into().ok()?)) };
     match header.first()? >> 4 {
         4 if header.len() >= 20 => Some((address4(12)?, address4(16)?)),
         6 if header.len() >= 40 => Some((address6(8)?, address6(24)?)),
@@ -111,21 +110,16 @@ pub fn parse(
     let ip_len = ip_header_len as usize;
     let mut bytes = [0; HEADERS_MAX];
     let copied = (packet.len as usize).min(HEADERS_MAX);
-    memory
-        .read(packet, &mut bytes[..copied])
-        .ok_or(Unfit::Unreadable)?;
+    memory.read(packet, &mut bytes[..copied]).ok_or(Unfit::Unreadable)?;
     let bytes = &bytes[..copied];
     let ip = bytes.get(..ip_len).ok_or(Unfit::Malformed)?;
     let (source, destination) = addresses(ip).ok_or(Unfit::Malformed)?;
-    let (header, _) =
-        TcpHeader::read_from_prefix(&bytes[ip_len..]).map_err(|_| Unfit::Malformed)?;
+    let (header, _) = TcpHeader::read_from_prefix(&bytes[ip_len..]).map_err(|_| Unfit::Malformed)?;
     let header_len = header.header_len();
     if header_len < size_of::<TcpHeader>() {
         return Err(Unfit::Malformed);
     }
-    let options = bytes
-        .get(ip_len + size_of::<TcpHeader>()..ip_len + header_len)
-        .ok_or(Unfit::Malformed)?;
+    let options = bytes.get(ip_len + size_of::<TcpHeader>()..ip_len + header_len).ok_or(Unfit::Malformed)?;
     let data = packet.skip((ip_len + header_len) as u32);
     let payload = if checksum_ok {
         Payload::Packet(data)
@@ -172,12 +166,7 @@ fn verify(
     let copy = scratch.get_mut(..len).ok_or(Unfit::Malformed)?;
     memory.read(data, copy).ok_or(Unfit::Unreadable)?;
     let sum = Checksum::new()
-        .add_pseudo_header(
-            source.into(),
-            destination.into(),
-            PROTOCOL_TCP,
-            (header.len() + len) as u32,
-        )
+        .add_pseudo_header(source.into(), destination.into(), PROTOCOL_TCP, (header.len() + len) as u32)
         .add_bytes(header)
         .add_bytes(copy);
     if sum.finish() != 0 {
