@@ -11,8 +11,11 @@ extern crate alloc;
 mod addresses;
 mod counters;
 pub mod edge;
+mod families;
 mod hash;
+mod in_flight;
 mod limits;
 pub mod tcp;
+mod timers;
 
 pub use edge::{In, Out};

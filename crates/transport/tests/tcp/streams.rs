@@ -57,8 +57,16 @@ fn a_long_transfer_uses_large_segments_and_the_whole_window() {
 fn bad(random: &mut Random) -> Conditions {
     let tenth = |r: &mut Random| r.below(100) as f64 / 1000.0;
     Conditions {
-        loss: if random.below(3) == 0 { 0.0 } else { tenth(random) },
-        duplicate: if random.below(2) == 0 { 0.0 } else { tenth(random) },
+        loss: if random.below(3) == 0 {
+            0.0
+        } else {
+            tenth(random)
+        },
+        duplicate: if random.below(2) == 0 {
+            0.0
+        } else {
+            tenth(random)
+        },
         corrupt: 0.0,
         delay_us: 10 + random.below(20_000),
         jitter_us: [0, 0, 500, 20_000][random.below(4) as usize],
@@ -161,7 +169,9 @@ fn corruption_is_caught_by_the_checksum() {
 #[test]
 fn the_engine_is_dropped_between_any_two_events() {
     for_seeds(150, |seed| {
-        torment(seed, |c, r| c.crash = [0.5, 0.05, 0.005][r.below(3) as usize]);
+        torment(seed, |c, r| {
+            c.crash = [0.5, 0.05, 0.005][r.below(3) as usize]
+        });
     });
 }
 
