@@ -17,5 +17,6 @@ mod in_flight;
 mod limits;
 pub mod tcp;
 mod timers;
+pub mod udp;
 
 pub use edge::{In, Out};
