@@ -122,12 +122,8 @@ impl<C: Component> Server<C> {
     /// Connects a peer, replacing its dead predecessor, and tells the engine.
     pub fn connect(&mut self, world: &mut impl World, port: Port) {
         let peer = port.peer;
-        let connected = Connected {
-            port,
-            ringer: Ringer::default(),
-            backlog: VecDeque::new(),
-            unrung: false,
-        };
+        let connected =
+            Connected { port, ringer: Ringer::default(), backlog: VecDeque::new(), unrung: false };
         match self.ports.iter_mut().find(|c| c.port.peer == peer) {
             Some(old) => *old = connected,
             None => self.ports.push(connected),
@@ -135,12 +131,7 @@ impl<C: Component> Server<C> {
         self.status.add(counter::PEERS_REBORN, 1);
         let now = world.now();
         self.refresh_room();
-        let mut cx = Context {
-            now,
-            random: &mut self.random,
-            memory: &self.memory,
-            status: &self.status,
-        };
+        let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
         self.component.peer_reborn(&mut cx, peer, &mut self.out);
         self.touched = true;
         self.publish(world);
@@ -156,12 +147,7 @@ impl<C: Component> Server<C> {
     /// Hands an event to the engine. Its outputs leave with the next [`Server::step`].
     pub fn event(&mut self, now: Instant, event: Event) {
         self.refresh_room();
-        let mut cx = Context {
-            now,
-            random: &mut self.random,
-            memory: &self.memory,
-            status: &self.status,
-        };
+        let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
         self.component.event(&mut cx, event, &mut self.out);
         self.touched = true;
     }
@@ -184,24 +170,14 @@ impl<C: Component> Server<C> {
                     undecodable += 1;
                     continue;
                 };
-                let mut cx = Context {
-                    now,
-                    random: &mut self.random,
-                    memory: &self.memory,
-                    status: &self.status,
-                };
-                self.component
-                    .receive(&mut cx, peer, message, &mut self.out);
+                let mut cx =
+                    Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
+                self.component.receive(&mut cx, peer, message, &mut self.out);
             }
             connected.port.consumer.publish();
         }
         work += received;
-        let mut cx = Context {
-            now,
-            random: &mut self.random,
-            memory: &self.memory,
-            status: &self.status,
-        };
+        let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
         work += self.component.poll(&mut cx, budget, &mut self.out);
         if self.component.deadline().is_some_and(|d| d <= now) {
             self.component.expire(&mut cx, &mut self.out);
@@ -219,19 +195,12 @@ impl<C: Component> Server<C> {
         self.status.add(counter::TURNS, 1);
         self.publish(world);
         self.status.beat();
-        Step {
-            work,
-            deadline: self.component.deadline(),
-        }
+        Step { work, deadline: self.component.deadline() }
     }
 
     /// Whether a message waits: the last look before sleeping.
     pub fn has_message(&self) -> bool {
-        self.touched
-            || self
-                .ports
-                .iter()
-                .any(|c| c.port.consumer.has_message() || !c.backlog.is_empty())
+        self.touched || self.ports.iter().any(|c| c.port.consumer.has_message() || !c.backlog.is_empty())
     }
 
     /// The bells to sleep on.
@@ -242,11 +211,7 @@ impl<C: Component> Server<C> {
     fn refresh_room(&mut self) {
         for c in &mut self.ports {
             let capacity = c.port.producer.capacity();
-            let room = if c.backlog.is_empty() {
-                c.port.producer.room(capacity)
-            } else {
-                0
-            };
+            let room = if c.backlog.is_empty() { c.port.producer.room(capacity) } else { 0 };
             self.out.set_room(c.port.peer, room, capacity);
         }
     }

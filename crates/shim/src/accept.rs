@@ -1,0 +1,217 @@
+//! accept: from the listener's ring, then from the hidden kernel listener.
+
+use crate::convert;
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Errno, Result};
+use crate::table;
+use crate::{address, control, errno, family, options, readiness, real};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering;
+use eft_base::Endpoint;
+use eft_channel::socket::{AcceptRecord, flag};
+use eft_messages::control::{Request, op};
+use libc::{sockaddr, socklen_t};
+use zerocopy::IntoBytes;
+
+/// `accept4` on an eft listener.
+///
+/// # Safety
+/// `address` and `len` must be as for `accept4`.
+pub unsafe fn accept(
+    fd: c_int,
+    listener: &Socket,
+    address: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> Result<c_int> {
+    if flags & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) != 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    if !listener.is_stream() {
+        return Err(Errno(libc::EOPNOTSUPP));
+    }
+    let mut rounds = 0;
+    loop {
+        if !listener.has(bit::LISTENING) || listener.wishes_shut_read() {
+            return Err(Errno(libc::EINVAL));
+        }
+        // SAFETY: by the caller.
+        if let Some(accepted) = unsafe { accept_one(fd, listener, address, len, flags) }? {
+            readiness::found_something(listener);
+            return Ok(accepted);
+        }
+        if listener.has(bit::ORPHAN) {
+            return Err(Errno(libc::ENETDOWN));
+        }
+        if sys::is_nonblocking(fd) {
+            readiness::found_nothing(fd, listener);
+            return Err(Errno(libc::EAGAIN));
+        }
+        readiness::wait(fd, libc::POLLIN, libc::SO_RCVTIMEO)?;
+        rounds += 1;
+        if rounds % 8 == 0 {
+            readiness::examine(fd, listener);
+        }
+    }
+}
+
+/// Takes a connection from either listener, if there is one, and keeps the descriptor's readiness
+/// right.
+///
+/// # Safety
+/// As [`accept`].
+unsafe fn accept_one(
+    fd: c_int,
+    listener: &Socket,
+    address: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> Result<Option<c_int>> {
+    let inet6 = listener.has(bit::INET6);
+    while listener.page.receivable() >= size_of::<AcceptRecord>() {
+        // The descriptor first: without one the connection stays in the queue, as in the kernel's.
+        let (near, far, inode) = convert::descriptor_pair()?;
+        let attached = match pop(fd, listener) {
+            Ok(Some(record)) => attach(listener, &record, near, far, inode),
+            Ok(None) => Ok(None),
+            Err(errno) => Err(errno),
+        };
+        sys::close(far);
+        let Ok(Some(remote)) = attached else {
+            sys::close(near);
+            attached?;
+            continue;
+        };
+        let accepted = finish(near, flags);
+        retire(fd, listener);
+        // SAFETY: by the caller.
+        unsafe { address::write(remote, inet6, address, len)? };
+        return Ok(Some(accepted));
+    }
+    // SAFETY: by the caller.
+    if let Some(accepted) = unsafe { accept_kernel(listener, address, len, flags) } {
+        retire(fd, listener);
+        return Ok(Some(accepted));
+    }
+    retire(fd, listener);
+    Ok(None)
+}
+
+/// Gives up the token unless either listener has more.
+fn retire(fd: c_int, listener: &Socket) {
+    let waiting = || {
+        listener.page.receivable() >= size_of::<AcceptRecord>()
+            || listener
+                .loopback_fd()
+                .is_some_and(|k| sys::poll(k, libc::POLLIN, Some(0)).is_ok_and(|e| e != 0))
+    };
+    if listener.token.is_posted() && !waiting() {
+        readiness::retire(fd, listener, waiting);
+    }
+}
+
+fn pop(fd: c_int, listener: &Socket) -> Result<Option<AcceptRecord>> {
+    let guard = listener
+        .lock_receive()
+        .map_err(|e| readiness::reentered(fd, 0, e))?;
+    let page = &listener.page;
+    let size = size_of::<AcceptRecord>();
+    if page.receivable() < size {
+        return Ok(None);
+    }
+    let mut record = AcceptRecord::default();
+    let taken = page.receive_taken();
+    page.read_receive(taken, record.as_mut_bytes());
+    page.set_receive_taken(taken.wrapping_add(size as u64));
+    drop(guard);
+    listener.notify_taken();
+    Ok(Some(record))
+}
+
+/// Gives a connection its descriptor and returns the peer. `None` if the record is stale.
+fn attach(
+    listener: &Socket,
+    record: &AcceptRecord,
+    near: c_int,
+    far: c_int,
+    inode: u64,
+) -> Result<Option<Endpoint>> {
+    if !table::fits(near) {
+        return Err(Errno(libc::EMFILE));
+    }
+    let family = family::family().ok_or(Errno(libc::ENETDOWN))?;
+    let Some(socket) = family.socket(record.slot) else {
+        return Ok(None);
+    };
+    if socket.page.incarnation() != record.incarnation || !socket.is_stream() {
+        return Ok(None);
+    }
+    convert::begin(socket, inode);
+    socket.set_bits(bit::CONNECT_TOLD | bit::BOUND | listener.bits() & bit::INET6);
+    options::inherit(listener, socket);
+    control::tell(
+        Request {
+            op: op::ACCEPTED,
+            slot: record.slot,
+            value: inode,
+            args: [record.incarnation, 0, 0, 0],
+            ..Request::default()
+        },
+        Some(far),
+    )?;
+    table::set(near, convert::entry(socket));
+    Ok(Some(Endpoint::new(
+        record.remote.into(),
+        record.remote_port,
+    )))
+}
+
+/// Gives the accepted descriptor the flags that the program asked for.
+fn finish(near: c_int, flags: c_int) -> c_int {
+    if flags & libc::SOCK_CLOEXEC == 0 {
+        sys::set_cloexec(near, false);
+    }
+    if flags & libc::SOCK_NONBLOCK != 0 {
+        let _ = sys::fcntl(near, libc::F_SETFL, libc::O_NONBLOCK as usize);
+    }
+    near
+}
+
+/// # Safety
+/// As [`accept`].
+unsafe fn accept_kernel(
+    listener: &Socket,
+    address: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> Option<c_int> {
+    let hidden = listener.loopback_fd()?;
+    let before = errno::get();
+    // SAFETY: by the caller.
+    let accepted = unsafe { real::accept4.get()(hidden, address, len, flags) };
+    if accepted < 0 {
+        errno::set(before);
+        return None;
+    }
+    table::forget(accepted);
+    Some(accepted)
+}
+
+/// Whether a listener or connection is what `getpeername` may speak of.
+pub fn is_connected(socket: &Socket) -> bool {
+    let flags = socket.page.flags();
+    match socket.is_stream() {
+        true => flags & flag::CONNECTED != 0 && flags & flag::DEAD == 0,
+        false => socket.has(bit::PEER),
+    }
+}
+
+/// Connections that wait in a listener's ring, for `TCP_INFO`.
+pub fn waiting(listener: &Socket) -> u32 {
+    (listener.page.receivable() / size_of::<AcceptRecord>()) as u32
+}
+
+/// Remembers TCP_DEFER_ACCEPT, which eft does not act on.
+pub fn set_defer(socket: &Socket, seconds: u32) {
+    socket.defer_accept().store(seconds, Ordering::Relaxed);
+}

@@ -1,0 +1,145 @@
+//! Between the kernel's socket addresses and endpoints.
+
+use crate::sys::{Errno, Result};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use eft_base::Endpoint;
+use libc::{sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
+
+/// What a program's socket address means to a socket that may be eft's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// 127/8 or ::1: the kernel's.
+    Loopback,
+    /// An address that only the kernel can serve (other families, real IPv6).
+    Kernel,
+    /// AF_UNSPEC: dissolve the association.
+    Unspecified,
+    /// An endpoint for eft. The address may be 0.0.0.0.
+    Eft(Endpoint),
+}
+
+/// Reads an address that the program passed.
+///
+/// # Safety
+/// `address` must be null or valid for `len` bytes.
+pub unsafe fn read(address: *const sockaddr, len: socklen_t) -> Result<Target> {
+    if address.is_null() {
+        return Err(Errno(libc::EFAULT));
+    }
+    if (len as usize) < size_of::<libc::sa_family_t>() {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SAFETY: at least the family is there.
+    let family = unsafe { (&raw const (*address).sa_family).read_unaligned() } as i32;
+    let ip = match family {
+        libc::AF_UNSPEC => return Ok(Target::Unspecified),
+        libc::AF_INET if len as usize >= size_of::<sockaddr_in>() => {
+            // SAFETY: long enough.
+            let a = unsafe { address.cast::<sockaddr_in>().read_unaligned() };
+            let ip = Ipv4Addr::from(u32::from_be(a.sin_addr.s_addr));
+            (ip, u16::from_be(a.sin_port))
+        }
+        libc::AF_INET6 if len as usize >= size_of::<sockaddr_in6>() - 4 => {
+            // SAFETY: long enough (the scope id may be missing, RFC 2133).
+            let a = unsafe { &*address.cast::<[u8; 24]>() };
+            let port = u16::from_be_bytes([a[2], a[3]]);
+            let mut octets = [0; 16];
+            octets.copy_from_slice(&a[8..24]);
+            let ip = Ipv6Addr::from(octets);
+            match ip.to_ipv4_mapped() {
+                Some(ip) => (ip, port),
+                None if ip.is_unspecified() => (Ipv4Addr::UNSPECIFIED, port),
+                None => return Ok(Target::Kernel),
+            }
+        }
+        libc::AF_INET | libc::AF_INET6 => return Err(Errno(libc::EINVAL)),
+        _ => return Ok(Target::Kernel),
+    };
+    if ip.0.is_loopback() {
+        return Ok(Target::Loopback);
+    }
+    Ok(Target::Eft(Endpoint::new(IpAddr::V4(ip.0), ip.1)))
+}
+
+/// Puts an endpoint into a socket address; returns its length.
+pub fn to_storage(endpoint: Endpoint, inet6: bool) -> (sockaddr_storage, usize) {
+    // SAFETY: all zeroes is a sockaddr_storage.
+    let mut storage: sockaddr_storage = unsafe { core::mem::zeroed() };
+    let pointer = &raw mut storage;
+    let v4 = match endpoint.address {
+        IpAddr::V4(v4) => Some(v4),
+        IpAddr::V6(v6) => v6.to_ipv4_mapped(),
+    };
+    match (v4, inet6) {
+        (Some(v4), false) => {
+            // SAFETY: a sockaddr_storage holds any socket address.
+            let a = unsafe { &mut *pointer.cast::<sockaddr_in>() };
+            a.sin_family = libc::AF_INET as _;
+            a.sin_port = endpoint.port.to_be();
+            a.sin_addr.s_addr = u32::from(v4).to_be();
+            (storage, size_of::<sockaddr_in>())
+        }
+        _ => {
+            // SAFETY: as above.
+            let a = unsafe { &mut *pointer.cast::<sockaddr_in6>() };
+            a.sin6_family = libc::AF_INET6 as _;
+            a.sin6_port = endpoint.port.to_be();
+            a.sin6_addr.s6_addr = match endpoint.address {
+                IpAddr::V4(v4) if v4.is_unspecified() => [0; 16],
+                IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+                IpAddr::V6(v6) => v6.octets(),
+            };
+            (storage, size_of::<sockaddr_in6>())
+        }
+    }
+}
+
+/// Reads what the kernel filled in.
+pub fn from_storage(storage: &sockaddr_storage) -> Option<Endpoint> {
+    let pointer = &raw const *storage;
+    match storage.ss_family as i32 {
+        libc::AF_INET => {
+            // SAFETY: the family says so.
+            let a = unsafe { &*pointer.cast::<sockaddr_in>() };
+            let ip = Ipv4Addr::from(u32::from_be(a.sin_addr.s_addr));
+            Some(Endpoint::new(IpAddr::V4(ip), u16::from_be(a.sin_port)))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let a = unsafe { &*pointer.cast::<sockaddr_in6>() };
+            let ip = Ipv6Addr::from(a.sin6_addr.s6_addr).to_canonical();
+            Some(Endpoint::new(ip, u16::from_be(a.sin6_port)))
+        }
+        _ => None,
+    }
+}
+
+/// Copies a socket address to the program, cut to its buffer, as `getsockname` does.
+///
+/// # Safety
+/// `to` and `len` must be as the program passed them: null, or valid.
+pub unsafe fn write(
+    endpoint: Endpoint,
+    inet6: bool,
+    to: *mut sockaddr,
+    len: *mut socklen_t,
+) -> Result<()> {
+    if to.is_null() {
+        return Ok(());
+    }
+    if len.is_null() {
+        return Err(Errno(libc::EFAULT));
+    }
+    let (storage, real) = to_storage(endpoint, inet6);
+    // SAFETY: the program's pointers; at most `*len` bytes are written.
+    unsafe {
+        let room = *len as usize;
+        core::ptr::copy_nonoverlapping(
+            (&raw const storage).cast::<u8>(),
+            to.cast::<u8>(),
+            room.min(real),
+        );
+        *len = real as socklen_t;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Control data of received datagrams: destination address, TOS and TTL, if the program asked.
+
+use crate::datagram::Received;
+use crate::socket::{Socket, bit};
+use core::ffi::c_int;
+use core::net::IpAddr;
+use libc::msghdr;
+
+/// Appends control messages within the room that the program gave.
+struct Writer {
+    base: *mut u8,
+    room: usize,
+    used: usize,
+    truncated: bool,
+}
+
+impl Writer {
+    /// # Safety
+    /// `base` must be valid for `room` bytes.
+    unsafe fn put(&mut self, level: c_int, kind: c_int, data: &[u8]) {
+        // SAFETY: plain arithmetic.
+        let (space, len) = unsafe {
+            (
+                libc::CMSG_SPACE(data.len() as u32) as usize,
+                libc::CMSG_LEN(data.len() as u32) as usize,
+            )
+        };
+        if self.room - self.used < len {
+            self.truncated = true;
+            return;
+        }
+        // SAFETY: `len` bytes are free at `used`.
+        unsafe {
+            let header = self.base.add(self.used).cast::<libc::cmsghdr>();
+            (*header).cmsg_len = len as _;
+            (*header).cmsg_level = level;
+            (*header).cmsg_type = kind;
+            core::ptr::copy_nonoverlapping(data.as_ptr(), libc::CMSG_DATA(header), data.len());
+        }
+        self.used = (self.used + space).min(self.room);
+    }
+}
+
+/// Fills in the message's control data and flags.
+///
+/// # Safety
+/// The message must be as for `recvmsg`.
+pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) {
+    let mut writer = Writer {
+        base: message.msg_control.cast(),
+        room: match message.msg_control.is_null() {
+            true => 0,
+            false => message.msg_controllen as usize,
+        },
+        used: 0,
+        truncated: false,
+    };
+    message.msg_flags = 0;
+    let bits = socket.bits();
+    // SAFETY: the program's control buffer.
+    unsafe {
+        if bits & bit::PACKET_INFO != 0 {
+            put_packet_info(&mut writer, bits & bit::INET6 != 0, received);
+        }
+        if bits & bit::RECEIVE_TOS != 0 {
+            writer.put(libc::IPPROTO_IP, libc::IP_TOS, &[received.header.tos]);
+        }
+        if bits & bit::RECEIVE_TTL != 0 {
+            let ttl = received.header.ttl as c_int;
+            writer.put(libc::IPPROTO_IP, libc::IP_TTL, &ttl.to_ne_bytes());
+        }
+    }
+    message.msg_controllen = writer.used as _;
+    if writer.truncated {
+        message.msg_flags |= libc::MSG_CTRUNC;
+    }
+}
+
+/// # Safety
+/// As [`write`].
+unsafe fn put_packet_info(writer: &mut Writer, inet6: bool, received: &Received) {
+    let local: IpAddr = received.header.local.into();
+    let index = crate::interfaces::index_of(local) as c_int;
+    // SAFETY: by the caller.
+    unsafe {
+        if inet6 {
+            let mut bytes = [0u8; 20];
+            bytes[..16].copy_from_slice(&received.header.local.0);
+            bytes[16..].copy_from_slice(&index.to_ne_bytes());
+            writer.put(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &bytes);
+        } else if let IpAddr::V4(v4) = local {
+            let mut bytes = [0u8; 12];
+            bytes[..4].copy_from_slice(&index.to_ne_bytes());
+            bytes[4..8].copy_from_slice(&v4.octets());
+            bytes[8..].copy_from_slice(&v4.octets());
+            writer.put(libc::IPPROTO_IP, libc::IP_PKTINFO, &bytes);
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Requests to sockets, over this process's control connection.
+//!
+//! One request at a time per process, signals blocked meanwhile (a handler that asked for something
+//! would wait for itself). The connection is made at the first need by a Hello on the family
+//! connection, which every process of the family inherits; a forked child makes its own.
+//!
+//! If sockets is reborn before it replied, or hangs up, the request is sent again: all requests are
+//! idempotent. The far ends that travel with a request stay open here until the reply is in.
+
+use crate::family::family;
+use crate::sys::{self, Errno, Result};
+use core::cell::UnsafeCell;
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use eft_channel::socket::LAYOUT_VERSION;
+use eft_messages::control::{REPLY_LEN, Reply, Request, op};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// How long to wait before looking whether sockets was reborn.
+const PATIENCE_MS: u64 = 250;
+/// Descriptors that a reply may carry.
+const REPLY_DESCRIPTORS: usize = 4;
+
+struct Lock(UnsafeCell<libc::pthread_mutex_t>);
+// SAFETY: a mutex is made to be shared.
+unsafe impl Sync for Lock {}
+
+static LOCK: Lock = Lock(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
+static FAMILY_FD: AtomicI32 = AtomicI32::new(-1);
+static CONNECTION: AtomicI32 = AtomicI32::new(-1);
+static SEQUENCE: AtomicU64 = AtomicU64::new(1);
+
+pub fn lock_for_fork() {
+    // SAFETY: a valid mutex.
+    unsafe { libc::pthread_mutex_lock(LOCK.0.get()) };
+}
+
+pub fn unlock_after_fork() {
+    // SAFETY: locked by the thread that forked.
+    unsafe { libc::pthread_mutex_unlock(LOCK.0.get()) };
+}
+
+/// For a child that ran no fork handlers: the lock's holder, if any, is not in this process.
+pub fn reset_lock() {
+    // SAFETY: the child has one thread, this one.
+    unsafe { *LOCK.0.get() = libc::PTHREAD_MUTEX_INITIALIZER };
+}
+
+/// All signals blocked, and the lock held, while it lives.
+struct Quiet {
+    before: libc::sigset_t,
+}
+
+impl Quiet {
+    fn enter() -> Quiet {
+        let mut all = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: both sets are ours; the lock is valid.
+        unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+            libc::pthread_mutex_lock(LOCK.0.get());
+            Quiet {
+                before: before.assume_init(),
+            }
+        }
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // SAFETY: entered in `enter`.
+        unsafe {
+            libc::pthread_mutex_unlock(LOCK.0.get());
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, core::ptr::null_mut());
+        }
+    }
+}
+
+/// A reply and the descriptors that came with it.
+pub struct Answer {
+    pub reply: Reply,
+    pub descriptors: Vec<c_int>,
+}
+
+impl Answer {
+    fn close(self) {
+        self.descriptors.into_iter().for_each(sys::close);
+    }
+}
+
+/// The family connection's number, for the environment of a new program.
+pub fn family_fd() -> c_int {
+    FAMILY_FD.load(Ordering::Relaxed)
+}
+
+pub fn set_family_fd(fd: c_int) {
+    FAMILY_FD.store(fd, Ordering::Relaxed);
+}
+
+pub fn connection_fd() -> c_int {
+    CONNECTION.load(Ordering::Relaxed)
+}
+
+pub fn set_connection_fd(fd: c_int) {
+    CONNECTION.store(fd, Ordering::Relaxed);
+}
+
+/// In a fresh child: the connection is the parent's; drop our copy.
+pub fn forget_connection() {
+    let fd = CONNECTION.swap(-1, Ordering::Relaxed);
+    if fd >= 0 {
+        crate::table::forget(fd);
+        sys::close(fd);
+    }
+}
+
+/// Says hello: a fresh connection and what sockets replied (with the family's descriptors).
+/// `attempts` bounds how often it waits; `None` for ever, as long as the stack lives.
+pub fn hello(attempts: Option<u32>) -> Result<(c_int, Answer)> {
+    let mut left = attempts;
+    loop {
+        let [near, far] = sys::pair()?;
+        let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
+        let request = Request {
+            version: LAYOUT_VERSION,
+            op: op::HELLO,
+            sequence,
+            ..Request::default()
+        };
+        let sent = send(family_fd(), &request, Some(far));
+        sys::close(far);
+        if sent.is_err() {
+            sys::close(near);
+            return Err(Errno(libc::ENETDOWN));
+        }
+        match wait(near, sequence, 4) {
+            Ok(answer) => return Ok((near, answer)),
+            Err(_) => sys::close(near),
+        }
+        if let Some(n) = left.as_mut() {
+            *n -= 1;
+            if *n == 0 {
+                return Err(Errno(libc::ETIMEDOUT));
+            }
+        }
+    }
+}
+
+fn connection() -> Result<c_int> {
+    let known = CONNECTION.load(Ordering::Relaxed);
+    if known >= 0 {
+        return Ok(known);
+    }
+    let (fd, answer) = hello(None)?;
+    let errno = answer.reply.errno;
+    answer.close();
+    if errno != 0 {
+        sys::close(fd);
+        return Err(Errno(errno));
+    }
+    adopt_connection(fd)
+}
+
+/// Makes `fd` the process's connection, under a high number.
+pub fn adopt_connection(fd: c_int) -> Result<c_int> {
+    let fd = sys::move_high(fd, true)?;
+    crate::table::set(fd, crate::table::Entry::Hidden);
+    CONNECTION.store(fd, Ordering::Relaxed);
+    Ok(fd)
+}
+
+/// Asks sockets and waits for the reply. `descriptor` travels along; the caller keeps it.
+pub fn request(mut request: Request, descriptor: Option<c_int>) -> Result<Reply> {
+    let _quiet = Quiet::enter();
+    request.version = LAYOUT_VERSION;
+    request.sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
+    loop {
+        let fd = connection()?;
+        let generation = family().map_or(0, |f| f.sockets_generation());
+        let reply = send(fd, &request, descriptor)
+            .map_err(|_| Trouble::HungUp)
+            .and_then(|()| wait_generation(fd, request.sequence, generation));
+        match reply {
+            Ok(answer) => {
+                let reply = answer.reply;
+                answer.close();
+                return match reply.errno {
+                    0 => Ok(reply),
+                    errno => Err(Errno(errno)),
+                };
+            }
+            Err(Trouble::Reborn) => {}
+            Err(Trouble::HungUp) => forget_connection(),
+        }
+    }
+}
+
+/// Tells sockets something that has no reply.
+pub fn tell(mut request: Request, descriptor: Option<c_int>) -> Result<()> {
+    let _quiet = Quiet::enter();
+    request.version = LAYOUT_VERSION;
+    request.sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
+    loop {
+        if send(connection()?, &request, descriptor).is_ok() {
+            return Ok(());
+        }
+        forget_connection();
+    }
+}
+
+enum Trouble {
+    /// sockets began a new life; ask again.
+    Reborn,
+    /// The connection is dead; make another.
+    HungUp,
+}
+
+fn wait_generation(
+    fd: c_int,
+    sequence: u64,
+    generation: u32,
+) -> core::result::Result<Answer, Trouble> {
+    loop {
+        match wait(fd, sequence, 1) {
+            Ok(answer) => return Ok(answer),
+            Err(Errno(libc::ETIMEDOUT)) => {
+                if family().is_some_and(|f| f.sockets_generation() != generation) {
+                    return Err(Trouble::Reborn);
+                }
+            }
+            Err(_) => return Err(Trouble::HungUp),
+        }
+    }
+}
+
+/// Waits for the reply to `sequence`, up to `rounds` times [`PATIENCE_MS`].
+fn wait(fd: c_int, sequence: u64, rounds: u32) -> Result<Answer> {
+    let mut round = 0;
+    while round < rounds {
+        match sys::poll(fd, libc::POLLIN, Some(PATIENCE_MS)) {
+            Ok(0) => round += 1,
+            Ok(_) => {
+                let answer = receive(fd)?;
+                if answer.reply.sequence == sequence {
+                    return Ok(answer);
+                }
+                // A late reply to a request that was sent twice.
+                answer.close();
+            }
+            Err(Errno(libc::EINTR)) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Err(Errno(libc::ETIMEDOUT))
+}
+
+#[repr(align(8))]
+struct ControlBuffer([u8; 128]);
+
+fn send(fd: c_int, request: &Request, descriptor: Option<c_int>) -> Result<()> {
+    let bytes = request.as_bytes();
+    let mut iov = libc::iovec {
+        iov_base: bytes.as_ptr() as *mut _,
+        iov_len: bytes.len(),
+    };
+    let mut control = ControlBuffer([0; 128]);
+    // SAFETY: all zeroes is a msghdr.
+    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
+    message.msg_iov = &mut iov;
+    message.msg_iovlen = 1;
+    if let Some(descriptor) = descriptor {
+        message.msg_control = control.0.as_mut_ptr().cast();
+        // SAFETY: the buffer is larger than one control message with a descriptor.
+        unsafe {
+            message.msg_controllen = libc::CMSG_SPACE(4) as _;
+            let header = libc::CMSG_FIRSTHDR(&message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(4) as _;
+            libc::CMSG_DATA(header)
+                .cast::<c_int>()
+                .write_unaligned(descriptor);
+        }
+    }
+    // SAFETY: all pointers are to locals.
+    unsafe {
+        sys::call(
+            libc::SYS_sendmsg,
+            [
+                fd as usize,
+                &raw const message as usize,
+                libc::MSG_NOSIGNAL as usize,
+                0,
+                0,
+                0,
+            ],
+        )
+        .map(drop)
+    }
+}
+
+/// Takes one reply; EPROTO if it is none.
+fn receive(fd: c_int) -> Result<Answer> {
+    let mut bytes = [0u8; REPLY_LEN];
+    let mut iov = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: REPLY_LEN,
+    };
+    let mut control = ControlBuffer([0; 128]);
+    // SAFETY: all zeroes is a msghdr.
+    let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
+    message.msg_iov = &mut iov;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = 128;
+    // SAFETY: all pointers are to locals.
+    let n = unsafe {
+        sys::call(
+            libc::SYS_recvmsg,
+            [
+                fd as usize,
+                &raw mut message as usize,
+                (libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT) as usize,
+                0,
+                0,
+                0,
+            ],
+        )?
+    };
+    let mut descriptors = Vec::new();
+    // SAFETY: the kernel filled in the control buffer.
+    unsafe { crate::rights::each(&message, |fd| descriptors.push(fd)) };
+    match Reply::read_from_bytes(&bytes) {
+        Ok(reply) if n == REPLY_LEN && descriptors.len() <= REPLY_DESCRIPTORS => {
+            Ok(Answer { reply, descriptors })
+        }
+        _ => {
+            descriptors.into_iter().for_each(sys::close);
+            Err(Errno(libc::EPROTO))
+        }
+    }
+}

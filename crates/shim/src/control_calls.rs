@@ -1,0 +1,53 @@
+//! ioctl on eft sockets.
+
+use crate::socket::Socket;
+use crate::sys::Result;
+use crate::{datagram, fdops, table};
+use core::ffi::{c_int, c_ulong, c_void};
+
+const SIOCOUTQNSD: c_ulong = 0x894b;
+const SIOCATMARK: c_ulong = 0x8905;
+
+/// What eft answers; `None` leaves the call to libc.
+///
+/// # Safety
+/// `arg` must be as for `ioctl`.
+pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<Result<c_int>> {
+    match request {
+        libc::FIOCLEX => {
+            fdops::mirror_cloexec(fd, true);
+            None
+        }
+        libc::FIONCLEX => {
+            fdops::mirror_cloexec(fd, false);
+            None
+        }
+        libc::FIONREAD | libc::TIOCOUTQ | SIOCOUTQNSD | SIOCATMARK => {
+            let socket = match table::socket(fd)? {
+                Ok(socket) => socket,
+                Err(errno) => return Some(Err(errno)),
+            };
+            let number = queue(socket, request);
+            if !arg.is_null() {
+                // SAFETY: by the caller.
+                unsafe { arg.cast::<c_int>().write_unaligned(number as c_int) };
+            }
+            Some(Ok(0))
+        }
+        // SAFETY: by the caller.
+        _ => unsafe { crate::interface_calls::ioctl(request, arg) },
+    }
+}
+
+fn queue(socket: &Socket, request: c_ulong) -> usize {
+    match (request, socket.is_stream()) {
+        // There is no urgent data.
+        (SIOCATMARK, _) => 0,
+        (libc::FIONREAD, true) => socket.page.receivable(),
+        (libc::FIONREAD, false) => datagram::next_len(socket),
+        _ => socket
+            .page
+            .send_end()
+            .saturating_sub(socket.page.send_released()) as usize,
+    }
+}

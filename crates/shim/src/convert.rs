@@ -1,0 +1,177 @@
+//! From kernel socket to eft socket, and back while nothing has happened yet.
+//!
+//! A socket begins in the kernel. When its first address shows that it is eft's, a fresh eft
+//! descriptor replaces it under the same number (and under all its duplicates in this process),
+//! with its options, flags and epoll registrations. A duplicate in another process, made by a fork
+//! before the decision, stays with the kernel.
+
+use crate::family::family;
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Errno, Result};
+use crate::table::{self, Entry};
+use crate::{control, epoll, lock, options};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering;
+use eft_messages::control::{Request, op};
+
+/// Makes an eft socket; returns its descriptor (close-on-exec) and handle. `descriptor` is not in
+/// the table yet.
+fn open(stream: bool) -> Result<(c_int, &'static Socket)> {
+    let family = family().ok_or(Errno(libc::ENETDOWN))?;
+    if !stream && !family.has_udp() {
+        return Err(Errno(libc::EPROTONOSUPPORT));
+    }
+    let (near, far, inode) = descriptor_pair()?;
+    let request = Request {
+        op: op::OPEN,
+        value: inode,
+        args: [if stream { 1 } else { 2 }, 0, 0, 0],
+        ..Request::default()
+    };
+    let reply = control::request(request, Some(far));
+    sys::close(far);
+    let opened = reply.and_then(|reply| {
+        let parity = if stream { 0 } else { 1 };
+        match family.socket(reply.slot) {
+            Some(socket) if reply.slot % 2 == parity => Ok(socket),
+            _ => Err(Errno(libc::EPROTO)),
+        }
+    });
+    match opened {
+        Ok(socket) => {
+            begin(socket, inode);
+            Ok((near, socket))
+        }
+        Err(errno) => {
+            sys::close(near);
+            Err(errno)
+        }
+    }
+}
+
+/// Both ends of an eft descriptor, the near one with the smallest send buffer, and its inode.
+pub fn descriptor_pair() -> Result<(c_int, c_int, u64)> {
+    let [near, far] = sys::pair()?;
+    let _ = sys::set_option(near, libc::SOL_SOCKET, libc::SO_SNDBUF, &1i32.to_ne_bytes());
+    match sys::identity(near) {
+        Ok((inode, _)) => Ok((near, far, inode)),
+        Err(errno) => {
+            sys::close(near);
+            sys::close(far);
+            Err(errno)
+        }
+    }
+}
+
+/// A slot's new life in this family: locks and inode. Before anybody shares it.
+pub fn begin(socket: &Socket, inode: u64) {
+    lock::init(&socket.page);
+    socket.page.set_inode(inode);
+}
+
+/// The table entry of a socket.
+pub fn entry(socket: &Socket) -> Entry {
+    Entry::Eft {
+        slot: socket.slot,
+        incarnation: socket.page.incarnation(),
+    }
+}
+
+/// Replaces the undecided socket `fd` by an eft socket. With `keep`, the kernel socket is returned
+/// too, under a hidden number.
+pub fn to_eft(
+    fd: c_int,
+    stream: bool,
+    inet6: bool,
+    keep: bool,
+) -> Result<(&'static Socket, Option<c_int>)> {
+    if !table::fits(fd) {
+        return Err(Errno(libc::EMFILE));
+    }
+    let (inode, _) = sys::identity(fd)?;
+    let (near, socket) = open(stream)?;
+    if inet6 {
+        socket.set_bits(bit::INET6);
+    }
+    options::carry_over(fd, near, socket);
+    copy_status_flags(fd, near);
+    let kept = keep.then(|| hide_copy(fd)).flatten();
+    let numbers: Vec<c_int> = table::numbers(0, c_int::MAX)
+        .filter(|&n| matches!(table::get(n), Entry::Undecided { .. }))
+        .filter(|&n| n == fd || sys::identity(n).is_ok_and(|(i, _)| i == inode))
+        .collect();
+    for number in numbers {
+        replace(near, number, entry(socket));
+    }
+    sys::close(near);
+    Ok((socket, kept))
+}
+
+/// Puts `with` under `number`, keeping close-on-exec and epoll registrations.
+fn replace(with: c_int, number: c_int, entry: Entry) {
+    let moved = epoll::take_out(number);
+    let cloexec = sys::is_cloexec(number);
+    let flags = if cloexec { libc::O_CLOEXEC } else { 0 };
+    if sys::dup3(with, number, flags).is_ok() {
+        table::set(number, entry);
+    }
+    epoll::put_back(&moved, number);
+}
+
+fn copy_status_flags(from: c_int, to: c_int) {
+    let wanted = (libc::O_NONBLOCK | libc::O_ASYNC) as usize;
+    if let Ok(flags) = sys::fcntl(from, libc::F_GETFL, 0)
+        && flags & wanted != 0
+    {
+        let _ = sys::fcntl(to, libc::F_SETFL, flags & wanted);
+    }
+}
+
+/// A second descriptor of `fd` under a hidden number, close-on-exec as `fd` is.
+fn hide_copy(fd: c_int) -> Option<c_int> {
+    let copy = sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3).ok()? as c_int;
+    match sys::move_high(copy, sys::is_cloexec(fd)) {
+        Ok(hidden) => {
+            table::set(hidden, Entry::Hidden);
+            Some(hidden)
+        }
+        Err(_) => {
+            sys::close(copy);
+            None
+        }
+    }
+}
+
+/// Gives an eft socket that is not connected back to the kernel: its program turned to the loopback
+/// after all. What it was bound to is bound again there.
+pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
+    let inet6 = socket.has(bit::INET6);
+    let domain = if inet6 { libc::AF_INET6 } else { libc::AF_INET };
+    let kind = match socket.is_stream() {
+        true => libc::SOCK_STREAM,
+        false => libc::SOCK_DGRAM,
+    };
+    let hidden = socket.loopback.swap(-1, Ordering::AcqRel);
+    let kernel = if hidden >= 0 {
+        table::forget(hidden);
+        hidden
+    } else {
+        let kernel = sys::socket(domain, kind | libc::SOCK_CLOEXEC)?;
+        if socket.has(bit::BOUND) {
+            let _ = crate::loopback::bind(kernel, socket.page.local().port, inet6);
+        }
+        kernel
+    };
+    let _ = sys::fcntl(kernel, libc::F_SETFL, 0);
+    copy_status_flags(fd, kernel);
+    let stream = socket.is_stream();
+    let own = entry(socket);
+    let numbers: Vec<c_int> = table::numbers(0, c_int::MAX)
+        .filter(|&n| table::get(n) == own)
+        .collect();
+    for number in numbers {
+        replace(kernel, number, Entry::Undecided { stream, inet6 });
+    }
+    sys::close(kernel);
+    Ok(())
+}

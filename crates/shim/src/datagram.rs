@@ -1,0 +1,202 @@
+//! Sending and receiving datagrams.
+//!
+//! Each lies in a ring as a record: a header, then the payload, padded to 8 bytes.
+
+use crate::buffers::Buffers;
+use crate::readiness;
+use crate::socket::{Socket, bit};
+use crate::sys::{Errno, Result};
+use core::ffi::c_int;
+use eft_base::{Endpoint, WireAddress};
+use eft_channel::socket::{DatagramHeader, datagram_record_len};
+use zerocopy::IntoBytes;
+
+/// Largest payload over IPv4.
+const PAYLOAD_MAX: usize = 65507;
+const HEADER_LEN: usize = size_of::<DatagramHeader>();
+
+/// A datagram that was received.
+pub struct Received {
+    /// Its full length.
+    pub len: usize,
+    /// Bytes that fitted into the program's buffers.
+    pub copied: usize,
+    pub from: Endpoint,
+    pub header: DatagramHeader,
+}
+
+/// Sends one datagram to `to`, or to the socket's peer.
+pub fn send(
+    fd: c_int,
+    socket: &Socket,
+    from: &mut Buffers,
+    to: Option<Endpoint>,
+    flags: c_int,
+) -> Result<usize> {
+    if flags & libc::MSG_OOB != 0 {
+        return Err(Errno(libc::EOPNOTSUPP));
+    }
+    let len = from.left();
+    if len > PAYLOAD_MAX {
+        return Err(Errno(libc::EMSGSIZE));
+    }
+    if to.is_none() && !socket.has(bit::PEER) {
+        return Err(Errno(libc::EDESTADDRREQ));
+    }
+    if to.is_some_and(|to| to.port == 0) {
+        return Err(Errno(libc::EINVAL));
+    }
+    // One that is larger than the ring (SO_SNDBUF) would never fit.
+    if datagram_record_len(len) > socket.page.send_limit() {
+        return Err(Errno(libc::EMSGSIZE));
+    }
+    let to = to.unwrap_or_else(|| socket.page.remote());
+    let header = DatagramHeader {
+        len: len as u32,
+        port: to.port,
+        local_port: socket.page.local().port,
+        address: WireAddress::from(to.address),
+        local: WireAddress::from(Endpoint::UNSPECIFIED.address),
+        ..DatagramHeader::default()
+    };
+    loop {
+        socket.take_error()?;
+        if socket.wishes_shut_write() {
+            return Err(Errno(libc::EPIPE));
+        }
+        if socket.has(bit::ORPHAN) {
+            return Err(Errno(libc::ENETDOWN));
+        }
+        let put = put(fd, socket, from, &header);
+        if put.map_err(|e| readiness::reentered(fd, flags, e))? {
+            readiness::found_something(socket);
+            return Ok(len);
+        }
+        if readiness::must_not_wait(fd, flags) {
+            readiness::found_nothing(fd, socket);
+            return Err(Errno(libc::EAGAIN));
+        }
+        readiness::wait(fd, libc::POLLOUT, libc::SO_SNDTIMEO)?;
+    }
+}
+
+/// Puts the record into the ring; false (and the descriptor plugged) if there is no room.
+fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader) -> Result<bool> {
+    let page = &socket.page;
+    let len = datagram_record_len(header.len as usize);
+    let guard = socket.lock_send()?;
+    if page.sendable() < len {
+        readiness::plug(fd, socket);
+        drop(guard);
+        socket.notify();
+        return Ok(false);
+    }
+    let end = page.send_end();
+    page.write_send(end, header.as_bytes());
+    from.write_send(
+        page,
+        end.wrapping_add(HEADER_LEN as u64),
+        header.len as usize,
+    );
+    page.set_send_end(end.wrapping_add(len as u64));
+    drop(guard);
+    socket.notify();
+    Ok(true)
+}
+
+/// Receives one datagram.
+pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Result<Received> {
+    if flags & libc::MSG_OOB != 0 {
+        return Err(Errno(libc::EOPNOTSUPP));
+    }
+    if flags & libc::MSG_ERRQUEUE != 0 {
+        return Err(Errno(libc::EAGAIN));
+    }
+    let mut rounds = 0;
+    loop {
+        socket.take_error()?;
+        let taken = take(socket, to, flags & libc::MSG_PEEK != 0);
+        if let Some(received) = taken.map_err(|e| readiness::reentered(fd, flags, e))? {
+            readiness::found_something(socket);
+            if flags & libc::MSG_PEEK == 0 && socket.page.receivable() == 0 {
+                readiness::retire(fd, socket, || is_readable(socket));
+            }
+            return Ok(received);
+        }
+        readiness::retire(fd, socket, || is_readable(socket));
+        if socket.wishes_shut_read() {
+            return Ok(Received {
+                len: 0,
+                copied: 0,
+                from: Endpoint::UNSPECIFIED,
+                header: DatagramHeader::default(),
+            });
+        }
+        if socket.has(bit::ORPHAN) || socket.is_ended() {
+            return Err(Errno(libc::ENETDOWN));
+        }
+        if readiness::must_not_wait(fd, flags) {
+            readiness::found_nothing(fd, socket);
+            return Err(Errno(libc::EAGAIN));
+        }
+        readiness::wait(fd, libc::POLLIN, libc::SO_RCVTIMEO)?;
+        rounds += 1;
+        if rounds % 8 == 0 {
+            readiness::examine(fd, socket);
+        }
+    }
+}
+
+fn is_readable(socket: &Socket) -> bool {
+    socket.page.receivable() > 0 || socket.page.error() != 0 || socket.is_ended()
+}
+
+fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received>> {
+    let page = &socket.page;
+    let guard = socket.lock_receive()?;
+    let available = page.receivable();
+    if available == 0 {
+        return Ok(None);
+    }
+    let taken = page.receive_taken();
+    let mut header = DatagramHeader::default();
+    if available >= HEADER_LEN {
+        page.read_receive(taken, header.as_mut_bytes());
+    }
+    let len = header.len as usize;
+    if available < HEADER_LEN || len > page.receive_len() || datagram_record_len(len) > available {
+        // Not what a transport writes: the family scribbled over its ring. Start afresh.
+        page.set_receive_taken(page.receive_end());
+        return Ok(None);
+    }
+    let copied = len.min(to.left());
+    to.read_receive(page, taken.wrapping_add(HEADER_LEN as u64), copied);
+    if !peek {
+        page.set_receive_taken(taken.wrapping_add(datagram_record_len(len) as u64));
+    }
+    drop(guard);
+    if !peek {
+        socket.notify_taken();
+    }
+    Ok(Some(Received {
+        len,
+        copied,
+        from: Endpoint::new(header.address.into(), header.port),
+        header,
+    }))
+}
+
+/// Length of the next datagram, for FIONREAD.
+pub fn next_len(socket: &Socket) -> usize {
+    let Ok(_guard) = socket.lock_receive() else {
+        return 0;
+    };
+    if socket.page.receivable() < HEADER_LEN {
+        return 0;
+    }
+    let mut header = DatagramHeader::default();
+    socket
+        .page
+        .read_receive(socket.page.receive_taken(), header.as_mut_bytes());
+    header.len as usize
+}

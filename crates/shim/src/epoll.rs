@@ -1,0 +1,80 @@
+//! Epoll registrations of sockets that are not yet decided.
+//!
+//! The kernel serves epoll on eft descriptors as on any other. Only when a kernel socket turns into
+//! an eft socket under the same number, its registrations must move; so they are remembered until
+//! then.
+
+use crate::real;
+use crate::spin::Spin;
+use core::ffi::c_int;
+use libc::epoll_event;
+
+#[derive(Clone, Copy)]
+struct Registration {
+    set: c_int,
+    fd: c_int,
+    events: u32,
+    data: u64,
+}
+
+static REGISTRATIONS: Spin<Vec<Registration>> = Spin::new(Vec::new());
+
+pub fn reset_lock() {
+    REGISTRATIONS.reset();
+}
+
+/// The program changed the registration of an undecided socket.
+pub fn note(set: c_int, operation: c_int, fd: c_int, event: Option<epoll_event>) {
+    let mut all = REGISTRATIONS.lock();
+    all.retain(|r| (r.set, r.fd) != (set, fd));
+    if operation != libc::EPOLL_CTL_DEL
+        && let Some(event) = event
+    {
+        all.push(Registration {
+            set,
+            fd,
+            events: event.events,
+            data: event.u64,
+        });
+    }
+}
+
+/// The descriptor, or an epoll set, is closed.
+pub fn forget(fd: c_int) {
+    let mut all = REGISTRATIONS.lock();
+    all.retain(|r| r.fd != fd && r.set != fd);
+}
+
+/// Registrations taken out of their sets, to be put back after the descriptor was replaced.
+pub struct Moved(Vec<Registration>);
+
+/// Takes `fd` out of all sets.
+pub fn take_out(fd: c_int) -> Moved {
+    let mut moved = Vec::new();
+    let mut all = REGISTRATIONS.lock();
+    all.retain(|r| {
+        if r.fd == fd {
+            moved.push(*r);
+        }
+        r.fd != fd
+    });
+    drop(all);
+    // A set that is gone by now (or whose number is something else) refuses, and is left alone.
+    // SAFETY: EPOLL_CTL_DEL takes no event.
+    moved.retain(|r| unsafe {
+        real::epoll_ctl.get()(r.set, libc::EPOLL_CTL_DEL, fd, core::ptr::null_mut()) == 0
+    });
+    Moved(moved)
+}
+
+/// Adds the registrations again, now of what `fd` has become.
+pub fn put_back(moved: &Moved, fd: c_int) {
+    for r in &moved.0 {
+        let mut event = epoll_event {
+            events: r.events,
+            u64: r.data,
+        };
+        // SAFETY: the event is ours.
+        unsafe { real::epoll_ctl.get()(r.set, libc::EPOLL_CTL_ADD, fd, &mut event) };
+    }
+}

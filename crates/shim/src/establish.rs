@@ -1,0 +1,315 @@
+//! bind, listen and connect: where a socket is decided.
+
+use crate::address::{self, Target};
+use crate::convert;
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Errno, Result};
+use crate::table::{self, Entry};
+use crate::{control, errno, loopback, readiness, real};
+use core::ffi::c_int;
+use eft_base::{Endpoint, WireAddress};
+use eft_channel::socket::{flag, wish};
+use eft_messages::control::{Request, op};
+use libc::{sockaddr, socklen_t};
+
+/// `bind`.
+///
+/// # Safety
+/// `address` must be null or valid for `len` bytes.
+pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Result<c_int> {
+    // SAFETY: by the caller.
+    let in_kernel = || errno::of(unsafe { real::bind.get()(fd, address, len) });
+    match table::get(fd) {
+        Entry::Undecided { stream, inet6 } => {
+            // SAFETY: by the caller.
+            let Ok(Target::Eft(to)) = (unsafe { address::read(address, len) }) else {
+                let done = in_kernel()?;
+                table::forget(fd);
+                return Ok(done);
+            };
+            let wildcard = to.address.is_unspecified();
+            if inet6 && wildcard && v6_only(fd) {
+                let done = in_kernel()?;
+                table::forget(fd);
+                return Ok(done);
+            }
+            let (socket, kernel) = convert::to_eft(fd, stream, inet6, wildcard && stream)?;
+            let port = bind_eft(socket, to);
+            match (kernel, port) {
+                (Some(kernel), Ok(port)) => loopback::attach(socket, kernel, port, inet6),
+                (Some(kernel), Err(_)) => {
+                    table::forget(kernel);
+                    sys::close(kernel);
+                }
+                _ => {}
+            }
+            port.map(|_| 0)
+        }
+        Entry::Eft { .. } => {
+            let Some(socket) = table::socket(fd).transpose()? else {
+                return in_kernel();
+            };
+            if socket.has(bit::BOUND) {
+                return Err(Errno(libc::EINVAL));
+            }
+            // SAFETY: by the caller.
+            match unsafe { address::read(address, len) }? {
+                Target::Eft(to) => bind_eft(socket, to).map(|_| 0),
+                Target::Loopback if socket.page.flags() == 0 => {
+                    convert::to_kernel(fd, socket)?;
+                    in_kernel()
+                }
+                _ => Err(Errno(libc::EADDRNOTAVAIL)),
+            }
+        }
+        _ => in_kernel(),
+    }
+}
+
+fn v6_only(fd: c_int) -> bool {
+    sys::get_option_int(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY).is_ok_and(|v| v != 0)
+}
+
+/// Asks for the binding; returns the port.
+fn bind_eft(socket: &Socket, to: Endpoint) -> Result<u16> {
+    let bits = socket.bits();
+    let reuse =
+        (bits & bit::REUSE_ADDRESS != 0) as u32 | ((bits & bit::REUSE_PORT != 0) as u32) << 1;
+    let reply = control::request(
+        Request {
+            op: op::BIND,
+            slot: socket.slot,
+            address: WireAddress::from(to.address),
+            port: to.port,
+            args: [reuse, 0, 0, 0],
+            ..Request::default()
+        },
+        None,
+    )?;
+    socket.set_bits(bit::BOUND);
+    socket.put_bits(bit::WILDCARD, to.address.is_unspecified());
+    Ok(reply.port)
+}
+
+/// Binds an unbound socket to the wildcard address and a free port, as `listen` and the first
+/// `sendto` do.
+pub fn bind_any(socket: &Socket) -> Result<()> {
+    if socket.has(bit::BOUND) {
+        return Ok(());
+    }
+    bind_eft(socket, Endpoint::UNSPECIFIED).map(drop)
+}
+
+/// `listen`.
+pub fn listen(fd: c_int, backlog: c_int) -> Result<c_int> {
+    if let Entry::Undecided {
+        stream: true,
+        inet6,
+    } = table::get(fd)
+    {
+        convert::to_eft(fd, true, inet6, false)?;
+    }
+    let Some(socket) = table::socket(fd).transpose()? else {
+        // SAFETY: plain numbers.
+        return errno::of(unsafe { real::listen.get()(fd, backlog) });
+    };
+    if !socket.is_stream() {
+        return Err(Errno(libc::EOPNOTSUPP));
+    }
+    if socket.page.flags() & (flag::CONNECTED | flag::CONNECTING | flag::DEAD) != 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    bind_any(socket)?;
+    let hidden = loopback::listen(socket, backlog);
+    control::request(
+        Request {
+            op: op::LISTEN,
+            slot: socket.slot,
+            args: [backlog.max(0) as u32, 0, 0, 0],
+            ..Request::default()
+        },
+        hidden,
+    )?;
+    socket.set_bits(bit::LISTENING);
+    Ok(0)
+}
+
+/// `connect`.
+///
+/// # Safety
+/// `address` must be null or valid for `len` bytes.
+pub unsafe fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> Result<c_int> {
+    // SAFETY: by the caller.
+    let in_kernel = || errno::of(unsafe { real::connect.get()(fd, address, len) });
+    match table::get(fd) {
+        Entry::Undecided { stream, inet6 } => {
+            // SAFETY: by the caller.
+            match unsafe { address::read(address, len) } {
+                Ok(Target::Eft(to)) if !to.address.is_unspecified() => {
+                    let (socket, _) = convert::to_eft(fd, stream, inet6, false)?;
+                    connect_eft(fd, socket, to)
+                }
+                Ok(Target::Unspecified) | Err(_) => in_kernel(),
+                Ok(_) => {
+                    let done = in_kernel();
+                    if matches!(done, Ok(_) | Err(Errno(libc::EINPROGRESS | libc::EINTR))) {
+                        table::forget(fd);
+                    }
+                    done
+                }
+            }
+        }
+        Entry::Eft { .. } => {
+            let Some(socket) = table::socket(fd).transpose()? else {
+                return in_kernel();
+            };
+            // SAFETY: by the caller.
+            match unsafe { address::read(address, len) }? {
+                Target::Eft(to) if !to.address.is_unspecified() => connect_eft(fd, socket, to),
+                Target::Eft(_) | Target::Loopback if is_idle(socket) => {
+                    convert::to_kernel(fd, socket)?;
+                    let done = in_kernel();
+                    table::forget(fd);
+                    done
+                }
+                Target::Unspecified => disconnect(fd, socket),
+                _ if socket.page.flags() & (flag::CONNECTED | flag::CONNECTING) != 0 => {
+                    Err(Errno(libc::EISCONN))
+                }
+                _ => Err(Errno(libc::ENETUNREACH)),
+            }
+        }
+        _ => in_kernel(),
+    }
+}
+
+/// Neither connected nor listening nor with a peer: can still go back to the kernel.
+fn is_idle(socket: &Socket) -> bool {
+    socket.page.flags() == 0 && !socket.has(bit::PEER | bit::LISTENING)
+}
+
+fn disconnect(fd: c_int, socket: &Socket) -> Result<c_int> {
+    if socket.is_stream() {
+        // The old connection goes with its descriptor; the number gets a fresh socket.
+        convert::to_kernel(fd, socket)?;
+        return Ok(0);
+    }
+    request_connect(socket, Endpoint::UNSPECIFIED)?;
+    socket.put_bits(bit::PEER, false);
+    Ok(0)
+}
+
+fn request_connect(socket: &Socket, to: Endpoint) -> Result<()> {
+    control::request(
+        Request {
+            op: op::CONNECT,
+            slot: socket.slot,
+            address: WireAddress::from(to.address),
+            port: to.port,
+            ..Request::default()
+        },
+        None,
+    )
+    .map(drop)
+}
+
+fn connect_eft(fd: c_int, socket: &'static Socket, to: Endpoint) -> Result<c_int> {
+    if !socket.is_stream() {
+        request_connect(socket, to)?;
+        socket.set_bits(bit::PEER | bit::BOUND);
+        return Ok(0);
+    }
+    let flags = socket.page.flags();
+    if socket.has(bit::LISTENING) {
+        return Err(Errno(libc::EISCONN));
+    }
+    if flags & flag::DEAD != 0 {
+        socket.take_error()?;
+        return connect_again(fd, socket, to);
+    }
+    if flags & flag::CONNECTED != 0 {
+        if socket.has(bit::CONNECT_TOLD) {
+            return Err(Errno(libc::EISCONN));
+        }
+        socket.set_bits(bit::CONNECT_TOLD);
+        return Ok(0);
+    }
+    if flags & flag::CONNECTING != 0 {
+        if sys::is_nonblocking(fd) {
+            return Err(Errno(libc::EALREADY));
+        }
+        return await_connected(fd, socket);
+    }
+    // Not writable until the attempt has ended, one way or the other.
+    let guard = socket.lock_send()?;
+    readiness::plug(fd, socket);
+    drop(guard);
+    request_connect(socket, to)?;
+    if sys::is_nonblocking(fd) {
+        return Err(Errno(libc::EINPROGRESS));
+    }
+    await_connected(fd, socket)
+}
+
+/// The last attempt failed and the program knows: the number gets a fresh socket.
+fn connect_again(fd: c_int, socket: &Socket, to: Endpoint) -> Result<c_int> {
+    let inet6 = socket.has(bit::INET6);
+    convert::to_kernel(fd, socket)?;
+    let (fresh, _) = convert::to_eft(fd, true, inet6, false)?;
+    connect_eft(fd, fresh, to)
+}
+
+fn await_connected(fd: c_int, socket: &Socket) -> Result<c_int> {
+    let mut rounds = 0;
+    loop {
+        let flags = socket.page.flags();
+        if flags & flag::DEAD != 0 {
+            socket.take_error()?;
+            return Err(Errno(libc::ECONNREFUSED));
+        }
+        if flags & flag::CONNECTED != 0 {
+            socket.set_bits(bit::CONNECT_TOLD);
+            return Ok(0);
+        }
+        if socket.has(bit::ORPHAN) {
+            return Err(Errno(libc::ENETDOWN));
+        }
+        match readiness::wait(fd, libc::POLLOUT, libc::SO_SNDTIMEO) {
+            Ok(()) => {}
+            Err(Errno(libc::EAGAIN)) => return Err(Errno(libc::EINPROGRESS)),
+            Err(errno) => return Err(errno),
+        }
+        rounds += 1;
+        if rounds > 1 {
+            readiness::examine(fd, socket);
+        }
+    }
+}
+
+/// `shutdown` of an eft socket.
+pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
+    let wishes = match how {
+        libc::SHUT_RD => wish::SHUT_READ,
+        libc::SHUT_WR => wish::SHUT_WRITE,
+        libc::SHUT_RDWR => wish::SHUT_READ | wish::SHUT_WRITE,
+        _ => return Err(Errno(libc::EINVAL)),
+    };
+    let flags = socket.page.flags();
+    let listening = socket.has(bit::LISTENING);
+    if socket.is_stream() && !listening && flags & (flag::CONNECTED | flag::CONNECTING) == 0
+        || flags & flag::DEAD != 0
+        || !socket.is_stream() && !socket.has(bit::PEER)
+    {
+        return Err(Errno(libc::ENOTCONN));
+    }
+    socket.page.add_wish(wishes);
+    socket.notify();
+    if listening && wishes & wish::SHUT_READ != 0 {
+        // Wakes whoever waits in accept; the far end does not notice.
+        sys::shutdown(fd, libc::SHUT_RD);
+        if let Some(hidden) = socket.loopback_fd() {
+            sys::shutdown(hidden, libc::SHUT_RDWR);
+        }
+    }
+    Ok(0)
+}

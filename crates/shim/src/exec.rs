@@ -1,0 +1,305 @@
+//! What must hold when another program takes over: the shim goes along, or nothing starts.
+//!
+//! A program may scrub its environment; LD_PRELOAD and eft's variables are put back. A program into
+//! which the shim cannot be loaded is refused with a line on stderr, unless EFT_UNSHIMMED=allow
+//! says that it may run on the kernel's network. Nothing here allocates: it runs in vfork children.
+
+use crate::sys::{self, Errno, Result};
+use crate::{control, family, loadable};
+use core::ffi::{CStr, c_char, c_int};
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// Entries of an environment that is repaired on the stack; a larger one is refused with E2BIG.
+const ENTRIES_MAX: usize = 4096;
+const TEXT_MAX: usize = 8192;
+
+static SHIM: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+static STACK: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+static UNSHIMMED: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Remembers what the environment must say: copies, since programs overwrite theirs.
+pub fn remember() {
+    for (name, place) in [
+        (c"EFT_SHIM", &SHIM),
+        (c"EFT_STACK", &STACK),
+        (c"EFT_UNSHIMMED", &UNSHIMMED),
+    ] {
+        // SAFETY: both are NUL-terminated; the copy is kept for good.
+        unsafe {
+            let value = libc::getenv(name.as_ptr());
+            if !value.is_null() {
+                place.store(libc::strdup(value), Ordering::Release);
+            }
+        }
+    }
+}
+
+fn remembered(place: &AtomicPtr<c_char>) -> Option<&'static CStr> {
+    let value = place.load(Ordering::Acquire);
+    // SAFETY: null, or a copy that is kept for good.
+    (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
+}
+
+/// The family connection has moved: the process's own environment says so, for programs that are
+/// started by libc itself (`system`, `popen`).
+pub fn note_family_fd(fd: c_int) {
+    let mut text = Text::new();
+    let Some(value) = text.number(fd) else { return };
+    // SAFETY: NUL-terminated; setenv copies.
+    unsafe { libc::setenv(c"EFT_FAMILY_FD".as_ptr(), value, 1) };
+}
+
+/// Puts eft's variables back into the process's own environment.
+pub fn repair_own() {
+    if family::family().is_none() {
+        return;
+    }
+    note_family_fd(control::family_fd());
+    // SAFETY: NUL-terminated strings; setenv copies.
+    unsafe {
+        for (name, place) in [(c"EFT_SHIM", &SHIM), (c"EFT_STACK", &STACK)] {
+            if let Some(value) = remembered(place) {
+                libc::setenv(name.as_ptr(), value.as_ptr(), 1);
+            }
+        }
+        let Some(shim) = remembered(&SHIM) else {
+            return;
+        };
+        let old = libc::getenv(c"LD_PRELOAD".as_ptr());
+        let mut text = Text::new();
+        let value = match old.is_null() {
+            true => Some(shim.as_ptr()),
+            false if lists(CStr::from_ptr(old), shim) => None,
+            false => text.join(&[shim.to_bytes(), b":", CStr::from_ptr(old).to_bytes()]),
+        };
+        if let Some(value) = value {
+            libc::setenv(c"LD_PRELOAD".as_ptr(), value, 1);
+        }
+    }
+}
+
+/// NUL-terminated strings, one after the other, in memory of the caller's.
+struct Text {
+    bytes: [u8; TEXT_MAX],
+    used: usize,
+}
+
+impl Text {
+    fn new() -> Text {
+        Text {
+            bytes: [0; TEXT_MAX],
+            used: 0,
+        }
+    }
+
+    fn join(&mut self, parts: &[&[u8]]) -> Option<*const c_char> {
+        let len: usize = parts.iter().map(|p| p.len()).sum::<usize>() + 1;
+        let start = self.used;
+        if TEXT_MAX - start < len {
+            return None;
+        }
+        let mut at = start;
+        for part in parts {
+            self.bytes[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+        self.bytes[at] = 0;
+        self.used = at + 1;
+        Some(self.bytes[start..].as_ptr().cast())
+    }
+
+    fn number(&mut self, number: c_int) -> Option<*const c_char> {
+        let mut digits = [0; 12];
+        self.join(&[decimal(number, &mut digits)])
+    }
+}
+
+fn decimal(number: c_int, digits: &mut [u8; 12]) -> &[u8] {
+    let mut n = number.unsigned_abs();
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            return &digits[at..];
+        }
+    }
+}
+
+/// Whether a list of libraries, separated by colons or blanks, names `library`.
+fn lists(list: &CStr, library: &CStr) -> bool {
+    list.to_bytes()
+        .split(|&b| b == b':' || b == b' ')
+        .any(|item| item == library.to_bytes())
+}
+
+/// The value of `NAME=` in an entry.
+fn value_of<'a>(entry: &'a CStr, name: &str) -> Option<&'a CStr> {
+    let bytes = entry.to_bytes_with_nul();
+    let rest = bytes.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+    CStr::from_bytes_with_nul(rest).ok()
+}
+
+const OURS: [&str; 4] = ["LD_PRELOAD", "EFT_FAMILY_FD", "EFT_SHIM", "EFT_STACK"];
+
+/// Calls `run` with `environment` as it must be.
+///
+/// # Safety
+/// `environment` must be null or a NULL-terminated list of strings, as for `execve`.
+pub unsafe fn with_environment(
+    environment: *const *const c_char,
+    run: impl FnOnce(*const *const c_char) -> c_int,
+) -> Result<c_int> {
+    let Some(shim) = remembered(&SHIM) else {
+        return crate::errno::of(run(environment));
+    };
+    let mut entries = [core::ptr::null::<c_char>(); ENTRIES_MAX];
+    let mut count = 0;
+    let mut preload: Option<&CStr> = None;
+    let mut at = environment;
+    // SAFETY: by the caller.
+    while !at.is_null() && unsafe { !(*at).is_null() } {
+        // SAFETY: as above.
+        let entry = unsafe { CStr::from_ptr(*at) };
+        preload = value_of(entry, "LD_PRELOAD").or(preload);
+        if !OURS.iter().any(|name| value_of(entry, name).is_some()) {
+            if count >= ENTRIES_MAX - 8 {
+                return Err(Errno(libc::E2BIG));
+            }
+            entries[count] = entry.as_ptr();
+            count += 1;
+        }
+        // SAFETY: not yet at the end.
+        at = unsafe { at.add(1) };
+    }
+    let mut text = Text::new();
+    let mut digits = [0; 12];
+    let fd = decimal(control::family_fd(), &mut digits);
+    let old: &[&[u8]] = match preload {
+        Some(list) if lists(list, shim) => &[b"LD_PRELOAD=", list.to_bytes()],
+        Some(list) if !list.is_empty() => &[b"LD_PRELOAD=", shim.to_bytes(), b":", list.to_bytes()],
+        _ => &[b"LD_PRELOAD=", shim.to_bytes()],
+    };
+    let stack = remembered(&STACK).unwrap_or(c"");
+    for parts in [
+        old,
+        &[b"EFT_FAMILY_FD=", fd],
+        &[b"EFT_SHIM=", shim.to_bytes()],
+        &[b"EFT_STACK=", stack.to_bytes()],
+    ] {
+        entries[count] = text.join(parts).ok_or(Errno(libc::E2BIG))?;
+        count += 1;
+    }
+    crate::errno::of(run(entries.as_ptr()))
+}
+
+/// Refuses a program into which the shim cannot be loaded.
+pub fn permit(path: &CStr) -> Result<()> {
+    permit_if(path, loadable::check(path))
+}
+
+/// As [`permit`], of an open file.
+pub fn permit_fd(fd: c_int) -> Result<()> {
+    permit_if(c"the program", loadable::check_fd(fd))
+}
+
+fn permit_if(path: &CStr, verdict: core::result::Result<(), loadable::Reason>) -> Result<()> {
+    let Some(shim) = remembered(&SHIM) else {
+        return Ok(());
+    };
+    let verdict = verdict.and_then(|()| match readable(shim) {
+        true => Ok(()),
+        false => Err("cannot see the shim's file (after a chroot?)"),
+    });
+    let Err(reason) = verdict else {
+        return Ok(());
+    };
+    if remembered(&UNSHIMMED).is_some_and(|v| v.to_bytes() == b"allow") {
+        return Ok(());
+    }
+    let mut text = Text::new();
+    let line = text.join(&[
+        path.to_bytes(),
+        b" ",
+        reason.as_bytes(),
+        b": it would use the kernel's network, so it is not started \
+          (EFT_UNSHIMMED=allow lets such programs run)",
+    ]);
+    if let Some(line) = line {
+        // SAFETY: NUL-terminated, in `text`.
+        let line = unsafe { CStr::from_ptr(line) };
+        sys::complain(
+            line.to_str()
+                .unwrap_or("a program that the shim cannot enter is not started"),
+        );
+    }
+    Err(Errno(libc::EPERM))
+}
+
+fn readable(path: &CStr) -> bool {
+    // SAFETY: NUL-terminated.
+    unsafe {
+        sys::call(
+            libc::SYS_faccessat,
+            [
+                libc::AT_FDCWD as usize,
+                path.as_ptr() as usize,
+                libc::R_OK as usize,
+                0,
+                0,
+                0,
+            ],
+        )
+        .is_ok()
+    }
+}
+
+/// The file that `execvp` would run, into `found`; `None` if there is none.
+///
+/// # Safety
+/// `file` must be NUL-terminated.
+pub unsafe fn search(file: *const c_char, found: &mut [u8; 4096]) -> Option<&CStr> {
+    // SAFETY: by the caller; getenv gives null or a NUL-terminated string.
+    let (file, list) = unsafe {
+        let list = libc::getenv(c"PATH".as_ptr());
+        let list = match list.is_null() {
+            true => c"/bin:/usr/bin",
+            false => CStr::from_ptr(list),
+        };
+        (CStr::from_ptr(file).to_bytes(), list.to_bytes())
+    };
+    let single: &[u8] = b"";
+    let slash = file.contains(&b'/');
+    let directories = list.split(|&b| b == b':');
+    for directory in directories.take(if slash { 1 } else { usize::MAX }) {
+        let directory = if slash { single } else { directory };
+        let separator: &[u8] = if directory.is_empty() { b"" } else { b"/" };
+        let len = directory.len() + separator.len() + file.len();
+        if len >= found.len() {
+            continue;
+        }
+        found[..directory.len()].copy_from_slice(directory);
+        found[directory.len()..directory.len() + separator.len()].copy_from_slice(separator);
+        found[len - file.len()..len].copy_from_slice(file);
+        found[len] = 0;
+        // SAFETY: NUL-terminated just now.
+        let executable = unsafe {
+            sys::call(
+                libc::SYS_faccessat,
+                [
+                    libc::AT_FDCWD as usize,
+                    found.as_ptr() as usize,
+                    libc::X_OK as usize,
+                    0,
+                    0,
+                    0,
+                ],
+            )
+        };
+        if executable.is_ok() {
+            return CStr::from_bytes_until_nul(&found[..]).ok();
+        }
+    }
+    None
+}

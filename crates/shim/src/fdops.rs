@@ -1,0 +1,152 @@
+//! close and the dup family, as far as they concern eft's numbers.
+//!
+//! The shim's own descriptors do not exist for programs: closing one gives EBADF, ranges leave them
+//! out, and a dup onto one moves it away first.
+
+use crate::sys::{self, Errno, Result};
+use crate::table::{self, Entry};
+use crate::{control, epoll, errno, process, real};
+use core::ffi::{c_int, c_uint};
+use core::sync::atomic::Ordering;
+
+/// `close`.
+pub fn close(fd: c_int) -> Result<c_int> {
+    match table::get(fd) {
+        Entry::Hidden => return Err(Errno(libc::EBADF)),
+        Entry::Undecided { .. } if process::owns_memory() => epoll::forget(fd),
+        _ => {}
+    }
+    // Before the number is free: another thread may get it at once.
+    table::forget(fd);
+    // SAFETY: the program's call.
+    errno::of(unsafe { real::close.get()(fd) })
+}
+
+/// Notes that `to` is now a duplicate of `from`.
+pub fn duplicated(from: c_int, to: c_int) {
+    let entry = match table::get(from) {
+        Entry::Hidden => Entry::Foreign,
+        entry => entry,
+    };
+    table::set(to, entry);
+}
+
+/// The shim's own numbers from `low` on, in order.
+pub fn hidden_from(low: c_int) -> Vec<c_int> {
+    table::numbers(low, c_int::MAX)
+        .filter(|&fd| table::get(fd) == Entry::Hidden)
+        .collect()
+}
+
+/// Whether the program may see `from`.
+pub fn visible(from: c_int) -> Result<()> {
+    match table::get(from) {
+        Entry::Hidden => Err(Errno(libc::EBADF)),
+        _ => Ok(()),
+    }
+}
+
+/// `dup2` and `dup3`: `call` does it.
+pub fn dup_onto(from: c_int, to: c_int, call: impl FnOnce() -> c_int) -> Result<c_int> {
+    visible(from)?;
+    if from == to {
+        return errno::of(call());
+    }
+    make_way(to);
+    let done = errno::of(call())?;
+    duplicated(from, to);
+    Ok(done)
+}
+
+/// Moves a hidden descriptor off a number that the program wants. In a vfork child, whose table is
+/// the parent's, the number in the parent stays as it is; only the child's goes.
+fn make_way(to: c_int) {
+    if table::get(to) != Entry::Hidden || !process::owns_memory() {
+        return;
+    }
+    let cloexec = sys::is_cloexec(to);
+    let command = if cloexec {
+        libc::F_DUPFD_CLOEXEC
+    } else {
+        libc::F_DUPFD
+    };
+    let Ok(moved) =
+        sys::fcntl(to, command, to as usize + 1).or_else(|_| sys::fcntl(to, command, 3))
+    else {
+        return;
+    };
+    let moved = moved as c_int;
+    table::set(moved, Entry::Hidden);
+    if control::family_fd() == to {
+        control::set_family_fd(moved);
+        crate::exec::note_family_fd(moved);
+    } else if control::connection_fd() == to {
+        control::set_connection_fd(moved);
+    } else {
+        for fd in table::numbers(0, c_int::MAX) {
+            if let Some(Ok(socket)) = table::socket(fd) {
+                let _ = socket.loopback.compare_exchange(
+                    to,
+                    moved,
+                    Ordering::AcqRel,
+                    Ordering::Acquire,
+                );
+            }
+        }
+    }
+}
+
+/// `close_range`: everything in `first..=last` but the shim's own.
+pub fn close_range(first: c_uint, last: c_uint, flags: c_int) -> Result<c_int> {
+    if first > last {
+        return Err(Errno(libc::EINVAL));
+    }
+    let keep_open = flags & libc::CLOSE_RANGE_CLOEXEC as c_int != 0;
+    let limit = last.min(c_int::MAX as c_uint) as c_int;
+    let start = first.min(c_int::MAX as c_uint) as c_int;
+    let mut from = first;
+    for fd in table::numbers(start, limit) {
+        if table::get(fd) != Entry::Hidden {
+            if !keep_open {
+                table::forget(fd);
+            }
+            continue;
+        }
+        let hidden = fd as c_uint;
+        if hidden > from {
+            range(from, hidden - 1, flags)?;
+        }
+        from = hidden + 1;
+    }
+    if from <= last {
+        range(from, last, flags)?;
+    }
+    Ok(0)
+}
+
+fn range(first: c_uint, last: c_uint, flags: c_int) -> Result<c_int> {
+    // SAFETY: the program's call.
+    errno::of(unsafe { real::close_range.get()(first, last, flags) })
+}
+
+/// `fcntl`, with its third argument as a word.
+pub fn fcntl(fd: c_int, command: c_int, arg: usize) -> Result<c_int> {
+    visible(fd)?;
+    // SAFETY: the program's call.
+    let done = errno::of(unsafe { real::fcntl64.get()(fd, command, arg) })?;
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicated(fd, done),
+        libc::F_SETFD => mirror_cloexec(fd, arg as c_int & libc::FD_CLOEXEC != 0),
+        _ => {}
+    }
+    Ok(done)
+}
+
+/// The hidden listener survives an exec if its visible descriptor does.
+pub fn mirror_cloexec(fd: c_int, on: bool) {
+    if let Some(Ok(socket)) = table::socket(fd)
+        && let Some(hidden) = socket.loopback_fd()
+    {
+        sys::set_cloexec(hidden, on);
+    }
+}

@@ -1,0 +1,164 @@
+//! The constructor: joins the family, maps its arena, finds inherited sockets.
+//!
+//! What must never happen: that a program started by `eft run` goes on without the stack. If
+//! anything fails, one line says what, and the program ends with 127.
+
+use crate::family::{Family, family};
+use crate::sys::{self, Errno, Result};
+use crate::table::{self, Entry};
+use crate::{control, exec, process, real, scan};
+use core::ffi::{CStr, c_int};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, Ordering};
+use eft_channel::segment::Segment;
+use eft_channel::socket::{Arena, Geometry, LAYOUT_VERSION};
+use eft_channel::status::{STATUS_LEN, Status};
+use eft_messages::control::Reply;
+use std::sync::Arc;
+
+/// Rounds of about a second in which sockets may be reborn before the start is given up.
+const HELLO_ATTEMPTS: u32 = 10;
+
+const NEW: u32 = 0;
+const RUNNING: u32 = 1;
+const DONE: u32 = 2;
+static STATE: AtomicU32 = AtomicU32::new(NEW);
+
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = constructor;
+
+#[cfg(not(test))]
+extern "C" fn constructor() {
+    ensure();
+}
+
+/// Runs the constructor if it has not run: another library's may come first.
+#[inline]
+pub fn ensure() {
+    if STATE.load(Ordering::Acquire) != DONE {
+        first();
+    }
+}
+
+#[cold]
+fn first() {
+    if STATE
+        .compare_exchange(NEW, RUNNING, Ordering::AcqRel, Ordering::Acquire)
+        .is_err()
+    {
+        // By this thread: the constructor's own calls. (No other thread runs yet.)
+        return;
+    }
+    real::resolve_all();
+    if let Err(why) = start() {
+        sys::complain(why);
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(127) };
+    }
+    STATE.store(DONE, Ordering::Release);
+}
+
+fn start() -> core::result::Result<(), &'static str> {
+    let fd = family_fd().ok_or(
+        "libeft.so was loaded without a stack (EFT_FAMILY_FD is not set): \
+         start the program with `eft run --name NAME -- PROGRAM`",
+    )?;
+    if !table::install() || !process::install() {
+        return Err("out of memory while starting");
+    }
+    if sys::fcntl(fd, libc::F_GETFD, 0).is_err() {
+        return Err("the connection to the stack was closed by the program that started this one");
+    }
+    exec::remember();
+    table::set(fd, Entry::Hidden);
+    control::set_family_fd(fd);
+    let (connection, answer) =
+        control::hello(Some(HELLO_ATTEMPTS)).map_err(|errno| match errno {
+            Errno(libc::ETIMEDOUT) => "the stack does not answer (see `eft ps`)",
+            _ => "the stack is gone (see `eft up`)",
+        })?;
+    if answer.reply.errno != 0 {
+        return Err(refused(answer.reply.errno));
+    }
+    let mapped = map(&answer.reply, &answer.descriptors);
+    answer.descriptors.into_iter().for_each(sys::close);
+    mapped
+        .map_err(|_| "the stack's shared memory cannot be mapped")?
+        .install();
+    control::adopt_connection(connection).map_err(|_| "no descriptor is free")?;
+    scan::inherited();
+    crate::stdio::adopt_standard();
+    Ok(())
+}
+
+fn refused(errno: c_int) -> &'static str {
+    match errno {
+        libc::EPROTONOSUPPORT => {
+            "the stack speaks another version than this libeft.so: restart the stack or the program"
+        }
+        libc::ENOMEM | libc::ENOSPC | libc::EMFILE => "the stack has no room for another program",
+        _ => "the stack refused this program",
+    }
+}
+
+fn family_fd() -> Option<c_int> {
+    // SAFETY: NUL-terminated name; the value is read at once.
+    let text = unsafe {
+        let value = libc::getenv(c"EFT_FAMILY_FD".as_ptr());
+        if value.is_null() {
+            return None;
+        }
+        CStr::from_ptr(value)
+    };
+    text.to_str().ok()?.parse().ok().filter(|&fd| fd >= 0)
+}
+
+/// Maps what came with the reply to Hello.
+fn map(reply: &Reply, descriptors: &[c_int]) -> Result<Family> {
+    if reply.version != LAYOUT_VERSION || !(2..=3).contains(&descriptors.len()) {
+        return Err(Errno(libc::EPROTO));
+    }
+    let geometry = Geometry {
+        slots: reply.args[0] as usize,
+        send_len: reply.args[1] as usize,
+        receive_len: reply.args[2] as usize,
+    };
+    if !geometry.is_valid() {
+        return Err(Errno(libc::EPROTO));
+    }
+    let arena = segment(descriptors[0], geometry.arena_len(), true)?;
+    let arena = Arena::new(arena, geometry).map_err(|_| Errno(libc::EPROTO))?;
+    let mut status = descriptors[1..].iter().map(|&fd| {
+        segment(fd, STATUS_LEN, false).and_then(|s| Status::new(s).map_err(|_| Errno(libc::EPROTO)))
+    });
+    let tcp = status.next().ok_or(Errno(libc::EPROTO))??;
+    let udp = status.next().transpose()?;
+    Ok(Family::new(arena, tcp, udp))
+}
+
+fn segment(fd: c_int, len: usize, writable: bool) -> Result<Segment> {
+    // SAFETY: all zeroes is a stat; it is ours.
+    let size = unsafe {
+        let mut stat: libc::stat = core::mem::zeroed();
+        sys::call(
+            libc::SYS_fstat,
+            [fd as usize, &raw mut stat as usize, 0, 0, 0, 0],
+        )?;
+        stat.st_size as usize
+    };
+    if size < len {
+        // Beyond its end a mapping faults.
+        return Err(Errno(libc::EPROTO));
+    }
+    let pointer = sys::map_shared(fd, len, writable)?;
+    let pointer = NonNull::new(pointer).ok_or(Errno(libc::ENOMEM))?;
+    // SAFETY: mapped for good, page-aligned, writable as said.
+    Ok(unsafe { Segment::from_raw(pointer, len, writable, Arc::new(())) })
+}
+
+/// Whether the shim serves this process.
+pub fn is_active() -> bool {
+    family().is_some()
+}

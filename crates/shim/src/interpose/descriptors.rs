@@ -1,0 +1,93 @@
+//! close, dup, fcntl, ioctl and epoll_ctl.
+
+use crate::table::{self, Entry};
+use crate::{control_calls, epoll, errno, fdops, real};
+use core::ffi::{c_int, c_uint, c_ulong, c_void};
+use libc::epoll_event;
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    match table::get(fd) {
+        // SAFETY: the program's call, as are all below.
+        Entry::Foreign => unsafe { real::close.get()(fd) },
+        _ => errno::int(fdops::close(fd)),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
+    errno::int(fdops::visible(fd).and_then(|()| {
+        // SAFETY: as above.
+        let copy = errno::of(unsafe { real::dup.get()(fd) })?;
+        fdops::duplicated(fd, copy);
+        Ok(copy)
+    }))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
+    // SAFETY: as above.
+    errno::int(fdops::dup_onto(from, to, || unsafe {
+        real::dup2.get()(from, to)
+    }))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
+    // SAFETY: as above.
+    errno::int(fdops::dup_onto(from, to, || unsafe {
+        real::dup3.get()(from, to, flags)
+    }))
+}
+
+// The third argument of fcntl and ioctl is a word in a register, whether the caller passed one or
+// not.
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, arg: usize) -> c_int {
+    errno::int(fdops::fcntl(fd, command, arg))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, arg: usize) -> c_int {
+    errno::int(fdops::fcntl(fd, command, arg))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        match control_calls::ioctl(fd, request, arg) {
+            Some(done) => errno::int(done),
+            None => real::ioctl.get()(fd, request, arg),
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    errno::int(fdops::close_range(first, last, flags))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn closefrom(low: c_int) {
+    let _ = fdops::close_range(low.max(0) as c_uint, c_uint::MAX, 0);
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_ctl(
+    set: c_int,
+    operation: c_int,
+    fd: c_int,
+    event: *mut epoll_event,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        let done = real::epoll_ctl.get()(set, operation, fd, event);
+        if done == 0 && matches!(table::get(fd), Entry::Undecided { .. }) {
+            let event = (!event.is_null()).then(|| event.read_unaligned());
+            epoll::note(set, operation, fd, event);
+        }
+        done
+    }
+}

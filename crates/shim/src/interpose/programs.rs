@@ -1,0 +1,199 @@
+//! exec and spawn.
+
+use crate::exec;
+use crate::sys::Result;
+use crate::{errno, fdops, real, scan};
+use core::ffi::{CStr, c_char, c_int};
+use libc::{FILE, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t};
+
+type Strings = *const *const c_char;
+
+unsafe extern "C" {
+    static environ: Strings;
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execve(path: *const c_char, argv: Strings, envp: Strings) -> c_int {
+    // SAFETY: the program's call, as are all below.
+    unsafe {
+        errno::int(permit(path).and_then(|()| {
+            exec::with_environment(envp, |envp| real::execve.get()(path, argv, envp))
+        }))
+    }
+}
+
+unsafe fn permit(path: *const c_char) -> Result<()> {
+    if path.is_null() {
+        return Ok(());
+    }
+    // SAFETY: as above.
+    exec::permit(unsafe { CStr::from_ptr(path) })
+}
+
+/// As `permit`, of what a search in PATH finds.
+unsafe fn permit_found(file: *const c_char) -> Result<()> {
+    if file.is_null() {
+        return Ok(());
+    }
+    let mut found = [0; 4096];
+    // SAFETY: as above.
+    match unsafe { exec::search(file, &mut found) } {
+        Some(path) => exec::permit(path),
+        None => Ok(()),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execv(path: *const c_char, argv: Strings) -> c_int {
+    // SAFETY: as above.
+    unsafe { execve(path, argv, environ) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        errno::int(permit_found(file).and_then(|()| {
+            exec::with_environment(envp, |envp| real::execvpe.get()(file, argv, envp))
+        }))
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execvp(file: *const c_char, argv: Strings) -> c_int {
+    // SAFETY: as above.
+    unsafe { execvpe(file, argv, environ) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        errno::int(exec::permit_fd(fd).and_then(|()| {
+            exec::with_environment(envp, |envp| real::fexecve.get()(fd, argv, envp))
+        }))
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execveat(
+    directory: c_int,
+    path: *const c_char,
+    argv: Strings,
+    envp: Strings,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        let absolute = !path.is_null() && *path == b'/' as c_char;
+        let permitted = if absolute || directory == libc::AT_FDCWD {
+            permit(path)
+        } else {
+            permit_at(directory, path)
+        };
+        errno::int(permitted.and_then(|()| {
+            exec::with_environment(envp, |envp| {
+                real::execveat.get()(directory, path, argv, envp, flags)
+            })
+        }))
+    }
+}
+
+unsafe fn permit_at(directory: c_int, path: *const c_char) -> Result<()> {
+    // SAFETY: as above.
+    unsafe {
+        if path.is_null() || *path == 0 {
+            return exec::permit_fd(directory);
+        }
+        let fd = libc::openat(directory, path, libc::O_RDONLY | libc::O_CLOEXEC);
+        if fd < 0 {
+            return Ok(());
+        }
+        let permitted = exec::permit_fd(fd);
+        crate::sys::close(fd);
+        permitted
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_spawn(
+    pid: *mut pid_t,
+    path: *const c_char,
+    actions: *const posix_spawn_file_actions_t,
+    attributes: *const posix_spawnattr_t,
+    argv: *const *mut c_char,
+    envp: *const *mut c_char,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        spawned(permit(path).and_then(|()| {
+            exec::with_environment(envp.cast(), |envp| {
+                real::posix_spawn.get()(pid, path, actions, attributes, argv, envp.cast())
+            })
+        }))
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_spawnp(
+    pid: *mut pid_t,
+    file: *const c_char,
+    actions: *const posix_spawn_file_actions_t,
+    attributes: *const posix_spawnattr_t,
+    argv: *const *mut c_char,
+    envp: *const *mut c_char,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        spawned(permit_found(file).and_then(|()| {
+            exec::with_environment(envp.cast(), |envp| {
+                real::posix_spawnp.get()(pid, file, actions, attributes, argv, envp.cast())
+            })
+        }))
+    }
+}
+
+/// The spawn functions return the error instead of setting `errno`.
+fn spawned(result: Result<c_int>) -> c_int {
+    result.unwrap_or_else(|errno| errno.0)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
+    exec::repair_own();
+    // SAFETY: as above.
+    unsafe { real::system.get()(command) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *mut FILE {
+    exec::repair_own();
+    // SAFETY: as above.
+    unsafe { real::popen.get()(command, mode) }
+}
+
+/// "Close everything from here on" in a spawned child: but not the family connection, without which
+/// the new program could not start. libc has no range with an end, so what is open below it now is
+/// named one by one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_spawn_file_actions_addclosefrom_np(
+    actions: *mut posix_spawn_file_actions_t,
+    low: c_int,
+) -> c_int {
+    let mut rest = low;
+    // SAFETY: as above.
+    unsafe {
+        for hidden in fdops::hidden_from(low) {
+            for fd in scan::open_descriptors() {
+                if (rest..hidden).contains(&fd) {
+                    let failed = libc::posix_spawn_file_actions_addclose(actions, fd);
+                    if failed != 0 {
+                        return failed;
+                    }
+                }
+            }
+            rest = hidden + 1;
+        }
+        real::posix_spawn_file_actions_addclosefrom_np.get()(actions, rest)
+    }
+}

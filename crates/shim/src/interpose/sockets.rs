@@ -1,0 +1,183 @@
+//! socket, bind, listen, accept, connect, options.
+
+use crate::sys::Errno;
+use crate::table::{self, Entry};
+use crate::{accept as accepting, address, errno, establish, init, options, real, transfer};
+use core::ffi::{c_int, c_void};
+use libc::{sockaddr, socklen_t};
+
+const TYPE_FLAGS: c_int = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+const IPPROTO_MPTCP: c_int = 262;
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    init::ensure();
+    let inet6 = match domain {
+        libc::AF_INET => false,
+        libc::AF_INET6 => true,
+        // SAFETY: plain numbers, here and below.
+        _ => return unsafe { real::socket.get()(domain, kind, protocol) },
+    };
+    let stream = match (kind & !TYPE_FLAGS, protocol) {
+        (libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => true,
+        (libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => false,
+        // Raw sockets and other protocols would go past the stack, and programs that would like
+        // MPTCP do without.
+        (libc::SOCK_STREAM, IPPROTO_MPTCP) => {
+            return errno::int(Err(Errno(libc::EPROTONOSUPPORT)));
+        }
+        _ if !inet6 && init::is_active() => return errno::int(Err(Errno(libc::EPROTONOSUPPORT))),
+        _ => return unsafe { real::socket.get()(domain, kind, protocol) },
+    };
+    let fd = unsafe { real::socket.get()(domain, kind, protocol) };
+    if fd >= 0 && init::is_active() {
+        table::set(fd, Entry::Undecided { stream, inet6 });
+    }
+    fd
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: the program's call, as are all below.
+    errno::int(unsafe { establish::bind(fd, address, len) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    errno::int(establish::listen(fd, backlog))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: as above.
+    errno::int(unsafe { establish::connect(fd, address, len) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept4(
+    fd: c_int,
+    address: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        let Some(listener) = table::socket(fd) else {
+            let accepted = real::accept4.get()(fd, address, len, flags);
+            if accepted >= 0 {
+                table::forget(accepted);
+            }
+            return accepted;
+        };
+        errno::int(listener.and_then(|l| accepting::accept(fd, l, address, len, flags)))
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: as above.
+    unsafe { accept4(fd, address, len, 0) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    match table::socket(fd) {
+        Some(socket) => errno::int(socket.and_then(|s| establish::shutdown(fd, s, how))),
+        // SAFETY: as above.
+        None => unsafe { real::shutdown.get()(fd, how) },
+    }
+}
+
+/// Multicast: not eft's, and on the kernel's socket it would be joined for nothing.
+fn joins_group(level: c_int, option: c_int) -> bool {
+    const MCAST_JOIN_GROUP: c_int = 42;
+    const MCAST_JOIN_SOURCE_GROUP: c_int = 46;
+    level == libc::IPPROTO_IP
+        && matches!(
+            option,
+            libc::IP_ADD_MEMBERSHIP
+                | libc::IP_ADD_SOURCE_MEMBERSHIP
+                | MCAST_JOIN_GROUP
+                | MCAST_JOIN_SOURCE_GROUP
+        )
+}
+
+unsafe fn name(fd: c_int, to: *mut sockaddr, len: *mut socklen_t, peer: bool) -> Option<c_int> {
+    let socket = table::socket(fd)?;
+    Some(errno::int(socket.and_then(|socket| {
+        let endpoint = transfer::endpoint(socket, peer)?;
+        if to.is_null() {
+            return Err(Errno(libc::EFAULT));
+        }
+        let inet6 = socket.has(crate::socket::bit::INET6);
+        // SAFETY: as above.
+        unsafe { address::write(endpoint, inet6, to, len)? };
+        Ok(0)
+    })))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: as above.
+    unsafe { name(fd, to, len, false).unwrap_or_else(|| real::getsockname.get()(fd, to, len)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: as above.
+    unsafe { name(fd, to, len, true).unwrap_or_else(|| real::getpeername.get()(fd, to, len)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    option: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        let Some(socket) = table::socket(fd) else {
+            if matches!(table::get(fd), Entry::Undecided { .. }) && joins_group(level, option) {
+                return errno::int(Err(Errno(libc::ENOPROTOOPT)));
+            }
+            return real::setsockopt.get()(fd, level, option, value, len);
+        };
+        errno::int(socket.and_then(|socket| {
+            if value.is_null() && len != 0 {
+                return Err(Errno(libc::EFAULT));
+            }
+            let bytes = match value.is_null() {
+                true => &[],
+                false => core::slice::from_raw_parts(value.cast::<u8>(), len as usize),
+            };
+            options::set(fd, socket, level, option, bytes).map(|()| 0)
+        }))
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    option: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        let Some(socket) = table::socket(fd) else {
+            return real::getsockopt.get()(fd, level, option, value, len);
+        };
+        errno::int(socket.and_then(|socket| {
+            if value.is_null() || len.is_null() {
+                return Err(Errno(libc::EFAULT));
+            }
+            let to = core::slice::from_raw_parts_mut(value.cast::<u8>(), *len as usize);
+            let n = options::get(fd, socket, level, option, to)?;
+            *len = n as socklen_t;
+            Ok(0)
+        }))
+    }
+}

@@ -1,0 +1,78 @@
+//! Whose memory this is: the process's own, fresh from a fork, or borrowed by a vfork child.
+//!
+//! A vfork child shares its parent's memory but has descriptors of its own, so it must not touch
+//! the table. A child made by a bare `clone` has its own memory but ran no fork handlers. One word
+//! tells them apart: it holds the process's number, and the kernel wipes its page in every child
+//! that gets a copy of the memory (`MADV_WIPEONFORK`), but not in one that shares it.
+
+use crate::{control, sys};
+use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+
+static OWNER: AtomicPtr<AtomicI32> = AtomicPtr::new(core::ptr::null_mut());
+
+extern "C" fn before_fork() {
+    control::lock_for_fork();
+}
+
+extern "C" fn after_fork_parent() {
+    control::unlock_after_fork();
+}
+
+extern "C" fn after_fork_child() {
+    control::unlock_after_fork();
+    begin();
+}
+
+/// Sets up the word and the fork handlers. False if memory is out.
+pub fn install() -> bool {
+    let page = sys::map_anonymous(4096);
+    if page.is_null() {
+        return false;
+    }
+    // SAFETY: our own fresh page.
+    unsafe {
+        let _ = sys::call(
+            libc::SYS_madvise,
+            [page as usize, 4096, libc::MADV_WIPEONFORK as usize, 0, 0, 0],
+        );
+        libc::pthread_atfork(
+            Some(before_fork),
+            Some(after_fork_parent),
+            Some(after_fork_child),
+        );
+    }
+    OWNER.store(page.cast(), Ordering::Release);
+    owner().store(sys::getpid(), Ordering::Relaxed);
+    true
+}
+
+fn owner() -> &'static AtomicI32 {
+    static NONE: AtomicI32 = AtomicI32::new(0);
+    let pointer = OWNER.load(Ordering::Acquire);
+    if pointer.is_null() {
+        return &NONE;
+    }
+    // SAFETY: the page stays mapped for good.
+    unsafe { &*pointer }
+}
+
+/// The first thing in a process that got a copy of its parent's memory.
+fn begin() {
+    owner().store(sys::getpid(), Ordering::Relaxed);
+    control::forget_connection();
+}
+
+/// Whether the shim's tables are this process's to change: true except in a vfork child. Asked
+/// only before a change, since it costs a system call.
+pub fn owns_memory() -> bool {
+    match owner().load(Ordering::Relaxed) {
+        0 => {
+            control::reset_lock();
+            crate::epoll::reset_lock();
+            crate::stdio::reset_lock();
+            begin();
+            true
+        }
+        pid => pid == sys::getpid(),
+    }
+}

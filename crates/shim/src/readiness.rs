@@ -1,0 +1,165 @@
+//! Keeping a descriptor's poll state equal to the socket's readiness, and waiting on it.
+//!
+//! See `eft_channel::token` for the protocol: one empty message while there is something to take,
+//! one plug while there is no room. What must never happen: a descriptor that is readable for good
+//! with nothing to take (the program spins), or one that is not although there is (it hangs).
+
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Errno, Result};
+use crate::{errno, real};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering;
+
+/// Length of a plug. With the smallest send buffer that the kernel grants (4608 bytes), one such
+/// message makes a Unix socket unwritable: its memory, counted four times, exceeds the buffer.
+const PLUG_LEN: usize = 1500;
+/// After so many empty-handed calls in a row, see whether the descriptor tells the truth.
+const SUSPICION: u32 = 16;
+/// A server that is just posting gets this long: rounds of two milliseconds.
+const TAKE_ROUNDS: u32 = 10;
+
+/// Nothing is left: takes the message out of the descriptor, unless `still_ready` after all.
+/// Sockets that have ended keep theirs, so that they stay readable.
+pub fn retire(fd: c_int, socket: &Socket, still_ready: impl Fn() -> bool) {
+    if !socket.token.is_posted() || socket.is_ended() || !socket.token.retire(&still_ready) {
+        return;
+    }
+    for _ in 0..TAKE_ROUNDS {
+        match sys::take_message(fd) {
+            Ok(()) => return,
+            // The server has set the token and is about to send.
+            Err(Errno(libc::EAGAIN)) => {
+                let _ = sys::poll(fd, libc::POLLIN, Some(2));
+            }
+            Err(Errno(libc::EINTR)) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Stops the descriptor from being writable. Under the send lock; the caller notifies the transport
+/// after, which may have made room meanwhile.
+pub fn plug(fd: c_int, socket: &Socket) {
+    if socket.plug.is_set() {
+        return;
+    }
+    // Sent before the word is set: the server that sees the word finds the plug.
+    if sys::send_now(fd, &[0; PLUG_LEN]).is_ok() {
+        socket.plug.set();
+    }
+}
+
+/// A call found nothing and will not wait: now and then, see whether the descriptor is right.
+pub fn found_nothing(fd: c_int, socket: &Socket) {
+    let idle = socket.idle().fetch_add(1, Ordering::Relaxed) + 1;
+    if idle % SUSPICION == 0 {
+        examine(fd, socket);
+    }
+}
+
+/// A call found something.
+#[inline]
+pub fn found_something(socket: &Socket) {
+    if socket.idle().load(Ordering::Relaxed) != 0 {
+        socket.idle().store(0, Ordering::Relaxed);
+    }
+}
+
+/// Looks for the two states that the protocol cannot leave by itself: a stack that is gone, and a
+/// message whose taker died between giving up the token and taking it.
+pub fn examine(fd: c_int, socket: &Socket) {
+    let events = sys::poll(fd, libc::POLLIN, Some(0)).unwrap_or(0);
+    if socket.is_ended() {
+        return;
+    }
+    if events & libc::POLLHUP != 0 {
+        socket.set_bits(bit::ORPHAN);
+        return;
+    }
+    if events & libc::POLLIN == 0 || socket.token.is_posted() {
+        return;
+    }
+    // A server between setting the token and sending would have it set; one that has sent but whose
+    // taker is only slow takes microseconds. Look again after a while, then take it.
+    let _ = sys::poll(-1, 0, Some(1));
+    let again = sys::poll(fd, libc::POLLIN, Some(0)).unwrap_or(0);
+    if again & libc::POLLIN != 0 && !socket.token.is_posted() && socket.page.receivable() == 0 {
+        let _ = sys::take_message(fd);
+    }
+}
+
+/// Waits until a stream may have something, as the program's `recv` would: with its receive timeout
+/// and with calls restarted after signals as their handlers say, since it *is* a `recv`.
+pub fn wait_stream(fd: c_int) -> Result<()> {
+    let ret =
+        // SAFETY: no buffer.
+        unsafe { real::recv.get()(fd, core::ptr::null_mut(), 0, libc::MSG_PEEK) };
+    if ret < 0 { Err(errno::get()) } else { Ok(()) }
+}
+
+/// Waits for events on the descriptor with the socket's timeout option `timeout`
+/// (SO_RCVTIMEO, SO_SNDTIMEO). Unlike [`wait_stream`] this wakes every waiter, which sockets that
+/// several threads or processes wait on need: datagram sockets and listeners.
+pub fn wait(fd: c_int, events: i16, timeout: c_int) -> Result<()> {
+    let limit = timeout_of(fd, timeout);
+    let mut poll = libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    };
+    loop {
+        // SAFETY: the structure is ours.
+        match unsafe { real::poll.get()(&mut poll, 1, limit.unwrap_or(-1)) } {
+            0 => return Err(Errno(libc::EAGAIN)),
+            n if n > 0 => return Ok(()),
+            _ => match errno::get() {
+                // poll is never restarted; the call that the program made might be.
+                Errno(libc::EINTR) if limit.is_none() && handlers_restart() => {}
+                errno => return Err(errno),
+            },
+        }
+    }
+}
+
+/// A socket timeout in milliseconds; `None`: for ever.
+fn timeout_of(fd: c_int, name: c_int) -> Option<c_int> {
+    let mut bytes = [0; 16];
+    sys::get_option(fd, libc::SOL_SOCKET, name, &mut bytes).ok()?;
+    let [seconds, micros] = [&bytes[..8], &bytes[8..]]
+        .map(|b| i64::from_ne_bytes(b.try_into().unwrap_or([0; 8])).max(0));
+    match seconds
+        .saturating_mul(1000)
+        .saturating_add((micros + 999) / 1000)
+    {
+        0 => None,
+        ms => Some(ms.min(c_int::MAX as i64) as c_int),
+    }
+}
+
+/// Whether every signal handler of the process asks for interrupted calls to be restarted.
+fn handlers_restart() -> bool {
+    (1..=64).all(|signal| {
+        // SAFETY: all zeroes is a sigaction; only read back.
+        unsafe {
+            let mut action: libc::sigaction = core::mem::zeroed();
+            libc::sigaction(signal, core::ptr::null(), &mut action) != 0
+                || action.sa_sigaction == libc::SIG_DFL
+                || action.sa_sigaction == libc::SIG_IGN
+                || action.sa_flags & libc::SA_RESTART != 0
+        }
+    })
+}
+
+/// Whether this call must not wait.
+pub fn must_not_wait(fd: c_int, flags: c_int) -> bool {
+    flags & libc::MSG_DONTWAIT != 0 || sys::is_nonblocking(fd)
+}
+
+/// What a call returns that met its own lock in a signal handler.
+pub fn reentered(fd: c_int, flags: c_int, errno: Errno) -> Errno {
+    match errno {
+        Errno(libc::EDEADLK) if must_not_wait(fd, flags) => Errno(libc::EAGAIN),
+        Errno(libc::EDEADLK) => Errno(libc::EINTR),
+        other => other,
+    }
+}

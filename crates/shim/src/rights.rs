@@ -1,0 +1,113 @@
+//! Descriptors that travel over Unix sockets (SCM_RIGHTS).
+
+use crate::sys::{self, Errno, Result};
+use crate::table::{self, Entry};
+use crate::{init, scan};
+use core::ffi::c_int;
+
+/// Calls `each` for every descriptor in a message's control data.
+///
+/// # Safety
+/// The message's control buffer must be as a `recvmsg` or a `sendmsg` caller leaves it.
+pub unsafe fn each(message: &libc::msghdr, mut each: impl FnMut(c_int)) {
+    // SAFETY: by the caller; the macros stay within `msg_controllen`.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while !header.is_null() {
+            if (*header).cmsg_level == libc::SOL_SOCKET && (*header).cmsg_type == libc::SCM_RIGHTS {
+                let data = libc::CMSG_DATA(header);
+                let start = data as usize - header as usize;
+                let count = ((*header).cmsg_len as usize).saturating_sub(start) / 4;
+                for i in 0..count {
+                    each(data.cast::<c_int>().add(i).read_unaligned());
+                }
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+}
+
+/// Descriptors came in with a message: notes which of them are eft sockets of the family.
+///
+/// # Safety
+/// As [`each`].
+pub unsafe fn adopt(message: &libc::msghdr) {
+    if message.msg_controllen == 0 || message.msg_control.is_null() {
+        return;
+    }
+    let mut candidates = Vec::new();
+    // SAFETY: by the caller.
+    unsafe {
+        each(message, |fd| {
+            table::forget(fd);
+            if scan::may_be_eft(fd)
+                && let Ok((inode, _)) = sys::identity(fd)
+            {
+                candidates.push((fd, inode));
+            } else {
+                scan::adopt_undecided(fd);
+            }
+        })
+    };
+    scan::adopt(&candidates);
+}
+
+/// Whether the program may send these descriptors over the Unix socket `fd`: an eft socket means
+/// nothing to a process of another family, and would silently be a dead Unix socket there.
+///
+/// # Safety
+/// As [`each`].
+pub unsafe fn may_send(fd: c_int, message: &libc::msghdr) -> Result<()> {
+    if message.msg_controllen == 0 || message.msg_control.is_null() || !init::is_active() {
+        return Ok(());
+    }
+    let mut verdict = Ok(());
+    let mut has_eft = false;
+    // SAFETY: by the caller.
+    unsafe {
+        each(message, |sent| match table::get(sent) {
+            Entry::Eft { .. } => has_eft = true,
+            Entry::Hidden => verdict = Err(Errno(libc::EBADF)),
+            _ => {}
+        })
+    };
+    verdict?;
+    if has_eft && !reaches_family(fd, !message.msg_name.is_null()) {
+        sys::complain(
+            "an eft socket cannot be handed to a process outside of its family \
+             (the program that `eft run` started and its descendants)",
+        );
+        return Err(Errno(libc::EPERM));
+    }
+    Ok(())
+}
+
+/// Whether the process at the other end of a Unix socket is of this family, as far as can be seen:
+/// then it holds the same family connection. The peer is the process that connected or made the
+/// pair; if it is gone, its descendants are left, and they are of the same family as it was.
+fn reaches_family(fd: c_int, to_name: bool) -> bool {
+    if to_name {
+        return false;
+    }
+    let mut credentials = [0u8; 12];
+    if sys::get_option(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut credentials).is_err() {
+        return false;
+    }
+    let [a, b, c, d] = [0, 1, 2, 3].map(|i| credentials[i]);
+    let pid = i32::from_ne_bytes([a, b, c, d]);
+    if pid == sys::getpid() {
+        return true;
+    }
+    let Ok((inode, _)) = sys::identity(crate::control::family_fd()) else {
+        return false;
+    };
+    let wanted = format!("socket:[{inode}]");
+    match std::fs::read_dir(format!("/proc/{pid}/fd")) {
+        Ok(mut fds) => fds.any(|entry| {
+            entry
+                .and_then(|e| std::fs::read_link(e.path()))
+                .is_ok_and(|link| link.as_os_str() == wanted.as_str())
+        }),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}

@@ -1,0 +1,136 @@
+//! Finding the family's sockets again among descriptors that this program did not make: after exec,
+//! and among those that another process of the family sent.
+
+use crate::family::family;
+use crate::table::{self, Entry};
+use crate::{loopback, sys};
+use core::ffi::c_int;
+
+/// Whether this is a socket of the kind that eft descriptors are.
+pub fn may_be_eft(fd: c_int) -> bool {
+    sys::get_option_int(fd, libc::SOL_SOCKET, libc::SO_TYPE) == Ok(libc::SOCK_SEQPACKET)
+        && sys::get_option_int(fd, libc::SOL_SOCKET, libc::SO_DOMAIN) == Ok(libc::AF_UNIX)
+}
+
+fn is_internet(fd: c_int) -> Option<Entry> {
+    let inet6 = match sys::get_option_int(fd, libc::SOL_SOCKET, libc::SO_DOMAIN) {
+        Ok(libc::AF_INET) => false,
+        Ok(libc::AF_INET6) => true,
+        _ => return None,
+    };
+    let protocol = sys::get_option_int(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL);
+    let stream = match protocol {
+        Ok(libc::IPPROTO_TCP) => true,
+        Ok(libc::IPPROTO_UDP) => false,
+        _ => return None,
+    };
+    Some(Entry::Undecided { stream, inet6 })
+}
+
+/// Notes those of `candidates` (descriptor, inode) that are sockets of the family.
+pub fn adopt(candidates: &[(c_int, u64)]) {
+    let Some(family) = family() else { return };
+    if candidates.is_empty() {
+        return;
+    }
+    let mut left = candidates.len();
+    for slot in 0..family.arena.geometry().slots as u32 {
+        let Some(page) = family.arena.socket(slot) else {
+            continue;
+        };
+        if page.kind() == 0 || page.inode() == 0 {
+            continue;
+        }
+        for &(fd, inode) in candidates {
+            if page.inode() == inode && table::fits(fd) {
+                family.socket(slot);
+                table::set(
+                    fd,
+                    Entry::Eft {
+                        slot,
+                        incarnation: page.incarnation(),
+                    },
+                );
+                left -= 1;
+            }
+        }
+        if left == 0 {
+            return;
+        }
+    }
+}
+
+/// All open descriptors, by /proc, or by trying if there is none (after chroot).
+pub fn open_descriptors() -> Vec<c_int> {
+    let listed: Vec<c_int> = std::fs::read_dir("/proc/self/fd")
+        .map(|dir| {
+            dir.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok())
+                .collect()
+        })
+        .unwrap_or_default();
+    let mut fds = listed;
+    if fds.is_empty() {
+        fds = (0..65536).collect();
+    }
+    fds.retain(|&fd| sys::fcntl(fd, libc::F_GETFD, 0).is_ok());
+    fds
+}
+
+/// A fresh kernel socket of an Internet family may yet become an eft socket.
+pub fn adopt_undecided(fd: c_int) {
+    if let Some(entry) = is_internet(fd)
+        && is_fresh(fd)
+    {
+        table::set(fd, entry);
+    }
+}
+
+/// After exec: looks at everything that was inherited.
+pub fn inherited() {
+    let mut candidates = Vec::new();
+    let mut kernel = Vec::new();
+    for fd in open_descriptors() {
+        if table::get(fd) != Entry::Foreign {
+            continue;
+        }
+        let Ok((inode, mode)) = sys::identity(fd) else {
+            continue;
+        };
+        if mode & libc::S_IFMT != libc::S_IFSOCK {
+            continue;
+        }
+        if may_be_eft(fd) {
+            candidates.push((fd, inode));
+        } else if let Some(entry) = is_internet(fd) {
+            kernel.push((fd, inode, entry));
+        }
+    }
+    adopt(&candidates);
+    for (fd, inode, entry) in kernel {
+        if !loopback::adopt(fd, inode, &candidates) && is_fresh(fd) {
+            table::set(fd, entry);
+        }
+    }
+}
+
+/// A kernel socket that is neither bound nor connected.
+fn is_fresh(fd: c_int) -> bool {
+    // SAFETY: all zeroes is a sockaddr_storage.
+    let mut address: libc::sockaddr_storage = unsafe { core::mem::zeroed() };
+    let mut len = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    // SAFETY: address and length are ours.
+    let named = unsafe {
+        sys::call(
+            libc::SYS_getsockname,
+            [
+                fd as usize,
+                &raw mut address as usize,
+                &raw mut len as usize,
+                0,
+                0,
+                0,
+            ],
+        )
+    };
+    named.is_ok() && crate::address::from_storage(&address).is_some_and(|e| e.port == 0)
+}

@@ -1,0 +1,203 @@
+//! A process's handle of one slot of the arena.
+//!
+//! Handles are made once per slot and live for good, so that the hot paths take no count and no
+//! lock. What belongs to the socket itself lies in its page, shared by the family; what belongs to
+//! this process (how many descriptors it has, the hidden kernel listener) lies here.
+
+use crate::lock::{self, Guard};
+use crate::sys::{self, Errno, Result};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use eft_channel::shared::Shared;
+use eft_channel::socket::{RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SocketPage, Transport, flag, wish};
+use eft_channel::token::{ReadToken, WritePlug};
+
+/// Bits of [`Socket::bits`]: what the shim remembers of a socket, for the whole family.
+pub mod bit {
+    /// The program made it with AF_INET6 and sees mapped addresses.
+    pub const INET6: u32 = 1;
+    /// The result of the connect was told to the program.
+    pub const CONNECT_TOLD: u32 = 2;
+    /// A datagram socket with a peer.
+    pub const PEER: u32 = 4;
+    /// Bound to an address or port.
+    pub const BOUND: u32 = 8;
+    /// Bound to the wildcard address.
+    pub const WILDCARD: u32 = 16;
+    pub const REUSE_ADDRESS: u32 = 32;
+    pub const REUSE_PORT: u32 = 64;
+    /// The far end is gone although the page does not say so: the stack has ended.
+    pub const ORPHAN: u32 = 128;
+    /// `listen` was called.
+    pub const LISTENING: u32 = 256;
+    /// The program asked for IP_PKTINFO / IPV6_RECVPKTINFO, IP_RECVTOS, IP_RECVTTL.
+    pub const PACKET_INFO: u32 = 512;
+    pub const RECEIVE_TOS: u32 = 1024;
+    pub const RECEIVE_TTL: u32 = 2048;
+    pub const OOB_INLINE: u32 = 4096;
+    pub const RECEIVE_ERRORS: u32 = 8192;
+}
+
+const BITS: usize = SHIM_WORDS;
+const LOW_WATER: usize = SHIM_WORDS + 4;
+const LOOPBACK_INODE: usize = SHIM_WORDS + 8;
+const IDLE: usize = SHIM_WORDS + 16;
+const PRIORITY: usize = SHIM_WORDS + 20;
+const MAX_SEGMENT: usize = SHIM_WORDS + 24;
+const DEFER_ACCEPT: usize = SHIM_WORDS + 28;
+
+pub struct Socket {
+    pub slot: u32,
+    pub page: SocketPage,
+    pub token: Shared<ReadToken>,
+    pub plug: Shared<WritePlug>,
+    /// Descriptors of this process.
+    pub descriptors: AtomicU32,
+    /// The hidden kernel listener on the loopback, or -1.
+    pub loopback: AtomicI32,
+}
+
+impl Socket {
+    pub fn new(slot: u32, page: SocketPage) -> Socket {
+        Socket {
+            slot,
+            token: page.read_token(),
+            plug: page.write_plug(),
+            page,
+            descriptors: AtomicU32::new(0),
+            loopback: AtomicI32::new(-1),
+        }
+    }
+
+    pub fn transport(&self) -> Transport {
+        match self.slot % 2 {
+            0 => Transport::Tcp,
+            _ => Transport::Udp,
+        }
+    }
+
+    pub fn is_stream(&self) -> bool {
+        self.transport() == Transport::Tcp
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: an aligned word of the page, which stays mapped for good.
+        unsafe { &*self.page.header_ptr(offset).cast::<AtomicU32>() }
+    }
+
+    pub fn bits(&self) -> u32 {
+        self.word(BITS).load(Ordering::Acquire)
+    }
+
+    pub fn has(&self, bits: u32) -> bool {
+        self.bits() & bits != 0
+    }
+
+    pub fn set_bits(&self, bits: u32) {
+        self.word(BITS).fetch_or(bits, Ordering::AcqRel);
+    }
+
+    pub fn put_bits(&self, bits: u32, on: bool) {
+        if on {
+            self.set_bits(bits);
+        } else {
+            self.word(BITS).fetch_and(!bits, Ordering::AcqRel);
+        }
+    }
+
+    /// SO_RCVLOWAT; 0 means 1.
+    pub fn low_water(&self) -> &AtomicU32 {
+        self.word(LOW_WATER)
+    }
+
+    /// How often in a row a call found nothing without waiting.
+    pub fn idle(&self) -> &AtomicU32 {
+        self.word(IDLE)
+    }
+
+    pub fn priority(&self) -> &AtomicU32 {
+        self.word(PRIORITY)
+    }
+
+    pub fn max_segment(&self) -> &AtomicU32 {
+        self.word(MAX_SEGMENT)
+    }
+
+    pub fn defer_accept(&self) -> &AtomicU32 {
+        self.word(DEFER_ACCEPT)
+    }
+
+    /// Inode of the hidden kernel listener, by which it is found again after exec.
+    pub fn loopback_inode(&self) -> &AtomicU64 {
+        // SAFETY: an aligned word of the page.
+        unsafe { &*self.page.header_ptr(LOOPBACK_INODE).cast::<AtomicU64>() }
+    }
+
+    pub fn lock_send(&self) -> Result<Guard> {
+        lock::lock(&self.page, SEND_LOCK)
+    }
+
+    pub fn lock_receive(&self) -> Result<Guard> {
+        lock::lock(&self.page, RECEIVE_LOCK)
+    }
+
+    /// No more will ever come: the descriptor stays readable for good, the token is left alone.
+    pub fn is_ended(&self) -> bool {
+        self.page.flags() & (flag::RECEIVE_END | flag::DEAD) != 0
+    }
+
+    pub fn wishes_shut_read(&self) -> bool {
+        self.page.wishes() & wish::SHUT_READ != 0
+    }
+
+    pub fn wishes_shut_write(&self) -> bool {
+        self.page.wishes() & wish::SHUT_WRITE != 0
+    }
+
+    /// The pending error, taken.
+    pub fn take_error(&self) -> Result<()> {
+        if self.page.error() == 0 {
+            return Ok(());
+        }
+        match self.page.take_error() {
+            0 => Ok(()),
+            errno => Err(Errno(errno)),
+        }
+    }
+
+    /// Tells the transport that this socket has news.
+    pub fn notify(&self) {
+        if let Some(family) = crate::family::family() {
+            family.notify(self.slot);
+        }
+    }
+
+    /// The transport's window may have opened noticeably: says so if it asked to be told.
+    pub fn notify_taken(&self) {
+        core::sync::atomic::fence(Ordering::SeqCst);
+        if self.page.receive_taken() >= self.page.receive_notify() {
+            self.notify();
+        }
+    }
+
+    /// One more descriptor of this process refers to the socket.
+    pub fn retain(&self) {
+        self.descriptors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One fewer; with the last one goes the hidden listener.
+    pub fn release(&self) {
+        if self.descriptors.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let hidden = self.loopback.swap(-1, Ordering::AcqRel);
+            if hidden >= 0 {
+                crate::table::forget(hidden);
+                sys::close(hidden);
+            }
+        }
+    }
+
+    pub fn loopback_fd(&self) -> Option<c_int> {
+        let fd = self.loopback.load(Ordering::Acquire);
+        (fd >= 0).then_some(fd)
+    }
+}

@@ -1,0 +1,298 @@
+//! Sending and receiving on streams.
+//!
+//! A call takes the direction's lock only to copy and to publish; it never waits under it.
+
+use crate::buffers::Buffers;
+use crate::readiness;
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Errno, Result};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering;
+use eft_channel::socket::{Opt, flag};
+
+/// Bytes published at a time: the transport begins with the first while we copy the next.
+const CHUNK: usize = 65536;
+
+/// Bits of [`Opt::Cork`]: the option itself, and MSG_MORE of the last send.
+pub const CORK_OPTION: u32 = 1;
+const CORK_MORE: u32 = 2;
+
+/// Where sent bytes come from.
+pub trait Source {
+    /// Bytes that the program still wants to send.
+    fn left(&self) -> usize;
+    /// Puts up to `n` bytes into the send ring at `offset`; returns how many. Zero ends the call.
+    fn fill(&mut self, socket: &Socket, offset: u64, n: usize) -> Result<usize>;
+}
+
+impl Source for Buffers<'_> {
+    fn left(&self) -> usize {
+        Buffers::left(self)
+    }
+
+    fn fill(&mut self, socket: &Socket, offset: u64, n: usize) -> Result<usize> {
+        self.write_send(&socket.page, offset, n);
+        Ok(n)
+    }
+}
+
+enum Step {
+    Sent(usize),
+    /// No room (or not connected yet): wait until writable.
+    Full,
+}
+
+/// Sends all of `source`, or what fits if the call must not wait.
+pub fn send(fd: c_int, socket: &Socket, source: &mut impl Source, flags: c_int) -> Result<usize> {
+    if flags & libc::MSG_OOB != 0 {
+        return Err(Errno(libc::EOPNOTSUPP));
+    }
+    let mut done = 0;
+    let mut rounds = 0;
+    loop {
+        let step = match send_step(fd, socket, source, flags, done) {
+            Ok(step) => step,
+            Err(_) if done > 0 => return Ok(done),
+            Err(Errno(libc::EPIPE)) => {
+                if flags & libc::MSG_NOSIGNAL == 0 {
+                    raise_sigpipe();
+                }
+                return Err(Errno(libc::EPIPE));
+            }
+            Err(errno) => return Err(readiness::reentered(fd, flags, errno)),
+        };
+        match step {
+            Step::Sent(n) => {
+                done += n;
+                if n == 0 || source.left() == 0 {
+                    return Ok(done);
+                }
+            }
+            Step::Full if readiness::must_not_wait(fd, flags) => {
+                if done > 0 {
+                    return Ok(done);
+                }
+                readiness::found_nothing(fd, socket);
+                return Err(Errno(libc::EAGAIN));
+            }
+            Step::Full => {
+                match readiness::wait(fd, libc::POLLOUT, libc::SO_SNDTIMEO) {
+                    Err(_) if done > 0 => return Ok(done),
+                    Err(errno) => return Err(errno),
+                    Ok(()) => {}
+                }
+                rounds += 1;
+                if rounds % 8 == 0 {
+                    readiness::examine(fd, socket);
+                }
+            }
+        }
+    }
+}
+
+/// Why nothing can be sent, if so.
+fn send_allowed(socket: &Socket, done: usize) -> Result<bool> {
+    if socket.page.error() != 0 {
+        if done > 0 {
+            // The error is for the next call.
+            return Err(Errno(libc::EPIPE));
+        }
+        socket.take_error()?;
+    }
+    let flags = socket.page.flags();
+    if flags & (flag::DEAD | flag::SEND_CLOSED) != 0
+        || socket.wishes_shut_write()
+        || socket.has(bit::ORPHAN)
+    {
+        return Err(Errno(libc::EPIPE));
+    }
+    if flags & flag::CONNECTED == 0 {
+        return match flags & flag::CONNECTING {
+            0 => Err(Errno(libc::EPIPE)),
+            _ => Ok(false),
+        };
+    }
+    Ok(true)
+}
+
+fn send_step(
+    fd: c_int,
+    socket: &Socket,
+    source: &mut impl Source,
+    flags: c_int,
+    done: usize,
+) -> Result<Step> {
+    if !send_allowed(socket, done)? {
+        return Ok(Step::Full);
+    }
+    if source.left() == 0 {
+        return Ok(Step::Sent(0));
+    }
+    let guard = socket.lock_send()?;
+    let page = &socket.page;
+    let room = page.sendable().min(CHUNK);
+    if room == 0 {
+        readiness::plug(fd, socket);
+        drop(guard);
+        socket.notify();
+        return Ok(Step::Full);
+    }
+    let incarnation = page.incarnation();
+    let end = page.send_end();
+    let n = source.fill(socket, end, room.min(source.left()))?;
+    if page.incarnation() != incarnation {
+        // Closed by another thread meanwhile; the slot is somebody else's.
+        return Err(Errno(libc::EPIPE));
+    }
+    set_more(socket, flags & libc::MSG_MORE != 0);
+    page.set_send_end(end.wrapping_add(n as u64));
+    drop(guard);
+    if n > 0 {
+        socket.notify();
+        readiness::found_something(socket);
+    }
+    Ok(Step::Sent(n))
+}
+
+fn set_more(socket: &Socket, more: bool) {
+    let cork = socket.page.option(Opt::Cork);
+    let wanted = cork & !CORK_MORE | if more { CORK_MORE } else { 0 };
+    if wanted != cork {
+        socket.page.set_option(Opt::Cork, wanted);
+    }
+}
+
+fn raise_sigpipe() {
+    // SAFETY: plain numbers. To this thread, as the kernel does.
+    unsafe {
+        let thread = sys::call(libc::SYS_gettid, [0; 6]).unwrap_or(0);
+        let _ = sys::call(
+            libc::SYS_tgkill,
+            [
+                sys::getpid() as usize,
+                thread,
+                libc::SIGPIPE as usize,
+                0,
+                0,
+                0,
+            ],
+        );
+    }
+}
+
+/// What a look at the receive ring gave.
+enum Taken {
+    Bytes(usize),
+    /// No more will come.
+    End,
+    Nothing,
+}
+
+/// Receives into `to`; 0 at the end of the stream.
+pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Result<usize> {
+    if flags & libc::MSG_OOB != 0 {
+        return Err(Errno(libc::EINVAL));
+    }
+    if flags & libc::MSG_ERRQUEUE != 0 {
+        return Err(Errno(libc::EAGAIN));
+    }
+    let wanted = to.left();
+    let enough = match flags & libc::MSG_WAITALL {
+        0 => (socket.low_water().load(Ordering::Relaxed) as usize).clamp(1, wanted.max(1)),
+        _ => wanted,
+    };
+    let mut done = 0;
+    let mut rounds = 0;
+    loop {
+        let taken = match take(fd, socket, to, flags, done) {
+            Ok(taken) => taken,
+            Err(_) if done > 0 => return Ok(done),
+            Err(errno) => return Err(readiness::reentered(fd, flags, errno)),
+        };
+        match taken {
+            Taken::Bytes(n) => {
+                done += n;
+                if done >= enough || flags & libc::MSG_PEEK != 0 {
+                    return Ok(done);
+                }
+            }
+            Taken::End => return Ok(done),
+            Taken::Nothing if wanted == 0 => return Ok(0),
+            Taken::Nothing if readiness::must_not_wait(fd, flags) => {
+                if done > 0 {
+                    return Ok(done);
+                }
+                readiness::found_nothing(fd, socket);
+                return Err(Errno(libc::EAGAIN));
+            }
+            Taken::Nothing => {
+                match readiness::wait_stream(fd) {
+                    Err(_) if done > 0 => return Ok(done),
+                    Err(errno) => return Err(errno),
+                    Ok(()) => {}
+                }
+                rounds += 1;
+                if rounds % 8 == 0 {
+                    readiness::examine(fd, socket);
+                }
+            }
+        }
+    }
+}
+
+fn take(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int, done: usize) -> Result<Taken> {
+    let page = &socket.page;
+    let guard = socket.lock_receive()?;
+    // Flags first: once they say that the stream ended, all its bytes are published.
+    let state = page.flags();
+    let available = page.receivable();
+    if available == 0 {
+        drop(guard);
+        return nothing_there(fd, socket, state, done);
+    }
+    let n = available.min(to.left());
+    let from = page.receive_taken();
+    let incarnation = page.incarnation();
+    if flags & libc::MSG_TRUNC != 0 {
+        to.skip(n);
+    } else {
+        to.read_receive(page, from, n);
+    }
+    if flags & libc::MSG_PEEK != 0 {
+        return Ok(Taken::Bytes(n));
+    }
+    if page.incarnation() != incarnation {
+        return Err(Errno(libc::ECONNRESET));
+    }
+    page.set_receive_taken(from.wrapping_add(n as u64));
+    drop(guard);
+    socket.notify_taken();
+    readiness::found_something(socket);
+    if n == available {
+        readiness::retire(fd, socket, || is_readable(socket));
+    }
+    Ok(Taken::Bytes(n))
+}
+
+fn is_readable(socket: &Socket) -> bool {
+    socket.page.receivable() > 0 || socket.page.error() != 0 || socket.is_ended()
+}
+
+fn nothing_there(fd: c_int, socket: &Socket, state: u32, done: usize) -> Result<Taken> {
+    if done == 0 {
+        socket.take_error()?;
+    } else if socket.page.error() != 0 {
+        return Ok(Taken::End);
+    }
+    if state & (flag::RECEIVE_END | flag::DEAD) != 0 || socket.wishes_shut_read() {
+        return Ok(Taken::End);
+    }
+    if socket.has(bit::ORPHAN) {
+        return Err(Errno(libc::ECONNRESET));
+    }
+    if state & (flag::CONNECTED | flag::CONNECTING) == 0 {
+        return Err(Errno(libc::ENOTCONN));
+    }
+    readiness::retire(fd, socket, || is_readable(socket));
+    Ok(Taken::Nothing)
+}

@@ -1,0 +1,364 @@
+//! System calls, made directly.
+//!
+//! The shim's own calls must reach neither the interposed symbols nor a cancellation point, must
+//! not touch `errno`, and must be usable in a signal handler and in a vfork child. So they are made
+//! here without libc. Calls on descriptors that are not eft's go to libc instead (see `real`).
+
+use core::ffi::{c_int, c_void};
+
+/// A Linux error number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub c_int);
+
+pub type Result<T> = core::result::Result<T, Errno>;
+
+/// # Safety
+/// As the system call says.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub unsafe fn raw(number: i64, args: [usize; 6]) -> isize {
+    let ret: isize;
+    // SAFETY: the kernel's calling convention; the caller vouches for the arguments.
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            inlateout("rax") number as isize => ret,
+            in("rdi") args[0],
+            in("rsi") args[1],
+            in("rdx") args[2],
+            in("r10") args[3],
+            in("r8") args[4],
+            in("r9") args[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack)
+        );
+    }
+    ret
+}
+
+/// # Safety
+/// As the system call says.
+#[cfg(target_arch = "aarch64")]
+#[inline]
+pub unsafe fn raw(number: i64, args: [usize; 6]) -> isize {
+    let ret: isize;
+    // SAFETY: the kernel's calling convention; the caller vouches for the arguments.
+    unsafe {
+        core::arch::asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") args[0] as isize => ret,
+            in("x1") args[1],
+            in("x2") args[2],
+            in("x3") args[3],
+            in("x4") args[4],
+            in("x5") args[5],
+            options(nostack)
+        );
+    }
+    ret
+}
+
+fn check(ret: isize) -> Result<usize> {
+    if ret < 0 {
+        Err(Errno(-ret as c_int))
+    } else {
+        Ok(ret as usize)
+    }
+}
+
+/// # Safety
+/// As the system call says.
+pub unsafe fn call(number: i64, args: [usize; 6]) -> Result<usize> {
+    // SAFETY: the caller vouches.
+    check(unsafe { raw(number, args) })
+}
+
+/// A call whose arguments are plain numbers.
+fn plain(number: i64, a: usize, b: usize, c: usize) -> Result<usize> {
+    // SAFETY: used below only for calls that take no addresses.
+    unsafe { call(number, [a, b, c, 0, 0, 0]) }
+}
+
+pub fn close(fd: c_int) {
+    let _ = plain(libc::SYS_close, fd as usize, 0, 0);
+}
+
+pub fn getpid() -> i32 {
+    plain(libc::SYS_getpid, 0, 0, 0).unwrap_or(0) as i32
+}
+
+pub fn fcntl(fd: c_int, command: c_int, arg: usize) -> Result<usize> {
+    plain(libc::SYS_fcntl, fd as usize, command as usize, arg)
+}
+
+pub fn dup3(from: c_int, to: c_int, flags: c_int) -> Result<c_int> {
+    plain(libc::SYS_dup3, from as usize, to as usize, flags as usize).map(|fd| fd as c_int)
+}
+
+pub fn shutdown(fd: c_int, how: c_int) {
+    let _ = plain(libc::SYS_shutdown, fd as usize, how as usize, 0);
+}
+
+pub fn is_nonblocking(fd: c_int) -> bool {
+    fcntl(fd, libc::F_GETFL, 0).is_ok_and(|f| f as c_int & libc::O_NONBLOCK != 0)
+}
+
+pub fn is_cloexec(fd: c_int) -> bool {
+    fcntl(fd, libc::F_GETFD, 0).is_ok_and(|f| f as c_int & libc::FD_CLOEXEC != 0)
+}
+
+pub fn set_cloexec(fd: c_int, on: bool) {
+    let _ = fcntl(
+        fd,
+        libc::F_SETFD,
+        if on { libc::FD_CLOEXEC as usize } else { 0 },
+    );
+}
+
+/// Inode and mode of a descriptor.
+pub fn identity(fd: c_int) -> Result<(u64, u32)> {
+    // SAFETY: all zeroes is a stat.
+    let mut stat: libc::stat = unsafe { core::mem::zeroed() };
+    // SAFETY: `stat` is ours.
+    unsafe {
+        call(
+            libc::SYS_fstat,
+            [fd as usize, &raw mut stat as usize, 0, 0, 0, 0],
+        )?
+    };
+    Ok((stat.st_ino, stat.st_mode))
+}
+
+/// A SEQPACKET pair, close-on-exec.
+pub fn pair() -> Result<[c_int; 2]> {
+    let mut fds = [-1; 2];
+    // SAFETY: `fds` is ours.
+    unsafe {
+        call(
+            libc::SYS_socketpair,
+            [
+                libc::AF_UNIX as usize,
+                (libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC) as usize,
+                0,
+                fds.as_mut_ptr() as usize,
+                0,
+                0,
+            ],
+        )?
+    };
+    Ok(fds)
+}
+
+pub fn socket(domain: c_int, kind: c_int) -> Result<c_int> {
+    plain(libc::SYS_socket, domain as usize, kind as usize, 0).map(|fd| fd as c_int)
+}
+
+/// Sends bytes without waiting.
+pub fn send_now(fd: c_int, bytes: &[u8]) -> Result<usize> {
+    // SAFETY: the bytes are valid for the call.
+    unsafe {
+        call(
+            libc::SYS_sendto,
+            [
+                fd as usize,
+                bytes.as_ptr() as usize,
+                bytes.len(),
+                (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize,
+                0,
+                0,
+            ],
+        )
+    }
+}
+
+/// Takes one message without looking at it. A buffer of no bytes: should the number by now belong
+/// to a stream that is not eft's, nothing of it is lost.
+pub fn take_message(fd: c_int) -> Result<()> {
+    // SAFETY: no buffer is passed.
+    unsafe {
+        call(
+            libc::SYS_recvfrom,
+            [fd as usize, 0, 0, libc::MSG_DONTWAIT as usize, 0, 0],
+        )
+        .map(drop)
+    }
+}
+
+/// Waits for events of one descriptor; no cancellation point. Returns the events.
+pub fn poll(fd: c_int, events: i16, timeout_ms: Option<u64>) -> Result<i16> {
+    let mut poll = libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    };
+    let timeout = timeout_ms.map(|ms| libc::timespec {
+        tv_sec: (ms / 1000) as libc::time_t,
+        tv_nsec: (ms % 1000 * 1_000_000) as _,
+    });
+    let timeout_ptr = timeout.as_ref().map_or(0, |t| t as *const _ as usize);
+    // SAFETY: both structures are ours; no signal mask.
+    unsafe {
+        call(
+            libc::SYS_ppoll,
+            [&raw mut poll as usize, 1, timeout_ptr, 0, 0, 0],
+        )?
+    };
+    Ok(poll.revents)
+}
+
+pub fn get_option(fd: c_int, level: c_int, name: c_int, to: &mut [u8]) -> Result<usize> {
+    let mut len = to.len() as libc::socklen_t;
+    // SAFETY: buffer and length are ours.
+    unsafe {
+        call(
+            libc::SYS_getsockopt,
+            [
+                fd as usize,
+                level as usize,
+                name as usize,
+                to.as_mut_ptr() as usize,
+                &raw mut len as usize,
+                0,
+            ],
+        )?
+    };
+    Ok(len as usize)
+}
+
+pub fn get_option_int(fd: c_int, level: c_int, name: c_int) -> Result<c_int> {
+    let mut bytes = [0; 4];
+    get_option(fd, level, name, &mut bytes)?;
+    Ok(c_int::from_ne_bytes(bytes))
+}
+
+pub fn set_option(fd: c_int, level: c_int, name: c_int, value: &[u8]) -> Result<()> {
+    // SAFETY: the bytes are valid for the call.
+    unsafe {
+        call(
+            libc::SYS_setsockopt,
+            [
+                fd as usize,
+                level as usize,
+                name as usize,
+                value.as_ptr() as usize,
+                value.len(),
+                0,
+            ],
+        )
+        .map(drop)
+    }
+}
+
+/// Wakes one waiter on a futex that processes share.
+pub fn futex_wake(word: *const u32) {
+    // SAFETY: FUTEX_WAKE does not access the word.
+    unsafe {
+        let _ = call(
+            libc::SYS_futex,
+            [word as usize, libc::FUTEX_WAKE as usize, 1, 0, 0, 0],
+        );
+    }
+}
+
+/// Reads a file (or pipe) into memory: at `offset` if given, else at its position.
+///
+/// # Safety
+/// `to` must be valid for `len` bytes of writing.
+pub unsafe fn read_into(fd: c_int, to: *mut u8, len: usize, offset: Option<i64>) -> Result<usize> {
+    // SAFETY: by the caller.
+    unsafe {
+        match offset {
+            Some(at) => call(
+                libc::SYS_pread64,
+                [fd as usize, to as usize, len, at as usize, 0, 0],
+            ),
+            None => call(libc::SYS_read, [fd as usize, to as usize, len, 0, 0, 0]),
+        }
+    }
+}
+
+/// Private zeroed memory; null if there is none.
+pub fn map_anonymous(len: usize) -> *mut c_void {
+    // SAFETY: a fresh private mapping.
+    let ret = unsafe {
+        call(
+            libc::SYS_mmap,
+            [
+                0,
+                len,
+                (libc::PROT_READ | libc::PROT_WRITE) as usize,
+                (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize,
+                usize::MAX,
+                0,
+            ],
+        )
+    };
+    ret.map_or(core::ptr::null_mut(), |p| p as *mut c_void)
+}
+
+/// Maps a descriptor shared; writable or not.
+pub fn map_shared(fd: c_int, len: usize, writable: bool) -> Result<*mut u8> {
+    let write = if writable { libc::PROT_WRITE } else { 0 };
+    // SAFETY: a fresh mapping.
+    unsafe {
+        call(
+            libc::SYS_mmap,
+            [
+                0,
+                len,
+                (libc::PROT_READ | write) as usize,
+                libc::MAP_SHARED as usize,
+                fd as usize,
+                0,
+            ],
+        )
+        .map(|p| p as *mut u8)
+    }
+}
+
+/// Moves a descriptor of the shim's own to a high number, out of the way of programs.
+pub fn move_high(fd: c_int, cloexec: bool) -> Result<c_int> {
+    // SAFETY: all zeroes is an rlimit.
+    let mut limit: libc::rlimit64 = unsafe { core::mem::zeroed() };
+    // SAFETY: `limit` is ours.
+    let known = unsafe {
+        call(
+            libc::SYS_prlimit64,
+            [
+                0,
+                libc::RLIMIT_NOFILE as usize,
+                0,
+                &raw mut limit as usize,
+                0,
+                0,
+            ],
+        )
+    };
+    let highest = if known.is_ok() { limit.rlim_cur } else { 1024 };
+    let low = highest.min(65536).saturating_sub(64) as usize;
+    let command = if cloexec {
+        libc::F_DUPFD_CLOEXEC
+    } else {
+        libc::F_DUPFD
+    };
+    let moved = fcntl(fd, command, low).or_else(|_| fcntl(fd, command, 3))?;
+    close(fd);
+    Ok(moved as c_int)
+}
+
+/// Writes a line to stderr, whatever state the program is in.
+pub fn complain(line: &str) {
+    let mut buffer = [0u8; 512];
+    let mut len = 0;
+    for part in ["eft: ", line, "\n"] {
+        let n = part.len().min(buffer.len() - len);
+        buffer[len..len + n].copy_from_slice(&part.as_bytes()[..n]);
+        len += n;
+    }
+    // SAFETY: the buffer is ours.
+    unsafe {
+        let _ = call(libc::SYS_write, [2, buffer.as_ptr() as usize, len, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,153 @@
+//! What each descriptor number of this process is.
+//!
+//! A flat array of words, so that a call on a foreign descriptor costs one load. Entries change
+//! only in a process that owns its memory (see `process`).
+
+use crate::family::family;
+use crate::socket::Socket;
+use crate::sys::{Errno, Result};
+use crate::{process, sys};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+
+/// Numbers from here on are never eft's.
+pub const NUMBERS: usize = 1 << 20;
+
+/// What a number is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// Not ours: files, pipes, kernel sockets that stay so.
+    Foreign,
+    /// A kernel socket of an Internet family that may yet become an eft socket.
+    Undecided { stream: bool, inet6: bool },
+    /// An eft socket.
+    Eft { slot: u32, incarnation: u32 },
+    /// The shim's own; programs do not see it.
+    Hidden,
+}
+
+const UNDECIDED: u64 = 1;
+const EFT: u64 = 2;
+const HIDDEN: u64 = 3;
+
+impl Entry {
+    fn encode(self) -> u64 {
+        match self {
+            Entry::Foreign => 0,
+            Entry::Undecided { stream, inet6 } => {
+                UNDECIDED | (stream as u64) << 4 | (inet6 as u64) << 5
+            }
+            Entry::Eft { slot, incarnation } => {
+                EFT | (slot as u64 & 0xffff) << 8 | (incarnation as u64) << 32
+            }
+            Entry::Hidden => HIDDEN,
+        }
+    }
+
+    fn decode(word: u64) -> Entry {
+        match word & 15 {
+            UNDECIDED => Entry::Undecided {
+                stream: word >> 4 & 1 != 0,
+                inet6: word >> 5 & 1 != 0,
+            },
+            EFT => Entry::Eft {
+                slot: (word >> 8) as u32 & 0xffff,
+                incarnation: (word >> 32) as u32,
+            },
+            HIDDEN => Entry::Hidden,
+            _ => Entry::Foreign,
+        }
+    }
+}
+
+static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
+/// One more than the highest number that was ever set, to bound scans.
+static TOP: AtomicI32 = AtomicI32::new(0);
+
+/// Makes the table. False if memory is out.
+pub fn install() -> bool {
+    let memory = sys::map_anonymous(NUMBERS * 8);
+    TABLE.store(memory.cast(), Ordering::Release);
+    !memory.is_null()
+}
+
+#[inline]
+fn cell(fd: c_int) -> Option<&'static AtomicU64> {
+    let table = TABLE.load(Ordering::Acquire);
+    if table.is_null() || fd as u32 as usize >= NUMBERS {
+        return None;
+    }
+    // SAFETY: within the table, which is never unmapped.
+    Some(unsafe { &*table.add(fd as usize) })
+}
+
+#[inline]
+pub fn get(fd: c_int) -> Entry {
+    match cell(fd) {
+        Some(cell) => match cell.load(Ordering::Relaxed) {
+            0 => Entry::Foreign,
+            word => Entry::decode(word),
+        },
+        None => Entry::Foreign,
+    }
+}
+
+/// Sets an entry and keeps the sockets' counts. The caller made sure that this process owns its
+/// memory.
+fn put(fd: c_int, entry: Entry) {
+    let Some(cell) = cell(fd) else { return };
+    if let Entry::Eft { slot, .. } = entry
+        && let Some(socket) = family().and_then(|f| f.socket(slot))
+    {
+        socket.retain();
+    }
+    if entry != Entry::Foreign {
+        TOP.fetch_max(fd + 1, Ordering::AcqRel);
+    }
+    let old = Entry::decode(cell.swap(entry.encode(), Ordering::AcqRel));
+    if let Entry::Eft { slot, .. } = old
+        && let Some(socket) = family().and_then(|f| f.known_socket(slot))
+    {
+        socket.release();
+    }
+}
+
+/// Notes what `fd` now is.
+pub fn set(fd: c_int, entry: Entry) {
+    if (get(fd) != Entry::Foreign || entry != Entry::Foreign) && process::owns_memory() {
+        put(fd, entry);
+    }
+}
+
+/// `fd` is (about to be) closed.
+pub fn forget(fd: c_int) {
+    set(fd, Entry::Foreign);
+}
+
+/// Whether an eft socket could have this number.
+pub fn fits(fd: c_int) -> bool {
+    cell(fd).is_some()
+}
+
+/// The numbers in `from..=to` that are not foreign.
+pub fn numbers(from: c_int, to: c_int) -> impl Iterator<Item = c_int> {
+    let end = TOP.load(Ordering::Acquire).min(to.saturating_add(1));
+    (from.max(0)..end).filter(|&fd| get(fd) != Entry::Foreign)
+}
+
+/// The eft socket at `fd`; `None` if it is none of ours. A socket whose slot the stack has taken
+/// back (it lost the connection) gives ECONNRESET.
+#[inline]
+pub fn socket(fd: c_int) -> Option<Result<&'static Socket>> {
+    match get(fd) {
+        Entry::Eft { slot, incarnation } => Some(validated(slot, incarnation)),
+        _ => None,
+    }
+}
+
+fn validated(slot: u32, incarnation: u32) -> Result<&'static Socket> {
+    family()
+        .and_then(|f| f.known_socket(slot))
+        .filter(|socket| socket.page.incarnation() == incarnation)
+        .ok_or(Errno(libc::ECONNRESET))
+}

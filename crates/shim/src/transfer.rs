@@ -1,0 +1,195 @@
+//! The send and receive calls on eft sockets, for both kinds, as the symbols need them.
+
+use crate::address::{self, Target};
+use crate::buffers::Buffers;
+use crate::socket::{Socket, bit};
+use crate::sys::{Errno, Result};
+use crate::table::{self, Entry};
+use crate::{ancillary, convert, datagram, establish, stream};
+use core::ffi::c_int;
+use eft_base::Endpoint;
+use libc::{iovec, msghdr, sockaddr, socklen_t};
+
+/// Sends what `buffers` hold.
+pub fn send(fd: c_int, socket: &Socket, mut buffers: Buffers, flags: c_int) -> Result<usize> {
+    match socket.is_stream() {
+        true => stream::send(fd, socket, &mut buffers, flags),
+        false => datagram::send(fd, socket, &mut buffers, None, flags),
+    }
+}
+
+/// Receives into `buffers`, with nothing said about the sender.
+pub fn receive(fd: c_int, socket: &Socket, mut buffers: Buffers, flags: c_int) -> Result<usize> {
+    if socket.is_stream() {
+        return stream::receive(fd, socket, &mut buffers, flags);
+    }
+    let received = datagram::receive(fd, socket, &mut buffers, flags)?;
+    Ok(match flags & libc::MSG_TRUNC {
+        0 => received.copied,
+        _ => received.len,
+    })
+}
+
+/// `sendto` with an address.
+///
+/// # Safety
+/// `to` must be null or valid for `len` bytes.
+pub unsafe fn send_to(
+    fd: c_int,
+    socket: &Socket,
+    mut buffers: Buffers,
+    flags: c_int,
+    to: *const sockaddr,
+    len: socklen_t,
+) -> Result<usize> {
+    if socket.is_stream() || to.is_null() || len == 0 {
+        // A connected stream ignores the address.
+        return send(fd, socket, buffers, flags);
+    }
+    // SAFETY: by the caller.
+    let to = match unsafe { address::read(to, len) }? {
+        Target::Eft(to) if !to.address.is_unspecified() => Some(to),
+        Target::Unspecified => None,
+        _ => return Err(Errno(libc::ENETUNREACH)),
+    };
+    establish::bind_any(socket)?;
+    datagram::send(fd, socket, &mut buffers, to, flags)
+}
+
+/// `recvfrom`.
+///
+/// # Safety
+/// `address` and `len` must be as for `recvfrom`.
+pub unsafe fn receive_from(
+    fd: c_int,
+    socket: &Socket,
+    mut buffers: Buffers,
+    flags: c_int,
+    address: *mut sockaddr,
+    len: *mut socklen_t,
+) -> Result<usize> {
+    if socket.is_stream() {
+        let n = stream::receive(fd, socket, &mut buffers, flags)?;
+        // A stream tells no address.
+        if !address.is_null() && !len.is_null() {
+            // SAFETY: by the caller.
+            unsafe { *len = 0 };
+        }
+        return Ok(n);
+    }
+    let received = datagram::receive(fd, socket, &mut buffers, flags)?;
+    // SAFETY: by the caller.
+    unsafe { address::write(received.from, socket.has(bit::INET6), address, len)? };
+    Ok(match flags & libc::MSG_TRUNC {
+        0 => received.copied,
+        _ => received.len,
+    })
+}
+
+/// `sendmsg`.
+///
+/// # Safety
+/// `message` must be as for `sendmsg`.
+pub unsafe fn send_message(
+    fd: c_int,
+    socket: &Socket,
+    message: &msghdr,
+    flags: c_int,
+) -> Result<usize> {
+    // SAFETY: by the caller.
+    unsafe {
+        let buffers = Buffers::new(message.msg_iov, message.msg_iovlen as usize)?;
+        let (name, len) = (message.msg_name, message.msg_namelen);
+        send_to(fd, socket, buffers, flags, name.cast(), len)
+    }
+}
+
+/// `recvmsg`.
+///
+/// # Safety
+/// `message` must be as for `recvmsg`.
+pub unsafe fn receive_message(
+    fd: c_int,
+    socket: &Socket,
+    message: &mut msghdr,
+    flags: c_int,
+) -> Result<usize> {
+    // SAFETY: by the caller.
+    let mut buffers = unsafe { Buffers::new(message.msg_iov, message.msg_iovlen as usize)? };
+    if socket.is_stream() {
+        let n = stream::receive(fd, socket, &mut buffers, flags)?;
+        message.msg_namelen = 0;
+        message.msg_controllen = 0;
+        message.msg_flags = 0;
+        return Ok(n);
+    }
+    let received = datagram::receive(fd, socket, &mut buffers, flags)?;
+    // SAFETY: by the caller.
+    unsafe {
+        address::write(
+            received.from,
+            socket.has(bit::INET6),
+            message.msg_name.cast(),
+            &mut message.msg_namelen,
+        )?;
+        ancillary::write(socket, &received, message);
+    }
+    if received.copied < received.len {
+        message.msg_flags |= libc::MSG_TRUNC;
+    }
+    Ok(match flags & libc::MSG_TRUNC {
+        0 => received.copied,
+        _ => received.len,
+    })
+}
+
+/// The eft socket at `fd`, or `None` for the real call. A datagram socket that is still undecided
+/// is decided here, by the address that it first sends to.
+///
+/// # Safety
+/// `to` must be null or valid for `len` bytes.
+pub unsafe fn decide(
+    fd: c_int,
+    to: *const sockaddr,
+    len: socklen_t,
+) -> Option<Result<&'static Socket>> {
+    match table::get(fd) {
+        Entry::Undecided {
+            stream: false,
+            inet6,
+        } if !to.is_null() => {
+            // SAFETY: by the caller.
+            match unsafe { address::read(to, len) } {
+                Ok(Target::Eft(to)) if !to.address.is_unspecified() => {
+                    Some(convert::to_eft(fd, false, inet6, false).map(|(socket, _)| socket))
+                }
+                Ok(Target::Loopback | Target::Eft(_) | Target::Kernel) => {
+                    table::forget(fd);
+                    None
+                }
+                _ => None,
+            }
+        }
+        Entry::Eft { .. } => table::socket(fd),
+        _ => None,
+    }
+}
+
+/// One buffer as a list.
+pub fn buffer(pointer: *const core::ffi::c_void, len: usize) -> iovec {
+    iovec {
+        iov_base: pointer.cast_mut(),
+        iov_len: len,
+    }
+}
+
+/// Where `getsockname` and `getpeername` read.
+pub fn endpoint(socket: &Socket, peer: bool) -> Result<Endpoint> {
+    if !peer {
+        return Ok(socket.page.local());
+    }
+    match crate::accept::is_connected(socket) {
+        true => Ok(socket.page.remote()),
+        false => Err(Errno(libc::ENOTCONN)),
+    }
+}

@@ -1,0 +1,156 @@
+//! The fake's sockets: one thread that serves control connections and watches far ends.
+
+use super::network::Network;
+use super::sys;
+use eft_channel::socket::LAYOUT_VERSION;
+use eft_messages::control::{REQUEST_LEN, Reply, Request, op};
+use std::collections::HashMap;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use zerocopy::{FromBytes, IntoBytes};
+
+pub struct Control {
+    network: Arc<Mutex<Network>>,
+    epoll: OwnedFd,
+    /// Family and control connections, with the family they belong to.
+    connections: Mutex<HashMap<RawFd, (usize, OwnedFd)>>,
+    /// Drop the next request that needs a reply, as a crash of sockets would.
+    pub drop_next: AtomicBool,
+}
+
+/// What an epoll event is about: a connection, a far end, or a hidden kernel listener.
+const CONNECTION: u64 = 0;
+const FAR_END: u64 = 1;
+const HIDDEN: u64 = 2;
+
+impl Control {
+    pub fn new(network: Arc<Mutex<Network>>) -> Control {
+        // SAFETY: a fresh descriptor.
+        let epoll = unsafe { OwnedFd::from_raw_fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)) };
+        Control {
+            network,
+            epoll,
+            connections: Mutex::new(HashMap::new()),
+            drop_next: AtomicBool::new(false),
+        }
+    }
+
+    fn watch(&self, fd: RawFd, events: i32, data: u64) {
+        let mut event = libc::epoll_event {
+            events: events as u32,
+            u64: data,
+        };
+        // SAFETY: the event is ours.
+        unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) };
+    }
+
+    pub fn add_family(&self, family: usize, far: OwnedFd) {
+        let fd = far.as_raw_fd();
+        self.connections.lock().unwrap().insert(fd, (family, far));
+        self.watch(fd, libc::EPOLLIN, CONNECTION | (fd as u64) << 8);
+    }
+
+    pub fn run(&self, stop: &AtomicBool) {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+        while !stop.load(Ordering::SeqCst) {
+            // SAFETY: the array is ours.
+            let n =
+                unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), 64, 50) };
+            for event in events.iter().take(n.max(0) as usize) {
+                let (kind, value) = (event.u64 & 0xff, event.u64 >> 8);
+                let (family, slot) = ((value >> 32) as usize, value as u32);
+                match kind {
+                    CONNECTION => self.serve(value as RawFd),
+                    FAR_END => self.network.lock().unwrap().far_end(family, slot),
+                    _ => self.network.lock().unwrap().kernel_ready(family, slot),
+                }
+            }
+        }
+    }
+
+    fn serve(&self, fd: RawFd) {
+        let Some(family) = self.connections.lock().unwrap().get(&fd).map(|c| c.0) else {
+            return;
+        };
+        let mut bytes = [0; REQUEST_LEN];
+        let Some((n, mut descriptors)) = sys::receive(fd, &mut bytes) else {
+            return;
+        };
+        if n == 0 {
+            self.connections.lock().unwrap().remove(&fd);
+            return;
+        }
+        let request = Request::read_from_bytes(&bytes).expect("a whole request");
+        assert_eq!((n, request.version), (REQUEST_LEN, LAYOUT_VERSION));
+        let descriptor = descriptors.pop();
+        if request.op == op::HELLO {
+            self.hello(family, &request, descriptor.expect("Hello brings an end"));
+            return;
+        }
+        if request.op != op::ACCEPTED && self.drop_next.swap(false, Ordering::SeqCst) {
+            self.network.lock().unwrap().reborn();
+            return;
+        }
+        let reply = self.answer(family, &request, descriptor);
+        if request.op != op::ACCEPTED {
+            sys::send(fd, reply.as_bytes(), &[]);
+        }
+    }
+
+    fn hello(&self, family: usize, request: &Request, end: OwnedFd) {
+        let network = self.network.lock().unwrap();
+        let (geometry, descriptors) = network.family_memory(family);
+        let reply = Reply {
+            version: LAYOUT_VERSION,
+            sequence: request.sequence,
+            value: family as u64,
+            args: [
+                geometry.slots as u32,
+                geometry.send_len as u32,
+                geometry.receive_len as u32,
+                family as u32,
+            ],
+            ..Reply::default()
+        };
+        sys::send(end.as_raw_fd(), reply.as_bytes(), &descriptors);
+        drop(network);
+        self.add_family(family, end);
+    }
+
+    fn answer(&self, family: usize, request: &Request, descriptor: Option<OwnedFd>) -> Reply {
+        let far_end = descriptor.as_ref().map(|d| d.as_raw_fd());
+        let mut network = self.network.lock().unwrap();
+        let result = match request.op {
+            op::OPEN => network.open(family, request.args[0], descriptor.expect("a far end")),
+            op::BIND => network.bind(family, request),
+            op::LISTEN => network.listen(family, request.slot, descriptor),
+            op::CONNECT => network.connect(family, request),
+            op::ACCEPTED => network.accepted(family, request, descriptor.expect("a far end")),
+            other => panic!("unknown request {other}"),
+        };
+        let mut reply = Reply {
+            version: LAYOUT_VERSION,
+            sequence: request.sequence,
+            ..Reply::default()
+        };
+        match result {
+            Ok((slot, port)) => {
+                (reply.slot, reply.port) = (slot, port);
+                let data = (family as u64) << 40 | (slot as u64) << 8;
+                match (request.op, far_end) {
+                    (op::OPEN | op::ACCEPTED, Some(fd)) => {
+                        self.watch(fd, libc::EPOLLRDHUP, FAR_END | data);
+                    }
+                    (op::LISTEN, Some(fd)) => {
+                        self.watch(fd, libc::EPOLLIN | libc::EPOLLET, HIDDEN | data);
+                    }
+                    _ => {}
+                }
+            }
+            Err(errno) => reply.errno = errno,
+        }
+        drop(network);
+        reply
+    }
+}

@@ -1,0 +1,504 @@
+//! The fake's tcp and udp: delivers bytes from page to page.
+
+use super::slots::{FamilySlots, GEOMETRY, Id, Slot};
+use super::{dns, sys};
+use eft_base::{Endpoint, WireAddress};
+use eft_channel::notify::Mode;
+use eft_channel::socket::{
+    AcceptRecord, DatagramHeader, Geometry, Transport, datagram_record_len, flag, wish,
+};
+use eft_channel::status::{STATUS_LEN, Status};
+use eft_messages::control::Request;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use zerocopy::{FromBytes, IntoBytes};
+
+const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 78, 0, 2));
+const SILENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 78, 0, 99));
+const CONNECT_TIME: Duration = Duration::from_micros(300);
+const HEADER_LEN: usize = size_of::<DatagramHeader>();
+
+pub struct Network {
+    families: Vec<FamilySlots>,
+    status: [(OwnedFd, Status); 2],
+    connecting: Vec<(Instant, Id, Endpoint)>,
+    next_port: u16,
+    generation: u32,
+    /// Connections that were ever accepted, for tests that count.
+    pub delivered_bytes: u64,
+}
+
+type Answer = Result<(u32, u16), i32>;
+
+impl Network {
+    pub fn new() -> Network {
+        let page = || {
+            let (fd, segment) = sys::memory(STATUS_LEN);
+            (fd, Status::new(segment).unwrap())
+        };
+        Network {
+            families: Vec::new(),
+            status: [page(), page()],
+            connecting: Vec::new(),
+            next_port: 40000,
+            generation: 1,
+            delivered_bytes: 0,
+        }
+    }
+
+    pub fn add_family(&mut self) -> usize {
+        self.families.push(FamilySlots::new(self.generation));
+        self.families.len() - 1
+    }
+
+    pub fn family_memory(&self, family: usize) -> (Geometry, [RawFd; 3]) {
+        let [tcp, udp] = [&self.status[0].0, &self.status[1].0].map(|fd| fd.as_raw_fd());
+        let memory = self.families[family].memory.as_raw_fd();
+        (GEOMETRY, [memory, tcp, udp])
+    }
+
+    pub fn reborn(&mut self) {
+        self.generation += 1;
+        for family in &self.families {
+            family.write_info(self.generation);
+        }
+    }
+
+    fn slot(&mut self, (family, slot): Id) -> Option<&mut Slot> {
+        self.families.get_mut(family)?.get(slot)
+    }
+
+    pub fn open(&mut self, family: usize, kind: u32, far: OwnedFd) -> Answer {
+        let slot = self.families[family]
+            .allocate(kind == 1)
+            .ok_or(libc::EMFILE)?;
+        self.slot((family, slot)).unwrap().far = Some(far);
+        Ok((slot, 0))
+    }
+
+    fn ephemeral(&mut self) -> u16 {
+        self.next_port = self.next_port.checked_add(1).unwrap_or(40000);
+        self.next_port
+    }
+
+    fn sockets(&self) -> impl Iterator<Item = (Id, &Slot)> {
+        self.families.iter().enumerate().flat_map(|(f, family)| {
+            family
+                .slots
+                .iter()
+                .enumerate()
+                .filter_map(move |(s, slot)| Some(((f, s as u32), slot.as_ref()?)))
+        })
+    }
+
+    pub fn bind(&mut self, family: usize, request: &Request) -> Answer {
+        let id = (family, request.slot);
+        let address: IpAddr = request.address.into();
+        let stream = self.slot(id).ok_or(libc::EBADF)?.stream;
+        let port = match request.port {
+            0 => self.ephemeral(),
+            port => port,
+        };
+        let reuse_port = request.args[0] & 2 != 0;
+        let taken = self.sockets().any(|(other, slot)| {
+            other != id
+                && slot.stream == stream
+                && !slot.closed
+                && (slot.listening || !slot.stream)
+                && slot.bound.is_some_and(|b| b.port == port)
+                && !(reuse_port && slot.reuse_port)
+        });
+        if taken {
+            return Err(libc::EADDRINUSE);
+        }
+        let slot = self.slot(id).unwrap();
+        slot.reuse_port = reuse_port;
+        slot.bound = Some(Endpoint::new(address, port));
+        slot.page.set_local(Endpoint::new(address, port));
+        Ok((request.slot, port))
+    }
+
+    pub fn listen(&mut self, family: usize, slot: u32, hidden: Option<OwnedFd>) -> Answer {
+        let slot_ref = self.slot((family, slot)).ok_or(libc::EBADF)?;
+        slot_ref.listening = true;
+        slot_ref.hidden = hidden;
+        slot_ref.set_flags(flag::LISTENING);
+        Ok((slot, 0))
+    }
+
+    pub fn connect(&mut self, family: usize, request: &Request) -> Answer {
+        let id = (family, request.slot);
+        let to = Endpoint::new(request.address.into(), request.port);
+        let unbound = self.slot(id).ok_or(libc::EBADF)?.bound.is_none();
+        let port = if unbound { self.ephemeral() } else { 0 };
+        let slot = self.slot(id).unwrap();
+        let port = slot.bound.map_or(port, |b| b.port);
+        if !matches!(to.address, IpAddr::V4(v4) if v4.octets()[0] == 10) && to.port != 0 {
+            return Err(libc::ENETUNREACH);
+        }
+        slot.bound = Some(Endpoint::new(HOST, port));
+        slot.page.set_local(Endpoint::new(HOST, port));
+        slot.page.set_remote(to);
+        if slot.stream {
+            slot.set_flags(flag::CONNECTING);
+            self.connecting
+                .push((Instant::now() + CONNECT_TIME, id, to));
+        }
+        Ok((request.slot, port))
+    }
+
+    pub fn accepted(&mut self, family: usize, request: &Request, far: OwnedFd) -> Answer {
+        let slot = self
+            .slot((family, request.slot))
+            .filter(|s| s.waiting)
+            .ok_or(libc::EINVAL)?;
+        assert_eq!(slot.page.incarnation(), request.args[0]);
+        assert_eq!(slot.page.inode(), request.value);
+        slot.far = Some(far);
+        slot.waiting = false;
+        if slot.page.receivable() > 0 {
+            slot.post();
+        }
+        show_end(slot);
+        Ok((request.slot, 0))
+    }
+
+    /// The hidden kernel listener has a connection.
+    pub fn kernel_ready(&mut self, family: usize, slot: u32) {
+        if let Some(slot) = self.slot((family, slot)) {
+            slot.post();
+        }
+    }
+
+    /// Something happened at a far end; only a hang-up matters.
+    pub fn far_end(&mut self, family: usize, slot: u32) {
+        let id = (family, slot);
+        let Some(s) = self.slot(id) else { return };
+        if s.far.take().is_none() {
+            return;
+        }
+        s.closed = true;
+        let unread = s.page.receivable() > 0;
+        let Some(peer) = s.peer else {
+            return self.free(id);
+        };
+        if unread && s.stream && !s.listening {
+            self.reset_connection(peer);
+            return self.free(id);
+        }
+        self.pump(id);
+        self.finish(id);
+    }
+
+    fn free(&mut self, (family, slot): Id) {
+        if let Some(s) = self.slot((family, slot)) {
+            s.page.set_inode(0);
+            s.page.set_kind(0);
+        }
+        self.families[family].slots[slot as usize] = None;
+        self.connecting.retain(|&(_, id, _)| id != (family, slot));
+    }
+
+    fn reset_connection(&mut self, id: Id) {
+        if let Some(s) = self.slot(id) {
+            s.page.set_error(libc::ECONNRESET);
+            s.set_flags(flag::DEAD | flag::RECEIVE_END | flag::SEND_CLOSED);
+            s.unplug();
+            s.post();
+            s.hang_up(libc::SHUT_RDWR);
+            s.peer = None;
+        }
+    }
+
+    /// Sends FIN when everything is sent and the application wants to; frees closed sockets.
+    fn finish(&mut self, id: Id) {
+        let Some(s) = self.slot(id) else { return };
+        let wants_fin = s.closed || s.page.wishes() & wish::SHUT_WRITE != 0;
+        let all_sent = s.page.send_end() == s.page.send_released();
+        let peer = s.peer;
+        if !wants_fin || !all_sent || s.fin_sent {
+            return;
+        }
+        s.fin_sent = true;
+        let closed = s.closed;
+        if let Some(p) = peer.and_then(|p| self.slot(p)) {
+            p.set_flags(flag::RECEIVE_END);
+            if closed {
+                p.peer = None;
+            }
+            show_end(p);
+        }
+        if closed {
+            self.free(id);
+        }
+    }
+
+    fn establish(&mut self, from: Id, to: Endpoint) {
+        if to.address == SILENT {
+            return;
+        }
+        let listener = self.sockets().find(|(_, s)| {
+            s.listening
+                && s.bound.is_some_and(|b| {
+                    b.port == to.port && (b.address.is_unspecified() || b.address == to.address)
+                })
+        });
+        let Some((listener, _)) = listener else {
+            let Some(s) = self.slot(from) else { return };
+            s.page.set_error(libc::ECONNREFUSED);
+            s.page
+                .set_flags(flag::DEAD | flag::SEND_CLOSED | flag::RECEIVE_END);
+            s.unplug();
+            s.post();
+            s.hang_up(libc::SHUT_RDWR);
+            return;
+        };
+        let client = self.slot(from).unwrap().bound.unwrap();
+        let record_len = size_of::<AcceptRecord>();
+        let full = self.slot(listener).unwrap().receive_room() < record_len;
+        let family = listener.0;
+        let Some(slot) = (!full)
+            .then(|| self.families[family].allocate(true))
+            .flatten()
+        else {
+            // Try again later, as a SYN would be sent again.
+            self.connecting
+                .push((Instant::now() + Duration::from_millis(20), from, to));
+            return;
+        };
+        let server = (family, slot);
+        let s = self.slot(server).unwrap();
+        s.bound = Some(to);
+        s.page.set_local(to);
+        s.page.set_remote(client);
+        s.page.set_flags(flag::CONNECTED);
+        s.peer = Some(from);
+        s.waiting = true;
+        let incarnation = s.page.incarnation();
+        let c = self.slot(from).unwrap();
+        c.peer = Some(server);
+        c.page.set_flags(flag::CONNECTED);
+        c.unplug();
+        let record = AcceptRecord {
+            slot,
+            incarnation,
+            remote: WireAddress::from(client.address),
+            local: WireAddress::from(to.address),
+            remote_port: client.port,
+            local_port: to.port,
+            reserved: [0; 20],
+        };
+        let l = self.slot(listener).unwrap();
+        let end = l.page.receive_end();
+        l.page.write_receive(end, record.as_bytes());
+        l.page.set_receive_end(end + record_len as u64);
+        l.post();
+    }
+
+    /// Moves what `from` has sent to its peer, as far as there is room.
+    fn pump(&mut self, from: Id) {
+        let Some(s) = self.slot(from) else { return };
+        let (page, peer) = (s.page.clone(), s.peer);
+        let Some(p) = peer.and_then(|p| self.slot(p)) else {
+            // Nobody reads any more: swallowed.
+            page.set_send_released(page.send_end());
+            if let Some(s) = self.slot(from) {
+                s.unplug();
+            }
+            return;
+        };
+        let mut moved = 0;
+        loop {
+            let released = page.send_released();
+            let waiting = page.send_end().saturating_sub(released) as usize;
+            let n = waiting.min(p.receive_room()).min(65536);
+            if n == 0 {
+                break;
+            }
+            let mut bytes = vec![0; n];
+            page.read_send(released, &mut bytes);
+            let end = p.page.receive_end();
+            p.page.write_receive(end, &bytes);
+            p.page.set_receive_end(end + n as u64);
+            page.set_send_released(released + n as u64);
+            moved += n;
+        }
+        let blocked = page.send_end() != page.send_released();
+        let notify = match blocked {
+            true => p.page.receive_end() - p.page.receive_len() as u64 / 2,
+            false => u64::MAX,
+        };
+        p.page.set_receive_notify(notify);
+        std::sync::atomic::fence(Ordering::SeqCst);
+        let again = blocked && p.page.receive_taken() >= notify;
+        if moved > 0 {
+            p.post();
+        }
+        self.delivered_bytes += moved as u64;
+        let s = self.slot(from).unwrap();
+        if page.sendable() >= page.send_limit() / 3 {
+            s.unplug();
+        }
+        if again {
+            self.pump(from);
+        }
+    }
+
+    fn serve_stream(&mut self, id: Id) {
+        let Some(s) = self.slot(id) else { return };
+        if s.page.wishes() & wish::SHUT_READ != 0 && !s.listening {
+            s.set_flags(flag::RECEIVE_END);
+            s.hang_up(libc::SHUT_WR);
+        }
+        let peer = s.peer;
+        self.pump(id);
+        self.finish(id);
+        // The receiver took something: its sender may go on.
+        if let Some(peer) = peer {
+            self.pump(peer);
+            self.finish(peer);
+        }
+    }
+
+    fn serve_datagrams(&mut self, id: Id) {
+        while let Some(s) = self.slot(id) {
+            let page = s.page.clone();
+            let released = page.send_released();
+            if page.send_end() <= released {
+                break;
+            }
+            let mut header = DatagramHeader::default();
+            page.read_send(released, header.as_mut_bytes());
+            let mut payload = vec![0; header.len as usize];
+            page.read_send(released + HEADER_LEN as u64, &mut payload);
+            page.set_send_released(released + datagram_record_len(payload.len()) as u64);
+            s.unplug();
+            let source = Endpoint::new(HOST, page.local().port);
+            let to = Endpoint::new(header.address.into(), header.port);
+            self.deliver(source, to, &payload);
+        }
+    }
+
+    fn deliver(&mut self, source: Endpoint, to: Endpoint, payload: &[u8]) {
+        if to.port == 53 {
+            if let Some(answer) = dns::answer(payload) {
+                self.deliver(to, source, &answer);
+            }
+            return;
+        }
+        let found = self.sockets().find(|(_, s)| {
+            !s.stream && s.far.is_some() && s.bound.is_some_and(|b| b.port == to.port)
+        });
+        let Some((id, _)) = found else {
+            // Port unreachable comes back to a connected sender.
+            let sender = self.sockets().find(|(_, s)| {
+                !s.stream && s.page.remote() == to && s.bound.is_some_and(|b| b.port == source.port)
+            });
+            if let Some((id, _)) = sender {
+                let s = self.slot(id).unwrap();
+                s.page.set_error(libc::ECONNREFUSED);
+                s.post();
+            }
+            return;
+        };
+        let s = self.slot(id).unwrap();
+        let len = datagram_record_len(payload.len());
+        if s.receive_room() < len {
+            return;
+        }
+        let header = DatagramHeader {
+            len: payload.len() as u32,
+            port: source.port,
+            local_port: to.port,
+            address: WireAddress::from(source.address),
+            local: WireAddress::from(to.address),
+            ttl: 64,
+            ..DatagramHeader::default()
+        };
+        let end = s.page.receive_end();
+        s.page.write_receive(end, header.as_bytes());
+        s.page.write_receive(end + HEADER_LEN as u64, payload);
+        s.page.set_receive_end(end + len as u64);
+        s.post();
+    }
+
+    /// One pass over everything that has news. True if there was any.
+    fn step(&mut self) -> bool {
+        let now = Instant::now();
+        let (due, later) = self.connecting.drain(..).partition(|c| c.0 <= now);
+        self.connecting = later;
+        let due: Vec<(Instant, Id, Endpoint)> = due;
+        let mut busy = !due.is_empty();
+        for (_, from, to) in due {
+            self.establish(from, to);
+        }
+        for family in 0..self.families.len() {
+            let mut dirty = Vec::new();
+            for transport in [Transport::Tcp, Transport::Udp] {
+                self.families[family]
+                    .arena
+                    .dirty(transport)
+                    .take(|slot| dirty.push(slot as u32));
+            }
+            busy |= !dirty.is_empty();
+            for slot in dirty {
+                match slot % 2 {
+                    0 => self.serve_stream((family, slot)),
+                    _ => self.serve_datagrams((family, slot)),
+                }
+            }
+        }
+        busy
+    }
+}
+
+fn show_end(s: &Slot) {
+    if s.page.flags() & flag::DEAD != 0 {
+        s.hang_up(libc::SHUT_RDWR);
+    } else if s.page.flags() & flag::RECEIVE_END != 0 {
+        s.hang_up(libc::SHUT_WR);
+    }
+}
+
+/// The transports' loop: works, announces that it will sleep, looks again, sleeps on the bells.
+pub fn run(network: &Mutex<Network>, stop: &AtomicBool) {
+    while !stop.load(Ordering::SeqCst) {
+        let mut net = network.lock().unwrap();
+        let bells: Vec<_> = net
+            .families
+            .iter()
+            .flat_map(|f| [Transport::Tcp, Transport::Udp].map(|t| f.arena.doorbell(t)))
+            .collect();
+        let words: Vec<_> = bells
+            .iter()
+            .map(|b| (b.word().as_ptr() as *const u32, b.value()))
+            .collect();
+        if net.step() {
+            continue;
+        }
+        for (_, status) in &net.status {
+            status.state().announce(Mode::Futex);
+        }
+        let again = net.step();
+        let soon = !net.connecting.is_empty();
+        drop(net);
+        if !again {
+            match soon || words.is_empty() {
+                true => std::thread::sleep(Duration::from_micros(200)),
+                false => sys::futex_wait_any(&words),
+            }
+        }
+        let net = network.lock().unwrap();
+        for (_, status) in &net.status {
+            status.state().awake();
+        }
+    }
+}
+
+/// For tests that look at bytes as they came.
+pub fn header_of(bytes: &[u8]) -> Option<DatagramHeader> {
+    DatagramHeader::read_from_prefix(bytes).ok().map(|(h, _)| h)
+}

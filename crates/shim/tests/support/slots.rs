@@ -1,0 +1,146 @@
+//! One family's memory and sockets in the fake stack.
+
+use super::sys;
+use eft_base::Endpoint;
+use eft_channel::segment::Segment;
+use eft_channel::socket::{Arena, Geometry, SocketPage};
+use eft_messages::control::{InfoHeader, InterfaceInfo};
+use std::os::fd::{AsRawFd, OwnedFd};
+use zerocopy::IntoBytes;
+
+pub const GEOMETRY: Geometry = Geometry {
+    slots: 256,
+    send_len: 1 << 18,
+    receive_len: 1 << 18,
+};
+
+/// Names a socket in the whole network.
+pub type Id = (usize, u32);
+
+/// What the fake knows of a socket.
+pub struct Slot {
+    pub page: SocketPage,
+    pub far: Option<OwnedFd>,
+    pub stream: bool,
+    pub bound: Option<Endpoint>,
+    pub reuse_port: bool,
+    pub listening: bool,
+    pub hidden: Option<OwnedFd>,
+    /// A stream's other end; a datagram socket's peer lies in its page.
+    pub peer: Option<Id>,
+    pub fin_sent: bool,
+    /// The application closed its last descriptor.
+    pub closed: bool,
+    /// For whom a connection waits in a listener's ring.
+    pub waiting: bool,
+}
+
+pub struct FamilySlots {
+    pub arena: Arena,
+    pub memory: OwnedFd,
+    pub slots: Vec<Option<Slot>>,
+}
+
+impl FamilySlots {
+    pub fn new(generation: u32) -> FamilySlots {
+        let (memory, segment): (OwnedFd, Segment) = sys::memory(GEOMETRY.arena_len());
+        let family = FamilySlots {
+            arena: Arena::new(segment, GEOMETRY).unwrap(),
+            memory,
+            slots: (0..GEOMETRY.slots).map(|_| None).collect(),
+        };
+        family.write_info(generation);
+        family
+    }
+
+    pub fn write_info(&self, generation: u32) {
+        let address = |a: &str| a.parse::<std::net::IpAddr>().unwrap().into();
+        let header = InfoHeader {
+            sockets_generation: generation,
+            interfaces: 1,
+            nameserver: address("10.78.0.53"),
+        };
+        let mut name = [0; 16];
+        name[..4].copy_from_slice(b"eft0");
+        let interface = InterfaceInfo {
+            name,
+            address: address("10.78.0.2"),
+            mac: [2, 0, 0, 0, 0, 1],
+            mtu: 1500,
+            prefix_len: 24,
+            up: 1,
+            index: 7,
+            reserved: 0,
+        };
+        let bytes = [header.as_bytes(), interface.as_bytes()].concat();
+        self.arena.write_info(&bytes).unwrap();
+    }
+
+    pub fn allocate(&mut self, stream: bool) -> Option<u32> {
+        let parity = if stream { 0 } else { 1 };
+        let slot = (parity..GEOMETRY.slots)
+            .step_by(2)
+            .find(|&i| self.slots[i].is_none())?;
+        let page = self.arena.socket(slot as u32).unwrap();
+        page.reset(if stream { 1 } else { 2 });
+        page.set_receive_notify(u64::MAX);
+        self.slots[slot] = Some(Slot {
+            page,
+            far: None,
+            stream,
+            bound: None,
+            reuse_port: false,
+            listening: false,
+            hidden: None,
+            peer: None,
+            fin_sent: false,
+            closed: false,
+            waiting: false,
+        });
+        Some(slot as u32)
+    }
+
+    pub fn get(&mut self, slot: u32) -> Option<&mut Slot> {
+        self.slots.get_mut(slot as usize)?.as_mut()
+    }
+}
+
+impl Slot {
+    /// Makes the descriptor readable.
+    pub fn post(&self) {
+        if let Some(far) = &self.far
+            && self.page.read_token().post()
+        {
+            sys::send(far.as_raw_fd(), &[], &[]);
+        }
+    }
+
+    /// Makes the descriptor writable.
+    pub fn unplug(&self) {
+        if let Some(far) = &self.far
+            && self.page.write_plug().clear()
+        {
+            let mut bytes = [0; 2000];
+            let (n, _) = sys::receive(far.as_raw_fd(), &mut bytes).expect("the plug is there");
+            assert_eq!(n, 1500, "a plug has 1500 bytes");
+        }
+    }
+
+    pub fn set_flags(&self, more: u32) {
+        self.page.set_flags(self.page.flags() | more);
+    }
+
+    pub fn hang_up(&self, how: i32) {
+        if let Some(far) = &self.far {
+            sys::shutdown(far, how);
+        }
+    }
+
+    pub fn receive_room(&self) -> usize {
+        let used = self
+            .page
+            .receive_end()
+            .saturating_sub(self.page.receive_taken()) as usize;
+        self.page.receive_len().saturating_sub(used)
+    }
+}

@@ -1,0 +1,147 @@
+//! The system calls of the fake stack.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use eft_channel::segment::Segment;
+
+pub fn pair() -> (OwnedFd, OwnedFd) {
+    let mut fds = [-1; 2];
+    // SAFETY: fds is ours; both are fresh.
+    unsafe {
+        let flags = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+        assert_eq!(
+            libc::socketpair(libc::AF_UNIX, flags, 0, fds.as_mut_ptr()),
+            0
+        );
+        (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))
+    }
+}
+
+pub fn keep_on_exec(fd: RawFd) {
+    // SAFETY: plain numbers.
+    unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
+}
+
+/// A memfd and its mapping.
+pub fn memory(len: usize) -> (OwnedFd, Segment) {
+    // SAFETY: fresh descriptor and mapping, kept for the whole test.
+    unsafe {
+        let fd = libc::memfd_create(c"fake".as_ptr(), libc::MFD_CLOEXEC);
+        assert!(fd >= 0);
+        assert_eq!(libc::ftruncate(fd, len as i64), 0);
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        let p = libc::mmap(std::ptr::null_mut(), len, prot, libc::MAP_SHARED, fd, 0);
+        assert_ne!(p, libc::MAP_FAILED);
+        let pointer = NonNull::new(p.cast()).unwrap();
+        let segment = Segment::from_raw(pointer, len, true, Arc::new(()));
+        (OwnedFd::from_raw_fd(fd), segment)
+    }
+}
+
+/// Sends one message, with descriptors. False if the other side is gone or full.
+pub fn send(fd: RawFd, bytes: &[u8], descriptors: &[RawFd]) -> bool {
+    let mut iov = libc::iovec {
+        iov_base: bytes.as_ptr() as *mut _,
+        iov_len: bytes.len(),
+    };
+    let mut control = [0u64; 16];
+    // SAFETY: everything is local; the control buffer holds several descriptors.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &mut iov;
+        message.msg_iovlen = 1;
+        if !descriptors.is_empty() {
+            let len = 4 * descriptors.len() as u32;
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = libc::CMSG_SPACE(len) as _;
+            let header = libc::CMSG_FIRSTHDR(&message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(len) as _;
+            for (i, fd) in descriptors.iter().enumerate() {
+                let data = libc::CMSG_DATA(header).cast::<i32>();
+                data.add(i).write_unaligned(*fd);
+            }
+        }
+        libc::sendmsg(fd, &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) >= 0
+    }
+}
+
+/// Receives one message with descriptors; `None` if there is none. `Some((0, _))` may be the end.
+pub fn receive(fd: RawFd, bytes: &mut [u8]) -> Option<(usize, Vec<OwnedFd>)> {
+    let mut iov = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
+    let mut control = [0u64; 32];
+    let mut descriptors = Vec::new();
+    // SAFETY: everything is local; received descriptors are fresh.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &mut iov;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = std::mem::size_of_val(&control) as _;
+        let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+        let n = libc::recvmsg(fd, &mut message, flags);
+        if n < 0 {
+            return None;
+        }
+        let mut header = libc::CMSG_FIRSTHDR(&message);
+        while !header.is_null() {
+            let data = libc::CMSG_DATA(header).cast::<i32>();
+            let count = ((*header).cmsg_len as usize - (data as usize - header as usize)) / 4;
+            for i in 0..count {
+                descriptors.push(OwnedFd::from_raw_fd(data.add(i).read_unaligned()));
+            }
+            header = libc::CMSG_NXTHDR(&message, header);
+        }
+        Some((n as usize, descriptors))
+    }
+}
+
+pub fn shutdown(fd: &OwnedFd, how: i32) {
+    // SAFETY: plain numbers.
+    unsafe { libc::shutdown(fd.as_raw_fd(), how) };
+}
+
+/// Waits on several futex words until one changes, 20 ms at most.
+pub fn futex_wait_any(words: &[(*const u32, u32)]) {
+    #[repr(C)]
+    struct Waiter {
+        value: u64,
+        address: u64,
+        flags: u32,
+        reserved: u32,
+    }
+    const FUTEX_32: u32 = 2;
+    let waiters: Vec<Waiter> = words
+        .iter()
+        .map(|&(address, value)| Waiter {
+            value: value as u64,
+            address: address as u64,
+            flags: FUTEX_32,
+            reserved: 0,
+        })
+        .collect();
+    // SAFETY: the structures are ours; the words are mapped.
+    unsafe {
+        let mut end: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut end);
+        end.tv_nsec += 20_000_000;
+        if end.tv_nsec >= 1_000_000_000 {
+            end.tv_nsec -= 1_000_000_000;
+            end.tv_sec += 1;
+        }
+        libc::syscall(
+            libc::SYS_futex_waitv,
+            waiters.as_ptr(),
+            waiters.len(),
+            0,
+            &end,
+            libc::CLOCK_MONOTONIC,
+        );
+    }
+}
