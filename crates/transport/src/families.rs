@@ -47,10 +47,8 @@ impl Family {
         let all = arena.geometry().slots + 1 - self.parity as usize;
         let slots = (all / 2).min(SLOTS);
         self.blocks.resize(slots.max(self.blocks.len()), NONE);
-        self.free = (0..slots)
-            .filter(|i| self.blocks[*i] == NONE)
-            .map(|i| i as u32 * 2 + self.parity)
-            .collect();
+        self.free =
+            (0..slots).filter(|i| self.blocks[*i] == NONE).map(|i| i as u32 * 2 + self.parity).collect();
         self.arena = Some((arena, pool));
     }
 
@@ -83,10 +81,7 @@ impl Family {
         if i < self.blocks.len() && self.blocks[i] != NONE {
             self.blocks[i] = NONE;
             self.sockets = self.sockets.saturating_sub(1);
-            let in_arena = self
-                .arena
-                .as_ref()
-                .is_some_and(|(a, _)| (slot as usize) < a.geometry().slots);
+            let in_arena = self.arena.as_ref().is_some_and(|(a, _)| (slot as usize) < a.geometry().slots);
             if in_arena {
                 self.free.push_back(slot);
             }
@@ -108,10 +103,7 @@ pub(crate) struct Families {
 impl Families {
     /// `parity`: 0 for the even slots, 1 for the odd ones.
     pub fn new(key: Key, parity: u32) -> Families {
-        Families {
-            map: Map::with_hasher(key),
-            parity,
-        }
+        Families { map: Map::with_hasher(key), parity }
     }
 
     pub fn get(&self, id: FamilyId) -> Option<&Family> {

@@ -129,8 +129,7 @@ impl Tcp {
         };
         let block = &self.blocks[i];
         let ended = block.has(bit::DEAD) || block.fin_at != NOWHERE;
-        let room =
-            !matches!(block.state(), State::SynSent) && page.sendable() * 3 >= page.send_limit();
+        let room = !matches!(block.state(), State::SynSent) && page.sendable() * 3 >= page.send_limit();
         (ended || room) && page.write_plug().is_set()
     }
 

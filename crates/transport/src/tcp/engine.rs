@@ -158,10 +158,7 @@ impl Tcp {
     }
 
     pub(super) fn socket(&self, i: u32) -> SocketId {
-        SocketId {
-            family: self.blocks[i].family,
-            slot: self.blocks[i].slot,
-        }
+        SocketId { family: self.blocks[i].family, slot: self.blocks[i].slot }
     }
 
     /// The block of a socket that its application still holds.
@@ -198,40 +195,17 @@ impl Tcp {
 
     fn receive_from_ip(&mut self, cx: &mut Context, message: IpToTransport, out: &mut Outbox<Out>) {
         match message {
-            IpToTransport::Deliver {
-                packet,
-                header_len,
-                checksum_ok,
-                segment_size,
-            } => {
+            IpToTransport::Deliver { packet, header_len, checksum_ok, segment_size } => {
                 self.receive_packet(cx, packet, header_len, checksum_ok, segment_size, out);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
-            IpToTransport::Error {
-                packet,
-                header_len,
-                kind,
-                code,
-                mtu,
-            } => {
+            IpToTransport::Error { packet, header_len, kind, code, mtu } => {
                 self.receive_error(cx, packet, header_len, kind, code, mtu);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
             IpToTransport::Sent { request, errno } => self.receive_sent(cx, request, errno),
-            IpToTransport::Routed {
-                request,
-                errno,
-                source,
-                mtu,
-                segment_max,
-                local,
-            } => {
-                let path = super::route::Path {
-                    source,
-                    mtu,
-                    segment_max,
-                    local,
-                };
+            IpToTransport::Routed { request, errno, source, mtu, segment_max, local } => {
+                let path = super::route::Path { source, mtu, segment_max, local };
                 self.receive_routed(cx, request, errno, path, out);
             }
         }
@@ -258,14 +232,8 @@ impl Component for Tcp {
         self.report_opening(cx);
         match event {
             Event::Dirty(socket) => self.receive_news(cx, socket),
-            Event::FamilyOpened {
-                family,
-                pool,
-                arena,
-            } => self.open_family(cx, family, pool, arena),
-            Event::Configure { key, value } if key == "addresses" => {
-                self.addresses.configure(&value)
-            }
+            Event::FamilyOpened { family, pool, arena } => self.open_family(cx, family, pool, arena),
+            Event::Configure { key, value } if key == "addresses" => self.addresses.configure(&value),
             _ => {}
         }
     }
@@ -318,11 +286,7 @@ impl Component for Tcp {
         while let Some(family) = self.emptied.pop() {
             self.finish_family(family, out);
         }
-        self.retry_at = if self.queue.is_empty() {
-            NEVER
-        } else {
-            cx.now + RETRY
-        };
+        self.retry_at = if self.queue.is_empty() { NEVER } else { cx.now + RETRY };
     }
 }
 

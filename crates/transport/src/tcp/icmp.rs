@@ -89,9 +89,7 @@ impl Tcp {
                 cx.count(Count::FailedConnects as usize);
                 self.end(cx, i, errno);
             }
-            State::SynReceived if fatal && self.blocks[i].has(bit::PASSIVE) => {
-                self.discard_embryonic(cx, i)
-            }
+            State::SynReceived if fatal && self.blocks[i].has(bit::PASSIVE) => self.discard_embryonic(cx, i),
             _ => {}
         }
     }
@@ -117,9 +115,7 @@ impl Tcp {
     pub(super) fn receive_send_error(&mut self, cx: &Context, i: u32, errno: i32) {
         match errno {
             EMSGSIZE => self.mark(i, due::ROUTE),
-            EHOSTUNREACH | ENETUNREACH | EACCES | EPERM => {
-                self.apply_path_error(cx, i, errno, true)
-            }
+            EHOSTUNREACH | ENETUNREACH | EACCES | EPERM => self.apply_path_error(cx, i, errno, true),
             _ => {}
         }
     }

@@ -106,11 +106,7 @@ impl Live {
 
     /// The earliest deadline.
     pub fn deadline(&self, close_at: u64) -> Instant {
-        self.retransmit_at
-            .min(self.ack_at)
-            .min(self.keepalive_at)
-            .min(self.cork_at)
-            .min(Instant(close_at))
+        self.retransmit_at.min(self.ack_at).min(self.keepalive_at).min(self.cork_at).min(Instant(close_at))
     }
 
     pub fn stop_timers(&mut self) {

@@ -66,11 +66,6 @@ pub struct TcpConfig {
 
 impl Default for TcpConfig {
     fn default() -> Self {
-        TcpConfig {
-            connections: 16384,
-            sockets_per_family: 4096,
-            listeners_per_family: 256,
-            seed: 0,
-        }
+        TcpConfig { connections: 16384, sockets_per_family: 4096, listeners_per_family: 256, seed: 0 }
     }
 }

@@ -179,11 +179,7 @@ impl Tcp {
         let quiet = cx.now.saturating_since(live.last_heard);
         if block.flight() > 0 || quiet < idle {
             block.probes = 0;
-            let from = if quiet < idle {
-                live.last_heard
-            } else {
-                cx.now
-            };
+            let from = if quiet < idle { live.last_heard } else { cx.now };
             live.keepalive_at = from + idle;
             return;
         }

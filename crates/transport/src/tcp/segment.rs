@@ -95,21 +95,16 @@ pub fn parse(
     let ip_len = ip_header_len as usize;
     let mut bytes = [0; HEADERS_MAX];
     let copied = (packet.len as usize).min(HEADERS_MAX);
-    memory
-        .read(packet, &mut bytes[..copied])
-        .ok_or(Unfit::Unreadable)?;
+    memory.read(packet, &mut bytes[..copied]).ok_or(Unfit::Unreadable)?;
     let bytes = &bytes[..copied];
     let ip = bytes.get(..ip_len).ok_or(Unfit::Malformed)?;
     let (source, destination) = ip_addresses(ip).ok_or(Unfit::Malformed)?;
-    let (header, _) =
-        TcpHeader::read_from_prefix(&bytes[ip_len..]).map_err(|_| Unfit::Malformed)?;
+    let (header, _) = TcpHeader::read_from_prefix(&bytes[ip_len..]).map_err(|_| Unfit::Malformed)?;
     let header_len = header.header_len();
     if header_len < size_of::<TcpHeader>() {
         return Err(Unfit::Malformed);
     }
-    let options = bytes
-        .get(ip_len + size_of::<TcpHeader>()..ip_len + header_len)
-        .ok_or(Unfit::Malformed)?;
+    let options = bytes.get(ip_len + size_of::<TcpHeader>()..ip_len + header_len).ok_or(Unfit::Malformed)?;
     let data = packet.skip((ip_len + header_len) as u32);
     let payload = if checksum_ok {
         Payload::Packet(data)
@@ -156,12 +151,7 @@ fn verify(
     let copy = scratch.get_mut(..len).ok_or(Unfit::Malformed)?;
     memory.read(data, copy).ok_or(Unfit::Unreadable)?;
     let sum = Checksum::new()
-        .add_pseudo_header(
-            source.into(),
-            destination.into(),
-            PROTOCOL_TCP,
-            (header.len() + len) as u32,
-        )
+        .add_pseudo_header(source.into(), destination.into(), PROTOCOL_TCP, (header.len() + len) as u32)
         .add_bytes(header)
         .add_bytes(copy);
     if sum.finish() != 0 {

@@ -28,37 +28,23 @@ impl Udp {
         use SocketsToTransport::*;
         match message {
             Open { request, socket } => self.request_open(cx, request, socket.family, out),
-            Bind {
-                request,
-                socket,
-                address,
-                port,
-                reuse,
-            } => {
+            Bind { request, socket, address, port, reuse } => {
                 let errno = self.request_bind(cx, socket, address, port, reuse);
                 self.reply_for(out, request, errno, socket);
             }
-            Connect {
-                request,
-                socket,
-                address,
-                port,
-            } => self.request_connect(cx, request, socket, address, port, out),
-            Listen {
-                request, socket, ..
+            Connect { request, socket, address, port } => {
+                self.request_connect(cx, request, socket, address, port, out)
             }
-            | Attached {
-                request, socket, ..
-            } => self.reply_for(out, request, EOPNOTSUPP, socket),
+            Listen { request, socket, .. } | Attached { request, socket, .. } => {
+                self.reply_for(out, request, EOPNOTSUPP, socket)
+            }
             Close { request, socket } => {
                 if let Some(i) = self.find_socket(socket) {
                     self.close_socket(cx, i);
                 }
                 self.reply(out, request, 0, socket, None);
             }
-            CloseFamily { request, socket } => {
-                self.request_close_family(cx, request, socket.family, out)
-            }
+            CloseFamily { request, socket } => self.request_close_family(cx, request, socket.family, out),
         }
     }
 
@@ -70,29 +56,16 @@ impl Udp {
         socket: SocketId,
         block: Option<u32>,
     ) {
-        let (address, port) = block.map_or((WireAddress::default(), 0), |i| {
-            (self.blocks[i].local, self.blocks[i].local_port)
-        });
-        out.push(Out::Sockets(TransportToSockets::Reply {
-            request,
-            errno,
-            socket,
-            address,
-            port,
-        }));
+        let (address, port) =
+            block.map_or((WireAddress::default(), 0), |i| (self.blocks[i].local, self.blocks[i].local_port));
+        out.push(Out::Sockets(TransportToSockets::Reply { request, errno, socket, address, port }));
     }
 
     fn reply_for(&self, out: &mut Outbox<Out>, request: RequestId, errno: i32, socket: SocketId) {
         self.reply(out, request, errno, socket, self.find_socket(socket));
     }
 
-    fn request_open(
-        &mut self,
-        cx: &Context,
-        request: RequestId,
-        family: FamilyId,
-        out: &mut Outbox<Out>,
-    ) {
+    fn request_open(&mut self, cx: &Context, request: RequestId, family: FamilyId, out: &mut Outbox<Out>) {
         let block = match self.opened.remove(&(family.0, request.to_u64())) {
             Some(i) => Ok(i),
             None => self.open_socket(cx, family, request),
@@ -102,12 +75,7 @@ impl Udp {
         self.reply(out, request, block.err().unwrap_or(0), socket, block.ok());
     }
 
-    fn open_socket(
-        &mut self,
-        cx: &Context,
-        family: FamilyId,
-        request: RequestId,
-    ) -> Result<u32, i32> {
+    fn open_socket(&mut self, cx: &Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
         let limit = self.config.sockets_per_family;
         let f = self.families.get_mut(family).ok_or(EINVAL)?;
         if f.arena.is_none() || f.closing.is_some() {
@@ -177,13 +145,7 @@ impl Udp {
     }
 
     /// Binds an unbound socket; port 0 chooses one.
-    pub(super) fn bind(
-        &mut self,
-        cx: &mut Context,
-        i: u32,
-        address: WireAddress,
-        mut port: u16,
-    ) -> i32 {
+    pub(super) fn bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, mut port: u16) -> i32 {
         if port == 0 {
             let start = cx.random.below(EPHEMERAL_COUNT as u64) as u32;
             let chosen = (0..EPHEMERAL_COUNT)
@@ -236,10 +198,7 @@ impl Udp {
             self.disconnect(i);
             return self.reply(out, request, 0, socket, Some(i));
         }
-        let allowed = self.live[i as usize]
-            .page
-            .as_ref()
-            .is_some_and(|p| p.option(Opt::Broadcast) != 0);
+        let allowed = self.live[i as usize].page.as_ref().is_some_and(|p| p.option(Opt::Broadcast) != 0);
         if self.addresses.is_broadcast(address) && !allowed {
             return self.reply(out, request, EACCES, socket, Some(i));
         }
@@ -264,12 +223,7 @@ impl Udp {
     }
 
     /// The way to the peer is known, or there is none.
-    pub(super) fn finish_connect(
-        &mut self,
-        i: u32,
-        answer: Result<WireAddress, i32>,
-        out: &mut Outbox<Out>,
-    ) {
+    pub(super) fn finish_connect(&mut self, i: u32, answer: Result<WireAddress, i32>, out: &mut Outbox<Out>) {
         let Some(request) = self.live[i as usize].connect_request.take() else {
             return;
         };
@@ -337,10 +291,7 @@ impl Udp {
     pub(super) fn finish_orphan(&mut self, cx: &Context, i: u32) {
         let block = &self.blocks[i];
         let live = &self.live[i as usize];
-        let unsent = live
-            .page
-            .as_ref()
-            .is_some_and(|p| p.send_end() > block.sent && !block.has(bit::DEAD));
+        let unsent = live.page.as_ref().is_some_and(|p| p.send_end() > block.sent && !block.has(bit::DEAD));
         if block.has(bit::USED | bit::ORPHAN) && !unsent && live.in_flight.count() == 0 {
             self.release(cx, i);
         }
@@ -369,10 +320,7 @@ impl Udp {
         }
         self.blocks[i] = Block::free(block.generation.wrapping_add(1));
         let queued = self.live[i as usize].due & due::QUEUED;
-        self.live[i as usize] = Live {
-            due: queued,
-            ..Live::default()
-        };
+        self.live[i as usize] = Live { due: queued, ..Live::default() };
         self.free.push(i);
         cx.count(Count::Closed as usize);
         self.gauge_blocks(cx);
@@ -386,10 +334,7 @@ impl Udp {
         out: &mut Outbox<Out>,
     ) {
         let Some(f) = self.families.get_mut(id) else {
-            let socket = SocketId {
-                family: id,
-                slot: NONE,
-            };
+            let socket = SocketId { family: id, slot: NONE };
             return self.reply(out, request, 0, socket, None);
         };
         f.closing = Some(request);
@@ -410,10 +355,7 @@ impl Udp {
             && f.sockets == 0
         {
             self.families.remove(id);
-            let socket = SocketId {
-                family: id,
-                slot: NONE,
-            };
+            let socket = SocketId { family: id, slot: NONE };
             self.reply(out, request, 0, socket, None);
         }
     }

@@ -55,11 +55,7 @@ pub struct Block {
 
 impl Block {
     pub fn free(generation: u32) -> Block {
-        Block {
-            slot: NONE,
-            generation,
-            ..Block::new_zeroed()
-        }
+        Block { slot: NONE, generation, ..Block::new_zeroed() }
     }
 
     pub fn has(&self, bits: u32) -> bool {
@@ -148,21 +144,14 @@ pub(super) struct Opened {
 /// Panics if the segment is smaller than [`arena_len`] says or not writable, which is a mistake of
 /// whoever set the server up.
 pub(super) fn open(segment: Segment, config: &UdpConfig) -> Opened {
-    segment
-        .range_mut(0, arena_len(config))
-        .expect("the arena has the length that arena_len gave");
+    segment.range_mut(0, arena_len(config)).expect("the arena has the length that arena_len gave");
     let mut header = Header::new_zeroed();
-    segment
-        .read(0, header.as_mut_bytes())
-        .expect("length was checked");
+    segment.read(0, header.as_mut_bytes()).expect("length was checked");
     let reborn = header.magic == MAGIC
         && header.version == VERSION
         && header.block_len as usize == size_of::<Block>()
         && header.blocks as usize == config.sockets;
-    let mut blocks = Blocks {
-        segment: segment.clone(),
-        count: config.sockets,
-    };
+    let mut blocks = Blocks { segment: segment.clone(), count: config.sockets };
     let mut quarantined = 0;
     if reborn {
         header.lives += 1;
@@ -187,13 +176,6 @@ pub(super) fn open(segment: Segment, config: &UdpConfig) -> Opened {
             blocks[i] = Block::free(0);
         }
     }
-    segment
-        .write(0, header.as_bytes())
-        .expect("length was checked");
-    Opened {
-        blocks,
-        secret: header.secret,
-        reborn,
-        quarantined,
-    }
+    segment.write(0, header.as_bytes()).expect("length was checked");
+    Opened { blocks, secret: header.secret, reborn, quarantined }
 }

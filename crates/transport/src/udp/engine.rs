@@ -142,10 +142,7 @@ impl Udp {
     }
 
     pub(super) fn socket(&self, i: u32) -> SocketId {
-        SocketId {
-            family: self.blocks[i].family,
-            slot: self.blocks[i].slot,
-        }
+        SocketId { family: self.blocks[i].family, slot: self.blocks[i].slot }
     }
 
     /// The block of a socket that its application still holds.
@@ -270,32 +267,18 @@ impl Component for Udp {
     fn receive(&mut self, cx: &mut Context, _from: Peer, message: In, out: &mut Outbox<Out>) {
         match message {
             In::Sockets(m) => self.receive_request(cx, m, out),
-            In::Ip(IpToTransport::Deliver {
-                packet,
-                header_len,
-                checksum_ok,
-                ..
-            }) => {
+            In::Ip(IpToTransport::Deliver { packet, header_len, checksum_ok, .. }) => {
                 let answer = self.receive_packet(cx, packet, header_len, checksum_ok);
                 out.push(Out::Ip(answer));
             }
-            In::Ip(IpToTransport::Error {
-                packet,
-                header_len,
-                kind,
-                code,
-                ..
-            }) => {
+            In::Ip(IpToTransport::Error { packet, header_len, kind, code, .. }) => {
                 self.receive_error(cx, packet, header_len, kind, code);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
             In::Ip(IpToTransport::Sent { request, errno }) => self.receive_sent(cx, request, errno),
-            In::Ip(IpToTransport::Routed {
-                request,
-                errno,
-                source,
-                ..
-            }) => self.receive_routed(cx, request, errno, source, out),
+            In::Ip(IpToTransport::Routed { request, errno, source, .. }) => {
+                self.receive_routed(cx, request, errno, source, out)
+            }
         }
     }
 
@@ -307,11 +290,7 @@ impl Component for Udp {
                     self.mark(i, due::SEND | due::WRITABLE);
                 }
             }
-            Event::FamilyOpened {
-                family,
-                pool,
-                arena,
-            } => {
+            Event::FamilyOpened { family, pool, arena } => {
                 let f = self.families.enter(family);
                 f.open(arena, pool);
                 for i in f.members() {
@@ -372,10 +351,6 @@ impl Component for Udp {
         while let Some(family) = self.emptied.pop() {
             self.finish_family(family, out);
         }
-        self.retry_at = if self.queue.is_empty() {
-            NEVER
-        } else {
-            cx.now + RETRY
-        };
+        self.retry_at = if self.queue.is_empty() { NEVER } else { cx.now + RETRY };
     }
 }

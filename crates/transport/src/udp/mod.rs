@@ -30,10 +30,6 @@ pub struct UdpConfig {
 
 impl Default for UdpConfig {
     fn default() -> Self {
-        UdpConfig {
-            sockets: 4096,
-            sockets_per_family: 2048,
-            seed: 0,
-        }
+        UdpConfig { sockets: 4096, sockets_per_family: 2048, seed: 0 }
     }
 }

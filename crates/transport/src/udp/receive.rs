@@ -72,9 +72,7 @@ impl Udp {
     ) -> Result<Datagram, Count> {
         let ip_len = header_len as usize;
         let mut bytes = [0; HEADERS_MAX];
-        let bytes = bytes
-            .get_mut(..ip_len + size_of::<UdpHeader>())
-            .ok_or(Count::DropMalformed)?;
+        let bytes = bytes.get_mut(..ip_len + size_of::<UdpHeader>()).ok_or(Count::DropMalformed)?;
         if (packet.len as usize) < bytes.len() {
             return Err(Count::DropMalformed);
         }
@@ -124,18 +122,10 @@ impl Udp {
         source: WireAddress,
         destination: WireAddress,
     ) -> Result<(), Count> {
-        let copy = self
-            .scratch
-            .get_mut(..data.len as usize)
-            .ok_or(Count::DropMalformed)?;
+        let copy = self.scratch.get_mut(..data.len as usize).ok_or(Count::DropMalformed)?;
         cx.memory.read(data, copy).ok_or(Count::DropUnreadable)?;
         let sum = Checksum::new()
-            .add_pseudo_header(
-                source.into(),
-                destination.into(),
-                PROTOCOL_UDP,
-                udp.len() as u32 + data.len,
-            )
+            .add_pseudo_header(source.into(), destination.into(), PROTOCOL_UDP, udp.len() as u32 + data.len)
             .add_bytes(udp)
             .add_bytes(copy);
         match sum.finish() {
@@ -148,14 +138,8 @@ impl Udp {
     /// among equals (SO_REUSEPORT) the sender's hash decides.
     fn find(&self, ends: &Ends) -> Option<u32> {
         let candidates = self.ports.get(&ends.local_port)?;
-        let best = candidates
-            .iter()
-            .filter_map(|i| fit(&self.blocks[*i], ends))
-            .max()?;
-        let mut equals = candidates
-            .iter()
-            .copied()
-            .filter(|i| fit(&self.blocks[*i], ends) == Some(best));
+        let best = candidates.iter().filter_map(|i| fit(&self.blocks[*i], ends)).max()?;
+        let mut equals = candidates.iter().copied().filter(|i| fit(&self.blocks[*i], ends) == Some(best));
         let count = equals.clone().count();
         match count {
             1 => equals.next(),
@@ -168,12 +152,7 @@ impl Udp {
         let all: alloc::vec::Vec<u32> = self
             .ports
             .get(&ends.local_port)
-            .map(|c| {
-                c.iter()
-                    .copied()
-                    .filter(|i| fit(&self.blocks[*i], ends).is_some())
-                    .collect()
-            })
+            .map(|c| c.iter().copied().filter(|i| fit(&self.blocks[*i], ends).is_some()).collect())
             .unwrap_or_default();
         if all.is_empty() {
             cx.count(Count::DropNoSocket as usize);
@@ -252,9 +231,8 @@ impl Udp {
             (ICMP_UNREACHABLE, _) => EHOSTUNREACH,
             _ => 0,
         };
-        let connected = self
-            .quoted(cx, packet, header_len)
-            .filter(|i| errno != 0 && self.blocks[*i].has(bit::CONNECTED));
+        let connected =
+            self.quoted(cx, packet, header_len).filter(|i| errno != 0 && self.blocks[*i].has(bit::CONNECTED));
         match connected {
             Some(i) => {
                 cx.count(Count::IcmpApplied as usize);

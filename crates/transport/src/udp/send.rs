@@ -32,18 +32,8 @@ const ROUTES_MAX: usize = 4096;
 
 /// What we asked of ip.
 pub(super) enum Request {
-    Datagram {
-        block: u32,
-        generation: u32,
-        epoch: u8,
-        descriptor: PacketRef,
-    },
-    Route {
-        block: u32,
-        generation: u32,
-        source: WireAddress,
-        destination: WireAddress,
-    },
+    Datagram { block: u32, generation: u32, epoch: u8, descriptor: PacketRef },
+    Route { block: u32, generation: u32, source: WireAddress, destination: WireAddress },
 }
 
 /// Source addresses by wanted source and destination; an errno where there is no way.
@@ -68,12 +58,7 @@ impl Routes {
         (*until > now).then_some(*answer)
     }
 
-    fn put(
-        &mut self,
-        now: Instant,
-        way: (WireAddress, WireAddress),
-        answer: Result<WireAddress, i32>,
-    ) {
+    fn put(&mut self, now: Instant, way: (WireAddress, WireAddress), answer: Result<WireAddress, i32>) {
         if self.0.len() >= ROUTES_MAX {
             self.0.clear();
         }
@@ -127,10 +112,7 @@ impl Udp {
             }
         }
         let block = &self.blocks[i];
-        let more = self.live[i as usize]
-            .page
-            .as_ref()
-            .is_some_and(|p| p.send_end() > block.sent);
+        let more = self.live[i as usize].page.as_ref().is_some_and(|p| p.send_end() > block.sent);
         let go_on = more && !block.has(bit::DEAD) && !self.waits_for_route(i);
         let live = &mut self.live[i as usize];
         if !go_on {
@@ -221,22 +203,14 @@ impl Udp {
         if self.addresses.is_broadcast(destination) && page.option(Opt::Broadcast) == 0 {
             return Err((Count::DropNotAllowed, EACCES));
         }
-        let wanted = if is_unspecified(header.local) {
-            block.local
-        } else {
-            header.local
-        };
+        let wanted = if is_unspecified(header.local) { block.local } else { header.local };
         if !self.addresses.may_bind(wanted) && !self.addresses.is_broadcast(wanted) {
             return Err((Count::DropNotAllowed, EINVAL));
         }
         match self.way(cx, i, wanted, destination, out) {
             None => Ok(None),
             Some(Err(errno)) => Err((Count::DropUnroutable, errno)),
-            Some(Ok(source)) => Ok(Some(Way {
-                source,
-                destination,
-                port,
-            })),
+            Some(Ok(source)) => Ok(Some(Way { source, destination, port })),
         }
     }
 
@@ -256,19 +230,10 @@ impl Udp {
             return None;
         }
         let generation = self.blocks[i].generation;
-        let request = self.requests.insert(Request::Route {
-            block: i,
-            generation,
-            source,
-            destination,
-        });
+        let request = self.requests.insert(Request::Route { block: i, generation, source, destination });
         if let Ok(request) = request {
             self.live[i as usize].route_request = Some(request);
-            out.push(Out::Ip(TransportToIp::Route {
-                request,
-                source,
-                destination,
-            }));
+            out.push(Out::Ip(TransportToIp::Route { request, source, destination }));
         }
         None
     }
@@ -281,12 +246,7 @@ impl Udp {
         source: WireAddress,
         out: &mut Outbox<Out>,
     ) {
-        let Some(&Request::Route {
-            block,
-            generation,
-            source: wanted,
-            destination,
-        }) = self.requests.get(id)
+        let Some(&Request::Route { block, generation, source: wanted, destination }) = self.requests.get(id)
         else {
             return cx.count(Count::StaleReplies as usize);
         };
@@ -315,10 +275,7 @@ impl Udp {
         let Some(slot) = self.headers.allocate() else {
             return false;
         };
-        let descriptor = PacketRef {
-            len: size_of::<SendDescriptor>() as u32,
-            ..slot
-        };
+        let descriptor = PacketRef { len: size_of::<SendDescriptor>() as u32, ..slot };
         let bytes = self.describe(i, page, header, way);
         self.headers.write(descriptor, 0, bytes.as_bytes());
         let block = &self.blocks[i];
@@ -335,22 +292,13 @@ impl Udp {
             self.headers.free(descriptor);
             return false;
         };
-        out.push(Out::Ip(TransportToIp::Send {
-            request,
-            descriptor,
-        }));
+        out.push(Out::Ip(TransportToIp::Send { request, descriptor }));
         cx.count(Count::SentDatagrams as usize);
         cx.add(Count::SentBytes as usize, header.len as u64);
         true
     }
 
-    fn describe(
-        &self,
-        i: u32,
-        page: &SocketPage,
-        header: &DatagramHeader,
-        way: &Way,
-    ) -> SendDescriptor {
+    fn describe(&self, i: u32, page: &SocketPage, header: &DatagramHeader, way: &Way) -> SendDescriptor {
         let block = &self.blocks[i];
         let length = size_of::<UdpHeader>() as u32 + header.len;
         let sum = Checksum::new().add_pseudo_header(
@@ -417,13 +365,7 @@ impl Udp {
 
     /// ip is done with a datagram.
     pub(super) fn receive_sent(&mut self, cx: &Context, id: RequestId, errno: i32) {
-        let Some(&Request::Datagram {
-            block,
-            generation,
-            epoch,
-            descriptor,
-        }) = self.requests.get(id)
-        else {
+        let Some(&Request::Datagram { block, generation, epoch, descriptor }) = self.requests.get(id) else {
             return cx.count(Count::StaleReplies as usize);
         };
         self.requests.remove(id);
@@ -447,19 +389,12 @@ impl Udp {
         self.routes.clear();
         for id in self.requests.ids() {
             let message = match self.requests.get(id) {
-                Some(&Request::Datagram { descriptor, .. }) => TransportToIp::Send {
-                    request: id,
-                    descriptor,
-                },
-                Some(&Request::Route {
-                    source,
-                    destination,
-                    ..
-                }) => TransportToIp::Route {
-                    request: id,
-                    source,
-                    destination,
-                },
+                Some(&Request::Datagram { descriptor, .. }) => {
+                    TransportToIp::Send { request: id, descriptor }
+                }
+                Some(&Request::Route { source, destination, .. }) => {
+                    TransportToIp::Route { request: id, source, destination }
+                }
                 None => continue,
             };
             cx.count(Count::Resubmitted as usize);

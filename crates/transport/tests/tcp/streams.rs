@@ -8,14 +8,7 @@ use std::time::Duration;
 pub const PORT: u16 = 80;
 
 pub fn plan(send: u64, receive: u64) -> Plan {
-    Plan {
-        send,
-        receive,
-        read_max: 0,
-        write_max: 0,
-        shutdown: true,
-        no_delay: false,
-    }
+    Plan { send, receive, read_max: 0, write_max: 0, shutdown: true, no_delay: false }
 }
 
 /// One connection with `up` bytes to the server and `down` bytes back; both shut down after.
@@ -28,9 +21,8 @@ pub fn transfer(seed: u64, conditions: Conditions, up: u64, down: u64) -> World 
 }
 
 pub fn run_to_end(world: &mut World) {
-    let done = world.run_until(Duration::from_secs(3600), |w| {
-        w.sides[0].app.all_done() && w.sides[1].app.all_done()
-    });
+    let done = world
+        .run_until(Duration::from_secs(3600), |w| w.sides[0].app.all_done() && w.sides[1].app.all_done());
     assert!(
         done,
         "seed {} stuck at {:?}: {:?} / {:?}",
@@ -57,16 +49,8 @@ fn a_long_transfer_uses_large_segments_and_the_whole_window() {
 fn bad(random: &mut Random) -> Conditions {
     let tenth = |r: &mut Random| r.below(100) as f64 / 1000.0;
     Conditions {
-        loss: if random.below(3) == 0 {
-            0.0
-        } else {
-            tenth(random)
-        },
-        duplicate: if random.below(2) == 0 {
-            0.0
-        } else {
-            tenth(random)
-        },
+        loss: if random.below(3) == 0 { 0.0 } else { tenth(random) },
+        duplicate: if random.below(2) == 0 { 0.0 } else { tenth(random) },
         corrupt: 0.0,
         delay_us: 10 + random.below(20_000),
         jitter_us: [0, 0, 500, 20_000][random.below(4) as usize],
@@ -108,18 +92,9 @@ fn torment(seed: u64, change: impl FnOnce(&mut Conditions, &mut Random)) -> Worl
     if conditions.ring == 4096 {
         (up, down) = (up % 30_000, down % 30_000);
     }
-    let (client, server) = (
-        bad_plan(&mut random, up, down),
-        bad_plan(&mut random, down, up),
-    );
-    let trim = |p: Plan| Plan {
-        write_max: if p.write_max == 1 && p.send > 2000 {
-            700
-        } else {
-            p.write_max
-        },
-        ..p
-    };
+    let (client, server) = (bad_plan(&mut random, up, down), bad_plan(&mut random, down, up));
+    let trim =
+        |p: Plan| Plan { write_max: if p.write_max == 1 && p.send > 2000 { 700 } else { p.write_max }, ..p };
     let mut world = World::new(seed, conditions);
     App::listen(&mut world, 1, PORT, 16, trim(server));
     for _ in 0..1 + random.below(3) {
@@ -169,9 +144,7 @@ fn corruption_is_caught_by_the_checksum() {
 #[test]
 fn the_engine_is_dropped_between_any_two_events() {
     for_seeds(150, |seed| {
-        torment(seed, |c, r| {
-            c.crash = [0.5, 0.05, 0.005][r.below(3) as usize]
-        });
+        torment(seed, |c, r| c.crash = [0.5, 0.05, 0.005][r.below(3) as usize]);
     });
 }
 
