@@ -43,3 +43,18 @@ pub(crate) fn is_unspecified(address: WireAddress) -> bool {
 pub(crate) fn overlap(a: WireAddress, b: WireAddress) -> bool {
     a == b || is_unspecified(a) || is_unspecified(b)
 }
+
+/// The addresses of an IP header; `None` if it is neither version.
+pub(crate) fn ip_addresses(header: &[u8]) -> Option<(WireAddress, WireAddress)> {
+    let address4 = |at: usize| -> Option<WireAddress> {
+        let b: [u8; 4] = header.get(at..at + 4)?.try_into().ok()?;
+        Some(IpAddr::from(b).into())
+    };
+    let address6 =
+        |at: usize| -> Option<WireAddress> { Some(WireAddress(header.get(at..at + 16)?.try_into().ok()?)) };
+    match header.first()? >> 4 {
+        4 if header.len() >= 20 => Some((address4(12)?, address4(16)?)),
+        6 if header.len() >= 40 => Some((address6(8)?, address6(24)?)),
+        _ => None,
+    }
+}

@@ -8,7 +8,7 @@ use super::live::due;
 use super::recovery::Phase;
 use super::sack::Range;
 use super::segment::Segment;
-use super::timers::NEVER;
+use crate::timers::NEVER;
 use eft_base::wire::TCP_FIN;
 use eft_component::Context;
 

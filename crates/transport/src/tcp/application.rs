@@ -5,7 +5,7 @@ use super::block::{NOWHERE, State, bit};
 use super::counters::Count;
 use super::engine::Tcp;
 use super::live::due;
-use super::timers::NEVER;
+use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::errno::ECONNABORTED;
 use eft_base::{FamilyId, PoolId, SocketId};

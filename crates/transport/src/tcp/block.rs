@@ -11,7 +11,7 @@ use eft_base::{Endpoint, FamilyId, Instant, WireAddress};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `slot` of a block without socket page; also "none" for indices.
-pub const NONE: u32 = u32::MAX;
+pub const NONE: u32 = crate::families::NONE;
 /// An offset that is never reached.
 pub const NOWHERE: u64 = u64::MAX;
 

@@ -7,15 +7,15 @@ use super::close::Farewell;
 use super::counters::{Count, NAMES};
 use super::durable::{self, Blocks};
 use super::emit::Request;
-use super::families::{Families, socket_of};
 use super::live::{Live, due};
 use super::ports::Ports;
 use super::route::Routes;
-use super::timers::{NEVER, Timers};
 use crate::addresses::Addresses;
 use crate::edge::{In, Out};
+use crate::families::Families;
 use crate::hash::{Key, Map};
 use crate::limits::Bucket;
+use crate::timers::{NEVER, Timers};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -93,7 +93,7 @@ impl Tcp {
             free: Vec::new(),
             table: Map::with_hasher(key),
             ports: Ports::new(key),
-            families: Families::new(key),
+            families: Families::new(key, 0),
             timers: Timers::new(count),
             time_wait: VecDeque::new(),
             opened: Map::with_hasher(key),
@@ -158,7 +158,7 @@ impl Tcp {
     }
 
     pub(super) fn socket(&self, i: u32) -> SocketId {
-        socket_of(&self.blocks[i])
+        SocketId { family: self.blocks[i].family, slot: self.blocks[i].slot }
     }
 
     /// The block of a socket that its application still holds.

@@ -6,7 +6,7 @@ use super::counters::Count;
 use super::engine::Tcp;
 use super::live::due;
 use super::route::fixed_headers;
-use super::segment::addresses;
+use crate::addresses::ip_addresses;
 use eft_base::PacketRef;
 use eft_base::errno::{EACCES, ECONNREFUSED, EHOSTUNREACH, EMSGSIZE, ENETUNREACH, EPERM};
 use eft_base::wire::{ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE};
@@ -46,7 +46,7 @@ impl Tcp {
         let mut bytes = [0; QUOTE_MAX];
         let bytes = bytes.get_mut(..ip_len + 8)?;
         cx.memory.read(packet, bytes)?;
-        let (source, destination) = addresses(bytes.get(..ip_len)?)?;
+        let (source, destination) = ip_addresses(bytes.get(..ip_len)?)?;
         let quote = &bytes[ip_len..];
         let tuple = Tuple {
             local: source,

@@ -181,6 +181,7 @@ pub struct World {
     pub capture: Option<Vec<(Instant, usize, Packet)>>,
     pub events: u64,
     pub crashes: u64,
+    pub ip_crashes: u64,
     /// While set, packets to this side are swallowed.
     pub blackhole: [bool; 2],
 }
@@ -291,6 +292,7 @@ impl World {
             capture: None,
             events: 0,
             crashes: 0,
+            ip_crashes: 0,
             blackhole: [false; 2],
         }
     }
@@ -573,7 +575,8 @@ impl World {
     }
 
     fn perhaps_crash(&mut self, side: usize) -> bool {
-        if self.random.chance(self.conditions.ip_crash) {
+        if self.ip_crashes < CRASHES_MAX && self.random.chance(self.conditions.ip_crash) {
+            self.ip_crashes += 1;
             // ip forgets what it was asked, and is asked again.
             self.sides[side].unanswered_sends.clear();
             let room = self.conditions.room;
