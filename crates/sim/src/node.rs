@@ -40,8 +40,8 @@ pub trait Node {
     fn has_message(&self) -> bool;
     fn memory(&mut self) -> &mut Memory;
     fn status(&self) -> &Status;
-    /// The place of a counter on the status page.
-    fn counter(&self, name: &str) -> Option<usize>;
+    /// Its counters, as they lie on the status page.
+    fn counters(&self) -> Vec<&'static str>;
 }
 
 impl<C: Component> Node for Server<C> {
@@ -73,8 +73,7 @@ impl<C: Component> Node for Server<C> {
         Server::status(self)
     }
 
-    fn counter(&self, name: &str) -> Option<usize> {
-        let mut names = FRAME_COUNTERS.iter().chain(C::COUNTERS);
-        names.position(|n| *n == name)
+    fn counters(&self) -> Vec<&'static str> {
+        FRAME_COUNTERS.iter().chain(C::COUNTERS).copied().collect()
     }
 }

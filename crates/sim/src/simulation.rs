@@ -21,6 +21,9 @@ pub struct Faults {
     pub crash: f64,
     /// How long a dead server stays dead, at most.
     pub downtime: Duration,
+    /// Nobody dies while another server of its stack is dead. What a NIC has handed to an ip that
+    /// is dead can only come again from that NIC.
+    pub one_at_a_time: bool,
 }
 
 /// Two stacks and the wire between them.
@@ -226,6 +229,9 @@ impl Simulation {
         }
         let side = self.random.below(2) as usize;
         let peer = self.faults.peers[self.random.below(self.faults.peers.len() as u64) as usize];
+        if self.faults.one_at_a_time && self.dead.iter().any(|d| d.0 == side) {
+            return;
+        }
         self.kill(side, peer);
     }
 

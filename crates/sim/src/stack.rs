@@ -44,6 +44,7 @@ struct Member {
     peer: Peer,
     node: Option<Box<dyn Node>>,
     status: Status,
+    counters: Vec<&'static str>,
     arena: Option<Segment>,
     asleep: bool,
     deadline: Option<Instant>,
@@ -98,6 +99,7 @@ impl Stack {
                 peer,
                 node: None,
                 status: Status::heap(),
+                counters: Vec::new(),
                 arena,
                 asleep: false,
                 deadline: None,
@@ -126,7 +128,7 @@ impl Stack {
     pub fn counter(&self, peer: Peer, name: &str) -> u64 {
         let i = self.index(peer).unwrap_or_else(|| panic!("no {peer}"));
         let m = &self.members[i];
-        let at = m.node.as_ref().and_then(|n| n.counter(name));
+        let at = m.counters.iter().position(|n| *n == name);
         m.status.get(at.unwrap_or_else(|| panic!("{peer} has no counter {name}")))
     }
 
@@ -279,6 +281,7 @@ impl Stack {
         let own = self.make_pools(peer);
         let node = self.construct(i, own);
         let member = &mut self.members[i];
+        member.counters = node.counters();
         member.node = Some(node);
         member.asleep = false;
         member.status.state().awake();

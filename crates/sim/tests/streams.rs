@@ -75,7 +75,12 @@ fn without_loss(peers: &[Peer], seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let mut settings = settings();
         settings.conditions.rate = 500_000_000;
-        settings.faults = Faults { peers: peers.to_vec(), crash: 0.001, downtime: Duration::from_millis(2) };
+        settings.faults = Faults {
+            peers: peers.to_vec(),
+            crash: 0.001,
+            downtime: Duration::from_millis(2),
+            one_at_a_time: true,
+        };
         let s = transfer(seed, settings, 2, 3_000_000, 4_000_000);
         deaths += s.stacks[0].crashes + s.stacks[1].crashes;
         let names =
@@ -112,8 +117,12 @@ fn tcp_may_die_and_its_streams_go_on() {
     for seed in 500..510 {
         let mut settings = settings();
         settings.conditions.rate = 500_000_000;
-        settings.faults =
-            Faults { peers: vec![Peer::Tcp], crash: 0.0005, downtime: Duration::from_millis(2) };
+        settings.faults = Faults {
+            peers: vec![Peer::Tcp],
+            crash: 0.0005,
+            downtime: Duration::from_millis(2),
+            one_at_a_time: true,
+        };
         let s = transfer(seed, settings, 2, 1_000_000, 2_000_000);
         deaths += s.stacks[0].crashes + s.stacks[1].crashes;
     }
@@ -136,6 +145,7 @@ fn anybody_may_die_on_a_bad_wire() {
             peers: vec![Peer::Ip, Peer::Filter, Peer::Nic(0), Peer::Tcp],
             crash: 0.0003,
             downtime: Duration::from_millis(5),
+            one_at_a_time: true,
         };
         transfer(seed, settings, 2, 200_000, 300_000);
     }
