@@ -110,9 +110,14 @@ impl Simulation {
 
     /// A stream from side 0 to port 80 of side 1, with so many bytes in each direction.
     pub fn stream(&mut self, up: u64, down: u64, write_max: usize) {
+        self.stream_from(0, up, down, write_max);
+    }
+
+    /// The same from either side; side 1 then speaks with itself.
+    pub fn stream_from(&mut self, side: usize, up: u64, down: u64, write_max: usize) {
         let to = Endpoint::new(address(1).address, 80);
         let plan = Plan { send: up, receive: down, write_max };
-        self.applications[0].connect(to, plan);
+        self.applications[side].connect(to, plan);
     }
 
     /// Side 1 serves such streams; returns when it listens.

@@ -150,3 +150,29 @@ fn anybody_may_die_on_a_bad_wire() {
         transfer(seed, settings, 2, 200_000, 300_000);
     }
 }
+
+#[test]
+fn a_stack_speaks_with_itself_while_its_servers_die() {
+    let mut deaths = 0;
+    for seed in 700..708 {
+        let mut s = Simulation::new(seed, settings());
+        s.serve(6_000_000, 8_000_000, 0);
+        s.faults = Faults {
+            peers: vec![Peer::Ip, Peer::Filter, Peer::Nic(0)],
+            crash: 0.02,
+            downtime: Duration::from_millis(2),
+            one_at_a_time: true,
+        };
+        for _ in 0..3 {
+            s.stream_from(1, 6_000_000, 8_000_000, 0);
+        }
+        s.run(Duration::from_secs(600), |s| {
+            s.applications[1].streams.len() == 6 && s.applications[1].is_done()
+        });
+        deaths += s.stacks[1].crashes;
+        let names = ["retransmitted_segments", "duplicate_segments"];
+        let counts = s.stacks[1].counters(Peer::Tcp, &names);
+        assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}: {counts}");
+    }
+    assert!(deaths > 20, "only {deaths} deaths");
+}
