@@ -6,13 +6,14 @@ use crate::{datagram, fdops, table};
 use core::ffi::{c_int, c_ulong, c_void};
 
 const SIOCOUTQNSD: c_ulong = 0x894b;
+const SIOCATMARK: c_ulong = 0x8905;
 
 /// What eft answers; `None` leaves the call to libc.
 ///
 /// # Safety
 /// `arg` must be as for `ioctl`.
 pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<Result<c_int>> {
-    match request as c_ulong {
+    match request {
         libc::FIOCLEX => {
             fdops::mirror_cloexec(fd, true);
             None
@@ -21,7 +22,7 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<Res
             fdops::mirror_cloexec(fd, false);
             None
         }
-        libc::FIONREAD | libc::TIOCOUTQ | SIOCOUTQNSD => {
+        libc::FIONREAD | libc::TIOCOUTQ | SIOCOUTQNSD | SIOCATMARK => {
             let socket = match table::socket(fd)? {
                 Ok(socket) => socket,
                 Err(errno) => return Some(Err(errno)),
@@ -33,12 +34,15 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<Res
             }
             Some(Ok(0))
         }
-        _ => None,
+        // SAFETY: by the caller.
+        _ => unsafe { crate::interface_calls::ioctl(request, arg) },
     }
 }
 
 fn queue(socket: &Socket, request: c_ulong) -> usize {
     match (request, socket.is_stream()) {
+        // There is no urgent data.
+        (SIOCATMARK, _) => 0,
         (libc::FIONREAD, true) => socket.page.receivable(),
         (libc::FIONREAD, false) => datagram::next_len(socket),
         _ => socket

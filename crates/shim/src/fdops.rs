@@ -31,6 +31,13 @@ pub fn duplicated(from: c_int, to: c_int) {
     table::set(to, entry);
 }
 
+/// The shim's own numbers from `low` on, in order.
+pub fn hidden_from(low: c_int) -> Vec<c_int> {
+    table::numbers(low, c_int::MAX)
+        .filter(|&fd| table::get(fd) == Entry::Hidden)
+        .collect()
+}
+
 /// Whether the program may see `from`.
 pub fn visible(from: c_int) -> Result<()> {
     match table::get(from) {

@@ -1,9 +1,21 @@
-//! The stack's interfaces, as the program may ask for them.
+//! The interfaces that a program may ask for: the stack's, and the kernel's loopback.
 
 use crate::family::family;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 use eft_messages::control::InterfaceInfo;
 use zerocopy::FromBytes;
+
+/// An address on an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    pub name: String,
+    pub address: Ipv4Addr,
+    pub prefix_len: u8,
+    pub mac: [u8; 6],
+    pub mtu: i32,
+    pub index: u32,
+    pub up: bool,
+}
 
 /// The stack's interface records, one per address.
 pub fn records() -> Vec<InterfaceInfo> {
@@ -18,10 +30,82 @@ pub fn records() -> Vec<InterfaceInfo> {
         .collect()
 }
 
+/// Everything that the program sees, the loopback first.
+pub fn all() -> Vec<Interface> {
+    let mut list = vec![Interface {
+        name: "lo".to_string(),
+        address: Ipv4Addr::LOCALHOST,
+        prefix_len: 8,
+        mac: [0; 6],
+        mtu: 65536,
+        index: 1,
+        up: true,
+    }];
+    list.extend(records().iter().filter_map(|record| {
+        let IpAddr::V4(address) = record.address.into() else {
+            return None;
+        };
+        let name = record.name.split(|&b| b == 0).next().unwrap_or(&[]);
+        Some(Interface {
+            // Room for the NUL.
+            name: String::from_utf8_lossy(&name[..name.len().min(15)]).into_owned(),
+            address,
+            prefix_len: record.prefix_len.min(32),
+            mac: record.mac,
+            mtu: record.mtu as i32,
+            index: record.index as u32,
+            up: record.up != 0,
+        })
+    }));
+    list
+}
+
+impl Interface {
+    pub fn is_loopback(&self) -> bool {
+        self.address.is_loopback()
+    }
+
+    pub fn netmask(&self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(
+            u32::MAX
+                .checked_shl(32 - self.prefix_len as u32)
+                .unwrap_or(0),
+        )
+    }
+
+    pub fn broadcast(&self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self.address.to_bits() | !self.netmask().to_bits())
+    }
+
+    pub fn flags(&self) -> i32 {
+        let kind = match self.is_loopback() {
+            true => libc::IFF_LOOPBACK,
+            false => libc::IFF_BROADCAST | libc::IFF_MULTICAST,
+        };
+        let up = match self.up {
+            true => libc::IFF_UP | libc::IFF_RUNNING,
+            false => 0,
+        };
+        kind | up
+    }
+}
+
 /// The index of the interface that has this address; 0 if none has.
-pub fn index_of(address: IpAddr) -> u16 {
-    records()
+pub fn index_of(address: IpAddr) -> u32 {
+    all()
         .iter()
-        .find(|record| IpAddr::from(record.address) == address)
-        .map_or(0, |record| record.index)
+        .find(|i| IpAddr::V4(i.address) == address)
+        .map_or(0, |i| i.index)
+}
+
+/// One entry per interface name.
+pub fn by_name() -> Vec<Interface> {
+    let mut list = all();
+    let mut seen: Vec<String> = Vec::new();
+    list.retain(|i| {
+        let new = !seen.contains(&i.name);
+        seen.push(i.name.clone());
+        new
+    });
+    list
 }

@@ -32,12 +32,15 @@ mod exec;
 mod family;
 mod fdops;
 mod init;
+mod interface_calls;
+mod interface_list;
 mod interfaces;
 #[cfg(not(test))]
 mod interpose;
 mod loadable;
 mod lock;
 mod loopback;
+mod names;
 mod options;
 mod process;
 mod readiness;

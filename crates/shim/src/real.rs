@@ -8,7 +8,7 @@ use core::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{
-    FILE, addrinfo, epoll_event, hostent, ifaddrs, iovec, mmsghdr, msghdr, off64_t, pid_t,
+    FILE, addrinfo, epoll_event, ifaddrs, iovec, mmsghdr, msghdr, off64_t, pid_t,
     posix_spawn_file_actions_t, posix_spawnattr_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 
@@ -92,6 +92,9 @@ reals! {
     sendmmsg: fn(c_int, *mut mmsghdr, c_uint, c_int) -> c_int;
     sendfile64: fn(c_int, c_int, *mut off64_t, size_t) -> ssize_t;
     splice: fn(c_int, *mut off64_t, c_int, *mut off64_t, size_t, c_uint) -> ssize_t;
+    preadv2: fn(c_int, *const iovec, c_int, off64_t, c_int) -> ssize_t;
+    pwritev2: fn(c_int, *const iovec, c_int, off64_t, c_int) -> ssize_t;
+    posix_spawn_file_actions_addclosefrom_np: fn(*mut posix_spawn_file_actions_t, c_int) -> c_int;
     socket: fn(c_int, c_int, c_int) -> c_int;
     bind: fn(c_int, *const sockaddr, socklen_t) -> c_int;
     listen: fn(c_int, c_int) -> c_int;
@@ -127,7 +130,6 @@ reals! {
     __vdprintf_chk: fn(c_int, c_int, *const c_char, *mut c_void) -> c_int;
     getaddrinfo: fn(*const c_char, *const c_char, *const addrinfo, *mut *mut addrinfo) -> c_int;
     getnameinfo: fn(*const sockaddr, socklen_t, *mut c_char, socklen_t, *mut c_char, socklen_t, c_int) -> c_int;
-    gethostbyname2: fn(*const c_char, c_int) -> *mut hostent;
     getifaddrs: fn(*mut *mut ifaddrs) -> c_int;
     if_nametoindex: fn(*const c_char) -> c_uint;
     if_indextoname: fn(c_uint, *mut c_char) -> *mut c_char;

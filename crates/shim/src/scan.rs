@@ -76,6 +76,15 @@ pub fn open_descriptors() -> Vec<c_int> {
     fds
 }
 
+/// A fresh kernel socket of an Internet family may yet become an eft socket.
+pub fn adopt_undecided(fd: c_int) {
+    if let Some(entry) = is_internet(fd)
+        && is_fresh(fd)
+    {
+        table::set(fd, entry);
+    }
+}
+
 /// After exec: looks at everything that was inherited.
 pub fn inherited() {
     let mut candidates = Vec::new();

@@ -2,7 +2,8 @@
 
 use super::Common;
 use super::bulk::rate;
-use super::report::{Line, Samples, print};
+use super::report::{Line, print};
+use super::samples::Samples;
 use super::stack::{HOST, STACK, Serving, Stack, host_peer};
 use crate::commands::stat::counters;
 use serde_json::{Map, Value};

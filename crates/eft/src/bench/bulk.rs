@@ -1,7 +1,8 @@
 //! `eft bench bulk`: one connection at full speed, each direction.
 
 use super::Common;
-use super::report::{Line, Samples, print};
+use super::report::{Line, print};
+use super::samples::Samples;
 use super::stack::{FAR, HOST, Kernels, NEAR, STACK, Serving, Stack, host_peer};
 use std::process::Command;
 

@@ -1,7 +1,8 @@
 //! `eft bench channel`: messages between two cores, beside a raw cache-line round trip.
 
 use super::Common;
-use super::report::{Line, Samples, print};
+use super::report::{Line, print};
+use super::samples::Samples;
 use eft_channel::Shared;
 use eft_channel::queue::{Line as QueueLine, Position, queue};
 use std::sync::atomic::{AtomicU64, Ordering};

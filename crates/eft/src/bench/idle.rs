@@ -1,7 +1,8 @@
 //! `eft bench idle`: what a stack with nothing to do uses.
 
 use super::Common;
-use super::report::{Line, Samples, print};
+use super::report::{Line, print};
+use super::samples::Samples;
 use super::stack::Stack;
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! `eft bench latency`: 64-byte requests and responses, beside the kernel.
 
 use super::Common;
-use super::report::{Line, Samples, print};
+use super::report::{Line, print};
+use super::samples::Samples;
 use super::stack::{FAR, Kernels, STACK, Serving, Stack, host_peer};
 use std::process::Command;
 

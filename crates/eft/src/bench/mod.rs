@@ -8,9 +8,11 @@ mod bulk;
 mod channel;
 mod idle;
 mod latency;
+pub mod load;
 mod peer;
 pub mod reconfigure;
 mod report;
+mod samples;
 mod stack;
 
 #[derive(clap::Subcommand)]
@@ -27,6 +29,9 @@ pub enum Bench {
     Idle(idle::IdleArguments),
     /// Hotplug, expedited hotplug, and parking
     Reconfigure(reconfigure::ReconfigureArguments),
+    /// Threads that keep a machine busy, and say whether all of them live (started by other benchmarks)
+    #[command(hide = true)]
+    Load(load::LoadArguments),
     /// One end of a measurement (started by the others)
     #[command(subcommand, hide = true)]
     Peer(peer::Peer),
@@ -53,6 +58,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         Bench::Channel(a) => channel::run(a),
         Bench::Idle(a) => idle::run(a),
         Bench::Reconfigure(a) => reconfigure::run(a),
+        Bench::Load(a) => load::run(a),
         Bench::Peer(a) => peer::run(a),
     }
 }

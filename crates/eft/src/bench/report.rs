@@ -1,32 +1,7 @@
-//! Medians, spreads and how they are printed.
+//! How results are printed.
 
+use super::samples::Samples;
 use serde_json::{Value, json};
-
-/// Samples of one quantity.
-pub struct Samples(Vec<f64>);
-
-impl Samples {
-    pub fn new(mut values: Vec<f64>) -> Samples {
-        values.sort_by(f64::total_cmp);
-        Samples(values)
-    }
-
-    pub fn median(&self) -> f64 {
-        match self.0.len() {
-            0 => f64::NAN,
-            n if n % 2 == 1 => self.0[n / 2],
-            n => (self.0[n / 2 - 1] + self.0[n / 2]) / 2.0,
-        }
-    }
-
-    pub fn least(&self) -> f64 {
-        self.0.first().copied().unwrap_or(f64::NAN)
-    }
-
-    pub fn most(&self) -> f64 {
-        self.0.last().copied().unwrap_or(f64::NAN)
-    }
-}
 
 /// One line of a report.
 pub struct Line {
@@ -63,15 +38,15 @@ fn number(v: f64) -> String {
 fn to_row(line: &Line) -> Vec<String> {
     let v = &line.value;
     let (name, median, ratio) = match &line.baseline {
-        Some((name, b)) => (name.to_string(), number(b.median()), number(v.median() / b.median())),
+        Some((name, b)) => (name.to_string(), number(b.median), number(v.median / b.median)),
         None => ("-".into(), "-".into(), "-".into()),
     };
     vec![
         line.what.clone(),
-        number(v.median()),
+        number(v.median),
         line.unit.into(),
-        number(v.least()),
-        number(v.most()),
+        number(v.low),
+        number(v.high),
         name,
         median,
         ratio,
@@ -79,12 +54,12 @@ fn to_row(line: &Line) -> Vec<String> {
 }
 
 fn to_json(line: &Line) -> Value {
-    let samples = |s: &Samples| json!({ "median": s.median(), "samples": s.0 });
+    let samples = |s: &Samples| json!({ "median": s.median, "samples": s.samples });
     let mut value = json!({ "what": line.what, "unit": line.unit, "value": samples(&line.value) });
     if let Some((name, b)) = &line.baseline {
         value["baseline"] = json!(name);
         value["baseline_value"] = samples(b);
-        value["ratio"] = json!(line.value.median() / b.median());
+        value["ratio"] = json!(line.value.median / b.median);
     }
     value
 }

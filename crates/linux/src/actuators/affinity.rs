@@ -27,6 +27,17 @@ pub fn set(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), Str
     }
 }
 
+/// A quick look, without reading a file: may the thread run on all of `online`?
+pub fn is_everywhere(tree: &Tree, tid: i32, online: &CpuSet) -> bool {
+    if !tree.is_live() {
+        return false;
+    }
+    let mut mask = [0u64; WORDS];
+    // SAFETY: the kernel writes at most `size_of_val` bytes into the array, which lives through the call.
+    let outcome = unsafe { libc::sched_getaffinity(tid, size_of_val(&mask), mask.as_mut_ptr().cast()) };
+    outcome >= 0 && online.iter().all(|cpu| mask[cpu as usize / 64] & 1 << (cpu % 64) != 0)
+}
+
 fn set_recorded(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), String> {
     let path = format!("proc/{process}/task/{tid}/status");
     let status = tree.read(&path)?;

@@ -21,7 +21,8 @@ pub fn mount(tree: &Tree) -> Option<String> {
     })
 }
 
-fn own(tree: &Tree) -> Option<String> {
+/// Our cpuset, whether it exists or not.
+pub fn own(tree: &Tree) -> Option<String> {
     Some(format!("{}/{OWN}", mount(tree)?))
 }
 
@@ -69,7 +70,7 @@ pub fn set_up(journal: &mut Journal, scope: &Scope, cpus: &CpuSet) -> Result<(us
         let made = std::fs::create_dir(tree.path(&own)).map_err(|error| format!("/{own} cannot be made ({error})"));
         let mems = tree.text(&format!("{mount}/cpuset.mems")).unwrap_or_else(|| "0".into());
         let filled = made.and_then(|()| tree.write(&format!("{own}/cpuset.mems"), &mems));
-        if let Err(reason) = filled.and_then(|()| apply(&tree, cpus)) {
+        if let Err(reason) = filled.and_then(|()| apply(&tree, &own, cpus)) {
             let _ = std::fs::remove_dir(tree.path(&own));
             journal.done(id)?;
             return Err(reason);
@@ -140,8 +141,7 @@ fn keep_masks(journal: &mut Journal, masks: Vec<TaskMask>) -> Result<(), String>
 }
 
 /// The one write that moves every attached task. In v1 it returns when they have left.
-pub fn apply(tree: &Tree, usable: &CpuSet) -> Result<(), String> {
-    let own = own(tree).ok_or("no cpuset hierarchy of cgroup v1 is mounted")?;
+pub fn apply(tree: &Tree, own: &str, usable: &CpuSet) -> Result<(), String> {
     tree.write(&format!("{own}/cpuset.cpus"), &usable.to_string())
 }
 

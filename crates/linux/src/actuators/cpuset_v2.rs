@@ -38,6 +38,11 @@ pub fn named_by_others(tree: &Tree, cpu: u32) -> Option<String> {
     first.iter().chain(&second).find(names).map(|path| format!("/{path}"))
 }
 
+/// Our cgroup, whether it exists or not.
+pub fn own(tree: &Tree) -> Option<String> {
+    Some(format!("{}/{OWN}", mount(tree)?))
+}
+
 pub fn set_up(journal: &mut Journal) -> Result<(), String> {
     let tree = journal.tree().clone();
     let mount = mount(&tree).ok_or("no cgroup v2 with a cpuset controller is mounted")?;
@@ -68,9 +73,7 @@ fn enable_controller(journal: &mut Journal, mount: &str) -> Result<(), String> {
 }
 
 /// Makes `parked` the partition's CPUs. An empty set gives all back.
-pub fn apply(tree: &Tree, parked: &CpuSet) -> Result<(), String> {
-    let mount = mount(tree).ok_or("no cgroup v2 with a cpuset controller is mounted")?;
-    let own = format!("{mount}/{OWN}");
+pub fn apply(tree: &Tree, own: &str, parked: &CpuSet) -> Result<(), String> {
     let (cpus, partition) = (format!("{own}/cpuset.cpus"), format!("{own}/cpuset.cpus.partition"));
     if parked.is_empty() {
         tree.write(&partition, "member")?;

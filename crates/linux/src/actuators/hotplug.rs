@@ -46,18 +46,33 @@ pub fn check(tree: &Tree, cpus: &CpuSet) -> Result<(), String> {
     }
 }
 
+/// What offlining will make the kernel forget, found out before: with a thousand threads that takes milliseconds.
+pub struct Prepared {
+    changes: Vec<(u32, Change)>,
+}
+
+pub fn prepare(journal: &Journal, cpus: &CpuSet, options: HotplugOptions) -> Result<Prepared, String> {
+    let tree = journal.tree();
+    check(tree, cpus)?;
+    let online: Vec<u32> = cpus.iter().filter(|cpu| is_online(tree, *cpu)).collect();
+    if !options.force {
+        online.iter().try_for_each(|cpu| refuse_if_named_by_others(journal, *cpu))?;
+    }
+    let change = |cpu: u32| (cpu, Change::Offline { cpu, cpusets: cpuset_v1::own_naming(tree, cpu), tasks: bound_to(tree, cpu) });
+    Ok(Prepared { changes: online.into_iter().map(change).collect() })
+}
+
 /// Takes CPUs offline, one after the other: the kernel knows no other way. All or none.
 pub fn offline(journal: &mut Journal, cpus: &CpuSet, options: HotplugOptions) -> Result<Option<String>, String> {
-    check(journal.tree(), cpus)?;
-    if !options.force {
-        for cpu in cpus.iter() {
-            refuse_if_named_by_others(journal, cpu)?;
-        }
-    }
+    let prepared = prepare(journal, cpus, options)?;
+    offline_prepared(journal, prepared, options)
+}
+
+pub fn offline_prepared(journal: &mut Journal, prepared: Prepared, options: HotplugOptions) -> Result<Option<String>, String> {
     with_grace_periods(journal, options, |journal| {
         let mut taken = CpuSet::new();
-        for cpu in cpus.iter().filter(|cpu| is_online(journal.tree(), *cpu)).collect::<Vec<u32>>() {
-            if let Err(reason) = offline_one(journal, cpu) {
+        for (cpu, change) in prepared.changes {
+            if let Err(reason) = offline_one(journal, cpu, change) {
                 // Nothing half done: those already taken come back.
                 let back = |entry: &crate::journal::Entry| matches!(&entry.change, Change::Offline { cpu, .. } if taken.contains(*cpu));
                 journal.undo(back);
@@ -89,11 +104,9 @@ fn refuse_if_named_by_others(journal: &Journal, cpu: u32) -> Result<(), String> 
     }
 }
 
-fn offline_one(journal: &mut Journal, cpu: u32) -> Result<(), String> {
-    let tree = journal.tree().clone();
-    let change = Change::Offline { cpu, cpusets: cpuset_v1::own_naming(&tree, cpu), tasks: bound_to(&tree, cpu) };
+fn offline_one(journal: &mut Journal, cpu: u32, change: Change) -> Result<(), String> {
     let id = journal.announce(change)?;
-    match set_online(&tree, cpu, false) {
+    match set_online(journal.tree(), cpu, false) {
         Ok(()) => Ok(()),
         Err(reason) => {
             journal.done(id)?;
@@ -105,15 +118,19 @@ fn offline_one(journal: &mut Journal, cpu: u32) -> Result<(), String> {
 /// User threads whose mask names this CPU, but not all CPUs: the kernel forgets the CPU for them.
 fn bound_to(tree: &Tree, cpu: u32) -> Vec<TaskMask> {
     let online = topology::cpu_sets(tree).map(|sets| sets.online).unwrap_or_default();
-    let mask = |task: tasks::Task| {
-        let old = tasks::affinity(tree, task.process, task.id.tid)?;
-        let is_explicit = old.contains(cpu) && !online.is_subset(&old);
+    let mask = |process: i32, tid: i32| {
+        if affinity::is_everywhere(tree, tid, &online) {
+            return None;
+        }
+        let old = tasks::affinity(tree, process, tid).filter(|old| old.contains(cpu) && !online.is_subset(old))?;
+        let task = tasks::read(tree, process, tid).filter(|task| !task.kernel)?;
         let rest = old.minus(&CpuSet::one(cpu));
         // With nothing left the kernel lets it run anywhere it may.
         let new = if rest.is_empty() { online.minus(&CpuSet::one(cpu)) } else { rest };
-        is_explicit.then_some(TaskMask { process: task.process, id: task.id, old, new })
+        Some(TaskMask { process, id: task.id, old, new })
     };
-    tasks::all(tree).into_iter().filter(|task| !task.kernel).filter_map(mask).collect()
+    let of = |process: i32| tasks::threads(tree, process).into_iter().filter_map(move |tid| mask(process, tid));
+    tasks::processes(tree).into_iter().flat_map(of).collect()
 }
 
 /// Names the CPU again in the cpusets that lost it, if they are otherwise as they were.

@@ -83,7 +83,8 @@ impl Keeper {
             let now_ms = now_ns() / 1_000_000;
             let since = parking.since();
             let options = LazyOptions { delays: parking.delays, spread: &parking.spread, force: parking.force };
-            self.lazy.run(journal, &Parking::resume(parking.back_end, parking.scope.clone()), &since, &options, now_ms);
+            let parked = Parking::resume(journal.tree(), parking.back_end, parking.scope.clone());
+            self.lazy.run(journal, &parked, &since, &options, now_ms);
             // Where the kernel keeps newcomers out, or they are born inside, there is nothing to sweep.
             let sweeps = match parking.back_end {
                 ParkBackEnd::V2 => false,
@@ -127,6 +128,20 @@ impl Keeper {
         let notes = journal.undo(|entry| entry.owner == self.me);
         held::save_status(dir, &Status { notes, ..Status::default() })?;
         held::save(dir, &Held::default())
+    }
+}
+
+/// For other long work that must undo what it did: SIGTERM, SIGINT and SIGHUP are kept back and can be asked for.
+pub struct EndSignals(libc::sigset_t);
+
+impl EndSignals {
+    pub fn block() -> Result<Self, String> {
+        block_signals().map(Self)
+    }
+
+    /// Was the process asked to end?
+    pub fn arrived(&self) -> bool {
+        wait_for_signal(&self.0, Duration::ZERO)
     }
 }
 

@@ -50,6 +50,8 @@ pub struct SetUp {
 pub struct Parking {
     back_end: ParkBackEnd,
     scope: Scope,
+    /// Our cpuset; found once, since looking for it takes longer than parking.
+    cpuset: String,
 }
 
 /// Which back ends this machine has, in order of preference.
@@ -80,8 +82,14 @@ pub fn choose(tree: &Tree, options: &ParkOptions) -> Result<ParkBackEnd, String>
 
 impl Parking {
     /// The back end as it was set up before.
-    pub fn resume(back_end: ParkBackEnd, scope: Scope) -> Self {
-        Self { back_end, scope }
+    pub fn resume(tree: &Tree, back_end: ParkBackEnd, scope: Scope) -> Self {
+        let cpuset = match back_end {
+            ParkBackEnd::V2 => cpuset_v2::own(tree),
+            ParkBackEnd::V1 => cpuset_v1::own(tree),
+            ParkBackEnd::Affinity => None,
+        };
+        // Without one the write fails, and says so.
+        Self { back_end, scope, cpuset: cpuset.unwrap_or_default() }
     }
 
     pub fn back_end(&self) -> ParkBackEnd {
@@ -111,7 +119,7 @@ impl Parking {
         };
         let interrupts = interrupts::set_base(journal, &base, &options.managed, &options.spread)?;
         let set_up = SetUp { back_end: back_end.name().into(), processes_attached, refused, interrupts };
-        Ok((Self { back_end, scope: options.scope.clone() }, set_up))
+        Ok((Self::resume(&tree, back_end, options.scope.clone()), set_up))
     }
 
     /// Makes `parked` the parked set. Returns how long the call took.
@@ -121,10 +129,10 @@ impl Parking {
             hotplug::move_component(journal, component.process, component.tid, &component.cpus)?;
         }
         match self.back_end {
-            ParkBackEnd::V2 => cpuset_v2::apply(journal.tree(), parked)?,
+            ParkBackEnd::V2 => cpuset_v2::apply(journal.tree(), &self.cpuset, parked)?,
             ParkBackEnd::V1 => {
-                let online = topology::cpu_sets(journal.tree())?.online;
-                cpuset_v1::apply(journal.tree(), &online.minus(parked))?;
+                let online = topology::online(journal.tree())?;
+                cpuset_v1::apply(journal.tree(), &self.cpuset, &online.minus(parked))?;
             }
             ParkBackEnd::Affinity => {
                 give_masks_back(journal, parked)?;

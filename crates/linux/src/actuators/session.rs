@@ -135,7 +135,7 @@ impl Session {
 
     fn park_checked(&mut self, cpus: &CpuSet, options: &ParkOptions, delays: Delays, keep_set_up: bool) -> Result<Parked, String> {
         let (parking, set_up) = match &self.held.parking {
-            Some(held) => (Parking::resume(held.back_end, held.scope.clone()), None),
+            Some(held) => (Parking::resume(&self.host.tree, held.back_end, held.scope.clone()), None),
             None => {
                 let (parking, set_up) = Parking::set_up(&mut self.journal, options)?;
                 (parking, Some(set_up))
@@ -178,7 +178,7 @@ impl Session {
         }
         parking.parked.retain(|cpu, _| !cpus.contains(*cpu));
         let rest = parking.set();
-        Parking::resume(parking.back_end, parking.scope.clone()).apply(&mut self.journal, &rest, &[])?;
+        Parking::resume(&self.host.tree, parking.back_end, parking.scope.clone()).apply(&mut self.journal, &rest, &[])?;
         let latency = begin.elapsed();
         let mut notes = lazy::give_back(&mut self.journal, &rest, &parking.spread)?;
         let gone = cpus.iter().filter(|cpu| !hotplug::is_online(&self.host.tree, *cpu));

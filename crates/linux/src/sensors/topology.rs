@@ -15,11 +15,16 @@ pub fn dir(cpu: u32) -> String {
 }
 
 pub fn cpu_sets(tree: &Tree) -> Result<CpuSets, String> {
-    let list = |name: &str| -> Result<CpuSet, String> {
-        let path = format!("sys/devices/system/cpu/{name}");
-        tree.read(&path)?.parse().map_err(|error| format!("/{path}: {error}"))
-    };
-    Ok(CpuSets { present: list("present")?, online: list("online")? })
+    Ok(CpuSets { present: list(tree, "present")?, online: online(tree)? })
+}
+
+pub fn online(tree: &Tree) -> Result<CpuSet, String> {
+    list(tree, "online")
+}
+
+fn list(tree: &Tree, name: &str) -> Result<CpuSet, String> {
+    let path = format!("sys/devices/system/cpu/{name}");
+    tree.read(&path)?.parse().map_err(|error| format!("/{path}: {error}"))
 }
 
 /// CPUs kept from the scheduler's balancing: at boot, or by an isolated partition of a cgroup.

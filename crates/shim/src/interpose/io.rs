@@ -323,3 +323,38 @@ pub unsafe extern "C" fn splice(
     // SAFETY: as above.
     unsafe { real::splice.get()(from, from_offset, to, to_offset, len, flags) }
 }
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn preadv2(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+    offset: off64_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: as above.
+    unsafe {
+        // With offset -1 it is a readv; with another it fails on any socket.
+        match eft!(fd) {
+            Some(_) if offset == -1 => readv(fd, list, count),
+            _ => real::preadv2.get()(fd, list, count, offset, flags),
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwritev2(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+    offset: off64_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: as above.
+    unsafe {
+        match eft!(fd) {
+            Some(_) if offset == -1 => writev(fd, list, count),
+            _ => real::pwritev2.get()(fd, list, count, offset, flags),
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::exec;
 use crate::sys::Result;
-use crate::{errno, real};
+use crate::{errno, fdops, real, scan};
 use core::ffi::{CStr, c_char, c_int};
 use libc::{FILE, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t};
 
@@ -170,4 +170,30 @@ pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *
     exec::repair_own();
     // SAFETY: as above.
     unsafe { real::popen.get()(command, mode) }
+}
+
+/// "Close everything from here on" in a spawned child: but not the family connection, without which
+/// the new program could not start. libc has no range with an end, so what is open below it now is
+/// named one by one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_spawn_file_actions_addclosefrom_np(
+    actions: *mut posix_spawn_file_actions_t,
+    low: c_int,
+) -> c_int {
+    let mut rest = low;
+    // SAFETY: as above.
+    unsafe {
+        for hidden in fdops::hidden_from(low) {
+            for fd in scan::open_descriptors() {
+                if (rest..hidden).contains(&fd) {
+                    let failed = libc::posix_spawn_file_actions_addclose(actions, fd);
+                    if failed != 0 {
+                        return failed;
+                    }
+                }
+            }
+            rest = hidden + 1;
+        }
+        real::posix_spawn_file_actions_addclosefrom_np.get()(actions, rest)
+    }
 }

@@ -88,6 +88,20 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     }
 }
 
+/// Multicast: not eft's, and on the kernel's socket it would be joined for nothing.
+fn joins_group(level: c_int, option: c_int) -> bool {
+    const MCAST_JOIN_GROUP: c_int = 42;
+    const MCAST_JOIN_SOURCE_GROUP: c_int = 46;
+    level == libc::IPPROTO_IP
+        && matches!(
+            option,
+            libc::IP_ADD_MEMBERSHIP
+                | libc::IP_ADD_SOURCE_MEMBERSHIP
+                | MCAST_JOIN_GROUP
+                | MCAST_JOIN_SOURCE_GROUP
+        )
+}
+
 unsafe fn name(fd: c_int, to: *mut sockaddr, len: *mut socklen_t, peer: bool) -> Option<c_int> {
     let socket = table::socket(fd)?;
     Some(errno::int(socket.and_then(|socket| {
@@ -125,6 +139,9 @@ pub unsafe extern "C" fn setsockopt(
     // SAFETY: as above.
     unsafe {
         let Some(socket) = table::socket(fd) else {
+            if matches!(table::get(fd), Entry::Undecided { .. }) && joins_group(level, option) {
+                return errno::int(Err(Errno(libc::ENOPROTOOPT)));
+            }
             return real::setsockopt.get()(fd, level, option, value, len);
         };
         errno::int(socket.and_then(|socket| {

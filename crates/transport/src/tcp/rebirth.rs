@@ -123,6 +123,8 @@ impl Tcp {
             page.set_local(block.tuple.local_endpoint());
             page.set_remote(block.tuple.remote_endpoint());
         }
+        // What our predecessor's sends still referred to, nothing of ours does.
+        self.release_ring(i);
         self.refresh_flags(i);
         match self.blocks[i].state() {
             State::Listen => self.offer_again(i),

@@ -1,0 +1,93 @@
+//! getifaddrs: the list of addresses, in one piece of memory that `free` releases, as libc's own.
+
+use crate::address;
+use crate::interfaces::{self, Interface};
+use core::net::{IpAddr, Ipv4Addr};
+use eft_base::Endpoint;
+use libc::{ifaddrs, sockaddr, sockaddr_ll, sockaddr_storage};
+
+/// What one entry needs beside its `ifaddrs`.
+#[repr(C)]
+struct Parts {
+    address: sockaddr_storage,
+    netmask: sockaddr_storage,
+    broadcast: sockaddr_storage,
+    name: [u8; 16],
+}
+
+#[repr(C)]
+struct Entry {
+    head: ifaddrs,
+    parts: Parts,
+}
+
+/// The list; null if memory is out.
+pub fn make() -> *mut ifaddrs {
+    let all = interfaces::all();
+    let links = interfaces::by_name();
+    let count = all.len() + links.len();
+    // SAFETY: calloc gives zeroed memory for `count` entries; all zeroes is an Entry.
+    let entries: &mut [Entry] = unsafe {
+        let memory: *mut Entry = libc::calloc(count, size_of::<Entry>()).cast();
+        if memory.is_null() {
+            return core::ptr::null_mut();
+        }
+        core::slice::from_raw_parts_mut(memory, count)
+    };
+    let start = entries.as_mut_ptr();
+    for (i, entry) in entries.iter_mut().enumerate() {
+        match i.checked_sub(links.len()) {
+            None => put_link(entry, &links[i]),
+            Some(i) => put_address(entry, &all[i]),
+        }
+        if i + 1 < count {
+            // SAFETY: within the memory.
+            entry.head.ifa_next = unsafe { &raw mut (*start.add(i + 1)).head };
+        }
+    }
+    start.cast()
+}
+
+fn put_common(entry: &mut Entry, interface: &Interface) {
+    let name = interface.name.as_bytes();
+    entry.parts.name[..name.len()].copy_from_slice(name);
+    entry.head.ifa_name = entry.parts.name.as_mut_ptr().cast();
+    entry.head.ifa_flags = interface.flags() as u32;
+}
+
+fn storage(address: Ipv4Addr) -> sockaddr_storage {
+    address::to_storage(Endpoint::new(IpAddr::V4(address), 0), false).0
+}
+
+fn pointer(storage: &mut sockaddr_storage) -> *mut sockaddr {
+    (&raw mut *storage).cast()
+}
+
+fn put_address(entry: &mut Entry, interface: &Interface) {
+    put_common(entry, interface);
+    entry.parts.address = storage(interface.address);
+    entry.parts.netmask = storage(interface.netmask());
+    entry.head.ifa_addr = pointer(&mut entry.parts.address);
+    entry.head.ifa_netmask = pointer(&mut entry.parts.netmask);
+    let other = match interface.is_loopback() {
+        true => interface.address,
+        false => interface.broadcast(),
+    };
+    entry.parts.broadcast = storage(other);
+    entry.head.ifa_ifu = pointer(&mut entry.parts.broadcast);
+}
+
+fn put_link(entry: &mut Entry, interface: &Interface) {
+    put_common(entry, interface);
+    // SAFETY: a sockaddr_storage holds any socket address.
+    let link = unsafe { &mut *(&raw mut entry.parts.address).cast::<sockaddr_ll>() };
+    link.sll_family = libc::AF_PACKET as u16;
+    link.sll_ifindex = interface.index as i32;
+    link.sll_hatype = match interface.is_loopback() {
+        true => libc::ARPHRD_LOOPBACK,
+        false => libc::ARPHRD_ETHER,
+    };
+    link.sll_halen = 6;
+    link.sll_addr[..6].copy_from_slice(&interface.mac);
+    entry.head.ifa_addr = pointer(&mut entry.parts.address);
+}

@@ -1,0 +1,94 @@
+//! `syscall`: system calls by number, on eft's descriptors as on others.
+//!
+//! What programs do with instructions of their own (liburing, Go) cannot be seen. On an eft
+//! descriptor poll and close work there; a read would look like the end of the stream. The shim
+//! therefore says that there is no io_uring to those who ask through libc.
+
+use super::{descriptors, io, programs, sockets};
+use crate::sys::{self, Errno};
+use crate::{errno, init};
+use core::ffi::{c_int, c_long};
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn syscall(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    // SAFETY: the program's call; the arguments are those of the call that it names.
+    unsafe {
+        if init::is_active()
+            && let Some(done) = known(number, [a, b, c, d, e, f])
+        {
+            return done as c_long;
+        }
+        errno::long(sys::call(number, [a, b, c, d, e, f])) as c_long
+    }
+}
+
+/// Calls that concern eft; `None` for all others.
+unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
+    let [a, b, c, d, e, f] = args;
+    let fd = a as c_int;
+    let int = |done: c_int| done as isize;
+    // SAFETY: as above.
+    unsafe {
+        Some(match number {
+            libc::SYS_read => io::read(fd, b as _, c),
+            libc::SYS_write => io::write(fd, b as _, c),
+            libc::SYS_readv => io::readv(fd, b as _, c as _),
+            libc::SYS_writev => io::writev(fd, b as _, c as _),
+            libc::SYS_recvfrom => io::recvfrom(fd, b as _, c, d as _, e as _, f as _),
+            libc::SYS_sendto => io::sendto(fd, b as _, c, d as _, e as _, f as _),
+            libc::SYS_recvmsg => io::recvmsg(fd, b as _, c as _),
+            libc::SYS_sendmsg => io::sendmsg(fd, b as _, c as _),
+            libc::SYS_recvmmsg => int(io::recvmmsg(fd, b as _, c as _, d as _, e as _)),
+            libc::SYS_sendmmsg => int(io::sendmmsg(fd, b as _, c as _, d as _)),
+            libc::SYS_sendfile => io::sendfile64(fd, b as _, c as _, d),
+            libc::SYS_splice => io::splice(fd, b as _, c as _, d as _, e, f as _),
+            libc::SYS_close => int(descriptors::close(fd)),
+            libc::SYS_close_range => int(descriptors::close_range(a as _, b as _, c as _)),
+            libc::SYS_dup => int(descriptors::dup(fd)),
+            libc::SYS_dup3 => int(descriptors::dup3(fd, b as _, c as _)),
+            libc::SYS_fcntl => int(descriptors::fcntl(fd, b as _, c)),
+            libc::SYS_ioctl => int(descriptors::ioctl(fd, b as _, c as _)),
+            libc::SYS_epoll_ctl => int(descriptors::epoll_ctl(fd, b as _, c as _, d as _)),
+            libc::SYS_socket => int(sockets::socket(fd, b as _, c as _)),
+            libc::SYS_bind => int(sockets::bind(fd, b as _, c as _)),
+            libc::SYS_listen => int(sockets::listen(fd, b as _)),
+            libc::SYS_connect => int(sockets::connect(fd, b as _, c as _)),
+            libc::SYS_accept => int(sockets::accept(fd, b as _, c as _)),
+            libc::SYS_accept4 => int(sockets::accept4(fd, b as _, c as _, d as _)),
+            libc::SYS_shutdown => int(sockets::shutdown(fd, b as _)),
+            libc::SYS_getsockname => int(sockets::getsockname(fd, b as _, c as _)),
+            libc::SYS_getpeername => int(sockets::getpeername(fd, b as _, c as _)),
+            libc::SYS_setsockopt => int(sockets::setsockopt(fd, b as _, c as _, d as _, e as _)),
+            libc::SYS_getsockopt => int(sockets::getsockopt(fd, b as _, c as _, d as _, e as _)),
+            libc::SYS_execve => int(programs::execve(a as _, b as _, c as _)),
+            libc::SYS_execveat => int(programs::execveat(fd, b as _, c as _, d as _, e as _)),
+            libc::SYS_io_uring_setup => errno::long(Err(Errno(libc::ENOSYS))),
+            _ => return older(number, args),
+        })
+    }
+}
+
+/// Calls that only some architectures have.
+#[cfg(target_arch = "x86_64")]
+unsafe fn older(number: c_long, args: [usize; 6]) -> Option<isize> {
+    // SAFETY: as above.
+    match number {
+        libc::SYS_dup2 => {
+            Some(unsafe { descriptors::dup2(args[0] as c_int, args[1] as c_int) } as isize)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn older(_number: c_long, _args: [usize; 6]) -> Option<isize> {
+    None
+}

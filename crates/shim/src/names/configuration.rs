@@ -1,0 +1,113 @@
+//! Whom to ask: the stack's name server, then /etc/resolv.conf.
+
+use crate::family::family;
+use core::net::IpAddr;
+
+/// As in resolv.conf(5).
+pub struct Configuration {
+    pub servers: Vec<IpAddr>,
+    pub search: Vec<String>,
+    pub dots: usize,
+    pub timeout_ms: u64,
+    pub attempts: u32,
+}
+
+/// The configuration of this moment.
+pub fn read() -> Configuration {
+    let text = std::fs::read("/etc/resolv.conf")
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default();
+    let mut configuration = parse(&text);
+    if let Some(family) = family() {
+        let first: IpAddr = family.info().0.nameserver.into();
+        if !first.is_unspecified() {
+            configuration.servers.retain(|&s| s != first);
+            configuration.servers.insert(0, first);
+        }
+    }
+    configuration
+}
+
+fn parse(text: &str) -> Configuration {
+    let mut c = Configuration {
+        servers: Vec::new(),
+        search: Vec::new(),
+        dots: 1,
+        timeout_ms: 5000,
+        attempts: 2,
+    };
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some("nameserver") => {
+                let server = words.next().and_then(|w| w.parse::<IpAddr>().ok());
+                // As libc: three at most. IPv6 servers are out of the stack's reach.
+                if let Some(server) = server.filter(|s| s.is_ipv4())
+                    && c.servers.len() < 3
+                {
+                    c.servers.push(server);
+                }
+            }
+            Some("search" | "domain") => c.search = words.map(String::from).collect(),
+            Some("options") => words.for_each(|word| set(&mut c, word)),
+            _ => {}
+        }
+    }
+    c
+}
+
+fn set(c: &mut Configuration, option: &str) {
+    let Some((name, Ok(value))) = option.split_once(':').map(|(n, v)| (n, v.parse::<u32>())) else {
+        return;
+    };
+    match name {
+        "ndots" => c.dots = value.min(15) as usize,
+        "timeout" => c.timeout_ms = value.clamp(1, 30) as u64 * 1000,
+        "attempts" => c.attempts = value.clamp(1, 5),
+        _ => {}
+    }
+}
+
+impl Configuration {
+    /// The names to try for `name`, in order.
+    pub fn candidates(&self, name: &str) -> Vec<String> {
+        if let Some(absolute) = name.strip_suffix('.') {
+            return vec![absolute.to_string()];
+        }
+        let searched = self.search.iter().map(|domain| {
+            let domain = domain.trim_end_matches('.');
+            match domain.is_empty() {
+                true => name.to_string(),
+                false => format!("{name}.{domain}"),
+            }
+        });
+        let dots = name.bytes().filter(|&b| b == b'.').count();
+        let mut list: Vec<String> = Vec::new();
+        if dots >= self.dots {
+            list.push(name.to_string());
+        }
+        list.extend(searched);
+        if dots < self.dots {
+            list.push(name.to_string());
+        }
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resolv_conf_is_read_as_libc_does() {
+        let c = parse(
+            "# x\nnameserver 10.0.0.1\nnameserver ::1\nnameserver 10.0.0.2\n\
+             search a.example b.example.\noptions ndots:2 timeout:1 attempts:99 rotate\n",
+        );
+        assert_eq!(c.servers.len(), 2);
+        assert_eq!((c.dots, c.timeout_ms, c.attempts), (2, 1000, 5));
+        assert_eq!(c.candidates("w"), ["w.a.example", "w.b.example", "w"]);
+        assert_eq!(c.candidates("x.y.z")[0], "x.y.z");
+        assert_eq!(c.candidates("x."), ["x"]);
+    }
+}

@@ -1,0 +1,68 @@
+//! /etc/hosts.
+
+use core::net::IpAddr;
+
+/// The lines: an address and its names, the canonical one first.
+fn lines(text: &str) -> impl Iterator<Item = (IpAddr, Vec<&str>)> {
+    text.lines().filter_map(|line| {
+        let line = line.split('#').next().unwrap_or("");
+        let mut words = line.split_whitespace();
+        let address = words.next()?.parse().ok()?;
+        Some((address, words.collect()))
+    })
+}
+
+fn read() -> String {
+    std::fs::read("/etc/hosts")
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default()
+}
+
+/// The addresses of a name, and its canonical name.
+pub fn addresses(name: &str) -> Option<(Vec<IpAddr>, String)> {
+    find_addresses(&read(), name)
+}
+
+fn find_addresses(text: &str, name: &str) -> Option<(Vec<IpAddr>, String)> {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let mut found = Vec::new();
+    let mut canonical = None;
+    for (address, names) in lines(text) {
+        if names.iter().any(|n| n.eq_ignore_ascii_case(name)) && !found.contains(&address) {
+            found.push(address);
+            canonical.get_or_insert_with(|| names[0].to_string());
+        }
+    }
+    if found.is_empty() && name.eq_ignore_ascii_case("localhost") {
+        found.push(IpAddr::from([127, 0, 0, 1]));
+    }
+    // eft's network is IPv4: those first.
+    found.sort_by_key(|a| a.is_ipv6());
+    let canonical = canonical.unwrap_or_else(|| name.to_string());
+    (!found.is_empty()).then_some((found, canonical))
+}
+
+/// The names of an address.
+pub fn names(address: IpAddr) -> Option<Vec<String>> {
+    let text = read();
+    let found = lines(&text).find(|(a, names)| *a == address && !names.is_empty())?;
+    Some(found.1.iter().map(|n| n.to_string()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_whatever_their_case() {
+        let text = "127.0.0.1 localhost\n::1 localhost ip6-localhost # six\n10.1.2.3\tweb www.x\n";
+        let (found, canonical) = find_addresses(text, "WWW.X.").unwrap();
+        assert_eq!(found, ["10.1.2.3".parse::<IpAddr>().unwrap()]);
+        assert_eq!(canonical, "web");
+        let (found, _) = find_addresses(text, "localhost").unwrap();
+        assert_eq!(found.len(), 2);
+        assert!(found[0].is_ipv4());
+        assert!(find_addresses(text, "six").is_none());
+        assert!(find_addresses("", "localhost").is_some());
+    }
+}
