@@ -72,7 +72,9 @@ impl Network {
     }
 
     pub fn open(&mut self, family: usize, kind: u32, far: OwnedFd) -> Answer {
-        let slot = self.families[family].allocate(kind == 1).ok_or(libc::EMFILE)?;
+        let slot = self.families[family]
+            .allocate(kind == 1)
+            .ok_or(libc::EMFILE)?;
         self.slot((family, slot)).unwrap().far = Some(far);
         Ok((slot, 0))
     }
@@ -84,8 +86,16 @@ impl Network {
 
     fn sockets(&self) -> impl Iterator<Item = (Id, &Slot)> {
         self.families.iter().enumerate().flat_map(|(f, family)| {
-            family.slots.iter().enumerate().filter_map(move |(s, slot)| Some(((f, s as u32), slot.as_ref()?)))
+            family
+                .slots
+                .iter()
+                .enumerate()
+                .filter_map(move |(s, slot)| Some(((f, s as u32), slot.as_ref()?)))
         })
+    }
+
+    pub fn open_sockets(&self) -> usize {
+        self.sockets().count()
     }
 
     pub fn bind(&mut self, family: usize, request: &Request) -> Answer {
@@ -96,7 +106,7 @@ impl Network {
             0 => self.ephemeral(),
             port => port,
         };
-        let reuse_port = request.args[0] & 2 != 0;
+        let reuse_port = request.args[0] & 2 != 0 || !stream && request.args[0] & 1 != 0;
         let taken = self.sockets().any(|(other, slot)| {
             other != id
                 && slot.stream == stream
@@ -138,13 +148,17 @@ impl Network {
         slot.page.set_remote(to);
         if slot.stream {
             slot.set_flags(flag::CONNECTING);
-            self.connecting.push((Instant::now() + CONNECT_TIME, id, to));
+            self.connecting
+                .push((Instant::now() + CONNECT_TIME, id, to));
         }
         Ok((request.slot, port))
     }
 
     pub fn accepted(&mut self, family: usize, request: &Request, far: OwnedFd) -> Answer {
-        let slot = self.slot((family, request.slot)).filter(|s| s.waiting).ok_or(libc::EINVAL)?;
+        let slot = self
+            .slot((family, request.slot))
+            .filter(|s| s.waiting)
+            .ok_or(libc::EINVAL)?;
         assert_eq!(slot.page.incarnation(), request.args[0]);
         assert_eq!(slot.page.inode(), request.value);
         slot.far = Some(far);
@@ -239,7 +253,8 @@ impl Network {
         let Some((listener, _)) = listener else {
             let Some(s) = self.slot(from) else { return };
             s.page.set_error(libc::ECONNREFUSED);
-            s.page.set_flags(flag::DEAD | flag::SEND_CLOSED | flag::RECEIVE_END);
+            s.page
+                .set_flags(flag::DEAD | flag::SEND_CLOSED | flag::RECEIVE_END);
             s.unplug();
             s.post();
             s.hang_up(libc::SHUT_RDWR);
@@ -249,9 +264,13 @@ impl Network {
         let record_len = size_of::<AcceptRecord>();
         let full = self.slot(listener).unwrap().receive_room() < record_len;
         let family = listener.0;
-        let Some(slot) = (!full).then(|| self.families[family].allocate(true)).flatten() else {
+        let Some(slot) = (!full)
+            .then(|| self.families[family].allocate(true))
+            .flatten()
+        else {
             // Try again later, as a SYN would be sent again.
-            self.connecting.push((Instant::now() + Duration::from_millis(20), from, to));
+            self.connecting
+                .push((Instant::now() + Duration::from_millis(20), from, to));
             return;
         };
         let server = (family, slot);
@@ -374,9 +393,17 @@ impl Network {
             }
             return;
         }
+        // A socket connected to the sender comes before one that takes from anybody.
         let found = self
             .sockets()
-            .find(|(_, s)| !s.stream && s.far.is_some() && s.bound.is_some_and(|b| b.port == to.port));
+            .filter(|(_, s)| {
+                let peer = s.page.remote();
+                !s.stream
+                    && s.far.is_some()
+                    && s.bound.is_some_and(|b| b.port == to.port)
+                    && (peer.port == 0 || peer == source)
+            })
+            .max_by_key(|(_, s)| s.page.remote().port != 0);
         let Some((id, _)) = found else {
             // Port unreachable comes back to a connected sender.
             let sender = self.sockets().find(|(_, s)| {
@@ -423,7 +450,10 @@ impl Network {
         for family in 0..self.families.len() {
             let mut dirty = Vec::new();
             for transport in [Transport::Tcp, Transport::Udp] {
-                self.families[family].arena.dirty(transport).take(|slot| dirty.push(slot as u32));
+                self.families[family]
+                    .arena
+                    .dirty(transport)
+                    .take(|slot| dirty.push(slot as u32));
             }
             busy |= !dirty.is_empty();
             for slot in dirty {
@@ -454,7 +484,10 @@ pub fn run(network: &Mutex<Network>, stop: &AtomicBool) {
             .iter()
             .flat_map(|f| [Transport::Tcp, Transport::Udp].map(|t| f.arena.doorbell(t)))
             .collect();
-        let words: Vec<_> = bells.iter().map(|b| (b.word().as_ptr() as *const u32, b.value())).collect();
+        let words: Vec<_> = bells
+            .iter()
+            .map(|b| (b.word().as_ptr() as *const u32, b.value()))
+            .collect();
         if net.step() {
             continue;
         }
