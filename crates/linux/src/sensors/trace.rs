@@ -127,6 +127,8 @@ pub fn parse(line: &str) -> Option<Event> {
     }
     let (open, cpu, rest) = line.match_indices(" [").find_map(|(open, _)| {
         let (cpu, rest) = line[open + 2..].split_once("] ")?;
+        // The kernel writes at least three digits, and a colon follows the time.
+        (cpu.len() >= 3).then_some(())?;
         Some((open, cpu.parse().ok()?, rest))
     })?;
     let pid = line[..open].trim_end().rsplit_once('-')?.1.parse().ok()?;
