@@ -50,13 +50,25 @@ pub fn classify(cores: &[Evidence]) -> (Vec<CoreClass>, Option<String>) {
     if let Some(classes) = by_core_type(cores) {
         return (classes, Some("hybrid PMU".into()));
     }
-    let capacities: Vec<Option<f64>> = cores.iter().map(|core| core.capacity.map(f64::from)).collect();
+    let capacities: Vec<Option<f64>> = cores
+        .iter()
+        .map(|core| core.capacity.map(f64::from))
+        .collect();
     if let Some(classes) = by_figure(&capacities, SAME_CLASS_RATIO) {
         return (classes, Some("cpu_capacity".into()));
     }
-    let frequencies: Vec<Option<f64>> = cores.iter().map(|core| core.max_khz.map(|khz| khz as f64)).collect();
+    let frequencies: Vec<Option<f64>> = cores
+        .iter()
+        .map(|core| core.max_khz.map(|khz| khz as f64))
+        .collect();
     if let Some(classes) = by_figure(&frequencies, SAME_FREQUENCY_RATIO) {
-        return (classes, Some(format!("maximum frequency, more than {:.0}% apart", (1.0 - SAME_FREQUENCY_RATIO) * 100.0)));
+        return (
+            classes,
+            Some(format!(
+                "maximum frequency, more than {:.0}% apart",
+                (1.0 - SAME_FREQUENCY_RATIO) * 100.0
+            )),
+        );
     }
     (cores.iter().map(|_| CoreClass::Equal).collect(), None)
 }
@@ -76,11 +88,21 @@ fn by_core_type(cores: &[Evidence]) -> Option<Vec<CoreClass>> {
     if known.all(|other| other == first) {
         return None;
     }
-    Some(classes.into_iter().map(|class| class.unwrap_or(CoreClass::Equal)).collect())
+    Some(
+        classes
+            .into_iter()
+            .map(|class| class.unwrap_or(CoreClass::Equal))
+            .collect(),
+    )
 }
 
 fn by_figure(figures: &[Option<f64>], same_ratio: f64) -> Option<Vec<CoreClass>> {
-    let known: Vec<f64> = figures.iter().flatten().copied().filter(|figure| *figure > 0.0).collect();
+    let known: Vec<f64> = figures
+        .iter()
+        .flatten()
+        .copied()
+        .filter(|figure| *figure > 0.0)
+        .collect();
     let largest = known.iter().copied().fold(f64::MIN, f64::max);
     let smallest = known.iter().copied().fold(f64::MAX, f64::min);
     if known.len() < 2 || smallest >= largest * same_ratio {
@@ -100,19 +122,36 @@ mod tests {
     use super::*;
 
     fn capacities(figures: &[u32]) -> Vec<Evidence> {
-        figures.iter().map(|capacity| Evidence { capacity: Some(*capacity), ..Evidence::default() }).collect()
+        figures
+            .iter()
+            .map(|capacity| Evidence {
+                capacity: Some(*capacity),
+                ..Evidence::default()
+            })
+            .collect()
     }
 
     #[test]
     fn three_arm_clusters_are_little_medium_and_big() {
         let (classes, from) = classify(&capacities(&[250, 250, 620, 1024]));
-        assert_eq!(classes, [CoreClass::Little, CoreClass::Little, CoreClass::Medium, CoreClass::Big]);
+        assert_eq!(
+            classes,
+            [
+                CoreClass::Little,
+                CoreClass::Little,
+                CoreClass::Medium,
+                CoreClass::Big
+            ]
+        );
         assert_eq!(from.as_deref(), Some("cpu_capacity"));
     }
 
     #[test]
     fn equal_and_nearly_equal_cores_are_equal() {
-        assert_eq!(classify(&capacities(&[1024, 1024])).0, [CoreClass::Equal; 2]);
+        assert_eq!(
+            classify(&capacities(&[1024, 1024])).0,
+            [CoreClass::Equal; 2]
+        );
         assert_eq!(classify(&capacities(&[1024, 980])).0, [CoreClass::Equal; 2]);
         assert_eq!(classify(&[]).0, []);
     }
@@ -125,13 +164,25 @@ mod tests {
             ..Evidence::default()
         };
         let (classes, _) = classify(&[core(Some("cpu_core")), core(Some("cpu_atom")), core(None)]);
-        assert_eq!(classes, [CoreClass::Big, CoreClass::Little, CoreClass::Equal]);
+        assert_eq!(
+            classes,
+            [CoreClass::Big, CoreClass::Little, CoreClass::Equal]
+        );
     }
 
     #[test]
     fn frequency_alone_decides_when_far_apart() {
-        let core = |khz| Evidence { max_khz: Some(khz), ..Evidence::default() };
-        assert_eq!(classify(&[core(1_400_000), core(2_000_000)]).0, [CoreClass::Little, CoreClass::Big]);
-        assert_eq!(classify(&[core(4_700_000), core(4_850_000)]).0, [CoreClass::Equal; 2]);
+        let core = |khz| Evidence {
+            max_khz: Some(khz),
+            ..Evidence::default()
+        };
+        assert_eq!(
+            classify(&[core(1_400_000), core(2_000_000)]).0,
+            [CoreClass::Little, CoreClass::Big]
+        );
+        assert_eq!(
+            classify(&[core(4_700_000), core(4_850_000)]).0,
+            [CoreClass::Equal; 2]
+        );
     }
 }

@@ -82,7 +82,11 @@ impl CpuSet {
         for cpu in self.iter() {
             bits[cpu as usize / 32] |= 1 << (cpu % 32);
         }
-        let text: Vec<String> = bits.iter().rev().map(|word| format!("{word:08x}")).collect();
+        let text: Vec<String> = bits
+            .iter()
+            .rev()
+            .map(|word| format!("{word:08x}"))
+            .collect();
         text.join(",")
     }
 
@@ -96,7 +100,9 @@ impl CpuSet {
         let mut set = Self::new();
         for (index, word) in words.iter().rev().enumerate() {
             let bits = u32::from_str_radix(word, 16).map_err(|_| bad())?;
-            (0..32).filter(|bit| bits & (1 << bit) != 0).for_each(|bit| set.insert(index as u32 * 32 + bit));
+            (0..32)
+                .filter(|bit| bits & (1 << bit) != 0)
+                .for_each(|bit| set.insert(index as u32 * 32 + bit));
         }
         Ok(set)
     }
@@ -114,7 +120,11 @@ pub struct BadCpuList(pub String);
 
 impl fmt::Display for BadCpuList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is not a list of CPUs (write it as 1-3,6, numbers up to {CPU_MAX})", self.0)
+        write!(
+            f,
+            "'{}' is not a list of CPUs (write it as 1-3,6, numbers up to {CPU_MAX})",
+            self.0
+        )
     }
 }
 
@@ -155,7 +165,13 @@ impl fmt::Display for CpuSet {
         }
         let parts: Vec<String> = runs
             .iter()
-            .map(|(first, last)| if first == last { format!("{first}") } else { format!("{first}-{last}") })
+            .map(|(first, last)| {
+                if first == last {
+                    format!("{first}")
+                } else {
+                    format!("{first}-{last}")
+                }
+            })
             .collect();
         f.pad(&parts.join(","))
     }
@@ -196,7 +212,16 @@ mod tests {
 
     #[test]
     fn bad_lists_are_refused() {
-        for text in ["3-1", "a", "1,,2", "-1", "0-4000000000", "+1", "1-", "99999"] {
+        for text in [
+            "3-1",
+            "a",
+            "1,,2",
+            "-1",
+            "0-4000000000",
+            "+1",
+            "1-",
+            "99999",
+        ] {
             assert!(text.parse::<CpuSet>().is_err(), "{text}");
         }
         assert_eq!("".parse::<CpuSet>().unwrap(), CpuSet::new());

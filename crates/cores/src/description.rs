@@ -46,7 +46,8 @@ fn full() -> String {
 
 impl Description {
     pub fn parse(text: &str) -> Result<Self, String> {
-        let description: Self = toml::from_str(text).map_err(|error| one_line(&error.to_string()))?;
+        let description: Self =
+            toml::from_str(text).map_err(|error| one_line(&error.to_string()))?;
         let mut named = CpuSet::new();
         for core in &description.cores {
             core.speed()?;
@@ -69,7 +70,9 @@ impl Description {
     }
 
     pub fn cpus(&self) -> CpuSet {
-        self.cores.iter().fold(CpuSet::new(), |all, core| all.union(&core.cpus))
+        self.cores
+            .iter()
+            .fold(CpuSet::new(), |all, core| all.union(&core.cpus))
     }
 }
 
@@ -97,7 +100,14 @@ mod tests {
         let text = "name = 'x'\nphase = 'antiphase'\n[[core]]\ncpus = '0'\nclass = 'big'\n[[core]]\ncpus = '1'\nclass = 'little'\nspeed = '0.421'\n";
         let description = Description::parse(text).unwrap();
         assert_eq!(description.cpus().to_string(), "0-1");
-        assert_eq!(description.cores.iter().filter(|core| core.is_slowed()).count(), 1);
+        assert_eq!(
+            description
+                .cores
+                .iter()
+                .filter(|core| core.is_slowed())
+                .count(),
+            1
+        );
     }
 
     #[test]

@@ -37,7 +37,11 @@ impl Duty {
     /// Periods are aligned to the clock's zero, so that burners on several cores keep their phases to each other.
     pub fn new(options: DutyOptions, now_ns: u64) -> Self {
         let period_start_ns = now_ns - now_ns % options.period_ns.max(1) + options.period_ns;
-        Self { options, period_start_ns, carry_ns: 0 }
+        Self {
+            options,
+            period_start_ns,
+            carry_ns: 0,
+        }
     }
 
     fn target_ns(&self) -> i64 {
@@ -47,8 +51,12 @@ impl Duty {
     /// The burn of the coming period.
     pub fn next(&self) -> Burn {
         let begin_ns = self.period_start_ns + self.options.phase_ns;
-        let length = (self.target_ns() + self.carry_ns - self.options.cost_ns).clamp(0, self.options.period_ns as i64);
-        Burn { begin_ns, length_ns: length as u64 }
+        let length = (self.target_ns() + self.carry_ns - self.options.cost_ns)
+            .clamp(0, self.options.period_ns as i64);
+        Burn {
+            begin_ns,
+            length_ns: length as u64,
+        }
     }
 
     /// Accounts for a burn that ran from `started_ns` to `ended_ns`, and steps over periods that were slept through.
@@ -59,7 +67,8 @@ impl Duty {
         self.carry_ns = (self.carry_ns + self.target_ns() - taken).clamp(-period / 2, period / 2);
         self.period_start_ns += self.options.period_ns;
         if ended_ns > self.period_start_ns + self.options.phase_ns + self.options.period_ns {
-            self.period_start_ns = ended_ns - ended_ns % self.options.period_ns + self.options.period_ns;
+            self.period_start_ns =
+                ended_ns - ended_ns % self.options.period_ns + self.options.period_ns;
         }
     }
 }
@@ -105,7 +114,15 @@ mod tests {
     const PERIOD: u64 = 1_000_000;
 
     fn duty(share: f64, cost_ns: i64) -> Duty {
-        Duty::new(DutyOptions { share, period_ns: PERIOD, phase_ns: 0, cost_ns }, 12_345)
+        Duty::new(
+            DutyOptions {
+                share,
+                period_ns: PERIOD,
+                phase_ns: 0,
+                cost_ns,
+            },
+            12_345,
+        )
     }
 
     /// Runs a burner that starts late, and ends later than it should, by what `lateness` says; returns the share that was left to others.
@@ -143,14 +160,25 @@ mod tests {
 
     #[test]
     fn calibration_moves_toward_the_wish() {
-        let options = DutyOptions { share: 0.5, period_ns: PERIOD, phase_ns: 0, cost_ns: 0 };
+        let options = DutyOptions {
+            share: 0.5,
+            period_ns: PERIOD,
+            phase_ns: 0,
+            cost_ns: 0,
+        };
         assert_eq!(recalibrate(options, 0.49), 10_000);
         assert!(recalibrate(options, 0.51) < 0);
     }
 
     #[test]
     fn antiphase_spreads_the_stalls() {
-        assert_eq!(phases_ns(Phase::Antiphase, 2, PERIOD).collect::<alloc::vec::Vec<_>>(), [0, PERIOD / 2]);
-        assert_eq!(phases_ns(Phase::InPhase, 2, PERIOD).collect::<alloc::vec::Vec<_>>(), [0, 0]);
+        assert_eq!(
+            phases_ns(Phase::Antiphase, 2, PERIOD).collect::<alloc::vec::Vec<_>>(),
+            [0, PERIOD / 2]
+        );
+        assert_eq!(
+            phases_ns(Phase::InPhase, 2, PERIOD).collect::<alloc::vec::Vec<_>>(),
+            [0, 0]
+        );
     }
 }

@@ -89,7 +89,10 @@ const KNOWN: [(&str, StepGroup); 38] = [
 ];
 
 pub fn group(function: &str) -> StepGroup {
-    KNOWN.iter().find(|(part, _)| function.contains(part)).map_or(StepGroup::Other, |(_, group)| *group)
+    KNOWN
+        .iter()
+        .find(|(part, _)| function.contains(part))
+        .map_or(StepGroup::Other, |(_, group)| *group)
 }
 
 /// One event of the state machine.
@@ -134,7 +137,12 @@ pub fn pair(events: &[StepEvent], begin_us: u64) -> Vec<TimedStep> {
             continue;
         }
         // An exit without entry, or of a step that failed to be traced, is skipped.
-        let Some(at) = open.iter().rposition(|(_, entry)| entry.cpu == event.cpu && entry.step == event.step) else { continue };
+        let Some(at) = open
+            .iter()
+            .rposition(|(_, entry)| entry.cpu == event.cpu && entry.step == event.step)
+        else {
+            continue;
+        };
         let (index, entry) = open.remove(at);
         let whole = event.us.saturating_sub(entry.us);
         steps[index].duration_us = whole.saturating_sub(inner_us[index]);
@@ -156,9 +164,17 @@ pub struct GroupTime {
 pub fn by_group(steps: &[TimedStep]) -> Vec<GroupTime> {
     let of = |group: StepGroup| {
         let members = steps.iter().filter(|step| step.group == group);
-        GroupTime { group, steps: members.clone().count(), duration_us: members.map(|step| step.duration_us).sum() }
+        GroupTime {
+            group,
+            steps: members.clone().count(),
+            duration_us: members.map(|step| step.duration_us).sum(),
+        }
     };
-    StepGroup::ALL.into_iter().map(of).filter(|time| time.steps > 0).collect()
+    StepGroup::ALL
+        .into_iter()
+        .map(of)
+        .filter(|time| time.steps > 0)
+        .collect()
 }
 
 #[cfg(test)]
@@ -166,7 +182,12 @@ mod tests {
     use super::*;
 
     fn event(us: u64, step: u32, function: Option<&str>) -> StepEvent {
-        StepEvent { us, cpu: 1, step, function: function.map(String::from) }
+        StepEvent {
+            us,
+            cpu: 1,
+            step,
+            function: function.map(String::from),
+        }
     }
 
     #[test]
@@ -179,7 +200,13 @@ mod tests {
             event(70, 30, None),
         ];
         let steps = pair(&events, 5);
-        assert_eq!(steps.iter().map(|step| step.duration_us).collect::<Vec<_>>(), [20, 30]);
+        assert_eq!(
+            steps
+                .iter()
+                .map(|step| step.duration_us)
+                .collect::<Vec<_>>(),
+            [20, 30]
+        );
         assert_eq!(steps[0].begin_us, 5);
         let groups = by_group(&steps);
         assert_eq!((groups.len(), groups[0].duration_us), (1, 50));

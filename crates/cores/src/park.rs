@@ -66,14 +66,21 @@ pub struct Delays {
 
 impl Default for Delays {
     fn default() -> Self {
-        Self { sweep_ms: 5, background_ms: 50, offline_after_ms: None }
+        Self {
+            sweep_ms: 5,
+            background_ms: 50,
+            offline_after_ms: None,
+        }
     }
 }
 
 impl Delays {
     /// When a lazy step is due, in ms since the park; `None` if never, or if the step is critical.
     pub fn due_ms(&self, step: Step) -> Option<u64> {
-        let urgency = STEPS.iter().find(|(known, _)| *known == step).map(|(_, urgency)| *urgency);
+        let urgency = STEPS
+            .iter()
+            .find(|(known, _)| *known == step)
+            .map(|(_, urgency)| *urgency);
         match (urgency, step) {
             (Some(Urgency::Critical) | None, _) => None,
             (_, Step::SweepNewcomers) => Some(self.sweep_ms),
@@ -146,7 +153,10 @@ impl Situation {
             return Err("no CPU was named".into());
         }
         match cpus.minus(&self.present).first() {
-            Some(cpu) => Err(format!("CPU {cpu} does not exist (this machine has {})", self.present)),
+            Some(cpu) => Err(format!(
+                "CPU {cpu} does not exist (this machine has {})",
+                self.present
+            )),
             None => Ok(()),
         }
     }
@@ -157,8 +167,14 @@ impl Situation {
         if foreign.is_empty() {
             return Ok(());
         }
-        let managed = if self.managed.is_empty() { "none".into() } else { format!("only {}", self.managed) };
-        Err(format!("CPU {foreign} is not managed ({managed}); list it with --managed"))
+        let managed = if self.managed.is_empty() {
+            "none".into()
+        } else {
+            format!("only {}", self.managed)
+        };
+        Err(format!(
+            "CPU {foreign} is not managed ({managed}); list it with --managed"
+        ))
     }
 
     /// May these be parked or taken offline?
@@ -169,10 +185,14 @@ impl Situation {
         }
         self.check_managed(cpus)?;
         if let Some(cpu) = cpus.minus(&self.online).minus(&self.offlined).first() {
-            return Err(format!("CPU {cpu} is offline, and not by eft; bring it online first"));
+            return Err(format!(
+                "CPU {cpu} is offline, and not by eft; bring it online first"
+            ));
         }
         if self.usable().minus(cpus).is_empty() {
-            return Err(format!("CPU {cpus} is the last one that runs tasks; something must be left to run on"));
+            return Err(format!(
+                "CPU {cpus} is the last one that runs tasks; something must be left to run on"
+            ));
         }
         Ok(())
     }
@@ -187,7 +207,12 @@ mod tests {
     }
 
     fn situation() -> Situation {
-        Situation { present: set("0-3"), online: set("0-2"), managed: set("0-3"), ..Situation::default() }
+        Situation {
+            present: set("0-3"),
+            online: set("0-2"),
+            managed: set("0-3"),
+            ..Situation::default()
+        }
     }
 
     #[test]
@@ -197,21 +222,51 @@ mod tests {
         assert!(reason("9").contains("does not exist"));
         assert!(reason("1,3").contains("not by eft"));
         assert!(reason("").contains("no CPU"));
-        let unmanaged = Situation { managed: set("1"), ..situation() };
-        assert!(unmanaged.check_leave(&set("2")).unwrap_err().contains("not managed"));
-        let only = Situation { online: set("1-2"), parked: set("2"), ..situation() };
-        assert!(only.check_leave(&set("1")).unwrap_err().contains("last one"));
+        let unmanaged = Situation {
+            managed: set("1"),
+            ..situation()
+        };
+        assert!(
+            unmanaged
+                .check_leave(&set("2"))
+                .unwrap_err()
+                .contains("not managed")
+        );
+        let only = Situation {
+            online: set("1-2"),
+            parked: set("2"),
+            ..situation()
+        };
+        assert!(
+            only.check_leave(&set("1"))
+                .unwrap_err()
+                .contains("last one")
+        );
         assert!(situation().check_leave(&set("1-2")).is_ok());
     }
 
     #[test]
     fn critical_steps_come_first_and_lazy_ones_have_a_time() {
-        let lazy_from = STEPS.iter().position(|(_, urgency)| *urgency == Urgency::Lazy).unwrap();
-        assert!(STEPS[lazy_from..].iter().all(|(_, urgency)| *urgency == Urgency::Lazy));
-        let delays = Delays { offline_after_ms: Some(1000), ..Delays::default() };
+        let lazy_from = STEPS
+            .iter()
+            .position(|(_, urgency)| *urgency == Urgency::Lazy)
+            .unwrap();
+        assert!(
+            STEPS[lazy_from..]
+                .iter()
+                .all(|(_, urgency)| *urgency == Urgency::Lazy)
+        );
+        let delays = Delays {
+            offline_after_ms: Some(1000),
+            ..Delays::default()
+        };
         assert_eq!(delays.due_ms(Step::UpdateMasks), None);
         assert!(delays.due_ms(Step::SweepNewcomers).unwrap() < 10);
-        assert!(STEPS[lazy_from..].iter().all(|(step, _)| delays.due_ms(*step).is_some()));
+        assert!(
+            STEPS[lazy_from..]
+                .iter()
+                .all(|(step, _)| delays.due_ms(*step).is_some())
+        );
         assert_eq!(Delays::default().due_ms(Step::Offline), None);
     }
 }

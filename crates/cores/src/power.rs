@@ -101,13 +101,21 @@ impl Default for PowerModel {
     /// A desktop core of about 10 W, with the shares that the sensitivity analysis is there to question.
     fn default() -> Self {
         let point = |frequency, voltage| OperatingPoint { frequency, voltage };
-        let idle = |name: &str, power| IdlePower { name: name.into(), power };
+        let idle = |name: &str, power| IdlePower {
+            name: name.into(),
+            power,
+        };
         Self {
             core_full_w: 10.0,
             static_share: 0.3,
             uncore_w: 8.0,
             package_sleep_w: 2.0,
-            points: alloc::vec![point(0.2, 0.65), point(0.5, 0.75), point(0.8, 0.9), point(1.0, 1.0)],
+            points: alloc::vec![
+                point(0.2, 0.65),
+                point(0.5, 0.75),
+                point(0.8, 0.9),
+                point(1.0, 1.0)
+            ],
             idle: alloc::vec![idle("C1", 0.25), idle("C6", 0.02)],
         }
     }
@@ -115,8 +123,15 @@ impl Default for PowerModel {
 
 impl PowerModel {
     pub fn check(&self) -> Result<(), String> {
-        let watts = [("core_full_w", self.core_full_w), ("uncore_w", self.uncore_w), ("package_sleep_w", self.package_sleep_w)];
-        if let Some((name, _)) = watts.iter().find(|(_, watts)| !(0.0..=100_000.0).contains(watts)) {
+        let watts = [
+            ("core_full_w", self.core_full_w),
+            ("uncore_w", self.uncore_w),
+            ("package_sleep_w", self.package_sleep_w),
+        ];
+        if let Some((name, _)) = watts
+            .iter()
+            .find(|(_, watts)| !(0.0..=100_000.0).contains(watts))
+        {
             return Err(format!("power: {name} must lie between 0 and 100000 W"));
         }
         if !(0.0..=1.0).contains(&self.static_share) {
@@ -126,10 +141,21 @@ impl PowerModel {
             return Err("power: a sleeping package cannot take more than an awake one".into());
         }
         let relative = |value: f64| (0.0..=2.0).contains(&value);
-        if self.points.is_empty() || !self.points.iter().all(|point| relative(point.frequency) && relative(point.voltage)) {
-            return Err("power: needs operating points with frequency and voltage relative to the highest".into());
+        if self.points.is_empty()
+            || !self
+                .points
+                .iter()
+                .all(|point| relative(point.frequency) && relative(point.voltage))
+        {
+            return Err(
+                "power: needs operating points with frequency and voltage relative to the highest"
+                    .into(),
+            );
         }
-        if !self.points.is_sorted_by(|low, high| low.frequency < high.frequency) {
+        if !self
+            .points
+            .is_sorted_by(|low, high| low.frequency < high.frequency)
+        {
             return Err("power: operating points must rise in frequency".into());
         }
         if self.idle.is_empty() || !self.idle.iter().all(|state| relative(state.power)) {
@@ -140,7 +166,9 @@ impl PowerModel {
 
     /// Linear between the operating points, flat beyond them.
     pub fn voltage(&self, frequency: f64) -> f64 {
-        let Some(first) = self.points.first() else { return 1.0 };
+        let Some(first) = self.points.first() else {
+            return 1.0;
+        };
         let mut below = first;
         for point in &self.points {
             if point.frequency >= frequency {
@@ -157,10 +185,16 @@ impl PowerModel {
     }
 
     fn core(&self, state: &CoreState) -> CorePower {
-        let idle_power = |index: usize| self.idle.get(index).map_or(0.0, |idle| idle.power) * self.core_full_w;
+        let idle_power =
+            |index: usize| self.idle.get(index).map_or(0.0, |idle| idle.power) * self.core_full_w;
         if state.parked {
             let idle_w = idle_power(self.idle.len().saturating_sub(1));
-            return CorePower { cpu: state.cpu, dynamic_w: 0.0, static_w: 0.0, idle_w };
+            return CorePower {
+                cpu: state.cpu,
+                dynamic_w: 0.0,
+                static_w: 0.0,
+                idle_w,
+            };
         }
         let voltage = self.voltage(state.frequency);
         // While the clock stands still for the duty cycle, the core is not idle in the sense of a C-state: it leaks.
@@ -170,7 +204,12 @@ impl PowerModel {
         let residency_w = if state.residency.is_empty() {
             idle_power(0)
         } else {
-            state.residency.iter().enumerate().map(|(index, share)| share * idle_power(index)).sum()
+            state
+                .residency
+                .iter()
+                .enumerate()
+                .map(|(index, share)| share * idle_power(index))
+                .sum()
         };
         CorePower {
             cpu: state.cpu,
@@ -184,11 +223,23 @@ impl PowerModel {
     pub fn estimate(&self, cores: &[CoreState]) -> PowerEstimate {
         let awake = cores.iter().filter(|core| !core.parked).count();
         // The last core must be idle too, or the package is needed.
-        let package_asleep = awake <= 1 && cores.len() > 1 && cores.iter().all(|core| core.parked || core.activity < 0.01);
+        let package_asleep = awake <= 1
+            && cores.len() > 1
+            && cores.iter().all(|core| core.parked || core.activity < 0.01);
         let cores: Vec<CorePower> = cores.iter().map(|core| self.core(core)).collect();
-        let uncore_w = if package_asleep { self.package_sleep_w } else { self.uncore_w };
+        let uncore_w = if package_asleep {
+            self.package_sleep_w
+        } else {
+            self.uncore_w
+        };
         let total_w = uncore_w + cores.iter().map(CorePower::total_w).sum::<f64>();
-        PowerEstimate { modelled: true, cores, uncore_w, package_asleep, total_w }
+        PowerEstimate {
+            modelled: true,
+            cores,
+            uncore_w,
+            package_asleep,
+            total_w,
+        }
     }
 
     /// Moves the static share and the uncore power down and up by half of themselves.
@@ -198,15 +249,40 @@ impl PowerModel {
             let (low, high) = (value * 0.5, value * 1.5);
             let total = |moved: f64| apply(moved).estimate(cores).total_w;
             let (total_low_w, total_high_w) = (total(low), total(high));
-            let elasticity = if base > 0.0 && value > 0.0 { (total_high_w - total_low_w) / base } else { 0.0 };
-            Sensitivity { assumption, low, high, total_low_w, total_high_w, elasticity }
+            let elasticity = if base > 0.0 && value > 0.0 {
+                (total_high_w - total_low_w) / base
+            } else {
+                0.0
+            };
+            Sensitivity {
+                assumption,
+                low,
+                high,
+                total_low_w,
+                total_high_w,
+                elasticity,
+            }
         };
-        let shares = |value: f64| PowerModel { static_share: value.min(1.0), ..self.clone() };
+        let shares = |value: f64| PowerModel {
+            static_share: value.min(1.0),
+            ..self.clone()
+        };
         let uncore = |value: f64| {
-            let scale = if self.uncore_w > 0.0 { value / self.uncore_w } else { 1.0 };
-            PowerModel { uncore_w: value, package_sleep_w: self.package_sleep_w * scale, ..self.clone() }
+            let scale = if self.uncore_w > 0.0 {
+                value / self.uncore_w
+            } else {
+                1.0
+            };
+            PowerModel {
+                uncore_w: value,
+                package_sleep_w: self.package_sleep_w * scale,
+                ..self.clone()
+            }
         };
-        alloc::vec![row("static share of a core's power", self.static_share, &shares), row("uncore power, W", self.uncore_w, &uncore)]
+        alloc::vec![
+            row("static share of a core's power", self.static_share, &shares),
+            row("uncore power, W", self.uncore_w, &uncore)
+        ]
     }
 }
 
@@ -216,26 +292,52 @@ mod tests {
     use proptest::prelude::*;
 
     fn core(frequency: f64, duty: f64) -> CoreState {
-        CoreState { frequency, duty, activity: duty, ..CoreState::default() }
+        CoreState {
+            frequency,
+            duty,
+            activity: duty,
+            ..CoreState::default()
+        }
     }
 
     #[test]
     fn half_the_frequency_saves_more_than_half_the_duty() {
         let model = PowerModel::default();
         let total = |state| model.estimate(&[state, core(1.0, 1.0)]).cores[0].total_w();
-        let (full, half_clock, half_duty) = (total(core(1.0, 1.0)), total(core(0.5, 1.0)), total(core(1.0, 0.5)));
-        assert!(half_clock < half_duty && half_duty < full, "{half_clock} {half_duty} {full}");
+        let (full, half_clock, half_duty) = (
+            total(core(1.0, 1.0)),
+            total(core(0.5, 1.0)),
+            total(core(1.0, 0.5)),
+        );
+        assert!(
+            half_clock < half_duty && half_duty < full,
+            "{half_clock} {half_duty} {full}"
+        );
         let at = |duty| model.estimate(&[core(1.0, duty)]).cores[0];
-        assert!((at(0.5).dynamic_w - at(1.0).dynamic_w / 2.0).abs() < 1e-9, "a duty cycle leaves the voltage alone");
+        assert!(
+            (at(0.5).dynamic_w - at(1.0).dynamic_w / 2.0).abs() < 1e-9,
+            "a duty cycle leaves the voltage alone"
+        );
         assert!((at(0.5).static_w - at(1.0).static_w).abs() < 1e-9);
     }
 
     #[test]
     fn the_package_sleeps_when_all_but_one_are_parked_and_that_one_idles() {
         let model = PowerModel::default();
-        let parked = CoreState { parked: true, ..CoreState::default() };
-        let idle = CoreState { frequency: 1.0, duty: 1.0, ..CoreState::default() };
-        assert!(model.estimate(&[idle.clone(), parked.clone()]).package_asleep);
+        let parked = CoreState {
+            parked: true,
+            ..CoreState::default()
+        };
+        let idle = CoreState {
+            frequency: 1.0,
+            duty: 1.0,
+            ..CoreState::default()
+        };
+        assert!(
+            model
+                .estimate(&[idle.clone(), parked.clone()])
+                .package_asleep
+        );
         assert!(!model.estimate(&[core(1.0, 1.0), parked]).package_asleep);
         assert!(!model.estimate(&[idle.clone(), idle]).package_asleep);
     }

@@ -29,14 +29,29 @@ impl FromStr for Speed {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("'{text}' is no speed (write 7/8, 0.421, 42.1%, 1200MHz, 1.2GHz or full)");
+        let bad =
+            || format!("'{text}' is no speed (write 7/8, 0.421, 42.1%, 1200MHz, 1.2GHz or full)");
         let text = text.trim();
-        let number = |digits: &str| digits.trim().parse::<f64>().ok().filter(|value| value.is_finite()).ok_or_else(bad);
+        let number = |digits: &str| {
+            digits
+                .trim()
+                .parse::<f64>()
+                .ok()
+                .filter(|value| value.is_finite())
+                .ok_or_else(bad)
+        };
         let lower = text.to_ascii_lowercase();
         let hertz = [("ghz", 1e6), ("mhz", 1e3), ("khz", 1.0)];
-        if let Some((digits, scale)) = hertz.iter().find_map(|(unit, scale)| Some((lower.strip_suffix(unit)?, scale))) {
+        if let Some((digits, scale)) = hertz
+            .iter()
+            .find_map(|(unit, scale)| Some((lower.strip_suffix(unit)?, scale)))
+        {
             let khz = number(digits)? * scale;
-            return if (1.0..1e9).contains(&khz) { Ok(Self::Khz(khz as u64)) } else { Err(bad()) };
+            return if (1.0..1e9).contains(&khz) {
+                Ok(Self::Khz(khz as u64))
+            } else {
+                Err(bad())
+            };
         }
         let share = if lower == "full" {
             1.0
@@ -50,7 +65,9 @@ impl FromStr for Speed {
         if share > 0.0 && share <= 1.0 {
             Ok(Self::Share(share))
         } else {
-            Err(format!("a share of a core's speed lies above 0 and at most at 1, not at '{text}'"))
+            Err(format!(
+                "a share of a core's speed lies above 0 and at most at 1, not at '{text}'"
+            ))
         }
     }
 }
@@ -121,7 +138,11 @@ pub struct Setting {
     pub eighths: Option<u8>,
 }
 
-pub fn choose(speed: Speed, offers: &Capabilities, named: Option<BackEnd>) -> Result<Setting, String> {
+pub fn choose(
+    speed: Speed,
+    offers: &Capabilities,
+    named: Option<BackEnd>,
+) -> Result<Setting, String> {
     let asked_share = share_of(speed, offers)?;
     if let Some(back_end) = named {
         return attempt(back_end, speed, asked_share, offers);
@@ -129,12 +150,20 @@ pub fn choose(speed: Speed, offers: &Capabilities, named: Option<BackEnd>) -> Re
     let mut passed_over = Vec::new();
     for back_end in BackEnd::IN_ORDER {
         match attempt(back_end, speed, asked_share, offers) {
-            Ok(setting) if (setting.share - asked_share).abs() <= TOLERANCE * asked_share => return Ok(setting),
-            Ok(setting) => passed_over.push(format!("{back_end} comes no nearer than {:.3}", setting.share)),
+            Ok(setting) if (setting.share - asked_share).abs() <= TOLERANCE * asked_share => {
+                return Ok(setting);
+            }
+            Ok(setting) => passed_over.push(format!(
+                "{back_end} comes no nearer than {:.3}",
+                setting.share
+            )),
             Err(reason) => passed_over.push(reason),
         }
     }
-    Err(format!("no back end can run a core at {asked_share:.3} of its speed: {}", passed_over.join("; ")))
+    Err(format!(
+        "no back end can run a core at {asked_share:.3} of its speed: {}",
+        passed_over.join("; ")
+    ))
 }
 
 fn share_of(speed: Speed, offers: &Capabilities) -> Result<f64, String> {
@@ -142,36 +171,73 @@ fn share_of(speed: Speed, offers: &Capabilities) -> Result<f64, String> {
         Speed::Share(share) => return Ok(share),
         Speed::Khz(khz) => khz,
     };
-    let full = offers.cpufreq.as_ref().map(|range| range.max_khz).or(offers.full_khz).filter(|full| *full > 0);
+    let full = offers
+        .cpufreq
+        .as_ref()
+        .map(|range| range.max_khz)
+        .or(offers.full_khz)
+        .filter(|full| *full > 0);
     let full = full.ok_or("this machine does not tell its clock, so name a share (such as 1/2) instead of a frequency")?;
     if khz > full {
-        return Err(format!("{} MHz is more than the {} MHz of this core", khz / 1000, full / 1000));
+        return Err(format!(
+            "{} MHz is more than the {} MHz of this core",
+            khz / 1000,
+            full / 1000
+        ));
     }
     Ok(khz as f64 / full as f64)
 }
 
-fn attempt(back_end: BackEnd, speed: Speed, asked_share: f64, offers: &Capabilities) -> Result<Setting, String> {
-    let setting = |share, khz, eighths| Setting { back_end, asked_share, share, khz, eighths };
+fn attempt(
+    back_end: BackEnd,
+    speed: Speed,
+    asked_share: f64,
+    offers: &Capabilities,
+) -> Result<Setting, String> {
+    let setting = |share, khz, eighths| Setting {
+        back_end,
+        asked_share,
+        share,
+        khz,
+        eighths,
+    };
     match back_end {
         BackEnd::Cpufreq => {
-            let range = offers.cpufreq.as_ref().ok_or("cpufreq: this machine has none for this CPU")?;
+            let range = offers
+                .cpufreq
+                .as_ref()
+                .ok_or("cpufreq: this machine has none for this CPU")?;
             let wish = match speed {
                 Speed::Khz(khz) => khz,
                 Speed::Share(share) => (share * range.max_khz as f64) as u64,
             };
             let nearest = |best: u64, candidate: &u64| {
-                if candidate.abs_diff(wish) < best.abs_diff(wish) { *candidate } else { best }
+                if candidate.abs_diff(wish) < best.abs_diff(wish) {
+                    *candidate
+                } else {
+                    best
+                }
             };
             let khz = match range.available_khz.first() {
                 Some(first) => range.available_khz.iter().fold(*first, nearest),
                 None => wish.max(range.min_khz).min(range.max_khz),
             };
-            Ok(setting(khz as f64 / range.max_khz.max(1) as f64, Some(khz), None))
+            Ok(setting(
+                khz as f64 / range.max_khz.max(1) as f64,
+                Some(khz),
+                None,
+            ))
         }
-        BackEnd::Msr if !offers.clock_modulation => Err("msr: no clock-modulation MSR on this CPU".to_string()),
+        BackEnd::Msr if !offers.clock_modulation => {
+            Err("msr: no clock-modulation MSR on this CPU".to_string())
+        }
         BackEnd::Msr => {
             let eighths = libm_round(asked_share * MODULATION_STEPS).clamp(1.0, MODULATION_STEPS);
-            Ok(setting(eighths / MODULATION_STEPS, None, Some(eighths as u8)))
+            Ok(setting(
+                eighths / MODULATION_STEPS,
+                None,
+                Some(eighths as u8),
+            ))
         }
         BackEnd::Emulated if asked_share < SHARE_MIN => Err(format!(
             "emulated: not below {SHARE_MIN} of a core, where the kernel's real-time throttle would take over"
@@ -191,8 +257,16 @@ mod tests {
     use alloc::vec;
 
     fn offers(available: &[u64], modulation: bool) -> Capabilities {
-        let range = FrequencyRange { min_khz: 800_000, max_khz: 4_000_000, available_khz: available.to_vec() };
-        Capabilities { cpufreq: Some(range), clock_modulation: modulation, full_khz: None }
+        let range = FrequencyRange {
+            min_khz: 800_000,
+            max_khz: 4_000_000,
+            available_khz: available.to_vec(),
+        };
+        Capabilities {
+            cpufreq: Some(range),
+            clock_modulation: modulation,
+            full_khz: None,
+        }
     }
 
     #[test]
@@ -201,21 +275,36 @@ mod tests {
         assert_eq!("42.1%".parse(), Ok(Speed::Share(42.1 / 100.0)));
         assert_eq!("1.2GHz".parse(), Ok(Speed::Khz(1_200_000)));
         assert_eq!("800 mhz".parse(), Ok(Speed::Khz(800_000)));
-        for bad in ["0", "-1", "9/8", "1/0", "0/0", "nan", "inf", "fast", "", "1e99GHz", "%", "-3GHz"] {
+        for bad in [
+            "0", "-1", "9/8", "1/0", "0/0", "nan", "inf", "fast", "", "1e99GHz", "%", "-3GHz",
+        ] {
             assert!(bad.parse::<Speed>().is_err(), "{bad}");
         }
     }
 
     #[test]
     fn the_first_back_end_that_comes_near_is_taken() {
-        let pick = |share, offers: &Capabilities| choose(Speed::Share(share), offers, None).unwrap().back_end;
+        let pick = |share, offers: &Capabilities| {
+            choose(Speed::Share(share), offers, None).unwrap().back_end
+        };
         assert_eq!(pick(0.5, &offers(&[], true)), BackEnd::Cpufreq);
         assert_eq!(pick(0.125, &offers(&[], true)), BackEnd::Msr);
         assert_eq!(pick(0.125, &offers(&[], false)), BackEnd::Emulated);
-        assert_eq!(pick(0.6, &offers(&vec![2_000_000, 4_000_000], true)), BackEnd::Msr);
+        assert_eq!(
+            pick(0.6, &offers(&vec![2_000_000, 4_000_000], true)),
+            BackEnd::Msr
+        );
         assert_eq!(pick(0.421, &Capabilities::default()), BackEnd::Emulated);
-        let half = choose(Speed::Khz(2_000_000), &offers(&[2_080_000, 4_000_000], false), None).unwrap();
-        assert_eq!((half.khz, half.back_end), (Some(2_080_000), BackEnd::Cpufreq));
+        let half = choose(
+            Speed::Khz(2_000_000),
+            &offers(&[2_080_000, 4_000_000], false),
+            None,
+        )
+        .unwrap();
+        assert_eq!(
+            (half.khz, half.back_end),
+            (Some(2_080_000), BackEnd::Cpufreq)
+        );
     }
 
     #[test]
@@ -223,7 +312,14 @@ mod tests {
         assert!(choose(Speed::Share(0.01), &Capabilities::default(), None).is_err());
         assert!(choose(Speed::Khz(1_000_000), &Capabilities::default(), None).is_err());
         assert!(choose(Speed::Khz(5_000_000), &offers(&[], true), None).is_err());
-        assert!(choose(Speed::Share(0.5), &Capabilities::default(), Some(BackEnd::Msr)).is_err());
+        assert!(
+            choose(
+                Speed::Share(0.5),
+                &Capabilities::default(),
+                Some(BackEnd::Msr)
+            )
+            .is_err()
+        );
         let named = choose(Speed::Share(0.3), &offers(&[], true), Some(BackEnd::Msr)).unwrap();
         assert_eq!(named.eighths, Some(2));
     }

@@ -8,7 +8,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "eft", version, about = "A dependable multiserver TCP/IP stack, and the core manager that it needs")]
+#[command(
+    name = "eft",
+    version,
+    about = "A dependable multiserver TCP/IP stack, and the core manager that it needs"
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

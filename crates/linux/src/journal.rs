@@ -25,22 +25,39 @@ pub const STATE_DIR: &str = "/run/eft/cpu";
 #[serde(tag = "change", rename_all = "kebab-case")]
 pub enum Change {
     /// A value of sysfs, procfs or a cgroup.
-    Write { path: String, old: String, new: String },
+    Write {
+        path: String,
+        old: String,
+        new: String,
+    },
     /// A cgroup; its tasks go to its parent before it is removed.
     MakeCgroup { path: String },
     /// The cpuset controller enabled for the children of a cgroup v2.
     Controller { path: String },
     /// Processes moved between cgroups.
-    Attach { processes: Vec<TaskId>, from: String, to: String },
+    Attach {
+        processes: Vec<TaskId>,
+        from: String,
+        to: String,
+    },
     /// Affinity masks of threads.
     Masks { tasks: Vec<TaskMask> },
     /// A CPU taken offline: the cpusets and masks that lose it, to be given it back.
-    Offline { cpu: u32, cpusets: Vec<(String, CpuSet)>, tasks: Vec<TaskMask> },
+    Offline {
+        cpu: u32,
+        cpusets: Vec<(String, CpuSet)>,
+        tasks: Vec<TaskMask>,
+    },
     /// A CPU brought online that was offline before.
     Online { cpu: u32 },
     /// `/sys/kernel/rcu_expedited` raised; lowered when the last of these is done.
     Expedite,
-    Msr { cpu: u32, register: u64, old: u64, new: u64 },
+    Msr {
+        cpu: u32,
+        register: u64,
+        old: u64,
+        new: u64,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,17 +98,25 @@ impl Journal {
     /// Waits for the lock. Changes belong to this process unless [`Journal::own`] says otherwise.
     pub fn lock(tree: &Tree, dir: &Path) -> Result<Self, String> {
         let complain = |what: &Path, error: std::io::Error| {
-            format!("{} cannot be used ({error}); this needs root, or another --state-dir", what.display())
+            format!(
+                "{} cannot be used ({error}); this needs root, or another --state-dir",
+                what.display()
+            )
         };
         fs::create_dir_all(dir).map_err(|error| complain(dir, error))?;
         let open = |name: &str| {
             let path = dir.join(name);
             // Not truncated: another eft's entries are in it.
-            let opened = OpenOptions::new().read(true).append(true).create(true).open(&path);
+            let opened = OpenOptions::new()
+                .read(true)
+                .append(true)
+                .create(true)
+                .open(&path);
             opened.map_err(|error| complain(&path, error))
         };
         let lock = open("lock")?;
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive).map_err(|error| complain(&dir.join("lock"), error.into()))?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive)
+            .map_err(|error| complain(&dir.join("lock"), error.into()))?;
         let mut journal = Self {
             tree: tree.clone(),
             dir: dir.to_path_buf(),
@@ -107,7 +132,10 @@ impl Journal {
 
     fn load(&mut self) -> Result<(), String> {
         let mut text = Vec::new();
-        self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.read_to_end(&mut text)).map_err(|error| self.broken(&error))?;
+        self.file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| self.file.read_to_end(&mut text))
+            .map_err(|error| self.broken(&error))?;
         for line in String::from_utf8_lossy(&text).lines() {
             match serde_json::from_str(line) {
                 Ok(Line::Entry(entry)) => {
@@ -120,7 +148,9 @@ impl Journal {
             }
         }
         if !text.is_empty() && !text.ends_with(b"\n") {
-            self.file.write_all(b"\n").map_err(|error| self.broken(&error))?;
+            self.file
+                .write_all(b"\n")
+                .map_err(|error| self.broken(&error))?;
         }
         Ok(())
     }
@@ -133,7 +163,10 @@ impl Journal {
 
     /// Gives the lock away while `wait` runs. Callers reload if they go on.
     pub fn unlocked<T>(&mut self, wait: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-        let lock = |operation| rustix::fs::flock(&self.lock, operation).map_err(|error| format!("the lock cannot be used ({error})"));
+        let lock = |operation| {
+            rustix::fs::flock(&self.lock, operation)
+                .map_err(|error| format!("the lock cannot be used ({error})"))
+        };
         lock(FlockOperation::Unlock)?;
         let outcome = wait();
         lock(FlockOperation::LockExclusive)?;
@@ -142,7 +175,10 @@ impl Journal {
     }
 
     fn broken(&self, error: &std::io::Error) -> String {
-        format!("the journal in {} cannot be used ({error})", self.dir.display())
+        format!(
+            "the journal in {} cannot be used ({error})",
+            self.dir.display()
+        )
     }
 
     pub fn tree(&self) -> &Tree {
@@ -164,7 +200,11 @@ impl Journal {
 
     /// Announces a change. It may be made as soon as this returns.
     pub fn announce(&mut self, change: Change) -> Result<u64, String> {
-        let entry = Entry { id: self.next, owner: self.owner, change };
+        let entry = Entry {
+            id: self.next,
+            owner: self.owner,
+            change,
+        };
         self.append(&Line::Entry(entry.clone()))?;
         self.next += 1;
         self.entries.push(entry);
@@ -185,7 +225,9 @@ impl Journal {
     fn append(&mut self, line: &Line) -> Result<(), String> {
         let mut text = serde_json::to_vec(line).map_err(|error| error.to_string())?;
         text.push(b'\n');
-        self.file.write_all(&text).map_err(|error| self.broken(&error))
+        self.file
+            .write_all(&text)
+            .map_err(|error| self.broken(&error))
     }
 
     /// Writes a value, journaled; nothing if it is there already. The entry is taken back if the write fails.
@@ -196,11 +238,17 @@ impl Journal {
         }
         // A value changed again keeps its first old value: one undo leads back to the beginning.
         let earlier = self.entries.iter().find_map(|entry| match &entry.change {
-            Change::Write { path: known, old, .. } if known == path && entry.owner == self.owner => Some((entry.id, old.clone())),
+            Change::Write {
+                path: known, old, ..
+            } if known == path && entry.owner == self.owner => Some((entry.id, old.clone())),
             _ => None,
         });
         let first = earlier.as_ref().map_or(old, |(_, first)| first.clone());
-        let id = self.announce(Change::Write { path: path.into(), old: first, new: new.into() })?;
+        let id = self.announce(Change::Write {
+            path: path.into(),
+            old: first,
+            new: new.into(),
+        })?;
         if let Err(reason) = self.tree.write(path, new) {
             self.done(id)?;
             return Err(reason);
@@ -213,10 +261,21 @@ impl Journal {
 
     /// Undoes the entries that `choose` picks, last first. What could not be undone stays, with a line that says why.
     pub fn undo(&mut self, choose: impl Fn(&Entry) -> bool) -> Vec<String> {
-        let chosen: Vec<Entry> = self.entries.iter().rev().filter(|entry| choose(entry)).cloned().collect();
+        let chosen: Vec<Entry> = self
+            .entries
+            .iter()
+            .rev()
+            .filter(|entry| choose(entry))
+            .cloned()
+            .collect();
         let mut notes = Vec::new();
         for entry in chosen {
-            let is_last_hold = self.entries.iter().filter(|other| other.change == Change::Expedite).count() <= 1;
+            let is_last_hold = self
+                .entries
+                .iter()
+                .filter(|other| other.change == Change::Expedite)
+                .count()
+                <= 1;
             match undo::undo(&self.tree, &entry.change, is_last_hold) {
                 Ok(note) => {
                     notes.extend(note);

@@ -97,12 +97,18 @@ const STATES_MAX: usize = 256;
 const GENERIC_REGISTER: u8 = 0x82;
 
 /// `definition_blocks`: DSDT first, then SSDTs. `loadable`: tables that firmware loads by itself.
-pub fn read_processors(definition_blocks: &[Table], loadable: &[Table], madt: Option<&Madt>) -> Result<Processors, String> {
+pub fn read_processors(
+    definition_blocks: &[Table],
+    loadable: &[Table],
+    madt: Option<&Madt>,
+) -> Result<Processors, String> {
     let dsdt = definition_blocks.iter().find(|table| table.is(b"DSDT"));
     // A folder may hold a lone SSDT, as iasl makes it.
     let revision = dsdt.map_or(2, |table| table.revision);
     let mut interpreter = Interpreter::new(revision, Limits::default());
-    loadable.iter().for_each(|table| interpreter.offer(table.bytes.to_vec()));
+    loadable
+        .iter()
+        .for_each(|table| interpreter.offer(table.bytes.to_vec()));
     let ordered = definition_blocks.iter().filter(|table| table.is(b"DSDT"));
     for table in ordered.chain(definition_blocks.iter().filter(|table| table.is(b"SSDT"))) {
         load(&mut interpreter, table.body)?;
@@ -110,16 +116,28 @@ pub fn read_processors(definition_blocks: &[Table], loadable: &[Table], madt: Op
     announce(&mut interpreter)?;
     // The kernel has loaded these: what firmware's own Load could not be matched with is loaded now.
     for table in interpreter.take_unloaded() {
-        load(&mut interpreter, &table[table.len() - Table::parse(&table)?.body.len()..])?;
+        load(
+            &mut interpreter,
+            &table[table.len() - Table::parse(&table)?.body.len()..],
+        )?;
     }
     let processors = interpreter.processors();
-    let processors = processors.into_iter().map(|(path, id)| read_one(&mut interpreter, &path, id, madt)).collect();
+    let processors = processors
+        .into_iter()
+        .map(|(path, id)| read_one(&mut interpreter, &path, id, madt))
+        .collect();
     let hardware_writes_left_out = interpreter.hardware_writes_left_out;
-    Ok(Processors { processors, problems: interpreter.problems, hardware_writes_left_out })
+    Ok(Processors {
+        processors,
+        problems: interpreter.problems,
+        hardware_writes_left_out,
+    })
 }
 
 fn load(interpreter: &mut Interpreter, body: &[u8]) -> Result<(), String> {
-    interpreter.load(body).map_err(|error| format!("the tables cannot be read: {error}"))
+    interpreter
+        .load(body)
+        .map_err(|error| format!("the tables cannot be read: {error}"))
 }
 
 fn announce(interpreter: &mut Interpreter) -> Result<(), String> {
@@ -131,16 +149,31 @@ fn announce(interpreter: &mut Interpreter) -> Result<(), String> {
             continue;
         }
         match interpreter.evaluate(&method, alloc::vec![capabilities.clone()]) {
-            Err(error @ (Error::TooManySteps | Error::TooLarge)) => return Err(format!("{}: {error}", method.to_text())),
-            Err(error) => interpreter.problems.push(format!("{}: {error}", method.to_text())),
+            Err(error @ (Error::TooManySteps | Error::TooLarge)) => {
+                return Err(format!("{}: {error}", method.to_text()));
+            }
+            Err(error) => interpreter
+                .problems
+                .push(format!("{}: {error}", method.to_text())),
             Ok(_) => {}
         }
     }
     Ok(())
 }
 
-fn read_one(interpreter: &mut Interpreter, path: &Path, id: Option<u64>, madt: Option<&Madt>) -> Processor {
-    let entry = id.and_then(|id| madt?.processors.iter().enumerate().find(|(_, entry)| u64::from(entry.acpi_id) == id));
+fn read_one(
+    interpreter: &mut Interpreter,
+    path: &Path,
+    id: Option<u64>,
+    madt: Option<&Madt>,
+) -> Processor {
+    let entry = id.and_then(|id| {
+        madt?
+            .processors
+            .iter()
+            .enumerate()
+            .find(|(_, entry)| u64::from(entry.acpi_id) == id)
+    });
     let mut processor = Processor {
         path: path.to_text(),
         acpi_id: id,
@@ -154,10 +187,20 @@ fn read_one(interpreter: &mut Interpreter, path: &Path, id: Option<u64>, madt: O
             return None;
         }
         let asked = interpreter.evaluate(&object, Vec::new());
-        asked.map_err(|error| processor.not_evaluated.push(format!("{}: {error}", object.to_text()))).ok()
+        asked
+            .map_err(|error| {
+                processor
+                    .not_evaluated
+                    .push(format!("{}: {error}", object.to_text()))
+            })
+            .ok()
     };
     let (pss, ppc, pct, psd) = (ask(b"_PSS"), ask(b"_PPC"), ask(b"_PCT"), ask(b"_PSD"));
-    let mut problem = |name: &str, reason: String| processor.not_evaluated.push(format!("{}.{name}: {reason}", path.to_text()));
+    let mut problem = |name: &str, reason: String| {
+        processor
+            .not_evaluated
+            .push(format!("{}.{name}: {reason}", path.to_text()))
+    };
     let mut keep = |name: &str, error: Error| problem(name, error.to_string());
     match pss.as_ref().map(states).transpose() {
         Ok(states) => processor.states = states.unwrap_or_default(),
@@ -168,7 +211,10 @@ fn read_one(interpreter: &mut Interpreter, path: &Path, id: Option<u64>, madt: O
         Err(error) => keep("_PPC", error),
     }
     match pct.as_ref().map(registers).transpose() {
-        Ok(pair) => (processor.control, processor.status) = (pair.map(|pair| pair.0), pair.map(|pair| pair.1)),
+        Ok(pair) => {
+            (processor.control, processor.status) =
+                (pair.map(|pair| pair.0), pair.map(|pair| pair.1))
+        }
         Err(error) => keep("_PCT", error),
     }
     match psd.as_ref().map(dependency).transpose() {
@@ -187,35 +233,66 @@ fn states(value: &Value) -> Result<Vec<AcpiPState>, Error> {
 }
 
 fn state(value: &Value) -> Result<AcpiPState, Error> {
-    let numbers: Vec<u64> = value.as_package()?.iter().map(Value::as_integer).collect::<Result<_, _>>()?;
-    let [frequency_mhz, power_mw, transition_latency_us, bus_master_latency_us, control, status, ..] = numbers[..] else {
+    let numbers: Vec<u64> = value
+        .as_package()?
+        .iter()
+        .map(Value::as_integer)
+        .collect::<Result<_, _>>()?;
+    let [
+        frequency_mhz,
+        power_mw,
+        transition_latency_us,
+        bus_master_latency_us,
+        control,
+        status,
+        ..,
+    ] = numbers[..]
+    else {
         return Err(Error::Malformed("a P-state needs six numbers"));
     };
-    Ok(AcpiPState { frequency_mhz, power_mw, transition_latency_us, bus_master_latency_us, control, status })
+    Ok(AcpiPState {
+        frequency_mhz,
+        power_mw,
+        transition_latency_us,
+        bus_master_latency_us,
+        control,
+        status,
+    })
 }
 
 fn registers(value: &Value) -> Result<(Register, Register), Error> {
     match value.as_package()? {
-        [control, status, ..] => Ok((register(control.as_buffer()?)?, register(status.as_buffer()?)?)),
+        [control, status, ..] => Ok((
+            register(control.as_buffer()?)?,
+            register(status.as_buffer()?)?,
+        )),
         _ => Err(Error::Malformed("_PCT needs two registers")),
     }
 }
 
 fn register(bytes: &[u8]) -> Result<Register, Error> {
     match bytes {
-        [GENERIC_REGISTER, _, _, space, bits, offset, _, address @ ..] if address.len() >= 8 => Ok(Register {
-            space: *space,
-            bits: *bits,
-            offset: *offset,
-            address: address[..8].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)),
-        }),
+        [GENERIC_REGISTER, _, _, space, bits, offset, _, address @ ..] if address.len() >= 8 => {
+            Ok(Register {
+                space: *space,
+                bits: *bits,
+                offset: *offset,
+                address: address[..8]
+                    .iter()
+                    .rev()
+                    .fold(0, |value, byte| value << 8 | u64::from(*byte)),
+            })
+        }
         _ => Err(Error::Malformed("no generic register descriptor")),
     }
 }
 
 /// A package of one package: entries, revision, domain, coordination, processors.
 fn dependency(value: &Value) -> Result<Dependency, Error> {
-    let first = value.as_package()?.first().ok_or(Error::Malformed("_PSD is empty"))?;
+    let first = value
+        .as_package()?
+        .first()
+        .ok_or(Error::Malformed("_PSD is empty"))?;
     match first.as_package()? {
         [_, _, domain, coordination, processors, ..] => Ok(Dependency {
             domain: domain.as_integer()?,

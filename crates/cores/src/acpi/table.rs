@@ -18,18 +18,29 @@ pub struct Table<'a> {
 impl<'a> Table<'a> {
     /// Length and checksum must be right: a damaged table is refused as a whole.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, String> {
-        let header = bytes.get(..HEADER).ok_or_else(|| format!("{} bytes are too few for an ACPI table", bytes.len()))?;
+        let header = bytes
+            .get(..HEADER)
+            .ok_or_else(|| format!("{} bytes are too few for an ACPI table", bytes.len()))?;
         let signature = [header[0], header[1], header[2], header[3]];
         let name = String::from_utf8_lossy(&signature).to_string();
         let length = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
         if length < HEADER || length > bytes.len() {
-            return Err(format!("table {name}: its header says {length} bytes, the file has {}", bytes.len()));
+            return Err(format!(
+                "table {name}: its header says {length} bytes, the file has {}",
+                bytes.len()
+            ));
         }
         let bytes = &bytes[..length];
         if bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)) != 0 {
             return Err(format!("table {name}: wrong checksum"));
         }
-        Ok(Self { signature, revision: header[8], length, body: &bytes[HEADER..], bytes })
+        Ok(Self {
+            signature,
+            revision: header[8],
+            length,
+            body: &bytes[HEADER..],
+            bytes,
+        })
     }
 
     pub fn is(&self, signature: &[u8; 4]) -> bool {
@@ -71,7 +82,9 @@ impl Madt {
         while let [kind, length, ..] = *rest {
             let length = usize::from(length);
             if length < 2 || length > rest.len() {
-                return Err(format!("table APIC: an entry of type {kind} has the bad length {length}"));
+                return Err(format!(
+                    "table APIC: an entry of type {kind} has the bad length {length}"
+                ));
             }
             let (entry, after) = rest.split_at(length);
             if let Some((processor, flags)) = Self::processor(kind, entry)
@@ -88,12 +101,22 @@ impl Madt {
         let word = |at: usize| Some(u32::from_le_bytes(entry.get(at..at + 4)?.try_into().ok()?));
         let long = |at: usize| Some(u64::from_le_bytes(entry.get(at..at + 8)?.try_into().ok()?));
         let (acpi_id, hardware_id, flags) = match kind {
-            LOCAL_APIC => (u32::from(*entry.get(2)?), u64::from(*entry.get(3)?), word(4)?),
+            LOCAL_APIC => (
+                u32::from(*entry.get(2)?),
+                u64::from(*entry.get(3)?),
+                word(4)?,
+            ),
             LOCAL_X2APIC => (word(12)?, u64::from(word(4)?), word(8)?),
             GICC => (word(8)?, long(68)?, word(12)?),
             _ => return None,
         };
-        Some((MadtProcessor { acpi_id, hardware_id }, flags))
+        Some((
+            MadtProcessor {
+                acpi_id,
+                hardware_id,
+            },
+            flags,
+        ))
     }
 }
 
@@ -108,7 +131,11 @@ mod tests {
         bytes[..4].copy_from_slice(b"SSDT");
         bytes[4] = 40;
         assert!(Table::parse(&bytes).unwrap_err().contains("checksum"));
-        bytes[9] = 0u8.wrapping_sub(bytes.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte)));
+        bytes[9] = 0u8.wrapping_sub(
+            bytes
+                .iter()
+                .fold(0, |sum: u8, byte| sum.wrapping_add(*byte)),
+        );
         assert!(Table::parse(&bytes).is_ok());
         bytes[4] = 41;
         assert!(Table::parse(&bytes).unwrap_err().contains("41 bytes"));
@@ -116,10 +143,24 @@ mod tests {
 
     #[test]
     fn madt_entries_are_read_and_bad_lengths_refused() {
-        let table = |body: &'static [u8]| Table { signature: *b"APIC", revision: 1, length: 0, body, bytes: body };
-        let body: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 5, 2, 1, 0, 0, 0, 0, 8, 6, 3, 0, 0, 0, 0];
+        let table = |body: &'static [u8]| Table {
+            signature: *b"APIC",
+            revision: 1,
+            length: 0,
+            body,
+            bytes: body,
+        };
+        let body: &[u8] = &[
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 5, 2, 1, 0, 0, 0, 0, 8, 6, 3, 0, 0, 0, 0,
+        ];
         let madt = Madt::parse(&table(body)).unwrap();
-        assert_eq!(madt.processors, [MadtProcessor { acpi_id: 5, hardware_id: 2 }]);
+        assert_eq!(
+            madt.processors,
+            [MadtProcessor {
+                acpi_id: 5,
+                hardware_id: 2
+            }]
+        );
         assert!(Madt::parse(&table(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0])).is_err());
         assert!(Madt::parse(&table(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 1])).is_err());
         assert!(Madt::parse(&table(&[0])).is_err());

@@ -21,8 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// One spinner for each CPU among them, so that no CPU is ever idle. Each line on stdin asks for a proof of life.
 pub fn run(arguments: &LoadArguments) -> Result<(), String> {
     let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
-    let busy = PERIOD.mul_f64(SHARE * cpus as f64 / arguments.threads.max(1) as f64).min(PERIOD / 2);
-    let counters: Vec<Arc<AtomicU64>> = (0..arguments.threads).map(|_| Arc::new(AtomicU64::new(0))).collect();
+    let busy = PERIOD
+        .mul_f64(SHARE * cpus as f64 / arguments.threads.max(1) as f64)
+        .min(PERIOD / 2);
+    let counters: Vec<Arc<AtomicU64>> = (0..arguments.threads)
+        .map(|_| Arc::new(AtomicU64::new(0)))
+        .collect();
     for (index, counter) in counters.iter().enumerate() {
         let counter = counter.clone();
         let is_spinner = index < cpus;
@@ -40,10 +44,17 @@ pub fn run(arguments: &LoadArguments) -> Result<(), String> {
                 }
             }
         };
-        std::thread::Builder::new().stack_size(64 << 10).spawn(work).map_err(|error| format!("thread {index} cannot be started ({error})"))?;
+        std::thread::Builder::new()
+            .stack_size(64 << 10)
+            .spawn(work)
+            .map_err(|error| format!("thread {index} cannot be started ({error})"))?;
     }
     let mut output = std::io::stdout();
-    let mut say = |text: String| writeln!(output, "{text}").and_then(|()| output.flush()).map_err(|error| error.to_string());
+    let mut say = |text: String| {
+        writeln!(output, "{text}")
+            .and_then(|()| output.flush())
+            .map_err(|error| error.to_string())
+    };
     say("ready".into())?;
     for _ in std::io::stdin().lines().map_while(Result::ok) {
         say(format!("alive {}", alive(&counters)))?;
@@ -60,10 +71,17 @@ fn spin(time: Duration) {
 
 /// How many of the threads make progress.
 fn alive(counters: &[Arc<AtomicU64>]) -> usize {
-    let before: Vec<u64> = counters.iter().map(|counter| counter.load(Ordering::Relaxed)).collect();
+    let before: Vec<u64> = counters
+        .iter()
+        .map(|counter| counter.load(Ordering::Relaxed))
+        .collect();
     let begin = Instant::now();
     loop {
-        let moved = counters.iter().zip(&before).filter(|(counter, before)| counter.load(Ordering::Relaxed) > **before).count();
+        let moved = counters
+            .iter()
+            .zip(&before)
+            .filter(|(counter, before)| counter.load(Ordering::Relaxed) > **before)
+            .count();
         if moved == counters.len() || begin.elapsed() > PATIENCE {
             return moved;
         }
@@ -89,8 +107,17 @@ impl Load {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(complain)?;
-        let (input, output) = child.stdin.take().zip(child.stdout.take()).ok_or("the load has no pipes")?;
-        let mut load = Self { child, input, output: BufReader::new(output), threads };
+        let (input, output) = child
+            .stdin
+            .take()
+            .zip(child.stdout.take())
+            .ok_or("the load has no pipes")?;
+        let mut load = Self {
+            child,
+            input,
+            output: BufReader::new(output),
+            threads,
+        };
         if load.line()? != "ready" {
             return Err("the load did not start".into());
         }
@@ -103,15 +130,21 @@ impl Load {
 
     fn line(&mut self) -> Result<String, String> {
         let mut line = String::new();
-        self.output.read_line(&mut line).map_err(|error| format!("the load does not answer ({error})"))?;
+        self.output
+            .read_line(&mut line)
+            .map_err(|error| format!("the load does not answer ({error})"))?;
         Ok(line.trim().to_string())
     }
 
     /// How many threads are alive.
     pub fn alive(&mut self) -> Result<usize, String> {
-        self.input.write_all(b"\n").map_err(|error| format!("the load has ended ({error})"))?;
+        self.input
+            .write_all(b"\n")
+            .map_err(|error| format!("the load has ended ({error})"))?;
         let line = self.line()?;
-        line.strip_prefix("alive ").and_then(|count| count.parse().ok()).ok_or(format!("the load says '{line}'"))
+        line.strip_prefix("alive ")
+            .and_then(|count| count.parse().ok())
+            .ok_or(format!("the load says '{line}'"))
     }
 }
 

@@ -21,8 +21,16 @@ impl Samples {
     pub fn summarise(&mut self) {
         self.median = median(&self.samples);
         self.low = self.samples.iter().copied().fold(f64::INFINITY, f64::min);
-        self.high = self.samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let distances: Vec<f64> = self.samples.iter().map(|sample| (sample - self.median).abs()).collect();
+        self.high = self
+            .samples
+            .iter()
+            .copied()
+            .fold(f64::NEG_INFINITY, f64::max);
+        let distances: Vec<f64> = self
+            .samples
+            .iter()
+            .map(|sample| (sample - self.median).abs())
+            .collect();
         self.spread = median(&distances);
         if self.samples.is_empty() {
             (self.low, self.high) = (0.0, 0.0);
@@ -46,9 +54,15 @@ mod tests {
 
     #[test]
     fn median_and_spread() {
-        let mut samples = Samples { samples: vec![5.0, 1.0, 3.0, 100.0], ..Samples::default() };
+        let mut samples = Samples {
+            samples: vec![5.0, 1.0, 3.0, 100.0],
+            ..Samples::default()
+        };
         samples.summarise();
-        assert_eq!((samples.median, samples.low, samples.high, samples.spread), (4.0, 1.0, 100.0, 2.0));
+        assert_eq!(
+            (samples.median, samples.low, samples.high, samples.spread),
+            (4.0, 1.0, 100.0, 2.0)
+        );
         let mut none = Samples::default();
         none.summarise();
         assert_eq!((none.median, none.high), (0.0, 0.0));

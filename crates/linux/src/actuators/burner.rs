@@ -25,11 +25,15 @@ pub struct Burner {
 
 /// Tries to become real-time in a thread of its own, and says why it is refused.
 pub fn check_allowed() -> Result<(), String> {
-    std::thread::spawn(become_real_time).join().unwrap_or_else(|_| Err("the real-time check failed".into()))
+    std::thread::spawn(become_real_time)
+        .join()
+        .unwrap_or_else(|_| Err("the real-time check failed".into()))
 }
 
 fn become_real_time() -> Result<(), String> {
-    let parameters = libc::sched_param { sched_priority: PRIORITY };
+    let parameters = libc::sched_param {
+        sched_priority: PRIORITY,
+    };
     // SAFETY: the parameters live through the call, which only reads them; 0 names the calling thread.
     if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } == 0 {
         return Ok(());
@@ -46,7 +50,10 @@ fn become_real_time() -> Result<(), String> {
 
 impl Burner {
     pub fn start(cpu: u32, options: DutyOptions) -> Result<Self, String> {
-        let (stop, tid) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI32::new(0)));
+        let (stop, tid) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicI32::new(0)),
+        );
         let (report, started) = std::sync::mpsc::channel();
         let thread = {
             let (stop, tid) = (stop.clone(), tid.clone());
@@ -54,7 +61,10 @@ impl Burner {
                 .name(format!("eft-burner-{cpu}"))
                 .spawn(move || {
                     let ready = affinity::pin_myself(cpu).and_then(|()| become_real_time());
-                    tid.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Release);
+                    tid.store(
+                        rustix::thread::gettid().as_raw_nonzero().get(),
+                        Ordering::Release,
+                    );
                     let is_ready = ready.is_ok();
                     let _ = report.send(ready);
                     if is_ready {
@@ -63,8 +73,14 @@ impl Burner {
                 })
                 .map_err(|error| format!("no thread can be started ({error})"))?
         };
-        started.recv().map_err(|_| "the burner thread ended".to_string())??;
-        Ok(Self { stop, tid, thread: Some(thread) })
+        started
+            .recv()
+            .map_err(|_| "the burner thread ended".to_string())??;
+        Ok(Self {
+            stop,
+            tid,
+            thread: Some(thread),
+        })
     }
 
     pub fn tid(&self) -> i32 {
@@ -88,10 +104,20 @@ pub fn now_ns() -> u64 {
 
 /// Sleeps until a moment of the monotonic clock.
 pub fn sleep_until_ns(moment: u64) {
-    let until = libc::timespec { tv_sec: (moment / 1_000_000_000) as i64, tv_nsec: (moment % 1_000_000_000) as i64 };
+    let until = libc::timespec {
+        tv_sec: (moment / 1_000_000_000) as i64,
+        tv_nsec: (moment % 1_000_000_000) as i64,
+    };
     // SAFETY: `until` lives through the call, which only reads it; an early return by a signal is handled by callers,
     // who look at the clock.
-    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut()) };
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &until,
+            std::ptr::null_mut(),
+        )
+    };
 }
 
 fn burn(options: DutyOptions, stop: &AtomicBool) {

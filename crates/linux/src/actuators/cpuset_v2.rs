@@ -13,12 +13,18 @@ pub fn mount(tree: &Tree) -> Option<String> {
     let mounts = tree.text("proc/mounts")?;
     let mut mounted = mounts.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, at, "cgroup2", ..] = words[..] else { return None };
+        let [_, at, "cgroup2", ..] = words[..] else {
+            return None;
+        };
         Some(at.trim_start_matches('/').to_string())
     });
     mounted.find(|at| {
-        let controllers = tree.text(&format!("{at}/cgroup.controllers")).unwrap_or_default();
-        controllers.split_whitespace().any(|controller| controller == "cpuset")
+        let controllers = tree
+            .text(&format!("{at}/cgroup.controllers"))
+            .unwrap_or_default();
+        controllers
+            .split_whitespace()
+            .any(|controller| controller == "cpuset")
     })
 }
 
@@ -26,16 +32,26 @@ pub fn mount(tree: &Tree) -> Option<String> {
 pub fn named_by_others(tree: &Tree, cpu: u32) -> Option<String> {
     let mount = mount(tree)?;
     let children = |dir: &str| -> Vec<String> {
-        let dirs = tree.entries(dir).into_iter().map(|name| format!("{dir}/{name}"));
+        let dirs = tree
+            .entries(dir)
+            .into_iter()
+            .map(|name| format!("{dir}/{name}"));
         dirs.filter(|path| tree.path(path).is_dir()).collect()
     };
     let own = format!("{mount}/{OWN}");
     let first = children(&mount);
     let second: Vec<String> = first.iter().flat_map(|dir| children(dir)).collect();
     let names = |path: &&String| {
-        **path != own && tree.parsed::<CpuSet>(&format!("{path}/cpuset.cpus")).is_some_and(|cpus| cpus.contains(cpu))
+        **path != own
+            && tree
+                .parsed::<CpuSet>(&format!("{path}/cpuset.cpus"))
+                .is_some_and(|cpus| cpus.contains(cpu))
     };
-    first.iter().chain(&second).find(names).map(|path| format!("/{path}"))
+    first
+        .iter()
+        .chain(&second)
+        .find(names)
+        .map(|path| format!("/{path}"))
 }
 
 /// Our cgroup, whether it exists or not.
@@ -61,7 +77,10 @@ pub fn set_up(journal: &mut Journal) -> Result<(), String> {
 fn enable_controller(journal: &mut Journal, mount: &str) -> Result<(), String> {
     let path = format!("{mount}/cgroup.subtree_control");
     let enabled = journal.tree().text(&path).unwrap_or_default();
-    if enabled.split_whitespace().any(|controller| controller == "cpuset") {
+    if enabled
+        .split_whitespace()
+        .any(|controller| controller == "cpuset")
+    {
         return Ok(());
     }
     // Not a plain value: what is written is a difference. Left enabled at the end it changes nothing for anybody, but
@@ -74,20 +93,27 @@ fn enable_controller(journal: &mut Journal, mount: &str) -> Result<(), String> {
 
 /// Makes `parked` the partition's CPUs. An empty set gives all back.
 pub fn apply(tree: &Tree, own: &str, parked: &CpuSet) -> Result<(), String> {
-    let (cpus, partition) = (format!("{own}/cpuset.cpus"), format!("{own}/cpuset.cpus.partition"));
+    let (cpus, partition) = (
+        format!("{own}/cpuset.cpus"),
+        format!("{own}/cpuset.cpus.partition"),
+    );
     if parked.is_empty() {
         tree.write(&partition, "member")?;
         return tree.write(&cpus, "\n");
     }
     let before: Option<CpuSet> = tree.parsed(&cpus);
-    let was_partition = tree.text(&partition).is_some_and(|state| matches!(state.as_str(), "isolated" | "root"));
+    let was_partition = tree
+        .text(&partition)
+        .is_some_and(|state| matches!(state.as_str(), "isolated" | "root"));
     let applied = tree.write(&cpus, &parked.to_string()).and_then(|()| {
         if !was_partition {
             become_partition(tree, &partition)?;
         }
         match tree.text(&partition) {
             // "isolated invalid (reason)": the CPUs are not ours.
-            Some(state) if state.contains("invalid") => Err(format!("the kernel refuses to isolate CPU {parked}: {state}")),
+            Some(state) if state.contains("invalid") => Err(format!(
+                "the kernel refuses to isolate CPU {parked}: {state}"
+            )),
             _ => Ok(()),
         }
     });
@@ -96,11 +122,15 @@ pub fn apply(tree: &Tree, own: &str, parked: &CpuSet) -> Result<(), String> {
         if back.is_none() {
             let _ = tree.write(&partition, "member");
         }
-        let _ = tree.write(&cpus, &back.map_or("\n".into(), |before| before.to_string()));
+        let _ = tree.write(
+            &cpus,
+            &back.map_or("\n".into(), |before| before.to_string()),
+        );
     })
 }
 
 /// Older kernels know `root` only: tasks leave just as well, but the load balancer stays.
 fn become_partition(tree: &Tree, partition: &str) -> Result<(), String> {
-    tree.write(partition, "isolated").or_else(|_| tree.write(partition, "root"))
+    tree.write(partition, "isolated")
+        .or_else(|_| tree.write(partition, "root"))
 }

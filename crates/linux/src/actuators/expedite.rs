@@ -59,7 +59,11 @@ fn release(journal: &mut Journal, id: u64) -> Result<(), String> {
 }
 
 fn holds(journal: &Journal) -> usize {
-    journal.entries().iter().filter(|entry| entry.change == Change::Expedite).count()
+    journal
+        .entries()
+        .iter()
+        .filter(|entry| entry.change == Change::Expedite)
+        .count()
 }
 
 pub fn lower(tree: &Tree) -> Result<(), String> {
@@ -76,7 +80,10 @@ impl Urgent {
     fn begin() -> Option<Self> {
         // SAFETY: 0 names the calling thread, and the parameters live through the calls.
         unsafe {
-            let mut before = Self { policy: libc::sched_getscheduler(0), parameters: std::mem::zeroed() };
+            let mut before = Self {
+                policy: libc::sched_getscheduler(0),
+                parameters: std::mem::zeroed(),
+            };
             let urgent = libc::sched_param { sched_priority: 1 };
             let known = before.policy >= 0 && libc::sched_getparam(0, &mut before.parameters) == 0;
             (known && libc::sched_setscheduler(0, libc::SCHED_FIFO, &urgent) == 0).then_some(before)

@@ -49,7 +49,13 @@ impl HeldParking {
     }
 
     pub fn since(&self) -> Vec<ParkedSince> {
-        self.parked.iter().map(|(cpu, since)| ParkedSince { cpu: *cpu, since_ms: *since }).collect()
+        self.parked
+            .iter()
+            .map(|(cpu, since)| ParkedSince {
+                cpu: *cpu,
+                since_ms: *since,
+            })
+            .collect()
     }
 }
 
@@ -65,7 +71,10 @@ pub struct HeldSpeed {
 
 impl Held {
     pub fn parked(&self) -> CpuSet {
-        self.parking.as_ref().map(HeldParking::set).unwrap_or_default()
+        self.parking
+            .as_ref()
+            .map(HeldParking::set)
+            .unwrap_or_default()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -102,12 +111,17 @@ pub fn save_status(dir: &Path, status: &Status) -> Result<(), String> {
 
 /// An absent or damaged file means that nothing is held; the journal still undoes.
 fn read<T: Default + for<'de> Deserialize<'de>>(dir: &Path, name: &str) -> T {
-    fs::read(dir.join(name)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    fs::read(dir.join(name))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default()
 }
 
 /// Whole or not at all.
 fn write<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<(), String> {
     let (path, fresh) = (dir.join(name), dir.join(format!("{name}.new")));
     let text = serde_json::to_vec(value).map_err(|error| error.to_string())?;
-    fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, &path)).map_err(|error| format!("{} cannot be written ({error})", path.display()))
+    fs::write(&fresh, text)
+        .and_then(|()| fs::rename(&fresh, &path))
+        .map_err(|error| format!("{} cannot be written ({error})", path.display()))
 }

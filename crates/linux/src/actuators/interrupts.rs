@@ -27,27 +27,54 @@ fn mask(tree: &Tree, irq: u32) -> Option<CpuSet> {
 }
 
 /// Takes every interrupt off the managed CPUs, new ones too; those in `spread` stay.
-pub fn set_base(journal: &mut Journal, base: &CpuSet, managed: &CpuSet, spread: &[u32]) -> Result<InterruptReport, String> {
-    let mut report = InterruptReport { spread: spread.to_vec(), ..InterruptReport::default() };
+pub fn set_base(
+    journal: &mut Journal,
+    base: &CpuSet,
+    managed: &CpuSet,
+    spread: &[u32],
+) -> Result<InterruptReport, String> {
+    let mut report = InterruptReport {
+        spread: spread.to_vec(),
+        ..InterruptReport::default()
+    };
     let tree = journal.tree().clone();
     if tree.exists(DEFAULT) {
         journal.write(DEFAULT, &base.to_mask())?;
     }
-    for irq in tree.numbered("proc/irq", "").into_iter().filter(|irq| !spread.contains(irq)) {
+    for irq in tree
+        .numbered("proc/irq", "")
+        .into_iter()
+        .filter(|irq| !spread.contains(irq))
+    {
         leave(journal, irq, base, managed, &mut report);
     }
     Ok(report)
 }
 
 /// Moves the spread ones off parked CPUs.
-pub fn move_off(journal: &mut Journal, base: &CpuSet, parked: &CpuSet, spread: &[u32]) -> InterruptReport {
+pub fn move_off(
+    journal: &mut Journal,
+    base: &CpuSet,
+    parked: &CpuSet,
+    spread: &[u32],
+) -> InterruptReport {
     let mut report = InterruptReport::default();
-    spread.iter().for_each(|irq| leave(journal, *irq, base, parked, &mut report));
+    spread
+        .iter()
+        .for_each(|irq| leave(journal, *irq, base, parked, &mut report));
     report
 }
 
-fn leave(journal: &mut Journal, irq: u32, base: &CpuSet, left: &CpuSet, report: &mut InterruptReport) {
-    let Some(now) = mask(journal.tree(), irq).filter(|mask| !mask.and(left).is_empty()) else { return };
+fn leave(
+    journal: &mut Journal,
+    irq: u32,
+    base: &CpuSet,
+    left: &CpuSet,
+    report: &mut InterruptReport,
+) {
+    let Some(now) = mask(journal.tree(), irq).filter(|mask| !mask.and(left).is_empty()) else {
+        return;
+    };
     let rest = now.minus(left);
     let new = if rest.is_empty() { base.clone() } else { rest };
     match journal.write(&path(irq), &new.to_string()) {
@@ -59,5 +86,6 @@ fn leave(journal: &mut Journal, irq: u32, base: &CpuSet, left: &CpuSet, report: 
 /// Gives the spread ones back what they had.
 pub fn move_back(journal: &mut Journal, spread: &[u32]) -> Vec<String> {
     let paths: Vec<String> = spread.iter().map(|irq| path(*irq)).collect();
-    journal.undo(|entry| matches!(&entry.change, Change::Write { path, .. } if paths.contains(path)))
+    journal
+        .undo(|entry| matches!(&entry.change, Change::Write { path, .. } if paths.contains(path)))
 }

@@ -45,8 +45,12 @@ pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), String> {
     // A terminal that goes away must not take the keeper with it unasked; it may lead a session already.
     let _ = rustix::process::setsid();
     let tree = Tree::live();
-    let mut keeper =
-        Keeper { me: tasks::myself(&tree), burners: BTreeMap::new(), lazy: LazyWork::default(), status: Status::default() };
+    let mut keeper = Keeper {
+        me: tasks::myself(&tree),
+        burners: BTreeMap::new(),
+        lazy: LazyWork::default(),
+        status: Status::default(),
+    };
     ready();
     // The command that started us holds the lock until everything is in place.
     loop {
@@ -71,7 +75,12 @@ pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), String> {
 
 impl Keeper {
     /// Brings burners and lazy work up to what is held; returns how long there is nothing to do.
-    fn serve(&mut self, journal: &mut Journal, held: &Held, dir: &Path) -> Result<Duration, String> {
+    fn serve(
+        &mut self,
+        journal: &mut Journal,
+        held: &Held,
+        dir: &Path,
+    ) -> Result<Duration, String> {
         let is_news = self.status.generation != held.generation;
         if is_news {
             self.status.errors.clear();
@@ -82,7 +91,11 @@ impl Keeper {
         if let Some(parking) = &held.parking {
             let now_ms = now_ns() / 1_000_000;
             let since = parking.since();
-            let options = LazyOptions { delays: parking.delays, spread: &parking.spread, force: parking.force };
+            let options = LazyOptions {
+                delays: parking.delays,
+                spread: &parking.spread,
+                force: parking.force,
+            };
             let parked = Parking::resume(journal.tree(), parking.back_end, parking.scope.clone());
             self.lazy.run(journal, &parked, &since, &options, now_ms);
             // Where the kernel keeps newcomers out, or they are born inside, there is nothing to sweep.
@@ -105,9 +118,13 @@ impl Keeper {
     }
 
     fn adjust_burners(&mut self, held: &Held) {
-        let wanted: BTreeMap<u32, DutyOptions> =
-            held.speeds.iter().filter_map(|(cpu, speed)| Some((*cpu, speed.duty?))).collect();
-        self.burners.retain(|cpu, (options, _)| wanted.get(cpu) == Some(options));
+        let wanted: BTreeMap<u32, DutyOptions> = held
+            .speeds
+            .iter()
+            .filter_map(|(cpu, speed)| Some((*cpu, speed.duty?)))
+            .collect();
+        self.burners
+            .retain(|cpu, (options, _)| wanted.get(cpu) == Some(options));
         for (cpu, options) in wanted {
             if self.burners.contains_key(&cpu) {
                 continue;
@@ -119,14 +136,24 @@ impl Keeper {
                 Err(reason) => self.status.errors.push(format!("CPU {cpu}: {reason}")),
             }
         }
-        self.status.burners = self.burners.iter().map(|(cpu, (_, burner))| (*cpu, burner.tid())).collect();
+        self.status.burners = self
+            .burners
+            .iter()
+            .map(|(cpu, (_, burner))| (*cpu, burner.tid()))
+            .collect();
     }
 
     fn undo_all(&mut self, tree: &Tree, dir: &Path) -> Result<(), String> {
         self.burners.clear();
         let mut journal = Journal::lock(tree, dir)?;
         let notes = journal.undo(|entry| entry.owner == self.me);
-        held::save_status(dir, &Status { notes, ..Status::default() })?;
+        held::save_status(
+            dir,
+            &Status {
+                notes,
+                ..Status::default()
+            },
+        )?;
         held::save(dir, &Held::default())
     }
 }
@@ -158,14 +185,20 @@ fn block_signals() -> Result<libc::sigset_t, String> {
         }
         match libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) {
             0 => Ok(set),
-            code => Err(format!("signals cannot be blocked ({})", std::io::Error::from_raw_os_error(code))),
+            code => Err(format!(
+                "signals cannot be blocked ({})",
+                std::io::Error::from_raw_os_error(code)
+            )),
         }
     }
 }
 
 /// True if it is time to end.
 fn wait_for_signal(set: &libc::sigset_t, wait: Duration) -> bool {
-    let timeout = libc::timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+    let timeout = libc::timespec {
+        tv_sec: wait.as_secs() as i64,
+        tv_nsec: i64::from(wait.subsec_nanos()),
+    };
     // SAFETY: set and timeout live through the call, which only reads them; no information is asked for.
     let signal = unsafe { libc::sigtimedwait(set, std::ptr::null_mut(), &timeout) };
     signal > 0 && signal != libc::SIGUSR1

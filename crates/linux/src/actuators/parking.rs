@@ -68,14 +68,22 @@ pub fn available(tree: &Tree) -> Vec<ParkBackEnd> {
 pub fn choose(tree: &Tree, options: &ParkOptions) -> Result<ParkBackEnd, String> {
     let available = available(tree);
     match options.back_end {
-        Some(named) if !available.contains(&named) => Err(format!("the back end {named} is not available: no such cpuset is mounted")),
+        Some(named) if !available.contains(&named) => Err(format!(
+            "the back end {named} is not available: no such cpuset is mounted"
+        )),
         Some(ParkBackEnd::V2) if options.scope != Scope::All => {
             Err("the back end v2 isolates CPUs from everybody; a scope needs v1 or affinity".into())
         }
         Some(named) => Ok(named),
         None => {
-            let fits = |back_end: &&ParkBackEnd| **back_end != ParkBackEnd::V2 || options.scope == Scope::All;
-            available.iter().find(fits).copied().ok_or_else(|| "no back end is available".into())
+            let fits = |back_end: &&ParkBackEnd| {
+                **back_end != ParkBackEnd::V2 || options.scope == Scope::All
+            };
+            available
+                .iter()
+                .find(fits)
+                .copied()
+                .ok_or_else(|| "no back end is available".into())
         }
     }
 }
@@ -89,7 +97,11 @@ impl Parking {
             ParkBackEnd::Affinity => None,
         };
         // Without one the write fails, and says so.
-        Self { back_end, scope, cpuset: cpuset.unwrap_or_default() }
+        Self {
+            back_end,
+            scope,
+            cpuset: cpuset.unwrap_or_default(),
+        }
     }
 
     pub fn back_end(&self) -> ParkBackEnd {
@@ -111,19 +123,35 @@ impl Parking {
         }
         let online = topology::cpu_sets(&tree)?.online;
         let base = online.minus(&options.managed);
-        let base = if base.is_empty() { CpuSet::one(0) } else { base };
+        let base = if base.is_empty() {
+            CpuSet::one(0)
+        } else {
+            base
+        };
         let (processes_attached, refused) = match back_end {
             ParkBackEnd::V2 => cpuset_v2::set_up(journal).map(|()| (0, Vec::new()))?,
             ParkBackEnd::V1 => cpuset_v1::set_up(journal, &options.scope, &online)?,
-            ParkBackEnd::Affinity => scope::processes(&tree, &options.scope).map(|found| (found.len(), Vec::new()))?,
+            ParkBackEnd::Affinity => {
+                scope::processes(&tree, &options.scope).map(|found| (found.len(), Vec::new()))?
+            }
         };
         let interrupts = interrupts::set_base(journal, &base, &options.managed, &options.spread)?;
-        let set_up = SetUp { back_end: back_end.name().into(), processes_attached, refused, interrupts };
+        let set_up = SetUp {
+            back_end: back_end.name().into(),
+            processes_attached,
+            refused,
+            interrupts,
+        };
         Ok((Self::resume(&tree, back_end, options.scope.clone()), set_up))
     }
 
     /// Makes `parked` the parked set. Returns how long the call took.
-    pub fn apply(&self, journal: &mut Journal, parked: &CpuSet, components: &[ComponentMove]) -> Result<Duration, String> {
+    pub fn apply(
+        &self,
+        journal: &mut Journal,
+        parked: &CpuSet,
+        components: &[ComponentMove],
+    ) -> Result<Duration, String> {
         let begin = Instant::now();
         for component in components {
             hotplug::move_component(journal, component.process, component.tid, &component.cpus)?;
@@ -143,7 +171,12 @@ impl Parking {
     }
 
     /// Newcomers: tasks that the critical step could not know. Returns how many were moved.
-    pub fn sweep(&self, journal: &mut Journal, parked: &CpuSet, known: &mut HashSet<i32>) -> Result<usize, String> {
+    pub fn sweep(
+        &self,
+        journal: &mut Journal,
+        parked: &CpuSet,
+        known: &mut HashSet<i32>,
+    ) -> Result<usize, String> {
         match self.back_end {
             // The kernel keeps newcomers out of a partition.
             ParkBackEnd::V2 => Ok(0),
@@ -165,43 +198,81 @@ fn take_from_masks(journal: &mut Journal, scope: &Scope, parked: &CpuSet) -> Res
     let mut moved = 0;
     for _ in 0..2 {
         let leaders = scope::processes(&tree, scope)?;
-        let masks: Vec<TaskMask> = leaders.iter().flat_map(|leader| masks_naming(&tree, leader.process, parked, &usable)).collect();
+        let masks: Vec<TaskMask> = leaders
+            .iter()
+            .flat_map(|leader| masks_naming(&tree, leader.process, parked, &usable))
+            .collect();
         if masks.is_empty() {
             break;
         }
-        journal.announce(Change::Masks { tasks: masks.clone() })?;
+        journal.announce(Change::Masks {
+            tasks: masks.clone(),
+        })?;
         // A thread that ends meanwhile is no failure.
-        moved += masks.iter().filter(|mask| affinity::set(&tree, mask.process, mask.id.tid, &mask.new).is_ok()).count();
+        moved += masks
+            .iter()
+            .filter(|mask| affinity::set(&tree, mask.process, mask.id.tid, &mask.new).is_ok())
+            .count();
     }
     Ok(moved)
 }
 
 fn masks_naming(tree: &Tree, process: i32, parked: &CpuSet, usable: &CpuSet) -> Vec<TaskMask> {
     let mask = |tid: i32| {
-        let old = tasks::affinity(tree, process, tid).filter(|mask| !mask.and(parked).is_empty())?;
+        let old =
+            tasks::affinity(tree, process, tid).filter(|mask| !mask.and(parked).is_empty())?;
         let rest = old.minus(parked).and(usable);
-        let new = if rest.is_empty() { usable.clone() } else { rest };
-        Some(TaskMask { process, id: tasks::read(tree, process, tid)?.id, old, new })
+        let new = if rest.is_empty() {
+            usable.clone()
+        } else {
+            rest
+        };
+        Some(TaskMask {
+            process,
+            id: tasks::read(tree, process, tid)?.id,
+            old,
+            new,
+        })
     };
-    tasks::threads(tree, process).into_iter().filter_map(mask).collect()
+    tasks::threads(tree, process)
+        .into_iter()
+        .filter_map(mask)
+        .collect()
 }
 
 /// Undoes mask changes that `parked` no longer calls for, wholly or in part; also those of kernel threads and components.
 pub fn give_masks_back(journal: &mut Journal, parked: &CpuSet) -> Result<Vec<String>, String> {
     let taken = |task: &TaskMask| task.old.minus(&task.new);
     let is_needed = |task: &TaskMask| !taken(task).and(parked).is_empty();
-    let is_free = |change: &Change| matches!(change, Change::Masks { tasks } if !tasks.iter().any(is_needed));
+    let is_free =
+        |change: &Change| matches!(change, Change::Masks { tasks } if !tasks.iter().any(is_needed));
     let notes = journal.undo(|entry| is_free(&entry.change));
     let tree = journal.tree().clone();
     for entry in journal.entries().to_vec() {
-        let Change::Masks { tasks } = &entry.change else { continue };
+        let Change::Masks { tasks } = &entry.change else {
+            continue;
+        };
         if tasks.iter().all(|task| taken(task).is_subset(parked)) {
             continue;
         }
-        let shrunk: Vec<TaskMask> = tasks.iter().map(|task| TaskMask { new: task.old.minus(parked), ..task.clone() }).collect();
-        journal.announce(Change::Masks { tasks: shrunk.clone() })?;
-        for (before, after) in tasks.iter().zip(&shrunk).filter(|(_, after)| !after.new.is_empty()) {
-            if tasks::affinity(&tree, before.process, before.id.tid).is_some_and(|now| now == before.new) {
+        let shrunk: Vec<TaskMask> = tasks
+            .iter()
+            .map(|task| TaskMask {
+                new: task.old.minus(parked),
+                ..task.clone()
+            })
+            .collect();
+        journal.announce(Change::Masks {
+            tasks: shrunk.clone(),
+        })?;
+        for (before, after) in tasks
+            .iter()
+            .zip(&shrunk)
+            .filter(|(_, after)| !after.new.is_empty())
+        {
+            if tasks::affinity(&tree, before.process, before.id.tid)
+                .is_some_and(|now| now == before.new)
+            {
                 // It may end meanwhile.
                 let _ = affinity::set(&tree, after.process, after.id.tid, &after.new);
             }

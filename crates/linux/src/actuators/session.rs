@@ -60,15 +60,34 @@ impl Session {
         let mut journal = Journal::lock(&host.tree, &host.dir)?;
         let (recovered, notes) = journal.recover();
         let mut held = held::load(&host.dir);
-        if held.keeper.is_some_and(|keeper| !tasks::is_alive(&Tree::live(), keeper)) {
-            held = Held { generation: held.generation, ..Held::default() };
+        if held
+            .keeper
+            .is_some_and(|keeper| !tasks::is_alive(&Tree::live(), keeper))
+        {
+            held = Held {
+                generation: held.generation,
+                ..Held::default()
+            };
             held::save(&host.dir, &held)?;
         }
         if host.tree.is_live() && recovered > 0 {
             crate::sensors::trace::remove_stale();
         }
-        let first = journal.entries().iter().map(|entry| entry.id + 1).max().unwrap_or(1);
-        Ok(Self { host: host.clone(), journal, held, first, notes, recovered, full_rates: BTreeMap::new() })
+        let first = journal
+            .entries()
+            .iter()
+            .map(|entry| entry.id + 1)
+            .max()
+            .unwrap_or(1);
+        Ok(Self {
+            host: host.clone(),
+            journal,
+            held,
+            first,
+            notes,
+            recovered,
+            full_rates: BTreeMap::new(),
+        })
     }
 
     pub fn held(&self) -> &Held {
@@ -89,7 +108,11 @@ impl Session {
     /// The keeper, started if there is none. From then on changes are its own.
     fn ensure_keeper(&mut self) -> Result<(), String> {
         let live = Tree::live();
-        let owner = match self.held.keeper.filter(|keeper| tasks::is_alive(&live, *keeper)) {
+        let owner = match self
+            .held
+            .keeper
+            .filter(|keeper| tasks::is_alive(&live, *keeper))
+        {
             Some(keeper) => keeper,
             None if !self.host.tree.is_live() => {
                 // A recorded machine needs no process to hold it: its changes last until they are restored.
@@ -107,7 +130,11 @@ impl Session {
         let first = self.first;
         self.journal.undo(|entry| entry.id >= first);
         let keeper = self.held.keeper;
-        self.held = Held { keeper, generation: self.held.generation, ..before };
+        self.held = Held {
+            keeper,
+            generation: self.held.generation,
+            ..before
+        };
         match self.publish() {
             Ok(()) => reason,
             Err(more) => format!("{reason}; {more}"),
@@ -125,17 +152,34 @@ impl Session {
         Ok(())
     }
 
-    pub fn park(&mut self, cpus: &CpuSet, options: &ParkOptions, delays: Delays, keep_set_up: bool) -> Result<Parked, String> {
-        self.situation()?.check_leave(&cpus.minus(&self.held.parked()).union(cpus))?;
+    pub fn park(
+        &mut self,
+        cpus: &CpuSet,
+        options: &ParkOptions,
+        delays: Delays,
+        keep_set_up: bool,
+    ) -> Result<Parked, String> {
+        self.situation()?
+            .check_leave(&cpus.minus(&self.held.parked()).union(cpus))?;
         super::parking::choose(&self.host.tree, options)?;
         let before = self.held.clone();
         self.ensure_keeper()?;
-        self.park_checked(cpus, options, delays, keep_set_up).map_err(|reason| self.abandon(before, reason))
+        self.park_checked(cpus, options, delays, keep_set_up)
+            .map_err(|reason| self.abandon(before, reason))
     }
 
-    fn park_checked(&mut self, cpus: &CpuSet, options: &ParkOptions, delays: Delays, keep_set_up: bool) -> Result<Parked, String> {
+    fn park_checked(
+        &mut self,
+        cpus: &CpuSet,
+        options: &ParkOptions,
+        delays: Delays,
+        keep_set_up: bool,
+    ) -> Result<Parked, String> {
         let (parking, set_up) = match &self.held.parking {
-            Some(held) => (Parking::resume(&self.host.tree, held.back_end, held.scope.clone()), None),
+            Some(held) => (
+                Parking::resume(&self.host.tree, held.back_end, held.scope.clone()),
+                None,
+            ),
             None => {
                 let (parking, set_up) = Parking::set_up(&mut self.journal, options)?;
                 (parking, Some(set_up))
@@ -160,7 +204,11 @@ impl Session {
         held::save(&self.host.dir, &self.held)?;
         let latency = parking.apply(&mut self.journal, &parked, &[])?;
         self.publish()?;
-        Ok(Parked { set_up, latency, parked })
+        Ok(Parked {
+            set_up,
+            latency,
+            parked,
+        })
     }
 
     pub fn unpark(&mut self, cpus: &CpuSet) -> Result<(Duration, Vec<String>), String> {
@@ -170,7 +218,9 @@ impl Session {
             return Err(format!("CPU {not_parked} is not parked"));
         }
         self.ensure_keeper()?;
-        let Some(mut parking) = self.held.parking.clone() else { return Err(format!("CPU {cpus} is not parked")) };
+        let Some(mut parking) = self.held.parking.clone() else {
+            return Err(format!("CPU {cpus} is not parked"));
+        };
         let begin = Instant::now();
         let offlined = hotplug::offlined(&self.journal).and(cpus);
         if !offlined.is_empty() {
@@ -178,10 +228,16 @@ impl Session {
         }
         parking.parked.retain(|cpu, _| !cpus.contains(*cpu));
         let rest = parking.set();
-        Parking::resume(&self.host.tree, parking.back_end, parking.scope.clone()).apply(&mut self.journal, &rest, &[])?;
+        Parking::resume(&self.host.tree, parking.back_end, parking.scope.clone()).apply(
+            &mut self.journal,
+            &rest,
+            &[],
+        )?;
         let latency = begin.elapsed();
         let mut notes = lazy::give_back(&mut self.journal, &rest, &parking.spread)?;
-        let gone = cpus.iter().filter(|cpu| !hotplug::is_online(&self.host.tree, *cpu));
+        let gone = cpus
+            .iter()
+            .filter(|cpu| !hotplug::is_online(&self.host.tree, *cpu));
         notes.extend(gone.map(|cpu| format!("CPU {cpu} is offline, and not by eft; it stays so")));
         if rest.is_empty() && !parking.keep_set_up {
             notes.extend(self.journal.undo(|entry| is_parking(&entry.change)));
@@ -193,7 +249,11 @@ impl Session {
         Ok((latency, notes))
     }
 
-    pub fn offline(&mut self, cpus: &CpuSet, options: HotplugOptions) -> Result<(Duration, Option<String>), String> {
+    pub fn offline(
+        &mut self,
+        cpus: &CpuSet,
+        options: HotplugOptions,
+    ) -> Result<(Duration, Option<String>), String> {
         self.situation()?.check_leave(cpus)?;
         hotplug::check(&self.host.tree, cpus)?;
         let before = self.held.clone();
@@ -210,7 +270,11 @@ impl Session {
         }
     }
 
-    pub fn online(&mut self, cpus: &CpuSet, options: HotplugOptions) -> Result<(Duration, Option<String>), String> {
+    pub fn online(
+        &mut self,
+        cpus: &CpuSet,
+        options: HotplugOptions,
+    ) -> Result<(Duration, Option<String>), String> {
         self.situation()?.check_managed(cpus)?;
         hotplug::check(&self.host.tree, cpus)?;
         let before = self.held.clone();
@@ -220,7 +284,11 @@ impl Session {
             Ok(note) => {
                 let latency = begin.elapsed();
                 let foreign = |entry: &Entry| matches!(&entry.change, Change::Online { cpu } if cpus.contains(*cpu));
-                let by_us: CpuSet = if self.journal.entries().iter().any(foreign) { cpus.clone() } else { CpuSet::new() };
+                let by_us: CpuSet = if self.journal.entries().iter().any(foreign) {
+                    cpus.clone()
+                } else {
+                    CpuSet::new()
+                };
                 self.held.switched = self.held.switched.minus(cpus).union(&by_us);
                 self.publish()?;
                 Ok((latency, note))
@@ -234,7 +302,8 @@ impl Session {
         Capabilities {
             cpufreq: cpufreq::range(&self.host.tree, cpu),
             clock_modulation: clock_modulation::is_available(&self.host.tree, cpu),
-            full_khz: frequency::read(&self.host.tree, cpu).and_then(|frequency| frequency.max_khz.or(frequency.now_khz)),
+            full_khz: frequency::read(&self.host.tree, cpu)
+                .and_then(|frequency| frequency.max_khz.or(frequency.now_khz)),
         }
     }
 
@@ -250,14 +319,19 @@ impl Session {
         let cpus: CpuSet = wishes.iter().map(|(cpu, _)| *cpu).collect();
         situation.check_managed(&cpus)?;
         if let Some(cpu) = cpus.minus(&situation.online).first() {
-            return Err(format!("CPU {cpu} is offline; an offline core has no speed"));
+            return Err(format!(
+                "CPU {cpu} is offline; an offline core has no speed"
+            ));
         }
         let mut settings = Vec::new();
         for (cpu, speed) in wishes {
-            let setting = choose(*speed, &self.capabilities(*cpu), back_end).map_err(|reason| format!("CPU {cpu}: {reason}"))?;
+            let setting = choose(*speed, &self.capabilities(*cpu), back_end)
+                .map_err(|reason| format!("CPU {cpu}: {reason}"))?;
             settings.push((*cpu, setting));
         }
-        let is_emulated = |(_, setting): &&(u32, Setting)| setting.back_end == BackEnd::Emulated && setting.share < 1.0;
+        let is_emulated = |(_, setting): &&(u32, Setting)| {
+            setting.back_end == BackEnd::Emulated && setting.share < 1.0
+        };
         if self.host.tree.is_live() && settings.iter().any(|setting| is_emulated(&setting)) {
             burner::check_allowed()?;
         }
@@ -269,7 +343,11 @@ impl Session {
         let period_ns = burner::PERIOD.as_nanos() as u64;
         let mut phases = phases_ns(phase, slowed, period_ns);
         for (cpu, setting) in &settings {
-            let phase_ns = if is_emulated(&&(*cpu, setting.clone())) { phases.next().unwrap_or(0) } else { 0 };
+            let phase_ns = if is_emulated(&&(*cpu, setting.clone())) {
+                phases.next().unwrap_or(0)
+            } else {
+                0
+            };
             if let Err(reason) = self.set_one(*cpu, setting, phase, phase_ns) {
                 return Err(self.abandon(before, reason));
             }
@@ -282,16 +360,35 @@ impl Session {
         Ok(settings)
     }
 
-    fn set_one(&mut self, cpu: u32, setting: &Setting, phase: Phase, phase_ns: u64) -> Result<(), String> {
-        let mut held = HeldSpeed { back_end: setting.back_end, share: setting.share, duty: None, phase: None, full_rate: self.full_rates.get(&cpu).copied() };
+    fn set_one(
+        &mut self,
+        cpu: u32,
+        setting: &Setting,
+        phase: Phase,
+        phase_ns: u64,
+    ) -> Result<(), String> {
+        let mut held = HeldSpeed {
+            back_end: setting.back_end,
+            share: setting.share,
+            duty: None,
+            phase: None,
+            full_rate: self.full_rates.get(&cpu).copied(),
+        };
         match (setting.back_end, setting.khz, setting.eighths) {
-            (BackEnd::Cpufreq, Some(khz), _) if setting.share < 1.0 => cpufreq::set(&mut self.journal, cpu, khz)?,
+            (BackEnd::Cpufreq, Some(khz), _) if setting.share < 1.0 => {
+                cpufreq::set(&mut self.journal, cpu, khz)?
+            }
             (BackEnd::Msr, _, Some(eighths)) if eighths < clock_modulation::FULL => {
                 clock_modulation::set(&mut self.journal, cpu, eighths)?;
             }
             (BackEnd::Emulated, _, _) if setting.share < 1.0 => {
                 let period_ns = burner::PERIOD.as_nanos() as u64;
-                held.duty = Some(DutyOptions { share: setting.share, period_ns, phase_ns, cost_ns: COST_NS });
+                held.duty = Some(DutyOptions {
+                    share: setting.share,
+                    period_ns,
+                    phase_ns,
+                    cost_ns: COST_NS,
+                });
                 held.phase = Some(phase.name().into());
             }
             // Full speed: what was set before is released already.
@@ -302,7 +399,10 @@ impl Session {
     }
 
     fn release_speeds(&mut self, cpus: &CpuSet) {
-        let dirs: Vec<String> = cpus.iter().map(|cpu| format!("{}/cpufreq/", topology::dir(cpu))).collect();
+        let dirs: Vec<String> = cpus
+            .iter()
+            .map(|cpu| format!("{}/cpufreq/", topology::dir(cpu)))
+            .collect();
         let is_ours = |change: &Change| match change {
             Change::Write { path, .. } => dirs.iter().any(|dir| path.starts_with(dir)),
             Change::Msr { cpu, .. } => cpus.contains(*cpu),
@@ -316,7 +416,12 @@ impl Session {
     /// Corrects an emulated speed after it was measured.
     pub fn recalibrate(&mut self, measured: &BTreeMap<u32, f64>) -> Result<(), String> {
         for (cpu, share) in measured {
-            if let Some(duty) = self.held.speeds.get_mut(cpu).and_then(|speed| speed.duty.as_mut()) {
+            if let Some(duty) = self
+                .held
+                .speeds
+                .get_mut(cpu)
+                .and_then(|speed| speed.duty.as_mut())
+            {
                 duty.cost_ns = eft_cores::duty::recalibrate(*duty, *share);
             }
         }
@@ -326,19 +431,27 @@ impl Session {
 
     /// Waits until the keeper has done what was published. The lock is given away meanwhile.
     fn await_keeper(&mut self) -> Result<(), String> {
-        let Some(keeper) = self.held.keeper.filter(|_| self.host.tree.is_live()) else { return Ok(()) };
+        let Some(keeper) = self.held.keeper.filter(|_| self.host.tree.is_live()) else {
+            return Ok(());
+        };
         self.journal.unlocked(|| {
             let begin = Instant::now();
             loop {
                 let status = held::load_status(&self.host.dir);
                 if status.generation == self.held.generation {
-                    return if status.errors.is_empty() { Ok(()) } else { Err(status.errors.join("; ")) };
+                    return if status.errors.is_empty() {
+                        Ok(())
+                    } else {
+                        Err(status.errors.join("; "))
+                    };
                 }
                 if self.held.is_empty() && !tasks::is_alive(&Tree::live(), keeper) {
                     return Ok(());
                 }
                 if begin.elapsed() > PATIENCE || !tasks::is_alive(&Tree::live(), keeper) {
-                    return Err("the keeper does not answer; 'eft cpu restore' undoes what it held".into());
+                    return Err(
+                        "the keeper does not answer; 'eft cpu restore' undoes what it held".into(),
+                    );
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -350,18 +463,34 @@ impl Session {
         let mut notes = std::mem::take(&mut self.notes);
         let live = Tree::live();
         let count = self.journal.entries().len() + self.held.speeds.len() + self.recovered;
-        if let Some(keeper) = self.held.keeper.filter(|keeper| keeper.tid > 1 && tasks::is_alive(&live, *keeper)) {
+        if let Some(keeper) = self
+            .held
+            .keeper
+            .filter(|keeper| keeper.tid > 1 && tasks::is_alive(&live, *keeper))
+        {
             self.journal.unlocked(|| end_process(keeper))?;
             notes.extend(held::load_status(&self.host.dir).notes);
             self.journal.reload()?;
         }
         let recorded = !self.host.tree.is_live();
-        notes.extend(self.journal.undo(|entry| recorded || !tasks::is_alive(&live, entry.owner)));
+        notes.extend(
+            self.journal
+                .undo(|entry| recorded || !tasks::is_alive(&live, entry.owner)),
+        );
         if self.journal.entries().is_empty() {
             held::save(&self.host.dir, &Held::default())?;
         } else {
-            let owners: Vec<String> = self.journal.entries().iter().map(|entry| entry.owner.tid.to_string()).collect();
-            notes.push(format!("{} changes belong to running processes ({}), and are theirs to undo", owners.len(), owners[0]));
+            let owners: Vec<String> = self
+                .journal
+                .entries()
+                .iter()
+                .map(|entry| entry.owner.tid.to_string())
+                .collect();
+            notes.push(format!(
+                "{} changes belong to running processes ({}), and are theirs to undo",
+                owners.len(),
+                owners[0]
+            ));
         }
         Ok((count, notes))
     }
@@ -373,7 +502,10 @@ const COST_NS: i64 = 2_000;
 /// Set-up and masks of parking, in contrast to speeds.
 fn is_parking(change: &Change) -> bool {
     match change {
-        Change::MakeCgroup { .. } | Change::Controller { .. } | Change::Attach { .. } | Change::Masks { .. } => true,
+        Change::MakeCgroup { .. }
+        | Change::Controller { .. }
+        | Change::Attach { .. }
+        | Change::Masks { .. } => true,
         Change::Write { path, .. } => path.starts_with("proc/irq/"),
         _ => false,
     }
@@ -395,7 +527,9 @@ fn start_keeper(host: &Host) -> Result<TaskId, String> {
     let pid = child.id() as i32;
     let mut line = String::new();
     let output = child.stdout.take().ok_or("the keeper has no output")?;
-    BufReader::new(output).read_line(&mut line).map_err(complain)?;
+    BufReader::new(output)
+        .read_line(&mut line)
+        .map_err(complain)?;
     match tasks::leader(&Tree::live(), pid) {
         Some(task) if line.trim() == "ready" => Ok(task.id),
         _ => {
@@ -422,5 +556,9 @@ fn end_process(process: TaskId) -> Result<(), String> {
 
 /// The folder of a host's state.
 pub fn state_dir(tree: &Tree) -> PathBuf {
-    tree.path(Path::new(crate::journal::STATE_DIR).to_str().unwrap_or_default())
+    tree.path(
+        Path::new(crate::journal::STATE_DIR)
+            .to_str()
+            .unwrap_or_default(),
+    )
 }

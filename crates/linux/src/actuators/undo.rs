@@ -14,10 +14,14 @@ pub fn same_value(left: &str, right: &str) -> bool {
     if left == right {
         return true;
     }
-    let looks_like_mask = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit() || c == ',');
+    let looks_like_mask =
+        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit() || c == ',');
     match (left.parse::<CpuSet>(), right.parse::<CpuSet>()) {
         (Ok(left), Ok(right)) if left == right => true,
-        _ if looks_like_mask(left) && looks_like_mask(right) && left.len().max(right.len()) >= 8 => {
+        _ if looks_like_mask(left)
+            && looks_like_mask(right)
+            && left.len().max(right.len()) >= 8 =>
+        {
             CpuSet::from_mask(left).ok() == CpuSet::from_mask(right).ok()
         }
         _ => false,
@@ -34,7 +38,11 @@ pub fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<S
             let _ = tree.write(path, "-cpuset");
             Ok(None)
         }
-        Change::Attach { processes, from, to } => {
+        Change::Attach {
+            processes,
+            from,
+            to,
+        } => {
             for process in processes.iter().filter(|process| is_same(tree, process)) {
                 if is_member(tree, process.tid, to) {
                     // A process that ends meanwhile is no failure.
@@ -47,7 +55,11 @@ pub fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<S
             restore_masks(tree, tasks);
             Ok(None)
         }
-        Change::Offline { cpu, cpusets, tasks } => {
+        Change::Offline {
+            cpu,
+            cpusets,
+            tasks,
+        } => {
             hotplug::set_online(tree, *cpu, true)?;
             hotplug::give_back(tree, *cpu, cpusets);
             restore_masks(tree, tasks);
@@ -56,10 +68,19 @@ pub fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<S
         Change::Online { cpu } => hotplug::set_online(tree, *cpu, false).map(|()| None),
         Change::Expedite if is_last_hold => expedite::lower(tree).map(|()| None),
         Change::Expedite => Ok(None),
-        Change::Msr { cpu, register, old, new } => match clock_modulation::read(tree, *cpu, *register) {
-            Ok(now) if now == *new => clock_modulation::write(tree, *cpu, *register, *old).map(|()| None),
+        Change::Msr {
+            cpu,
+            register,
+            old,
+            new,
+        } => match clock_modulation::read(tree, *cpu, *register) {
+            Ok(now) if now == *new => {
+                clock_modulation::write(tree, *cpu, *register, *old).map(|()| None)
+            }
             Ok(now) if now == *old => Ok(None),
-            Ok(_) => Ok(Some(format!("MSR {register:#x} of CPU {cpu} was changed by somebody else; left as it is"))),
+            Ok(_) => Ok(Some(format!(
+                "MSR {register:#x} of CPU {cpu} was changed by somebody else; left as it is"
+            ))),
             Err(reason) => Err(reason),
         },
     }
@@ -74,7 +95,10 @@ fn undo_write(tree: &Tree, path: &str, old: &str, new: &str) -> Result<Option<St
         return Ok(None);
     }
     if !same_value(&now, new) {
-        return Ok(Some(format!("/{path} was set to '{}' by somebody else; left as it is", now.trim())));
+        return Ok(Some(format!(
+            "/{path} was set to '{}' by somebody else; left as it is",
+            now.trim()
+        )));
     }
     // An empty list is written as a line of its own: a write of no bytes does nothing.
     let value = if old.is_empty() { "\n" } else { old };
@@ -86,14 +110,18 @@ fn is_same(tree: &Tree, id: &tasks::TaskId) -> bool {
 }
 
 fn is_member(tree: &Tree, pid: i32, cgroup: &str) -> bool {
-    let members = tree.text(&format!("{cgroup}/cgroup.procs")).unwrap_or_default();
+    let members = tree
+        .text(&format!("{cgroup}/cgroup.procs"))
+        .unwrap_or_default();
     members.lines().any(|line| line.trim().parse() == Ok(pid))
 }
 
 fn restore_masks(tree: &Tree, tasks: &[TaskMask]) {
     for task in tasks {
-        let same = tasks::read(tree, task.process, task.id.tid).is_some_and(|found| found.id == task.id);
-        let untouched = tasks::affinity(tree, task.process, task.id.tid).is_some_and(|mask| mask == task.new);
+        let same =
+            tasks::read(tree, task.process, task.id.tid).is_some_and(|found| found.id == task.id);
+        let untouched =
+            tasks::affinity(tree, task.process, task.id.tid).is_some_and(|mask| mask == task.new);
         if same && untouched {
             // It may end between the check and the call.
             let _ = affinity::set(tree, task.process, task.id.tid, &task.old);
@@ -109,7 +137,9 @@ fn remove_cgroup(tree: &Tree, path: &str) -> Result<(), String> {
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
     // Tasks fork while they are moved; a few rounds catch the newborn.
     for _ in 0..16 {
-        let members = tree.text(&format!("{path}/cgroup.procs")).unwrap_or_default();
+        let members = tree
+            .text(&format!("{path}/cgroup.procs"))
+            .unwrap_or_default();
         if members.is_empty() {
             break;
         }
@@ -120,7 +150,11 @@ fn remove_cgroup(tree: &Tree, path: &str) -> Result<(), String> {
             let _ = std::fs::remove_dir_all(tree.path(path));
         }
     }
-    let removed = if tree.is_live() { std::fs::remove_dir(tree.path(path)) } else { std::fs::remove_dir_all(tree.path(path)) };
+    let removed = if tree.is_live() {
+        std::fs::remove_dir(tree.path(path))
+    } else {
+        std::fs::remove_dir_all(tree.path(path))
+    };
     match removed {
         Err(error) if tree.exists(path) => Err(format!("/{path} cannot be removed ({error})")),
         _ => Ok(()),

@@ -79,11 +79,18 @@ impl Counters {
         let types = core_types(tree, target);
         let open = |(name, pmu): &(String, Option<u32>)| EventSet::open(name, *pmu, target);
         let sets: io::Result<Vec<EventSet>> = types.iter().map(open).collect();
-        sets.map(|sets| Self { sets }).map_err(|error| refusal(target, &error))
+        sets.map(|sets| Self { sets })
+            .map_err(|error| refusal(target, &error))
     }
 
     pub fn read(&mut self) -> Result<Vec<Counts>, String> {
-        self.sets.iter_mut().map(|set| set.read().map_err(|error| format!("performance counters cannot be read ({error})"))).collect()
+        self.sets
+            .iter_mut()
+            .map(|set| {
+                set.read()
+                    .map_err(|error| format!("performance counters cannot be read ({error})"))
+            })
+            .collect()
     }
 }
 
@@ -93,17 +100,29 @@ pub fn core_types(tree: &Tree, target: Target) -> Vec<(String, Option<u32>)> {
         Target::Thread(_) => true,
         Target::Cpu(cpu) => cpus.contains(cpu),
     };
-    let number = |name: &str| tree.number::<u32>(&format!("sys/bus/event_source/devices/{name}/type"));
-    let hybrid = topology::core_types(tree).into_iter().filter(|(name, cpus)| name.starts_with("cpu_") && counts_there(cpus));
-    let types: Vec<_> = hybrid.filter_map(|(name, _)| Some((name.clone(), Some(number(&name)?)))).collect();
-    if types.is_empty() { vec![("cpu".into(), None)] } else { types }
+    let number =
+        |name: &str| tree.number::<u32>(&format!("sys/bus/event_source/devices/{name}/type"));
+    let hybrid = topology::core_types(tree)
+        .into_iter()
+        .filter(|(name, cpus)| name.starts_with("cpu_") && counts_there(cpus));
+    let types: Vec<_> = hybrid
+        .filter_map(|(name, _)| Some((name.clone(), Some(number(&name)?))))
+        .collect();
+    if types.is_empty() {
+        vec![("cpu".into(), None)]
+    } else {
+        types
+    }
 }
 
 fn refusal(target: Target, error: &io::Error) -> String {
     match error.raw_os_error() {
-        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => "not available: this machine has no performance counters (PMU)".into(),
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
+            "not available: this machine has no performance counters (PMU)".into()
+        }
         Some(libc::EACCES | libc::EPERM) => {
-            "not available: performance counters need root, or a lower kernel.perf_event_paranoid".into()
+            "not available: performance counters need root, or a lower kernel.perf_event_paranoid"
+                .into()
         }
         Some(libc::ESRCH) => format!("not available: {target:?} does not exist"),
         _ => format!("not available: the kernel refuses performance counters ({error})"),
@@ -114,18 +133,41 @@ impl EventSet {
     fn open(core_type: &str, pmu: Option<u32>, target: Target) -> io::Result<Self> {
         let leader = open_event(EVENTS[0], pmu, target, -1)?;
         let group = leader.as_raw_fd();
-        let members: io::Result<Vec<File>> = EVENTS[1..].iter().map(|event| open_event(*event, pmu, target, group)).collect();
-        let cpu = if let Target::Cpu(cpu) = target { Some(cpu) } else { None };
-        Ok(Self { core_type: core_type.into(), cpu, leader, _members: members? })
+        let members: io::Result<Vec<File>> = EVENTS[1..]
+            .iter()
+            .map(|event| open_event(*event, pmu, target, group))
+            .collect();
+        let cpu = if let Target::Cpu(cpu) = target {
+            Some(cpu)
+        } else {
+            None
+        };
+        Ok(Self {
+            core_type: core_type.into(),
+            cpu,
+            leader,
+            _members: members?,
+        })
     }
 
     fn read(&mut self) -> io::Result<Counts> {
         // Number of events, time enabled, time running, one value per event.
         let mut bytes = [0u8; 8 * (3 + EVENTS.len())];
         self.leader.read_exact(&mut bytes)?;
-        let word = |index: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[index * 8 + byte]));
-        let running_share = if word(1) == 0 { 0.0 } else { word(2) as f64 / word(1) as f64 };
-        let count = |index: usize| if running_share > 0.0 { (word(3 + index) as f64 / running_share) as u64 } else { 0 };
+        let word =
+            |index: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[index * 8 + byte]));
+        let running_share = if word(1) == 0 {
+            0.0
+        } else {
+            word(2) as f64 / word(1) as f64
+        };
+        let count = |index: usize| {
+            if running_share > 0.0 {
+                (word(3 + index) as f64 / running_share) as u64
+            } else {
+                0
+            }
+        };
         Ok(Counts {
             core_type: self.core_type.clone(),
             cpu: self.cpu,
@@ -151,7 +193,16 @@ fn open_event(event: u64, pmu: Option<u32>, target: Target, group: i32) -> io::R
     };
     // SAFETY: `attr` lives through the call and states its own size; the kernel only reads it. The other arguments are
     // plain numbers.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attr, pid, cpu, group, FLAG_CLOEXEC) };
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &attr,
+            pid,
+            cpu,
+            group,
+            FLAG_CLOEXEC,
+        )
+    };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -14,10 +14,15 @@ pub fn read(tree: &Tree, cpu: u32) -> Vec<IdleState> {
             exit_latency_us: tree.number(&format!("{state}/latency"))?,
             // Absent on kernels before 4.15.
             target_residency_us: tree.number(&format!("{state}/residency")),
-            disabled: tree.number::<u32>(&format!("{state}/disable")).is_some_and(|flag| flag != 0),
+            disabled: tree
+                .number::<u32>(&format!("{state}/disable"))
+                .is_some_and(|flag| flag != 0),
             entered: tree.number(&format!("{state}/usage")).unwrap_or(0),
             time_us: tree.number(&format!("{state}/time")).unwrap_or(0),
         })
     };
-    tree.numbered(&dir, "state").into_iter().filter_map(read).collect()
+    tree.numbered(&dir, "state")
+        .into_iter()
+        .filter_map(read)
+        .collect()
 }

@@ -29,8 +29,11 @@ pub fn observe(tree: &Tree) -> Result<Machine, String> {
     let isolated = topology::isolated(tree);
     let core_types = topology::core_types(tree);
     let acpi = acpi::p_states(tree);
-    let mut cpus: Vec<Cpu> =
-        sets.present.iter().map(|cpu| observe_cpu(tree, cpu, &sets.online, &isolated, &core_types, &acpi)).collect();
+    let mut cpus: Vec<Cpu> = sets
+        .present
+        .iter()
+        .map(|cpu| observe_cpu(tree, cpu, &sets.online, &isolated, &core_types, &acpi))
+        .collect();
     let evidence: Vec<Evidence> = cpus.iter().map(evidence).collect();
     let (classes, class_from) = classify(&evidence);
     for (cpu, class) in cpus.iter_mut().zip(classes) {
@@ -42,7 +45,9 @@ pub fn observe(tree: &Tree) -> Result<Machine, String> {
         offline: sets.present.minus(&sets.online),
         online: sets.online,
         virtual_machine: topology::is_virtual(tree),
-        idle_driver: tree.text("sys/devices/system/cpu/cpuidle/current_driver").filter(|driver| driver != "none"),
+        idle_driver: tree
+            .text("sys/devices/system/cpu/cpuidle/current_driver")
+            .filter(|driver| driver != "none"),
         idle_governor: tree
             .text("sys/devices/system/cpu/cpuidle/current_governor_ro")
             .or_else(|| tree.text("sys/devices/system/cpu/cpuidle/current_governor")),
@@ -60,12 +65,18 @@ fn observe_cpu(
     acpi: &BTreeMap<u32, Vec<PState>>,
 ) -> Cpu {
     let frequency = frequency::read(tree, cpu);
-    let mut p_states = frequency.as_ref().map(frequency::p_states).unwrap_or_default();
+    let mut p_states = frequency
+        .as_ref()
+        .map(frequency::p_states)
+        .unwrap_or_default();
     if let Some(from_tables) = acpi.get(&cpu) {
         // The tables know power and latency, cpufreq only frequencies: the tables win where both speak.
         p_states = from_tables.clone();
     }
-    let core_type = core_types.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(name, _)| name.clone());
+    let core_type = core_types
+        .iter()
+        .find(|(_, cpus)| cpus.contains(cpu))
+        .map(|(name, _)| name.clone());
     Cpu {
         cpu,
         online: online.contains(cpu),
@@ -84,6 +95,9 @@ fn evidence(cpu: &Cpu) -> Evidence {
     Evidence {
         core_type: cpu.core_type.clone(),
         capacity: cpu.capacity,
-        max_khz: cpu.frequency.as_ref().and_then(|frequency| frequency.max_khz),
+        max_khz: cpu
+            .frequency
+            .as_ref()
+            .and_then(|frequency| frequency.max_khz),
     }
 }

@@ -26,7 +26,10 @@ pub struct Before {
 }
 
 pub fn begin(tree: &Tree) -> Before {
-    Before { lines: rates::interrupt_lines(tree), reading: rates::read(tree) }
+    Before {
+        lines: rates::interrupt_lines(tree),
+        reading: rates::read(tree),
+    }
 }
 
 /// What happened on `cpus` since `before`. `tick_ms` is one clock tick of `/proc/stat`.
@@ -47,21 +50,42 @@ pub fn end(tree: &Tree, before: &Before, cpus: &CpuSet, tick_ms: f64) -> Vec<Res
     cpus.iter().map(of).collect()
 }
 
-fn arrived(before: &[rates::InterruptLine], after: &[rates::InterruptLine], cpu: u32) -> BTreeMap<String, u64> {
-    let earlier: BTreeMap<&str, u64> =
-        before.iter().filter_map(|line| Some((line.name.as_str(), *line.counts.get(&cpu)?))).collect();
+fn arrived(
+    before: &[rates::InterruptLine],
+    after: &[rates::InterruptLine],
+    cpu: u32,
+) -> BTreeMap<String, u64> {
+    let earlier: BTreeMap<&str, u64> = before
+        .iter()
+        .filter_map(|line| Some((line.name.as_str(), *line.counts.get(&cpu)?)))
+        .collect();
     let count = |line: &rates::InterruptLine| {
-        let new = line.counts.get(&cpu)?.saturating_sub(*earlier.get(line.name.as_str())?);
-        (new > 0).then(|| (format!("{} {}", line.name, line.description).trim().to_string(), new))
+        let new = line
+            .counts
+            .get(&cpu)?
+            .saturating_sub(*earlier.get(line.name.as_str())?);
+        (new > 0).then(|| {
+            (
+                format!("{} {}", line.name, line.description)
+                    .trim()
+                    .to_string(),
+                new,
+            )
+        })
     };
     after.iter().filter_map(count).collect()
 }
 
 fn bound(tree: &Tree, all: &[tasks::Task], cpu: u32) -> Vec<String> {
     let is_bound = |task: &&tasks::Task| {
-        task.kernel && tasks::affinity(tree, task.process, task.id.tid).is_some_and(|mask| mask == CpuSet::one(cpu))
+        task.kernel
+            && tasks::affinity(tree, task.process, task.id.tid)
+                .is_some_and(|mask| mask == CpuSet::one(cpu))
     };
-    all.iter().filter(is_bound).map(|task| format!("{} ({})", task.name, task.id.tid)).collect()
+    all.iter()
+        .filter(is_bound)
+        .map(|task| format!("{} ({})", task.name, task.id.tid))
+        .collect()
 }
 
 /// A sleeping task that ran there last and may not come back is no residue.
@@ -70,7 +94,11 @@ fn staying(tree: &Tree, all: &[tasks::Task], cpu: u32) -> Vec<String> {
         !task.kernel
             && (task.last_cpu == cpu)
             && (task.state == 'R'
-                || tasks::affinity(tree, task.process, task.id.tid).is_some_and(|mask| mask.contains(cpu)))
+                || tasks::affinity(tree, task.process, task.id.tid)
+                    .is_some_and(|mask| mask.contains(cpu)))
     };
-    all.iter().filter(stays).map(|task| format!("{} ({})", task.name, task.id.tid)).collect()
+    all.iter()
+        .filter(stays)
+        .map(|task| format!("{} ({})", task.name, task.id.tid))
+        .collect()
 }

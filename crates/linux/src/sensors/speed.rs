@@ -40,7 +40,11 @@ const CHUNK_ITERATIONS: u64 = 4_000;
 const NICE: i32 = -20;
 
 /// Measures on a thread of its own, bound to the CPU. `full_rate` is the `rate` that it had at full speed.
-pub fn measure(cpu: u32, duration: Duration, full_rate: Option<f64>) -> Result<SpeedMeasurement, String> {
+pub fn measure(
+    cpu: u32,
+    duration: Duration,
+    full_rate: Option<f64>,
+) -> Result<SpeedMeasurement, String> {
     let thread = std::thread::spawn(move || {
         affinity::pin_myself(cpu)?;
         // SAFETY: plain numbers; 0 names the calling thread. Without the privilege the measurement is only noisier.
@@ -49,7 +53,9 @@ pub fn measure(cpu: u32, duration: Duration, full_rate: Option<f64>) -> Result<S
         let wake_delay = wake_delay(Duration::from_millis(300));
         Ok(summarise(cpu, &chunks, full_rate, wake_delay))
     });
-    thread.join().map_err(|_| "the measurement failed".to_string())?
+    thread
+        .join()
+        .map_err(|_| "the measurement failed".to_string())?
 }
 
 /// The ends of all chunks, after the moment of the beginning.
@@ -71,24 +77,41 @@ fn busy_loop(duration: Duration) -> Vec<u64> {
     }
 }
 
-fn summarise(cpu: u32, ends: &[u64], full_rate: Option<f64>, wake_delay: WakeDelay) -> SpeedMeasurement {
+fn summarise(
+    cpu: u32,
+    ends: &[u64],
+    full_rate: Option<f64>,
+    wake_delay: WakeDelay,
+) -> SpeedMeasurement {
     let mut lengths: Vec<u64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
     lengths.sort_unstable();
     // Most chunks are not interrupted even at 1/8, where a burn of 875 us hits one chunk in some thirty.
     let median_ns = lengths.get(lengths.len() / 2).copied().unwrap_or(1).max(1) as f64;
-    let chunk_ns = full_rate.filter(|rate| *rate > 0.0).map_or(median_ns, |rate| 1e9 / rate);
-    let (begin, end) = (ends.first().copied().unwrap_or(0), ends.last().copied().unwrap_or(0));
+    let chunk_ns = full_rate
+        .filter(|rate| *rate > 0.0)
+        .map_or(median_ns, |rate| 1e9 / rate);
+    let (begin, end) = (
+        ends.first().copied().unwrap_or(0),
+        ends.last().copied().unwrap_or(0),
+    );
     let share = |count: usize, wall_ns: u64| count as f64 * chunk_ns / wall_ns.max(1) as f64;
     let mut windows: Vec<f64> = Vec::new();
     let mut from = 1;
     while begin + WINDOW_NS * (windows.len() as u64 + 1) <= end {
         let edge = begin + WINDOW_NS * (windows.len() as u64 + 1);
-        let count = ends[from..].iter().take_while(|chunk| **chunk <= edge).count();
+        let count = ends[from..]
+            .iter()
+            .take_while(|chunk| **chunk <= edge)
+            .count();
         windows.push(share(count, WINDOW_NS));
         from += count;
     }
     let mean = windows.iter().sum::<f64>() / windows.len().max(1) as f64;
-    let variance = windows.iter().map(|window| (window - mean).powi(2)).sum::<f64>() / windows.len().max(1) as f64;
+    let variance = windows
+        .iter()
+        .map(|window| (window - mean).powi(2))
+        .sum::<f64>()
+        / windows.len().max(1) as f64;
     SpeedMeasurement {
         cpu,
         share: share(lengths.len(), end - begin),
@@ -111,12 +134,23 @@ fn wake_delay(duration: Duration) -> WakeDelay {
         late.push(now_ns().saturating_sub(moment) as f64 / 1000.0);
     }
     late.sort_unstable_by(f64::total_cmp);
-    let at = |part: f64| late.get(((late.len() - 1) as f64 * part) as usize).copied().unwrap_or(0.0);
-    WakeDelay { median_us: at(0.5), p99_us: at(0.99), max_us: at(1.0) }
+    let at = |part: f64| {
+        late.get(((late.len() - 1) as f64 * part) as usize)
+            .copied()
+            .unwrap_or(0.0)
+    };
+    WakeDelay {
+        median_us: at(0.5),
+        p99_us: at(0.99),
+        max_us: at(1.0),
+    }
 }
 
 /// The wake-up delay alone, on a CPU.
 pub fn measure_wake_delay(cpu: u32, duration: Duration) -> Result<WakeDelay, String> {
-    let thread = std::thread::spawn(move || affinity::pin_myself(cpu).map(|()| wake_delay(duration)));
-    thread.join().map_err(|_| "the measurement failed".to_string())?
+    let thread =
+        std::thread::spawn(move || affinity::pin_myself(cpu).map(|()| wake_delay(duration)));
+    thread
+        .join()
+        .map_err(|_| "the measurement failed".to_string())?
 }

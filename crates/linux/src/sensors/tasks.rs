@@ -31,7 +31,11 @@ pub struct Task {
 }
 
 pub fn read(tree: &Tree, process: i32, tid: i32) -> Option<Task> {
-    parse(process, tid, &tree.text(&format!("proc/{process}/task/{tid}/stat"))?)
+    parse(
+        process,
+        tid,
+        &tree.text(&format!("proc/{process}/task/{tid}/stat"))?,
+    )
 }
 
 /// A process's leader, found by its id alone.
@@ -47,7 +51,10 @@ fn parse(process: i32, tid: i32, stat: &str) -> Option<Task> {
     let number = |field: usize| words.get(field - 3)?.parse::<u64>().ok();
     let flags = number(9)?;
     Some(Task {
-        id: TaskId { tid, started: number(22)? },
+        id: TaskId {
+            tid,
+            started: number(22)?,
+        },
         process,
         parent: number(4)? as i32,
         name,
@@ -60,16 +67,26 @@ fn parse(process: i32, tid: i32, stat: &str) -> Option<Task> {
 }
 
 pub fn processes(tree: &Tree) -> Vec<i32> {
-    tree.numbered("proc", "").into_iter().filter_map(|pid| i32::try_from(pid).ok()).collect()
+    tree.numbered("proc", "")
+        .into_iter()
+        .filter_map(|pid| i32::try_from(pid).ok())
+        .collect()
 }
 
 pub fn threads(tree: &Tree, process: i32) -> Vec<i32> {
-    tree.numbered(&format!("proc/{process}/task"), "").into_iter().filter_map(|tid| i32::try_from(tid).ok()).collect()
+    tree.numbered(&format!("proc/{process}/task"), "")
+        .into_iter()
+        .filter_map(|tid| i32::try_from(tid).ok())
+        .collect()
 }
 
 /// Every thread of the machine.
 pub fn all(tree: &Tree) -> Vec<Task> {
-    let of = |process: i32| threads(tree, process).into_iter().filter_map(move |tid| read(tree, process, tid));
+    let of = |process: i32| {
+        threads(tree, process)
+            .into_iter()
+            .filter_map(move |tid| read(tree, process, tid))
+    };
     processes(tree).into_iter().flat_map(of).collect()
 }
 
@@ -79,11 +96,19 @@ pub fn is_alive(tree: &Tree, id: TaskId) -> bool {
 
 pub fn myself(tree: &Tree) -> TaskId {
     let pid = std::process::id() as i32;
-    leader(tree, pid).map_or(TaskId { tid: pid, started: 0 }, |task| task.id)
+    leader(tree, pid).map_or(
+        TaskId {
+            tid: pid,
+            started: 0,
+        },
+        |task| task.id,
+    )
 }
 
 /// The affinity mask of a thread, as `/proc` shows it.
 pub fn affinity(tree: &Tree, process: i32, tid: i32) -> Option<CpuSet> {
     let status = tree.text(&format!("proc/{process}/task/{tid}/status"))?;
-    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")?.parse().ok())
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:")?.parse().ok())
 }

@@ -39,19 +39,30 @@ pub struct Event {
 /// Where tracefs is, and the descriptor that keeps it there if we mounted it.
 fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
     let mounted = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-    if let Some(dir) = mounted.iter().map(Path::new).find(|dir| dir.join("instances").is_dir()) {
+    if let Some(dir) = mounted
+        .iter()
+        .map(Path::new)
+        .find(|dir| dir.join("instances").is_dir())
+    {
         return Ok((dir.to_path_buf(), None));
     }
     let mount = || {
         let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_create(&context)?;
-        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+        fsmount(
+            &context,
+            FsMountFlags::FSMOUNT_CLOEXEC,
+            MountAttrFlags::empty(),
+        )
     };
     let mount = mount().map_err(|error| match error {
         rustix::io::Errno::PERM | rustix::io::Errno::ACCESS => "tracing needs root".to_string(),
         error => format!("this kernel has no usable tracefs ({error}), so nothing can be traced"),
     })?;
-    Ok((PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())), Some(mount)))
+    Ok((
+        PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())),
+        Some(mount),
+    ))
 }
 
 impl Tracer {
@@ -59,10 +70,18 @@ impl Tracer {
     pub fn new(events: &[&str], cpus: Option<&CpuSet>) -> Result<Self, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (dir, mount) = tracefs()?;
-        let name = format!("{PREFIX}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "{PREFIX}{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
         let instance = dir.join("instances").join(name);
-        fs::create_dir(&instance).map_err(|error| format!("no trace instance can be made ({error}); this needs root"))?;
-        let tracer = Self { instance, _mount: mount };
+        fs::create_dir(&instance)
+            .map_err(|error| format!("no trace instance can be made ({error}); this needs root"))?;
+        let tracer = Self {
+            instance,
+            _mount: mount,
+        };
         tracer.set("tracing_on", "0")?;
         tracer.set("trace_clock", "mono")?;
         tracer.set("buffer_size_kb", &BUFFER_KIB.to_string())?;
@@ -76,7 +95,8 @@ impl Tracer {
     }
 
     fn set(&self, file: &str, value: &str) -> Result<(), String> {
-        fs::write(self.instance.join(file), value).map_err(|error| format!("tracefs {file} does not take {value} ({error})"))
+        fs::write(self.instance.join(file), value)
+            .map_err(|error| format!("tracefs {file} does not take {value} ({error})"))
     }
 
     pub fn start(&self) -> Result<(), String> {
@@ -90,10 +110,15 @@ impl Tracer {
 
     pub fn read(&self) -> Result<Vec<Event>, String> {
         let mut bytes = Vec::new();
-        let mut file = fs::File::open(self.instance.join("trace")).map_err(|error| format!("tracefs: {error}"))?;
-        file.read_to_end(&mut bytes).map_err(|error| format!("tracefs: {error}"))?;
+        let mut file = fs::File::open(self.instance.join("trace"))
+            .map_err(|error| format!("tracefs: {error}"))?;
+        file.read_to_end(&mut bytes)
+            .map_err(|error| format!("tracefs: {error}"))?;
         // Thread names may hold any bytes.
-        Ok(String::from_utf8_lossy(&bytes).lines().filter_map(parse).collect())
+        Ok(String::from_utf8_lossy(&bytes)
+            .lines()
+            .filter_map(parse)
+            .collect())
     }
 }
 
@@ -106,14 +131,24 @@ impl Drop for Tracer {
 
 /// Removes instances of processes that are gone.
 pub fn remove_stale() -> usize {
-    let Ok((dir, _mount)) = tracefs() else { return 0 };
-    let Ok(entries) = fs::read_dir(dir.join("instances")) else { return 0 };
+    let Ok((dir, _mount)) = tracefs() else {
+        return 0;
+    };
+    let Ok(entries) = fs::read_dir(dir.join("instances")) else {
+        return 0;
+    };
     let is_stale = |name: &str| {
-        let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<i32>().ok());
+        let pid = name
+            .strip_prefix(PREFIX)
+            .and_then(|rest| rest.split('-').next()?.parse::<i32>().ok());
         pid.is_some_and(|pid| super::tasks::leader(&Tree::live(), pid).is_none())
     };
-    let stale = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_stale));
-    stale.filter(|entry| fs::remove_dir(entry.path()).is_ok()).count()
+    let stale = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_stale));
+    stale
+        .filter(|entry| fs::remove_dir(entry.path()).is_ok())
+        .count()
 }
 
 /// `comm-PID  [CPU] flags  seconds.micros: name: fields`. Names may hold blanks and dashes, so the anchors are the
@@ -133,7 +168,13 @@ pub fn parse(line: &str) -> Option<Event> {
     let (seconds, micros) = stamp.split_whitespace().last()?.split_once('.')?;
     let us = seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?;
     let (name, fields) = event.split_once(": ").unwrap_or((event, ""));
-    Some(Event { us, cpu, pid, name: name.trim().to_string(), fields: fields.trim().to_string() })
+    Some(Event {
+        us,
+        cpu,
+        pid,
+        name: name.trim().to_string(),
+        fields: fields.trim().to_string(),
+    })
 }
 
 /// The value after `key` up to the next blank.
@@ -163,9 +204,13 @@ mod tests {
     fn names_with_blanks_and_brackets_do_not_confuse() {
         let line = " Web [7] x-y-812     [001] d..2.  1032.000417: sched_switch: prev_comm=a next_pid=5 prev_pid=8 ==> next_comm=b next_pid=31 next_prio=120";
         let event = parse(line).unwrap();
-        assert_eq!((event.us, event.cpu, event.pid, event.name.as_str()), (1_032_000_417, 1, 812, "sched_switch"));
+        assert_eq!(
+            (event.us, event.cpu, event.pid, event.name.as_str()),
+            (1_032_000_417, 1, 812, "sched_switch")
+        );
         assert_eq!(field(&event.fields, "next_pid="), Some("31"));
-        let cpuhp = parse("   bash-9   [000] .....  3.000001: cpuhp_enter: cpu: 0001 target: 140 step: 232 (sched_cpu_deactivate)").unwrap();
+        let cpuhp =
+            parse("   bash-9   [000] .....  3.000001: cpuhp_enter: cpu: 0001 target: 140 step: 232 (sched_cpu_deactivate)").unwrap();
         assert_eq!(field(&cpuhp.fields, "step:"), Some("232"));
         for text in ["", "# tracer", "a-1 [0", "a [x] y", "CPU:1 [LOST 5 EVENTS]"] {
             assert!(parse(text).is_none());

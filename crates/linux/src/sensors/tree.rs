@@ -18,7 +18,9 @@ impl Default for Tree {
 
 impl Tree {
     pub fn live() -> Self {
-        Self { root: PathBuf::from("/") }
+        Self {
+            root: PathBuf::from("/"),
+        }
     }
 
     pub fn at(root: impl Into<PathBuf>) -> Self {
@@ -62,23 +64,37 @@ impl Tree {
     pub fn write(&self, path: &str, value: &str) -> Result<(), String> {
         let write = || {
             use io::Write;
-            fs::OpenOptions::new().write(true).create(!self.is_live()).truncate(!self.is_live()).open(self.path(path))?.write_all(value.as_bytes())
+            fs::OpenOptions::new()
+                .write(true)
+                .create(!self.is_live())
+                .truncate(!self.is_live())
+                .open(self.path(path))?
+                .write_all(value.as_bytes())
         };
-        write().map_err(|error| complain(path, &format!("does not take '{}'", value.trim()), &error))
+        write()
+            .map_err(|error| complain(path, &format!("does not take '{}'", value.trim()), &error))
     }
 
     /// Names of a folder's entries, sorted; empty if it is absent.
     pub fn entries(&self, path: &str) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.path(path)) else { return Vec::new() };
-        let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let Ok(entries) = fs::read_dir(self.path(path)) else {
+            return Vec::new();
+        };
+        let mut names: Vec<String> = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
         names.sort();
         names
     }
 
     /// The numbers in entries named `prefix<N>`, sorted.
     pub fn numbered(&self, path: &str, prefix: &str) -> Vec<u32> {
-        let mut numbers: Vec<u32> =
-            self.entries(path).iter().filter_map(|name| name.strip_prefix(prefix)?.parse().ok()).collect();
+        let mut numbers: Vec<u32> = self
+            .entries(path)
+            .iter()
+            .filter_map(|name| name.strip_prefix(prefix)?.parse().ok())
+            .collect();
         numbers.sort_unstable();
         numbers
     }
@@ -102,7 +118,8 @@ fn read_whole(path: &Path) -> io::Result<String> {
     }
     bytes.truncate(length);
     // Names of threads may hold any bytes.
-    Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 /// One line that says what failed and what to do about it.
@@ -116,5 +133,8 @@ fn complain(path: &str, what: &str, error: &io::Error) -> String {
     };
     let reason = error.to_string();
     let reason = reason.split(" (os error").next().unwrap_or_default();
-    format!("/{} {what} ({reason}){advice}", path.trim_start_matches('/'))
+    format!(
+        "/{} {what} ({reason}){advice}",
+        path.trim_start_matches('/')
+    )
 }

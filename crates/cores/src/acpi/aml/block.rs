@@ -10,7 +10,10 @@ use super::{Error, Flow, Interpreter};
 
 /// Errors that end everything, unlike those of one object.
 fn is_limit(error: &Error) -> bool {
-    matches!(error, Error::TooManySteps | Error::TooDeep | Error::TooLarge)
+    matches!(
+        error,
+        Error::TooManySteps | Error::TooDeep | Error::TooLarge
+    )
 }
 
 impl Interpreter {
@@ -37,12 +40,21 @@ impl Interpreter {
     }
 
     /// A term that declares something; `None` if the opcode does not.
-    pub(super) fn declaration(&mut self, scope: &Path, reader: &mut Reader) -> Result<Option<()>, Error> {
-        let Some(opcode) = reader.peek() else { return Ok(None) };
+    pub(super) fn declaration(
+        &mut self,
+        scope: &Path,
+        reader: &mut Reader,
+    ) -> Result<Option<()>, Error> {
+        let Some(opcode) = reader.peek() else {
+            return Ok(None);
+        };
         if opcode == 0x5b {
             return self.extended_declaration(scope, reader);
         }
-        if !matches!(opcode, 0x06 | 0x08 | 0x10 | 0x14 | 0x15 | 0x8a..=0x8d | 0x8f) {
+        if !matches!(
+            opcode,
+            0x06 | 0x08 | 0x10 | 0x14 | 0x15 | 0x8a..=0x8d | 0x8f
+        ) {
             return Ok(None);
         }
         reader.byte()?;
@@ -56,7 +68,10 @@ impl Interpreter {
             0x10 => {
                 let mut inside = reader.package()?;
                 let name = inside.name()?;
-                let path = self.namespace.find(&name, scope).unwrap_or_else(|| name.in_scope(scope));
+                let path = self
+                    .namespace
+                    .find(&name, scope)
+                    .unwrap_or_else(|| name.in_scope(scope));
                 if !self.exists(&path) {
                     self.note(&path, &Error::UnknownName("its scope".into()));
                     self.define(path.clone(), Object::Scope)?;
@@ -68,7 +83,14 @@ impl Interpreter {
                 let path = inside.name()?.in_scope(scope);
                 let arguments = inside.byte()? & 7;
                 self.charge(inside.rest().len())?;
-                self.define(path, Object::Method { arguments, body: Rc::from(inside.rest()), native: false })?;
+                self.define(
+                    path,
+                    Object::Method {
+                        arguments,
+                        body: Rc::from(inside.rest()),
+                        native: false,
+                    },
+                )?;
             }
             0x15 => {
                 // External says only what the compiler needs.
@@ -84,9 +106,15 @@ impl Interpreter {
         Ok(Some(()))
     }
 
-    fn extended_declaration(&mut self, scope: &Path, reader: &mut Reader) -> Result<Option<()>, Error> {
+    fn extended_declaration(
+        &mut self,
+        scope: &Path,
+        reader: &mut Reader,
+    ) -> Result<Option<()>, Error> {
         let opcode = reader.peek_second();
-        let Some(opcode @ (0x01 | 0x02 | 0x13 | 0x80..=0x88)) = opcode else { return Ok(None) };
+        let Some(opcode @ (0x01 | 0x02 | 0x13 | 0x80..=0x88)) = opcode else {
+            return Ok(None);
+        };
         reader.take(2)?;
         match opcode {
             0x01 => {
@@ -120,7 +148,12 @@ impl Interpreter {
     }
 
     /// Device, Processor, PowerResource, ThermalZone: a name, a few fixed bytes, and terms.
-    fn declare_container(&mut self, opcode: u8, scope: &Path, reader: &mut Reader) -> Result<(), Error> {
+    fn declare_container(
+        &mut self,
+        opcode: u8,
+        scope: &Path,
+        reader: &mut Reader,
+    ) -> Result<(), Error> {
         let mut inside = reader.package()?;
         let path = inside.name()?.in_scope(scope);
         let object = match opcode {
@@ -144,12 +177,21 @@ impl Interpreter {
     fn declare_alias(&mut self, scope: &Path, reader: &mut Reader) -> Result<(), Error> {
         let source = reader.name()?;
         let path = reader.name()?.in_scope(scope);
-        let target = self.namespace.find(&source, scope).ok_or_else(|| Error::UnknownName(source.in_scope(scope).to_text()))?;
+        let target = self
+            .namespace
+            .find(&source, scope)
+            .ok_or_else(|| Error::UnknownName(source.in_scope(scope).to_text()))?;
         self.define(path, Object::Alias(target))
     }
 
     /// `bits` of a source, at an index counted in `unit` bits; `None`: the term names the number of bits.
-    fn declare_buffer_field(&mut self, scope: &Path, reader: &mut Reader, bits: Option<usize>, unit: usize) -> Result<(), Error> {
+    fn declare_buffer_field(
+        &mut self,
+        scope: &Path,
+        reader: &mut Reader,
+        bits: Option<usize>,
+        unit: usize,
+    ) -> Result<(), Error> {
         let source = self.super_name(scope, reader)?;
         let index = self.integer(scope, reader)? as usize;
         let bits = match bits {
@@ -157,7 +199,9 @@ impl Interpreter {
             None => self.integer(scope, reader)? as usize,
         };
         let path = reader.name()?.in_scope(scope);
-        let bit = index.checked_mul(unit).ok_or(Error::OutOfRange("a buffer field"))?;
+        let bit = index
+            .checked_mul(unit)
+            .ok_or(Error::OutOfRange("a buffer field"))?;
         let size = self.read_target(&source)?.as_buffer()?.len() * 8;
         if bits == 0 || bit.checked_add(bits).is_none_or(|end| end > size) {
             return Err(Error::OutOfRange("a buffer field"));
@@ -166,7 +210,12 @@ impl Interpreter {
     }
 
     /// `Field` names one region, `IndexField` two fields, before its flags and list.
-    fn declare_fields(&mut self, scope: &Path, reader: &mut Reader, names: usize) -> Result<(), Error> {
+    fn declare_fields(
+        &mut self,
+        scope: &Path,
+        reader: &mut Reader,
+        names: usize,
+    ) -> Result<(), Error> {
         let mut inside = reader.package()?;
         for _ in 0..names {
             inside.name()?;
@@ -215,7 +264,8 @@ impl Interpreter {
                 }
             }
         }
-        made.into_iter().try_for_each(|path| self.define(path, Object::HardwareField))
+        made.into_iter()
+            .try_for_each(|path| self.define(path, Object::HardwareField))
     }
 
     /// `Load` (section 19.6.75): from a buffer that holds the table, or from a region, whose memory is not read: there
@@ -225,14 +275,21 @@ impl Interpreter {
             Some(Object::Value(Value::Buffer(bytes))) => bytes.clone(),
             Some(Object::Region { length }) => {
                 let length = *length;
-                let fits = |table: &&mut Option<Vec<u8>>| table.as_ref().is_some_and(|table| table.len() as u64 == length);
+                let fits = |table: &&mut Option<Vec<u8>>| {
+                    table
+                        .as_ref()
+                        .is_some_and(|table| table.len() as u64 == length)
+                };
                 let found = self.loadable.iter_mut().find(fits).and_then(Option::take);
-                found.ok_or_else(|| Error::NoSuchTable(alloc::format!("{} ({length} bytes)", path.to_text())))?
+                found.ok_or_else(|| {
+                    Error::NoSuchTable(alloc::format!("{} ({length} bytes)", path.to_text()))
+                })?
             }
             _ => return Err(Error::NoSuchTable(path.to_text())),
         };
         self.charge(table.len())?;
-        let table = crate::acpi::Table::parse(&table).map_err(|_| Error::Malformed("a table that is loaded is damaged"))?;
+        let table = crate::acpi::Table::parse(&table)
+            .map_err(|_| Error::Malformed("a table that is loaded is damaged"))?;
         // The loaded names outlive the method that loads them: they are made outside of every frame.
         let frames = core::mem::take(&mut self.frames);
         let outcome = self.run_block(&Path::root(), table.body);

@@ -41,24 +41,39 @@ impl Interpreter {
     /// The value that a place holds, where it can be pointed to.
     pub(super) fn place(&mut self, target: &Target) -> Result<&mut Value, Error> {
         match target {
-            Target::Nowhere => Err(Error::WrongType { wanted: "a place", found: "nothing" }),
+            Target::Nowhere => Err(Error::WrongType {
+                wanted: "a place",
+                found: "nothing",
+            }),
             Target::Local { frame, index } => {
-                let frame = self.frames.get_mut(*frame).ok_or(Error::Unsupported("a reference to a local of a finished call"))?;
+                let frame = self.frames.get_mut(*frame).ok_or(Error::Unsupported(
+                    "a reference to a local of a finished call",
+                ))?;
                 Ok(&mut frame.locals[*index])
             }
             Target::Argument { frame, index } => {
-                let frame = self.frames.get_mut(*frame).ok_or(Error::Unsupported("a reference to an argument of a finished call"))?;
+                let frame = self.frames.get_mut(*frame).ok_or(Error::Unsupported(
+                    "a reference to an argument of a finished call",
+                ))?;
                 Ok(&mut frame.arguments[*index])
             }
             Target::Named(path) => match self.namespace.get_mut(path) {
                 Some(Object::Value(value)) => Ok(value),
                 Some(Object::HardwareField) => Err(Error::Hardware(path.to_text())),
-                Some(_) => Err(Error::WrongType { wanted: "data", found: "another object" }),
+                Some(_) => Err(Error::WrongType {
+                    wanted: "data",
+                    found: "another object",
+                }),
                 None => Err(Error::UnknownName(path.to_text())),
             },
             Target::Element { of, index } => match self.place(of)? {
-                Value::Package(elements) => elements.get_mut(*index).ok_or(Error::OutOfRange("an index")),
-                other => Err(Error::WrongType { wanted: "a package", found: other.kind() }),
+                Value::Package(elements) => elements
+                    .get_mut(*index)
+                    .ok_or(Error::OutOfRange("an index")),
+                other => Err(Error::WrongType {
+                    wanted: "a package",
+                    found: other.kind(),
+                }),
             },
         }
     }
@@ -68,7 +83,10 @@ impl Interpreter {
         if let Target::Element { of, index } = target
             && let Value::Buffer(bytes) = self.place(of)?
         {
-            return bytes.get(*index).map(|byte| Value::Integer(u64::from(*byte))).ok_or(Error::OutOfRange("an index"));
+            return bytes
+                .get(*index)
+                .map(|byte| Value::Integer(u64::from(*byte)))
+                .ok_or(Error::OutOfRange("an index"));
         }
         if let Target::Named(path) = target {
             match self.namespace.get(path) {
@@ -86,7 +104,9 @@ impl Interpreter {
         let value = self.place(target)?.clone();
         // An element that names data is that data (section 19.6.102).
         match (target, value) {
-            (Target::Element { .. }, Value::Reference(behind)) if matches!(*behind, Target::Named(_)) => {
+            (Target::Element { .. }, Value::Reference(behind))
+                if matches!(*behind, Target::Named(_)) =>
+            {
                 match self.namespace_value(&behind) {
                     Some(value) => self.charge(value.size()).map(|()| value),
                     None => Ok(Value::Reference(behind)),
@@ -97,7 +117,9 @@ impl Interpreter {
     }
 
     fn namespace_value(&self, target: &Target) -> Option<Value> {
-        let Target::Named(path) = target else { return None };
+        let Target::Named(path) = target else {
+            return None;
+        };
         match self.namespace.get(path)? {
             Object::Value(value) => Some(value.clone()),
             _ => None,
@@ -114,22 +136,39 @@ impl Interpreter {
             read[index / 8] |= at(bit + index).ok_or(end.clone())? << (index % 8);
         }
         self.charge(read.len())?;
-        if bits > 64 { Ok(Value::Buffer(read)) } else { Value::Buffer(read).as_integer().map(Value::Integer) }
+        if bits > 64 {
+            Ok(Value::Buffer(read))
+        } else {
+            Value::Buffer(read).as_integer().map(Value::Integer)
+        }
     }
 
-    fn write_bits(&mut self, source: &Target, bit: usize, bits: usize, value: &Value) -> Result<(), Error> {
+    fn write_bits(
+        &mut self,
+        source: &Target,
+        bit: usize,
+        bits: usize,
+        value: &Value,
+    ) -> Result<(), Error> {
         self.step(bits / 8)?;
         let written = match value {
             Value::Buffer(bytes) => bytes.clone(),
             other => other.as_integer()?.to_le_bytes().to_vec(),
         };
         let Value::Buffer(bytes) = self.place(source)? else {
-            return Err(Error::WrongType { wanted: "a buffer", found: "another object" });
+            return Err(Error::WrongType {
+                wanted: "a buffer",
+                found: "another object",
+            });
         };
         for index in 0..bits {
-            let byte = bytes.get_mut((bit + index) / 8).ok_or(Error::OutOfRange("a buffer field"))?;
+            let byte = bytes
+                .get_mut((bit + index) / 8)
+                .ok_or(Error::OutOfRange("a buffer field"))?;
             let mask = 1 << ((bit + index) % 8);
-            let is_set = written.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1);
+            let is_set = written
+                .get(index / 8)
+                .is_some_and(|byte| byte >> (index % 8) & 1 == 1);
             *byte = if is_set { *byte | mask } else { *byte & !mask };
         }
         Ok(())
@@ -160,9 +199,21 @@ impl Interpreter {
 
     fn store_element(&mut self, of: &Target, index: usize, value: Value) -> Result<(), Error> {
         match self.place(of)? {
-            Value::Package(elements) => *elements.get_mut(index).ok_or(Error::OutOfRange("an index"))? = value,
-            Value::Buffer(bytes) => *bytes.get_mut(index).ok_or(Error::OutOfRange("an index"))? = value.as_integer()? as u8,
-            other => return Err(Error::WrongType { wanted: "a package or a buffer", found: other.kind() }),
+            Value::Package(elements) => {
+                *elements
+                    .get_mut(index)
+                    .ok_or(Error::OutOfRange("an index"))? = value
+            }
+            Value::Buffer(bytes) => {
+                *bytes.get_mut(index).ok_or(Error::OutOfRange("an index"))? =
+                    value.as_integer()? as u8
+            }
+            other => {
+                return Err(Error::WrongType {
+                    wanted: "a package or a buffer",
+                    found: other.kind(),
+                });
+            }
         }
         Ok(())
     }
@@ -182,9 +233,14 @@ impl Interpreter {
         }
         let place = self.place(&Target::Named(path.clone()))?;
         *place = match (&*place, value) {
-            (Value::Integer(_), value @ (Value::Buffer(_) | Value::String(_))) => Value::Integer(value.as_integer()?),
+            (Value::Integer(_), value @ (Value::Buffer(_) | Value::String(_))) => {
+                Value::Integer(value.as_integer()?)
+            }
             (Value::String(_), Value::Integer(number)) => Value::String(format!("{number:016X}")),
-            (Value::Buffer(old), value @ (Value::Buffer(_) | Value::String(_) | Value::Integer(_))) => {
+            (
+                Value::Buffer(old),
+                value @ (Value::Buffer(_) | Value::String(_) | Value::Integer(_)),
+            ) => {
                 let mut bytes = to_bytes(&value)?;
                 bytes.resize(old.len(), 0);
                 Value::Buffer(bytes)
@@ -195,7 +251,12 @@ impl Interpreter {
     }
 
     /// Concatenate, ToBuffer, ToDecimalString, ToHexString, ToInteger, ToString, Mid.
-    pub(super) fn conversion(&mut self, opcode: u8, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
+    pub(super) fn conversion(
+        &mut self,
+        opcode: u8,
+        scope: &Path,
+        reader: &mut Reader,
+    ) -> Result<Value, Error> {
         let value = self.expression(scope, reader)?;
         let result = match opcode {
             0x73 => concatenate(value, self.expression(scope, reader)?)?,
@@ -204,19 +265,30 @@ impl Interpreter {
             0x98 => return Err(Error::Unsupported("ToHexString")),
             0x99 => match &value {
                 // Unlike the implicit conversion, this one reads decimal unless it begins with 0x.
-                Value::String(text) if !text.trim_start().starts_with("0x") => {
-                    Value::Integer(text.trim().parse().map_err(|_| Error::OutOfRange("a number in a string"))?)
-                }
+                Value::String(text) if !text.trim_start().starts_with("0x") => Value::Integer(
+                    text.trim()
+                        .parse()
+                        .map_err(|_| Error::OutOfRange("a number in a string"))?,
+                ),
                 other => Value::Integer(other.as_integer()?),
             },
             0x9c => {
                 let length = self.integer(scope, reader)?;
                 let length = usize::try_from(length).unwrap_or(usize::MAX);
-                let text: Vec<u8> = value.as_buffer()?.iter().copied().take(length).take_while(|byte| *byte != 0).collect();
+                let text: Vec<u8> = value
+                    .as_buffer()?
+                    .iter()
+                    .copied()
+                    .take(length)
+                    .take_while(|byte| *byte != 0)
+                    .collect();
                 Value::String(String::from_utf8_lossy(&text).into_owned())
             }
             _ => {
-                let (start, length) = (self.integer(scope, reader)? as usize, self.integer(scope, reader)? as usize);
+                let (start, length) = (
+                    self.integer(scope, reader)? as usize,
+                    self.integer(scope, reader)? as usize,
+                );
                 middle(&value, start, length)?
             }
         };
@@ -226,13 +298,17 @@ impl Interpreter {
 
     /// What leaves a method must not point into it.
     pub(super) fn detach(&mut self, value: Value) -> Result<Value, Error> {
-        let Value::Reference(target) = &value else { return Ok(value) };
+        let Value::Reference(target) = &value else {
+            return Ok(value);
+        };
         let mut root: &Target = target;
         while let Target::Element { of, .. } = root {
             root = of;
         }
         match root {
-            Target::Local { frame, .. } | Target::Argument { frame, .. } if *frame >= self.frames.len() => {
+            Target::Local { frame, .. } | Target::Argument { frame, .. }
+                if *frame >= self.frames.len() =>
+            {
                 Err(Error::Unsupported("returning a reference to a local"))
             }
             _ => Ok(value),
@@ -251,8 +327,10 @@ impl Interpreter {
         self.step(0)?;
         match value {
             Value::Package(elements) => {
-                let elements: Result<Vec<Value>, Error> =
-                    elements.into_iter().map(|element| self.settle_at(element, depth + 1)).collect();
+                let elements: Result<Vec<Value>, Error> = elements
+                    .into_iter()
+                    .map(|element| self.settle_at(element, depth + 1))
+                    .collect();
                 elements.map(Value::Package)
             }
             Value::Reference(target) => match self.namespace_value(&target) {
@@ -286,18 +364,39 @@ fn concatenate(left: Value, right: Value) -> Result<Value, Error> {
             Ok(Value::String(text))
         }
         Value::Integer(_) | Value::Buffer(_) => {
-            let right = if matches!(left, Value::Integer(_)) { Value::Integer(right.as_integer()?) } else { right };
-            Ok(Value::Buffer([to_bytes(&left)?, to_bytes(&right)?].concat()))
+            let right = if matches!(left, Value::Integer(_)) {
+                Value::Integer(right.as_integer()?)
+            } else {
+                right
+            };
+            Ok(Value::Buffer(
+                [to_bytes(&left)?, to_bytes(&right)?].concat(),
+            ))
         }
-        other => Err(Error::WrongType { wanted: "something to concatenate", found: other.kind() }),
+        other => Err(Error::WrongType {
+            wanted: "something to concatenate",
+            found: other.kind(),
+        }),
     }
 }
 
 fn middle(value: &Value, start: usize, length: usize) -> Result<Value, Error> {
-    let part = |bytes: &[u8]| bytes.iter().copied().skip(start).take(length).collect::<Vec<u8>>();
+    let part = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .copied()
+            .skip(start)
+            .take(length)
+            .collect::<Vec<u8>>()
+    };
     match value {
-        Value::String(text) => Ok(Value::String(String::from_utf8_lossy(&part(text.as_bytes())).into_owned())),
+        Value::String(text) => Ok(Value::String(
+            String::from_utf8_lossy(&part(text.as_bytes())).into_owned(),
+        )),
         Value::Buffer(bytes) => Ok(Value::Buffer(part(bytes))),
-        other => Err(Error::WrongType { wanted: "a string or a buffer", found: other.kind() }),
+        other => Err(Error::WrongType {
+            wanted: "a string or a buffer",
+            found: other.kind(),
+        }),
     }
 }

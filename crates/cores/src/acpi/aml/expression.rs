@@ -31,17 +31,28 @@ impl Interpreter {
 
     pub(super) fn expression(&mut self, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
         self.step(0)?;
-        self.deeper(|this| if reader.at_name() { this.named(scope, reader) } else { this.operation(scope, reader) })
+        self.deeper(|this| {
+            if reader.at_name() {
+                this.named(scope, reader)
+            } else {
+                this.operation(scope, reader)
+            }
+        })
     }
 
     /// A name: the object's value, or the call of a method.
     fn named(&mut self, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
         let name = reader.name()?;
-        let path = self.namespace.find(&name, scope).ok_or_else(|| Error::UnknownName(name.in_scope(scope).to_text()))?;
+        let path = self
+            .namespace
+            .find(&name, scope)
+            .ok_or_else(|| Error::UnknownName(name.in_scope(scope).to_text()))?;
         let Some(Object::Method { arguments, .. }) = self.namespace.get(&path) else {
             return self.read_target(&Target::Named(path));
         };
-        let arguments = (0..*arguments).map(|_| self.expression(scope, reader)).collect::<Result<Vec<Value>, Error>>()?;
+        let arguments = (0..*arguments)
+            .map(|_| self.expression(scope, reader))
+            .collect::<Result<Vec<Value>, Error>>()?;
         self.call(&path, arguments)
     }
 
@@ -53,7 +64,9 @@ impl Interpreter {
             0x0a => reader.integer(1).map(Value::Integer),
             0x0b => reader.integer(2).map(Value::Integer),
             0x0c => reader.integer(4).map(Value::Integer),
-            0x0e => reader.integer(8).map(|value| Value::Integer(value & self.integer_mask)),
+            0x0e => reader
+                .integer(8)
+                .map(|value| Value::Integer(value & self.integer_mask)),
             0xff => Ok(Value::Integer(self.integer_mask)),
             0x0d => {
                 let text = reader.string()?;
@@ -70,12 +83,18 @@ impl Interpreter {
                 let value = self.expression(scope, reader)?;
                 self.store_to_next(scope, reader, value)
             }
-            0x71 => self.super_name(scope, reader).map(|target| Value::Reference(Box::new(target))),
+            0x71 => self
+                .super_name(scope, reader)
+                .map(|target| Value::Reference(Box::new(target))),
             0x72 | 0x74 | 0x77 | 0x79..=0x7f | 0x85 => self.arithmetic(opcode, scope, reader),
             0x75 | 0x76 => {
                 let target = self.super_name(scope, reader)?;
                 let value = self.read_target(&target)?.as_integer()?;
-                let value = if opcode == 0x75 { value.wrapping_add(1) } else { value.wrapping_sub(1) };
+                let value = if opcode == 0x75 {
+                    value.wrapping_add(1)
+                } else {
+                    value.wrapping_sub(1)
+                };
                 self.store_integer(&target, value)
             }
             0x78 => self.divide(scope, reader),
@@ -92,16 +111,22 @@ impl Interpreter {
             0x83 => match self.expression(scope, reader)? {
                 Value::Reference(target) => self.read_target(&target),
                 Value::String(name) => {
-                    let path = Path::parse(&name).ok_or(Error::Malformed("DerefOf of a bad name"))?;
+                    let path =
+                        Path::parse(&name).ok_or(Error::Malformed("DerefOf of a bad name"))?;
                     self.read_target(&Target::Named(path))
                 }
-                other => Err(Error::WrongType { wanted: "a reference", found: other.kind() }),
+                other => Err(Error::WrongType {
+                    wanted: "a reference",
+                    found: other.kind(),
+                }),
             },
             0x87 | 0x8e => {
                 let target = self.super_name(scope, reader)?;
                 self.measure(opcode, &target)
             }
-            0x88 => self.index(scope, reader).map(|target| Value::Reference(Box::new(target))),
+            0x88 => self
+                .index(scope, reader)
+                .map(|target| Value::Reference(Box::new(target))),
             0x89 => self.find_match(scope, reader),
             0x90..=0x95 => self.logical(opcode, scope, reader),
             0x73 | 0x96..=0x99 | 0x9c | 0x9e => self.conversion(opcode, scope, reader),
@@ -119,11 +144,18 @@ impl Interpreter {
                 if let Some(found) = &found {
                     self.store(&target, Value::Reference(Box::new(found.clone())))?;
                 }
-                Ok(Value::Integer(if found.is_some() { ONES & self.integer_mask } else { 0 }))
+                Ok(Value::Integer(if found.is_some() {
+                    ONES & self.integer_mask
+                } else {
+                    0
+                }))
             }
             0x20 => {
                 let name = reader.name()?;
-                let path = self.namespace.find(&name, scope).ok_or_else(|| Error::UnknownName(name.in_scope(scope).to_text()))?;
+                let path = self
+                    .namespace
+                    .find(&name, scope)
+                    .ok_or_else(|| Error::UnknownName(name.in_scope(scope).to_text()))?;
                 let handle = self.target(scope, reader)?;
                 self.load_from(&path)?;
                 self.store(&handle, Value::Integer(1))?;
@@ -161,14 +193,27 @@ impl Interpreter {
         Ok(Value::Buffer(bytes))
     }
 
-    fn package(&mut self, scope: &Path, reader: &mut Reader, variable: bool) -> Result<Value, Error> {
+    fn package(
+        &mut self,
+        scope: &Path,
+        reader: &mut Reader,
+        variable: bool,
+    ) -> Result<Value, Error> {
         let mut inside = reader.package()?;
-        let count = if variable { self.integer(scope, &mut inside)? as usize } else { usize::from(inside.byte()?) };
+        let count = if variable {
+            self.integer(scope, &mut inside)? as usize
+        } else {
+            usize::from(inside.byte()?)
+        };
         self.charge(count.saturating_mul(size_of::<Value>()))?;
         self.step(count / 8)?;
         let mut elements = Vec::new();
         while !inside.is_empty() && elements.len() < count {
-            let element = if inside.at_name() { self.package_name(scope, &mut inside)? } else { self.expression(scope, &mut inside)? };
+            let element = if inside.at_name() {
+                self.package_name(scope, &mut inside)?
+            } else {
+                self.expression(scope, &mut inside)?
+            };
             elements.push(element);
         }
         elements.resize(count, Value::Uninitialised);
@@ -178,26 +223,48 @@ impl Interpreter {
     /// Names in packages may be defined later, so they stay references.
     fn package_name(&mut self, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
         let name = reader.name()?;
-        let path = self.namespace.find(&name, scope).unwrap_or_else(|| name.in_scope(scope));
+        let path = self
+            .namespace
+            .find(&name, scope)
+            .unwrap_or_else(|| name.in_scope(scope));
         Ok(Value::Reference(Box::new(Target::Named(path))))
     }
 
     fn slot(&self, opcode: u8) -> Result<Target, Error> {
-        let frame = self.frames.len().checked_sub(1).ok_or(Error::Malformed("a local outside of every method"))?;
+        let frame = self
+            .frames
+            .len()
+            .checked_sub(1)
+            .ok_or(Error::Malformed("a local outside of every method"))?;
         Ok(match opcode {
-            0x60..=0x67 => Target::Local { frame, index: usize::from(opcode - 0x60) },
-            _ => Target::Argument { frame, index: usize::from(opcode - 0x68) },
+            0x60..=0x67 => Target::Local {
+                frame,
+                index: usize::from(opcode - 0x60),
+            },
+            _ => Target::Argument {
+                frame,
+                index: usize::from(opcode - 0x68),
+            },
         })
     }
 
     /// A place that must be named: a name, a local, an argument, or what a reference expression gives.
-    pub(super) fn super_name(&mut self, scope: &Path, reader: &mut Reader) -> Result<Target, Error> {
+    pub(super) fn super_name(
+        &mut self,
+        scope: &Path,
+        reader: &mut Reader,
+    ) -> Result<Target, Error> {
         if reader.at_name() {
             let name = reader.name()?;
             let found = self.namespace.find(&name, scope);
-            return found.map(Target::Named).ok_or_else(|| Error::UnknownName(name.in_scope(scope).to_text()));
+            return found
+                .map(Target::Named)
+                .ok_or_else(|| Error::UnknownName(name.in_scope(scope).to_text()));
         }
-        match reader.peek().ok_or(Error::Malformed("a place is missing"))? {
+        match reader
+            .peek()
+            .ok_or(Error::Malformed("a place is missing"))?
+        {
             slot @ 0x60..=0x6e => {
                 reader.byte()?;
                 self.slot(slot)
@@ -205,13 +272,20 @@ impl Interpreter {
             0x5b if reader.peek_second() == Some(0x31) => reader.take(2).map(|_| Target::Nowhere),
             0x71 | 0x83 | 0x88 => match self.expression(scope, reader)? {
                 Value::Reference(target) => Ok(*target),
-                other => Err(Error::WrongType { wanted: "a reference", found: other.kind() }),
+                other => Err(Error::WrongType {
+                    wanted: "a reference",
+                    found: other.kind(),
+                }),
             },
             other => Err(Error::UnknownOpcode(u16::from(other))),
         }
     }
 
-    fn conditional_reference(&mut self, scope: &Path, reader: &mut Reader) -> Result<Option<Target>, Error> {
+    fn conditional_reference(
+        &mut self,
+        scope: &Path,
+        reader: &mut Reader,
+    ) -> Result<Option<Target>, Error> {
         if reader.at_name() {
             let name = reader.name()?;
             return Ok(self.namespace.find(&name, scope).map(Target::Named));
@@ -228,7 +302,12 @@ impl Interpreter {
         self.super_name(scope, reader)
     }
 
-    pub(super) fn store_to_next(&mut self, scope: &Path, reader: &mut Reader, value: Value) -> Result<Value, Error> {
+    pub(super) fn store_to_next(
+        &mut self,
+        scope: &Path,
+        reader: &mut Reader,
+        value: Value,
+    ) -> Result<Value, Error> {
         let target = self.target(scope, reader)?;
         self.charge(value.size())?;
         self.store(&target, value.clone())?;
@@ -241,7 +320,12 @@ impl Interpreter {
         Ok(value)
     }
 
-    fn arithmetic(&mut self, opcode: u8, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
+    fn arithmetic(
+        &mut self,
+        opcode: u8,
+        scope: &Path,
+        reader: &mut Reader,
+    ) -> Result<Value, Error> {
         let left = self.integer(scope, reader)?;
         let right = self.integer(scope, reader)?;
         let shift = u32::try_from(right).unwrap_or(u32::MAX);
@@ -256,7 +340,9 @@ impl Interpreter {
             0x7d => left | right,
             0x7e => !(left | right),
             0x7f => left ^ right,
-            _ => left.checked_rem(right).ok_or(Error::OutOfRange("a division by zero"))?,
+            _ => left
+                .checked_rem(right)
+                .ok_or(Error::OutOfRange("a division by zero"))?,
         };
         self.store_to_next(scope, reader, Value::Integer(result & self.integer_mask))
     }
@@ -265,7 +351,10 @@ impl Interpreter {
         let left = self.integer(scope, reader)?;
         let right = self.integer(scope, reader)?;
         let zero = Error::OutOfRange("a division by zero");
-        let (quotient, remainder) = (left.checked_div(right).ok_or(zero.clone())?, left.checked_rem(right).ok_or(zero)?);
+        let (quotient, remainder) = (
+            left.checked_div(right).ok_or(zero.clone())?,
+            left.checked_rem(right).ok_or(zero)?,
+        );
         self.store_to_next(scope, reader, Value::Integer(remainder))?;
         self.store_to_next(scope, reader, Value::Integer(quotient))
     }
@@ -276,7 +365,11 @@ impl Interpreter {
             0x92 => left.as_integer()? == 0,
             0x90 | 0x91 => {
                 let (left, right) = (left.as_integer()? != 0, self.integer(scope, reader)? != 0);
-                if opcode == 0x90 { left && right } else { left || right }
+                if opcode == 0x90 {
+                    left && right
+                } else {
+                    left || right
+                }
             }
             _ => {
                 let right = self.expression(scope, reader)?;
@@ -288,7 +381,11 @@ impl Interpreter {
                 }
             }
         };
-        Ok(Value::Integer(if holds { ONES & self.integer_mask } else { 0 }))
+        Ok(Value::Integer(if holds {
+            ONES & self.integer_mask
+        } else {
+            0
+        }))
     }
 
     /// `SizeOf` and `ObjectType`.
@@ -307,19 +404,27 @@ impl Interpreter {
             Value::String(text) => Ok(Value::Integer(text.len() as u64)),
             Value::Buffer(bytes) => Ok(Value::Integer(bytes.len() as u64)),
             Value::Package(elements) => Ok(Value::Integer(elements.len() as u64)),
-            other => Err(Error::WrongType { wanted: "something with a size", found: other.kind() }),
+            other => Err(Error::WrongType {
+                wanted: "something with a size",
+                found: other.kind(),
+            }),
         }
     }
 
     /// `Index` names an element without reading it.
     fn index(&mut self, scope: &Path, reader: &mut Reader) -> Result<Target, Error> {
-        let of = if reader.at_name() || matches!(reader.peek(), Some(0x60..=0x6e | 0x71 | 0x83 | 0x88)) {
+        let of = if reader.at_name()
+            || matches!(reader.peek(), Some(0x60..=0x6e | 0x71 | 0x83 | 0x88))
+        {
             self.indexed_place(scope, reader)?
         } else {
             return Err(Error::Unsupported("Index of a constant"));
         };
         let index = self.integer(scope, reader)? as usize;
-        let element = Target::Element { of: Box::new(of), index };
+        let element = Target::Element {
+            of: Box::new(of),
+            index,
+        };
         if depth_of(&element) > TARGET_DEPTH_MAX {
             return Err(Error::TooDeep);
         }
@@ -337,7 +442,10 @@ impl Interpreter {
             reader.byte()?;
             return match self.expression(scope, reader)? {
                 Value::Reference(target) => Ok(*target),
-                other => Err(Error::WrongType { wanted: "a reference", found: other.kind() }),
+                other => Err(Error::WrongType {
+                    wanted: "a reference",
+                    found: other.kind(),
+                }),
             };
         }
         let place = self.super_name(scope, reader)?;
@@ -348,12 +456,17 @@ impl Interpreter {
     }
 
     fn length(&mut self, element: &Target) -> Result<usize, Error> {
-        let Target::Element { of, .. } = element else { return Ok(0) };
+        let Target::Element { of, .. } = element else {
+            return Ok(0);
+        };
         match self.place(of)? {
             Value::Package(elements) => Ok(elements.len()),
             Value::Buffer(bytes) => Ok(bytes.len()),
             Value::String(text) => Ok(text.len()),
-            other => Err(Error::WrongType { wanted: "a package or a buffer", found: other.kind() }),
+            other => Err(Error::WrongType {
+                wanted: "a package or a buffer",
+                found: other.kind(),
+            }),
         }
     }
 
@@ -377,7 +490,10 @@ impl Interpreter {
         };
         let elements = package.as_package()?;
         self.step(elements.len())?;
-        let found = (start..elements.len()).find(|index| matches!(elements[*index], Value::Integer(value) if holds(value)));
-        Ok(Value::Integer(found.map_or(ONES & self.integer_mask, |index| index as u64)))
+        let found = (start..elements.len())
+            .find(|index| matches!(elements[*index], Value::Integer(value) if holds(value)));
+        Ok(Value::Integer(
+            found.map_or(ONES & self.integer_mask, |index| index as u64),
+        ))
     }
 }

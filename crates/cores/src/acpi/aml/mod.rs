@@ -36,7 +36,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { steps: 4_000_000, depth: 100, bytes: 32 << 20 }
+        Self {
+            steps: 4_000_000,
+            depth: 100,
+            bytes: 32 << 20,
+        }
     }
 }
 
@@ -49,7 +53,10 @@ pub enum Error {
     /// Its value lies in a device, which is not touched.
     Hardware(String),
     Unsupported(&'static str),
-    WrongType { wanted: &'static str, found: &'static str },
+    WrongType {
+        wanted: &'static str,
+        found: &'static str,
+    },
     OutOfRange(&'static str),
     TooManySteps,
     TooDeep,
@@ -72,7 +79,9 @@ impl fmt::Display for Error {
             Self::TooManySteps => f.write_str("it runs too long (an endless loop?)"),
             Self::TooDeep => f.write_str("it is nested too deeply"),
             Self::TooLarge => f.write_str("it makes too large values"),
-            Self::NoSuchTable(name) => write!(f, "it loads {name}, a table that is not among those given"),
+            Self::NoSuchTable(name) => {
+                write!(f, "it loads {name}, a table that is not among those given")
+            }
             Self::Fatal(code) => write!(f, "the firmware calls this fatal (code {code:#x})"),
         }
     }
@@ -126,7 +135,11 @@ impl Interpreter {
             steps: 0,
             depth: 0,
             bytes: 0,
-            integer_mask: if revision < 2 { u64::from(u32::MAX) } else { u64::MAX },
+            integer_mask: if revision < 2 {
+                u64::from(u32::MAX)
+            } else {
+                u64::MAX
+            },
             problems: Vec::new(),
             hardware_writes_left_out: 0,
         }
@@ -181,7 +194,10 @@ impl Interpreter {
             match declared {
                 Some(id) => found.push((path, Some(u64::from(id)))),
                 None if self.is_processor_device(&path) => {
-                    let id = self.evaluate(&path.child(*b"_UID"), Vec::new()).ok().and_then(|uid| uid.as_integer().ok());
+                    let id = self
+                        .evaluate(&path.child(*b"_UID"), Vec::new())
+                        .ok()
+                        .and_then(|uid| uid.as_integer().ok());
                     found.push((path, id));
                 }
                 None => {}
@@ -197,18 +213,27 @@ impl Interpreter {
 
     fn note(&mut self, place: &Path, error: &Error) {
         if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(alloc::format!("{}: {error}", place.to_text()));
+            self.problems
+                .push(alloc::format!("{}: {error}", place.to_text()));
         }
     }
 
     fn step(&mut self, cost: usize) -> Result<(), Error> {
         self.steps += 1 + cost as u64;
-        if self.steps > self.limits.steps { Err(Error::TooManySteps) } else { Ok(()) }
+        if self.steps > self.limits.steps {
+            Err(Error::TooManySteps)
+        } else {
+            Ok(())
+        }
     }
 
     fn charge(&mut self, bytes: usize) -> Result<(), Error> {
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > self.limits.bytes { Err(Error::TooLarge) } else { Ok(()) }
+        if self.bytes > self.limits.bytes {
+            Err(Error::TooLarge)
+        } else {
+            Ok(())
+        }
     }
 
     /// Runs `inner` one level deeper.
@@ -226,7 +251,12 @@ impl Interpreter {
     fn call(&mut self, path: &Path, mut arguments: Vec<Value>) -> Result<Value, Error> {
         let (body, native) = match self.namespace.get(path) {
             Some(Object::Method { body, native, .. }) => (body.clone(), *native),
-            _ => return Err(Error::WrongType { wanted: "a method", found: "another object" }),
+            _ => {
+                return Err(Error::WrongType {
+                    wanted: "a method",
+                    found: "another object",
+                });
+            }
         };
         if native {
             return Ok(Value::Integer(namespace::osi(arguments.first())));
@@ -239,7 +269,10 @@ impl Interpreter {
         self.frames.push(frame);
         let outcome = self.deeper(|this| this.run_terms(path, &mut Reader::new(&body)));
         let frame = self.frames.pop().unwrap_or_default();
-        frame.made.iter().for_each(|made| self.namespace.remove(made));
+        frame
+            .made
+            .iter()
+            .for_each(|made| self.namespace.remove(made));
         match outcome? {
             Flow::Return(value) => self.detach(value),
             _ => Ok(Value::Integer(0)),

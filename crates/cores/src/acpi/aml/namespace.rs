@@ -25,7 +25,9 @@ impl Path {
         let segment = |part: &str| {
             let mut segment = *b"____";
             let fits = (1..=4).contains(&part.len()) && part.is_ascii();
-            segment.get_mut(..part.len())?.copy_from_slice(part.as_bytes());
+            segment
+                .get_mut(..part.len())?
+                .copy_from_slice(part.as_bytes());
             fits.then_some(segment)
         };
         let parts = text.split('.').filter(|_| !text.is_empty());
@@ -49,7 +51,11 @@ impl Path {
             .map(|segment| {
                 let name = String::from_utf8_lossy(segment);
                 let trimmed = name.trim_end_matches('_');
-                if trimmed.is_empty() { "_".into() } else { trimmed.into() }
+                if trimmed.is_empty() {
+                    "_".into()
+                } else {
+                    trimmed.into()
+                }
             })
             .collect();
         alloc::format!("\\{}", names.join("."))
@@ -68,7 +74,11 @@ impl Name {
     /// Where an object of this name is made.
     pub fn in_scope(&self, scope: &Path) -> Path {
         let kept = scope.0.len().saturating_sub(self.parents);
-        let mut path = if self.absolute { Vec::new() } else { scope.0[..kept].to_vec() };
+        let mut path = if self.absolute {
+            Vec::new()
+        } else {
+            scope.0[..kept].to_vec()
+        };
         path.extend_from_slice(&self.segments);
         Path(path)
     }
@@ -82,14 +92,26 @@ impl Name {
 #[derive(Clone, Debug)]
 pub enum Object {
     Value(Value),
-    Method { arguments: u8, body: Rc<[u8]>, native: bool },
+    Method {
+        arguments: u8,
+        body: Rc<[u8]>,
+        native: bool,
+    },
     Scope,
     Device,
-    Processor { id: u8 },
-    Region { length: u64 },
+    Processor {
+        id: u8,
+    },
+    Region {
+        length: u64,
+    },
     /// A field of an operation region: never read, never written.
     HardwareField,
-    BufferField { source: Target, bit: usize, bits: usize },
+    BufferField {
+        source: Target,
+        bit: usize,
+        bits: usize,
+    },
     Alias(Path),
     Mutex,
 }
@@ -112,11 +134,23 @@ impl Namespace {
             }
         };
         put("", Object::Scope);
-        ["_SB", "_GPE", "_PR", "_SI", "_TZ"].into_iter().for_each(|scope| put(scope, Object::Scope));
+        ["_SB", "_GPE", "_PR", "_SI", "_TZ"]
+            .into_iter()
+            .for_each(|scope| put(scope, Object::Scope));
         put("_GL", Object::Mutex);
         put("_REV", Object::Value(Value::Integer(2)));
-        put("_OS", Object::Value(Value::String("Microsoft Windows NT".into())));
-        put("_OSI", Object::Method { arguments: 1, body: Rc::from([]), native: true });
+        put(
+            "_OS",
+            Object::Value(Value::String("Microsoft Windows NT".into())),
+        );
+        put(
+            "_OSI",
+            Object::Method {
+                arguments: 1,
+                body: Rc::from([]),
+                native: true,
+            },
+        );
         namespace
     }
 
@@ -169,7 +203,9 @@ impl Namespace {
     pub fn processor_candidates(&self) -> Vec<(Path, Option<u8>)> {
         let candidate = |(path, object): (&Path, &Object)| match object {
             Object::Processor { id } => Some((path.clone(), Some(*id))),
-            Object::Device if self.objects.contains_key(&path.child(*b"_HID")) => Some((path.clone(), None)),
+            Object::Device if self.objects.contains_key(&path.child(*b"_HID")) => {
+                Some((path.clone(), None))
+            }
             _ => None,
         };
         self.objects.iter().filter_map(candidate).collect()
@@ -179,7 +215,9 @@ impl Namespace {
 /// Says yes to what Linux says yes to: the Windows versions that firmware asks for.
 pub fn osi(argument: Option<&Value>) -> u64 {
     match argument {
-        Some(Value::String(name)) if name.starts_with("Windows ") || name == "Processor Device" => u64::MAX,
+        Some(Value::String(name)) if name.starts_with("Windows ") || name == "Processor Device" => {
+            u64::MAX
+        }
         _ => 0,
     }
 }

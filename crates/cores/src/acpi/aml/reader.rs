@@ -50,11 +50,19 @@ impl<'a> Reader<'a> {
 
     /// Little-endian, of 1 to 8 bytes.
     pub fn integer(&mut self, length: usize) -> Result<u64, Error> {
-        Ok(self.take(length)?.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+        Ok(self
+            .take(length)?
+            .iter()
+            .rev()
+            .fold(0, |value, byte| value << 8 | u64::from(*byte)))
     }
 
     pub fn string(&mut self) -> Result<&'a [u8], Error> {
-        let length = self.rest().iter().position(|byte| *byte == 0).ok_or(Error::Malformed("a string has no end"))?;
+        let length = self
+            .rest()
+            .iter()
+            .position(|byte| *byte == 0)
+            .ok_or(Error::Malformed("a string has no end"))?;
         let text = self.take(length)?;
         self.at += 1;
         Ok(text)
@@ -76,8 +84,12 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let length = self.package_length()?;
         let used = self.at - start;
-        let length = length.checked_sub(used).ok_or(Error::Malformed("a package is shorter than its own length"))?;
-        let inside = self.take(length).map_err(|_| Error::Malformed("a package reaches beyond its surroundings"))?;
+        let length = length
+            .checked_sub(used)
+            .ok_or(Error::Malformed("a package is shorter than its own length"))?;
+        let inside = self
+            .take(length)
+            .map_err(|_| Error::Malformed("a package reaches beyond its surroundings"))?;
         Ok(Reader::new(inside))
     }
 
@@ -85,7 +97,11 @@ impl<'a> Reader<'a> {
         let taken = self.take(4)?;
         let segment = [taken[0], taken[1], taken[2], taken[3]];
         let is_lead = |byte: u8| byte == b'_' || byte.is_ascii_uppercase();
-        if is_lead(segment[0]) && segment[1..].iter().all(|byte| is_lead(*byte) || byte.is_ascii_digit()) {
+        if is_lead(segment[0])
+            && segment[1..]
+                .iter()
+                .all(|byte| is_lead(*byte) || byte.is_ascii_digit())
+        {
             Ok(segment)
         } else {
             Err(Error::Malformed("a name has impossible letters"))
@@ -123,12 +139,17 @@ impl<'a> Reader<'a> {
         if count > SEGMENTS_MAX {
             return Err(Error::Malformed("a name has too many segments"));
         }
-        name.segments = (0..count).map(|_| self.segment()).collect::<Result<Vec<Seg>, Error>>()?;
+        name.segments = (0..count)
+            .map(|_| self.segment())
+            .collect::<Result<Vec<Seg>, Error>>()?;
         Ok(name)
     }
 
     /// Does a name string begin here?
     pub fn at_name(&self) -> bool {
-        matches!(self.peek(), Some(b'\\' | b'^' | b'_' | b'A'..=b'Z' | 0x2e | 0x2f))
+        matches!(
+            self.peek(),
+            Some(b'\\' | b'^' | b'_' | b'A'..=b'Z' | 0x2e | 0x2f)
+        )
     }
 }

@@ -79,7 +79,9 @@ impl Interpreter {
         let holds = self.integer(scope, &mut then)? != 0;
         match (holds, otherwise) {
             (true, _) => self.deeper(|this| this.run_terms(scope, &mut then)),
-            (false, Some(mut otherwise)) => self.deeper(|this| this.run_terms(scope, &mut otherwise)),
+            (false, Some(mut otherwise)) => {
+                self.deeper(|this| this.run_terms(scope, &mut otherwise))
+            }
             (false, None) => Ok(Flow::Next),
         }
     }

@@ -9,7 +9,14 @@ use proptest::prelude::*;
 use super::*;
 
 fn load(body: &[u8]) -> (Interpreter, Result<(), Error>) {
-    let mut interpreter = Interpreter::new(2, Limits { steps: 200_000, depth: 100, bytes: 1 << 20 });
+    let mut interpreter = Interpreter::new(
+        2,
+        Limits {
+            steps: 200_000,
+            depth: 100,
+            bytes: 1 << 20,
+        },
+    );
     let outcome = interpreter.load(body);
     (interpreter, outcome)
 }
@@ -17,7 +24,16 @@ fn load(body: &[u8]) -> (Interpreter, Result<(), Error>) {
 /// A package with its length, as the encoding of section 20.2.4 has it.
 fn package(opcode: &[u8], inside: &[u8]) -> Vec<u8> {
     let length = inside.len() + 3;
-    [opcode, &[0x80 | (length & 0x0f) as u8, (length >> 4) as u8, (length >> 12) as u8], inside].concat()
+    [
+        opcode,
+        &[
+            0x80 | (length & 0x0f) as u8,
+            (length >> 4) as u8,
+            (length >> 12) as u8,
+        ],
+        inside,
+    ]
+    .concat()
 }
 
 fn method(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
@@ -32,8 +48,14 @@ fn evaluate(body: &[u8]) -> Result<Value, Error> {
 
 #[test]
 fn an_endless_loop_ends() {
-    assert_eq!(evaluate(&package(&[0xa2], &[0x01])), Err(Error::TooManySteps));
-    assert_eq!(load(&package(&[0xa2], &[0x01])).1.unwrap_err(), Error::TooManySteps);
+    assert_eq!(
+        evaluate(&package(&[0xa2], &[0x01])),
+        Err(Error::TooManySteps)
+    );
+    assert_eq!(
+        load(&package(&[0xa2], &[0x01])).1.unwrap_err(),
+        Error::TooManySteps
+    );
 }
 
 #[test]
@@ -54,21 +76,40 @@ fn deep_nesting_ends() {
     for _ in 0..2_000 {
         packages = package(&[0x12], &[[1].as_slice(), &packages].concat());
     }
-    assert_eq!(evaluate(&[&[0xa4], packages.as_slice()].concat()), Err(Error::TooDeep));
+    assert_eq!(
+        evaluate(&[&[0xa4], packages.as_slice()].concat()),
+        Err(Error::TooDeep)
+    );
 }
 
 #[test]
 fn bad_lengths_are_errors() {
-    for body in [&[0x10, 0x3f, b'A'][..], &[0x10, 0xff], &[0x12, 0x00], &[0x11, 0x01, 0x01], &[0x0d, b'a'], &[0x5b]] {
+    for body in [
+        &[0x10, 0x3f, b'A'][..],
+        &[0x10, 0xff],
+        &[0x12, 0x00],
+        &[0x11, 0x01, 0x01],
+        &[0x0d, b'a'],
+        &[0x5b],
+    ] {
         let (interpreter, outcome) = load(body);
-        assert!(outcome.is_err() || !interpreter.problems.is_empty(), "{body:x?}");
+        assert!(
+            outcome.is_err() || !interpreter.problems.is_empty(),
+            "{body:x?}"
+        );
     }
 }
 
 #[test]
 fn a_huge_buffer_is_refused() {
-    let huge = package(&[0x11], &[0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
-    assert_eq!(evaluate(&[&[0xa4], huge.as_slice()].concat()), Err(Error::TooLarge));
+    let huge = package(
+        &[0x11],
+        &[0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
+    );
+    assert_eq!(
+        evaluate(&[&[0xa4], huge.as_slice()].concat()),
+        Err(Error::TooLarge)
+    );
 }
 
 /// `While (1) { Store (Local0, Index (Local0, 0)) }`: a package that swallows itself.
@@ -76,31 +117,53 @@ fn a_huge_buffer_is_refused() {
 fn a_package_that_contains_itself_is_bounded() {
     let start = [&[0x70][..], &package(&[0x12], &[2, 1, 1]), &[0x60]].concat();
     let swallow = package(&[0xa2], &[0x01, 0x70, 0x60, 0x88, 0x60, 0x00, 0x00]);
-    assert!(matches!(evaluate(&[start, swallow].concat()), Err(Error::TooLarge | Error::TooManySteps)));
+    assert!(matches!(
+        evaluate(&[start, swallow].concat()),
+        Err(Error::TooLarge | Error::TooManySteps)
+    ));
 }
 
 /// `While (1) { Local0 = Index (Local0, 0) }`: references to references.
 #[test]
 fn chained_references_are_bounded() {
-    let start = [&[0x70][..], &package(&[0x12], &[1, 1]), &[0x61], &[0x70, 0x88, 0x61, 0x00, 0x00, 0x60]].concat();
+    let start = [
+        &[0x70][..],
+        &package(&[0x12], &[1, 1]),
+        &[0x61],
+        &[0x70, 0x88, 0x61, 0x00, 0x00, 0x60],
+    ]
+    .concat();
     let chain = package(&[0xa2], &[0x01, 0x70, 0x88, 0x60, 0x00, 0x00, 0x60]);
     assert!(evaluate(&[start, chain].concat()).is_err());
 }
 
 #[test]
 fn hardware_is_named_and_not_read() {
-    let region = [b"\x5b\x80REGN\x01".as_slice(), &[0x0b, 0x00, 0x10, 0x0a, 0x10]].concat();
+    let region = [
+        b"\x5b\x80REGN\x01".as_slice(),
+        &[0x0b, 0x00, 0x10, 0x0a, 0x10],
+    ]
+    .concat();
     let field = package(&[0x5b, 0x81], b"REGN\x01STAT\x08");
-    let body = [region, field, method(b"TEST", b"\xa4STAT"), method(b"WRIT", b"\x70\x01STAT")].concat();
+    let body = [
+        region,
+        field,
+        method(b"TEST", b"\xa4STAT"),
+        method(b"WRIT", b"\x70\x01STAT"),
+    ]
+    .concat();
     let (mut interpreter, outcome) = load(&body);
     outcome.unwrap();
     let test = interpreter.evaluate(&Path::parse("TEST").unwrap(), Vec::new());
     assert_eq!(test, Err(Error::Hardware("\\STAT".into())));
-    interpreter.evaluate(&Path::parse("WRIT").unwrap(), Vec::new()).unwrap();
+    interpreter
+        .evaluate(&Path::parse("WRIT").unwrap(), Vec::new())
+        .unwrap();
     assert_eq!(interpreter.hardware_writes_left_out, 1);
 }
 
-const OPCODES: &[u8] = b"\x70\x60\x61\x68\x88\x83\x12\x11\xa0\xa1\xa2\xa4\x00\x01\x0a\x5b\x80\x82\x10\x14\x08\x04\x06\x72\x8a\x13A_\x0d\x87\x93\xff";
+const OPCODES: &[u8] =
+    b"\x70\x60\x61\x68\x88\x83\x12\x11\xa0\xa1\xa2\xa4\x00\x01\x0a\x5b\x80\x82\x10\x14\x08\x04\x06\x72\x8a\x13A_\x0d\x87\x93\xff";
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]

@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::namespace::Path;
 use super::Error;
+use super::namespace::Path;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Value {
@@ -67,25 +67,36 @@ impl Value {
     pub fn as_integer(&self) -> Result<u64, Error> {
         match self {
             Self::Integer(value) => Ok(*value),
-            Self::Buffer(bytes) if !bytes.is_empty() => {
-                Ok(bytes.iter().take(8).rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
-            }
+            Self::Buffer(bytes) if !bytes.is_empty() => Ok(bytes
+                .iter()
+                .take(8)
+                .rev()
+                .fold(0, |value, byte| value << 8 | u64::from(*byte))),
             Self::String(text) => Ok(leading_hexadecimal(text)),
-            other => Err(Error::WrongType { wanted: "an integer", found: other.kind() }),
+            other => Err(Error::WrongType {
+                wanted: "an integer",
+                found: other.kind(),
+            }),
         }
     }
 
     pub fn as_package(&self) -> Result<&[Value], Error> {
         match self {
             Self::Package(elements) => Ok(elements),
-            other => Err(Error::WrongType { wanted: "a package", found: other.kind() }),
+            other => Err(Error::WrongType {
+                wanted: "a package",
+                found: other.kind(),
+            }),
         }
     }
 
     pub fn as_buffer(&self) -> Result<&[u8], Error> {
         match self {
             Self::Buffer(bytes) => Ok(bytes),
-            other => Err(Error::WrongType { wanted: "a buffer", found: other.kind() }),
+            other => Err(Error::WrongType {
+                wanted: "a buffer",
+                found: other.kind(),
+            }),
         }
     }
 }
@@ -93,6 +104,13 @@ impl Value {
 /// Strings convert implicitly as hexadecimal, up to the first other letter.
 fn leading_hexadecimal(text: &str) -> u64 {
     let digits = text.trim_start();
-    let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")).unwrap_or(digits);
-    digits.chars().map_while(|digit| digit.to_digit(16)).take(16).fold(0, |value, digit| value << 4 | u64::from(digit))
+    let digits = digits
+        .strip_prefix("0x")
+        .or_else(|| digits.strip_prefix("0X"))
+        .unwrap_or(digits);
+    digits
+        .chars()
+        .map_while(|digit| digit.to_digit(16))
+        .take(16)
+        .fold(0, |value, digit| value << 4 | u64::from(digit))
 }

@@ -16,7 +16,10 @@ pub struct AcpiArguments {
 }
 
 pub fn run(context: &Context, arguments: &AcpiArguments) -> Result<(), String> {
-    let dir = arguments.tables.clone().unwrap_or_else(|| acpi::default_dir(&context.host.tree));
+    let dir = arguments
+        .tables
+        .clone()
+        .unwrap_or_else(|| acpi::default_dir(&context.host.tree));
     let processors = acpi::read_dir(&dir)?;
     if context.json {
         return context.print_json(&processors);
@@ -32,14 +35,22 @@ pub fn run(context: &Context, arguments: &AcpiArguments) -> Result<(), String> {
         text += &format!("not evaluated: {problem}\n");
     }
     if processors.hardware_writes_left_out > 0 {
-        text += &format!("{} writes to hardware were left out\n", processors.hardware_writes_left_out);
+        text += &format!(
+            "{} writes to hardware were left out\n",
+            processors.hardware_writes_left_out
+        );
     }
     print(&text)
 }
 
 fn describe(processor: &Processor) -> String {
     let id = |id: Option<u64>| id.map_or("-".into(), |id| id.to_string());
-    let mut text = format!("{}   ACPI id {}   hardware id {}\n", processor.path, id(processor.acpi_id), id(processor.hardware_id));
+    let mut text = format!(
+        "{}   ACPI id {}   hardware id {}\n",
+        processor.path,
+        id(processor.acpi_id),
+        id(processor.hardware_id)
+    );
     if let (Some(control), Some(status)) = (&processor.control, &processor.status) {
         text += &format!(
             "  _PCT: control in {} at {:#x}, status in {} at {:#x}\n",
@@ -63,7 +74,12 @@ fn describe(processor: &Processor) -> String {
     if processor.states.is_empty() {
         text += "  no P-states\n";
     } else {
-        let mut rows = vec!["  STATE MHz mW LATENCY-US BUS-US CONTROL STATUS".split_whitespace().map(|word| format!("  {word}")).collect()];
+        let mut rows = vec![
+            "  STATE MHz mW LATENCY-US BUS-US CONTROL STATUS"
+                .split_whitespace()
+                .map(|word| format!("  {word}"))
+                .collect(),
+        ];
         rows.extend(processor.states.iter().enumerate().map(|(index, state)| {
             let cells = [
                 format!("P{index}"),
@@ -74,7 +90,10 @@ fn describe(processor: &Processor) -> String {
                 format!("{:#x}", state.control),
                 format!("{:#x}", state.status),
             ];
-            cells.into_iter().map(|cell| format!("  {cell}")).collect::<Vec<String>>()
+            cells
+                .into_iter()
+                .map(|cell| format!("  {cell}"))
+                .collect::<Vec<String>>()
         }));
         text += &columns(&rows);
     }

@@ -94,21 +94,36 @@ pub fn delays(arguments: &ParkArguments) -> Result<Delays, String> {
         Some(seconds) if (0.0..1e7).contains(&seconds) => Some((seconds * 1000.0) as u64),
         Some(seconds) => return Err(format!("--offline-after {seconds} is no sensible time")),
     };
-    Ok(Delays { offline_after_ms, ..Delays::default() })
+    Ok(Delays {
+        offline_after_ms,
+        ..Delays::default()
+    })
 }
 
 pub fn park(context: &Context, arguments: &ParkArguments) -> Result<(), String> {
     let delays = delays(arguments)?;
     let outcome = {
         let mut session = context.session()?;
-        session.park(&arguments.cpus, &options(context, arguments), delays, arguments.keep_set_up)?
+        session.park(
+            &arguments.cpus,
+            &options(context, arguments),
+            delays,
+            arguments.keep_set_up,
+        )?
     };
     let watch = residue::begin(&context.host.tree);
     if context.host.tree.is_live() {
         std::thread::sleep(Duration::from_millis(arguments.observe.min(60_000)));
     }
     let remaining = residue::end(&context.host.tree, &watch, &arguments.cpus, tick_ms());
-    let steps = STEPS.iter().map(|(step, urgency)| StepRow { step: *step, urgency: *urgency, due_ms: delays.due_ms(*step) }).collect();
+    let steps = STEPS
+        .iter()
+        .map(|(step, urgency)| StepRow {
+            step: *step,
+            urgency: *urgency,
+            due_ms: delays.due_ms(*step),
+        })
+        .collect();
     let outcome = ParkOutcome {
         parked: outcome.parked,
         latency_us: outcome.latency.as_secs_f64() * 1e6,
@@ -116,7 +131,11 @@ pub fn park(context: &Context, arguments: &ParkArguments) -> Result<(), String> 
         steps,
         remaining,
     };
-    if context.json { context.print_json(&outcome) } else { print(&describe(&outcome, arguments.observe)) }
+    if context.json {
+        context.print_json(&outcome)
+    } else {
+        print(&describe(&outcome, arguments.observe))
+    }
 }
 
 /// `/proc/stat` counts in ticks of USER_HZ, which is 100 on every architecture that Linux has left.
@@ -134,15 +153,27 @@ fn describe(outcome: &ParkOutcome, observed_ms: u64) -> String {
             set_up.processes_attached,
             interrupts.moved.len()
         );
-        set_up.refused.iter().for_each(|refused| text += &format!("  not attached: {refused}\n"));
+        set_up
+            .refused
+            .iter()
+            .for_each(|refused| text += &format!("  not attached: {refused}\n"));
         if !interrupts.refused.is_empty() {
-            text += &format!("  interrupts that the kernel will not move: {}\n", numbers(&interrupts.refused));
+            text += &format!(
+                "  interrupts that the kernel will not move: {}\n",
+                numbers(&interrupts.refused)
+            );
         }
         if !interrupts.spread.is_empty() {
-            text += &format!("  interrupts left spread, moved lazily: {}\n", numbers(&interrupts.spread));
+            text += &format!(
+                "  interrupts left spread, moved lazily: {}\n",
+                numbers(&interrupts.spread)
+            );
         }
     }
-    text += &format!("parked CPU {} in {:.0} us\n", outcome.parked, outcome.latency_us);
+    text += &format!(
+        "parked CPU {} in {:.0} us\n",
+        outcome.parked, outcome.latency_us
+    );
     for remaining in &outcome.remaining {
         let interrupts: u64 = remaining.interrupts.values().sum();
         text += &format!(
@@ -155,17 +186,26 @@ fn describe(outcome: &ParkOutcome, observed_ms: u64) -> String {
             text += &format!("  interrupt {name}: {count}\n");
         }
         if !remaining.bound_kernel_threads.is_empty() {
-            text += &format!("  kernel threads: {}\n", remaining.bound_kernel_threads.join(", "));
+            text += &format!(
+                "  kernel threads: {}\n",
+                remaining.bound_kernel_threads.join(", ")
+            );
         }
         if !remaining.user_tasks.is_empty() {
-            text += &format!("  tasks that may still run there: {}\n", remaining.user_tasks.join(", "));
+            text += &format!(
+                "  tasks that may still run there: {}\n",
+                remaining.user_tasks.join(", ")
+            );
         }
     }
     text
 }
 
 fn numbers(list: &[u32]) -> String {
-    list.iter().map(u32::to_string).collect::<Vec<String>>().join(", ")
+    list.iter()
+        .map(u32::to_string)
+        .collect::<Vec<String>>()
+        .join(", ")
 }
 
 pub fn unpark(context: &Context, arguments: &CpusArguments) -> Result<(), String> {
@@ -174,24 +214,55 @@ pub fn unpark(context: &Context, arguments: &CpusArguments) -> Result<(), String
 }
 
 pub fn offline(context: &Context, arguments: &SwitchArguments) -> Result<(), String> {
-    let options = HotplugOptions { force: arguments.force, native: arguments.native };
+    let options = HotplugOptions {
+        force: arguments.force,
+        native: arguments.native,
+    };
     let (latency, note) = context.session()?.offline(&arguments.cpus, options)?;
-    switched(context, "took offline", &arguments.cpus, latency, note.into_iter().collect())
+    switched(
+        context,
+        "took offline",
+        &arguments.cpus,
+        latency,
+        note.into_iter().collect(),
+    )
 }
 
 pub fn online(context: &Context, arguments: &SwitchArguments) -> Result<(), String> {
-    let options = HotplugOptions { force: arguments.force, native: arguments.native };
+    let options = HotplugOptions {
+        force: arguments.force,
+        native: arguments.native,
+    };
     let (latency, note) = context.session()?.online(&arguments.cpus, options)?;
-    switched(context, "brought online", &arguments.cpus, latency, note.into_iter().collect())
+    switched(
+        context,
+        "brought online",
+        &arguments.cpus,
+        latency,
+        note.into_iter().collect(),
+    )
 }
 
-fn switched(context: &Context, verb: &str, cpus: &CpuSet, latency: Duration, notes: Vec<String>) -> Result<(), String> {
-    let outcome = SwitchOutcome { cpus: cpus.clone(), latency_us: latency.as_secs_f64() * 1e6, notes };
+fn switched(
+    context: &Context,
+    verb: &str,
+    cpus: &CpuSet,
+    latency: Duration,
+    notes: Vec<String>,
+) -> Result<(), String> {
+    let outcome = SwitchOutcome {
+        cpus: cpus.clone(),
+        latency_us: latency.as_secs_f64() * 1e6,
+        notes,
+    };
     if context.json {
         return context.print_json(&outcome);
     }
     context.say(&outcome.notes);
-    print(&format!("{verb} CPU {cpus} in {:.0} us\n", outcome.latency_us))
+    print(&format!(
+        "{verb} CPU {cpus} in {:.0} us\n",
+        outcome.latency_us
+    ))
 }
 
 pub fn restore(context: &Context) -> Result<(), String> {
@@ -200,5 +271,9 @@ pub fn restore(context: &Context) -> Result<(), String> {
         return context.print_json(&serde_json::json!({ "undone": count, "notes": notes }));
     }
     context.say(&notes);
-    print(&if count == 0 { "nothing to undo\n".to_string() } else { format!("undid {count} changes\n") })
+    print(&if count == 0 {
+        "nothing to undo\n".to_string()
+    } else {
+        format!("undid {count} changes\n")
+    })
 }

@@ -29,23 +29,40 @@ pub fn run(context: &Context, arguments: &CountersArguments) -> Result<(), Strin
     let targets = match (arguments.thread, &arguments.cpus) {
         (Some(thread), _) => vec![Target::Thread(thread)],
         (None, Some(cpus)) => cpus.iter().map(Target::Cpu).collect(),
-        (None, None) => eft_linux::sensors::topology::cpu_sets(tree)?.online.iter().map(Target::Cpu).collect(),
+        (None, None) => eft_linux::sensors::topology::cpu_sets(tree)?
+            .online
+            .iter()
+            .map(Target::Cpu)
+            .collect(),
     };
-    let mut counters = targets.iter().map(|target| Counters::open(tree, *target)).collect::<Result<Vec<Counters>, String>>()?;
+    let mut counters = targets
+        .iter()
+        .map(|target| Counters::open(tree, *target))
+        .collect::<Result<Vec<Counters>, String>>()?;
     std::thread::sleep(Duration::from_millis(arguments.duration_ms));
-    let counts: Vec<Vec<Counts>> = counters.iter_mut().map(Counters::read).collect::<Result<_, _>>()?;
+    let counts: Vec<Vec<Counts>> = counters
+        .iter_mut()
+        .map(Counters::read)
+        .collect::<Result<_, _>>()?;
     let counts = counts.concat();
     if context.json {
         return context.print_json(&counts);
     }
-    let mut rows = vec!["CPU TYPE INSTRUCTIONS CYCLES IPC CACHE-MISSES COUNTED".split(' ').map(String::from).collect()];
+    let mut rows = vec![
+        "CPU TYPE INSTRUCTIONS CYCLES IPC CACHE-MISSES COUNTED"
+            .split(' ')
+            .map(String::from)
+            .collect(),
+    ];
     rows.extend(counts.iter().map(|count| {
         vec![
             count.cpu.map_or("-".into(), |cpu| cpu.to_string()),
             count.core_type.clone(),
             count.instructions.to_string(),
             count.cycles.to_string(),
-            count.instructions_per_cycle().map_or("-".into(), |ipc| format!("{ipc:.2}")),
+            count
+                .instructions_per_cycle()
+                .map_or("-".into(), |ipc| format!("{ipc:.2}")),
             count.cache_misses.to_string(),
             format!("{:.0}%", count.running_share * 100.0),
         ]

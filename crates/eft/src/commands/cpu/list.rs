@@ -19,13 +19,21 @@ pub fn run(context: &Context, interval_ms: u64) -> Result<(), String> {
 /// The machine over an interval, with what eft itself set.
 pub fn observe(context: &Context, interval: Duration) -> Result<Machine, String> {
     let tree = &context.host.tree;
-    let (held, status) = (held::load(&context.host.dir), held::load_status(&context.host.dir));
-    let (begin, before, burned_before) = (Instant::now(), rates::read(tree), burned_ns(&held, &status));
+    let (held, status) = (
+        held::load(&context.host.dir),
+        held::load_status(&context.host.dir),
+    );
+    let (begin, before, burned_before) =
+        (Instant::now(), rates::read(tree), burned_ns(&held, &status));
     let mut machine = sensors::observe(tree)?;
     if tree.is_live() {
         std::thread::sleep(interval);
     }
-    let (after, burned_after, seconds) = (rates::read(tree), burned_ns(&held, &status), begin.elapsed().as_secs_f64());
+    let (after, burned_after, seconds) = (
+        rates::read(tree),
+        burned_ns(&held, &status),
+        begin.elapsed().as_secs_f64(),
+    );
     rates::fill(&mut machine, &before, &after, seconds);
     machine.managed = context.host.managed.clone();
     machine.parked = held.parked();
@@ -49,14 +57,25 @@ fn burned_ns(held: &Held, status: &Status) -> Vec<u64> {
         let text = Tree::live().text(&format!("proc/{}/task/{tid}/schedstat", keeper.tid))?;
         text.split_whitespace().next()?.parse().ok()
     };
-    held.speeds.keys().map(|cpu| burned(cpu).unwrap_or(0)).collect()
+    held.speeds
+        .keys()
+        .map(|cpu| burned(cpu).unwrap_or(0))
+        .collect()
 }
 
 /// A burner's time is no load: what is left of the core is the whole.
-fn subtract_burners(machine: &mut Machine, held: &Held, before: &[u64], after: &[u64], seconds: f64) {
+fn subtract_burners(
+    machine: &mut Machine,
+    held: &Held,
+    before: &[u64],
+    after: &[u64],
+    seconds: f64,
+) {
     for ((cpu, before), after) in held.speeds.keys().zip(before).zip(after) {
         let burned = after.saturating_sub(*before) as f64 / 1e9 / seconds.max(1e-9);
-        let Some(cpu) = machine.cpus.iter_mut().find(|found| found.cpu == *cpu) else { continue };
+        let Some(cpu) = machine.cpus.iter_mut().find(|found| found.cpu == *cpu) else {
+            continue;
+        };
         if let Some(load) = cpu.load.as_mut().filter(|_| burned < 1.0) {
             *load = ((*load - burned) / (1.0 - burned)).clamp(0.0, 1.0);
         }
@@ -65,10 +84,20 @@ fn subtract_burners(machine: &mut Machine, held: &Held, before: &[u64], after: &
 
 fn table(machine: &Machine) -> String {
     let mut text = String::new();
-    let kind = if machine.virtual_machine { " (virtual machine)" } else { "" };
-    text += &format!("{}{kind}\n", machine.model.as_deref().unwrap_or("unknown processor"));
+    let kind = if machine.virtual_machine {
+        " (virtual machine)"
+    } else {
+        ""
+    };
+    text += &format!(
+        "{}{kind}\n",
+        machine.model.as_deref().unwrap_or("unknown processor")
+    );
     let classes = machine.cpus.iter().find_map(|cpu| cpu.class_from.clone());
-    text += &format!("core classes: {}\n", classes.map_or("all equal".into(), |from| format!("from {from}")));
+    text += &format!(
+        "core classes: {}\n",
+        classes.map_or("all equal".into(), |from| format!("from {from}"))
+    );
     text += &format!(
         "online {}   offline {}   managed {}   parked {}\n\n",
         or_none(&machine.online.to_string()),
@@ -86,7 +115,11 @@ fn table(machine: &Machine) -> String {
 }
 
 fn or_none(text: &str) -> String {
-    if text.is_empty() { "none".into() } else { text.into() }
+    if text.is_empty() {
+        "none".into()
+    } else {
+        text.into()
+    }
 }
 
 fn row(cpu: &Cpu) -> Vec<String> {
@@ -98,15 +131,30 @@ fn row(cpu: &Cpu) -> Vec<String> {
         (low, high) => format!("{}-{}", mhz(low), mhz(high)),
     };
     let cache = cpu.last_level_cache.as_ref().map_or("-".into(), |cache| {
-        let size = cache.size_kib.map_or("?".into(), |kib| if kib < 1024 { format!("{kib}K") } else { format!("{}M", kib / 1024) });
+        let size = cache.size_kib.map_or("?".into(), |kib| {
+            if kib < 1024 {
+                format!("{kib}K")
+            } else {
+                format!("{}M", kib / 1024)
+            }
+        });
         format!("L{} {size} [{}]", cache.level, cache.shared)
     });
     let set = cpu.speed_set.as_ref().map_or("-".into(), |set| {
-        let phase = set.phase.as_ref().map_or(String::new(), |phase| format!(" {phase}"));
+        let phase = set
+            .phase
+            .as_ref()
+            .map_or(String::new(), |phase| format!(" {phase}"));
         format!("{:.3} {}{phase}", set.share, set.back_end)
     });
     let throttled = cpu.throttle.as_ref().map_or("-".into(), |throttle| {
-        format!("{}/{}", throttle.core_events, throttle.package_events.map_or("-".into(), |events| events.to_string()))
+        format!(
+            "{}/{}",
+            throttle.core_events,
+            throttle
+                .package_events
+                .map_or("-".into(), |events| events.to_string())
+        )
     });
     vec![
         cpu.cpu.to_string(),
@@ -122,12 +170,17 @@ fn row(cpu: &Cpu) -> Vec<String> {
         number(cpu.capacity),
         mhz(frequency.now_khz),
         range,
-        frequency.boost.map_or("-", |on| if on { "on" } else { "off" }).into(),
+        frequency
+            .boost
+            .map_or("-", |on| if on { "on" } else { "off" })
+            .into(),
         frequency.governor.unwrap_or_else(|| "-".into()),
         frequency.driver.unwrap_or_else(|| "-".into()),
         throttled,
-        cpu.interrupts_per_s.map_or("-".into(), |rate| format!("{rate:.0}")),
-        cpu.load.map_or("-".into(), |load| format!("{:.0}%", load * 100.0)),
+        cpu.interrupts_per_s
+            .map_or("-".into(), |rate| format!("{rate:.0}")),
+        cpu.load
+            .map_or("-".into(), |load| format!("{:.0}%", load * 100.0)),
         set,
     ]
 }
@@ -148,14 +201,23 @@ fn idle_states(machine: &Machine) -> String {
     let governor = machine.idle_governor.as_deref().unwrap_or("none");
     let mut text = format!("\nidle states (driver {driver}, governor {governor})\n");
     let mut seen: Vec<(String, Vec<u32>)> = Vec::new();
-    for cpu in machine.cpus.iter().filter(|cpu| !cpu.idle_states.is_empty()) {
+    for cpu in machine
+        .cpus
+        .iter()
+        .filter(|cpu| !cpu.idle_states.is_empty())
+    {
         let states: Vec<String> = cpu
             .idle_states
             .iter()
             .map(|state| {
-                let residency = state.target_residency_us.map_or("-".into(), |us| format!("{us}"));
+                let residency = state
+                    .target_residency_us
+                    .map_or("-".into(), |us| format!("{us}"));
                 let off = if state.disabled { " (disabled)" } else { "" };
-                format!("{}{off}: exit {} us, residency {residency} us", state.name, state.exit_latency_us)
+                format!(
+                    "{}{off}: exit {} us, residency {residency} us",
+                    state.name, state.exit_latency_us
+                )
             })
             .collect();
         let key = states.join("; ");
@@ -165,9 +227,16 @@ fn idle_states(machine: &Machine) -> String {
         }
     }
     for (states, cpus) in &seen {
-        text += &format!("  CPU {}: {states}\n", cpus.iter().copied().collect::<eft_cores::CpuSet>());
+        text += &format!(
+            "  CPU {}: {states}\n",
+            cpus.iter().copied().collect::<eft_cores::CpuSet>()
+        );
     }
-    if seen.is_empty() { text + "  none that the kernel knows\n" } else { text }
+    if seen.is_empty() {
+        text + "  none that the kernel knows\n"
+    } else {
+        text
+    }
 }
 
 fn p_states(machine: &Machine) -> String {
@@ -177,12 +246,25 @@ fn p_states(machine: &Machine) -> String {
             .p_states
             .iter()
             .map(|state| {
-                let power = state.power_mw.map_or(String::new(), |mw| format!(" {mw} mW"));
-                let latency = state.latency_us.map_or(String::new(), |us| format!(" {us} us"));
+                let power = state
+                    .power_mw
+                    .map_or(String::new(), |mw| format!(" {mw} mW"));
+                let latency = state
+                    .latency_us
+                    .map_or(String::new(), |us| format!(" {us} us"));
                 format!("{} MHz{power}{latency}", state.frequency_khz / 1000)
             })
             .collect();
-        text += &format!("  CPU {} ({:?}): {}\n", cpu.cpu, cpu.p_states[0].source, states.join(", "));
+        text += &format!(
+            "  CPU {} ({:?}): {}\n",
+            cpu.cpu,
+            cpu.p_states[0].source,
+            states.join(", ")
+        );
     }
-    if machine.cpus.iter().all(|cpu| cpu.p_states.is_empty()) { text + "  none: neither cpufreq nor ACPI tables list any\n" } else { text }
+    if machine.cpus.iter().all(|cpu| cpu.p_states.is_empty()) {
+        text + "  none: neither cpufreq nor ACPI tables list any\n"
+    } else {
+        text
+    }
 }

@@ -105,14 +105,28 @@ pub fn run(arguments: &CpuArguments) -> Result<(), String> {
 
 fn context(arguments: &CpuArguments) -> Result<Context, String> {
     let tree = arguments.root.as_ref().map_or_else(Tree::live, Tree::at);
-    let dir = arguments.state_dir.clone().unwrap_or_else(|| state_dir(&tree));
+    let dir = arguments
+        .state_dir
+        .clone()
+        .unwrap_or_else(|| state_dir(&tree));
     let managed = match &arguments.managed {
         Some(managed) => managed.clone(),
         // What is held was allowed when it was set.
-        None => config(arguments)?.managed.unwrap_or_else(|| held::load(&dir).managed),
+        None => config(arguments)?
+            .managed
+            .unwrap_or_else(|| held::load(&dir).managed),
     };
-    let program = std::env::current_exe().map_err(|error| format!("eft does not find its own program ({error})"))?;
-    Ok(Context { host: Host { tree, dir, managed, program }, json: arguments.json })
+    let program = std::env::current_exe()
+        .map_err(|error| format!("eft does not find its own program ({error})"))?;
+    Ok(Context {
+        host: Host {
+            tree,
+            dir,
+            managed,
+            program,
+        },
+        json: arguments.json,
+    })
 }
 
 fn config(arguments: &CpuArguments) -> Result<Config, String> {
@@ -122,7 +136,8 @@ fn config(arguments: &CpuArguments) -> Result<Config, String> {
         Err(_) if path.as_os_str() == CONFIG => return Ok(Config::default()),
         Err(error) => return Err(format!("{} cannot be read ({error})", path.display())),
     };
-    toml::from_str(&text).map_err(|error| format!("{}: {}", path.display(), one_line(&error.to_string())))
+    toml::from_str(&text)
+        .map_err(|error| format!("{}: {}", path.display(), one_line(&error.to_string())))
 }
 
 pub fn one_line(text: &str) -> String {
@@ -134,7 +149,10 @@ impl Context {
     pub fn session(&self) -> Result<Session, String> {
         let session = Session::open(&self.host)?;
         if session.recovered > 0 {
-            eprintln!("eft: undid {} changes that an instance left behind", session.recovered);
+            eprintln!(
+                "eft: undid {} changes that an instance left behind",
+                session.recovered
+            );
         }
         self.say(&session.notes);
         Ok(session)
@@ -154,7 +172,9 @@ impl Context {
 pub fn print(text: &str) -> Result<(), String> {
     use std::io::Write;
     match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("the output cannot be written ({error})")),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(format!("the output cannot be written ({error})"))
+        }
         _ => Ok(()),
     }
 }
@@ -162,10 +182,20 @@ pub fn print(text: &str) -> Result<(), String> {
 /// Rows of text in columns as wide as they need.
 pub fn columns(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..count).map(width).collect();
     let line = |row: &Vec<String>| {
-        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
         cells.join("  ").trim_end().to_string() + "\n"
     };
     rows.iter().map(line).collect()
