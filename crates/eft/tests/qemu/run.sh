@@ -6,6 +6,7 @@
 #   EFT_QEMU_KERNEL  a kernel image (Debian: vmlinuz of linux-image-*-cloud-amd64, 6.12 from backports);
 #                    otherwise the newest in /boot
 #   EFT_QEMU_ROUNDS  rounds of the benchmark (20)
+#   EFT_QEMU_THREADS  load in the guest (0, as in the paper: eight emulated CPUs share the cores of the host)
 # Says "skipped: ..." and ends with 0 where something is not installed.
 set -eu
 
@@ -46,7 +47,7 @@ echo "EFT-GUEST \$(uname -r), \$(nproc) CPUs"
 export EFT_MANAGED=1-7
 echo "EFT-BEGIN acpi"; eft cpu acpi --json; echo "EFT-END acpi"
 echo "EFT-BEGIN park"; eft cpu park 1-3 --observe 100; eft cpu | head -n 6; eft cpu unpark 1-3; echo "EFT-END park"
-echo "EFT-BEGIN bench"; eft bench reconfigure --json --threads 16 --ways park --rounds $rounds; echo "EFT-STATUS \$?"; echo "EFT-END bench"
+echo "EFT-BEGIN bench"; eft bench reconfigure --json --threads ${EFT_QEMU_THREADS:-0} --ways park --rounds $rounds; echo "EFT-STATUS \$?"; echo "EFT-END bench"
 echo "EFT-BEGIN after"; cat /sys/devices/system/cpu/online; ls -d /sys/fs/cgroup/*/ 2>/dev/null; echo "EFT-END after"
 poweroff -f
 GUEST
