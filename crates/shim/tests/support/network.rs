@@ -72,9 +72,7 @@ impl Network {
     }
 
     pub fn open(&mut self, family: usize, kind: u32, far: OwnedFd) -> Answer {
-        let slot = self.families[family]
-            .allocate(kind == 1)
-            .ok_or(libc::EMFILE)?;
+        let slot = self.families[family].allocate(kind == 1).ok_or(libc::EMFILE)?;
         self.slot((family, slot)).unwrap().far = Some(far);
         Ok((slot, 0))
     }
@@ -86,11 +84,7 @@ impl Network {
 
     fn sockets(&self) -> impl Iterator<Item = (Id, &Slot)> {
         self.families.iter().enumerate().flat_map(|(f, family)| {
-            family
-                .slots
-                .iter()
-                .enumerate()
-                .filter_map(move |(s, slot)| Some(((f, s as u32), slot.as_ref()?)))
+            family.slots.iter().enumerate().filter_map(move |(s, slot)| Some(((f, s as u32), slot.as_ref()?)))
         })
     }
 
@@ -148,17 +142,13 @@ impl Network {
         slot.page.set_remote(to);
         if slot.stream {
             slot.set_flags(flag::CONNECTING);
-            self.connecting
-                .push((Instant::now() + CONNECT_TIME, id, to));
+            self.connecting.push((Instant::now() + CONNECT_TIME, id, to));
         }
         Ok((request.slot, port))
     }
 
     pub fn accepted(&mut self, family: usize, request: &Request, far: OwnedFd) -> Answer {
-        let slot = self
-            .slot((family, request.slot))
-            .filter(|s| s.waiting)
-            .ok_or(libc::EINVAL)?;
+        let slot = self.slot((family, request.slot)).filter(|s| s.waiting).ok_or(libc::EINVAL)?;
         assert_eq!(slot.page.incarnation(), request.args[0]);
         assert_eq!(slot.page.inode(), request.value);
         slot.far = Some(far);
@@ -253,8 +243,7 @@ impl Network {
         let Some((listener, _)) = listener else {
             let Some(s) = self.slot(from) else { return };
             s.page.set_error(libc::ECONNREFUSED);
-            s.page
-                .set_flags(flag::DEAD | flag::SEND_CLOSED | flag::RECEIVE_END);
+            s.page.set_flags(flag::DEAD | flag::SEND_CLOSED | flag::RECEIVE_END);
             s.unplug();
             s.post();
             s.hang_up(libc::SHUT_RDWR);
@@ -264,13 +253,9 @@ impl Network {
         let record_len = size_of::<AcceptRecord>();
         let full = self.slot(listener).unwrap().receive_room() < record_len;
         let family = listener.0;
-        let Some(slot) = (!full)
-            .then(|| self.families[family].allocate(true))
-            .flatten()
-        else {
+        let Some(slot) = (!full).then(|| self.families[family].allocate(true)).flatten() else {
             // Try again later, as a SYN would be sent again.
-            self.connecting
-                .push((Instant::now() + Duration::from_millis(20), from, to));
+            self.connecting.push((Instant::now() + Duration::from_millis(20), from, to));
             return;
         };
         let server = (family, slot);
@@ -450,10 +435,7 @@ impl Network {
         for family in 0..self.families.len() {
             let mut dirty = Vec::new();
             for transport in [Transport::Tcp, Transport::Udp] {
-                self.families[family]
-                    .arena
-                    .dirty(transport)
-                    .take(|slot| dirty.push(slot as u32));
+                self.families[family].arena.dirty(transport).take(|slot| dirty.push(slot as u32));
             }
             busy |= !dirty.is_empty();
             for slot in dirty {
@@ -484,10 +466,7 @@ pub fn run(network: &Mutex<Network>, stop: &AtomicBool) {
             .iter()
             .flat_map(|f| [Transport::Tcp, Transport::Udp].map(|t| f.arena.doorbell(t)))
             .collect();
-        let words: Vec<_> = bells
-            .iter()
-            .map(|b| (b.word().as_ptr() as *const u32, b.value()))
-            .collect();
+        let words: Vec<_> = bells.iter().map(|b| (b.word().as_ptr() as *const u32, b.value())).collect();
         if net.step() {
             continue;
         }
