@@ -12,6 +12,7 @@
 pub mod application;
 pub mod device;
 pub mod link;
+pub mod makes;
 pub mod node;
 pub mod replay;
 pub mod simulation;

@@ -5,7 +5,9 @@
 //! the configuration, and fresh queues.
 
 use crate::device::{End, SimDevice};
+use crate::makes::{self, Life};
 use crate::node::{Node, Surroundings};
+use crate::replay::{Recorder, Recording};
 use crate::wiring::edge;
 use eft_base::{Cidr, FamilyId, Instant, PoolId};
 use eft_channel::notify::Mode;
@@ -14,8 +16,8 @@ use eft_channel::status::Status;
 use eft_channel::{Pool, PoolView, Segment};
 use eft_component::{Effect, Event, Server, Topology};
 use eft_control::plan;
-use eft_filter::{Filter, FilterConfig};
-use eft_ip::{Ip, IpConfig};
+use eft_filter::FilterConfig;
+use eft_ip::IpConfig;
 use eft_messages::Peer;
 use eft_nic::Nic;
 use eft_sockets::{Sockets, SocketsConfig};
@@ -38,6 +40,8 @@ pub struct Shape {
     pub topology: String,
     pub geometry: Geometry,
     pub seed: u64,
+    /// Record each life of ip and of the filter.
+    pub record: bool,
 }
 
 struct Member {
@@ -73,6 +77,8 @@ pub struct Stack {
     pub effects: Vec<Effect>,
     /// Servers that died so far.
     pub crashes: u64,
+    /// Of ip and of the filter, if they are recorded.
+    pub lives: Vec<Life>,
 }
 
 impl Stack {
@@ -89,6 +95,7 @@ impl Stack {
             surroundings: Surroundings::default(),
             effects: Vec::new(),
             crashes: 0,
+            lives: Vec::new(),
             topology,
             shape,
         };
@@ -312,16 +319,41 @@ impl Stack {
         own
     }
 
+    /// A new recording, if this server is to be recorded.
+    fn recording(&mut self, i: usize, seed: u64, own: &[Pool]) -> Option<Rc<RefCell<Recording>>> {
+        let peer = self.members[i].peer;
+        if !self.shape.record || !matches!(peer, Peer::Ip | Peer::Filter) {
+            return None;
+        }
+        let recording = Rc::new(RefCell::new(Recording::default()));
+        let arena = self.members[i].arena.as_ref().map(|a| {
+            let mut bytes = vec![0; a.len()];
+            a.read(0, &mut bytes).expect("all of it");
+            bytes
+        });
+        self.lives.push(Life {
+            peer,
+            seed,
+            with_filter: self.topology.has("filter"),
+            pools: own.iter().map(|p| (p.id(), p.slots(), p.slot_size())).collect(),
+            arena: arena.unwrap_or_default(),
+            recording: recording.clone(),
+        });
+        Some(recording)
+    }
+
     fn construct(&mut self, i: usize, own: Vec<Pool>) -> Box<dyn Node> {
         let member = &self.members[i];
+        let (peer, generation) = (member.peer, member.generation);
         let status = member.status.clone();
-        let seed = self.shape.seed ^ (member.generation as u64) << 32 ^ i as u64;
-        let arena = || member.arena.clone().expect("made in `new`");
+        let seed = self.shape.seed ^ (generation as u64) << 32 ^ i as u64;
+        let arena = member.arena.clone();
+        let recording = self.recording(i, seed, &own);
+        let arena = || arena.expect("made in `new`");
         let mut own = own.into_iter();
         let mut pool = || own.next().expect("as the plan says");
-        match member.peer {
+        match peer {
             Peer::Sockets => {
-                let generation = member.generation;
                 let sockets = Sockets::new(SocketsConfig { generation, ..Default::default() });
                 Box::new(Server::new(sockets, status, seed))
             }
@@ -329,12 +361,18 @@ impl Stack {
             Peer::Udp => panic!("no udp yet"),
             Peer::Ip => {
                 let with_filter = self.topology.has("filter");
-                let ip = Ip::new(pool(), pool(), IpConfig { with_filter, seed });
-                Box::new(Server::new(ip, status, seed))
+                let (ip, make) = makes::ip(pool(), pool(), IpConfig { with_filter, seed });
+                match recording {
+                    Some(r) => Box::new(Server::new(Recorder::new(ip, make, r), status, seed)),
+                    None => Box::new(Server::new(ip, status, seed)),
+                }
             }
             Peer::Filter => {
-                let filter = Filter::open(arena(), filter_config());
-                Box::new(Server::new(filter, status, seed))
+                let (filter, make) = makes::filter(arena(), filter_config());
+                match recording {
+                    Some(r) => Box::new(Server::new(Recorder::new(filter, make, r), status, seed)),
+                    None => Box::new(Server::new(filter, status, seed)),
+                }
             }
             Peer::Nic(n) => {
                 let nic = Nic::new(SimDevice(self.end.clone()), pool(), n);
@@ -416,7 +454,8 @@ fn tcp_config() -> TcpConfig {
     TcpConfig { connections: 128, sockets_per_family: 64, listeners_per_family: 8, seed: 1 }
 }
 
-fn filter_config() -> FilterConfig {
+/// The filter's size in every simulated stack.
+pub fn filter_config() -> FilterConfig {
     FilterConfig { states: 1024, seed: 1 }
 }
 

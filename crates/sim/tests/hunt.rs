@@ -14,6 +14,7 @@ fn seeds() -> std::ops::Range<u64> {
 #[test]
 #[ignore = "long"]
 fn hunt() {
+    let mut found = Vec::new();
     for seed in seeds() {
         let mut r = eft_base::Random::new(seed);
         let mut settings = Settings { topology: include_str!("no-udp.toml").into(), ..Settings::default() };
@@ -69,6 +70,7 @@ fn hunt() {
         ];
         let c: Vec<String> = s.stacks.iter().map(|k| k.counters(Peer::Tcp, &names)).collect();
         if result.is_err() || (lossless && s.total(Peer::Tcp, "retransmitted_segments") > 0) {
+            found.push(seed);
             println!(
                 "seed {seed}: lossless {lossless} failed {} {:?} crash {} cond {:?} seg {} n {n} {up} {down}\n  {c:?}",
                 result.is_err(),
@@ -79,4 +81,5 @@ fn hunt() {
             );
         }
     }
+    assert!(found.is_empty(), "seeds {found:?}");
 }
