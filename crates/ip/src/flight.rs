@@ -45,6 +45,13 @@ impl Output for ToPeer {
         }
     }
 
+    fn is_urgent(&self) -> bool {
+        !matches!(
+            self,
+            ToPeer::Transport(_, IpToTransport::Sent { errno: 0, .. }) | ToPeer::Nic(_, IpToNic::Done { .. })
+        )
+    }
+
     fn into_effect(self) -> Option<Effect> {
         None
     }

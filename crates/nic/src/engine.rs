@@ -41,6 +41,9 @@ impl Output for ToIp {
     fn encode(&self) -> Encoded {
         self.0.encode()
     }
+    fn is_urgent(&self) -> bool {
+        !matches!(self.0, NicToIp::Sent { errno: 0, .. })
+    }
     fn into_effect(self) -> Option<Effect> {
         None
     }

@@ -11,8 +11,12 @@ extern crate alloc;
 mod addresses;
 mod counters;
 pub mod edge;
+mod families;
 mod hash;
+mod in_flight;
 mod limits;
 pub mod tcp;
+mod timers;
+pub mod udp;
 
 pub use edge::{In, Out};

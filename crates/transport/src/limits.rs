@@ -14,11 +14,7 @@ const UNIT: u64 = 1_000_000_000;
 
 impl Bucket {
     pub fn new(rate: u64) -> Bucket {
-        Bucket {
-            rate,
-            level: rate * UNIT,
-            at: Instant::ZERO,
-        }
+        Bucket { rate, level: rate * UNIT, at: Instant::ZERO }
     }
 
     /// Takes a token, if there is one.

@@ -27,7 +27,12 @@ fn mask(tree: &Tree, irq: u32) -> Option<CpuSet> {
 }
 
 /// Takes every interrupt off the managed CPUs, new ones too; those in `spread` stay.
-pub fn set_base(journal: &mut Journal, base: &CpuSet, managed: &CpuSet, spread: &[u32]) -> Result<InterruptReport, String> {
+pub fn set_base(
+    journal: &mut Journal,
+    base: &CpuSet,
+    managed: &CpuSet,
+    spread: &[u32],
+) -> Result<InterruptReport, String> {
     let mut report = InterruptReport { spread: spread.to_vec(), ..InterruptReport::default() };
     let tree = journal.tree().clone();
     if tree.exists(DEFAULT) {

@@ -94,6 +94,10 @@ impl Network {
         })
     }
 
+    pub fn open_sockets(&self) -> usize {
+        self.sockets().count()
+    }
+
     pub fn bind(&mut self, family: usize, request: &Request) -> Answer {
         let id = (family, request.slot);
         let address: IpAddr = request.address.into();
@@ -102,7 +106,7 @@ impl Network {
             0 => self.ephemeral(),
             port => port,
         };
-        let reuse_port = request.args[0] & 2 != 0;
+        let reuse_port = request.args[0] & 2 != 0 || !stream && request.args[0] & 1 != 0;
         let taken = self.sockets().any(|(other, slot)| {
             other != id
                 && slot.stream == stream
@@ -389,9 +393,17 @@ impl Network {
             }
             return;
         }
-        let found = self.sockets().find(|(_, s)| {
-            !s.stream && s.far.is_some() && s.bound.is_some_and(|b| b.port == to.port)
-        });
+        // A socket connected to the sender comes before one that takes from anybody.
+        let found = self
+            .sockets()
+            .filter(|(_, s)| {
+                let peer = s.page.remote();
+                !s.stream
+                    && s.far.is_some()
+                    && s.bound.is_some_and(|b| b.port == to.port)
+                    && (peer.port == 0 || peer == source)
+            })
+            .max_by_key(|(_, s)| s.page.remote().port != 0);
         let Some((id, _)) = found else {
             // Port unreachable comes back to a connected sender.
             let sender = self.sockets().find(|(_, s)| {

@@ -8,7 +8,7 @@ use super::live::due;
 use super::recovery::Phase;
 use super::sack::Range;
 use super::segment::Segment;
-use super::timers::NEVER;
+use crate::timers::NEVER;
 use eft_base::wire::TCP_FIN;
 use eft_component::Context;
 
@@ -17,12 +17,7 @@ const DUPLICATE_THRESHOLD: u32 = 3;
 
 impl Tcp {
     /// Handles the acknowledgment of an acceptable segment. False if the segment ends here.
-    pub(super) fn receive_acknowledgment(
-        &mut self,
-        cx: &Context,
-        i: u32,
-        segment: &Segment,
-    ) -> bool {
+    pub(super) fn receive_acknowledgment(&mut self, cx: &Context, i: u32, segment: &Segment) -> bool {
         let block = &self.blocks[i];
         let ack = block.acknowledged_offset(segment.ack);
         let oldest = block.snd_una as i64 - block.snd_wnd_max as i64;
@@ -38,10 +33,8 @@ impl Tcp {
         if ack > before {
             self.advance(cx, i, ack as u64, segment);
         } else if ack == before {
-            let duplicate = segment.len == 0
-                && !segment.has(TCP_FIN)
-                && !window_changed
-                && self.blocks[i].flight() > 0;
+            let duplicate =
+                segment.len == 0 && !segment.has(TCP_FIN) && !window_changed && self.blocks[i].flight() > 0;
             if duplicate {
                 self.receive_duplicate(cx, i);
             }
@@ -84,10 +77,10 @@ impl Tcp {
             let start = block.acknowledged_offset(*start);
             let end = block.acknowledged_offset(*end);
             if start > block.snd_una as i64 && end <= block.snd_nxt as i64 && start < end {
-                news += self.live[i as usize].recovery.board.insert(Range {
-                    start: start as u64,
-                    end: end as u64,
-                });
+                news += self.live[i as usize]
+                    .recovery
+                    .board
+                    .insert(Range { start: start as u64, end: end as u64 });
             }
         }
         news > 0
@@ -120,8 +113,7 @@ impl Tcp {
             _ => {
                 live.recovery.duplicates = 0;
                 let cc = &mut block.congestion;
-                let used =
-                    live.window_limited || (cc.in_slow_start() && (cc.cwnd as u64) < 2 * flight);
+                let used = live.window_limited || (cc.in_slow_start() && (cc.cwnd as u64) < 2 * flight);
                 if used {
                     cc.on_ack(Acked {
                         bytes: acked.min(u32::MAX as u64) as u32,
@@ -132,11 +124,7 @@ impl Tcp {
                 }
             }
         }
-        live.retransmit_at = if block.flight() > 0 {
-            cx.now + block.rtt.rto()
-        } else {
-            NEVER
-        };
+        live.retransmit_at = if block.flight() > 0 { cx.now + block.rtt.rto() } else { NEVER };
         self.release_ring(i);
         self.mark(i, due::INFO);
         if self.blocks[i].fin_acknowledged() {
@@ -178,10 +166,7 @@ impl Tcp {
         }
         live.recovery.duplicates += 1;
         let fresh = block.snd_una >= live.recovery.point || live.recovery.point == 0;
-        if live.recovery.phase == Phase::Open
-            && live.recovery.duplicates == DUPLICATE_THRESHOLD
-            && fresh
-        {
+        if live.recovery.phase == Phase::Open && live.recovery.duplicates == DUPLICATE_THRESHOLD && fresh {
             self.enter_recovery(cx, i);
         }
     }

@@ -11,8 +11,8 @@ use super::engine::Tcp;
 use super::live::due;
 use super::options::Builder;
 use super::sack::Range;
-use super::timers::NEVER;
 use crate::edge::Out;
+use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::Instant;
 use eft_base::wire::TCP_ACK;
@@ -56,11 +56,7 @@ impl Tcp {
         let limit = promisable(page, scale);
         let threshold = (limit / 2).min(block.mss as u64);
         let edge = block.rcv_taken + limit;
-        let target = if edge >= block.rcv_adv + threshold {
-            edge
-        } else {
-            block.rcv_adv
-        };
+        let target = if edge >= block.rcv_adv + threshold { edge } else { block.rcv_adv };
         let window = target.saturating_sub(block.rcv_nxt);
         let ring_end = block.rcv_taken + page.receive_len() as u64;
         let mut field = (window.div_ceil(1 << scale)).min(65535);
@@ -97,11 +93,7 @@ impl Tcp {
     pub(super) fn owe_acknowledgement(&mut self, now: Instant, i: u32, segments: u32) {
         let live = &mut self.live[i as usize];
         live.unacked_segments += segments;
-        let quick = live.quick_acks > 0
-            || live
-                .page
-                .as_ref()
-                .is_some_and(|p| p.option(Opt::QuickAck) != 0);
+        let quick = live.quick_acks > 0 || live.page.as_ref().is_some_and(|p| p.option(Opt::QuickAck) != 0);
         if live.unacked_segments >= 2 || quick {
             live.quick_acks = live.quick_acks.saturating_sub(segments);
             self.mark(i, due::ACK);
@@ -125,12 +117,7 @@ impl Tcp {
     }
 
     /// Sends the acknowledgements that are due. False if there was no room.
-    pub(super) fn send_acknowledgements(
-        &mut self,
-        cx: &Context,
-        i: u32,
-        out: &mut Outbox<Out>,
-    ) -> bool {
+    pub(super) fn send_acknowledgements(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) -> bool {
         let duplicates = self.live[i as usize].duplicate_acks.min(DUPLICATES_MAX);
         for _ in 1..duplicates.max(1) {
             if !self.send_acknowledgement(cx, i, out) {
@@ -207,8 +194,7 @@ impl Tcp {
 
     /// Acknowledges on behalf of a TIME-WAIT or embryonic connection as well.
     pub(super) fn can_acknowledge(&self, i: u32) -> bool {
-        i != NONE && self.blocks[i].state().is_synchronized()
-            || self.blocks[i].state() == State::SynReceived
+        i != NONE && self.blocks[i].state().is_synchronized() || self.blocks[i].state() == State::SynReceived
     }
 }
 

@@ -5,7 +5,7 @@ use super::block::{NOWHERE, State, bit};
 use super::counters::Count;
 use super::engine::Tcp;
 use super::live::due;
-use super::timers::NEVER;
+use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::errno::ECONNABORTED;
 use eft_base::{FamilyId, PoolId, SocketId};
@@ -129,8 +129,7 @@ impl Tcp {
         };
         let block = &self.blocks[i];
         let ended = block.has(bit::DEAD) || block.fin_at != NOWHERE;
-        let room =
-            !matches!(block.state(), State::SynSent) && page.sendable() * 3 >= page.send_limit();
+        let room = !matches!(block.state(), State::SynSent) && page.sendable() * 3 >= page.send_limit();
         (ended || room) && page.write_plug().is_set()
     }
 

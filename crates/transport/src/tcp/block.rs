@@ -11,7 +11,7 @@ use eft_base::{Endpoint, FamilyId, Instant, WireAddress};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `slot` of a block without socket page; also "none" for indices.
-pub const NONE: u32 = u32::MAX;
+pub const NONE: u32 = crate::families::NONE;
 /// An offset that is never reached.
 pub const NOWHERE: u64 = u64::MAX;
 
@@ -59,10 +59,7 @@ impl State {
     /// Both SYNs are acknowledged (RFC 9293 §3.3.2: ESTABLISHED and what follows).
     pub fn is_synchronized(self) -> bool {
         use State::*;
-        matches!(
-            self,
-            Established | FinWait1 | FinWait2 | TimeWait | CloseWait | LastAck | Closing
-        )
+        matches!(self, Established | FinWait1 | FinWait2 | TimeWait | CloseWait | LastAck | Closing)
     }
 
     /// The block lies in the table of connections.
@@ -123,9 +120,7 @@ pub mod bit {
 }
 
 /// Both ends of a connection.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Tuple {
     pub local: WireAddress,
@@ -331,11 +326,7 @@ impl Block {
 
     /// Payload of a full segment with the options that every segment carries.
     pub fn segment_size(&self) -> u32 {
-        let options = if self.has(bit::TIMESTAMPS) {
-            super::options::TIMESTAMPS_LEN as u32
-        } else {
-            0
-        };
+        let options = if self.has(bit::TIMESTAMPS) { super::options::TIMESTAMPS_LEN as u32 } else { 0 };
         (self.mss as u32).saturating_sub(options).max(1)
     }
 

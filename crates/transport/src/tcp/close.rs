@@ -37,10 +37,7 @@ impl Tcp {
         }
         // What was put in before the last close is still to be sent.
         self.read_page(cx, i);
-        let linger = self.live[i as usize]
-            .page
-            .as_ref()
-            .map_or(0, |p| p.option(Opt::Linger));
+        let linger = self.live[i as usize].page.as_ref().map_or(0, |p| p.option(Opt::Linger));
         let block = &mut self.blocks[i];
         block.set(bit::ORPHAN);
         block.clear(bit::QUEUED);
@@ -186,10 +183,7 @@ impl Tcp {
             page.set_error(errno);
         }
         self.refresh_flags(i);
-        self.mark(
-            i,
-            due::READABLE | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP,
-        );
+        self.mark(i, due::READABLE | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP);
     }
 
     /// Takes a connection out of the table and its place among its port's users.
@@ -201,8 +195,7 @@ impl Tcp {
             self.forget_tuple(&tuple);
         }
         if user {
-            self.ports
-                .remove_user(tuple.local, tuple.local_port, shared);
+            self.ports.remove_user(tuple.local, tuple.local_port, shared);
             self.blocks[i].clear(bit::PORT_USER);
         }
         self.timers.cancel(i);

@@ -142,11 +142,7 @@ impl Tcp {
         let ring = live.page.as_ref().map_or(65535, |p| p.receive_len());
         let window = ring.min(65535) as u16;
         block.rcv_adv = window as u64;
-        let (ack, flags) = if active {
-            (0, TCP_SYN)
-        } else {
-            (block.acknowledgment(), TCP_SYN | TCP_ACK)
-        };
+        let (ack, flags) = if active { (0, TCP_SYN) } else { (block.acknowledgment(), TCP_SYN | TCP_ACK) };
         let segment = Outgoing::bare(block.tuple, block.iss, ack, flags, window, options.bytes());
         if !self.transmit_bare(cx, out, i, segment) {
             return;
@@ -163,18 +159,13 @@ impl Tcp {
     /// A port such that the connection is unique: a keyed hash of the destination as a start, and a
     /// counter (RFC 6056 §3.3.3).
     fn choose_port(&mut self, cx: &Context, tuple: &Tuple) -> Option<u16> {
-        let start = self
-            .key
-            .hash(b'P', &(tuple.local, tuple.remote, tuple.remote_port)) as u32
-            % EPHEMERAL_COUNT;
+        let start =
+            self.key.hash(b'P', &(tuple.local, tuple.remote, tuple.remote_port)) as u32 % EPHEMERAL_COUNT;
         for _ in 0..EPHEMERAL_COUNT {
             self.port_turn = self.port_turn.wrapping_add(1);
             let n = (start + self.port_turn % EPHEMERAL_COUNT) % EPHEMERAL_COUNT;
             let port = EPHEMERAL_FIRST + n as u16;
-            let candidate = Tuple {
-                local_port: port,
-                ..*tuple
-            };
+            let candidate = Tuple { local_port: port, ..*tuple };
             if self.ports.is_unbound(port) && self.vacate(cx, &candidate) {
                 return Some(port);
             }
@@ -203,10 +194,7 @@ impl Tcp {
 
     /// The window shift that makes the whole ring expressible (RFC 7323 §2.3).
     pub(super) fn set_receive_scale(&mut self, i: u32) {
-        let len = self.live[i as usize]
-            .page
-            .as_ref()
-            .map_or(65535, |p| p.receive_len());
+        let len = self.live[i as usize].page.as_ref().map_or(65535, |p| p.receive_len());
         self.blocks[i].receive_scale = scale_for(len);
     }
 

@@ -23,47 +23,28 @@ impl Tcp {
         use SocketsToTransport::*;
         match message {
             Open { request, socket } => self.request_open(cx, request, socket.family, out),
-            Bind {
-                request,
-                socket,
-                address,
-                port,
-                reuse,
-            } => {
+            Bind { request, socket, address, port, reuse } => {
                 let errno = self.request_bind(cx, socket, address, port, reuse);
                 self.reply_for(out, request, errno, socket);
             }
-            Listen {
-                request,
-                socket,
-                backlog,
-            } => {
+            Listen { request, socket, backlog } => {
                 let errno = self.request_listen(cx, socket, backlog);
                 self.reply_for(out, request, errno, socket);
             }
-            Connect {
-                request,
-                socket,
-                address,
-                port,
-            } => self.request_connect(cx, request, socket, address, port, out),
+            Connect { request, socket, address, port } => {
+                self.request_connect(cx, request, socket, address, port, out)
+            }
             Close { request, socket } => {
                 if let Some(i) = self.find_socket(socket) {
                     self.close_socket(cx, i, out);
                 }
                 self.reply(out, request, 0, socket, None);
             }
-            Attached {
-                request,
-                socket,
-                incarnation,
-            } => {
+            Attached { request, socket, incarnation } => {
                 let errno = self.request_attached(socket, incarnation);
                 self.reply_for(out, request, errno, socket);
             }
-            CloseFamily { request, socket } => {
-                self.request_close_family(cx, request, socket.family, out)
-            }
+            CloseFamily { request, socket } => self.request_close_family(cx, request, socket.family, out),
         }
     }
 
@@ -80,13 +61,7 @@ impl Tcp {
             let tuple = &self.blocks[i].tuple;
             (tuple.local, tuple.local_port)
         });
-        out.push(Out::Sockets(TransportToSockets::Reply {
-            request,
-            errno,
-            socket,
-            address,
-            port,
-        }));
+        out.push(Out::Sockets(TransportToSockets::Reply { request, errno, socket, address, port }));
     }
 
     fn reply_for(&self, out: &mut Outbox<Out>, request: RequestId, errno: i32, socket: SocketId) {
@@ -116,12 +91,7 @@ impl Tcp {
         self.reply(out, request, errno, socket, block.ok());
     }
 
-    fn open_socket(
-        &mut self,
-        cx: &mut Context,
-        family: FamilyId,
-        request: RequestId,
-    ) -> Result<u32, i32> {
+    fn open_socket(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
         let limit = self.config.sockets_per_family;
         let f = self.families.get(family).ok_or(EINVAL)?;
         if f.arena.is_none() || f.closing.is_some() {
@@ -175,14 +145,7 @@ impl Tcp {
     }
 
     /// Binds an unbound socket.
-    fn bind(
-        &mut self,
-        cx: &mut Context,
-        i: u32,
-        address: WireAddress,
-        port: u16,
-        mut flags: u32,
-    ) -> i32 {
+    fn bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, mut flags: u32) -> i32 {
         let port = if port == 0 {
             flags |= bit::ANY_PORT;
             match self.choose_unused_port(cx) {
@@ -190,10 +153,7 @@ impl Tcp {
                 None => return EADDRINUSE,
             }
         } else {
-            let sharing = Sharing {
-                flags,
-                family: self.blocks[i].family.0,
-            };
+            let sharing = Sharing { flags, family: self.blocks[i].family.0 };
             if !self.ports.may_bind(&self.blocks, i, address, port, sharing) {
                 return EADDRINUSE;
             }
@@ -225,11 +185,7 @@ impl Tcp {
             _ => return EINVAL,
         }
         let limit = self.config.listeners_per_family;
-        if self
-            .families
-            .get(socket.family)
-            .is_none_or(|f| f.listeners >= limit)
-        {
+        if self.families.get(socket.family).is_none_or(|f| f.listeners >= limit) {
             return ENOBUFS;
         }
         if !self.blocks[i].has(bit::BOUND) {
@@ -264,10 +220,7 @@ impl Tcp {
         id: FamilyId,
         out: &mut Outbox<Out>,
     ) {
-        let socket = SocketId {
-            family: id,
-            slot: NONE,
-        };
+        let socket = SocketId { family: id, slot: NONE };
         let Some(f) = self.families.get_mut(id) else {
             return self.reply(out, request, 0, socket, None);
         };
@@ -289,10 +242,7 @@ impl Tcp {
             && f.sockets == 0
         {
             self.families.remove(id);
-            let socket = SocketId {
-                family: id,
-                slot: NONE,
-            };
+            let socket = SocketId { family: id, slot: NONE };
             self.reply(out, request, 0, socket, None);
         }
     }

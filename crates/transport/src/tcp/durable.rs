@@ -87,21 +87,14 @@ pub(super) struct Opened {
 /// Panics if the segment is smaller than [`arena_len`] says or not writable, which is a mistake of
 /// whoever set the server up.
 pub(super) fn open(segment: Segment, config: &TcpConfig) -> Opened {
-    segment
-        .range_mut(0, arena_len(config))
-        .expect("the arena has the length that arena_len gave");
+    segment.range_mut(0, arena_len(config)).expect("the arena has the length that arena_len gave");
     let mut header = Header::new_zeroed();
-    segment
-        .read(0, header.as_mut_bytes())
-        .expect("length was checked");
+    segment.read(0, header.as_mut_bytes()).expect("length was checked");
     let known = header.magic == MAGIC
         && header.version == VERSION
         && header.block_len as usize == size_of::<Block>()
         && header.blocks as usize == config.connections;
-    let mut blocks = Blocks {
-        segment: segment.clone(),
-        count: config.connections,
-    };
+    let mut blocks = Blocks { segment: segment.clone(), count: config.connections };
     let mut quarantined = 0;
     if known {
         header.lives += 1;
@@ -122,15 +115,8 @@ pub(super) fn open(segment: Segment, config: &TcpConfig) -> Opened {
             blocks[i] = Block::free(0);
         }
     }
-    segment
-        .write(0, header.as_bytes())
-        .expect("length was checked");
-    Opened {
-        blocks,
-        secret: header.secret,
-        reborn: known,
-        quarantined,
-    }
+    segment.write(0, header.as_bytes()).expect("length was checked");
+    Opened { blocks, secret: header.secret, reborn: known, quarantined }
 }
 
 /// Checks one block and makes it usable; a bad one becomes free. False if it was bad.

@@ -33,11 +33,7 @@ pub(super) enum Request {
         descriptor: PacketRef,
     },
     /// A segment without payload. Nobody waits for it.
-    Bare {
-        block: u32,
-        generation: u32,
-        descriptor: PacketRef,
-    },
+    Bare { block: u32, generation: u32, descriptor: PacketRef },
     /// The way to a connection's peer.
     Route { block: u32, generation: u32 },
 }
@@ -58,14 +54,7 @@ pub(super) struct Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    pub fn bare(
-        tuple: Tuple,
-        seq: u32,
-        ack: u32,
-        flags: u8,
-        window: u16,
-        options: &'a [u8],
-    ) -> Self {
+    pub fn bare(tuple: Tuple, seq: u32, ack: u32, flags: u8, window: u16, options: &'a [u8]) -> Self {
         Outgoing {
             tuple,
             seq,
@@ -150,20 +139,13 @@ impl Tcp {
         let Some(slot) = self.headers.allocate() else {
             return false;
         };
-        let descriptor = PacketRef {
-            len: size_of::<SendDescriptor>() as u32,
-            ..slot
-        };
-        self.headers
-            .write(descriptor, 0, segment.describe().as_bytes());
+        let descriptor = PacketRef { len: size_of::<SendDescriptor>() as u32, ..slot };
+        self.headers.write(descriptor, 0, segment.describe().as_bytes());
         let Ok(request) = self.requests.insert(request(descriptor)) else {
             self.headers.free(descriptor);
             return false;
         };
-        out.push(Out::Ip(TransportToIp::Send {
-            request,
-            descriptor,
-        }));
+        out.push(Out::Ip(TransportToIp::Send { request, descriptor }));
         let payload: u32 = segment.payload.iter().map(|r| r.len).sum();
         let wire = match segment.segment_size {
             0 => 1,
@@ -187,41 +169,26 @@ impl Tcp {
             (segment.ttl, segment.tos) = self.hop_options(block);
             self.blocks[block].generation
         };
-        self.transmit(cx, out, &segment, |descriptor| Request::Bare {
-            block,
-            generation,
-            descriptor,
-        })
+        self.transmit(cx, out, &segment, |descriptor| Request::Bare { block, generation, descriptor })
     }
 
     /// The application's TTL and TOS.
     pub(super) fn hop_options(&self, i: u32) -> (u8, u8) {
-        self.live[i as usize].page.as_ref().map_or((0, 0), |page| {
-            (
-                page.option(Opt::Ttl).min(255) as u8,
-                page.option(Opt::Tos) as u8,
-            )
-        })
+        self.live[i as usize]
+            .page
+            .as_ref()
+            .map_or((0, 0), |page| (page.option(Opt::Ttl).min(255) as u8, page.option(Opt::Tos) as u8))
     }
 
     /// ip is done with a segment.
     pub(super) fn receive_sent(&mut self, cx: &Context, id: RequestId, errno: i32) {
-        let known = matches!(
-            self.requests.get(id),
-            Some(Request::Data { .. } | Request::Bare { .. })
-        );
+        let known = matches!(self.requests.get(id), Some(Request::Data { .. } | Request::Bare { .. }));
         if !known {
             cx.count(Count::StaleReplies as usize);
             return;
         }
         let (block, generation) = match self.requests.remove(id) {
-            Some(Request::Data {
-                block,
-                generation,
-                epoch,
-                descriptor,
-                ..
-            }) => {
+            Some(Request::Data { block, generation, epoch, descriptor, .. }) => {
                 self.headers.free(descriptor);
                 if self.blocks[block].generation == generation {
                     self.live[block as usize].in_flight.remove(epoch);
@@ -230,11 +197,7 @@ impl Tcp {
                 }
                 (block, generation)
             }
-            Some(Request::Bare {
-                block,
-                generation,
-                descriptor,
-            }) => {
+            Some(Request::Bare { block, generation, descriptor }) => {
                 self.headers.free(descriptor);
                 (block, generation)
             }
@@ -257,17 +220,10 @@ impl Tcp {
         self.routes.clear();
         for id in self.requests.ids() {
             match self.requests.get(id) {
-                Some(&Request::Data {
-                    block,
-                    generation,
-                    end,
-                    descriptor,
-                    ..
-                }) => {
+                Some(&Request::Data { block, generation, end, descriptor, .. }) => {
                     let b = &self.blocks[block];
-                    let wanted = b.generation == generation
-                        && b.state().may_send()
-                        && end > b.bytes_acknowledged();
+                    let wanted =
+                        b.generation == generation && b.state().may_send() && end > b.bytes_acknowledged();
                     self.resubmit_segment(cx, id, descriptor, wanted, out);
                 }
                 Some(&Request::Bare { descriptor, .. }) => {
@@ -295,10 +251,7 @@ impl Tcp {
     ) {
         if wanted {
             cx.count(Count::Resubmitted as usize);
-            out.push(Out::Ip(TransportToIp::Send {
-                request,
-                descriptor,
-            }));
+            out.push(Out::Ip(TransportToIp::Send { request, descriptor }));
         } else {
             self.receive_sent(cx, request, 0);
         }

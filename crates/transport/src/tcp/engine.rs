@@ -7,15 +7,15 @@ use super::close::Farewell;
 use super::counters::{Count, NAMES};
 use super::durable::{self, Blocks};
 use super::emit::Request;
-use super::families::{Families, socket_of};
 use super::live::{Live, due};
 use super::ports::Ports;
 use super::route::Routes;
-use super::timers::{NEVER, Timers};
 use crate::addresses::Addresses;
 use crate::edge::{In, Out};
+use crate::families::Families;
 use crate::hash::{Key, Map};
 use crate::limits::Bucket;
+use crate::timers::{NEVER, Timers};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -93,7 +93,7 @@ impl Tcp {
             free: Vec::new(),
             table: Map::with_hasher(key),
             ports: Ports::new(key),
-            families: Families::new(key),
+            families: Families::new(key, 0),
             timers: Timers::new(count),
             time_wait: VecDeque::new(),
             opened: Map::with_hasher(key),
@@ -158,7 +158,7 @@ impl Tcp {
     }
 
     pub(super) fn socket(&self, i: u32) -> SocketId {
-        socket_of(&self.blocks[i])
+        SocketId { family: self.blocks[i].family, slot: self.blocks[i].slot }
     }
 
     /// The block of a socket that its application still holds.
@@ -195,40 +195,17 @@ impl Tcp {
 
     fn receive_from_ip(&mut self, cx: &mut Context, message: IpToTransport, out: &mut Outbox<Out>) {
         match message {
-            IpToTransport::Deliver {
-                packet,
-                header_len,
-                checksum_ok,
-                segment_size,
-            } => {
+            IpToTransport::Deliver { packet, header_len, checksum_ok, segment_size } => {
                 self.receive_packet(cx, packet, header_len, checksum_ok, segment_size, out);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
-            IpToTransport::Error {
-                packet,
-                header_len,
-                kind,
-                code,
-                mtu,
-            } => {
+            IpToTransport::Error { packet, header_len, kind, code, mtu } => {
                 self.receive_error(cx, packet, header_len, kind, code, mtu);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
             IpToTransport::Sent { request, errno } => self.receive_sent(cx, request, errno),
-            IpToTransport::Routed {
-                request,
-                errno,
-                source,
-                mtu,
-                segment_max,
-                local,
-            } => {
-                let path = super::route::Path {
-                    source,
-                    mtu,
-                    segment_max,
-                    local,
-                };
+            IpToTransport::Routed { request, errno, source, mtu, segment_max, local } => {
+                let path = super::route::Path { source, mtu, segment_max, local };
                 self.receive_routed(cx, request, errno, path, out);
             }
         }
@@ -255,14 +232,8 @@ impl Component for Tcp {
         self.report_opening(cx);
         match event {
             Event::Dirty(socket) => self.receive_news(cx, socket),
-            Event::FamilyOpened {
-                family,
-                pool,
-                arena,
-            } => self.open_family(cx, family, pool, arena),
-            Event::Configure { key, value } if key == "addresses" => {
-                self.addresses.configure(&value)
-            }
+            Event::FamilyOpened { family, pool, arena } => self.open_family(cx, family, pool, arena),
+            Event::Configure { key, value } if key == "addresses" => self.addresses.configure(&value),
             _ => {}
         }
     }
@@ -315,11 +286,7 @@ impl Component for Tcp {
         while let Some(family) = self.emptied.pop() {
             self.finish_family(family, out);
         }
-        self.retry_at = if self.queue.is_empty() {
-            NEVER
-        } else {
-            cx.now + RETRY
-        };
+        self.retry_at = if self.queue.is_empty() { NEVER } else { cx.now + RETRY };
     }
 }
 

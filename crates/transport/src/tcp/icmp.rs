@@ -6,7 +6,7 @@ use super::counters::Count;
 use super::engine::Tcp;
 use super::live::due;
 use super::route::fixed_headers;
-use super::segment::addresses;
+use crate::addresses::ip_addresses;
 use eft_base::PacketRef;
 use eft_base::errno::{EACCES, ECONNREFUSED, EHOSTUNREACH, EMSGSIZE, ENETUNREACH, EPERM};
 use eft_base::wire::{ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE};
@@ -46,7 +46,7 @@ impl Tcp {
         let mut bytes = [0; QUOTE_MAX];
         let bytes = bytes.get_mut(..ip_len + 8)?;
         cx.memory.read(packet, bytes)?;
-        let (source, destination) = addresses(bytes.get(..ip_len)?)?;
+        let (source, destination) = ip_addresses(bytes.get(..ip_len)?)?;
         let quote = &bytes[ip_len..];
         let tuple = Tuple {
             local: source,
@@ -89,9 +89,7 @@ impl Tcp {
                 cx.count(Count::FailedConnects as usize);
                 self.end(cx, i, errno);
             }
-            State::SynReceived if fatal && self.blocks[i].has(bit::PASSIVE) => {
-                self.discard_embryonic(cx, i)
-            }
+            State::SynReceived if fatal && self.blocks[i].has(bit::PASSIVE) => self.discard_embryonic(cx, i),
             _ => {}
         }
     }
@@ -117,9 +115,7 @@ impl Tcp {
     pub(super) fn receive_send_error(&mut self, cx: &Context, i: u32, errno: i32) {
         match errno {
             EMSGSIZE => self.mark(i, due::ROUTE),
-            EHOSTUNREACH | ENETUNREACH | EACCES | EPERM => {
-                self.apply_path_error(cx, i, errno, true)
-            }
+            EHOSTUNREACH | ENETUNREACH | EACCES | EPERM => self.apply_path_error(cx, i, errno, true),
             _ => {}
         }
     }

@@ -54,10 +54,8 @@ impl Tcp {
     }
 
     fn queue_is_full(&mut self, listener: u32) -> bool {
-        let ring = self.live[listener as usize]
-            .page
-            .as_ref()
-            .map_or(0, |p| p.receive_len() as u64 / RECORD_LEN);
+        let ring =
+            self.live[listener as usize].page.as_ref().map_or(0, |p| p.receive_len() as u64 / RECORD_LEN);
         // As everywhere, a backlog of n lets n + 1 wait.
         let limit = (self.blocks[listener].backlog as u64 + 1).min(ring);
         self.waiting(listener) >= limit
@@ -77,10 +75,7 @@ impl Tcp {
         let Some(i) = self.allocate(cx) else {
             return;
         };
-        let ring = self.live[listener as usize]
-            .page
-            .as_ref()
-            .map_or(65535, |p| p.receive_len());
+        let ring = self.live[listener as usize].page.as_ref().map_or(65535, |p| p.receive_len());
         let parent = self.blocks[listener];
         let tuple = segment.tuple;
         let iss = self.initial_sequence(cx.now, &tuple);
@@ -172,17 +167,13 @@ impl Tcp {
         }
         let family = self.blocks[i].family;
         let limit = self.config.sockets_per_family;
-        let in_quota = self
-            .families
-            .get(family)
-            .is_some_and(|f| f.sockets < limit && f.closing.is_none());
+        let in_quota = self.families.get(family).is_some_and(|f| f.sockets < limit && f.closing.is_none());
         if !in_quota || !self.give_slot(i, family) {
             cx.count(Count::DropNoSlot as usize);
             return false;
         }
         self.inherit_options(i, listener);
-        self.live[listener as usize].embryonic =
-            self.live[listener as usize].embryonic.saturating_sub(1);
+        self.live[listener as usize].embryonic = self.live[listener as usize].embryonic.saturating_sub(1);
         self.blocks[i].set(bit::QUEUED);
         self.blocks[i].accept_at = self.blocks[listener].rcv_nxt;
         self.write_record(i, listener);
@@ -196,10 +187,7 @@ impl Tcp {
     }
 
     fn inherit_options(&mut self, i: u32, listener: u32) {
-        let pages = (
-            &self.live[i as usize].page,
-            &self.live[listener as usize].page,
-        );
+        let pages = (&self.live[i as usize].page, &self.live[listener as usize].page);
         if let (Some(page), Some(parent)) = pages {
             for option in INHERITED {
                 page.set_option(*option, parent.option(*option));
@@ -212,10 +200,8 @@ impl Tcp {
     /// Writes a connection's record to its place in the listener's ring.
     pub(super) fn write_record(&mut self, i: u32, listener: u32) {
         let block = &self.blocks[i];
-        let (Some(page), Some(ring)) = (
-            &self.live[i as usize].page,
-            &self.live[listener as usize].page,
-        ) else {
+        let (Some(page), Some(ring)) = (&self.live[i as usize].page, &self.live[listener as usize].page)
+        else {
             return;
         };
         let record = AcceptRecord {
@@ -235,10 +221,7 @@ impl Tcp {
         let Some(i) = self.find_socket(socket) else {
             return EINVAL;
         };
-        let known = self.live[i as usize]
-            .page
-            .as_ref()
-            .is_some_and(|p| p.incarnation() == incarnation);
+        let known = self.live[i as usize].page.as_ref().is_some_and(|p| p.incarnation() == incarnation);
         if !known || !self.blocks[i].has(bit::PASSIVE) || self.blocks[i].has(bit::ORPHAN) {
             return EINVAL;
         }

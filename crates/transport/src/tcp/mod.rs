@@ -5,7 +5,7 @@
 //! | [`engine`] | the component: what comes in, what goes out | |
 //! | [`block`], [`durable`] | control blocks in the arena; opening it after a crash | RFC 9293 §3.3.1 |
 //! | [`rebirth`] | deriving every output from state after a crash | |
-//! | [`live`], [`timers`], [`ports`], [`families`] | derived state | RFC 6056 |
+//! | [`live`], [`ports`] | derived state | RFC 6056 |
 //! | [`segment`], [`options`] | arriving headers | RFC 9293 §3.1, RFC 7323, RFC 2018 |
 //! | [`listen`], [`connect`] | opening | RFC 9293 §3.5, RFC 6528 |
 //! | [`receive`], [`reassembly`], [`ack`] | arriving segments | RFC 9293 §3.10.7, RFC 5961, RFC 7323 §5 |
@@ -34,7 +34,6 @@ pub mod counters;
 pub mod durable;
 mod emit;
 pub mod engine;
-mod families;
 mod icmp;
 mod listen;
 mod live;
@@ -50,7 +49,6 @@ mod rtt;
 mod sack;
 mod segment;
 mod send;
-mod timers;
 
 pub use durable::arena_len;
 pub use engine::Tcp;
@@ -68,11 +66,6 @@ pub struct TcpConfig {
 
 impl Default for TcpConfig {
     fn default() -> Self {
-        TcpConfig {
-            connections: 16384,
-            sockets_per_family: 4096,
-            listeners_per_family: 256,
-            seed: 0,
-        }
+        TcpConfig { connections: 16384, sockets_per_family: 4096, listeners_per_family: 256, seed: 0 }
     }
 }

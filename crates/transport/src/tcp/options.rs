@@ -85,10 +85,7 @@ pub struct Builder {
 
 impl Builder {
     pub fn new() -> Builder {
-        Builder {
-            bytes: [NOP; OPTIONS_MAX],
-            len: 0,
-        }
+        Builder { bytes: [NOP; OPTIONS_MAX], len: 0 }
     }
 
     fn put(&mut self, bytes: &[u8]) {
@@ -159,18 +156,11 @@ mod tests {
         b.timestamps(1, 2);
         assert_eq!(b.sack_room(), 3);
         b.sack(
-            &[
-                Range { start: 5, end: 9 },
-                Range { start: 20, end: 30 },
-                Range { start: 40, end: 41 },
-            ],
+            &[Range { start: 5, end: 9 }, Range { start: 20, end: 30 }, Range { start: 40, end: 41 }],
             |o| o as u32,
         );
         assert_eq!(b.bytes().len(), OPTIONS_MAX);
-        assert_eq!(
-            Options::parse(b.bytes()).sack_blocks(),
-            &[(5, 9), (20, 30), (40, 41)]
-        );
+        assert_eq!(Options::parse(b.bytes()).sack_blocks(), &[(5, 9), (20, 30), (40, 41)]);
     }
 
     #[test]

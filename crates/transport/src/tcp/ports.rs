@@ -43,11 +43,7 @@ pub(super) struct Sharing {
 
 impl Ports {
     pub fn new(key: Key) -> Ports {
-        Ports {
-            ports: Map::with_hasher(key),
-            listeners: Map::with_hasher(key),
-            key,
-        }
+        Ports { ports: Map::with_hasher(key), listeners: Map::with_hasher(key), key }
     }
 
     /// Whether a socket `me` may be bound to `address` and `port`.
@@ -70,10 +66,7 @@ impl Ports {
                 || (both & bit::REUSE_PORT != 0 && other.family.0 == sharing.family)
                 || (both & bit::REUSE_ADDRESS != 0 && other.state() != State::Listen)
         });
-        with_bound
-            && p.users
-                .iter()
-                .all(|u| !overlap(u.address, address) || (reuse && u.unshared == 0))
+        with_bound && p.users.iter().all(|u| !overlap(u.address, address) || (reuse && u.unshared == 0))
     }
 
     /// Whether a bound socket `me` may begin to listen.
@@ -86,8 +79,7 @@ impl Ports {
             let other = &blocks[*i];
             other.state() != State::Listen
                 || !overlap(other.tuple.local, block.tuple.local)
-                || (other.flags & block.flags & bit::REUSE_PORT != 0
-                    && other.family == block.family)
+                || (other.flags & block.flags & bit::REUSE_PORT != 0 && other.family == block.family)
         })
     }
 
@@ -123,11 +115,7 @@ impl Ports {
                 u.count += 1;
                 u.unshared += !shared as u32;
             }
-            None => users.push(Users {
-                address,
-                count: 1,
-                unshared: !shared as u32,
-            }),
+            None => users.push(Users { address, count: 1, unshared: !shared as u32 }),
         }
     }
 
@@ -173,9 +161,8 @@ impl Ports {
     pub fn listener(&self, tuple: &Tuple) -> Option<u32> {
         let any6 = WireAddress::default();
         let any4 = WireAddress::from(core::net::IpAddr::from([0u8; 4]));
-        let among = [tuple.local, any4, any6]
-            .into_iter()
-            .find_map(|a| self.listeners.get(&(a, tuple.local_port)))?;
+        let among =
+            [tuple.local, any4, any6].into_iter().find_map(|a| self.listeners.get(&(a, tuple.local_port)))?;
         let index = match among.len() {
             1 => 0,
             n => (self.key.hash(b'L', tuple) % n as u64) as usize,

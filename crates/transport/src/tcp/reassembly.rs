@@ -22,12 +22,7 @@ pub struct Reassembly {
 
 impl Reassembly {
     pub fn new() -> Self {
-        Reassembly {
-            count: 0,
-            turn: 0,
-            latest: 0,
-            ranges: [[0; 2]; RANGES_MAX],
-        }
+        Reassembly { count: 0, turn: 0, latest: 0, ranges: [[0; 2]; RANGES_MAX] }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -51,10 +46,7 @@ impl Reassembly {
             self.ranges[first] = [start, end];
             self.count += 1;
         } else {
-            let merged = [
-                start.min(self.ranges[first][0]),
-                end.max(self.ranges[last - 1][1]),
-            ];
+            let merged = [start.min(self.ranges[first][0]), end.max(self.ranges[last - 1][1])];
             self.ranges[first] = merged;
             self.ranges.copy_within(last..n, first + 1);
             self.count -= (last - first - 1) as u32;
@@ -93,20 +85,13 @@ impl Reassembly {
         if n == 0 || to.is_empty() {
             return 0;
         }
-        let latest = self
-            .held()
-            .iter()
-            .position(|r| r[0] <= self.latest && self.latest < r[1])
-            .unwrap_or(0);
+        let latest = self.held().iter().position(|r| r[0] <= self.latest && self.latest < r[1]).unwrap_or(0);
         let turn = self.turn as usize;
         self.turn = self.turn.wrapping_add(1);
         let others = (0..n).map(|i| (i + turn) % n).filter(|i| *i != latest);
         let mut filled = 0;
         for i in core::iter::once(latest).chain(others).take(to.len()) {
-            to[filled] = Range {
-                start: self.ranges[i][0],
-                end: self.ranges[i][1],
-            };
+            to[filled] = Range { start: self.ranges[i][0], end: self.ranges[i][1] };
             filled += 1;
         }
         filled

@@ -98,8 +98,7 @@ impl Tcp {
                 let (tuple, shared) = (block.tuple, block.has(bit::REUSE_ADDRESS));
                 let generation = block.generation.wrapping_add(1);
                 self.forget_tuple(&tuple);
-                self.ports
-                    .remove_user(tuple.local, tuple.local_port, shared);
+                self.ports.remove_user(tuple.local, tuple.local_port, shared);
                 self.blocks[i] = Block::free(generation);
                 self.free.push(i);
             }
@@ -165,10 +164,8 @@ impl Tcp {
         if received_all {
             what |= due::READABLE | due::END_OF_STREAM;
         }
-        let over = matches!(
-            block.state(),
-            State::Closing | State::LastAck | State::TimeWait
-        ) || block.has(bit::DEAD);
+        let over = matches!(block.state(), State::Closing | State::LastAck | State::TimeWait)
+            || block.has(bit::DEAD);
         if over {
             what |= due::HANG_UP;
         }
@@ -180,9 +177,7 @@ impl Tcp {
         let generation = self.blocks[listener].generation;
         for i in 0..self.blocks.len() as u32 {
             let block = &self.blocks[i];
-            if block.has(bit::QUEUED)
-                && block.listener == listener
-                && block.listener_generation == generation
+            if block.has(bit::QUEUED) && block.listener == listener && block.listener_generation == generation
             {
                 self.write_record(i, listener);
             }

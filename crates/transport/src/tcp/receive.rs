@@ -8,8 +8,8 @@ use super::engine::Tcp;
 use super::live::due;
 use super::sack::Range;
 use super::segment::{Segment, Unfit, parse};
-use super::timers::NEVER;
 use crate::edge::Out;
+use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::PacketRef;
 use eft_base::errno::{ECONNREFUSED, ECONNRESET};
@@ -33,14 +33,7 @@ impl Tcp {
         segment_size: u16,
         out: &mut Outbox<Out>,
     ) {
-        let parsed = parse(
-            cx.memory,
-            &mut self.scratch,
-            packet,
-            header_len,
-            checksum_ok,
-            segment_size,
-        );
+        let parsed = parse(cx.memory, &mut self.scratch, packet, header_len, checksum_ok, segment_size);
         let segment = match parsed {
             Ok(segment) => segment,
             Err(why) => {
@@ -91,12 +84,7 @@ impl Tcp {
             return;
         }
         let farewell = if segment.has(TCP_ACK) {
-            Farewell {
-                tuple: segment.tuple,
-                seq: segment.ack,
-                ack: 0,
-                flags: TCP_RST,
-            }
+            Farewell { tuple: segment.tuple, seq: segment.ack, ack: 0, flags: TCP_RST }
         } else {
             Farewell {
                 tuple: segment.tuple,
@@ -164,11 +152,7 @@ impl Tcp {
                 return self.challenge(cx, i);
             }
             cx.count(Count::ResetsReceived as usize);
-            return if passive {
-                self.discard_embryonic(cx, i)
-            } else {
-                self.end(cx, i, ECONNREFUSED)
-            };
+            return if passive { self.discard_embryonic(cx, i) } else { self.end(cx, i, ECONNREFUSED) };
         }
         if segment.has(TCP_SYN) {
             return self.challenge(cx, i);
@@ -304,10 +288,7 @@ impl Tcp {
 
     fn note_duplicate(&mut self, i: u32, start: i64, end: i64) {
         if start >= 0 && end > start {
-            self.live[i as usize].duplicate = Some(Range {
-                start: start as u64,
-                end: end as u64,
-            });
+            self.live[i as usize].duplicate = Some(Range { start: start as u64, end: end as u64 });
         }
     }
 
@@ -343,9 +324,7 @@ impl Tcp {
         let seq = block.received_offset(segment.seq);
         let skip = (block.rcv_nxt as i64 - seq).max(0) as u64;
         let start = (seq + skip as i64) as u64;
-        let end = ((seq + segment.len as i64).max(0) as u64)
-            .min(ring_end)
-            .min(block.rcv_fin_at);
+        let end = ((seq + segment.len as i64).max(0) as u64).min(ring_end).min(block.rcv_fin_at);
         if start >= end {
             if skip >= segment.len as u64 {
                 cx.count(Count::DuplicateData as usize);
@@ -425,10 +404,7 @@ impl Tcp {
     /// Step 8.
     fn receive_fin(&mut self, cx: &Context, i: u32) {
         let block = &mut self.blocks[i];
-        if block.has(bit::RECEIVED_FIN)
-            || block.rcv_nxt != block.rcv_fin_at
-            || !block.state().may_receive()
-        {
+        if block.has(bit::RECEIVED_FIN) || block.rcv_nxt != block.rcv_fin_at || !block.state().may_receive() {
             return;
         }
         block.set(bit::RECEIVED_FIN);
@@ -451,13 +427,7 @@ impl Tcp {
     }
 
     /// TIME-WAIT (§3.10.7.4; RFC 1337: resets are ignored; RFC 6191: a plainly new SYN is let in).
-    fn receive_in_time_wait(
-        &mut self,
-        cx: &Context,
-        i: u32,
-        segment: &Segment,
-        out: &mut Outbox<Out>,
-    ) {
+    fn receive_in_time_wait(&mut self, cx: &Context, i: u32, segment: &Segment, out: &mut Outbox<Out>) {
         if segment.has(TCP_RST) {
             return;
         }

@@ -53,11 +53,7 @@ impl Recovery {
     /// Bytes believed to be in the network (RFC 6675 §4 `SetPipe`).
     pub fn pipe(&self, una: u64, nxt: u64, mss: u32) -> u64 {
         let lost = self.board.missing(self.high_rxt.max(una), self.lost_below);
-        let left = if self.phase == Phase::Recovery {
-            self.duplicates as u64 * mss as u64
-        } else {
-            0
-        };
+        let left = if self.phase == Phase::Recovery { self.duplicates as u64 * mss as u64 } else { 0 };
         (nxt - una).saturating_sub(self.board.sacked() + lost + left)
     }
 
@@ -67,10 +63,8 @@ impl Recovery {
             return None;
         }
         let hole = self.board.hole(una.max(self.high_rxt));
-        (hole.start < self.lost_below).then(|| Range {
-            start: hole.start,
-            end: hole.end.min(self.lost_below),
-        })
+        (hole.start < self.lost_below)
+            .then(|| Range { start: hole.start, end: hole.end.min(self.lost_below) })
     }
 
     /// `range` was sent again; the highest offset sent so far is `nxt`.
@@ -155,10 +149,7 @@ mod tests {
     fn pipe_counts_what_is_neither_held_nor_lost() {
         let mut r = Recovery::default();
         assert_eq!(r.pipe(0, 1000, MSS), 1000);
-        r.board.insert(Range {
-            start: 300,
-            end: 600,
-        });
+        r.board.insert(Range { start: 300, end: 600 });
         assert!(r.on_sack(0, MSS));
         r.enter(0, 1000, MSS);
         // 300 held, 300 lost below it.
@@ -166,21 +157,8 @@ mod tests {
         assert_eq!(r.next_lost(0), Some(Range { start: 0, end: 300 }));
         r.on_retransmitted(Range { start: 0, end: 100 }, 0, 1000);
         assert_eq!(r.pipe(0, 1000, MSS), 500);
-        assert_eq!(
-            r.next_lost(0),
-            Some(Range {
-                start: 100,
-                end: 300
-            })
-        );
-        r.on_retransmitted(
-            Range {
-                start: 100,
-                end: 300,
-            },
-            0,
-            1000,
-        );
+        assert_eq!(r.next_lost(0), Some(Range { start: 100, end: 300 }));
+        r.on_retransmitted(Range { start: 100, end: 300 }, 0, 1000);
         assert_eq!(r.next_lost(0), None);
         assert!(r.advance(1000));
         assert_eq!(r.phase, Phase::Open);
@@ -189,23 +167,14 @@ mod tests {
     #[test]
     fn a_lost_retransmission_is_noticed_by_what_overtakes_it() {
         let mut r = Recovery::default();
-        r.board.insert(Range {
-            start: 100,
-            end: 500,
-        });
+        r.board.insert(Range { start: 100, end: 500 });
         assert!(r.on_sack(0, MSS));
         r.enter(0, 500, MSS);
         r.on_retransmitted(Range { start: 0, end: 100 }, 0, 500);
-        r.board.insert(Range {
-            start: 500,
-            end: 700,
-        });
+        r.board.insert(Range { start: 500, end: 700 });
         r.on_sack(0, MSS);
         assert_eq!(r.next_lost(0), None);
-        r.board.insert(Range {
-            start: 700,
-            end: 800,
-        });
+        r.board.insert(Range { start: 700, end: 800 });
         r.on_sack(0, MSS);
         assert_eq!(r.next_lost(0), Some(Range { start: 0, end: 100 }));
     }
@@ -220,12 +189,6 @@ mod tests {
         assert_eq!(r.next_lost(0), None);
         assert!(!r.advance(400));
         r.on_partial(400, 1000, 400, MSS);
-        assert_eq!(
-            r.next_lost(400),
-            Some(Range {
-                start: 400,
-                end: 500
-            })
-        );
+        assert_eq!(r.next_lost(400), Some(Range { start: 400, end: 500 }));
     }
 }

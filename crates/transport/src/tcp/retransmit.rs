@@ -5,8 +5,8 @@ use super::block::{NONE, NOWHERE, State, bit};
 use super::counters::Count;
 use super::engine::Tcp;
 use super::live::due;
-use super::timers::NEVER;
 use crate::edge::Out;
+use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::Instant;
 use eft_base::errno::ETIMEDOUT;
@@ -179,11 +179,7 @@ impl Tcp {
         let quiet = cx.now.saturating_since(live.last_heard);
         if block.flight() > 0 || quiet < idle {
             block.probes = 0;
-            let from = if quiet < idle {
-                live.last_heard
-            } else {
-                cx.now
-            };
+            let from = if quiet < idle { live.last_heard } else { cx.now };
             live.keepalive_at = from + idle;
             return;
         }

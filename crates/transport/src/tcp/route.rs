@@ -83,20 +83,13 @@ impl Tcp {
             return;
         }
         let generation = self.blocks[i].generation;
-        let Ok(request) = self.requests.insert(Request::Route {
-            block: i,
-            generation,
-        }) else {
+        let Ok(request) = self.requests.insert(Request::Route { block: i, generation }) else {
             return;
         };
         let live = &mut self.live[i as usize];
         live.due &= !due::ROUTE;
         live.route_request = Some(request);
-        out.push(Out::Ip(TransportToIp::Route {
-            request,
-            source: tuple.local,
-            destination: tuple.remote,
-        }));
+        out.push(Out::Ip(TransportToIp::Route { request, source: tuple.local, destination: tuple.remote }));
     }
 
     pub(super) fn receive_routed(
@@ -112,8 +105,7 @@ impl Tcp {
             return;
         };
         self.requests.remove(id);
-        if self.blocks[block].generation != generation
-            || self.live[block as usize].route_request != Some(id)
+        if self.blocks[block].generation != generation || self.live[block as usize].route_request != Some(id)
         {
             return;
         }
@@ -128,13 +120,7 @@ impl Tcp {
         self.apply_route(cx, block, answer, out);
     }
 
-    fn apply_route(
-        &mut self,
-        cx: &Context,
-        i: u32,
-        answer: Result<Path, i32>,
-        out: &mut Outbox<Out>,
-    ) {
+    fn apply_route(&mut self, cx: &Context, i: u32, answer: Result<Path, i32>, out: &mut Outbox<Out>) {
         match (self.blocks[i].state(), answer) {
             (State::Closed, answer) => {
                 if let Some(request) = self.live[i as usize].connect_request.take() {

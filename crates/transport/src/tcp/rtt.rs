@@ -25,12 +25,7 @@ pub struct Rtt {
 
 impl Rtt {
     pub fn new() -> Self {
-        Rtt {
-            srtt_us: 0,
-            rttvar_us: 0,
-            rto_us: INITIAL_US,
-            min_us: 0,
-        }
+        Rtt { srtt_us: 0, rttvar_us: 0, rto_us: INITIAL_US, min_us: 0 }
     }
 
     /// A measured round trip (§2.2, §2.3). The caller keeps Karn's rule (§3).

@@ -88,8 +88,7 @@ impl Scoreboard {
         let mut bytes = 0;
         for (i, r) in self.ranges.iter().rev().enumerate() {
             bytes += r.len();
-            if i as u64 + 1 >= DUPLICATE_THRESHOLD || bytes > (DUPLICATE_THRESHOLD - 1) * mss as u64
-            {
+            if i as u64 + 1 >= DUPLICATE_THRESHOLD || bytes > (DUPLICATE_THRESHOLD - 1) * mss as u64 {
                 return r.start;
             }
         }
@@ -101,11 +100,7 @@ impl Scoreboard {
         if start >= end {
             return 0;
         }
-        let held: u64 = self
-            .ranges
-            .iter()
-            .map(|r| r.end.min(end).saturating_sub(r.start.max(start)))
-            .sum();
+        let held: u64 = self.ranges.iter().map(|r| r.end.min(end).saturating_sub(r.start.max(start))).sum();
         end - start - held
     }
 
@@ -118,17 +113,11 @@ impl Scoreboard {
                 continue;
             }
             if r.start > start {
-                return Range {
-                    start,
-                    end: r.start,
-                };
+                return Range { start, end: r.start };
             }
             start = r.end;
         }
-        Range {
-            start,
-            end: u64::MAX,
-        }
+        Range { start, end: u64::MAX }
     }
 }
 
@@ -198,10 +187,7 @@ mod tests {
                     b.advance(una);
                 }
                 assert_eq!(b.sacked(), bits.iter().filter(|x| **x).count() as u64);
-                assert_eq!(
-                    b.missing(una, 256),
-                    bits[una as usize..].iter().filter(|x| !**x).count() as u64
-                );
+                assert_eq!(b.missing(una, 256), bits[una as usize..].iter().filter(|x| !**x).count() as u64);
             }
         }
     }

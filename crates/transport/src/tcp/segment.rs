@@ -2,7 +2,7 @@
 
 use super::block::Tuple;
 use super::options::Options;
-use core::net::IpAddr;
+use crate::addresses::ip_addresses;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{PROTOCOL_TCP, TCP_FIN, TCP_SYN, TcpHeader};
 use eft_base::{PacketRef, WireAddress};
@@ -82,22 +82,6 @@ impl Segment {
     }
 }
 
-/// The addresses of an IP header; `None` if it is neither version.
-pub(crate) fn addresses(header: &[u8]) -> Option<(WireAddress, WireAddress)> {
-    let address4 = |at: usize| -> Option<WireAddress> {
-        let b: [u8; 4] = header.get(at..at + 4)?.try_into().ok()?;
-        Some(IpAddr::from(b).into())
-    };
-    let address6 = |at: usize| -> Option<WireAddress> {
-        Some(WireAddress(header.get(at..at + 16)?.try_into().ok()?))
-    };
-    match header.first()? >> 4 {
-        4 if header.len() >= 20 => Some((address4(12)?, address4(16)?)),
-        6 if header.len() >= 40 => Some((address6(8)?, address6(24)?)),
-        _ => None,
-    }
-}
-
 /// Reads and checks the segment in `packet`. If nobody vouches for its checksum, the payload is
 /// copied into `scratch` and verified there, so that what was verified is what is used.
 pub fn parse(
@@ -111,21 +95,16 @@ pub fn parse(
     let ip_len = ip_header_len as usize;
     let mut bytes = [0; HEADERS_MAX];
     let copied = (packet.len as usize).min(HEADERS_MAX);
-    memory
-        .read(packet, &mut bytes[..copied])
-        .ok_or(Unfit::Unreadable)?;
+    memory.read(packet, &mut bytes[..copied]).ok_or(Unfit::Unreadable)?;
     let bytes = &bytes[..copied];
     let ip = bytes.get(..ip_len).ok_or(Unfit::Malformed)?;
-    let (source, destination) = addresses(ip).ok_or(Unfit::Malformed)?;
-    let (header, _) =
-        TcpHeader::read_from_prefix(&bytes[ip_len..]).map_err(|_| Unfit::Malformed)?;
+    let (source, destination) = ip_addresses(ip).ok_or(Unfit::Malformed)?;
+    let (header, _) = TcpHeader::read_from_prefix(&bytes[ip_len..]).map_err(|_| Unfit::Malformed)?;
     let header_len = header.header_len();
     if header_len < size_of::<TcpHeader>() {
         return Err(Unfit::Malformed);
     }
-    let options = bytes
-        .get(ip_len + size_of::<TcpHeader>()..ip_len + header_len)
-        .ok_or(Unfit::Malformed)?;
+    let options = bytes.get(ip_len + size_of::<TcpHeader>()..ip_len + header_len).ok_or(Unfit::Malformed)?;
     let data = packet.skip((ip_len + header_len) as u32);
     let payload = if checksum_ok {
         Payload::Packet(data)
@@ -172,12 +151,7 @@ fn verify(
     let copy = scratch.get_mut(..len).ok_or(Unfit::Malformed)?;
     memory.read(data, copy).ok_or(Unfit::Unreadable)?;
     let sum = Checksum::new()
-        .add_pseudo_header(
-            source.into(),
-            destination.into(),
-            PROTOCOL_TCP,
-            (header.len() + len) as u32,
-        )
+        .add_pseudo_header(source.into(), destination.into(), PROTOCOL_TCP, (header.len() + len) as u32)
         .add_bytes(header)
         .add_bytes(copy);
     if sum.finish() != 0 {

@@ -9,8 +9,8 @@ use super::emit::{Outgoing, Request};
 use super::engine::Tcp;
 use super::live::due;
 use super::sack::Range;
-use super::timers::NEVER;
 use crate::edge::Out;
+use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::wire::{TCP_ACK, TCP_FIN, TCP_PSH};
 use eft_channel::socket::Opt;
@@ -79,29 +79,19 @@ impl Situation {
             };
         }
         let limit = self.window.min(self.budget);
-        if limit >= self.available {
-            self.decide_all()
-        } else {
-            self.decide_limited(limit)
-        }
+        if limit >= self.available { self.decide_all() } else { self.decide_limited(limit) }
     }
 
     /// Everything that is there may go.
     fn decide_all(&self) -> Decision {
         if self.available > self.chunk {
-            return Decision::Send {
-                len: self.chunk,
-                fin: false,
-            };
+            return Decision::Send { len: self.chunk, fin: false };
         }
         let tail = self.available % self.mss;
         let small_ok =
             self.fin || self.overridden || (!self.cork && (self.no_delay || !self.small_in_flight));
         if tail == 0 || small_ok {
-            return Decision::Send {
-                len: self.available,
-                fin: self.fin,
-            };
+            return Decision::Send { len: self.available, fin: self.fin };
         }
         match self.available - tail {
             0 if self.cork => Decision::Wait(Wait::Cork),
@@ -113,20 +103,13 @@ impl Situation {
     /// A window ends before the data does.
     fn decide_limited(&self, limit: u64) -> Decision {
         let by_peer = self.window <= self.budget;
-        let wait = Decision::Wait(if by_peer {
-            Wait::Window
-        } else {
-            Wait::Congestion
-        });
+        let wait = Decision::Wait(if by_peer { Wait::Window } else { Wait::Congestion });
         let full = (limit - limit % self.mss).min(self.chunk);
         if full == 0 {
             // Sender's silly window avoidance: at least half of the largest window, or the timer.
             let enough = limit * 2 >= self.window_max || self.overridden;
             return if by_peer && limit > 0 && enough {
-                Decision::Send {
-                    len: limit,
-                    fin: false,
-                }
+                Decision::Send { len: limit, fin: false }
             } else {
                 wait
             };
@@ -135,10 +118,7 @@ impl Situation {
         if full < self.chunk && self.pipe > 0 && full * 3 < self.whole {
             return wait;
         }
-        Decision::Send {
-            len: full,
-            fin: false,
-        }
+        Decision::Send { len: full, fin: false }
     }
 }
 
@@ -219,10 +199,7 @@ impl Tcp {
             return None;
         }
         let len = (budget - budget % mss).max(mss).min(self.chunk(i));
-        Some(Range {
-            start: lost.start,
-            end: lost.end.min(lost.start + len),
-        })
+        Some(Range { start: lost.start, end: lost.end.min(lost.start + len) })
     }
 
     /// Largest payload of one `Send`: as many full segments as the device splits, or one.
@@ -283,14 +260,7 @@ impl Tcp {
     }
 
     /// Sends the bytes (and the FIN) of `range`. The caller has looked for room.
-    fn send_segment(
-        &mut self,
-        cx: &Context,
-        i: u32,
-        range: Range,
-        again: bool,
-        out: &mut Outbox<Out>,
-    ) {
+    fn send_segment(&mut self, cx: &Context, i: u32, range: Range, again: bool, out: &mut Outbox<Out>) {
         let window = self.offer_window(i);
         let options = self.ordinary_options(cx, i);
         let (ttl, tos) = self.hop_options(i);
@@ -327,18 +297,8 @@ impl Tcp {
         let generation = block.generation;
         let epoch = (len > 0).then(|| live.in_flight.add(range.start));
         let sent = self.transmit(cx, out, &segment, |descriptor| match epoch {
-            Some(epoch) => Request::Data {
-                block: i,
-                generation,
-                epoch,
-                end,
-                descriptor,
-            },
-            None => Request::Bare {
-                block: i,
-                generation,
-                descriptor,
-            },
+            Some(epoch) => Request::Data { block: i, generation, epoch, end, descriptor },
+            None => Request::Bare { block: i, generation, descriptor },
         });
         if !sent {
             if let Some(epoch) = epoch {
@@ -359,8 +319,7 @@ impl Tcp {
             cx.add(Count::RetransmittedSegments as usize, segments);
             cx.add(Count::RetransmittedBytes as usize, len);
             block.retransmits = block.retransmits.saturating_add(segments as u32);
-            live.recovery
-                .on_retransmitted(range, block.snd_una, block.snd_nxt);
+            live.recovery.on_retransmitted(range, block.snd_una, block.snd_nxt);
             live.timing = None;
         } else {
             cx.add(Count::SentBytes as usize, len);
@@ -442,78 +401,41 @@ mod tests {
 
     #[test]
     fn large_writes_go_in_the_largest_pieces() {
-        let s = Situation {
-            available: 200_000,
-            ..BASE
-        };
+        let s = Situation { available: 200_000, ..BASE };
         assert_eq!(s.decide(), send(64_000));
     }
 
     #[test]
     fn nagle_holds_a_second_small_segment() {
-        let first = Situation {
-            available: 10,
-            ..BASE
-        };
+        let first = Situation { available: 10, ..BASE };
         assert_eq!(first.decide(), send(10));
-        let second = Situation {
-            small_in_flight: true,
-            pipe: 10,
-            ..first
-        };
+        let second = Situation { small_in_flight: true, pipe: 10, ..first };
         assert_eq!(second.decide(), Decision::Wait(Wait::Nagle));
-        let mixed = Situation {
-            available: 2_500,
-            ..second
-        };
+        let mixed = Situation { available: 2_500, ..second };
         assert_eq!(mixed.decide(), send(2_000));
-        let no_delay = Situation {
-            no_delay: true,
-            ..second
-        };
+        let no_delay = Situation { no_delay: true, ..second };
         assert_eq!(no_delay.decide(), send(10));
-        let last = Situation {
-            fin: true,
-            ..second
-        };
+        let last = Situation { fin: true, ..second };
         assert_eq!(last.decide(), Decision::Send { len: 10, fin: true });
     }
 
     #[test]
     fn cork_holds_even_the_first_and_its_timer_lets_go() {
-        let s = Situation {
-            available: 1_010,
-            cork: true,
-            no_delay: true,
-            ..BASE
-        };
+        let s = Situation { available: 1_010, cork: true, no_delay: true, ..BASE };
         assert_eq!(s.decide(), send(1_000));
         let rest = Situation { available: 10, ..s };
         assert_eq!(rest.decide(), Decision::Wait(Wait::Cork));
-        let over = Situation {
-            overridden: true,
-            ..rest
-        };
+        let over = Situation { overridden: true, ..rest };
         assert_eq!(over.decide(), send(10));
     }
 
     #[test]
     fn silly_windows_are_not_filled() {
-        let s = Situation {
-            available: 5_000,
-            window: 300,
-            ..BASE
-        };
+        let s = Situation { available: 5_000, window: 300, ..BASE };
         assert_eq!(s.decide(), Decision::Wait(Wait::Window));
-        let half = Situation {
-            window_max: 600,
-            ..s
-        };
+        let half = Situation { window_max: 600, ..s };
         assert_eq!(half.decide(), send(300));
-        let over = Situation {
-            overridden: true,
-            ..s
-        };
+        let over = Situation { overridden: true, ..s };
         assert_eq!(over.decide(), send(300));
         let closed = Situation { window: 0, ..over };
         assert_eq!(closed.decide(), Decision::Wait(Wait::Window));
@@ -521,36 +443,17 @@ mod tests {
 
     #[test]
     fn a_small_piece_of_the_window_waits_for_a_larger_one() {
-        let s = Situation {
-            available: 100_000,
-            budget: 2_000,
-            pipe: 18_000,
-            whole: 20_000,
-            ..BASE
-        };
+        let s = Situation { available: 100_000, budget: 2_000, pipe: 18_000, whole: 20_000, ..BASE };
         assert_eq!(s.decide(), Decision::Wait(Wait::Congestion));
-        let more = Situation {
-            budget: 7_500,
-            pipe: 12_500,
-            ..s
-        };
+        let more = Situation { budget: 7_500, pipe: 12_500, ..s };
         assert_eq!(more.decide(), send(7_000));
-        let alone = Situation {
-            pipe: 0,
-            budget: 2_000,
-            ..s
-        };
+        let alone = Situation { pipe: 0, budget: 2_000, ..s };
         assert_eq!(alone.decide(), send(2_000));
     }
 
     #[test]
     fn a_fin_alone_needs_no_window() {
-        let s = Situation {
-            fin: true,
-            window: 0,
-            budget: 0,
-            ..BASE
-        };
+        let s = Situation { fin: true, window: 0, budget: 0, ..BASE };
         assert_eq!(s.decide(), Decision::Send { len: 0, fin: true });
     }
 }

@@ -64,9 +64,7 @@ enum Intent {
 
 /// The byte at `offset` of the stream with that salt.
 pub fn byte_at(salt: u64, offset: u64) -> u8 {
-    let x = (offset / 8)
-        .wrapping_add(salt)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let x = (offset / 8).wrapping_add(salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (x >> (offset % 8 * 8)) as u8
 }
 
@@ -89,48 +87,30 @@ impl App {
         world.sides[side].app.intents.push_back(intent);
         world.request(side, |request| SocketsToTransport::Open {
             request,
-            socket: SocketId {
-                family: FAMILY,
-                slot: 0,
-            },
+            socket: SocketId { family: FAMILY, slot: 0 },
         });
     }
 
     /// Closes a stream's (or the listener's) descriptor.
     pub fn close(world: &mut World, side: usize, socket: SocketId) {
         let app = &mut world.sides[side].app;
-        if let Some(s) = app
-            .streams
-            .iter_mut()
-            .find(|s| s.socket == socket && !s.closed)
-        {
+        if let Some(s) = app.streams.iter_mut().find(|s| s.socket == socket && !s.closed) {
             s.closed = true;
         }
         if app.listener == Some(socket) {
             app.listener = None;
         }
-        world.request(side, |request| SocketsToTransport::Close {
-            request,
-            socket,
-        });
+        world.request(side, |request| SocketsToTransport::Close { request, socket });
     }
 
     pub fn told(world: &mut World, side: usize, told: Told) {
         match told {
-            Told::Reply(_, asked, errno, socket, _, _) => {
-                Self::answered(world, side, asked, errno, socket)
-            }
+            Told::Reply(_, asked, errno, socket, _, _) => Self::answered(world, side, asked, errno, socket),
             Told::Effect(effect) => Self::affected(world, side, effect),
         }
     }
 
-    fn answered(
-        world: &mut World,
-        side: usize,
-        asked: SocketsToTransport,
-        errno: i32,
-        socket: SocketId,
-    ) {
+    fn answered(world: &mut World, side: usize, asked: SocketsToTransport, errno: i32, socket: SocketId) {
         if errno != 0 {
             world.sides[side].app.failures.push(errno);
         }
@@ -145,26 +125,16 @@ impl App {
             }
             SocketsToTransport::Bind { socket, .. } if errno == 0 => {
                 let backlog = world.sides[side].app.backlog;
-                world.request(side, |request| SocketsToTransport::Listen {
-                    request,
-                    socket,
-                    backlog,
-                });
+                world.request(side, |request| SocketsToTransport::Listen { request, socket, backlog });
             }
             SocketsToTransport::Listen { socket, .. } if errno == 0 => {
                 world.sides[side].app.listener = Some(socket);
             }
-            SocketsToTransport::Attached { socket, .. } if errno == 0 => {
-                Self::progress(world, side, socket)
-            }
+            SocketsToTransport::Attached { socket, .. } if errno == 0 => Self::progress(world, side, socket),
             SocketsToTransport::Connect { socket, .. } => {
                 let port = world.sides[side].page(socket).local().port as u64;
                 let app = &mut world.sides[side].app;
-                if let Some(s) = app
-                    .streams
-                    .iter_mut()
-                    .find(|s| s.socket == socket && !s.closed)
-                {
+                if let Some(s) = app.streams.iter_mut().find(|s| s.socket == socket && !s.closed) {
                     s.salt = port;
                     s.peer_salt = port + 100_000;
                     s.error = errno;
@@ -192,16 +162,8 @@ impl App {
                 page.set_option(Opt::NoDelay, plan.no_delay as u32);
                 // A connecting writer waits for the plug to be pulled.
                 page.write_plug().set();
-                world.sides[side]
-                    .app
-                    .streams
-                    .push(Stream::new(socket, plan, 0, 0));
-                world.request(side, |request| SocketsToTransport::Connect {
-                    request,
-                    socket,
-                    address,
-                    port,
-                });
+                world.sides[side].app.streams.push(Stream::new(socket, plan, 0, 0));
+                world.request(side, |request| SocketsToTransport::Connect { request, socket, address, port });
             }
         }
     }
@@ -250,23 +212,15 @@ impl App {
             let mut record = AcceptRecord::new_zeroed();
             page.read_receive(taken, record.as_mut_bytes());
             page.set_receive_taken(taken + size_of::<AcceptRecord>() as u64);
-            let socket = SocketId {
-                family: FAMILY,
-                slot: record.slot,
-            };
+            let socket = SocketId { family: FAMILY, slot: record.slot };
             let app = &mut world.sides[side].app;
             let plan = app.accept_plan.unwrap();
             app.accepted += 1;
             let port = record.remote_port as u64;
-            app.streams
-                .push(Stream::new(socket, plan, port + 100_000, port));
+            app.streams.push(Stream::new(socket, plan, port + 100_000, port));
             let incarnation = record.incarnation;
             assert_eq!(incarnation, world.sides[side].page(socket).incarnation());
-            world.request(side, |request| SocketsToTransport::Attached {
-                request,
-                socket,
-                incarnation,
-            });
+            world.request(side, |request| SocketsToTransport::Attached { request, socket, incarnation });
         }
     }
 
@@ -348,10 +302,7 @@ impl Stream {
                 assert_eq!(*b, want, "seed {seed}: wrong byte at {}", taken + i as u64);
             }
             self.received += n as u64;
-            assert!(
-                self.received <= self.plan.receive,
-                "seed {seed}: more bytes than were sent"
-            );
+            assert!(self.received <= self.plan.receive, "seed {seed}: more bytes than were sent");
             page.set_receive_taken(self.received);
             news |= self.received >= page.receive_notify();
         }
@@ -369,9 +320,7 @@ impl Stream {
                 page.write_plug().set();
                 return true;
             }
-            let bytes: Vec<u8> = (0..n as u64)
-                .map(|i| byte_at(self.salt, self.sent + i))
-                .collect();
+            let bytes: Vec<u8> = (0..n as u64).map(|i| byte_at(self.salt, self.sent + i)).collect();
             page.write_send(self.sent, &bytes);
             self.sent += n as u64;
             page.set_send_end(self.sent);

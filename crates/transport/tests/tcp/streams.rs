@@ -8,14 +8,7 @@ use std::time::Duration;
 pub const PORT: u16 = 80;
 
 pub fn plan(send: u64, receive: u64) -> Plan {
-    Plan {
-        send,
-        receive,
-        read_max: 0,
-        write_max: 0,
-        shutdown: true,
-        no_delay: false,
-    }
+    Plan { send, receive, read_max: 0, write_max: 0, shutdown: true, no_delay: false }
 }
 
 /// One connection with `up` bytes to the server and `down` bytes back; both shut down after.
@@ -28,9 +21,8 @@ pub fn transfer(seed: u64, conditions: Conditions, up: u64, down: u64) -> World 
 }
 
 pub fn run_to_end(world: &mut World) {
-    let done = world.run_until(Duration::from_secs(3600), |w| {
-        w.sides[0].app.all_done() && w.sides[1].app.all_done()
-    });
+    let done = world
+        .run_until(Duration::from_secs(3600), |w| w.sides[0].app.all_done() && w.sides[1].app.all_done());
     assert!(
         done,
         "seed {} stuck at {:?}: {:?} / {:?}",
@@ -100,18 +92,9 @@ fn torment(seed: u64, change: impl FnOnce(&mut Conditions, &mut Random)) -> Worl
     if conditions.ring == 4096 {
         (up, down) = (up % 30_000, down % 30_000);
     }
-    let (client, server) = (
-        bad_plan(&mut random, up, down),
-        bad_plan(&mut random, down, up),
-    );
-    let trim = |p: Plan| Plan {
-        write_max: if p.write_max == 1 && p.send > 2000 {
-            700
-        } else {
-            p.write_max
-        },
-        ..p
-    };
+    let (client, server) = (bad_plan(&mut random, up, down), bad_plan(&mut random, down, up));
+    let trim =
+        |p: Plan| Plan { write_max: if p.write_max == 1 && p.send > 2000 { 700 } else { p.write_max }, ..p };
     let mut world = World::new(seed, conditions);
     App::listen(&mut world, 1, PORT, 16, trim(server));
     for _ in 0..1 + random.below(3) {

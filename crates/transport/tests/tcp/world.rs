@@ -181,6 +181,7 @@ pub struct World {
     pub capture: Option<Vec<(Instant, usize, Packet)>>,
     pub events: u64,
     pub crashes: u64,
+    pub ip_crashes: u64,
     /// While set, packets to this side are swallowed.
     pub blackhole: [bool; 2],
 }
@@ -193,20 +194,12 @@ impl Side {
             listeners_per_family: 4,
             seed: seed ^ index as u64,
         };
-        let geometry = Geometry {
-            slots: 48,
-            send_len: conditions.ring,
-            receive_len: conditions.ring,
-        };
+        let geometry = Geometry { slots: 48, send_len: conditions.ring, receive_len: conditions.ring };
         let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
         let durable = Segment::heap(arena_len(&config));
         let mut memory = Memory::new();
         memory.insert(ARENA_POOL, arena.view());
-        let packets = Pool::new(
-            PACKET_POOL,
-            Segment::heap(PACKET_SLOTS * PACKET_LEN),
-            PACKET_LEN,
-        );
+        let packets = Pool::new(PACKET_POOL, Segment::heap(PACKET_SLOTS * PACKET_LEN), PACKET_LEN);
         memory.insert(PACKET_POOL, packets.view().clone());
         let address = std::net::IpAddr::from([10, 0, 0, index as u8 + 1]).into();
         let mut side = Side {
@@ -239,20 +232,12 @@ impl Side {
         self.memory.remove(self.header_pool);
         self.life += 1;
         self.header_pool = PoolId(10 + (self.life % 1000) as u16);
-        let headers = Pool::new(
-            self.header_pool,
-            Segment::heap(512 * SEND_SLOT_LEN),
-            SEND_SLOT_LEN,
-        );
+        let headers = Pool::new(self.header_pool, Segment::heap(512 * SEND_SLOT_LEN), SEND_SLOT_LEN);
         self.memory.insert(self.header_pool, headers.view().clone());
         self.tcp = Some(Tcp::open(self.durable.clone(), headers, self.config));
         self.out = Outbox::new();
         self.unanswered_sends.clear();
-        let opened = Event::FamilyOpened {
-            family: FAMILY,
-            pool: ARENA_POOL,
-            arena: self.arena.clone(),
-        };
+        let opened = Event::FamilyOpened { family: FAMILY, pool: ARENA_POOL, arena: self.arena.clone() };
         self.event(now, opened, room);
         for peer in [Peer::Ip, Peer::Sockets] {
             self.with(now, room, |tcp, cx, out| tcp.peer_reborn(cx, peer, out));
@@ -270,12 +255,7 @@ impl Side {
     ) -> R {
         self.out.set_room(Peer::Ip, room, room);
         self.out.set_room(Peer::Sockets, 100, 100);
-        let mut cx = Context {
-            now,
-            random: &mut self.random,
-            memory: &self.memory,
-            status: &self.status,
-        };
+        let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
         f(self.tcp.as_mut().unwrap(), &mut cx, &mut self.out)
     }
 
@@ -284,9 +264,7 @@ impl Side {
     }
 
     pub fn receive(&mut self, now: Instant, from: Peer, message: In, room: usize) {
-        self.with(now, room, |tcp, cx, out| {
-            tcp.receive(cx, from, message, out)
-        });
+        self.with(now, room, |tcp, cx, out| tcp.receive(cx, from, message, out));
     }
 
     pub fn page(&self, socket: SocketId) -> SocketPage {
@@ -295,12 +273,9 @@ impl Side {
 
     /// A counter by name.
     pub fn counter(&self, name: &str) -> u64 {
-        let index = Tcp::COUNTERS
-            .iter()
-            .position(|n| *n == name)
-            .unwrap_or_else(|| panic!("no counter {name}"));
-        self.status
-            .get(eft_component::server::FRAME_COUNTERS.len() + index)
+        let index =
+            Tcp::COUNTERS.iter().position(|n| *n == name).unwrap_or_else(|| panic!("no counter {name}"));
+        self.status.get(eft_component::server::FRAME_COUNTERS.len() + index)
     }
 }
 
@@ -310,41 +285,28 @@ impl World {
             now: Instant::from_millis(1_000),
             conditions,
             random: Random::new(seed),
-            sides: [
-                Side::new(0, seed, &conditions),
-                Side::new(1, seed, &conditions),
-            ],
+            sides: [Side::new(0, seed, &conditions), Side::new(1, seed, &conditions)],
             heap: BinaryHeap::new(),
             order: 0,
             seed,
             capture: None,
             events: 0,
             crashes: 0,
+            ip_crashes: 0,
             blackhole: [false; 2],
         }
     }
 
     pub fn schedule(&mut self, after: Duration, what: Happening) {
         self.order += 1;
-        self.heap.push(Reverse(Entry {
-            at: self.now + after,
-            order: self.order,
-            what,
-        }));
+        self.heap.push(Reverse(Entry { at: self.now + after, order: self.order, what }));
     }
 
     /// A request of sockets; the answer goes to the application.
-    pub fn request(
-        &mut self,
-        side: usize,
-        make: impl FnOnce(RequestId) -> SocketsToTransport,
-    ) -> RequestId {
+    pub fn request(&mut self, side: usize, make: impl FnOnce(RequestId) -> SocketsToTransport) -> RequestId {
         let s = &mut self.sides[side];
         s.next_request += 1;
-        let id = RequestId {
-            index: s.next_request,
-            generation: 1,
-        };
+        let id = RequestId { index: s.next_request, generation: 1 };
         let message = make(id);
         s.unanswered.insert(id, message);
         let room = self.conditions.room;
@@ -379,13 +341,7 @@ impl World {
         for item in items {
             match item {
                 Out::Ip(m) => self.receive_at_ip(side, m),
-                Out::Sockets(TransportToSockets::Reply {
-                    request,
-                    errno,
-                    socket,
-                    address,
-                    port,
-                }) => {
+                Out::Sockets(TransportToSockets::Reply { request, errno, socket, address, port }) => {
                     if let Some(asked) = self.sides[side].unanswered.remove(&request) {
                         effects.push(Told::Reply(request, asked, errno, socket, address, port));
                     }
@@ -401,24 +357,14 @@ impl World {
     fn receive_at_ip(&mut self, side: usize, message: TransportToIp) {
         match message {
             TransportToIp::Done { packet } => {
-                assert!(
-                    self.sides[side].packets.free(packet),
-                    "seed {}: packet given back twice",
-                    self.seed
-                );
+                assert!(self.sides[side].packets.free(packet), "seed {}: packet given back twice", self.seed);
             }
-            TransportToIp::Route {
-                request, source, ..
-            } => {
+            TransportToIp::Route { request, source, .. } => {
                 let unspecified = std::net::IpAddr::from(source).is_unspecified();
                 let message = IpToTransport::Routed {
                     request,
                     errno: 0,
-                    source: if unspecified {
-                        self.sides[side].address
-                    } else {
-                        source
-                    },
+                    source: if unspecified { self.sides[side].address } else { source },
                     mtu: self.conditions.mtu,
                     segment_max: self.conditions.segment_max,
                     local: false,
@@ -427,10 +373,7 @@ impl World {
                 self.sides[side].receive(self.now, Peer::Ip, In::Ip(message), room);
                 self.turn(side);
             }
-            TransportToIp::Send {
-                request,
-                descriptor,
-            } => {
+            TransportToIp::Send { request, descriptor } => {
                 self.transmit(side, descriptor);
                 let life = self.sides[side].life;
                 self.sides[side].unanswered_sends.push(request);
@@ -443,18 +386,13 @@ impl World {
     /// Builds the packet that a descriptor describes and puts it on the wire.
     fn transmit(&mut self, side: usize, descriptor: PacketRef) {
         let s = &mut self.sides[side];
-        let d: SendDescriptor = s
-            .memory
-            .read_value(descriptor)
-            .expect("descriptor resolves");
+        let d: SendDescriptor = s.memory.read_value(descriptor).expect("descriptor resolves");
         let header = &d.header[..d.header_len as usize];
         let mut payload = Vec::new();
         for r in &d.payload[..d.payload_count as usize] {
             let at = payload.len();
             payload.resize(at + r.len as usize, 0);
-            s.memory
-                .read(*r, &mut payload[at..])
-                .expect("payload resolves");
+            s.memory.read(*r, &mut payload[at..]).expect("payload resolves");
         }
         s.largest = s.largest.max(payload.len());
         s.sends += 1;
@@ -513,19 +451,11 @@ impl World {
         let at = IP_HEADER + 16;
         bytes[at..at + 2].fill(0);
         let sum = Checksum::new()
-            .add_pseudo_header(
-                source.into(),
-                destination.into(),
-                6,
-                (header.len() + payload.len()) as u32,
-            )
+            .add_pseudo_header(source.into(), destination.into(), 6, (header.len() + payload.len()) as u32)
             .add_bytes(&bytes[IP_HEADER..])
             .finish();
         bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
-        let packet = Packet {
-            bytes,
-            segment_size,
-        };
+        let packet = Packet { bytes, segment_size };
         if let Some(capture) = &mut self.capture {
             capture.push((self.now, side, packet.clone()));
         }
@@ -544,8 +474,7 @@ impl World {
             }
             let mut packet = packet.clone();
             if self.random.chance(c.corrupt) {
-                let at =
-                    IP_HEADER + self.random.below((packet.bytes.len() - IP_HEADER) as u64) as usize;
+                let at = IP_HEADER + self.random.below((packet.bytes.len() - IP_HEADER) as u64) as usize;
                 packet.bytes[at] ^= 1 << self.random.below(8);
             }
             let mut delay = Duration::from_micros(c.delay_us + self.random.below(c.jitter_us + 1));
@@ -572,10 +501,7 @@ impl World {
         let Some(slot) = s.packets.allocate() else {
             return;
         };
-        let r = PacketRef {
-            len: packet.bytes.len() as u32,
-            ..slot
-        };
+        let r = PacketRef { len: packet.bytes.len() as u32, ..slot };
         s.packets.write(r, 0, &packet.bytes);
         let message = IpToTransport::Deliver {
             packet: r,
@@ -588,9 +514,7 @@ impl World {
 
     /// Lets the next thing happen. False if nothing ever will.
     pub fn step(&mut self) -> bool {
-        let next_timer = (0..2)
-            .filter_map(|i| Some((self.sides[i].tcp.as_ref()?.deadline()?, i)))
-            .min();
+        let next_timer = (0..2).filter_map(|i| Some((self.sides[i].tcp.as_ref()?.deadline()?, i))).min();
         let next_event = self.heap.peek().map(|Reverse(e)| e.at);
         self.events += 1;
         match (next_timer, next_event) {
@@ -651,7 +575,8 @@ impl World {
     }
 
     fn perhaps_crash(&mut self, side: usize) -> bool {
-        if self.random.chance(self.conditions.ip_crash) {
+        if self.ip_crashes < CRASHES_MAX && self.random.chance(self.conditions.ip_crash) {
+            self.ip_crashes += 1;
             // ip forgets what it was asked, and is asked again.
             self.sides[side].unanswered_sends.clear();
             let room = self.conditions.room;
@@ -671,11 +596,8 @@ impl World {
     pub fn crash(&mut self, side: usize) {
         self.crashes += 1;
         self.sides[side].tcp = None;
-        self.sides[side].packets = Pool::new(
-            PACKET_POOL,
-            self.sides[side].packets.view().segment.clone(),
-            PACKET_LEN,
-        );
+        self.sides[side].packets =
+            Pool::new(PACKET_POOL, self.sides[side].packets.view().segment.clone(), PACKET_LEN);
         let room = self.conditions.room;
         self.sides[side].start(self.now, room);
         self.turn(side);
@@ -688,12 +610,7 @@ impl World {
             if self.now >= end || !self.step() {
                 return done(self);
             }
-            assert!(
-                self.events < EVENTS_MAX,
-                "seed {}: no end at {:?}",
-                self.seed,
-                self.now
-            );
+            assert!(self.events < EVENTS_MAX, "seed {}: no end at {:?}", self.seed, self.now);
         }
         true
     }
@@ -707,14 +624,7 @@ impl World {
 
 /// What an application is told.
 pub enum Told {
-    Reply(
-        RequestId,
-        SocketsToTransport,
-        i32,
-        SocketId,
-        WireAddress,
-        u16,
-    ),
+    Reply(RequestId, SocketsToTransport, i32, SocketId, WireAddress, u16),
     Effect(Effect),
 }
 
@@ -739,10 +649,5 @@ fn strip(header: &mut [u8], kind: u8) {
 /// How a pool of the world is cut, for tests that make packets themselves.
 #[allow(dead_code)]
 pub fn view(segment: Segment, slot_size: usize) -> PoolView {
-    PoolView {
-        slots: segment.len() / slot_size,
-        segment,
-        base: 0,
-        slot_size,
-    }
+    PoolView { slots: segment.len() / slot_size, segment, base: 0, slot_size }
 }

@@ -49,7 +49,10 @@ pub enum Error {
     /// Its value lies in a device, which is not touched.
     Hardware(String),
     Unsupported(&'static str),
-    WrongType { wanted: &'static str, found: &'static str },
+    WrongType {
+        wanted: &'static str,
+        found: &'static str,
+    },
     OutOfRange(&'static str),
     TooManySteps,
     TooDeep,
@@ -181,7 +184,10 @@ impl Interpreter {
             match declared {
                 Some(id) => found.push((path, Some(u64::from(id)))),
                 None if self.is_processor_device(&path) => {
-                    let id = self.evaluate(&path.child(*b"_UID"), Vec::new()).ok().and_then(|uid| uid.as_integer().ok());
+                    let id = self
+                        .evaluate(&path.child(*b"_UID"), Vec::new())
+                        .ok()
+                        .and_then(|uid| uid.as_integer().ok());
                     found.push((path, id));
                 }
                 None => {}

@@ -28,15 +28,7 @@ pub struct Cubic {
 
 impl Cubic {
     pub fn new() -> Self {
-        Cubic {
-            epoch_at: 0,
-            w_max: 0.0,
-            k: 0.0,
-            w_est: 0.0,
-            cwnd_prior: 0.0,
-            carry: 0.0,
-            reserved: 0,
-        }
+        Cubic { epoch_at: 0, w_max: 0.0, k: 0.0, w_est: 0.0, cwnd_prior: 0.0, carry: 0.0, reserved: 0 }
     }
 
     pub fn is_sane(&self) -> bool {
@@ -53,11 +45,7 @@ impl Cubic {
     /// Multiplicative decrease (§4.6) and fast convergence (§4.7): the new threshold in bytes.
     pub fn reduced(&mut self, cwnd: u32, flight: u32, mss: u32) -> u32 {
         let w = cwnd as f32 / mss as f32;
-        self.w_max = if w < self.w_max {
-            w * (1.0 + BETA) / 2.0
-        } else {
-            w
-        };
+        self.w_max = if w < self.w_max { w * (1.0 + BETA) / 2.0 } else { w };
         self.cwnd_prior = w;
         self.epoch_at = 0;
         // §4.6 lets an implementation that keeps cwnd validated use it; flight guards the rest.
@@ -93,11 +81,7 @@ pub(super) fn on_ack(c: &mut Congestion, acked: Acked) {
     let rtt = acked.srtt_us as f32 / 1e6;
     let segments = acked.bytes as f32 / mss;
     // §4.3: at least as much as AIMD would have.
-    let alpha = if cubic.w_est < cubic.cwnd_prior {
-        ALPHA
-    } else {
-        1.0
-    };
+    let alpha = if cubic.w_est < cubic.cwnd_prior { ALPHA } else { 1.0 };
     cubic.w_est += alpha * segments / w;
     let at = |t: f32| {
         let d = t - cubic.k;
@@ -128,15 +112,7 @@ mod tests {
         while left > 0 {
             let bytes = left.min(2 * MSS);
             left -= bytes;
-            on_ack(
-                c,
-                Acked {
-                    bytes,
-                    mss: MSS,
-                    now,
-                    srtt_us: rtt_ms as u32 * 1000,
-                },
-            );
+            on_ack(c, Acked { bytes, mss: MSS, now, srtt_us: rtt_ms as u32 * 1000 });
         }
     }
 

@@ -133,12 +133,7 @@ mod tests {
     use super::*;
 
     fn acked(bytes: u32, ms: u64) -> Acked {
-        Acked {
-            bytes,
-            mss: 1000,
-            now: Instant::from_millis(ms),
-            srtt_us: 100_000,
-        }
+        Acked { bytes, mss: 1000, now: Instant::from_millis(ms), srtt_us: 100_000 }
     }
 
     #[test]

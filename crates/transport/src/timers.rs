@@ -21,10 +21,7 @@ pub struct Timers {
 
 impl Timers {
     pub fn new(connections: usize) -> Timers {
-        Timers {
-            heap: Vec::new(),
-            position: vec![ABSENT; connections],
-        }
+        Timers { heap: Vec::new(), position: vec![ABSENT; connections] }
     }
 
     /// The earliest entry. It may be early, never late.

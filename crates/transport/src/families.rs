@@ -1,6 +1,5 @@
-//! Families and their socket slots. tcp owns the even slots of every arena.
+//! Families and their socket slots. tcp owns the even slots of every arena, udp the odd ones.
 
-use super::block::{Block, NONE};
 use crate::hash::{Key, Map};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -8,10 +7,13 @@ use eft_base::{FamilyId, PoolId, RequestId, SocketId};
 use eft_channel::dirty::DIRTY_SLOTS;
 use eft_channel::socket::Arena;
 
+/// No block, no slot.
+pub(crate) const NONE: u32 = u32::MAX;
+
 /// Slots of an arena that are ours.
 const SLOTS: usize = DIRTY_SLOTS / 2;
 
-pub(super) struct Family {
+pub(crate) struct Family {
     /// `None` until the world (again) says where it is.
     pub arena: Option<(Arena, PoolId)>,
     /// The block of each of our slots.
@@ -19,6 +21,8 @@ pub(super) struct Family {
     /// Free slots, the one that was freed longest ago first, so that a late reference to a slot
     /// finds nobody rather than somebody else.
     free: VecDeque<u32>,
+    /// 0 or 1: which slots are ours.
+    parity: u32,
     pub sockets: usize,
     pub listeners: usize,
     /// `CloseFamily` to be answered when the last socket is gone.
@@ -26,8 +30,9 @@ pub(super) struct Family {
 }
 
 impl Family {
-    fn new() -> Family {
+    fn new(parity: u32) -> Family {
         Family {
+            parity,
             arena: None,
             blocks: Vec::new(),
             free: VecDeque::new(),
@@ -39,12 +44,11 @@ impl Family {
 
     /// Takes the arena, and every slot in it that no block has.
     pub fn open(&mut self, arena: Arena, pool: PoolId) {
-        let slots = arena.geometry().slots.div_ceil(2).min(SLOTS);
+        let all = arena.geometry().slots + 1 - self.parity as usize;
+        let slots = (all / 2).min(SLOTS);
         self.blocks.resize(slots.max(self.blocks.len()), NONE);
-        self.free = (0..slots)
-            .filter(|i| self.blocks[*i] == NONE)
-            .map(|i| i as u32 * 2)
-            .collect();
+        self.free =
+            (0..slots).filter(|i| self.blocks[*i] == NONE).map(|i| i as u32 * 2 + self.parity).collect();
         self.arena = Some((arena, pool));
     }
 
@@ -77,10 +81,7 @@ impl Family {
         if i < self.blocks.len() && self.blocks[i] != NONE {
             self.blocks[i] = NONE;
             self.sockets = self.sockets.saturating_sub(1);
-            let in_arena = self
-                .arena
-                .as_ref()
-                .is_some_and(|(a, _)| (slot as usize) < a.geometry().slots);
+            let in_arena = self.arena.as_ref().is_some_and(|(a, _)| (slot as usize) < a.geometry().slots);
             if in_arena {
                 self.free.push_back(slot);
             }
@@ -94,44 +95,41 @@ impl Family {
 }
 
 /// All families, by id.
-pub(super) struct Families(Map<u16, Family>);
+pub(crate) struct Families {
+    map: Map<u16, Family>,
+    parity: u32,
+}
 
 impl Families {
-    pub fn new(key: Key) -> Families {
-        Families(Map::with_hasher(key))
+    /// `parity`: 0 for the even slots, 1 for the odd ones.
+    pub fn new(key: Key, parity: u32) -> Families {
+        Families { map: Map::with_hasher(key), parity }
     }
 
     pub fn get(&self, id: FamilyId) -> Option<&Family> {
-        self.0.get(&id.0)
+        self.map.get(&id.0)
     }
 
     pub fn get_mut(&mut self, id: FamilyId) -> Option<&mut Family> {
-        self.0.get_mut(&id.0)
+        self.map.get_mut(&id.0)
     }
 
     pub fn enter(&mut self, id: FamilyId) -> &mut Family {
-        self.0.entry(id.0).or_insert_with(Family::new)
+        let parity = self.parity;
+        self.map.entry(id.0).or_insert_with(|| Family::new(parity))
     }
 
     pub fn remove(&mut self, id: FamilyId) {
-        self.0.remove(&id.0);
+        self.map.remove(&id.0);
     }
 
     /// The block of a socket.
     pub fn find(&self, socket: SocketId) -> Option<u32> {
-        if socket.slot % 2 != 0 {
+        if socket.slot % 2 != self.parity {
             return None;
         }
-        let family = self.0.get(&socket.family.0)?;
+        let family = self.map.get(&socket.family.0)?;
         let block = *family.blocks.get(socket.slot as usize / 2)?;
         (block != NONE).then_some(block)
-    }
-}
-
-/// The socket of a block.
-pub(super) fn socket_of(block: &Block) -> SocketId {
-    SocketId {
-        family: block.family,
-        slot: block.slot,
     }
 }
