@@ -22,6 +22,7 @@ use eft_messages::Peer;
 use eft_nic::Nic;
 use eft_sockets::{Sockets, SocketsConfig};
 use eft_transport::tcp::{Tcp, TcpConfig};
+use eft_transport::udp::{Udp, UdpConfig};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -358,7 +359,7 @@ impl Stack {
                 Box::new(Server::new(sockets, status, seed))
             }
             Peer::Tcp => Box::new(Server::new(Tcp::open(arena(), pool(), tcp_config()), status, seed)),
-            Peer::Udp => panic!("no udp yet"),
+            Peer::Udp => Box::new(Server::new(Udp::open(arena(), pool(), udp_config()), status, seed)),
             Peer::Ip => {
                 let with_filter = self.topology.has("filter");
                 let (ip, make) = makes::ip(pool(), pool(), IpConfig { with_filter, seed });
@@ -454,6 +455,10 @@ fn tcp_config() -> TcpConfig {
     TcpConfig { connections: 128, sockets_per_family: 64, listeners_per_family: 8, seed: 1 }
 }
 
+fn udp_config() -> UdpConfig {
+    UdpConfig { sockets: 64, sockets_per_family: 64, seed: 1 }
+}
+
 /// The filter's size in every simulated stack.
 pub fn filter_config() -> FilterConfig {
     FilterConfig { states: 1024, seed: 1 }
@@ -463,6 +468,7 @@ pub fn filter_config() -> FilterConfig {
 fn arena_len(peer: Peer) -> Option<usize> {
     match peer {
         Peer::Tcp => Some(eft_transport::tcp::arena_len(&tcp_config())),
+        Peer::Udp => Some(eft_transport::udp::arena_len(&udp_config())),
         Peer::Filter => Some(eft_filter::arena_len(&filter_config())),
         _ => None,
     }

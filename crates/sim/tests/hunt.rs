@@ -17,7 +17,7 @@ fn hunt() {
     let mut found = Vec::new();
     for seed in seeds() {
         let mut r = eft_base::Random::new(seed);
-        let mut settings = Settings { topology: include_str!("no-udp.toml").into(), ..Settings::default() };
+        let mut settings = Settings { ..Settings::default() };
         let lossless = r.chance(0.5);
         settings.conditions.rate = [0, 50_000_000, 500_000_000, 2_000_000_000][r.below(4) as usize];
         settings.conditions.delay = Duration::from_micros(10 + r.below(1000));

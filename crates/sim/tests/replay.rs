@@ -9,7 +9,6 @@ use std::time::Duration;
 /// A transfer over a bad wire while servers die, recorded.
 fn recorded(seed: u64) -> Simulation {
     let settings = Settings {
-        topology: include_str!("no-udp.toml").to_string(),
         conditions: Conditions {
             loss: 0.01,
             duplicate: 0.01,

@@ -6,10 +6,8 @@ use eft_sim::simulation::Settings;
 use eft_sim::{Conditions, Faults, Simulation};
 use std::time::Duration;
 
-const NO_UDP: &str = include_str!("no-udp.toml");
-
 fn settings() -> Settings {
-    Settings { topology: NO_UDP.to_string(), ..Settings::default() }
+    Settings::default()
 }
 
 /// Streams of these lengths, to the end.
@@ -41,11 +39,7 @@ fn a_device_without_offloads_and_a_stack_without_filter() {
     for seed in 0..4 {
         let mut settings = settings();
         settings.device = DeviceInfo { checksum: false, segment_max: 0, ..settings.device };
-        let without = settings
-            .topology
-            .replace("[[component]]\nname = \"filter\"\n", "")
-            .replace("[[edge]]\nbetween = [\"ip\", \"filter\"]\n", "");
-        settings.topology = without;
+        settings.topology = include_str!("../../../topologies/no-filter.toml").into();
         let s = transfer(seed, settings, 1, 300_000, 500_000);
         assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}");
     }
