@@ -5,7 +5,7 @@
 //! duplicate acknowledgements to a peer without SACK go out one by one, as it counts them.
 
 use super::block::{NONE, NOWHERE, State, bit};
-use super::counters::Count;
+use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::due;
@@ -153,7 +153,7 @@ impl Tcp {
         if !self.transmit_bare(cx, out, i, segment) {
             return false;
         }
-        cx.count(Count::PureAcksSent as usize);
+        cx.count(Counter::PureAcksSent as usize);
         true
     }
 
@@ -187,7 +187,7 @@ impl Tcp {
     /// RFC 5961: an acknowledgement that makes a honest peer say where it is; limited (§7).
     pub(super) fn challenge(&mut self, cx: &Context, i: u32) {
         if self.challenges.take(cx.now) {
-            cx.count(Count::ChallengeAcks as usize);
+            cx.count(Counter::ChallengeAcks as usize);
             self.mark(i, due::ACK);
         }
     }
