@@ -65,12 +65,16 @@ impl Tcp {
         }
         block.rcv_adv = block.rcv_adv.max(block.rcv_nxt + (field << scale));
         // Tell us only when reading matters: when the peer has less than half of the ring left.
-        let notify = if block.rcv_adv - block.rcv_nxt > limit / 2 {
-            NOWHERE
+        if block.rcv_adv - block.rcv_nxt > limit / 2 {
+            page.set_receive_notify(NOWHERE);
         } else {
-            (block.rcv_adv + update_threshold(limit, block.mss)).saturating_sub(limit)
-        };
-        page.set_receive_notify(notify);
+            let step = update_threshold(limit, block.mss);
+            let notify = (block.rcv_adv + step).saturating_sub(limit);
+            if page.arm_receive_notify(notify) >= notify {
+                // It was read just before it could know.
+                self.mark(i, due::LOOK);
+            }
+        }
         field as u16
     }
 
@@ -93,7 +97,7 @@ impl Tcp {
     pub(super) fn owe_acknowledgement(&mut self, now: Instant, i: u32, segments: u32) {
         let live = &mut self.live[i as usize];
         live.unacked_segments += segments;
-        let quick = live.quick_acks > 0 || live.page.as_ref().is_some_and(|p| p.option(Opt::QuickAck) != 0);
+        let quick = live.quick_acks > 0 || live.page.as_ref().is_some_and(|p| p.option(Opt::QuickAck) == 1);
         if live.unacked_segments >= 2 || quick {
             live.quick_acks = live.quick_acks.saturating_sub(segments);
             self.mark(i, due::ACK);

@@ -297,6 +297,10 @@ impl Tcp {
             self.live[i as usize].due = 0;
             return;
         }
+        if self.live[i as usize].is_due(due::LOOK) {
+            self.live[i as usize].due &= !due::LOOK;
+            self.read_page(cx, i);
+        }
         if self.live[i as usize].is_due(due::ROUTE) {
             self.ask_route(cx, i, out);
         }

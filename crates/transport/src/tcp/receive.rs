@@ -139,7 +139,7 @@ impl Tcp {
             if !passive && segment.has(TCP_ACK) && segment.ack == block.send_sequence(0) {
                 self.establish(cx, i);
                 self.mark(i, due::ACK);
-            } else if block.has(bit::ROUTED) {
+            } else if block.has(bit::ROUTED) && self.may_repeat_syn(cx, i) {
                 self.mark(i, due::SYN);
             }
             return;
@@ -169,6 +169,12 @@ impl Tcp {
         }
         self.establish(cx, i);
         self.receive_synchronized(cx, i, segment);
+    }
+
+    /// Whether a repeated SYN may be answered again; a flood of them is not.
+    fn may_repeat_syn(&self, cx: &Context, i: u32) -> bool {
+        let last = self.live[i as usize].last_sent;
+        cx.now.saturating_since(last) >= OUT_OF_WINDOW_INTERVAL
     }
 
     /// The handshake is done.
