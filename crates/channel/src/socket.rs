@@ -21,7 +21,7 @@ use crate::notify::Doorbell;
 use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
 use crate::token::{ReadToken, WritePlug};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use eft_base::{Endpoint, PacketRef, PoolId, WireAddress};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -357,6 +357,15 @@ impl SocketPage {
         set_receive_notify,
         RECEIVE_NOTIFY
     );
+    /// Transport: sets [`SocketPage::receive_notify`] and looks at `receive_taken` once more. The
+    /// application does both in the other order, so whoever comes second sees the other: no reading
+    /// that should have been told goes unnoticed.
+    pub fn arm_receive_notify(&self, value: u64) -> u64 {
+        self.set_receive_notify(value);
+        fence(Ordering::SeqCst);
+        self.receive_taken()
+    }
+
     word!(
         /// Inode of the application's descriptor, by which a program finds its sockets after exec.
         inode, set_inode, INODE);

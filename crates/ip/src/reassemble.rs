@@ -20,7 +20,7 @@ use eft_component::Context;
 use zerocopy::{FromBytes, IntoBytes};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-const DATAGRAMS_MAX: usize = 64;
+const DATAGRAMS_MAX: usize = 256;
 const FRAGMENTS_MAX: usize = 256;
 /// Where the body begins in a slot: the longest header fits before it.
 const BODY_AT: usize = 60;

@@ -3,6 +3,7 @@
 //! It acts only on what it is told (replies and readiness), so a wake-up that a server owes and does
 //! not give shows as a standstill. Every byte is compared.
 
+use crate::datagrams::{DatagramSocket, Datagrams};
 use crate::stack::{FAMILY, Stack};
 use eft_base::{Endpoint, Instant, SocketId, WireAddress};
 use eft_channel::socket::{AcceptRecord, LAYOUT_VERSION, Opt, SocketPage, Transport, flag, wish};
@@ -38,11 +39,13 @@ pub struct Stream {
 enum Intent {
     Listen { port: u16, plan: Plan },
     Connect { to: Endpoint, plan: Plan },
+    Datagrams(Datagrams),
 }
 
 enum Asked {
     Open(Intent),
     Bind(Plan),
+    BindDatagrams(Datagrams),
     Listen(Plan),
     Connect,
 }
@@ -54,13 +57,14 @@ pub struct Application {
     sequence: u64,
     listener: Option<(SocketId, Plan)>,
     pub streams: Vec<Stream>,
+    pub datagrams: Vec<DatagramSocket>,
     told: VecDeque<Effect>,
     requests: VecDeque<Request>,
     pub failures: Vec<i32>,
 }
 
 /// The byte at `offset` of the stream with that salt.
-fn byte_at(salt: u64, offset: u64) -> u8 {
+pub(crate) fn byte_at(salt: u64, offset: u64) -> u8 {
     let x = (offset / 8).wrapping_add(salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (x >> (offset % 8 * 8)) as u8
 }
@@ -83,9 +87,21 @@ impl Application {
         !self.streams.is_empty() && self.streams.iter().all(Stream::is_done)
     }
 
+    pub fn exchange(&mut self, plan: Datagrams) {
+        self.open(Intent::Datagrams(plan));
+    }
+
+    /// Lets its datagram sockets send so many more.
+    pub fn send_more(&mut self, count: u64) {
+        for d in &mut self.datagrams {
+            d.send_more(count);
+            self.told.push_back(Effect::Writable(d.socket));
+        }
+    }
+
     fn open(&mut self, intent: Intent) {
         let mut request = Request::default();
-        request.args[0] = 1;
+        request.args[0] = if matches!(intent, Intent::Datagrams(_)) { 2 } else { 1 };
         self.ask(op::OPEN, SocketId::default(), request, Asked::Open(intent));
     }
 
@@ -161,6 +177,10 @@ impl Application {
                 request.args[0] = 64;
                 self.ask(op::LISTEN, socket, request, Asked::Listen(plan));
             }
+            Asked::BindDatagrams(plan) => {
+                self.datagrams.push(DatagramSocket::new(socket, plan));
+                self.progress(stack, socket, seed);
+            }
             Asked::Listen(plan) => self.listener = Some((socket, plan)),
             Asked::Connect => self.progress(stack, socket, seed),
         }
@@ -173,6 +193,11 @@ impl Application {
                 let mut request = Request { address, port, ..Request::default() };
                 request.args[0] = 1;
                 self.ask(op::BIND, socket, request, Asked::Bind(plan));
+            }
+            Intent::Datagrams(plan) => {
+                let address = WireAddress::from(std::net::IpAddr::from([0u8; 4]));
+                let request = Request { address, port: plan.port, ..Request::default() };
+                self.ask(op::BIND, socket, request, Asked::BindDatagrams(plan));
             }
             Intent::Connect { to, plan } => {
                 if let Some(page) = stack.family.socket(socket.slot) {
@@ -196,6 +221,13 @@ impl Application {
             && listener == socket
         {
             return self.accept(stack, &page, plan, seed);
+        }
+        if let Some(d) = self.datagrams.iter_mut().find(|d| d.socket == socket) {
+            if d.progress(&page, seed) {
+                stack.family.dirty(Transport::Udp).mark(socket.slot as usize);
+                stack.wake(Peer::Udp);
+            }
+            return;
         }
         let Some(stream) = self.streams.iter_mut().find(|s| s.socket == socket) else {
             return;

@@ -10,8 +10,10 @@
 //! [`replay`] records what goes into a server and checks that the same inputs give the same outputs.
 
 pub mod application;
+pub mod datagrams;
 pub mod device;
 pub mod link;
+pub mod makes;
 pub mod node;
 pub mod replay;
 pub mod simulation;
@@ -19,6 +21,7 @@ pub mod stack;
 pub mod wiring;
 
 pub use application::{Application, Plan};
+pub use datagrams::Datagrams;
 pub use link::Conditions;
 pub use simulation::{Faults, Simulation};
 pub use stack::{Shape, Stack};

@@ -94,8 +94,7 @@ impl Link {
     fn launch(&mut self, now: Instant, side: usize, mut frame: WireFrame, random: &mut Random) {
         let c = self.conditions;
         let mut at = now.max(self.busy_until[side]);
-        if c.rate > 0 {
-            let nanos = frame.bytes.len() as u64 * 1_000_000_000 / c.rate;
+        if let Some(nanos) = (frame.bytes.len() as u64 * 1_000_000_000).checked_div(c.rate) {
             at += Duration::from_nanos(nanos);
             self.busy_until[side] = at;
         }

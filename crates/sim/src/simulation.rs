@@ -52,6 +52,8 @@ pub struct Settings {
     pub rules: String,
     pub geometry: Geometry,
     pub device: DeviceInfo,
+    /// Record ip and the filter for the replay oracle.
+    pub record: bool,
 }
 
 impl Default for Settings {
@@ -69,6 +71,7 @@ impl Default for Settings {
                 checksum: true,
                 segment_max: 60000,
             },
+            record: false,
         }
     }
 }
@@ -91,6 +94,7 @@ impl Simulation {
                 topology: settings.topology.clone(),
                 geometry: settings.geometry,
                 seed: seed.wrapping_mul(2) + side as u64,
+                record: settings.record,
             };
             Stack::new(now, shape, ends[side].clone())
         };

@@ -5,7 +5,9 @@
 //! the configuration, and fresh queues.
 
 use crate::device::{End, SimDevice};
+use crate::makes::{self, Life};
 use crate::node::{Node, Surroundings};
+use crate::replay::{Recorder, Recording};
 use crate::wiring::edge;
 use eft_base::{Cidr, FamilyId, Instant, PoolId};
 use eft_channel::notify::Mode;
@@ -14,12 +16,13 @@ use eft_channel::status::Status;
 use eft_channel::{Pool, PoolView, Segment};
 use eft_component::{Effect, Event, Server, Topology};
 use eft_control::plan;
-use eft_filter::{Filter, FilterConfig};
-use eft_ip::{Ip, IpConfig};
+use eft_filter::FilterConfig;
+use eft_ip::IpConfig;
 use eft_messages::Peer;
 use eft_nic::Nic;
 use eft_sockets::{Sockets, SocketsConfig};
 use eft_transport::tcp::{Tcp, TcpConfig};
+use eft_transport::udp::{Udp, UdpConfig};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -38,6 +41,8 @@ pub struct Shape {
     pub topology: String,
     pub geometry: Geometry,
     pub seed: u64,
+    /// Record each life of ip and of the filter.
+    pub record: bool,
 }
 
 struct Member {
@@ -73,6 +78,8 @@ pub struct Stack {
     pub effects: Vec<Effect>,
     /// Servers that died so far.
     pub crashes: u64,
+    /// Of ip and of the filter, if they are recorded.
+    pub lives: Vec<Life>,
 }
 
 impl Stack {
@@ -89,6 +96,7 @@ impl Stack {
             surroundings: Surroundings::default(),
             effects: Vec::new(),
             crashes: 0,
+            lives: Vec::new(),
             topology,
             shape,
         };
@@ -312,29 +320,60 @@ impl Stack {
         own
     }
 
+    /// A new recording, if this server is to be recorded.
+    fn recording(&mut self, i: usize, seed: u64, own: &[Pool]) -> Option<Rc<RefCell<Recording>>> {
+        let peer = self.members[i].peer;
+        if !self.shape.record || !matches!(peer, Peer::Ip | Peer::Filter) {
+            return None;
+        }
+        let recording = Rc::new(RefCell::new(Recording::default()));
+        let arena = self.members[i].arena.as_ref().map(|a| {
+            let mut bytes = vec![0; a.len()];
+            a.read(0, &mut bytes).expect("all of it");
+            bytes
+        });
+        self.lives.push(Life {
+            peer,
+            seed,
+            with_filter: self.topology.has("filter"),
+            pools: own.iter().map(|p| (p.id(), p.slots(), p.slot_size())).collect(),
+            arena: arena.unwrap_or_default(),
+            recording: recording.clone(),
+        });
+        Some(recording)
+    }
+
     fn construct(&mut self, i: usize, own: Vec<Pool>) -> Box<dyn Node> {
         let member = &self.members[i];
+        let (peer, generation) = (member.peer, member.generation);
         let status = member.status.clone();
-        let seed = self.shape.seed ^ (member.generation as u64) << 32 ^ i as u64;
-        let arena = || member.arena.clone().expect("made in `new`");
+        let seed = self.shape.seed ^ (generation as u64) << 32 ^ i as u64;
+        let arena = member.arena.clone();
+        let recording = self.recording(i, seed, &own);
+        let arena = || arena.expect("made in `new`");
         let mut own = own.into_iter();
         let mut pool = || own.next().expect("as the plan says");
-        match member.peer {
+        match peer {
             Peer::Sockets => {
-                let generation = member.generation;
                 let sockets = Sockets::new(SocketsConfig { generation, ..Default::default() });
                 Box::new(Server::new(sockets, status, seed))
             }
             Peer::Tcp => Box::new(Server::new(Tcp::open(arena(), pool(), tcp_config()), status, seed)),
-            Peer::Udp => panic!("no udp yet"),
+            Peer::Udp => Box::new(Server::new(Udp::open(arena(), pool(), udp_config()), status, seed)),
             Peer::Ip => {
                 let with_filter = self.topology.has("filter");
-                let ip = Ip::new(pool(), pool(), IpConfig { with_filter, seed });
-                Box::new(Server::new(ip, status, seed))
+                let (ip, make) = makes::ip(pool(), pool(), IpConfig { with_filter, seed });
+                match recording {
+                    Some(r) => Box::new(Server::new(Recorder::new(ip, make, r), status, seed)),
+                    None => Box::new(Server::new(ip, status, seed)),
+                }
             }
             Peer::Filter => {
-                let filter = Filter::open(arena(), filter_config());
-                Box::new(Server::new(filter, status, seed))
+                let (filter, make) = makes::filter(arena(), filter_config());
+                match recording {
+                    Some(r) => Box::new(Server::new(Recorder::new(filter, make, r), status, seed)),
+                    None => Box::new(Server::new(filter, status, seed)),
+                }
             }
             Peer::Nic(n) => {
                 let nic = Nic::new(SimDevice(self.end.clone()), pool(), n);
@@ -416,7 +455,12 @@ fn tcp_config() -> TcpConfig {
     TcpConfig { connections: 128, sockets_per_family: 64, listeners_per_family: 8, seed: 1 }
 }
 
-fn filter_config() -> FilterConfig {
+fn udp_config() -> UdpConfig {
+    UdpConfig { sockets: 64, sockets_per_family: 64, seed: 1 }
+}
+
+/// The filter's size in every simulated stack.
+pub fn filter_config() -> FilterConfig {
     FilterConfig { states: 1024, seed: 1 }
 }
 
@@ -424,6 +468,7 @@ fn filter_config() -> FilterConfig {
 fn arena_len(peer: Peer) -> Option<usize> {
     match peer {
         Peer::Tcp => Some(eft_transport::tcp::arena_len(&tcp_config())),
+        Peer::Udp => Some(eft_transport::udp::arena_len(&udp_config())),
         Peer::Filter => Some(eft_filter::arena_len(&filter_config())),
         _ => None,
     }

@@ -9,7 +9,6 @@
 extern crate alloc;
 
 mod addresses;
-mod counters;
 pub mod edge;
 mod families;
 mod hash;

@@ -2,7 +2,7 @@
 
 use super::block::{NOWHERE, State, bit};
 use super::congestion::Acked;
-use super::counters::Count;
+use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::recovery::Phase;
@@ -22,7 +22,7 @@ impl Tcp {
         let ack = block.acknowledged_offset(segment.ack);
         let oldest = block.snd_una as i64 - block.snd_wnd_max as i64;
         if ack > block.snd_nxt as i64 || ack < oldest {
-            cx.count(Count::DropAck as usize);
+            cx.count(Counter::DropAck as usize);
             self.challenge(cx, i);
             return false;
         }
@@ -158,7 +158,7 @@ impl Tcp {
 
     /// A duplicate acknowledgment. With SACK it means nothing by itself.
     fn receive_duplicate(&mut self, cx: &Context, i: u32) {
-        cx.count(Count::DuplicateAcks as usize);
+        cx.count(Counter::DuplicateAcks as usize);
         let live = &mut self.live[i as usize];
         let block = &self.blocks[i];
         if block.has(bit::SACK) {
@@ -183,7 +183,7 @@ impl Tcp {
     fn enter_recovery(&mut self, cx: &Context, i: u32) {
         let live = &mut self.live[i as usize];
         let block = &mut self.blocks[i];
-        cx.count(Count::FastRecoveries as usize);
+        cx.count(Counter::FastRecoveries as usize);
         let mss = block.segment_size();
         let flight = block.flight().min(u32::MAX as u64) as u32;
         block.congestion.on_loss(flight, mss);

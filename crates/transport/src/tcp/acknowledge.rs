@@ -5,7 +5,7 @@
 //! duplicate acknowledgements to a peer without SACK go out one by one, as it counts them.
 
 use super::block::{NONE, NOWHERE, State, bit};
-use super::counters::Count;
+use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::due;
@@ -65,12 +65,16 @@ impl Tcp {
         }
         block.rcv_adv = block.rcv_adv.max(block.rcv_nxt + (field << scale));
         // Tell us only when reading matters: when the peer has less than half of the ring left.
-        let notify = if block.rcv_adv - block.rcv_nxt > limit / 2 {
-            NOWHERE
+        if block.rcv_adv - block.rcv_nxt > limit / 2 {
+            page.set_receive_notify(NOWHERE);
         } else {
-            (block.rcv_adv + update_threshold(limit, block.mss)).saturating_sub(limit)
-        };
-        page.set_receive_notify(notify);
+            let step = update_threshold(limit, block.mss);
+            let notify = (block.rcv_adv + step).saturating_sub(limit);
+            if page.arm_receive_notify(notify) >= notify {
+                // It was read just before it could know.
+                self.mark(i, due::LOOK);
+            }
+        }
         field as u16
     }
 
@@ -93,7 +97,7 @@ impl Tcp {
     pub(super) fn owe_acknowledgement(&mut self, now: Instant, i: u32, segments: u32) {
         let live = &mut self.live[i as usize];
         live.unacked_segments += segments;
-        let quick = live.quick_acks > 0 || live.page.as_ref().is_some_and(|p| p.option(Opt::QuickAck) != 0);
+        let quick = live.quick_acks > 0 || live.page.as_ref().is_some_and(|p| p.option(Opt::QuickAck) == 1);
         if live.unacked_segments >= 2 || quick {
             live.quick_acks = live.quick_acks.saturating_sub(segments);
             self.mark(i, due::ACK);
@@ -153,7 +157,7 @@ impl Tcp {
         if !self.transmit_bare(cx, out, i, segment) {
             return false;
         }
-        cx.count(Count::PureAcksSent as usize);
+        cx.count(Counter::PureAcksSent as usize);
         true
     }
 
@@ -187,7 +191,7 @@ impl Tcp {
     /// RFC 5961: an acknowledgement that makes a honest peer say where it is; limited (§7).
     pub(super) fn challenge(&mut self, cx: &Context, i: u32) {
         if self.challenges.take(cx.now) {
-            cx.count(Count::ChallengeAcks as usize);
+            cx.count(Counter::ChallengeAcks as usize);
             self.mark(i, due::ACK);
         }
     }

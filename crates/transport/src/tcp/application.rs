@@ -2,7 +2,7 @@
 //! lies costs its own connection and nobody else's.
 
 use super::block::{NOWHERE, State, bit};
-use super::counters::Count;
+use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use crate::timers::NEVER;
@@ -118,7 +118,7 @@ impl Tcp {
 
     /// A page says what cannot be.
     fn distrust(&mut self, cx: &Context, i: u32) {
-        cx.count(Count::HostilePages as usize);
+        cx.count(Counter::HostilePages as usize);
         self.abort_later(cx, i, ECONNABORTED);
     }
 

@@ -1,7 +1,7 @@
 //! The end of a connection (RFC 9293 §3.6, §3.10.4, §3.10.5): FIN, TIME-WAIT, reset; and of a socket.
 
 use super::block::{Block, NONE, NOWHERE, State, Tuple, bit};
-use super::counters::Count;
+use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::due;
@@ -151,7 +151,7 @@ impl Tcp {
                 self.farewells.push(f);
                 break;
             }
-            cx.count(Count::Resets as usize);
+            cx.count(Counter::Resets as usize);
         }
     }
 
@@ -166,7 +166,7 @@ impl Tcp {
         let block = &mut self.blocks[i];
         let was_embryonic = block.state() == State::SynReceived && block.slot == NONE;
         if block.has(bit::CONNECTED) {
-            cx.count(Count::Closed as usize);
+            cx.count(Counter::Closed as usize);
         }
         block.set_state(State::Closed);
         block.close_at = NOWHERE;
@@ -312,7 +312,7 @@ impl Tcp {
             let block = &self.blocks[i];
             let current = block.generation == generation && block.state() == State::TimeWait;
             if current && block.slot == NONE {
-                cx.count(Count::TimeWaitEvicted as usize);
+                cx.count(Counter::TimeWaitEvicted as usize);
                 return self.end_time_wait(cx, i);
             }
         }
@@ -331,7 +331,7 @@ impl Tcp {
             && block.has(bit::TIMESTAMPS)
             && cx.now.saturating_since(entered) > second;
         if reusable {
-            cx.count(Count::TimeWaitReused as usize);
+            cx.count(Counter::TimeWaitReused as usize);
             self.end_time_wait(cx, i);
         }
         reusable

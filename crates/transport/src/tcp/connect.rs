@@ -2,7 +2,7 @@
 //! (RFC 6056).
 
 use super::block::{State, Tuple, bit};
-use super::counters::Count;
+use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::due;
@@ -48,7 +48,7 @@ impl Tcp {
         };
         self.reply(out, request, errno, socket, Some(i));
         if errno == ENETUNREACH || errno == EADDRNOTAVAIL {
-            cx.count(Count::FailedConnects as usize);
+            cx.count(Counter::FailedConnects as usize);
         }
     }
 
@@ -78,7 +78,7 @@ impl Tcp {
         let begun = answer.and_then(|path| self.open_actively(cx, i, path));
         let errno = begun.err().unwrap_or(0);
         if errno != 0 {
-            cx.count(Count::FailedConnects as usize);
+            cx.count(Counter::FailedConnects as usize);
         }
         self.reply(out, request, errno, socket, Some(i));
     }
@@ -109,7 +109,7 @@ impl Tcp {
         self.set_path(i, path);
         self.set_receive_scale(i);
         self.take_options(i);
-        cx.count(Count::Outbound as usize);
+        cx.count(Counter::Outbound as usize);
         if let Some(page) = &self.live[i as usize].page {
             page.set_local(tuple.local_endpoint());
             page.set_remote(tuple.remote_endpoint());

@@ -4,7 +4,7 @@
 //! `Send` is kept until it is answered.
 
 use super::block::{NONE, Tuple};
-use super::counters::Count;
+use super::counters::Counter;
 use super::engine::Tcp;
 use crate::edge::Out;
 use eft_base::checksum::Checksum;
@@ -151,7 +151,7 @@ impl Tcp {
             0 => 1,
             size => payload.div_ceil(size as u32).max(1),
         };
-        cx.add(Count::SentSegments as usize, wire as u64);
+        cx.add(Counter::SentSegments as usize, wire as u64);
         true
     }
 
@@ -184,7 +184,7 @@ impl Tcp {
     pub(super) fn receive_sent(&mut self, cx: &Context, id: RequestId, errno: i32) {
         let known = matches!(self.requests.get(id), Some(Request::Data { .. } | Request::Bare { .. }));
         if !known {
-            cx.count(Count::StaleReplies as usize);
+            cx.count(Counter::StaleReplies as usize);
             return;
         }
         let (block, generation) = match self.requests.remove(id) {
@@ -204,7 +204,7 @@ impl Tcp {
             _ => return,
         };
         if errno != 0 {
-            cx.count(Count::SendErrors as usize);
+            cx.count(Counter::SendErrors as usize);
             if block != NONE && self.blocks[block].generation == generation {
                 self.receive_send_error(cx, block, errno);
             }
@@ -250,7 +250,7 @@ impl Tcp {
         out: &mut Outbox<Out>,
     ) {
         if wanted {
-            cx.count(Count::Resubmitted as usize);
+            cx.count(Counter::Resubmitted as usize);
             out.push(Out::Ip(TransportToIp::Send { request, descriptor }));
         } else {
             self.receive_sent(cx, request, 0);

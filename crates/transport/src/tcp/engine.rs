@@ -4,7 +4,7 @@
 use super::TcpConfig;
 use super::block::{Block, NONE, State, Tuple};
 use super::close::Farewell;
-use super::counters::{Count, NAMES};
+use super::counters::{COUNTERS, Counter};
 use super::durable::{self, Blocks};
 use super::emit::Request;
 use super::live::{Live, due};
@@ -125,7 +125,7 @@ impl Tcp {
             self.evict_time_wait(cx);
         }
         let Some(i) = self.free.pop() else {
-            cx.count(Count::DropNoBlock as usize);
+            cx.count(Counter::DropNoBlock as usize);
             return None;
         };
         let generation = self.blocks[i].generation.wrapping_add(1);
@@ -138,7 +138,7 @@ impl Tcp {
 
     pub(super) fn gauge_blocks(&self, cx: &Context) {
         let used = self.blocks.len() - self.free.len();
-        cx.gauge(Count::Blocks as usize, used as u64);
+        cx.gauge(Counter::Blocks as usize, used as u64);
     }
 
     /// Something is due for a connection; `flush` will see to it.
@@ -187,8 +187,8 @@ impl Tcp {
     /// Counts what opening the arena found, once.
     fn report_opening(&mut self, cx: &Context) {
         if let Some((reborn, quarantined)) = self.found.take() {
-            cx.add(Count::Rebirths as usize, reborn as u64);
-            cx.add(Count::Quarantined as usize, quarantined);
+            cx.add(Counter::Rebirths as usize, reborn as u64);
+            cx.add(Counter::Quarantined as usize, quarantined);
             self.gauge_blocks(cx);
         }
     }
@@ -215,7 +215,7 @@ impl Tcp {
 impl Component for Tcp {
     type In = In;
     type Out = Out;
-    const COUNTERS: &'static [&'static str] = NAMES;
+    const COUNTERS: &'static [&'static str] = COUNTERS;
 
     fn decode(peer: Peer, line: &Encoded) -> Option<In> {
         In::decode(peer, line)
@@ -296,6 +296,10 @@ impl Tcp {
         if self.blocks[i].state() == State::Free {
             self.live[i as usize].due = 0;
             return;
+        }
+        if self.live[i as usize].is_due(due::LOOK) {
+            self.live[i as usize].due &= !due::LOOK;
+            self.read_page(cx, i);
         }
         if self.live[i as usize].is_due(due::ROUTE) {
             self.ask_route(cx, i, out);

@@ -2,7 +2,7 @@
 //! 1191 for "fragmentation needed") and ip's own refusals.
 
 use super::block::{State, Tuple, bit};
-use super::counters::Count;
+use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::route::fixed_headers;
@@ -32,9 +32,9 @@ impl Tcp {
         let counter = match self.quoted(cx, packet, header_len) {
             Some(i) => {
                 self.apply_error(cx, i, kind, code, mtu);
-                Count::IcmpApplied
+                Counter::IcmpApplied
             }
-            None => Count::DropIcmp,
+            None => Counter::DropIcmp,
         };
         cx.count(counter as usize);
     }
@@ -86,7 +86,7 @@ impl Tcp {
         self.blocks[i].soft_error = errno;
         match self.blocks[i].state() {
             State::SynSent if fatal => {
-                cx.count(Count::FailedConnects as usize);
+                cx.count(Counter::FailedConnects as usize);
                 self.end(cx, i, errno);
             }
             State::SynReceived if fatal && self.blocks[i].has(bit::PASSIVE) => self.discard_embryonic(cx, i),

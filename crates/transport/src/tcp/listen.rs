@@ -7,7 +7,7 @@
 
 use super::block::{NONE, State, bit};
 use super::connect::scale_for;
-use super::counters::Count;
+use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::segment::Segment;
@@ -64,12 +64,12 @@ impl Tcp {
     /// A SYN for a listener.
     pub(super) fn receive_syn(&mut self, cx: &Context, listener: u32, segment: &Segment) {
         if segment.has(TCP_RST | TCP_FIN) || !self.is_plausible_peer(segment) {
-            cx.count(Count::DropMalformed as usize);
+            cx.count(Counter::DropMalformed as usize);
             return;
         }
         let limit = self.blocks[listener].backlog.max(EMBRYONIC_MIN);
         if self.queue_is_full(listener) || self.live[listener as usize].embryonic >= limit {
-            cx.count(Count::DropSynBacklog as usize);
+            cx.count(Counter::DropSynBacklog as usize);
             return;
         }
         let Some(i) = self.allocate(cx) else {
@@ -162,14 +162,14 @@ impl Tcp {
             return false;
         };
         if self.queue_is_full(listener) {
-            cx.count(Count::DropAcceptQueue as usize);
+            cx.count(Counter::DropAcceptQueue as usize);
             return false;
         }
         let family = self.blocks[i].family;
         let limit = self.config.sockets_per_family;
         let in_quota = self.families.get(family).is_some_and(|f| f.sockets < limit && f.closing.is_none());
         if !in_quota || !self.give_slot(i, family) {
-            cx.count(Count::DropNoSlot as usize);
+            cx.count(Counter::DropNoSlot as usize);
             return false;
         }
         self.inherit_options(i, listener);
@@ -182,7 +182,7 @@ impl Tcp {
             page.set_receive_end(self.blocks[listener].rcv_nxt);
         }
         self.mark(listener, due::READABLE);
-        cx.count(Count::Accepted as usize);
+        cx.count(Counter::Accepted as usize);
         true
     }
 

@@ -30,6 +30,8 @@ pub mod due {
     pub const SEND: u32 = 1024;
     /// The page's numbers are stale.
     pub const INFO: u32 = 2048;
+    /// The page is to be read as if the application had rung.
+    pub const LOOK: u32 = 4096;
 }
 
 /// Derived state of one block.

@@ -35,6 +35,7 @@ pub mod durable;
 mod emit;
 pub mod engine;
 mod icmp;
+pub mod inspect;
 mod listen;
 mod live;
 mod options;

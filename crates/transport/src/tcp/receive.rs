@@ -3,7 +3,7 @@
 
 use super::block::{NONE, NOWHERE, State, bit};
 use super::close::Farewell;
-use super::counters::Count;
+use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::sack::Range;
@@ -38,14 +38,14 @@ impl Tcp {
             Ok(segment) => segment,
             Err(why) => {
                 let counter = match why {
-                    Unfit::Unreadable => Count::DropUnreadable,
-                    Unfit::Malformed => Count::DropMalformed,
-                    Unfit::Checksum => Count::DropChecksum,
+                    Unfit::Unreadable => Counter::DropUnreadable,
+                    Unfit::Malformed => Counter::DropMalformed,
+                    Unfit::Checksum => Counter::DropChecksum,
                 };
                 return cx.count(counter as usize);
             }
         };
-        cx.add(Count::ReceivedSegments as usize, segment.count as u64);
+        cx.add(Counter::ReceivedSegments as usize, segment.count as u64);
         self.receive_segment(cx, &segment, out);
     }
 
@@ -66,7 +66,7 @@ impl Tcp {
     /// No connection: LISTEN or CLOSED (§3.10.7.1, §3.10.7.2).
     fn receive_unconnected(&mut self, cx: &Context, segment: &Segment) {
         if segment.has(TCP_RST) {
-            return cx.count(Count::DropNoSocket as usize);
+            return cx.count(Counter::DropNoSocket as usize);
         }
         if segment.has(TCP_SYN)
             && !segment.has(TCP_ACK)
@@ -74,7 +74,7 @@ impl Tcp {
         {
             return self.receive_syn(cx, listener, segment);
         }
-        cx.count(Count::DropNoSocket as usize);
+        cx.count(Counter::DropNoSocket as usize);
         self.answer_with_reset(cx, segment);
     }
 
@@ -103,18 +103,18 @@ impl Tcp {
             if !segment.has(TCP_RST) {
                 self.answer_with_reset(cx, segment);
             }
-            return cx.count(Count::DropAck as usize);
+            return cx.count(Counter::DropAck as usize);
         }
         if segment.has(TCP_RST) {
             if acceptable {
-                cx.count(Count::ResetsReceived as usize);
-                cx.count(Count::FailedConnects as usize);
+                cx.count(Counter::ResetsReceived as usize);
+                cx.count(Counter::FailedConnects as usize);
                 self.end(cx, i, ECONNREFUSED);
             }
             return;
         }
         if !segment.has(TCP_SYN) {
-            return cx.count(Count::DropMalformed as usize);
+            return cx.count(Counter::DropMalformed as usize);
         }
         self.take_syn(cx, i, segment);
         self.set_mss(i);
@@ -139,7 +139,7 @@ impl Tcp {
             if !passive && segment.has(TCP_ACK) && segment.ack == block.send_sequence(0) {
                 self.establish(cx, i);
                 self.mark(i, due::ACK);
-            } else if block.has(bit::ROUTED) {
+            } else if block.has(bit::ROUTED) && self.may_repeat_syn(cx, i) {
                 self.mark(i, due::SYN);
             }
             return;
@@ -151,7 +151,7 @@ impl Tcp {
             if segment.seq != self.blocks[i].acknowledgment() {
                 return self.challenge(cx, i);
             }
-            cx.count(Count::ResetsReceived as usize);
+            cx.count(Counter::ResetsReceived as usize);
             return if passive { self.discard_embryonic(cx, i) } else { self.end(cx, i, ECONNREFUSED) };
         }
         if segment.has(TCP_SYN) {
@@ -161,7 +161,7 @@ impl Tcp {
             return;
         }
         if segment.ack != self.blocks[i].send_sequence(0) {
-            cx.count(Count::DropAck as usize);
+            cx.count(Counter::DropAck as usize);
             return self.answer_with_reset(cx, segment);
         }
         if passive && self.blocks[i].slot == NONE && !self.promote(cx, i) {
@@ -169,6 +169,12 @@ impl Tcp {
         }
         self.establish(cx, i);
         self.receive_synchronized(cx, i, segment);
+    }
+
+    /// Whether a repeated SYN may be answered again; a flood of them is not.
+    fn may_repeat_syn(&self, cx: &Context, i: u32) -> bool {
+        let last = self.live[i as usize].last_sent;
+        cx.now.saturating_since(last) >= OUT_OF_WINDOW_INTERVAL
     }
 
     /// The handshake is done.
@@ -213,7 +219,7 @@ impl Tcp {
             return self.challenge(cx, i);
         }
         if !segment.has(TCP_ACK) {
-            return cx.count(Count::DropAck as usize);
+            return cx.count(Counter::DropAck as usize);
         }
         if !self.receive_acknowledgment(cx, i, segment) {
             return;
@@ -240,7 +246,7 @@ impl Tcp {
             let age = cx.now.as_nanos().saturating_sub(block.ts_recent_at);
             let old = (value.wrapping_sub(block.ts_recent) as i32) < 0;
             if old && !reset && age < TIMESTAMP_LIFETIME.as_nanos() as u64 {
-                cx.count(Count::DropPaws as usize);
+                cx.count(Counter::DropPaws as usize);
                 self.answer_out_of_window(cx, i, segment);
                 return false;
             }
@@ -262,10 +268,10 @@ impl Tcp {
         }
         if !reset {
             if len > 0 && seq + len <= next {
-                cx.count(Count::DuplicateData as usize);
+                cx.count(Counter::DuplicateData as usize);
                 self.note_duplicate(i, seq, seq + segment.len as i64);
             } else {
-                cx.count(Count::DropWindow as usize);
+                cx.count(Counter::DropWindow as usize);
             }
             self.answer_out_of_window(cx, i, segment);
         }
@@ -298,7 +304,7 @@ impl Tcp {
         if segment.seq != block.acknowledgment() {
             return self.challenge(cx, i);
         }
-        cx.count(Count::ResetsReceived as usize);
+        cx.count(Counter::ResetsReceived as usize);
         let errno = match block.state() {
             State::CloseWait => eft_base::errno::EPIPE,
             State::Closing | State::LastAck => 0,
@@ -318,7 +324,7 @@ impl Tcp {
             return self.reset(cx, i, 0);
         }
         let Some(page) = &self.live[i as usize].page else {
-            return cx.count(Count::DropNoFamily as usize);
+            return cx.count(Counter::DropNoFamily as usize);
         };
         let ring_end = block.rcv_taken + page.receive_len() as u64;
         let seq = block.received_offset(segment.seq);
@@ -327,10 +333,10 @@ impl Tcp {
         let end = ((seq + segment.len as i64).max(0) as u64).min(ring_end).min(block.rcv_fin_at);
         if start >= end {
             if skip >= segment.len as u64 {
-                cx.count(Count::DuplicateData as usize);
+                cx.count(Counter::DuplicateData as usize);
                 self.note_duplicate(i, seq, seq + segment.len as i64);
             } else {
-                cx.count(Count::DropWindow as usize);
+                cx.count(Counter::DropWindow as usize);
             }
             return self.mark(i, due::ACK);
         }
@@ -339,13 +345,13 @@ impl Tcp {
         }
         let len = (end - start) as u32;
         if !segment.place(cx.memory, &self.scratch, page, start, skip as u32, len) {
-            return cx.count(Count::DropUnreadable as usize);
+            return cx.count(Counter::DropUnreadable as usize);
         }
         let block = &mut self.blocks[i];
         let fills = !block.reassembly.is_empty();
         block.rcv_nxt = block.reassembly.advance(end);
         page.set_receive_end(block.rcv_nxt);
-        cx.add(Count::ReceivedBytes as usize, block.rcv_nxt - start);
+        cx.add(Counter::ReceivedBytes as usize, block.rcv_nxt - start);
         self.mark(i, due::READABLE | due::INFO);
         if fills {
             // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
@@ -363,11 +369,11 @@ impl Tcp {
         end: u64,
         skip: u64,
     ) {
-        cx.count(Count::OutOfOrder as usize);
+        cx.count(Counter::OutOfOrder as usize);
         let block = &mut self.blocks[i];
         let duplicate = block.reassembly.holds(start, end);
         if duplicate {
-            cx.count(Count::DuplicateData as usize);
+            cx.count(Counter::DuplicateData as usize);
             self.note_duplicate(i, start as i64, end as i64);
         } else {
             let Some(page) = &self.live[i as usize].page else {
@@ -377,11 +383,11 @@ impl Tcp {
             // Noted only after the bytes are there: what is noted is believed after a crash.
             let mut noted = block.reassembly;
             if !noted.insert(start, end) {
-                cx.count(Count::DropReassembly as usize);
+                cx.count(Counter::DropReassembly as usize);
             } else if segment.place(cx.memory, &self.scratch, page, start, skip as u32, len) {
                 block.reassembly = noted;
             } else {
-                return cx.count(Count::DropUnreadable as usize);
+                return cx.count(Counter::DropUnreadable as usize);
             }
         }
         self.acknowledge_quickly(i);
@@ -441,7 +447,7 @@ impl Tcp {
                 _ => self.is_beyond(i, segment.seq),
             };
             if later && block.slot == NONE && self.ports.listener(&segment.tuple).is_some() {
-                cx.count(Count::TimeWaitReused as usize);
+                cx.count(Counter::TimeWaitReused as usize);
                 self.end_time_wait(cx, i);
                 return self.receive_segment(cx, segment, out);
             }

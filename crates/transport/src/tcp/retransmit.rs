@@ -2,7 +2,7 @@
 //! (§3.8.4), delayed acknowledgement, patience.
 
 use super::block::{NONE, NOWHERE, State, bit};
-use super::counters::Count;
+use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use crate::edge::Out;
@@ -71,17 +71,17 @@ impl Tcp {
         let active = block.state() == State::SynSent;
         let retries = if active { SYN_RETRIES } else { SYN_ACK_RETRIES };
         if block.backoff >= retries || self.is_out_of_patience(cx.now, i) {
-            cx.count(Count::Timeouts as usize);
+            cx.count(Counter::Timeouts as usize);
             if !active && self.blocks[i].slot == NONE {
                 return self.discard_embryonic(cx, i);
             }
-            cx.count(Count::FailedConnects as usize);
+            cx.count(Counter::FailedConnects as usize);
             let errno = self.timeout_errno(i);
             return self.end(cx, i, errno);
         }
         self.blocks[i].backoff += 1;
-        cx.count(Count::RetransmitTimeouts as usize);
-        cx.count(Count::RetransmittedSegments as usize);
+        cx.count(Counter::RetransmitTimeouts as usize);
+        cx.count(Counter::RetransmittedSegments as usize);
         self.mark(i, due::SYN);
     }
 
@@ -94,7 +94,7 @@ impl Tcp {
         if dead || self.is_out_of_patience(cx.now, i) {
             return self.time_out(cx, i);
         }
-        cx.count(Count::RetransmitTimeouts as usize);
+        cx.count(Counter::RetransmitTimeouts as usize);
         let live = &mut self.live[i as usize];
         let block = &mut self.blocks[i];
         let flight = block.flight().min(u32::MAX as u64) as u32;
@@ -130,7 +130,7 @@ impl Tcp {
     }
 
     fn time_out(&mut self, cx: &Context, i: u32) {
-        cx.count(Count::Timeouts as usize);
+        cx.count(Counter::Timeouts as usize);
         let errno = self.timeout_errno(i);
         self.reset(cx, i, errno);
     }

@@ -1,7 +1,7 @@
 //! The path to a peer: source address, MTU, segmentation (asked of ip, kept for a while).
 
 use super::block::{State, bit};
-use super::counters::Count;
+use super::counters::Counter;
 use super::emit::Request;
 use super::engine::Tcp;
 use super::live::due;
@@ -101,7 +101,7 @@ impl Tcp {
         out: &mut Outbox<Out>,
     ) {
         let Some(&Request::Route { block, generation }) = self.requests.get(id) else {
-            cx.count(Count::StaleReplies as usize);
+            cx.count(Counter::StaleReplies as usize);
             return;
         };
         self.requests.remove(id);

@@ -4,7 +4,7 @@
 //! that of a few large messages. What was lost goes before what is new.
 
 use super::block::{NOWHERE, State};
-use super::counters::Count;
+use super::counters::Counter;
 use super::emit::{Outgoing, Request};
 use super::engine::Tcp;
 use super::live::due;
@@ -316,13 +316,13 @@ impl Tcp {
         let idle = block.flight() == 0;
         if again {
             let segments = len.div_ceil(mss).max(1);
-            cx.add(Count::RetransmittedSegments as usize, segments);
-            cx.add(Count::RetransmittedBytes as usize, len);
+            cx.add(Counter::RetransmittedSegments as usize, segments);
+            cx.add(Counter::RetransmittedBytes as usize, len);
             block.retransmits = block.retransmits.saturating_add(segments as u32);
             live.recovery.on_retransmitted(range, block.snd_una, block.snd_nxt);
             live.timing = None;
         } else {
-            cx.add(Count::SentBytes as usize, len);
+            cx.add(Counter::SentBytes as usize, len);
             block.snd_nxt = range.end;
             if len % mss != 0 {
                 block.snd_small = range.start + len;
@@ -363,7 +363,7 @@ impl Tcp {
             options.bytes(),
         );
         if self.transmit_bare(cx, out, i, segment) {
-            cx.count(Count::ProbesSent as usize);
+            cx.count(Counter::ProbesSent as usize);
             self.live[i as usize].due &= !due::PROBE;
         }
     }

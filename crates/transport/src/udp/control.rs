@@ -1,6 +1,6 @@
 //! Requests of sockets. Every one may come again after a rebirth of either side.
 
-use super::counters::Count;
+use super::counters::Counter;
 use super::durable::{Block, bit};
 use super::engine::{Live, Udp, due};
 use crate::addresses::{is_unspecified, overlap};
@@ -103,7 +103,7 @@ impl Udp {
             page.reset(2);
             page.set_receive_notify(u64::MAX);
         }
-        cx.count(Count::Opened as usize);
+        cx.count(Counter::Opened as usize);
         self.gauge_blocks(cx);
         Ok(i)
     }
@@ -322,7 +322,7 @@ impl Udp {
         let queued = self.live[i as usize].due & due::QUEUED;
         self.live[i as usize] = Live { due: queued, ..Live::default() };
         self.free.push(i);
-        cx.count(Count::Closed as usize);
+        cx.count(Counter::Closed as usize);
         self.gauge_blocks(cx);
     }
 

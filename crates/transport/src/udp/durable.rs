@@ -95,6 +95,21 @@ pub fn arena_len(config: &UdpConfig) -> usize {
     HEADER_LEN + config.sockets * size_of::<Block>()
 }
 
+/// Copies of all blocks, for whoever may only read; `None` if this is no arena of this version.
+pub(super) fn copies(arena: &Segment) -> Option<impl Iterator<Item = Block>> {
+    let mut header = Header::new_zeroed();
+    arena.read(0, header.as_mut_bytes()).ok()?;
+    let known =
+        header.magic == MAGIC && header.version == VERSION && header.block_len as usize == size_of::<Block>();
+    let room = arena.len().saturating_sub(HEADER_LEN) / size_of::<Block>();
+    let count = if known { (header.blocks as usize).min(room) } else { return None };
+    Some((0..count).filter_map(|i| {
+        let mut block = Block::free(0);
+        arena.read(HEADER_LEN + i * size_of::<Block>(), block.as_mut_bytes()).ok()?;
+        Some(block)
+    }))
+}
+
 /// The blocks of an arena. Indexing is checked.
 pub(super) struct Blocks {
     segment: Segment,

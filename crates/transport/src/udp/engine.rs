@@ -1,7 +1,7 @@
 //! The component.
 
 use super::UdpConfig;
-use super::counters::{Count, NAMES};
+use super::counters::{COUNTERS, Counter};
 use super::durable::{self, Block, Blocks, bit};
 use super::send::{Request, Routes};
 use crate::addresses::Addresses;
@@ -9,7 +9,6 @@ use crate::edge::{In, Out};
 use crate::families::{Families, NONE};
 use crate::hash::{Key, Map};
 use crate::in_flight::InFlight;
-use crate::limits::Bucket;
 use crate::timers::{NEVER, Timers};
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -24,8 +23,6 @@ use eft_messages::{Encoded, Peer};
 
 /// Bytes of a packet at most.
 const PACKET_MAX: usize = 1 << 16;
-/// Requests for ICMP "port unreachable", per second.
-const UNREACHABLES_PER_SECOND: u64 = 1000;
 /// When to look again if a queue was full and nobody owes us an answer.
 const RETRY: Duration = Duration::from_millis(1);
 
@@ -70,7 +67,6 @@ pub struct Udp {
     pub(super) addresses: Addresses,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
-    pub(super) unreachables: Bucket,
     pub(super) emptied: Vec<FamilyId>,
     sockets_seen: bool,
     found: Option<(bool, u64)>,
@@ -101,7 +97,6 @@ impl Udp {
             addresses: Addresses::default(),
             key,
             scratch: vec![0; PACKET_MAX],
-            unreachables: Bucket::new(UNREACHABLES_PER_SECOND),
             emptied: Vec::new(),
             sockets_seen: false,
             found: Some((opened.reborn, opened.quarantined)),
@@ -216,15 +211,15 @@ impl Udp {
 
     fn report_opening(&mut self, cx: &Context) {
         if let Some((reborn, quarantined)) = self.found.take() {
-            cx.add(Count::Rebirths as usize, reborn as u64);
-            cx.add(Count::Quarantined as usize, quarantined);
+            cx.add(Counter::Rebirths as usize, reborn as u64);
+            cx.add(Counter::Quarantined as usize, quarantined);
             self.gauge_blocks(cx);
         }
     }
 
     pub(super) fn gauge_blocks(&self, cx: &Context) {
         let used = self.blocks.len() - self.free.len();
-        cx.gauge(Count::Blocks as usize, used as u64);
+        cx.gauge(Counter::Blocks as usize, used as u64);
     }
 
     fn tell(&mut self, i: u32, out: &mut Outbox<Out>) {
@@ -258,7 +253,7 @@ impl Udp {
 impl Component for Udp {
     type In = In;
     type Out = Out;
-    const COUNTERS: &'static [&'static str] = NAMES;
+    const COUNTERS: &'static [&'static str] = COUNTERS;
 
     fn decode(peer: Peer, line: &Encoded) -> Option<In> {
         In::decode(peer, line)

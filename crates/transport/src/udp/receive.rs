@@ -1,6 +1,6 @@
 //! Datagrams on their way in: from ip to the receive ring's records; and ICMP errors.
 
-use super::counters::Count;
+use super::counters::Counter;
 use super::durable::{Block, bit};
 use super::engine::{Udp, due};
 use crate::addresses::{ip_addresses, is_unspecified};
@@ -56,10 +56,11 @@ impl Udp {
             self.receive_broadcast(cx, &datagram);
             return done;
         }
-        match self.find(&datagram.ends) {
-            Some(i) => self.put(cx, i, &datagram),
-            None => cx.count(Count::DropNoSocket as usize),
-        }
+        let Some(i) = self.find(&datagram.ends) else {
+            cx.count(Counter::DropNoSocket as usize);
+            return TransportToIp::Refuse { packet };
+        };
+        self.put(cx, i, &datagram);
         done
     }
 
@@ -69,25 +70,25 @@ impl Udp {
         packet: PacketRef,
         header_len: u16,
         checksum_ok: bool,
-    ) -> Result<Datagram, Count> {
+    ) -> Result<Datagram, Counter> {
         let ip_len = header_len as usize;
         let mut bytes = [0; HEADERS_MAX];
-        let bytes = bytes.get_mut(..ip_len + size_of::<UdpHeader>()).ok_or(Count::DropMalformed)?;
+        let bytes = bytes.get_mut(..ip_len + size_of::<UdpHeader>()).ok_or(Counter::DropMalformed)?;
         if (packet.len as usize) < bytes.len() {
-            return Err(Count::DropMalformed);
+            return Err(Counter::DropMalformed);
         }
-        cx.memory.read(packet, bytes).ok_or(Count::DropUnreadable)?;
+        cx.memory.read(packet, bytes).ok_or(Counter::DropUnreadable)?;
         let (ip, udp) = bytes.split_at(ip_len);
-        let (remote, local) = ip_addresses(ip).ok_or(Count::DropMalformed)?;
+        let (remote, local) = ip_addresses(ip).ok_or(Counter::DropMalformed)?;
         let (ttl, tos) = match ip[0] >> 4 {
             4 => (ip[8], ip[1]),
             _ => (ip[7], ip[0] << 4 | ip[1] >> 4),
         };
-        let header = UdpHeader::read_from_bytes(udp).map_err(|_| Count::DropMalformed)?;
+        let header = UdpHeader::read_from_bytes(udp).map_err(|_| Counter::DropMalformed)?;
         let length = header.length.get() as u32;
         let all = packet.skip(ip_len as u32);
         if length < size_of::<UdpHeader>() as u32 || length > all.len {
-            return Err(Count::DropMalformed);
+            return Err(Counter::DropMalformed);
         }
         let data = PacketRef {
             len: length - size_of::<UdpHeader>() as u32,
@@ -121,16 +122,16 @@ impl Udp {
         udp: &[u8],
         source: WireAddress,
         destination: WireAddress,
-    ) -> Result<(), Count> {
-        let copy = self.scratch.get_mut(..data.len as usize).ok_or(Count::DropMalformed)?;
-        cx.memory.read(data, copy).ok_or(Count::DropUnreadable)?;
+    ) -> Result<(), Counter> {
+        let copy = self.scratch.get_mut(..data.len as usize).ok_or(Counter::DropMalformed)?;
+        cx.memory.read(data, copy).ok_or(Counter::DropUnreadable)?;
         let sum = Checksum::new()
             .add_pseudo_header(source.into(), destination.into(), PROTOCOL_UDP, udp.len() as u32 + data.len)
             .add_bytes(udp)
             .add_bytes(copy);
         match sum.finish() {
             0 => Ok(()),
-            _ => Err(Count::DropChecksum),
+            _ => Err(Counter::DropChecksum),
         }
     }
 
@@ -155,7 +156,7 @@ impl Udp {
             .map(|c| c.iter().copied().filter(|i| fit(&self.blocks[*i], ends).is_some()).collect())
             .unwrap_or_default();
         if all.is_empty() {
-            cx.count(Count::DropNoSocket as usize);
+            cx.count(Counter::DropNoSocket as usize);
         }
         for i in all {
             self.put(cx, i, datagram);
@@ -165,12 +166,12 @@ impl Udp {
     /// Appends a record to a socket's ring, or drops the datagram.
     fn put(&mut self, cx: &Context, i: u32, datagram: &Datagram) {
         let Some(page) = &self.live[i as usize].page else {
-            return cx.count(Count::DropNoFamily as usize);
+            return cx.count(Counter::DropNoFamily as usize);
         };
         let block = &mut self.blocks[i];
         let taken = page.receive_taken();
         if taken < block.receive_taken || taken > block.receive_end {
-            cx.count(Count::HostilePages as usize);
+            cx.count(Counter::HostilePages as usize);
             block.flags |= bit::DEAD;
             self.publish(i);
             return self.mark(i, due::HANG_UP);
@@ -183,7 +184,7 @@ impl Udp {
             n => n.clamp(4096, page.receive_len()),
         };
         if block.receive_end - taken + record > limit as u64 {
-            return cx.count(Count::DropRingFull as usize);
+            return cx.count(Counter::DropRingFull as usize);
         }
         let header = DatagramHeader {
             len: len as u32,
@@ -204,14 +205,14 @@ impl Udp {
                 .resolve(datagram.data)
                 .is_some_and(|(from, offset)| page.fill_receive(at, from, offset, len));
             if !placed {
-                return cx.count(Count::DropUnreadable as usize);
+                return cx.count(Counter::DropUnreadable as usize);
             }
         }
         page.write_receive(block.receive_end, header.as_bytes());
         block.receive_end += record;
         page.set_receive_end(block.receive_end);
-        cx.count(Count::ReceivedDatagrams as usize);
-        cx.add(Count::ReceivedBytes as usize, len as u64);
+        cx.count(Counter::ReceivedDatagrams as usize);
+        cx.add(Counter::ReceivedBytes as usize, len as u64);
         self.mark(i, due::READABLE);
     }
 
@@ -235,10 +236,10 @@ impl Udp {
             self.quoted(cx, packet, header_len).filter(|i| errno != 0 && self.blocks[*i].has(bit::CONNECTED));
         match connected {
             Some(i) => {
-                cx.count(Count::IcmpApplied as usize);
+                cx.count(Counter::IcmpApplied as usize);
                 self.set_error(i, errno);
             }
-            None => cx.count(Count::DropIcmp as usize),
+            None => cx.count(Counter::DropIcmp as usize),
         }
     }
 

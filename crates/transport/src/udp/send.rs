@@ -1,7 +1,7 @@
 //! Datagrams on their way out: from the send ring's records to ip, by reference.
 
 use super::control::unspecified;
-use super::counters::Count;
+use super::counters::Counter;
 use super::durable::bit;
 use super::engine::{Udp, due};
 use crate::addresses::is_unspecified;
@@ -138,7 +138,7 @@ impl Udp {
     }
 
     fn distrust(&mut self, cx: &Context, i: u32) {
-        cx.count(Count::HostilePages as usize);
+        cx.count(Counter::HostilePages as usize);
         self.blocks[i].flags |= bit::DEAD;
         self.publish(i);
         self.set_error(i, ECONNABORTED);
@@ -181,14 +181,14 @@ impl Udp {
         page: &SocketPage,
         header: &DatagramHeader,
         out: &mut Outbox<Out>,
-    ) -> Result<Option<Way>, (Count, i32)> {
+    ) -> Result<Option<Way>, (Counter, i32)> {
         if header.len as usize > PAYLOAD_MAX {
-            return Err((Count::DropTooLong, EMSGSIZE));
+            return Err((Counter::DropTooLong, EMSGSIZE));
         }
         if !self.blocks[i].has(bit::BOUND) {
             let errno = self.bind(cx, i, unspecified(), 0);
             if errno != 0 {
-                return Err((Count::DropUnroutable, errno));
+                return Err((Counter::DropUnroutable, errno));
             }
         }
         let block = &self.blocks[i];
@@ -198,18 +198,18 @@ impl Udp {
             (header.address, header.port)
         };
         if port == 0 || is_unspecified(destination) {
-            return Err((Count::DropNoDestination, EDESTADDRREQ));
+            return Err((Counter::DropNoDestination, EDESTADDRREQ));
         }
         if self.addresses.is_broadcast(destination) && page.option(Opt::Broadcast) == 0 {
-            return Err((Count::DropNotAllowed, EACCES));
+            return Err((Counter::DropNotAllowed, EACCES));
         }
         let wanted = if is_unspecified(header.local) { block.local } else { header.local };
         if !self.addresses.may_bind(wanted) && !self.addresses.is_broadcast(wanted) {
-            return Err((Count::DropNotAllowed, EINVAL));
+            return Err((Counter::DropNotAllowed, EINVAL));
         }
         match self.way(cx, i, wanted, destination, out) {
             None => Ok(None),
-            Some(Err(errno)) => Err((Count::DropUnroutable, errno)),
+            Some(Err(errno)) => Err((Counter::DropUnroutable, errno)),
             Some(Ok(source)) => Ok(Some(Way { source, destination, port })),
         }
     }
@@ -248,7 +248,7 @@ impl Udp {
     ) {
         let Some(&Request::Route { block, generation, source: wanted, destination }) = self.requests.get(id)
         else {
-            return cx.count(Count::StaleReplies as usize);
+            return cx.count(Counter::StaleReplies as usize);
         };
         self.requests.remove(id);
         let answer = if errno == 0 { Ok(source) } else { Err(errno) };
@@ -293,8 +293,8 @@ impl Udp {
             return false;
         };
         out.push(Out::Ip(TransportToIp::Send { request, descriptor }));
-        cx.count(Count::SentDatagrams as usize);
-        cx.add(Count::SentBytes as usize, header.len as u64);
+        cx.count(Counter::SentDatagrams as usize);
+        cx.add(Counter::SentBytes as usize, header.len as u64);
         true
     }
 
@@ -366,12 +366,12 @@ impl Udp {
     /// ip is done with a datagram.
     pub(super) fn receive_sent(&mut self, cx: &Context, id: RequestId, errno: i32) {
         let Some(&Request::Datagram { block, generation, epoch, descriptor }) = self.requests.get(id) else {
-            return cx.count(Count::StaleReplies as usize);
+            return cx.count(Counter::StaleReplies as usize);
         };
         self.requests.remove(id);
         self.headers.free(descriptor);
         if errno != 0 {
-            cx.count(Count::SendErrors as usize);
+            cx.count(Counter::SendErrors as usize);
         }
         if self.blocks[block].generation != generation {
             return;
@@ -397,7 +397,7 @@ impl Udp {
                 }
                 None => continue,
             };
-            cx.count(Count::Resubmitted as usize);
+            cx.count(Counter::Resubmitted as usize);
             out.push(Out::Ip(message));
         }
     }

@@ -356,7 +356,7 @@ impl World {
 
     fn receive_at_ip(&mut self, side: usize, message: TransportToIp) {
         match message {
-            TransportToIp::Done { packet } => {
+            TransportToIp::Done { packet } | TransportToIp::Refuse { packet } => {
                 assert!(self.sides[side].packets.free(packet), "seed {}: packet given back twice", self.seed);
             }
             TransportToIp::Route { request, source, .. } => {
