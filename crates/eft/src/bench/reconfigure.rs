@@ -22,7 +22,7 @@ use eft_linux::sensors::{Tree, rates, tasks, topology};
 use serde::Serialize;
 
 use super::load::Load;
-use super::report::Samples;
+use super::samples::Samples;
 
 #[derive(Args)]
 pub struct ReconfigureArguments {

@@ -1,56 +1,65 @@
-//! Samples and their summary.
+//! How results are printed.
 
-use serde::Serialize;
+use super::samples::Samples;
+use serde_json::{Value, json};
 
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Samples {
-    pub median: f64,
-    pub low: f64,
-    pub high: f64,
-    /// Median distance from the median.
-    pub spread: f64,
-    pub samples: Vec<f64>,
+/// One line of a report.
+pub struct Line {
+    pub what: String,
+    pub value: Samples,
+    pub unit: &'static str,
+    /// What it is compared with, and that one's samples.
+    pub baseline: Option<(&'static str, Samples)>,
 }
 
-impl Samples {
-    pub fn push(&mut self, sample: f64) {
-        self.samples.push(sample);
+/// Prints a report as a table or as JSON.
+pub fn print(name: &str, lines: &[Line], as_json: bool) {
+    if as_json {
+        let all: Vec<Value> = lines.iter().map(to_json).collect();
+        println!("{}", json!({ "bench": name, "results": all }));
+        return;
     }
-
-    /// Fills in the summary; the samples stay in the order in which they were taken.
-    pub fn summarise(&mut self) {
-        self.median = median(&self.samples);
-        self.low = self.samples.iter().copied().fold(f64::INFINITY, f64::min);
-        self.high = self.samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let distances: Vec<f64> = self.samples.iter().map(|sample| (sample - self.median).abs()).collect();
-        self.spread = median(&distances);
-        if self.samples.is_empty() {
-            (self.low, self.high) = (0.0, 0.0);
-        }
-    }
+    let rows: Vec<Vec<String>> = lines.iter().map(to_row).collect();
+    crate::commands::print_table(
+        &["WHAT", "MEDIAN", "UNIT", "MIN", "MAX", "BASELINE", "ITS MEDIAN", "RATIO"],
+        &rows,
+    );
 }
 
-fn median(samples: &[f64]) -> f64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => sorted[count / 2],
-        count => (sorted[count / 2 - 1] + sorted[count / 2]) / 2.0,
+fn number(v: f64) -> String {
+    match v.abs() {
+        a if a >= 100.0 => format!("{v:.0}"),
+        a if a >= 10.0 => format!("{v:.1}"),
+        a if a >= 0.1 => format!("{v:.3}"),
+        _ => format!("{v:.5}"),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn to_row(line: &Line) -> Vec<String> {
+    let v = &line.value;
+    let (name, median, ratio) = match &line.baseline {
+        Some((name, b)) => (name.to_string(), number(b.median), number(v.median / b.median)),
+        None => ("-".into(), "-".into(), "-".into()),
+    };
+    vec![
+        line.what.clone(),
+        number(v.median),
+        line.unit.into(),
+        number(v.low),
+        number(v.high),
+        name,
+        median,
+        ratio,
+    ]
+}
 
-    #[test]
-    fn median_and_spread() {
-        let mut samples = Samples { samples: vec![5.0, 1.0, 3.0, 100.0], ..Samples::default() };
-        samples.summarise();
-        assert_eq!((samples.median, samples.low, samples.high, samples.spread), (4.0, 1.0, 100.0, 2.0));
-        let mut none = Samples::default();
-        none.summarise();
-        assert_eq!((none.median, none.high), (0.0, 0.0));
+fn to_json(line: &Line) -> Value {
+    let samples = |s: &Samples| json!({ "median": s.median, "samples": s.samples });
+    let mut value = json!({ "what": line.what, "unit": line.unit, "value": samples(&line.value) });
+    if let Some((name, b)) = &line.baseline {
+        value["baseline"] = json!(name);
+        value["baseline_value"] = samples(b);
+        value["ratio"] = json!(line.value.median / b.median);
     }
+    value
 }

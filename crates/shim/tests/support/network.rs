@@ -326,10 +326,7 @@ impl Network {
         }
         let blocked = page.send_end() != page.send_released();
         let notify = match blocked {
-            true => p
-                .page
-                .receive_end()
-                .saturating_sub(p.page.receive_len() as u64 / 2),
+            true => p.page.receive_end().saturating_sub(p.page.receive_len() as u64 / 2),
             false => u64::MAX,
         };
         p.page.set_receive_notify(notify);
