@@ -9,18 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// An IP address in 16 bytes.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    FromBytes,
-    IntoBytes,
-    Immutable,
-    KnownLayout,
-    Unaligned,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(transparent)]
 pub struct WireAddress(pub [u8; 16]);
@@ -48,10 +37,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    pub const UNSPECIFIED: Endpoint = Endpoint {
-        address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        port: 0,
-    };
+    pub const UNSPECIFIED: Endpoint = Endpoint { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), port: 0 };
 
     pub const fn new(address: IpAddr, port: u16) -> Self {
         Endpoint { address, port }
@@ -160,9 +146,9 @@ impl Cidr {
     /// The directed broadcast address of an IPv4 network shorter than /31 (RFC 919, RFC 3021).
     pub fn broadcast(&self) -> Option<Ipv4Addr> {
         match self.address {
-            IpAddr::V4(a) if self.prefix_len < 31 => Some(Ipv4Addr::from_bits(
-                a.to_bits() | (u32::MAX >> self.prefix_len),
-            )),
+            IpAddr::V4(a) if self.prefix_len < 31 => {
+                Some(Ipv4Addr::from_bits(a.to_bits() | (u32::MAX >> self.prefix_len)))
+            }
             _ => None,
         }
     }
@@ -178,10 +164,7 @@ impl FromStr for Cidr {
         if prefix_len > max {
             return Err(CidrError);
         }
-        Ok(Cidr {
-            address,
-            prefix_len,
-        })
+        Ok(Cidr { address, prefix_len })
     }
 }
 

@@ -42,13 +42,7 @@ impl Checksum {
     }
 
     /// Adds the pseudo-header of RFC 793 §3.1 or RFC 8200 §8.1.
-    pub fn add_pseudo_header(
-        self,
-        source: IpAddr,
-        destination: IpAddr,
-        protocol: u8,
-        length: u32,
-    ) -> Self {
+    pub fn add_pseudo_header(self, source: IpAddr, destination: IpAddr, protocol: u8, length: u32) -> Self {
         let sum = match (source, destination) {
             (IpAddr::V4(s), IpAddr::V4(d)) => self.add_bytes(&s.octets()).add_bytes(&d.octets()),
             (IpAddr::V6(s), IpAddr::V6(d)) => self.add_bytes(&s.octets()).add_bytes(&d.octets()),
@@ -93,11 +87,7 @@ mod tests {
             for c in bytes[..n].chunks(2) {
                 naive += u16::from_be_bytes([c[0], *c.get(1).unwrap_or(&0)]) as u64;
             }
-            assert_eq!(
-                Checksum::new().add_bytes(&bytes[..n]).partial(),
-                fold(naive),
-                "{n}"
-            );
+            assert_eq!(Checksum::new().add_bytes(&bytes[..n]).partial(), fold(naive), "{n}");
         }
     }
 }

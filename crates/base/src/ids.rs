@@ -58,9 +58,7 @@ pub struct PoolId(pub u16);
 ///
 /// `generation` is that of the slot when it was allocated; the owner refuses to free a slot for a
 /// reference of another generation.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct PacketRef {
     pub pool: PoolId,
@@ -74,11 +72,7 @@ impl PacketRef {
     /// The same bytes without the first `n`; empty if there are fewer.
     pub fn skip(self, n: u32) -> PacketRef {
         let n = n.min(self.len);
-        PacketRef {
-            offset: self.offset + n,
-            len: self.len - n,
-            ..self
-        }
+        PacketRef { offset: self.offset + n, len: self.len - n, ..self }
     }
 }
 
@@ -110,9 +104,6 @@ impl RequestId {
     }
 
     pub fn from_u64(v: u64) -> Self {
-        RequestId {
-            index: v as u32,
-            generation: (v >> 32) as u32,
-        }
+        RequestId { index: v as u32, generation: (v >> 32) as u32 }
     }
 }

@@ -26,15 +26,11 @@ impl Dirty {
     }
 
     fn summary(&self, i: usize) -> &AtomicU64 {
-        self.segment
-            .atomic_u64(self.offset + i * 8)
-            .expect("checked in new")
+        self.segment.atomic_u64(self.offset + i * 8).expect("checked in new")
     }
 
     fn word(&self, i: usize) -> &AtomicU64 {
-        self.segment
-            .atomic_u64(self.offset + 64 + i * 8)
-            .expect("checked in new")
+        self.segment.atomic_u64(self.offset + 64 + i * 8).expect("checked in new")
     }
 
     /// Application: socket `slot` has news. Ring the doorbell after.
@@ -42,8 +38,7 @@ impl Dirty {
         if slot < DIRTY_SLOTS {
             let word = slot / 64;
             self.word(word).fetch_or(1 << (slot % 64), Ordering::AcqRel);
-            self.summary(word / 64)
-                .fetch_or(1 << (word % 64), Ordering::AcqRel);
+            self.summary(word / 64).fetch_or(1 << (word % 64), Ordering::AcqRel);
         }
     }
 

@@ -25,12 +25,7 @@ impl Pool {
         let slots = segment.len() / slot_size.max(1);
         Pool {
             id,
-            view: PoolView {
-                segment,
-                base: 0,
-                slot_size,
-                slots,
-            },
+            view: PoolView { segment, base: 0, slot_size, slots },
             free: (0..slots as u32).rev().collect(),
             generations: vec![0; slots],
             in_use: vec![false; slots],
@@ -75,10 +70,7 @@ impl Pool {
     /// Whether `r` names a slot of this pool that is in use with that generation.
     pub fn owns(&self, r: PacketRef) -> bool {
         let s = r.slot as usize;
-        r.pool == self.id
-            && s < self.view.slots
-            && self.in_use[s]
-            && self.generations[s] == r.generation
+        r.pool == self.id && s < self.view.slots && self.in_use[s] && self.generations[s] == r.generation
     }
 
     /// Gives a slot back. False, and nothing happens, if the reference is stale or foreign.
@@ -119,10 +111,7 @@ mod tests {
         assert_eq!(a.slot, b.slot);
         assert!(!p.free(a));
         assert!(!p.free(PacketRef { slot: 99, ..b }));
-        assert!(!p.free(PacketRef {
-            pool: PoolId(4),
-            ..b
-        }));
+        assert!(!p.free(PacketRef { pool: PoolId(4), ..b }));
         for _ in 0..3 {
             p.allocate().unwrap();
         }

@@ -25,10 +25,7 @@ pub struct Line {
 
 impl Line {
     pub fn empty() -> Line {
-        Line {
-            sequence: AtomicU64::new(0),
-            payload: core::array::from_fn(|_| AtomicU64::new(0)),
-        }
+        Line { sequence: AtomicU64::new(0), payload: core::array::from_fn(|_| AtomicU64::new(0)) }
     }
 }
 
@@ -65,22 +62,30 @@ pub struct Consumer {
 /// # Panics
 /// If the number of lines is not a power of two: the supervisor lays queues out, not a peer.
 pub fn queue(lines: Shared<[Line]>, consumed: Shared<Position>) -> (Producer, Consumer) {
-    (
-        Producer::new(lines.clone(), consumed.clone()),
-        Consumer::new(lines, consumed),
-    )
+    (Producer::new(lines.clone(), consumed.clone()), Consumer::new(lines, consumed))
 }
 
 impl Producer {
     pub fn new(lines: Shared<[Line]>, consumed: Shared<Position>) -> Producer {
         assert!(lines.len().is_power_of_two());
-        Producer {
-            lines,
-            consumed,
-            tail: 0,
-            cached_head: 0,
-            absurd: 0,
-        }
+        Producer { lines, consumed, tail: 0, cached_head: 0, absurd: 0 }
+    }
+
+    /// Goes on with a ring that a dead predecessor wrote: the tail is where the lines' sequence
+    /// numbers end. All lines are this side's own, so they can be believed.
+    pub fn resume(lines: Shared<[Line]>, consumed: Shared<Position>) -> Producer {
+        let tail = lines.iter().map(|l| l.sequence.load(Ordering::Acquire)).max().unwrap_or(0);
+        let mut producer = Producer::new(lines, consumed);
+        producer.tail = tail;
+        let head = producer.consumed.0.load(Ordering::Acquire);
+        // A consumer cannot be ahead of us nor more than a ring behind.
+        producer.cached_head = head.clamp(tail.saturating_sub(producer.lines.len() as u64), tail);
+        producer
+    }
+
+    /// Messages written so far.
+    pub fn position(&self) -> u64 {
+        self.tail
     }
 
     pub fn capacity(&self) -> usize {
@@ -136,12 +141,19 @@ pub struct Full;
 impl Consumer {
     pub fn new(lines: Shared<[Line]>, consumed: Shared<Position>) -> Consumer {
         assert!(lines.len().is_power_of_two());
-        Consumer {
-            lines,
-            consumed,
-            head: 0,
-            published: 0,
-        }
+        Consumer { lines, consumed, head: 0, published: 0 }
+    }
+
+    /// Goes on where a dead predecessor had published that it was; what it took after that comes
+    /// again.
+    pub fn resume(lines: Shared<[Line]>, consumed: Shared<Position>) -> Consumer {
+        let head = consumed.0.load(Ordering::Acquire);
+        Consumer { published: head, head, ..Consumer::new(lines, consumed) }
+    }
+
+    /// Messages taken so far.
+    pub fn position(&self) -> u64 {
+        self.head
     }
 
     fn next_line(&self) -> &Line {
@@ -201,6 +213,22 @@ mod tests {
             assert_eq!(c.pop(), None);
             c.publish();
         }
+    }
+
+    #[test]
+    fn both_ends_can_be_reborn() {
+        let (mut p, mut c) = pair(4);
+        for i in 0..6u64 {
+            p.push(&[i; 7]).unwrap();
+            assert_eq!(c.pop(), Some([i; 7]));
+        }
+        p.push(&[6; 7]).unwrap();
+        let (lines, consumed) = (p.lines.clone(), p.consumed.clone());
+        drop((p, c));
+        let (mut p, mut c) =
+            (Producer::resume(lines.clone(), consumed.clone()), Consumer::resume(lines, consumed));
+        p.push(&[7; 7]).unwrap();
+        assert_eq!((c.pop(), c.pop(), c.pop()), (Some([6; 7]), Some([7; 7]), None));
     }
 
     #[test]

@@ -29,14 +29,7 @@ pub struct Requests<T> {
 
 impl<T> Requests<T> {
     pub fn new(limit: usize) -> Self {
-        Requests {
-            entries: Vec::new(),
-            free: NONE,
-            oldest: NONE,
-            newest: NONE,
-            len: 0,
-            limit,
-        }
+        Requests { entries: Vec::new(), free: NONE, oldest: NONE, newest: NONE, len: 0, limit }
     }
 
     pub fn len(&self) -> usize {
@@ -61,12 +54,7 @@ impl<T> Requests<T> {
             self.free = self.entries[index as usize].next;
             index
         } else {
-            self.entries.push(Entry {
-                generation: 0,
-                previous: NONE,
-                next: NONE,
-                value: None,
-            });
+            self.entries.push(Entry { generation: 0, previous: NONE, next: NONE, value: None });
             (self.entries.len() - 1) as u32
         };
         let newest = self.newest;
@@ -75,10 +63,7 @@ impl<T> Requests<T> {
         entry.value = Some(value);
         entry.previous = newest;
         entry.next = NONE;
-        let id = RequestId {
-            index,
-            generation: entry.generation,
-        };
+        let id = RequestId { index, generation: entry.generation };
         if newest == NONE {
             self.oldest = index;
         } else {
@@ -127,10 +112,7 @@ impl<T> Requests<T> {
         let mut at = self.oldest;
         core::iter::from_fn(move || {
             let entry = self.entries.get(at as usize)?;
-            let id = RequestId {
-                index: at,
-                generation: entry.generation,
-            };
+            let id = RequestId { index: at, generation: entry.generation };
             at = entry.next;
             entry.value.as_ref().map(|v| (id, v))
         })
@@ -158,21 +140,9 @@ mod tests {
         let d = r.insert('d').unwrap();
         assert_eq!(d.index, b.index);
         assert_eq!(r.get(b), None);
-        assert_eq!(
-            r.remove(RequestId {
-                index: 99,
-                generation: 1
-            }),
-            None
-        );
-        assert_eq!(
-            r.iter().map(|(_, v)| *v).collect::<alloc::string::String>(),
-            "acd"
-        );
-        assert_eq!(
-            (r.remove(a), r.remove(c), r.remove(d)),
-            (Some('a'), Some('c'), Some('d'))
-        );
+        assert_eq!(r.remove(RequestId { index: 99, generation: 1 }), None);
+        assert_eq!(r.iter().map(|(_, v)| *v).collect::<alloc::string::String>(), "acd");
+        assert_eq!((r.remove(a), r.remove(c), r.remove(d)), (Some('a'), Some('c'), Some('d')));
         assert!(r.is_empty());
     }
 }

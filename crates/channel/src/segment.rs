@@ -38,37 +38,19 @@ impl Segment {
         // SAFETY: the vector has 64 bytes more than `len`.
         let aligned = unsafe { start.add(start.align_offset(64)) };
         let pointer = NonNull::new(aligned).unwrap_or(NonNull::dangling());
-        Segment {
-            pointer,
-            len,
-            writable: true,
-            keep: Arc::new(words),
-        }
+        Segment { pointer, len, writable: true, keep: Arc::new(words) }
     }
 
     /// # Safety
     /// `pointer..pointer+len` must stay mapped (read-write if `writable`, else at least readable)
     /// while `keep` lives, and be aligned to 64 bytes.
-    pub unsafe fn from_raw(
-        pointer: NonNull<u8>,
-        len: usize,
-        writable: bool,
-        keep: Keep,
-    ) -> Segment {
-        Segment {
-            pointer,
-            len,
-            writable,
-            keep,
-        }
+    pub unsafe fn from_raw(pointer: NonNull<u8>, len: usize, writable: bool, keep: Keep) -> Segment {
+        Segment { pointer, len, writable, keep }
     }
 
     /// The same memory without the right to write: what a peer process gets.
     pub fn read_only(&self) -> Segment {
-        Segment {
-            writable: false,
-            ..self.clone()
-        }
+        Segment { writable: false, ..self.clone() }
     }
 
     pub fn len(&self) -> usize {
@@ -188,18 +170,14 @@ impl Segment {
 
     /// # Safety
     /// As [`Segment::shared`].
-    pub unsafe fn shared_slice<T>(
-        &self,
-        offset: usize,
-        count: usize,
-    ) -> Result<Shared<[T]>, OutOfBounds> {
+    pub unsafe fn shared_slice<T>(&self, offset: usize, count: usize) -> Result<Shared<[T]>, OutOfBounds> {
         let bytes = count.checked_mul(size_of::<T>()).ok_or(OutOfBounds)?;
         let p = self.check(offset, bytes)?;
         if p as usize % align_of::<T>() != 0 {
             return Err(OutOfBounds);
         }
-        let pointer = NonNull::new(core::ptr::slice_from_raw_parts_mut(p.cast::<T>(), count))
-            .ok_or(OutOfBounds)?;
+        let pointer =
+            NonNull::new(core::ptr::slice_from_raw_parts_mut(p.cast::<T>(), count)).ok_or(OutOfBounds)?;
         // SAFETY: in bounds and aligned; `keep` holds the mapping.
         Ok(unsafe { Shared::from_raw(pointer, self.keep.clone()) })
     }

@@ -21,10 +21,7 @@ unsafe impl<T: ?Sized + Sync> Sync for Shared<T> {}
 
 impl<T: ?Sized> Clone for Shared<T> {
     fn clone(&self) -> Self {
-        Shared {
-            pointer: self.pointer,
-            keep: self.keep.clone(),
-        }
+        Shared { pointer: self.pointer, keep: self.keep.clone() }
     }
 }
 
@@ -42,10 +39,7 @@ impl<T: Send + Sync + 'static> Shared<T> {
     pub fn heap(value: T) -> Self {
         let value = Arc::new(value);
         let pointer = NonNull::from(&*value);
-        Shared {
-            pointer,
-            keep: value,
-        }
+        Shared { pointer, keep: value }
     }
 }
 
@@ -53,10 +47,7 @@ impl<T: Send + Sync + 'static> Shared<[T]> {
     pub fn heap_slice(values: alloc::vec::Vec<T>) -> Self {
         let values: Arc<alloc::vec::Vec<T>> = Arc::new(values);
         let pointer = NonNull::from(values.as_slice());
-        Shared {
-            pointer,
-            keep: values,
-        }
+        Shared { pointer, keep: values }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::notify::Doorbell;
 use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
 use crate::token::{ReadToken, WritePlug};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use eft_base::{Endpoint, PacketRef, PoolId, WireAddress};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -113,8 +113,7 @@ impl Arena {
     /// The word on which the family rings `transport`.
     pub fn doorbell(&self, transport: Transport) -> Shared<Doorbell> {
         // SAFETY: Doorbell is one atomic; within the checked header.
-        unsafe { self.segment.shared(DOORBELLS + transport as usize * 64) }
-            .expect("arena length was checked")
+        unsafe { self.segment.shared(DOORBELLS + transport as usize * 64) }.expect("arena length was checked")
     }
 
     pub fn dirty(&self, transport: Transport) -> Dirty {
@@ -143,24 +142,15 @@ impl Arena {
             return Err(OutOfBounds);
         }
         self.segment.write(8, bytes)?;
-        self.segment
-            .atomic_u64(0)?
-            .store(bytes.len() as u64, Ordering::Release);
+        self.segment.atomic_u64(0)?.store(bytes.len() as u64, Ordering::Release);
         Ok(())
     }
 
     /// Copies the info bytes out; returns how many were copied.
     pub fn read_info(&self, to: &mut [u8]) -> usize {
-        let len = self
-            .segment
-            .atomic_u64(0)
-            .map_or(0, |l| l.load(Ordering::Acquire)) as usize;
+        let len = self.segment.atomic_u64(0).map_or(0, |l| l.load(Ordering::Acquire)) as usize;
         let len = len.min(DOORBELLS - 8).min(to.len());
-        if self.segment.read(8, &mut to[..len]).is_ok() {
-            len
-        } else {
-            0
-        }
+        if self.segment.read(8, &mut to[..len]).is_ok() { len } else { 0 }
     }
 }
 
@@ -221,9 +211,7 @@ pub enum Opt {
 }
 
 /// Numbers for `TCP_INFO` and `eft ss`, written by the transport.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct SocketInfo {
     /// The number of the TCP state as Linux names them (1 established … 11 closing).
@@ -244,9 +232,7 @@ pub struct SocketInfo {
 }
 
 /// A connection waiting in a listener's ring. 64 bytes.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct AcceptRecord {
     /// The connection's slot in this arena.
@@ -261,9 +247,7 @@ pub struct AcceptRecord {
 }
 
 /// Before each datagram in a ring. 48 bytes; the payload is padded to a multiple of 8.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct DatagramHeader {
     /// Bytes of payload.
@@ -332,15 +316,11 @@ macro_rules! word {
 
 impl SocketPage {
     fn u64_at(&self, offset: usize) -> &AtomicU64 {
-        self.segment
-            .atomic_u64(self.base + offset)
-            .expect("slot lies in the arena")
+        self.segment.atomic_u64(self.base + offset).expect("slot lies in the arena")
     }
 
     fn u32_at(&self, offset: usize) -> &AtomicU32 {
-        self.segment
-            .atomic_u32(self.base + offset)
-            .expect("slot lies in the arena")
+        self.segment.atomic_u32(self.base + offset).expect("slot lies in the arena")
     }
 
     pub fn send_len(&self) -> usize {
@@ -377,6 +357,15 @@ impl SocketPage {
         set_receive_notify,
         RECEIVE_NOTIFY
     );
+    /// Transport: sets [`SocketPage::receive_notify`] and looks at `receive_taken` once more. The
+    /// application does both in the other order, so whoever comes second sees the other: no reading
+    /// that should have been told goes unnoticed.
+    pub fn arm_receive_notify(&self, value: u64) -> u64 {
+        self.set_receive_notify(value);
+        fence(Ordering::SeqCst);
+        self.receive_taken()
+    }
+
     word!(
         /// Inode of the application's descriptor, by which a program finds its sockets after exec.
         inode, set_inode, INODE);
@@ -436,35 +425,26 @@ impl SocketPage {
     }
 
     pub fn option(&self, option: Opt) -> u32 {
-        self.u32_at(OPTIONS + option as usize * 4)
-            .load(Ordering::Relaxed)
+        self.u32_at(OPTIONS + option as usize * 4).load(Ordering::Relaxed)
     }
 
     pub fn set_option(&self, option: Opt, value: u32) {
-        self.u32_at(OPTIONS + option as usize * 4)
-            .store(value, Ordering::Relaxed)
+        self.u32_at(OPTIONS + option as usize * 4).store(value, Ordering::Relaxed)
     }
 
     fn endpoint(&self, offset: usize) -> Endpoint {
         let mut bytes = [0; 18];
-        self.segment
-            .read(self.base + offset, &mut bytes)
-            .expect("slot lies in the arena");
+        self.segment.read(self.base + offset, &mut bytes).expect("slot lies in the arena");
         let mut address = [0; 16];
         address.copy_from_slice(&bytes[..16]);
-        Endpoint::new(
-            WireAddress(address).into(),
-            u16::from_le_bytes([bytes[16], bytes[17]]),
-        )
+        Endpoint::new(WireAddress(address).into(), u16::from_le_bytes([bytes[16], bytes[17]]))
     }
 
     fn set_endpoint(&self, offset: usize, e: Endpoint) {
         let mut bytes = [0; 18];
         bytes[..16].copy_from_slice(&WireAddress::from(e.address).0);
         bytes[16..].copy_from_slice(&e.port.to_le_bytes());
-        self.segment
-            .write(self.base + offset, &bytes)
-            .expect("slot lies in the arena");
+        self.segment.write(self.base + offset, &bytes).expect("slot lies in the arena");
     }
 
     pub fn local(&self) -> Endpoint {
@@ -485,30 +465,21 @@ impl SocketPage {
 
     pub fn info(&self) -> SocketInfo {
         let mut info = SocketInfo::default();
-        self.segment
-            .read(self.base + INFO, info.as_mut_bytes())
-            .expect("slot lies in the arena");
+        self.segment.read(self.base + INFO, info.as_mut_bytes()).expect("slot lies in the arena");
         info
     }
 
     pub fn set_info(&self, info: &SocketInfo) {
-        self.segment
-            .write(self.base + INFO, info.as_bytes())
-            .expect("slot lies in the arena")
+        self.segment.write(self.base + INFO, info.as_bytes()).expect("slot lies in the arena")
     }
 
     /// Transport: makes the slot ready for a new socket. The rings' old bytes stay; positions start
     /// at zero, so nothing of them can be read.
     pub fn reset(&self, kind: u32) {
         let incarnation = self.incarnation().wrapping_add(1);
-        self.segment
-            .fill(self.base, SEND_LOCK, 0)
-            .expect("slot lies in the arena");
-        self.segment
-            .fill(self.base + SHIM_WORDS, 256, 0)
-            .expect("slot lies in the arena");
-        self.u32_at(INCARNATION)
-            .store(incarnation, Ordering::Release);
+        self.segment.fill(self.base, SEND_LOCK, 0).expect("slot lies in the arena");
+        self.segment.fill(self.base + SHIM_WORDS, 256, 0).expect("slot lies in the arena");
+        self.u32_at(INCARNATION).store(incarnation, Ordering::Release);
         self.set_kind(kind);
     }
 
@@ -525,35 +496,22 @@ impl SocketPage {
 
     fn receive_pieces(&self, offset: u64, len: usize) -> [(usize, usize); 2] {
         assert!(len <= self.receive_len);
-        Self::ring_pieces(
-            SOCKET_HEADER_LEN + self.send_len,
-            self.receive_len,
-            offset,
-            len,
-        )
+        Self::ring_pieces(SOCKET_HEADER_LEN + self.send_len, self.receive_len, offset, len)
     }
 
     /// Application: puts bytes into the send ring at `offset`, unpublished. The caller keeps within
     /// the free space.
     pub fn write_send(&self, offset: u64, bytes: &[u8]) {
         let [(a, n), (b, m)] = self.send_pieces(offset, bytes.len());
-        self.segment
-            .write(self.base + a, &bytes[..n])
-            .expect("ring lies in the slot");
-        self.segment
-            .write(self.base + b, &bytes[n..n + m])
-            .expect("ring lies in the slot");
+        self.segment.write(self.base + a, &bytes[..n]).expect("ring lies in the slot");
+        self.segment.write(self.base + b, &bytes[n..n + m]).expect("ring lies in the slot");
     }
 
     /// Transport: copies bytes out of the send ring.
     pub fn read_send(&self, offset: u64, to: &mut [u8]) {
         let [(a, n), (b, m)] = self.send_pieces(offset, to.len());
-        self.segment
-            .read(self.base + a, &mut to[..n])
-            .expect("ring lies in the slot");
-        self.segment
-            .read(self.base + b, &mut to[n..n + m])
-            .expect("ring lies in the slot");
+        self.segment.read(self.base + a, &mut to[..n]).expect("ring lies in the slot");
+        self.segment.read(self.base + b, &mut to[n..n + m]).expect("ring lies in the slot");
     }
 
     /// Transport: references to bytes in the send ring (two if they wrap; the second may be empty).
@@ -569,41 +527,24 @@ impl SocketPage {
 
     /// Transport: copies `len` bytes at `from_offset` of `from` into the receive ring at `offset`,
     /// unpublished. False if the source range is bad.
-    pub fn fill_receive(
-        &self,
-        offset: u64,
-        from: &Segment,
-        from_offset: usize,
-        len: usize,
-    ) -> bool {
+    pub fn fill_receive(&self, offset: u64, from: &Segment, from_offset: usize, len: usize) -> bool {
         let [(a, n), (b, m)] = self.receive_pieces(offset, len);
-        from.copy_to(from_offset, &self.segment, self.base + a, n)
-            .is_ok()
-            && from
-                .copy_to(from_offset + n, &self.segment, self.base + b, m)
-                .is_ok()
+        from.copy_to(from_offset, &self.segment, self.base + a, n).is_ok()
+            && from.copy_to(from_offset + n, &self.segment, self.base + b, m).is_ok()
     }
 
     /// Transport: as [`SocketPage::fill_receive`], from plain bytes.
     pub fn write_receive(&self, offset: u64, bytes: &[u8]) {
         let [(a, n), (b, m)] = self.receive_pieces(offset, bytes.len());
-        self.segment
-            .write(self.base + a, &bytes[..n])
-            .expect("ring lies in the slot");
-        self.segment
-            .write(self.base + b, &bytes[n..n + m])
-            .expect("ring lies in the slot");
+        self.segment.write(self.base + a, &bytes[..n]).expect("ring lies in the slot");
+        self.segment.write(self.base + b, &bytes[n..n + m]).expect("ring lies in the slot");
     }
 
     /// Application: copies bytes out of the receive ring.
     pub fn read_receive(&self, offset: u64, to: &mut [u8]) {
         let [(a, n), (b, m)] = self.receive_pieces(offset, to.len());
-        self.segment
-            .read(self.base + a, &mut to[..n])
-            .expect("ring lies in the slot");
-        self.segment
-            .read(self.base + b, &mut to[n..n + m])
-            .expect("ring lies in the slot");
+        self.segment.read(self.base + a, &mut to[..n]).expect("ring lies in the slot");
+        self.segment.read(self.base + b, &mut to[n..n + m]).expect("ring lies in the slot");
     }
 
     /// Application: bytes (or records) ready to be taken, by the published positions. Never more
@@ -631,11 +572,7 @@ impl SocketPage {
 mod tests {
     use super::*;
 
-    const GEOMETRY: Geometry = Geometry {
-        slots: 4,
-        send_len: 4096,
-        receive_len: 8192,
-    };
+    const GEOMETRY: Geometry = Geometry { slots: 4, send_len: 4096, receive_len: 8192 };
 
     fn arena() -> Arena {
         Arena::new(Segment::heap(GEOMETRY.arena_len()), GEOMETRY).unwrap()
@@ -656,10 +593,7 @@ mod tests {
             assert_eq!(back, bytes);
             let [a, b] = page.send_refs(PoolId(1), 3, round * 3000, 3000);
             assert_eq!(a.len + b.len, 3000);
-            let (mut x, mut y) = (
-                alloc::vec![0; a.len as usize],
-                alloc::vec![0; b.len as usize],
-            );
+            let (mut x, mut y) = (alloc::vec![0; a.len as usize], alloc::vec![0; b.len as usize]);
             let view = arena.view();
             view.segment.read(view.locate(a).unwrap(), &mut x).unwrap();
             view.segment.read(view.locate(b).unwrap(), &mut y).unwrap();

@@ -36,9 +36,7 @@ impl Status {
     }
 
     pub fn heap() -> Status {
-        Status {
-            segment: Segment::heap(STATUS_LEN),
-        }
+        Status { segment: Segment::heap(STATUS_LEN) }
     }
 
     pub fn segment(&self) -> &Segment {
@@ -46,9 +44,7 @@ impl Status {
     }
 
     pub fn read_only(&self) -> Status {
-        Status {
-            segment: self.segment.read_only(),
-        }
+        Status { segment: self.segment.read_only() }
     }
 
     pub fn state(&self) -> Shared<StateWord> {
@@ -66,9 +62,7 @@ impl Status {
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
-        self.segment
-            .atomic_u64(offset)
-            .expect("status page length was checked")
+        self.segment.atomic_u64(offset).expect("status page length was checked")
     }
 
     /// Owner: one more turn of the loop.
@@ -93,16 +87,11 @@ impl Status {
     /// Owner: sets a gauge.
     pub fn set(&self, counter: usize, value: u64) {
         if counter < COUNTERS_MAX {
-            self.word(COUNTERS + counter * 8)
-                .store(value, Ordering::Relaxed);
+            self.word(COUNTERS + counter * 8).store(value, Ordering::Relaxed);
         }
     }
 
     pub fn get(&self, counter: usize) -> u64 {
-        if counter < COUNTERS_MAX {
-            self.word(COUNTERS + counter * 8).load(Ordering::Relaxed)
-        } else {
-            0
-        }
+        if counter < COUNTERS_MAX { self.word(COUNTERS + counter * 8).load(Ordering::Relaxed) } else { 0 }
     }
 }

@@ -39,12 +39,7 @@ impl ReadToken {
             return false;
         }
         fence(Ordering::SeqCst);
-        if still_ready()
-            && self
-                .0
-                .compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst)
-                .is_ok()
-        {
+        if still_ready() && self.0.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
             return false;
         }
         true

@@ -25,14 +25,12 @@ impl Context<'_> {
     }
 
     pub fn add(&self, index: usize, n: u64) {
-        self.status
-            .add(crate::server::FRAME_COUNTERS.len() + index, n);
+        self.status.add(crate::server::FRAME_COUNTERS.len() + index, n);
     }
 
     /// Sets the gauge at `index` of [`Component::COUNTERS`].
     pub fn gauge(&self, index: usize, value: u64) {
-        self.status
-            .set(crate::server::FRAME_COUNTERS.len() + index, value);
+        self.status.set(crate::server::FRAME_COUNTERS.len() + index, value);
     }
 }
 
@@ -42,6 +40,11 @@ pub trait Output: Sized {
     fn peer(&self) -> Option<Peer>;
     /// The message. Only called when [`Output::peer`] is `Some`.
     fn encode(&self) -> Encoded;
+    /// Whether the peer must be woken for it if it sleeps. Receipts need not: they only give memory
+    /// back, and the next message, a handful of receipts, or half a millisecond takes them along.
+    fn is_urgent(&self) -> bool {
+        true
+    }
     /// The effect. Only called when [`Output::peer`] is `None`.
     fn into_effect(self) -> Option<Effect>;
 }
@@ -60,13 +63,7 @@ pub trait Component {
     /// Makes a message of 56 bytes from `peer`. `None`: not a message of that edge (counted, ignored).
     fn decode(peer: Peer, line: &Encoded) -> Option<Self::In>;
 
-    fn receive(
-        &mut self,
-        cx: &mut Context,
-        from: Peer,
-        message: Self::In,
-        out: &mut Outbox<Self::Out>,
-    );
+    fn receive(&mut self, cx: &mut Context, from: Peer, message: Self::In, out: &mut Outbox<Self::Out>);
 
     /// Something from the world: a family, news of a socket, a configuration.
     fn event(&mut self, cx: &mut Context, event: Event, out: &mut Outbox<Self::Out>);
@@ -90,4 +87,20 @@ pub trait Component {
     /// Called at the end of every turn in which something happened, with a fresh view of the room in
     /// the queues: send what waited for room, batch what should go out together.
     fn flush(&mut self, _cx: &mut Context, _out: &mut Outbox<Self::Out>) {}
+}
+
+/// Defines an engine's counters: an enum of indices (`Counter::X as usize`) and, in the same order,
+/// their names for [`Component::COUNTERS`].
+#[macro_export]
+macro_rules! counters {
+    ($($(#[$doc:meta])* $variant:ident => $name:literal),* $(,)?) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Counter {
+            $($(#[$doc])* $variant),*
+        }
+
+        /// Names, in order of their index.
+        pub const COUNTERS: &[&str] = &[$($name),*];
+    };
 }

@@ -20,24 +20,14 @@ pub enum Event {
     /// tcp, udp: the application has put bytes in, taken bytes out, or wished something.
     Dirty(SocketId),
     /// sockets, tcp, udp: a family's arena is mapped; packet references name it `pool`.
-    FamilyOpened {
-        family: FamilyId,
-        pool: PoolId,
-        arena: Arena,
-    },
+    FamilyOpened { family: FamilyId, pool: PoolId, arena: Arena },
     /// sockets: a family's last process is gone.
     FamilyClosed(FamilyId),
     /// Configuration from the store: `key` and its present value (TOML text unless the key's
     /// documentation says otherwise).
     Configure { key: String, value: Vec<u8> },
     /// sockets: a request of an application. `privileged`: the process may bind ports below 1024.
-    Request {
-        connection: ConnectionId,
-        family: FamilyId,
-        privileged: bool,
-        request: Request,
-        handle: Handle,
-    },
+    Request { connection: ConnectionId, family: FamilyId, privileged: bool, request: Request, handle: Handle },
     /// sockets: the application's last descriptor of this socket is closed.
     Closed(SocketId),
     /// sockets, reborn: this socket's descriptor is still open.
@@ -53,18 +43,18 @@ pub enum Effect {
     Writable(SocketId),
     /// Nothing more will come: the descriptor becomes readable for good and shows RDHUP.
     EndOfStream(SocketId),
-    /// The connection is over in both directions: the descriptor shows HUP.
+    /// The connection is over in both directions: the descriptor becomes readable and writable for
+    /// good.
     HangUp(SocketId),
     /// sockets: send a reply.
-    Reply {
-        connection: ConnectionId,
-        reply: Reply,
-    },
+    Reply { connection: ConnectionId, reply: Reply },
     /// sockets: `handle` is the far end of this socket's descriptor; the supervisor and the socket's
     /// transport get a duplicate.
     Keep { socket: SocketId, handle: Handle },
     /// sockets: drop the far end everywhere.
     Drop(SocketId),
+    /// sockets: nothing of this family is left; its arena can go.
+    FamilyGone(FamilyId),
     /// sockets: close a handle that is not kept.
     Discard(Handle),
     /// sockets: `handle` is a kernel listener on the loopback: post `socket`'s read token when it

@@ -12,18 +12,12 @@ pub struct Outbox<O> {
 
 impl<O: Output> Outbox<O> {
     pub fn new() -> Self {
-        Outbox {
-            items: Vec::new(),
-            room: Vec::new(),
-        }
+        Outbox { items: Vec::new(), room: Vec::new() }
     }
 
     /// An outbox for unit tests: `room` places toward each of `peers`.
     pub fn with_room(peers: &[Peer], room: usize) -> Self {
-        Outbox {
-            items: Vec::new(),
-            room: peers.iter().map(|p| (*p, room, room)).collect(),
-        }
+        Outbox { items: Vec::new(), room: peers.iter().map(|p| (*p, room, room)).collect() }
     }
 
     /// Server: how many messages to `peer` fit now, of a queue of `capacity`.
@@ -42,19 +36,13 @@ impl<O: Output> Outbox<O> {
     /// is not an error (the server keeps them), but an engine that looks first keeps its memory
     /// bounded.
     pub fn room(&self, peer: Peer) -> usize {
-        self.room
-            .iter()
-            .find(|(p, ..)| *p == peer)
-            .map_or(0, |(_, room, _)| *room)
+        self.room.iter().find(|(p, ..)| *p == peer).map_or(0, |(_, room, _)| *room)
     }
 
     /// Whether a message that may be dropped should be sent: more than half of the queue is free,
     /// so that replies always find room.
     pub fn may_drop_in(&self, peer: Peer) -> bool {
-        self.room
-            .iter()
-            .find(|(p, ..)| *p == peer)
-            .is_some_and(|(_, room, capacity)| *room > capacity / 2)
+        self.room.iter().find(|(p, ..)| *p == peer).is_some_and(|(_, room, capacity)| *room > capacity / 2)
     }
 
     pub fn push(&mut self, item: O) {

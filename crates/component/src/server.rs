@@ -7,6 +7,7 @@ use crate::component::{Component, Context, Output};
 use crate::{Event, Outbox, World};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::time::Duration;
 use eft_base::{Instant, Random};
 use eft_channel::notify::{Doorbell, Ringer, StateWord, Wake};
 use eft_channel::status::Status;
@@ -64,9 +65,16 @@ struct Connected {
     ringer: Ringer,
     /// Messages that did not fit. Engines look for room first, so this stays short.
     backlog: VecDeque<Encoded>,
-    /// Something was pushed since the last ring.
+    /// Something urgent was pushed since the last ring.
     unrung: bool,
+    /// Receipts pushed since the last ring.
+    quiet: usize,
 }
+
+/// Receipts that may wait for a sleeping peer, and how long: both far below what would run a pool or
+/// a send ring dry.
+const QUIET_MAX: usize = 32;
+const QUIET_TIME: Duration = Duration::from_micros(500);
 
 /// What a turn did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +95,8 @@ pub struct Server<C: Component> {
     random: Random,
     /// Something happened outside `step` (an event, a rebirth): flush in the next one.
     touched: bool,
+    /// When receipts that nobody was woken for are rung after all.
+    quiet_until: Option<Instant>,
 }
 
 impl<C: Component> Server<C> {
@@ -99,6 +109,7 @@ impl<C: Component> Server<C> {
             status,
             random: Random::new(seed),
             touched: false,
+            quiet_until: None,
         }
     }
 
@@ -122,12 +133,8 @@ impl<C: Component> Server<C> {
     /// Connects a peer, replacing its dead predecessor, and tells the engine.
     pub fn connect(&mut self, world: &mut impl World, port: Port) {
         let peer = port.peer;
-        let connected = Connected {
-            port,
-            ringer: Ringer::default(),
-            backlog: VecDeque::new(),
-            unrung: false,
-        };
+        let connected =
+            Connected { port, ringer: Ringer::default(), backlog: VecDeque::new(), unrung: false, quiet: 0 };
         match self.ports.iter_mut().find(|c| c.port.peer == peer) {
             Some(old) => *old = connected,
             None => self.ports.push(connected),
@@ -135,12 +142,7 @@ impl<C: Component> Server<C> {
         self.status.add(counter::PEERS_REBORN, 1);
         let now = world.now();
         self.refresh_room();
-        let mut cx = Context {
-            now,
-            random: &mut self.random,
-            memory: &self.memory,
-            status: &self.status,
-        };
+        let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
         self.component.peer_reborn(&mut cx, peer, &mut self.out);
         self.touched = true;
         self.publish(world);
@@ -156,12 +158,7 @@ impl<C: Component> Server<C> {
     /// Hands an event to the engine. Its outputs leave with the next [`Server::step`].
     pub fn event(&mut self, now: Instant, event: Event) {
         self.refresh_room();
-        let mut cx = Context {
-            now,
-            random: &mut self.random,
-            memory: &self.memory,
-            status: &self.status,
-        };
+        let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
         self.component.event(&mut cx, event, &mut self.out);
         self.touched = true;
     }
@@ -184,24 +181,14 @@ impl<C: Component> Server<C> {
                     undecodable += 1;
                     continue;
                 };
-                let mut cx = Context {
-                    now,
-                    random: &mut self.random,
-                    memory: &self.memory,
-                    status: &self.status,
-                };
-                self.component
-                    .receive(&mut cx, peer, message, &mut self.out);
+                let mut cx =
+                    Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
+                self.component.receive(&mut cx, peer, message, &mut self.out);
             }
             connected.port.consumer.publish();
         }
         work += received;
-        let mut cx = Context {
-            now,
-            random: &mut self.random,
-            memory: &self.memory,
-            status: &self.status,
-        };
+        let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
         work += self.component.poll(&mut cx, budget, &mut self.out);
         if self.component.deadline().is_some_and(|d| d <= now) {
             self.component.expire(&mut cx, &mut self.out);
@@ -217,21 +204,40 @@ impl<C: Component> Server<C> {
             self.status.add(counter::MESSAGES_IN, received as u64);
         }
         self.status.add(counter::TURNS, 1);
+        self.end_quiet(now);
         self.publish(world);
         self.status.beat();
-        Step {
-            work,
-            deadline: self.component.deadline(),
+        let quiet = self.quiet_deadline(now);
+        let deadline = self.component.deadline().into_iter().chain(quiet).min();
+        Step { work, deadline }
+    }
+
+    /// Receipts that waited long enough become urgent, unless they were taken meanwhile.
+    fn end_quiet(&mut self, now: Instant) {
+        if self.quiet_until.is_none_or(|until| now < until) {
+            return;
         }
+        self.quiet_until = None;
+        for c in &mut self.ports {
+            if c.quiet > 0 && c.port.producer.in_flight() > 0 {
+                c.unrung = true;
+            }
+            c.quiet = 0;
+        }
+    }
+
+    fn quiet_deadline(&mut self, now: Instant) -> Option<Instant> {
+        if self.ports.iter().all(|c| c.quiet == 0) {
+            self.quiet_until = None;
+        } else if self.quiet_until.is_none() {
+            self.quiet_until = Some(now + QUIET_TIME);
+        }
+        self.quiet_until
     }
 
     /// Whether a message waits: the last look before sleeping.
     pub fn has_message(&self) -> bool {
-        self.touched
-            || self
-                .ports
-                .iter()
-                .any(|c| c.port.consumer.has_message() || !c.backlog.is_empty())
+        self.touched || self.ports.iter().any(|c| c.port.consumer.has_message() || !c.backlog.is_empty())
     }
 
     /// The bells to sleep on.
@@ -242,11 +248,7 @@ impl<C: Component> Server<C> {
     fn refresh_room(&mut self) {
         for c in &mut self.ports {
             let capacity = c.port.producer.capacity();
-            let room = if c.backlog.is_empty() {
-                c.port.producer.room(capacity)
-            } else {
-                0
-            };
+            let room = if c.backlog.is_empty() { c.port.producer.room(capacity) } else { 0 };
             self.out.set_room(c.port.peer, room, capacity);
         }
     }
@@ -278,7 +280,10 @@ impl<C: Component> Server<C> {
             };
             let line = item.encode();
             sent += 1;
-            c.unrung = true;
+            match item.is_urgent() {
+                true => c.unrung = true,
+                false => c.quiet += 1,
+            }
             if !c.backlog.is_empty() || c.port.producer.push(&line).is_err() {
                 c.backlog.push_back(line);
             }
@@ -287,7 +292,8 @@ impl<C: Component> Server<C> {
         let mut backlog = 0;
         for c in &mut self.ports {
             backlog = backlog.max(c.backlog.len());
-            if core::mem::take(&mut c.unrung) {
+            if core::mem::take(&mut c.unrung) || c.quiet >= QUIET_MAX {
+                c.quiet = 0;
                 let how = c.ringer.ring(&c.port.doorbell, &c.port.peer_state);
                 if how != Wake::None {
                     wakes += 1;

@@ -66,11 +66,7 @@ pub struct MemorySpec {
 
 impl Default for MemorySpec {
     fn default() -> Self {
-        MemorySpec {
-            send_ring_bytes: 1 << 20,
-            receive_ring_bytes: 1 << 20,
-            nic_frames: 256,
-        }
+        MemorySpec { send_ring_bytes: 1 << 20, receive_ring_bytes: 1 << 20, nic_frames: 256 }
     }
 }
 
@@ -90,12 +86,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits {
-            families: 96,
-            sockets_per_family: 4096,
-            listeners_per_family: 256,
-            connections: 16384,
-        }
+        Limits { families: 96, sockets_per_family: 4096, listeners_per_family: 256, connections: 16384 }
     }
 }
 
@@ -110,20 +101,13 @@ const ROLES: &[(&str, Option<Peer>)] = &[
 ];
 
 /// The edges that the contracts in `messages` define; no other may be drawn.
-const EDGES: &[(&str, &str)] = &[
-    ("sockets", "tcp"),
-    ("sockets", "udp"),
-    ("tcp", "ip"),
-    ("udp", "ip"),
-    ("ip", "filter"),
-    ("ip", "nic"),
-];
+const EDGES: &[(&str, &str)] =
+    &[("sockets", "tcp"), ("sockets", "udp"), ("tcp", "ip"), ("udp", "ip"), ("ip", "filter"), ("ip", "nic")];
 
 impl Topology {
     /// Reads and checks a topology file.
     pub fn parse(text: &str) -> Result<Topology, String> {
-        let topology: Topology =
-            toml::from_str(text).map_err(|e| e.to_string().trim_end().to_string())?;
+        let topology: Topology = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_string())?;
         topology.check()?;
         Ok(topology)
     }
@@ -132,11 +116,7 @@ impl Topology {
         for (i, c) in self.component.iter().enumerate() {
             if !ROLES.iter().any(|(name, _)| *name == c.name) {
                 let known: Vec<&str> = ROLES.iter().map(|(n, _)| *n).collect();
-                return Err(format!(
-                    "unknown component `{}`; there are: {}",
-                    c.name,
-                    known.join(", ")
-                ));
+                return Err(format!("unknown component `{}`; there are: {}", c.name, known.join(", ")));
             }
             if self.component[..i].iter().any(|d| d.name == c.name) {
                 return Err(format!("component `{}` is named twice", c.name));
@@ -144,9 +124,7 @@ impl Topology {
         }
         for needed in ["sockets", "ip", "nic"] {
             if !self.has(needed) {
-                return Err(format!(
-                    "component `{needed}` is missing; no stack works without it"
-                ));
+                return Err(format!("component `{needed}` is missing; no stack works without it"));
             }
         }
         if !self.has("tcp") && !self.has("udp") {
@@ -159,39 +137,27 @@ impl Topology {
                     return Err(format!("edge {a} - {b}: there is no component `{name}`"));
                 }
             }
-            if !EDGES
-                .iter()
-                .any(|(x, y)| (a == x && b == y) || (a == y && b == x))
-            {
-                return Err(format!(
-                    "edge {a} - {b} is forbidden: these two have no contract"
-                ));
+            if !EDGES.iter().any(|(x, y)| (a == x && b == y) || (a == y && b == x)) {
+                return Err(format!("edge {a} - {b} is forbidden: these two have no contract"));
             }
             if self.edge[..i].iter().any(|f| f.joins(a, b)) {
                 return Err(format!("edge {a} - {b} is drawn twice"));
             }
             if !e.capacity.is_power_of_two() || !(64..=65536).contains(&e.capacity) {
-                return Err(format!(
-                    "edge {a} - {b}: capacity must be a power of two from 64 to 65536"
-                ));
+                return Err(format!("edge {a} - {b}: capacity must be a power of two from 64 to 65536"));
             }
         }
         for (x, y) in EDGES {
             if self.has(x) && self.has(y) && !self.edge.iter().any(|e| e.joins(x, y)) {
-                return Err(format!(
-                    "edge {x} - {y} is missing: both components are there"
-                ));
+                return Err(format!("edge {x} - {y} is missing: both components are there"));
             }
         }
         let m = &self.memory;
-        for (name, value) in [
-            ("send_ring_bytes", m.send_ring_bytes),
-            ("receive_ring_bytes", m.receive_ring_bytes),
-        ] {
+        for (name, value) in
+            [("send_ring_bytes", m.send_ring_bytes), ("receive_ring_bytes", m.receive_ring_bytes)]
+        {
             if !value.is_power_of_two() || !(1 << 16..=1 << 26).contains(&value) {
-                return Err(format!(
-                    "memory.{name} must be a power of two from 65536 to 67108864"
-                ));
+                return Err(format!("memory.{name} must be a power of two from 65536 to 67108864"));
             }
         }
         if !(32..=4096).contains(&m.nic_frames) {
@@ -223,19 +189,13 @@ impl Topology {
 
     /// The capacity of the queues between two components, if they may talk.
     pub fn capacity(&self, a: Peer, b: Peer) -> Option<usize> {
-        self.edge
-            .iter()
-            .find(|e| e.joins(role_name(a), role_name(b)))
-            .map(|e| e.capacity)
+        self.edge.iter().find(|e| e.joins(role_name(a), role_name(b))).map(|e| e.capacity)
     }
 
     /// The components of a stack with `nics` devices, in the order in which packets go out.
     pub fn peers(&self, nics: usize) -> Vec<Peer> {
-        let mut peers: Vec<Peer> = ROLES
-            .iter()
-            .filter(|(name, _)| self.has(name))
-            .filter_map(|(_, p)| *p)
-            .collect();
+        let mut peers: Vec<Peer> =
+            ROLES.iter().filter(|(name, _)| self.has(name)).filter_map(|(_, p)| *p).collect();
         peers.extend((0..nics).map(|n| Peer::Nic(n as u8)));
         peers
     }

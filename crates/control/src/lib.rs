@@ -1,3 +1,15 @@
 //! Supervisor and store: decisions only, no system calls.
+//!
+//! [`plan`] says which segments exist and who may map them, [`restart`] what to do about a death,
+//! [`hang`] whether a server makes progress, [`store`] keeps opaque bytes by key. The live
+//! supervisor (in the linux crate) carries the decisions out. Nothing here parses anything that an
+//! application or the network sent.
 
 #![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+pub mod hang;
+pub mod plan;
+pub mod restart;
+pub mod store;

@@ -1,3 +1,72 @@
 //! The binary: wires worlds and engines together; no logic of its own.
 
-fn main() {}
+mod bench;
+mod commands;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(
+    name = "eft",
+    version,
+    about = "A dependable multiserver TCP/IP stack, and the core manager that it needs"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a stack in the foreground; prints `ready` when it is
+    Up(commands::up::UpArguments),
+    /// Run an unmodified program on a stack
+    Run(commands::run::RunArguments),
+    /// The components of a stack and how they are
+    Ps(commands::ps::PsArguments),
+    /// Counters and traffic indicators
+    Stat(commands::stat::StatArguments),
+    /// The sockets of a stack
+    Ss(commands::ss::SsArguments),
+    /// Crash a component on purpose
+    Kill(commands::kill::KillArguments),
+    /// Place a component on a CPU
+    Move(commands::place::MoveArguments),
+    /// Load or show packet filter rules
+    Pf(commands::pf::PfArguments),
+    /// Write what crosses a device as pcapng
+    Capture(commands::capture::CaptureArguments),
+    /// See the CPUs, set their speed, park them
+    Cpu(commands::cpu::CpuArguments),
+    /// Measure something against a baseline of the same run
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    /// One server of a stack (started by `eft up`)
+    #[command(hide = true)]
+    Serve(commands::serve::ServeArguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Up(a) => commands::up::run(&a),
+        Command::Run(a) => commands::run::run(&a),
+        Command::Ps(a) => commands::ps::run(&a),
+        Command::Stat(a) => commands::stat::run(&a),
+        Command::Ss(a) => commands::ss::run(&a),
+        Command::Kill(a) => commands::kill::run(&a),
+        Command::Move(a) => commands::place::run(&a),
+        Command::Pf(a) => commands::pf::run(&a),
+        Command::Capture(a) => commands::capture::run(&a),
+        Command::Cpu(a) => commands::cpu::run(&a),
+        Command::Bench(a) => bench::run(&a),
+        Command::Serve(a) => commands::serve::run(&a),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("eft: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,3 +1,39 @@
-//! The filter engine.
+//! The filter engine: says for each packet that ip asks about whether it may pass.
+//!
+//! Rules are written in pf.conf's syntax ([`lexer`], [`parser`]) and mean what they mean there: the
+//! last matching rule wins, `quick` ends the search, a packet that no rule matches passes. Packets
+//! of a known connection ([`state`]) pass before the rules are looked at.
+//!
+//! Where it differs from pf:
+//! - `pass` keeps state only if `keep state` is written. Such a rule matches TCP packets only if
+//!   they begin a connection (`flags S/SA`) unless other `flags` are written, as in pf.
+//! - A state matches its packets in both directions on every interface; TCP sequence numbers are
+//!   not tracked, since ip does not tell them.
+//! - `block return` drops silently: nothing is sent back.
+//! - ICMP errors are not matched with the states of the packets that they quote; they need a rule.
+//! - Lists stay one rule instead of being expanded, which matches the same packets.
+//! - The packets of the host to itself leave by the interface `lo` and are judged once.
+//!
+//! Until the first rules (even if they are empty) have come from the store nothing is answered, so
+//! that nothing passes unjudged while a reborn filter does not know its rules yet. The states lie in
+//! an arena and survive a crash.
 
 #![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+pub mod counters;
+mod durable;
+mod engine;
+pub mod lexer;
+mod names;
+pub mod parser;
+pub mod rule;
+mod show;
+pub mod state;
+#[cfg(test)]
+mod tests;
+
+pub use counters::Counter;
+pub use durable::arena_len;
+pub use engine::{Filter, FilterConfig, ToIp};

@@ -1,3 +1,47 @@
-//! The ip engine.
+//! The ip engine: IPv4, ARP and ICMP between the transports and the devices.
+//!
+//! What goes out is a *flight* ([`flight`]): built by [`send`], judged by the filter ([`verdict`]),
+//! fragmented if need be ([`fragment`]), addressed by [`neighbour`] and [`arp`], kept until the NIC
+//! confirms it. What comes in is checked by [`receive`], reassembled ([`reassemble`]), judged, and
+//! given to a transport ([`deliver`]) or to [`icmp`]. Packets to one's own address turn round in
+//! [`local`].
+//!
+//! Every packet is held here until whoever has it answers, so a crash of the filter or of a NIC
+//! loses nothing: the successor is asked again, in order. Nothing passes the filter unjudged.
+//! Forwarding between devices is off. Messages carry IPv6 addresses; IPv6 packets are counted and
+//! dropped.
 
 #![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+mod arp;
+mod bytes;
+pub mod config;
+pub mod counters;
+mod deliver;
+mod engine;
+mod flight;
+mod fragment;
+mod gate;
+mod icmp;
+mod limit;
+mod local;
+mod neighbour;
+mod reassemble;
+mod receive;
+mod route;
+mod send;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+pub use counters::Counter;
+pub use engine::{Ip, IpConfig};
+pub use flight::{FromPeer, ToPeer};
+
+/// Slot size of the pool for reassembly, ICMP and local delivery: the longest IP packet, with room
+/// before it.
+pub const PACKET_SLOT_LEN: usize = 66560;
+/// The interface number that the filter sees for packets to one's own address.
+pub const LOCAL_INTERFACE: u8 = 255;

@@ -35,9 +35,7 @@ pub mod op {
 }
 
 /// A request. Plain bytes, any of which may be hostile.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Request {
     /// [`eft_channel::socket::LAYOUT_VERSION`] of the sender.
@@ -53,9 +51,7 @@ pub struct Request {
 }
 
 /// A reply.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Reply {
     pub version: u32,
@@ -75,9 +71,7 @@ pub const REQUEST_LEN: usize = size_of::<Request>();
 pub const REPLY_LEN: usize = size_of::<Reply>();
 
 /// An interface of the stack, as the arena's info page lists them after an [`InfoHeader`].
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct InterfaceInfo {
     /// NUL-padded name.
@@ -92,9 +86,7 @@ pub struct InterfaceInfo {
 }
 
 /// The head of the arena's info page.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct InfoHeader {
     /// Grows with every rebirth of sockets.

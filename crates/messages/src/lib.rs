@@ -67,21 +67,9 @@ mod tests {
 
     #[test]
     fn messages_round_trip() {
-        let request = RequestId {
-            index: 7,
-            generation: 9,
-        };
-        let packet = PacketRef {
-            pool: PoolId(3),
-            generation: 4,
-            slot: 5,
-            offset: 6,
-            len: 7,
-        };
-        let m = transport::TransportToIp::Send {
-            request,
-            descriptor: packet,
-        };
+        let request = RequestId { index: 7, generation: 9 };
+        let packet = PacketRef { pool: PoolId(3), generation: 4, slot: 5, offset: 6, len: 7 };
+        let m = transport::TransportToIp::Send { request, descriptor: packet };
         assert_eq!(transport::TransportToIp::decode(&m.encode()), Some(m));
         let a = filter::IpToFilter::Ask {
             request,

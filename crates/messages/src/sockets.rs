@@ -30,7 +30,9 @@ crate::messages! {
         5 => Close { request: RequestId, socket: SocketId },
         /// The application took this connection from a listener's ring and attached a descriptor.
         6 => Attached { request: RequestId, socket: SocketId, incarnation: u32 },
-        /// The family is gone: reset and free everything of it.
+        /// The family has no process left; all its sockets were closed before. Answered when nothing
+        /// of it needs its arena any more: unsent bytes of closed connections still go out, as those of
+        /// the kernel's orphans do.
         7 => CloseFamily { request: RequestId, socket: SocketId },
     }
 }

@@ -24,6 +24,9 @@ crate::messages! {
         /// Which source address, MTU and offloads does the way to `destination` have?
         /// An unspecified `source` lets ip choose.
         3 => Route { request: RequestId, source: WireAddress, destination: WireAddress },
+        /// As `Done`, but nobody listens there: ip answers the sender with "port unreachable"
+        /// (RFC 1122 §4.1.3.1), within its limits for ICMP errors.
+        4 => Refuse { packet: PacketRef },
     }
 }
 

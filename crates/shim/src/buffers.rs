@@ -40,11 +40,7 @@ impl<'a> Buffers<'a> {
     }
 
     fn over(list: &'a [iovec]) -> Buffers<'a> {
-        Buffers {
-            list,
-            used: 0,
-            left: list.iter().map(|v| v.iov_len).sum(),
-        }
+        Buffers { list, used: 0, left: list.iter().map(|v| v.iov_len).sum() }
     }
 
     /// One buffer.

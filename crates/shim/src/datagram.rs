@@ -94,11 +94,7 @@ fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader) 
     }
     let end = page.send_end();
     page.write_send(end, header.as_bytes());
-    from.write_send(
-        page,
-        end.wrapping_add(HEADER_LEN as u64),
-        header.len as usize,
-    );
+    from.write_send(page, end.wrapping_add(HEADER_LEN as u64), header.len as usize);
     page.set_send_end(end.wrapping_add(len as u64));
     drop(guard);
     socket.notify();
@@ -180,12 +176,7 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
     if !peek {
         socket.notify_taken();
     }
-    Ok(Some(Received {
-        len,
-        copied,
-        from: Endpoint::new(header.address.into(), header.port),
-        header,
-    }))
+    Ok(Some(Received { len, copied, from: Endpoint::new(header.address.into(), header.port), header }))
 }
 
 /// Length of the next datagram, for FIONREAD.
@@ -197,8 +188,6 @@ pub fn next_len(socket: &Socket) -> usize {
         return 0;
     }
     let mut header = DatagramHeader::default();
-    socket
-        .page
-        .read_receive(socket.page.receive_taken(), header.as_mut_bytes());
+    socket.page.read_receive(socket.page.receive_taken(), header.as_mut_bytes());
     header.len as usize
 }

@@ -101,9 +101,7 @@ fn send_allowed(socket: &Socket, done: usize) -> Result<bool> {
         socket.take_error()?;
     }
     let flags = socket.page.flags();
-    if flags & (flag::DEAD | flag::SEND_CLOSED) != 0
-        || socket.wishes_shut_write()
-        || socket.has(bit::ORPHAN)
+    if flags & (flag::DEAD | flag::SEND_CLOSED) != 0 || socket.wishes_shut_write() || socket.has(bit::ORPHAN)
     {
         return Err(Errno(libc::EPIPE));
     }
@@ -167,17 +165,8 @@ fn raise_sigpipe() {
     // SAFETY: plain numbers. To this thread, as the kernel does.
     unsafe {
         let thread = sys::call(libc::SYS_gettid, [0; 6]).unwrap_or(0);
-        let _ = sys::call(
-            libc::SYS_tgkill,
-            [
-                sys::getpid() as usize,
-                thread,
-                libc::SIGPIPE as usize,
-                0,
-                0,
-                0,
-            ],
-        );
+        let _ =
+            sys::call(libc::SYS_tgkill, [sys::getpid() as usize, thread, libc::SIGPIPE as usize, 0, 0, 0]);
     }
 }
 

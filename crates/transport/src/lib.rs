@@ -1,3 +1,21 @@
-//! The transport engine.
+//! The transport engines: [`tcp`] and [`udp`].
+//!
+//! Both are pure ([`eft_component::Component`]): packets, time and randomness come in, messages and
+//! effects go out. What must survive a crash lies in an arena as plain data without pointers;
+//! everything else is derived from it when the engine is opened.
 
 #![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+mod addresses;
+pub mod edge;
+mod families;
+mod hash;
+mod in_flight;
+mod limits;
+pub mod tcp;
+mod timers;
+pub mod udp;
+
+pub use edge::{In, Out};

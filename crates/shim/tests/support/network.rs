@@ -70,9 +70,7 @@ impl Network {
     }
 
     pub fn open(&mut self, family: usize, kind: u32, far: OwnedFd) -> Answer {
-        let slot = self.families[family]
-            .allocate(kind == 1)
-            .ok_or(libc::EMFILE)?;
+        let slot = self.families[family].allocate(kind == 1).ok_or(libc::EMFILE)?;
         self.slot((family, slot)).unwrap().far = Some(far);
         Ok((slot, 0))
     }
@@ -86,11 +84,7 @@ impl Network {
 
     fn sockets(&self) -> impl Iterator<Item = (Id, &Slot)> {
         self.families.iter().enumerate().flat_map(|(f, family)| {
-            family
-                .slots
-                .iter()
-                .enumerate()
-                .filter_map(move |(s, slot)| Some(((f, s as u32), slot.as_ref()?)))
+            family.slots.iter().enumerate().filter_map(move |(s, slot)| Some(((f, s as u32), slot.as_ref()?)))
         })
     }
 
@@ -148,17 +142,13 @@ impl Network {
         slot.page.set_remote(to);
         if slot.stream {
             slot.set_flags(flag::CONNECTING);
-            self.connecting
-                .push((Instant::now() + CONNECT_TIME, id, to));
+            self.connecting.push((Instant::now() + CONNECT_TIME, id, to));
         }
         Ok((request.slot, port))
     }
 
     pub fn accepted(&mut self, family: usize, request: &Request, far: OwnedFd) -> Answer {
-        let slot = self
-            .slot((family, request.slot))
-            .filter(|s| s.waiting)
-            .ok_or(libc::EINVAL)?;
+        let slot = self.slot((family, request.slot)).filter(|s| s.waiting).ok_or(libc::EINVAL)?;
         assert_eq!(slot.page.incarnation(), request.args[0]);
         assert_eq!(slot.page.inode(), request.value);
         slot.far = Some(far);
@@ -281,8 +271,7 @@ impl Network {
         let Some((listener, _)) = listener else {
             let Some(s) = self.slot(from) else { return };
             s.page.set_error(libc::ECONNREFUSED);
-            s.page
-                .set_flags(flag::DEAD | flag::SEND_CLOSED | flag::RECEIVE_END);
+            s.page.set_flags(flag::DEAD | flag::SEND_CLOSED | flag::RECEIVE_END);
             s.unplug();
             s.post();
             s.show_end();
@@ -292,13 +281,9 @@ impl Network {
         let record_len = size_of::<AcceptRecord>();
         let full = self.slot(listener).unwrap().receive_room() < record_len;
         let family = listener.0;
-        let Some(slot) = (!full)
-            .then(|| self.families[family].allocate(true))
-            .flatten()
-        else {
+        let Some(slot) = (!full).then(|| self.families[family].allocate(true)).flatten() else {
             // Try again later, as a SYN would be sent again.
-            self.connecting
-                .push((Instant::now() + Duration::from_millis(20), from, to));
+            self.connecting.push((Instant::now() + Duration::from_millis(20), from, to));
             return;
         };
         let server = (family, slot);
@@ -360,10 +345,7 @@ impl Network {
         }
         let blocked = page.send_end() != page.send_released();
         let notify = match blocked {
-            true => p
-                .page
-                .receive_end()
-                .saturating_sub(p.page.receive_len() as u64 / 2),
+            true => p.page.receive_end().saturating_sub(p.page.receive_len() as u64 / 2),
             false => u64::MAX,
         };
         p.page.set_receive_notify(notify);
@@ -481,10 +463,7 @@ impl Network {
         for family in 0..self.families.len() {
             let mut dirty = Vec::new();
             for transport in [Transport::Tcp, Transport::Udp] {
-                self.families[family]
-                    .arena
-                    .dirty(transport)
-                    .take(|slot| dirty.push(slot as u32));
+                self.families[family].arena.dirty(transport).take(|slot| dirty.push(slot as u32));
             }
             busy |= !dirty.is_empty();
             for slot in dirty {
@@ -507,10 +486,7 @@ pub fn run(network: &Mutex<Network>, stop: &AtomicBool) {
             .iter()
             .flat_map(|f| [Transport::Tcp, Transport::Udp].map(|t| f.arena.doorbell(t)))
             .collect();
-        let words: Vec<_> = bells
-            .iter()
-            .map(|b| (b.word().as_ptr() as *const u32, b.value()))
-            .collect();
+        let words: Vec<_> = bells.iter().map(|b| (b.word().as_ptr() as *const u32, b.value())).collect();
         if net.step() {
             continue;
         }

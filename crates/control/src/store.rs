@@ -1,0 +1,80 @@
+//! The store: opaque bytes by key, with versions and subscribers.
+//!
+//! What a component needs after its death and did not put into an arena lies here: addresses and
+//! routes, filter rules. The store never looks into a value.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use eft_messages::Peer;
+
+/// Bytes of one value.
+pub const VALUE_MAX: usize = 1 << 20;
+
+struct Entry {
+    version: u64,
+    value: Vec<u8>,
+}
+
+/// Keys, values, subscribers.
+#[derive(Default)]
+pub struct Store {
+    entries: BTreeMap<String, Entry>,
+    subscribers: BTreeMap<String, Vec<Peer>>,
+}
+
+impl Store {
+    /// `peer` gets the value of `key` at its start and whenever it changes.
+    pub fn subscribe(&mut self, key: &str, peer: Peer) {
+        let peers = self.subscribers.entry(key.into()).or_default();
+        if !peers.contains(&peer) {
+            peers.push(peer);
+        }
+    }
+
+    /// Sets a value and says who is to be told. `None`: the value is too large, nothing changed.
+    pub fn publish(&mut self, key: &str, value: Vec<u8>) -> Option<Vec<Peer>> {
+        if value.len() > VALUE_MAX {
+            return None;
+        }
+        let version = self.entries.get(key).map_or(1, |e| e.version + 1);
+        self.entries.insert(key.into(), Entry { version, value });
+        Some(self.subscribers.get(key).cloned().unwrap_or_default())
+    }
+
+    /// Forgets a key; its subscribers stay.
+    pub fn remove(&mut self, key: &str) {
+        self.entries.remove(key);
+    }
+
+    pub fn get(&self, key: &str) -> Option<(u64, &[u8])> {
+        self.entries.get(key).map(|e| (e.version, e.value.as_slice()))
+    }
+
+    /// What a newborn `peer` must be told.
+    pub fn for_peer(&self, peer: Peer) -> impl Iterator<Item = (&str, &[u8])> {
+        self.subscribers
+            .iter()
+            .filter(move |(_, peers)| peers.contains(&peer))
+            .filter_map(|(key, _)| self.entries.get(key).map(|e| (key.as_str(), e.value.as_slice())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subscribers_hear_of_changes_and_newborns_of_everything() {
+        let mut s = Store::default();
+        s.subscribe("ip", Peer::Ip);
+        assert_eq!(s.publish("ip", b"a".to_vec()), Some(alloc::vec![Peer::Ip]));
+        assert_eq!(s.publish("other", b"b".to_vec()), Some(alloc::vec![]));
+        s.publish("ip", b"c".to_vec());
+        assert_eq!(s.get("ip"), Some((2, b"c".as_slice())));
+        assert_eq!(s.for_peer(Peer::Ip).collect::<Vec<_>>(), [("ip", b"c".as_slice())]);
+        assert_eq!(s.for_peer(Peer::Tcp).count(), 0);
+        assert_eq!(s.publish("ip", alloc::vec![0; VALUE_MAX + 1]), None);
+        assert_eq!(s.get("ip"), Some((2, b"c".as_slice())));
+    }
+}

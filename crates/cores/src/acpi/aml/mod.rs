@@ -1,0 +1,261 @@
+//! A small reader and evaluator of AML (ACPI 6.5, chapter 20): enough to run what firmware computes its processor
+//! objects with. What it cannot evaluate it says, by name.
+//!
+//! Promises: no recursion deeper than [`Limits::depth`], no more than [`Limits::steps`] terms, no more than
+//! [`Limits::bytes`] of values, whatever the bytes say. Reads of hardware (operation regions) are errors, writes are
+//! left out and counted.
+
+mod block;
+mod convert;
+mod expression;
+mod namespace;
+mod reader;
+mod statement;
+mod value;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+pub use namespace::Path;
+pub use value::Value;
+
+use namespace::{Namespace, Object};
+use reader::Reader;
+use value::Target;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Terms executed, elements copied.
+    pub steps: u64,
+    /// Nested blocks, expressions and method calls together.
+    pub depth: usize,
+    /// Bytes of strings, buffers and packages ever made.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { steps: 4_000_000, depth: 100, bytes: 32 << 20 }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The bytes are no AML.
+    Malformed(&'static str),
+    UnknownOpcode(u16),
+    UnknownName(String),
+    /// Its value lies in a device, which is not touched.
+    Hardware(String),
+    Unsupported(&'static str),
+    WrongType {
+        wanted: &'static str,
+        found: &'static str,
+    },
+    OutOfRange(&'static str),
+    TooManySteps,
+    TooDeep,
+    TooLarge,
+    /// `Load` of a table that was not given.
+    NoSuchTable(String),
+    Fatal(u64),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(what) => write!(f, "malformed AML: {what}"),
+            Self::UnknownOpcode(opcode) => write!(f, "unknown AML opcode {opcode:#x}"),
+            Self::UnknownName(name) => write!(f, "{name} is defined nowhere"),
+            Self::Hardware(name) => write!(f, "{name} is in hardware, which is not read"),
+            Self::Unsupported(what) => write!(f, "{what} is not supported"),
+            Self::WrongType { wanted, found } => write!(f, "{found} where {wanted} is needed"),
+            Self::OutOfRange(what) => write!(f, "{what} out of range"),
+            Self::TooManySteps => f.write_str("it runs too long (an endless loop?)"),
+            Self::TooDeep => f.write_str("it is nested too deeply"),
+            Self::TooLarge => f.write_str("it makes too large values"),
+            Self::NoSuchTable(name) => {
+                write!(f, "it loads {name}, a table that is not among those given")
+            }
+            Self::Fatal(code) => write!(f, "the firmware calls this fatal (code {code:#x})"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// How a list of terms ended.
+#[derive(Debug)]
+enum Flow {
+    Next,
+    Break,
+    Continue,
+    Return(Value),
+}
+
+/// One method call: its locals, arguments, and the names that go when it returns.
+#[derive(Debug, Default)]
+struct Frame {
+    locals: [Value; 8],
+    arguments: [Value; 7],
+    made: Vec<Path>,
+}
+
+pub struct Interpreter {
+    namespace: Namespace,
+    frames: Vec<Frame>,
+    /// SSDTs that firmware may load while it runs.
+    loadable: Vec<Option<Vec<u8>>>,
+    limits: Limits,
+    steps: u64,
+    depth: usize,
+    bytes: usize,
+    integer_mask: u64,
+    /// Parts of tables that could not be loaded, and why.
+    pub problems: Vec<String>,
+    pub hardware_writes_left_out: u64,
+}
+
+/// Problems kept; a hostile table can make one per byte.
+const PROBLEMS_MAX: usize = 100;
+
+impl Interpreter {
+    /// `revision` is the DSDT's: below 2, integers have 32 bits (section 20.2.1... "DefinitionBlock").
+    pub fn new(revision: u8, limits: Limits) -> Self {
+        Self {
+            namespace: Namespace::predefined(),
+            frames: Vec::new(),
+            loadable: Vec::new(),
+            limits,
+            steps: 0,
+            depth: 0,
+            bytes: 0,
+            integer_mask: if revision < 2 { u64::from(u32::MAX) } else { u64::MAX },
+            problems: Vec::new(),
+            hardware_writes_left_out: 0,
+        }
+    }
+
+    /// Offers a whole table (with header) to `Load`.
+    pub fn offer(&mut self, table: Vec<u8>) {
+        self.loadable.push(Some(table));
+    }
+
+    /// The tables offered that no `Load` took.
+    pub fn take_unloaded(&mut self) -> Vec<Vec<u8>> {
+        self.loadable.drain(..).flatten().collect()
+    }
+
+    /// Loads the body of a DSDT or SSDT. What cannot be evaluated is noted in `problems`; limits are errors.
+    pub fn load(&mut self, body: &[u8]) -> Result<(), Error> {
+        let outcome = self.run_block(&Path::root(), body);
+        self.depth = 0;
+        self.frames.clear();
+        match outcome {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Evaluates an object or calls a method.
+    pub fn evaluate(&mut self, path: &Path, arguments: Vec<Value>) -> Result<Value, Error> {
+        let outcome = self.evaluate_inner(path, arguments);
+        self.depth = 0;
+        self.frames.clear();
+        outcome
+    }
+
+    fn evaluate_inner(&mut self, path: &Path, arguments: Vec<Value>) -> Result<Value, Error> {
+        let value = match self.namespace.get(path) {
+            None => return Err(Error::UnknownName(path.to_text())),
+            Some(Object::Method { .. }) => self.call(path, arguments)?,
+            Some(_) => self.read_target(&Target::Named(path.clone()))?,
+        };
+        self.settle(value)
+    }
+
+    pub fn exists(&self, path: &Path) -> bool {
+        self.namespace.get(path).is_some()
+    }
+
+    /// Processor objects and processor devices (`ACPI0007`), with the id that the MADT knows them by.
+    pub fn processors(&mut self) -> Vec<(Path, Option<u64>)> {
+        let mut found = Vec::new();
+        for (path, declared) in self.namespace.processor_candidates() {
+            match declared {
+                Some(id) => found.push((path, Some(u64::from(id)))),
+                None if self.is_processor_device(&path) => {
+                    let id = self
+                        .evaluate(&path.child(*b"_UID"), Vec::new())
+                        .ok()
+                        .and_then(|uid| uid.as_integer().ok());
+                    found.push((path, id));
+                }
+                None => {}
+            }
+        }
+        found
+    }
+
+    fn is_processor_device(&mut self, path: &Path) -> bool {
+        let hardware_id = self.evaluate(&path.child(*b"_HID"), Vec::new());
+        matches!(hardware_id, Ok(Value::String(name)) if name == "ACPI0007")
+    }
+
+    fn note(&mut self, place: &Path, error: &Error) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(alloc::format!("{}: {error}", place.to_text()));
+        }
+    }
+
+    fn step(&mut self, cost: usize) -> Result<(), Error> {
+        self.steps += 1 + cost as u64;
+        if self.steps > self.limits.steps { Err(Error::TooManySteps) } else { Ok(()) }
+    }
+
+    fn charge(&mut self, bytes: usize) -> Result<(), Error> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > self.limits.bytes { Err(Error::TooLarge) } else { Ok(()) }
+    }
+
+    /// Runs `inner` one level deeper.
+    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        if self.depth >= self.limits.depth {
+            return Err(Error::TooDeep);
+        }
+        self.depth += 1;
+        let outcome = inner(self);
+        self.depth -= 1;
+        outcome
+    }
+
+    /// Calls a method. Its names live until it returns (section 5.5.2.3).
+    fn call(&mut self, path: &Path, mut arguments: Vec<Value>) -> Result<Value, Error> {
+        let (body, native) = match self.namespace.get(path) {
+            Some(Object::Method { body, native, .. }) => (body.clone(), *native),
+            _ => {
+                return Err(Error::WrongType { wanted: "a method", found: "another object" });
+            }
+        };
+        if native {
+            return Ok(Value::Integer(namespace::osi(arguments.first())));
+        }
+        self.step(body.len() / 64)?;
+        let mut frame = Frame::default();
+        for (slot, argument) in frame.arguments.iter_mut().zip(arguments.drain(..)) {
+            *slot = argument;
+        }
+        self.frames.push(frame);
+        let outcome = self.deeper(|this| this.run_terms(path, &mut Reader::new(&body)));
+        let frame = self.frames.pop().unwrap_or_default();
+        frame.made.iter().for_each(|made| self.namespace.remove(made));
+        match outcome? {
+            Flow::Return(value) => self.detach(value),
+            _ => Ok(Value::Integer(0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! The namespace: named objects in one ordered map, and the rules by which names are found (section 5.3).
+
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Error;
+use super::value::{Target, Value};
+
+pub type Seg = [u8; 4];
+
+/// An absolute path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Path(Vec<Seg>);
+
+impl Path {
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// Reads `\_SB.CPU0._PSS`; short segments are padded with `_`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix('\\').unwrap_or(text);
+        let segment = |part: &str| {
+            let mut segment = *b"____";
+            let fits = (1..=4).contains(&part.len()) && part.is_ascii();
+            segment.get_mut(..part.len())?.copy_from_slice(part.as_bytes());
+            fits.then_some(segment)
+        };
+        let parts = text.split('.').filter(|_| !text.is_empty());
+        parts.map(segment).collect::<Option<Vec<Seg>>>().map(Self)
+    }
+
+    pub fn child(&self, segment: Seg) -> Self {
+        let mut path = self.0.clone();
+        path.push(segment);
+        Self(path)
+    }
+
+    fn parent(&self) -> Self {
+        Self(self.0[..self.0.len().saturating_sub(1)].to_vec())
+    }
+
+    pub fn to_text(&self) -> String {
+        let names: Vec<String> = self
+            .0
+            .iter()
+            .map(|segment| {
+                let name = String::from_utf8_lossy(segment);
+                let trimmed = name.trim_end_matches('_');
+                if trimmed.is_empty() { "_".into() } else { trimmed.into() }
+            })
+            .collect();
+        alloc::format!("\\{}", names.join("."))
+    }
+}
+
+/// A name as written in AML.
+#[derive(Clone, Debug, Default)]
+pub struct Name {
+    pub absolute: bool,
+    pub parents: usize,
+    pub segments: Vec<Seg>,
+}
+
+impl Name {
+    /// Where an object of this name is made.
+    pub fn in_scope(&self, scope: &Path) -> Path {
+        let kept = scope.0.len().saturating_sub(self.parents);
+        let mut path = if self.absolute { Vec::new() } else { scope.0[..kept].to_vec() };
+        path.extend_from_slice(&self.segments);
+        Path(path)
+    }
+
+    /// A single segment without prefix is searched upward.
+    fn is_searched(&self) -> bool {
+        !self.absolute && self.parents == 0 && self.segments.len() == 1
+    }
+}
+
+#[derive(Clone, Debug)]
+pub enum Object {
+    Value(Value),
+    Method {
+        arguments: u8,
+        body: Rc<[u8]>,
+        native: bool,
+    },
+    Scope,
+    Device,
+    Processor {
+        id: u8,
+    },
+    Region {
+        length: u64,
+    },
+    /// A field of an operation region: never read, never written.
+    HardwareField,
+    BufferField {
+        source: Target,
+        bit: usize,
+        bits: usize,
+    },
+    Alias(Path),
+    Mutex,
+}
+
+const OBJECTS_MAX: usize = 100_000;
+const ALIASES_MAX: usize = 8;
+
+#[derive(Debug, Default)]
+pub struct Namespace {
+    objects: BTreeMap<Path, Object>,
+}
+
+impl Namespace {
+    /// Section 5.3.1, and `_OSI` (5.7.2), `_REV`, `_OS`, `_GL`.
+    pub fn predefined() -> Self {
+        let mut namespace = Self::default();
+        let mut put = |name: &str, object: Object| {
+            if let Some(path) = Path::parse(name) {
+                namespace.objects.insert(path, object);
+            }
+        };
+        put("", Object::Scope);
+        ["_SB", "_GPE", "_PR", "_SI", "_TZ"].into_iter().for_each(|scope| put(scope, Object::Scope));
+        put("_GL", Object::Mutex);
+        put("_REV", Object::Value(Value::Integer(2)));
+        put("_OS", Object::Value(Value::String("Microsoft Windows NT".into())));
+        put("_OSI", Object::Method { arguments: 1, body: Rc::from([]), native: true });
+        namespace
+    }
+
+    pub fn get(&self, path: &Path) -> Option<&Object> {
+        self.objects.get(path)
+    }
+
+    pub fn get_mut(&mut self, path: &Path) -> Option<&mut Object> {
+        self.objects.get_mut(path)
+    }
+
+    pub fn insert(&mut self, path: Path, object: Object) -> Result<(), Error> {
+        if self.objects.len() >= OBJECTS_MAX {
+            return Err(Error::TooLarge);
+        }
+        self.objects.insert(path, object);
+        Ok(())
+    }
+
+    pub fn remove(&mut self, path: &Path) {
+        self.objects.remove(path);
+    }
+
+    /// Finds a name as seen from `scope`, through aliases.
+    pub fn find(&self, name: &Name, scope: &Path) -> Option<Path> {
+        let mut scope = scope.clone();
+        loop {
+            let candidate = name.in_scope(&scope);
+            if self.objects.contains_key(&candidate) {
+                return self.behind_aliases(candidate);
+            }
+            if !name.is_searched() || scope.0.is_empty() {
+                return None;
+            }
+            scope = scope.parent();
+        }
+    }
+
+    fn behind_aliases(&self, mut path: Path) -> Option<Path> {
+        for _ in 0..ALIASES_MAX {
+            match self.objects.get(&path)? {
+                Object::Alias(target) => path = target.clone(),
+                _ => return Some(path),
+            }
+        }
+        None
+    }
+
+    /// Processor objects with their id, and devices that have a `_HID`.
+    pub fn processor_candidates(&self) -> Vec<(Path, Option<u8>)> {
+        let candidate = |(path, object): (&Path, &Object)| match object {
+            Object::Processor { id } => Some((path.clone(), Some(*id))),
+            Object::Device if self.objects.contains_key(&path.child(*b"_HID")) => Some((path.clone(), None)),
+            _ => None,
+        };
+        self.objects.iter().filter_map(candidate).collect()
+    }
+}
+
+/// Says yes to what Linux says yes to: the Windows versions that firmware asks for.
+pub fn osi(argument: Option<&Value>) -> u64 {
+    match argument {
+        Some(Value::String(name)) if name.starts_with("Windows ") || name == "Processor Device" => u64::MAX,
+        _ => 0,
+    }
+}

@@ -1,0 +1,11 @@
+//! ACPI tables as far as processors and their P-states need them: table headers, the MADT, and a small AML reader.
+//!
+//! Promises: nothing is written to hardware and nothing is read from it; what would need that is reported as not
+//! evaluable. Hostile bytes end in an error, bounded in time, stack and memory (see [`aml::Limits`]).
+
+pub mod aml;
+pub mod processor;
+pub mod table;
+
+pub use processor::{Processor, Processors, read_processors};
+pub use table::{Madt, Table};

@@ -1,0 +1,133 @@
+//! ACPI table headers (ACPI 6.5, section 5.2.6) and the MADT (5.2.12).
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+const HEADER: usize = 36;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Table<'a> {
+    pub signature: [u8; 4],
+    pub revision: u8,
+    pub length: usize,
+    pub body: &'a [u8],
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Table<'a> {
+    /// Length and checksum must be right: a damaged table is refused as a whole.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, String> {
+        let header = bytes
+            .get(..HEADER)
+            .ok_or_else(|| format!("{} bytes are too few for an ACPI table", bytes.len()))?;
+        let signature = [header[0], header[1], header[2], header[3]];
+        let name = String::from_utf8_lossy(&signature).to_string();
+        let length = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
+        if length < HEADER || length > bytes.len() {
+            return Err(format!(
+                "table {name}: its header says {length} bytes, the file has {}",
+                bytes.len()
+            ));
+        }
+        let bytes = &bytes[..length];
+        if bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)) != 0 {
+            return Err(format!("table {name}: wrong checksum"));
+        }
+        Ok(Self { signature, revision: header[8], length, body: &bytes[HEADER..], bytes })
+    }
+
+    pub fn is(&self, signature: &[u8; 4]) -> bool {
+        &self.signature == signature
+    }
+
+    /// Does it hold AML?
+    pub fn is_definition_block(&self) -> bool {
+        self.is(b"DSDT") || self.is(b"SSDT")
+    }
+}
+
+/// Which local APIC (or GIC CPU interface) an ACPI processor id stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Madt {
+    /// Enabled processors, in the order of the table.
+    pub processors: Vec<MadtProcessor>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MadtProcessor {
+    /// `_UID`, or the id in `Processor(...)`.
+    pub acpi_id: u32,
+    /// The APIC id on x86, the MPIDR on ARM.
+    pub hardware_id: u64,
+}
+
+const LOCAL_APIC: u8 = 0;
+const LOCAL_X2APIC: u8 = 9;
+const GICC: u8 = 11;
+const FLAG_ENABLED: u32 = 1;
+const FLAG_ONLINE_CAPABLE: u32 = 2;
+
+impl Madt {
+    pub fn parse(table: &Table) -> Result<Self, String> {
+        // Local interrupt controller address and flags come first.
+        let mut rest = table.body.get(8..).ok_or("table APIC: too short")?;
+        let mut madt = Self::default();
+        while let [kind, length, ..] = *rest {
+            let length = usize::from(length);
+            if length < 2 || length > rest.len() {
+                return Err(format!("table APIC: an entry of type {kind} has the bad length {length}"));
+            }
+            let (entry, after) = rest.split_at(length);
+            if let Some((processor, flags)) = Self::processor(kind, entry)
+                && flags & (FLAG_ENABLED | FLAG_ONLINE_CAPABLE) != 0
+            {
+                madt.processors.push(processor);
+            }
+            rest = after;
+        }
+        Ok(madt)
+    }
+
+    fn processor(kind: u8, entry: &[u8]) -> Option<(MadtProcessor, u32)> {
+        let word = |at: usize| Some(u32::from_le_bytes(entry.get(at..at + 4)?.try_into().ok()?));
+        let long = |at: usize| Some(u64::from_le_bytes(entry.get(at..at + 8)?.try_into().ok()?));
+        let (acpi_id, hardware_id, flags) = match kind {
+            LOCAL_APIC => (u32::from(*entry.get(2)?), u64::from(*entry.get(3)?), word(4)?),
+            LOCAL_X2APIC => (word(12)?, u64::from(word(4)?), word(8)?),
+            GICC => (word(8)?, long(68)?, word(12)?),
+            _ => return None,
+        };
+        Some((MadtProcessor { acpi_id, hardware_id }, flags))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_tables_are_refused() {
+        assert!(Table::parse(b"DSDT").is_err());
+        let mut bytes = [0u8; 40];
+        bytes[..4].copy_from_slice(b"SSDT");
+        bytes[4] = 40;
+        assert!(Table::parse(&bytes).unwrap_err().contains("checksum"));
+        bytes[9] = 0u8.wrapping_sub(bytes.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte)));
+        assert!(Table::parse(&bytes).is_ok());
+        bytes[4] = 41;
+        assert!(Table::parse(&bytes).unwrap_err().contains("41 bytes"));
+    }
+
+    #[test]
+    fn madt_entries_are_read_and_bad_lengths_refused() {
+        let table =
+            |body: &'static [u8]| Table { signature: *b"APIC", revision: 1, length: 0, body, bytes: body };
+        let body: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 5, 2, 1, 0, 0, 0, 0, 8, 6, 3, 0, 0, 0, 0];
+        let madt = Madt::parse(&table(body)).unwrap();
+        assert_eq!(madt.processors, [MadtProcessor { acpi_id: 5, hardware_id: 2 }]);
+        assert!(Madt::parse(&table(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0])).is_err());
+        assert!(Madt::parse(&table(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 1])).is_err());
+        assert!(Madt::parse(&table(&[0])).is_err());
+    }
+}

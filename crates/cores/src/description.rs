@@ -1,0 +1,120 @@
+//! Machine descriptions (`topologies/machines/*.toml`): an asymmetric machine, to be made out of an equal one.
+//!
+//! Promises: unknown keys, speeds out of range and a CPU named twice are errors with the place in the file, so that a
+//! typing mistake does not pass for an experiment.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::class::CoreClass;
+use crate::cpu_set::CpuSet;
+use crate::duty::Phase;
+use crate::power::PowerModel;
+use crate::speed::Speed;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    pub name: String,
+    #[serde(default)]
+    pub about: String,
+    /// How the stalls of slowed cores lie to each other.
+    #[serde(default)]
+    pub phase: Phase,
+    #[serde(rename = "core")]
+    pub cores: Vec<CoreDescription>,
+    pub power: Option<PowerModel>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoreDescription {
+    pub cpus: CpuSet,
+    #[serde(default)]
+    pub class: CoreClass,
+    /// In the notation of `eft cpu speed`: a share such as `0.421` or `7/8`, or a frequency.
+    #[serde(default = "full")]
+    pub speed: String,
+}
+
+fn full() -> String {
+    "full".into()
+}
+
+impl Description {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let description: Self = toml::from_str(text).map_err(|error| one_line(&error.to_string()))?;
+        let mut named = CpuSet::new();
+        for core in &description.cores {
+            core.speed()?;
+            let twice = named.and(&core.cpus);
+            if !twice.is_empty() {
+                return Err(format!("CPU {twice} is described twice"));
+            }
+            if core.cpus.is_empty() {
+                return Err("a [[core]] names no CPU".into());
+            }
+            named = named.union(&core.cpus);
+        }
+        if named.is_empty() {
+            return Err("the description has no [[core]]".into());
+        }
+        if let Some(power) = &description.power {
+            power.check()?;
+        }
+        Ok(description)
+    }
+
+    pub fn cpus(&self) -> CpuSet {
+        self.cores.iter().fold(CpuSet::new(), |all, core| all.union(&core.cpus))
+    }
+}
+
+impl CoreDescription {
+    pub fn speed(&self) -> Result<Speed, String> {
+        self.speed.parse()
+    }
+
+    /// Cores at full speed are left alone.
+    pub fn is_slowed(&self) -> bool {
+        !matches!(self.speed(), Ok(Speed::Share(1.0)))
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_fast_and_one_slow() {
+        let text = "name = 'x'\nphase = 'antiphase'\n[[core]]\ncpus = '0'\nclass = 'big'\n[[core]]\ncpus = '1'\nclass = 'little'\nspeed = '0.421'\n";
+        let description = Description::parse(text).unwrap();
+        assert_eq!(description.cpus().to_string(), "0-1");
+        assert_eq!(description.cores.iter().filter(|core| core.is_slowed()).count(), 1);
+    }
+
+    #[test]
+    fn mistakes_are_errors_of_one_line() {
+        let bad = [
+            "",
+            "name = 'x'\ncore = []",
+            "name = 'x'\n[[core]]\ncpus = '1'\nspeed = '2'",
+            "name = 'x'\n[[core]]\ncpus = '1'\n[[core]]\ncpus = '0-1'",
+            "name = 'x'\n[[core]]\ncpus = '1'\nsped = '0.5'",
+            "name = 'x'\n[[core]]\ncpus = '1-'",
+            "name = 'x'\n[[core]]\ncpus = ''",
+            "\u{0}",
+        ];
+        for text in bad {
+            let error = Description::parse(text).unwrap_err();
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Where the time of a reconfiguration goes: the kernel's steps, grouped as in the figures of the paper (Bolt,
+//! figures 1 and 2).
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepGroup {
+    GracePeriods,
+    StopMachine,
+    ThreadParking,
+    PerCpuAllocation,
+    SysfsNodes,
+    HardwareStart,
+    Interrupts,
+    Other,
+}
+
+impl StepGroup {
+    pub const ALL: [Self; 8] = [
+        Self::GracePeriods,
+        Self::StopMachine,
+        Self::ThreadParking,
+        Self::PerCpuAllocation,
+        Self::SysfsNodes,
+        Self::HardwareStart,
+        Self::Interrupts,
+        Self::Other,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GracePeriods => "grace periods",
+            Self::StopMachine => "stop-machine",
+            Self::ThreadParking => "thread parking",
+            Self::PerCpuAllocation => "per-CPU allocation",
+            Self::SysfsNodes => "sysfs nodes",
+            Self::HardwareStart => "hardware start",
+            Self::Interrupts => "interrupts",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// What a step of the kernel's hotplug state machine mostly does, by the name of its function
+/// (`kernel/cpu.c`, `cpuhp_hp_states`, and the dynamic states of subsystems).
+const KNOWN: [(&str, StepGroup); 38] = [
+    ("sched_cpu_deactivate", StepGroup::GracePeriods),
+    ("sched_cpu_activate", StepGroup::GracePeriods),
+    ("rcutree", StepGroup::GracePeriods),
+    ("synchronize", StepGroup::GracePeriods),
+    ("takedown_cpu", StepGroup::StopMachine),
+    ("sched_cpu_wait_empty", StepGroup::StopMachine),
+    ("sched_cpu_dying", StepGroup::StopMachine),
+    ("_dying", StepGroup::StopMachine),
+    ("smpboot_park", StepGroup::ThreadParking),
+    ("smpboot_unpark", StepGroup::ThreadParking),
+    ("smpboot_create", StepGroup::ThreadParking),
+    ("kthread", StepGroup::ThreadParking),
+    ("workqueue", StepGroup::ThreadParking),
+    ("slub", StepGroup::PerCpuAllocation),
+    ("slab", StepGroup::PerCpuAllocation),
+    ("page_alloc", StepGroup::PerCpuAllocation),
+    ("memcg", StepGroup::PerCpuAllocation),
+    ("zs_cpu", StepGroup::PerCpuAllocation),
+    ("zswap", StepGroup::PerCpuAllocation),
+    ("zcomp", StepGroup::PerCpuAllocation),
+    ("perf_event", StepGroup::PerCpuAllocation),
+    ("vmstat", StepGroup::PerCpuAllocation),
+    ("percpu_counter", StepGroup::PerCpuAllocation),
+    ("buffer", StepGroup::PerCpuAllocation),
+    ("bio_cpu", StepGroup::PerCpuAllocation),
+    ("trace_rb", StepGroup::PerCpuAllocation),
+    ("hrtimers_prepare", StepGroup::PerCpuAllocation),
+    ("timers_prepare", StepGroup::PerCpuAllocation),
+    ("cacheinfo", StepGroup::SysfsNodes),
+    ("topology", StepGroup::SysfsNodes),
+    ("sysfs", StepGroup::SysfsNodes),
+    ("cpuid_device", StepGroup::SysfsNodes),
+    ("msr_device", StepGroup::SysfsNodes),
+    ("mce_cpu", StepGroup::SysfsNodes),
+    ("bringup", StepGroup::HardwareStart),
+    ("cpuhp_kick", StepGroup::HardwareStart),
+    ("irq", StepGroup::Interrupts),
+    ("blk_mq", StepGroup::Interrupts),
+];
+
+pub fn group(function: &str) -> StepGroup {
+    KNOWN.iter().find(|(part, _)| function.contains(part)).map_or(StepGroup::Other, |(_, group)| *group)
+}
+
+/// One event of the state machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepEvent {
+    pub us: u64,
+    pub cpu: u32,
+    pub step: u32,
+    /// Present when the step is entered.
+    pub function: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TimedStep {
+    pub cpu: u32,
+    pub step: u32,
+    pub function: String,
+    pub group: StepGroup,
+    /// Since the beginning of the operation.
+    pub begin_us: u64,
+    pub duration_us: u64,
+}
+
+/// Pairs entries with exits. Steps that other steps run inside themselves (`takedown_cpu` waits for the dying ones)
+/// are not counted twice: a step's time is its own.
+pub fn pair(events: &[StepEvent], begin_us: u64) -> Vec<TimedStep> {
+    let mut open: Vec<(usize, &StepEvent)> = Vec::new();
+    let mut steps: Vec<TimedStep> = Vec::new();
+    let mut inner_us: Vec<u64> = Vec::new();
+    for event in events {
+        if let Some(function) = &event.function {
+            open.push((steps.len(), event));
+            steps.push(TimedStep {
+                cpu: event.cpu,
+                step: event.step,
+                function: function.to_string(),
+                group: group(function),
+                begin_us: event.us.saturating_sub(begin_us),
+                duration_us: 0,
+            });
+            inner_us.push(0);
+            continue;
+        }
+        // An exit without entry, or of a step that failed to be traced, is skipped.
+        let Some(at) = open.iter().rposition(|(_, entry)| entry.cpu == event.cpu && entry.step == event.step)
+        else {
+            continue;
+        };
+        let (index, entry) = open.remove(at);
+        let whole = event.us.saturating_sub(entry.us);
+        steps[index].duration_us = whole.saturating_sub(inner_us[index]);
+        if let Some((outer, _)) = open.last() {
+            inner_us[*outer] += whole;
+        }
+    }
+    steps
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupTime {
+    pub group: StepGroup,
+    pub steps: usize,
+    pub duration_us: u64,
+}
+
+/// Time by group; what passes between the steps (waking the threads that run them) is told apart.
+pub fn by_group(steps: &[TimedStep]) -> Vec<GroupTime> {
+    let of = |group: StepGroup| {
+        let members = steps.iter().filter(|step| step.group == group);
+        GroupTime {
+            group,
+            steps: members.clone().count(),
+            duration_us: members.map(|step| step.duration_us).sum(),
+        }
+    };
+    StepGroup::ALL.into_iter().map(of).filter(|time| time.steps > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(us: u64, step: u32, function: Option<&str>) -> StepEvent {
+        StepEvent { us, cpu: 1, step, function: function.map(String::from) }
+    }
+
+    #[test]
+    fn inner_steps_are_not_counted_twice() {
+        let events = [
+            event(10, 80, Some("takedown_cpu")),
+            event(20, 70, Some("sched_cpu_dying")),
+            event(50, 70, None),
+            event(60, 80, None),
+            event(70, 30, None),
+        ];
+        let steps = pair(&events, 5);
+        assert_eq!(steps.iter().map(|step| step.duration_us).collect::<Vec<_>>(), [20, 30]);
+        assert_eq!(steps[0].begin_us, 5);
+        let groups = by_group(&steps);
+        assert_eq!((groups.len(), groups[0].duration_us), (1, 50));
+    }
+
+    #[test]
+    fn functions_are_grouped() {
+        assert_eq!(group("sched_cpu_deactivate"), StepGroup::GracePeriods);
+        assert_eq!(group("page_alloc_cpu_dead"), StepGroup::PerCpuAllocation);
+        assert_eq!(group("cacheinfo_cpu_pre_down"), StepGroup::SysfsNodes);
+        assert_eq!(group("something_new"), StepGroup::Other);
+    }
+}

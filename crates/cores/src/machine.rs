@@ -1,0 +1,119 @@
+//! The observation of a machine's CPUs: what the sensors saw, as plain data.
+//!
+//! Promises: a value that the machine does not tell is `None`, never a guess. Field names carry their units, since
+//! scripts read them as `--json`.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::class::CoreClass;
+use crate::cpu_set::CpuSet;
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Machine {
+    pub model: Option<String>,
+    pub online: CpuSet,
+    pub offline: CpuSet,
+    pub managed: CpuSet,
+    pub parked: CpuSet,
+    /// Whether this runs under a hypervisor, as the processor flags say.
+    pub virtual_machine: bool,
+    pub idle_driver: Option<String>,
+    pub idle_governor: Option<String>,
+    pub cpus: Vec<Cpu>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Cpu {
+    pub cpu: u32,
+    pub online: bool,
+    pub parked: bool,
+    pub managed: bool,
+    pub isolated: bool,
+    pub package: Option<u32>,
+    pub die: Option<u32>,
+    pub cluster: Option<u32>,
+    pub core: Option<u32>,
+    pub siblings: CpuSet,
+    pub last_level_cache: Option<Cache>,
+    pub numa_node: Option<u32>,
+    pub class: CoreClass,
+    /// What the class was decided from.
+    pub class_from: Option<String>,
+    pub capacity: Option<u32>,
+    pub core_type: Option<String>,
+    pub frequency: Option<Frequency>,
+    pub p_states: Vec<PState>,
+    pub throttle: Option<Throttle>,
+    pub idle_states: Vec<IdleState>,
+    pub interrupts_per_s: Option<f64>,
+    pub load: Option<f64>,
+    /// A speed that eft set: share of full speed, back end, phase.
+    pub speed_set: Option<SpeedSet>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cache {
+    pub level: u32,
+    pub size_kib: Option<u64>,
+    pub shared: CpuSet,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Frequency {
+    pub now_khz: Option<u64>,
+    pub min_khz: Option<u64>,
+    pub max_khz: Option<u64>,
+    pub base_khz: Option<u64>,
+    pub limit_min_khz: Option<u64>,
+    pub limit_max_khz: Option<u64>,
+    pub available_khz: Vec<u64>,
+    pub transition_latency_ns: Option<u64>,
+    pub boost: Option<bool>,
+    pub governor: Option<String>,
+    pub driver: Option<String>,
+    /// CPUs that change their frequency together.
+    pub domain: CpuSet,
+}
+
+/// One performance state. `power_mw` and `latency_us` are absent where only cpufreq speaks and does not tell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PState {
+    pub frequency_khz: u64,
+    pub power_mw: Option<u64>,
+    pub latency_us: Option<u64>,
+    pub source: PStateSource,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PStateSource {
+    Cpufreq,
+    Acpi,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Throttle {
+    pub core_events: u64,
+    pub package_events: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IdleState {
+    pub name: String,
+    pub description: Option<String>,
+    pub exit_latency_us: u64,
+    pub target_residency_us: Option<u64>,
+    pub disabled: bool,
+    pub entered: u64,
+    pub time_us: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpeedSet {
+    pub share: f64,
+    pub back_end: String,
+    pub phase: Option<String>,
+}

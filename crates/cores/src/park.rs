@@ -1,0 +1,222 @@
+//! What parking a set of CPUs takes: each step declared critical or lazy (Bolt, sections 3.1 and 3.2), and the checks
+//! before the first of them.
+//!
+//! Promises: a plan is refused as a whole, with one reason, or made as a whole. Critical steps are what the next
+//! instruction on the machine relies on; all else waits, and is cancelled if the CPU comes back first.
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+use core::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpu_set::CpuSet;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Urgency {
+    /// Done before the call returns.
+    Critical,
+    /// Done in the background, cancelled if the CPU comes back first.
+    Lazy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// Bolt's bitmask updates: the cpuset or the affinities no longer name the CPU.
+    UpdateMasks,
+    /// Bolt's state migration: what runs or waits there goes elsewhere; done by the kernel with the mask.
+    MoveTasks,
+    MoveComponents,
+    SweepNewcomers,
+    SweepKernelThreads,
+    WorkqueueMask,
+    MoveTimers,
+    MoveInterrupts,
+    Statistics,
+    ReleaseMemory,
+    Offline,
+}
+
+/// Every step of parking, in order.
+pub const STEPS: [(Step, Urgency); 11] = [
+    (Step::UpdateMasks, Urgency::Critical),
+    (Step::MoveTasks, Urgency::Critical),
+    (Step::MoveComponents, Urgency::Critical),
+    (Step::SweepNewcomers, Urgency::Lazy),
+    (Step::SweepKernelThreads, Urgency::Lazy),
+    (Step::WorkqueueMask, Urgency::Lazy),
+    (Step::MoveTimers, Urgency::Lazy),
+    (Step::MoveInterrupts, Urgency::Lazy),
+    (Step::Statistics, Urgency::Lazy),
+    (Step::ReleaseMemory, Urgency::Lazy),
+    (Step::Offline, Urgency::Lazy),
+];
+
+/// How soon each lazy step becomes due after the park.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delays {
+    pub sweep_ms: u64,
+    pub background_ms: u64,
+    /// `None`: never taken offline for real.
+    pub offline_after_ms: Option<u64>,
+}
+
+impl Default for Delays {
+    fn default() -> Self {
+        Self { sweep_ms: 5, background_ms: 50, offline_after_ms: None }
+    }
+}
+
+impl Delays {
+    /// When a lazy step is due, in ms since the park; `None` if never, or if the step is critical.
+    pub fn due_ms(&self, step: Step) -> Option<u64> {
+        let urgency = STEPS.iter().find(|(known, _)| *known == step).map(|(_, urgency)| *urgency);
+        match (urgency, step) {
+            (Some(Urgency::Critical) | None, _) => None,
+            (_, Step::SweepNewcomers) => Some(self.sweep_ms),
+            // Per-CPU memory is released by the kernel when the CPU goes offline, and by nothing that user space has.
+            (_, Step::Offline | Step::ReleaseMemory) => self.offline_after_ms,
+            _ => Some(self.background_ms),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ParkBackEnd {
+    /// An isolated partition of cgroup v2's cpuset.
+    V2,
+    /// A cpuset of cgroup v1 that every process was attached to.
+    V1,
+    /// Each thread's own mask.
+    Affinity,
+}
+
+impl ParkBackEnd {
+    pub const IN_ORDER: [Self; 3] = [Self::V2, Self::V1, Self::Affinity];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V2 => "v2",
+            Self::V1 => "v1",
+            Self::Affinity => "affinity",
+        }
+    }
+}
+
+impl fmt::Display for ParkBackEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for ParkBackEnd {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::IN_ORDER
+            .into_iter()
+            .find(|back_end| back_end.name() == text)
+            .ok_or_else(|| format!("'{text}' is no parking back end (v2, v1 or affinity)"))
+    }
+}
+
+/// What the checks need to know.
+#[derive(Clone, Debug, Default)]
+pub struct Situation {
+    pub present: CpuSet,
+    pub online: CpuSet,
+    pub managed: CpuSet,
+    pub parked: CpuSet,
+    /// CPUs that eft itself took offline; any other offline CPU is somebody else's doing.
+    pub offlined: CpuSet,
+}
+
+impl Situation {
+    /// The CPUs on which tasks may run.
+    pub fn usable(&self) -> CpuSet {
+        self.online.minus(&self.parked)
+    }
+
+    pub fn check_exists(&self, cpus: &CpuSet) -> Result<(), String> {
+        if cpus.is_empty() {
+            return Err("no CPU was named".into());
+        }
+        match cpus.minus(&self.present).first() {
+            Some(cpu) => Err(format!("CPU {cpu} does not exist (this machine has {})", self.present)),
+            None => Ok(()),
+        }
+    }
+
+    pub fn check_managed(&self, cpus: &CpuSet) -> Result<(), String> {
+        self.check_exists(cpus)?;
+        let foreign = cpus.minus(&self.managed);
+        if foreign.is_empty() {
+            return Ok(());
+        }
+        let managed = if self.managed.is_empty() { "none".into() } else { format!("only {}", self.managed) };
+        Err(format!("CPU {foreign} is not managed ({managed}); list it with --managed"))
+    }
+
+    /// May these be parked or taken offline?
+    pub fn check_leave(&self, cpus: &CpuSet) -> Result<(), String> {
+        self.check_exists(cpus)?;
+        if cpus.contains(0) {
+            return Err(
+                "CPU 0 is the base CPU: it keeps the interrupts, and can be neither parked nor taken offline"
+                    .into(),
+            );
+        }
+        self.check_managed(cpus)?;
+        if let Some(cpu) = cpus.minus(&self.online).minus(&self.offlined).first() {
+            return Err(format!("CPU {cpu} is offline, and not by eft; bring it online first"));
+        }
+        if self.usable().minus(cpus).is_empty() {
+            return Err(format!(
+                "CPU {cpus} is the last one that runs tasks; something must be left to run on"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(text: &str) -> CpuSet {
+        text.parse().unwrap()
+    }
+
+    fn situation() -> Situation {
+        Situation { present: set("0-3"), online: set("0-2"), managed: set("0-3"), ..Situation::default() }
+    }
+
+    #[test]
+    fn each_refusal_names_its_reason() {
+        let reason = |cpus: &str| situation().check_leave(&set(cpus)).unwrap_err();
+        assert!(reason("0").contains("base CPU"));
+        assert!(reason("9").contains("does not exist"));
+        assert!(reason("1,3").contains("not by eft"));
+        assert!(reason("").contains("no CPU"));
+        let unmanaged = Situation { managed: set("1"), ..situation() };
+        assert!(unmanaged.check_leave(&set("2")).unwrap_err().contains("not managed"));
+        let only = Situation { online: set("1-2"), parked: set("2"), ..situation() };
+        assert!(only.check_leave(&set("1")).unwrap_err().contains("last one"));
+        assert!(situation().check_leave(&set("1-2")).is_ok());
+    }
+
+    #[test]
+    fn critical_steps_come_first_and_lazy_ones_have_a_time() {
+        let lazy_from = STEPS.iter().position(|(_, urgency)| *urgency == Urgency::Lazy).unwrap();
+        assert!(STEPS[lazy_from..].iter().all(|(_, urgency)| *urgency == Urgency::Lazy));
+        let delays = Delays { offline_after_ms: Some(1000), ..Delays::default() };
+        assert_eq!(delays.due_ms(Step::UpdateMasks), None);
+        assert!(delays.due_ms(Step::SweepNewcomers).unwrap() < 10);
+        assert!(STEPS[lazy_from..].iter().all(|(step, _)| delays.due_ms(*step).is_some()));
+        assert_eq!(Delays::default().due_ms(Step::Offline), None);
+    }
+}

@@ -1,0 +1,295 @@
+//! A power model for machines that do not measure their power. Every figure it gives is *modelled*, and says so.
+//!
+//! Per core: in an idle state that state's power; otherwise static power, which falls with the voltage, and dynamic
+//! power `c * V^2 * f * activity`. A P-state lowers frequency and voltage; a duty cycle (clock modulation or the
+//! emulated speed) lowers activity only, at the same voltage, and that is why it saves less. The package adds uncore
+//! power, and falls asleep when all of its cores but one are parked (Bolt section 4: 55 mW instead of 97 mW on an
+//! Exynos 5410).
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PowerModel {
+    /// Power of one core at full frequency, always active, W.
+    pub core_full_w: f64,
+    /// The part of `core_full_w` that leaks.
+    pub static_share: f64,
+    /// Uncore power of the package while awake, W.
+    pub uncore_w: f64,
+    /// Uncore power while the package sleeps, W.
+    pub package_sleep_w: f64,
+    /// Operating points, from low to high frequency.
+    pub points: Vec<OperatingPoint>,
+    /// From light to deep. The first is the state of a core that idles briefly, the last that of a parked one.
+    pub idle: Vec<IdlePower>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperatingPoint {
+    /// Relative to the highest frequency.
+    pub frequency: f64,
+    /// Relative to the voltage at the highest frequency.
+    pub voltage: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IdlePower {
+    pub name: String,
+    /// Relative to `core_full_w`.
+    pub power: f64,
+}
+
+/// The state of one core over an interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CoreState {
+    pub cpu: u32,
+    /// Relative to the highest frequency.
+    pub frequency: f64,
+    /// Part of the interval in which the core executed, the burner's part not counted.
+    pub activity: f64,
+    /// Part in which the clock was stopped or emulated to be (1 = full speed).
+    pub duty: f64,
+    pub parked: bool,
+    /// Residency of each idle state, in the model's order, as shares of the idle time. Empty: all in the lightest.
+    pub residency: Vec<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PowerEstimate {
+    /// Always true: nothing here was measured.
+    pub modelled: bool,
+    pub cores: Vec<CorePower>,
+    pub uncore_w: f64,
+    pub package_asleep: bool,
+    pub total_w: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CorePower {
+    pub cpu: u32,
+    pub dynamic_w: f64,
+    pub static_w: f64,
+    pub idle_w: f64,
+}
+
+impl CorePower {
+    pub fn total_w(&self) -> f64 {
+        self.dynamic_w + self.static_w + self.idle_w
+    }
+}
+
+/// How a result moves when an assumption of the model is moved.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sensitivity {
+    pub assumption: &'static str,
+    pub low: f64,
+    pub high: f64,
+    pub total_low_w: f64,
+    pub total_high_w: f64,
+    /// Relative change of the result per relative change of the assumption.
+    pub elasticity: f64,
+}
+
+impl Default for PowerModel {
+    /// A desktop core of about 10 W, with the shares that the sensitivity analysis is there to question.
+    fn default() -> Self {
+        let point = |frequency, voltage| OperatingPoint { frequency, voltage };
+        let idle = |name: &str, power| IdlePower { name: name.into(), power };
+        Self {
+            core_full_w: 10.0,
+            static_share: 0.3,
+            uncore_w: 8.0,
+            package_sleep_w: 2.0,
+            points: alloc::vec![point(0.2, 0.65), point(0.5, 0.75), point(0.8, 0.9), point(1.0, 1.0)],
+            idle: alloc::vec![idle("C1", 0.25), idle("C6", 0.02)],
+        }
+    }
+}
+
+impl PowerModel {
+    pub fn check(&self) -> Result<(), String> {
+        let watts = [
+            ("core_full_w", self.core_full_w),
+            ("uncore_w", self.uncore_w),
+            ("package_sleep_w", self.package_sleep_w),
+        ];
+        if let Some((name, _)) = watts.iter().find(|(_, watts)| !(0.0..=100_000.0).contains(watts)) {
+            return Err(format!("power: {name} must lie between 0 and 100000 W"));
+        }
+        if !(0.0..=1.0).contains(&self.static_share) {
+            return Err("power: static_share must lie between 0 and 1".into());
+        }
+        if self.package_sleep_w > self.uncore_w {
+            return Err("power: a sleeping package cannot take more than an awake one".into());
+        }
+        let relative = |value: f64| (0.0..=2.0).contains(&value);
+        if self.points.is_empty()
+            || !self.points.iter().all(|point| relative(point.frequency) && relative(point.voltage))
+        {
+            return Err(
+                "power: needs operating points with frequency and voltage relative to the highest".into()
+            );
+        }
+        if !self.points.is_sorted_by(|low, high| low.frequency < high.frequency) {
+            return Err("power: operating points must rise in frequency".into());
+        }
+        if self.idle.is_empty() || !self.idle.iter().all(|state| relative(state.power)) {
+            return Err("power: needs idle states with power relative to core_full_w".into());
+        }
+        Ok(())
+    }
+
+    /// Linear between the operating points, flat beyond them.
+    pub fn voltage(&self, frequency: f64) -> f64 {
+        let Some(first) = self.points.first() else {
+            return 1.0;
+        };
+        let mut below = first;
+        for point in &self.points {
+            if point.frequency >= frequency {
+                let span = point.frequency - below.frequency;
+                if span <= 0.0 {
+                    return point.voltage;
+                }
+                let part = (frequency - below.frequency) / span;
+                return below.voltage + part * (point.voltage - below.voltage);
+            }
+            below = point;
+        }
+        below.voltage
+    }
+
+    fn core(&self, state: &CoreState) -> CorePower {
+        let idle_power =
+            |index: usize| self.idle.get(index).map_or(0.0, |idle| idle.power) * self.core_full_w;
+        if state.parked {
+            let idle_w = idle_power(self.idle.len().saturating_sub(1));
+            return CorePower { cpu: state.cpu, dynamic_w: 0.0, static_w: 0.0, idle_w };
+        }
+        let voltage = self.voltage(state.frequency);
+        // While the clock stands still for the duty cycle, the core is not idle in the sense of a C-state: it leaks.
+        let awake = (state.activity + (1.0 - state.duty)).clamp(0.0, 1.0);
+        let activity = state.activity.clamp(0.0, state.duty.clamp(0.0, 1.0));
+        let dynamic_full = (1.0 - self.static_share) * self.core_full_w;
+        let residency_w = if state.residency.is_empty() {
+            idle_power(0)
+        } else {
+            state.residency.iter().enumerate().map(|(index, share)| share * idle_power(index)).sum()
+        };
+        CorePower {
+            cpu: state.cpu,
+            dynamic_w: dynamic_full * voltage * voltage * state.frequency * activity,
+            static_w: self.static_share * self.core_full_w * voltage * awake,
+            idle_w: residency_w * (1.0 - awake),
+        }
+    }
+
+    /// One package.
+    pub fn estimate(&self, cores: &[CoreState]) -> PowerEstimate {
+        let awake = cores.iter().filter(|core| !core.parked).count();
+        // The last core must be idle too, or the package is needed.
+        let package_asleep =
+            awake <= 1 && cores.len() > 1 && cores.iter().all(|core| core.parked || core.activity < 0.01);
+        let cores: Vec<CorePower> = cores.iter().map(|core| self.core(core)).collect();
+        let uncore_w = if package_asleep { self.package_sleep_w } else { self.uncore_w };
+        let total_w = uncore_w + cores.iter().map(CorePower::total_w).sum::<f64>();
+        PowerEstimate { modelled: true, cores, uncore_w, package_asleep, total_w }
+    }
+
+    /// Moves the static share and the uncore power down and up by half of themselves.
+    pub fn sensitivity(&self, cores: &[CoreState]) -> Vec<Sensitivity> {
+        let base = self.estimate(cores).total_w;
+        let row = |assumption, value: f64, apply: &dyn Fn(f64) -> PowerModel| {
+            let (low, high) = (value * 0.5, value * 1.5);
+            let total = |moved: f64| apply(moved).estimate(cores).total_w;
+            let (total_low_w, total_high_w) = (total(low), total(high));
+            let elasticity =
+                if base > 0.0 && value > 0.0 { (total_high_w - total_low_w) / base } else { 0.0 };
+            Sensitivity { assumption, low, high, total_low_w, total_high_w, elasticity }
+        };
+        let shares = |value: f64| PowerModel { static_share: value.min(1.0), ..self.clone() };
+        let uncore = |value: f64| {
+            let scale = if self.uncore_w > 0.0 { value / self.uncore_w } else { 1.0 };
+            PowerModel { uncore_w: value, package_sleep_w: self.package_sleep_w * scale, ..self.clone() }
+        };
+        alloc::vec![
+            row("static share of a core's power", self.static_share, &shares),
+            row("uncore power, W", self.uncore_w, &uncore)
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn core(frequency: f64, duty: f64) -> CoreState {
+        CoreState { frequency, duty, activity: duty, ..CoreState::default() }
+    }
+
+    #[test]
+    fn half_the_frequency_saves_more_than_half_the_duty() {
+        let model = PowerModel::default();
+        let total = |state| model.estimate(&[state, core(1.0, 1.0)]).cores[0].total_w();
+        let (full, half_clock, half_duty) =
+            (total(core(1.0, 1.0)), total(core(0.5, 1.0)), total(core(1.0, 0.5)));
+        assert!(half_clock < half_duty && half_duty < full, "{half_clock} {half_duty} {full}");
+        let at = |duty| model.estimate(&[core(1.0, duty)]).cores[0];
+        assert!(
+            (at(0.5).dynamic_w - at(1.0).dynamic_w / 2.0).abs() < 1e-9,
+            "a duty cycle leaves the voltage alone"
+        );
+        assert!((at(0.5).static_w - at(1.0).static_w).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_package_sleeps_when_all_but_one_are_parked_and_that_one_idles() {
+        let model = PowerModel::default();
+        let parked = CoreState { parked: true, ..CoreState::default() };
+        let idle = CoreState { frequency: 1.0, duty: 1.0, ..CoreState::default() };
+        assert!(model.estimate(&[idle.clone(), parked.clone()]).package_asleep);
+        assert!(!model.estimate(&[core(1.0, 1.0), parked]).package_asleep);
+        assert!(!model.estimate(&[idle.clone(), idle]).package_asleep);
+    }
+
+    #[test]
+    fn sensitivity_names_both_shares() {
+        let rows = PowerModel::default().sensitivity(&[core(0.5, 1.0), core(1.0, 0.5)]);
+        assert_eq!(rows.len(), 2);
+        assert!(rows[1].total_high_w - rows[1].total_low_w > 7.9);
+        assert!(rows[0].elasticity != 0.0);
+    }
+
+    #[test]
+    fn nonsense_models_are_refused() {
+        let bad = |change: fn(&mut PowerModel)| {
+            let mut model = PowerModel::default();
+            change(&mut model);
+            assert!(model.check().is_err());
+        };
+        bad(|model| model.core_full_w = f64::NAN);
+        bad(|model| model.static_share = 1.5);
+        bad(|model| model.package_sleep_w = 1000.0);
+        bad(|model| model.points.clear());
+        bad(|model| model.points.reverse());
+        bad(|model| model.idle.clear());
+        assert!(PowerModel::default().check().is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn power_is_never_negative(frequency in 0.0f64..1.5, activity in 0.0f64..1.0, duty in 0.0f64..1.0, parked: bool) {
+            let state = CoreState { frequency, activity, duty, parked, ..CoreState::default() };
+            let estimate = PowerModel::default().estimate(&[state]);
+            prop_assert!(estimate.cores[0].total_w() >= 0.0 && estimate.total_w.is_finite());
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Which back end makes a core as fast as asked, and how exactly.
+//!
+//! Order: cpufreq (voltage falls with it), the clock-modulation MSR (the core really stops), the emulated duty cycle
+//! (a thread takes the time away). A back end that cannot come within [`TOLERANCE`] of the wish is passed over unless
+//! it was asked for by name; then the nearest setting is taken and shown.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The emulated speed's bar, and the error that choosing by itself accepts.
+pub const TOLERANCE: f64 = 0.05;
+/// Below this the real-time throttle of the kernel (95% by default) would step in and the speed would come out wrong.
+pub const SHARE_MIN: f64 = 0.0625;
+/// IA32_CLOCK_MODULATION counts in eighths.
+const MODULATION_STEPS: f64 = 8.0;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Speed {
+    Share(f64),
+    Khz(u64),
+}
+
+impl FromStr for Speed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("'{text}' is no speed (write 7/8, 0.421, 42.1%, 1200MHz, 1.2GHz or full)");
+        let text = text.trim();
+        let number = |digits: &str| {
+            digits.trim().parse::<f64>().ok().filter(|value| value.is_finite()).ok_or_else(bad)
+        };
+        let lower = text.to_ascii_lowercase();
+        let hertz = [("ghz", 1e6), ("mhz", 1e3), ("khz", 1.0)];
+        if let Some((digits, scale)) =
+            hertz.iter().find_map(|(unit, scale)| Some((lower.strip_suffix(unit)?, scale)))
+        {
+            let khz = number(digits)? * scale;
+            return if (1.0..1e9).contains(&khz) { Ok(Self::Khz(khz as u64)) } else { Err(bad()) };
+        }
+        let share = if lower == "full" {
+            1.0
+        } else if let Some(percent) = lower.strip_suffix('%') {
+            number(percent)? / 100.0
+        } else if let Some((above, below)) = lower.split_once('/') {
+            number(above)? / number(below)?
+        } else {
+            number(&lower)?
+        };
+        if share > 0.0 && share <= 1.0 {
+            Ok(Self::Share(share))
+        } else {
+            Err(format!("a share of a core's speed lies above 0 and at most at 1, not at '{text}'"))
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackEnd {
+    Cpufreq,
+    Msr,
+    Emulated,
+}
+
+impl BackEnd {
+    pub const IN_ORDER: [Self; 3] = [Self::Cpufreq, Self::Msr, Self::Emulated];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpufreq => "cpufreq",
+            Self::Msr => "msr",
+            Self::Emulated => "emulated",
+        }
+    }
+}
+
+impl fmt::Display for BackEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for BackEnd {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::IN_ORDER
+            .into_iter()
+            .find(|back_end| back_end.name() == text)
+            .ok_or_else(|| format!("'{text}' is no back end (cpufreq, msr or emulated)"))
+    }
+}
+
+/// What one CPU offers; absent back ends carry the reason why.
+#[derive(Clone, Debug, Default)]
+pub struct Capabilities {
+    pub cpufreq: Option<FrequencyRange>,
+    pub clock_modulation: bool,
+    /// The fastest clock known, to turn hertz into a share where cpufreq is absent.
+    pub full_khz: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub struct FrequencyRange {
+    pub min_khz: u64,
+    pub max_khz: u64,
+    /// Empty where the driver takes any frequency in the range.
+    pub available_khz: Vec<u64>,
+}
+
+/// What is going to be set.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Setting {
+    pub back_end: BackEnd,
+    pub asked_share: f64,
+    /// What the back end can do of it.
+    pub share: f64,
+    pub khz: Option<u64>,
+    /// Eighths of full speed for the MSR; 8 means off.
+    pub eighths: Option<u8>,
+}
+
+pub fn choose(speed: Speed, offers: &Capabilities, named: Option<BackEnd>) -> Result<Setting, String> {
+    let asked_share = share_of(speed, offers)?;
+    if let Some(back_end) = named {
+        return attempt(back_end, speed, asked_share, offers);
+    }
+    let mut passed_over = Vec::new();
+    for back_end in BackEnd::IN_ORDER {
+        match attempt(back_end, speed, asked_share, offers) {
+            Ok(setting) if (setting.share - asked_share).abs() <= TOLERANCE * asked_share => {
+                return Ok(setting);
+            }
+            Ok(setting) => passed_over.push(format!("{back_end} comes no nearer than {:.3}", setting.share)),
+            Err(reason) => passed_over.push(reason),
+        }
+    }
+    Err(format!("no back end can run a core at {asked_share:.3} of its speed: {}", passed_over.join("; ")))
+}
+
+fn share_of(speed: Speed, offers: &Capabilities) -> Result<f64, String> {
+    let khz = match speed {
+        Speed::Share(share) => return Ok(share),
+        Speed::Khz(khz) => khz,
+    };
+    let full =
+        offers.cpufreq.as_ref().map(|range| range.max_khz).or(offers.full_khz).filter(|full| *full > 0);
+    let full = full.ok_or(
+        "this machine does not tell its clock, so name a share (such as 1/2) instead of a frequency",
+    )?;
+    if khz > full {
+        return Err(format!("{} MHz is more than the {} MHz of this core", khz / 1000, full / 1000));
+    }
+    Ok(khz as f64 / full as f64)
+}
+
+fn attempt(
+    back_end: BackEnd,
+    speed: Speed,
+    asked_share: f64,
+    offers: &Capabilities,
+) -> Result<Setting, String> {
+    let setting = |share, khz, eighths| Setting { back_end, asked_share, share, khz, eighths };
+    match back_end {
+        BackEnd::Cpufreq => {
+            let range = offers.cpufreq.as_ref().ok_or("cpufreq: this machine has none for this CPU")?;
+            let wish = match speed {
+                Speed::Khz(khz) => khz,
+                Speed::Share(share) => (share * range.max_khz as f64) as u64,
+            };
+            let nearest = |best: u64, candidate: &u64| {
+                if candidate.abs_diff(wish) < best.abs_diff(wish) { *candidate } else { best }
+            };
+            let khz = match range.available_khz.first() {
+                Some(first) => range.available_khz.iter().fold(*first, nearest),
+                None => wish.max(range.min_khz).min(range.max_khz),
+            };
+            Ok(setting(khz as f64 / range.max_khz.max(1) as f64, Some(khz), None))
+        }
+        BackEnd::Msr if !offers.clock_modulation => {
+            Err("msr: no clock-modulation MSR on this CPU".to_string())
+        }
+        BackEnd::Msr => {
+            let eighths = libm_round(asked_share * MODULATION_STEPS).clamp(1.0, MODULATION_STEPS);
+            Ok(setting(eighths / MODULATION_STEPS, None, Some(eighths as u8)))
+        }
+        BackEnd::Emulated if asked_share < SHARE_MIN => Err(format!(
+            "emulated: not below {SHARE_MIN} of a core, where the kernel's real-time throttle would take over"
+        )),
+        BackEnd::Emulated => Ok(setting(asked_share, None, None)),
+    }
+}
+
+/// `f64::round` needs std; these values are small and positive.
+fn libm_round(value: f64) -> f64 {
+    (value + 0.5) as u64 as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn offers(available: &[u64], modulation: bool) -> Capabilities {
+        let range =
+            FrequencyRange { min_khz: 800_000, max_khz: 4_000_000, available_khz: available.to_vec() };
+        Capabilities { cpufreq: Some(range), clock_modulation: modulation, full_khz: None }
+    }
+
+    #[test]
+    fn speeds_are_read() {
+        assert_eq!("7/8".parse(), Ok(Speed::Share(0.875)));
+        assert_eq!("42.1%".parse(), Ok(Speed::Share(42.1 / 100.0)));
+        assert_eq!("1.2GHz".parse(), Ok(Speed::Khz(1_200_000)));
+        assert_eq!("800 mhz".parse(), Ok(Speed::Khz(800_000)));
+        for bad in ["0", "-1", "9/8", "1/0", "0/0", "nan", "inf", "fast", "", "1e99GHz", "%", "-3GHz"] {
+            assert!(bad.parse::<Speed>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_first_back_end_that_comes_near_is_taken() {
+        let pick = |share, offers: &Capabilities| choose(Speed::Share(share), offers, None).unwrap().back_end;
+        assert_eq!(pick(0.5, &offers(&[], true)), BackEnd::Cpufreq);
+        assert_eq!(pick(0.125, &offers(&[], true)), BackEnd::Msr);
+        assert_eq!(pick(0.125, &offers(&[], false)), BackEnd::Emulated);
+        assert_eq!(pick(0.6, &offers(&vec![2_000_000, 4_000_000], true)), BackEnd::Msr);
+        assert_eq!(pick(0.421, &Capabilities::default()), BackEnd::Emulated);
+        let half = choose(Speed::Khz(2_000_000), &offers(&[2_080_000, 4_000_000], false), None).unwrap();
+        assert_eq!((half.khz, half.back_end), (Some(2_080_000), BackEnd::Cpufreq));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        assert!(choose(Speed::Share(0.01), &Capabilities::default(), None).is_err());
+        assert!(choose(Speed::Khz(1_000_000), &Capabilities::default(), None).is_err());
+        assert!(choose(Speed::Khz(5_000_000), &offers(&[], true), None).is_err());
+        assert!(choose(Speed::Share(0.5), &Capabilities::default(), Some(BackEnd::Msr)).is_err());
+        let named = choose(Speed::Share(0.3), &offers(&[], true), Some(BackEnd::Msr)).unwrap();
+        assert_eq!(named.eighths, Some(2));
+    }
+}

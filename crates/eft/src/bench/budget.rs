@@ -1,0 +1,93 @@
+//! `eft bench budget`: what 64 KB of bulk data cost, from the servers' own counters.
+
+use super::Common;
+use super::bulk::rate;
+use super::report::{Line, print};
+use super::samples::Samples;
+use super::stack::{HOST, STACK, Serving, Stack, host_peer};
+use crate::commands::stat::counters;
+use serde_json::{Map, Value};
+
+#[derive(clap::Args)]
+pub struct BudgetArguments {
+    #[command(flatten)]
+    common: Common,
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+}
+
+/// Sum of a counter over the components whose name begins with `component`.
+fn sum(all: &Map<String, Value>, component: &str, counter: &str) -> f64 {
+    all.iter()
+        .filter(|(name, _)| name.starts_with(component))
+        .filter_map(|(_, c)| c.get(counter).and_then(Value::as_u64))
+        .sum::<u64>() as f64
+}
+
+pub fn run(arguments: &BudgetArguments) -> Result<(), String> {
+    let common = &arguments.common;
+    let stack = Stack::start(common.topology.as_deref())?;
+    let seconds = arguments.seconds.to_string();
+    let (out_address, in_address) = (format!("{HOST}:5201"), format!("{STACK}:5201"));
+    let mut sinks = [
+        Serving::start(host_peer(&["sink", &out_address])?)?,
+        Serving::start(stack.peer(&["sink", &in_address])?)?,
+    ];
+    let mut rows: [Vec<[f64; 5]>; 2] = Default::default();
+    for _ in 0..common.rounds {
+        for (i, row) in rows.iter_mut().enumerate() {
+            let before = counters(&stack.name)?;
+            let mut source = match i {
+                0 => stack.peer(&["source", &out_address, &seconds])?,
+                _ => host_peer(&["source", &in_address, &seconds])?,
+            };
+            source.status().map_err(|e| e.to_string())?;
+            let line = sinks[i].line()?;
+            let after = counters(&stack.name)?;
+            row.push(costs(i, &line, &before, &after)?);
+        }
+    }
+    let mut lines = Vec::new();
+    let directions = ["out", "in"];
+    let names = [
+        ("data frames (device calls)", "per 64 KB"),
+        ("other frames (acknowledgments)", "per 64 KB"),
+        ("wake-ups between servers and of applications", "per 64 KB"),
+        ("calls on applications' descriptors", "per 64 KB"),
+        ("rate", "Gb/s"),
+    ];
+    for (direction, row) in directions.iter().zip(&rows) {
+        for (i, (name, unit)) in names.iter().enumerate() {
+            let value = Samples::new(row.iter().map(|r| r[i]).collect());
+            lines.push(Line { what: format!("{direction}: {name}"), value, unit, baseline: None });
+        }
+    }
+    print("budget", &lines, common.json);
+    if !common.json {
+        println!(
+            "copies of payload outside application and device: out 1 (the program's write into the send ring; the\n\
+             device gathers from there), in 2 (NIC pool to receive ring, ring to the program's buffer)"
+        );
+    }
+    Ok(())
+}
+
+fn costs(
+    direction: usize,
+    line: &str,
+    before: &Map<String, Value>,
+    after: &Map<String, Value>,
+) -> Result<[f64; 5], String> {
+    let gigabits = rate(line)?;
+    let bytes: f64 = line.split(' ').next().and_then(|b| b.parse().ok()).unwrap_or(f64::NAN);
+    let units = bytes / 65536.0;
+    let delta =
+        |component: &str, counter: &str| sum(after, component, counter) - sum(before, component, counter);
+    let (data, other) = match direction {
+        0 => (delta("nic", "frames_out"), delta("nic", "frames_in")),
+        _ => (delta("nic", "frames_in"), delta("nic", "frames_out")),
+    };
+    let descriptors = delta("", "descriptor_calls");
+    let wakes = delta("", "wakes_sent") + descriptors;
+    Ok([data / units, other / units, wakes / units, descriptors / units, gigabits])
+}

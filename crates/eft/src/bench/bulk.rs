@@ -1,0 +1,72 @@
+//! `eft bench bulk`: one connection at full speed, each direction.
+
+use super::Common;
+use super::report::{Line, print};
+use super::samples::Samples;
+use super::stack::{FAR, HOST, Kernels, NEAR, STACK, Serving, Stack, host_peer};
+use std::process::Command;
+
+#[derive(clap::Args)]
+pub struct BulkArguments {
+    #[command(flatten)]
+    common: Common,
+    /// Seconds of each round
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+}
+
+pub fn run(arguments: &BulkArguments) -> Result<(), String> {
+    let common = &arguments.common;
+    let stack = Stack::start(common.topology.as_deref())?;
+    let kernels = Kernels::start()?;
+    let seconds = arguments.seconds.to_string();
+    let to = |host: &str, port: u16| format!("{host}:{port}");
+    let host_sink = Serving::start(host_peer(&["sink", &to(HOST, 5201)])?)?;
+    let stack_sink = Serving::start(stack.peer(&["sink", &to(STACK, 5201)])?)?;
+    let near_sink = Serving::start(host_peer(&["sink", &to(NEAR, 5202)])?)?;
+    let far_sink = Serving::start(kernels.peer(&["sink", &to(FAR, 5201)])?)?;
+    let mut sinks = [host_sink, near_sink, stack_sink, far_sink];
+    let mut rates: [Vec<f64>; 4] = Default::default();
+    for _ in 0..common.rounds {
+        let sources: [Command; 4] = [
+            stack.peer(&["source", &to(HOST, 5201), &seconds])?,
+            kernels.peer(&["source", &to(NEAR, 5202), &seconds])?,
+            host_peer(&["source", &to(STACK, 5201), &seconds])?,
+            host_peer(&["source", &to(FAR, 5201), &seconds])?,
+        ];
+        for (i, mut source) in sources.into_iter().enumerate() {
+            let ran = source.status().map_err(|e| e.to_string())?;
+            if !ran.success() {
+                return Err("a source failed".into());
+            }
+            rates[i].push(rate(&sinks[i].line()?)?);
+        }
+    }
+    let [out, near, inn, far] = rates.map(Samples::new);
+    let baseline = "two kernels over veth";
+    let lines = [
+        Line {
+            what: "bulk, stack to Linux".into(),
+            value: out,
+            unit: "Gb/s",
+            baseline: Some((baseline, near)),
+        },
+        Line {
+            what: "bulk, Linux to stack".into(),
+            value: inn,
+            unit: "Gb/s",
+            baseline: Some((baseline, far)),
+        },
+    ];
+    print("bulk", &lines, common.json);
+    Ok(())
+}
+
+/// A sink's line, as gigabits a second.
+pub fn rate(line: &str) -> Result<f64, String> {
+    let mut words = line.split(' ').map(str::parse::<f64>);
+    match (words.next(), words.next()) {
+        (Some(Ok(bytes)), Some(Ok(seconds))) if seconds > 0.0 => Ok(bytes * 8e-9 / seconds),
+        _ => Err(format!("a sink said `{line}`")),
+    }
+}

@@ -1,0 +1,156 @@
+//! `eft bench channel`: messages between two cores, beside a raw cache-line round trip.
+
+use super::Common;
+use super::report::{Line, print};
+use super::samples::Samples;
+use eft_channel::Shared;
+use eft_channel::queue::{Line as QueueLine, Position, queue};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub struct ChannelArguments {
+    #[command(flatten)]
+    common: Common,
+}
+
+const MESSAGES: u64 = 5_000_000;
+const TRIPS: u64 = 500_000;
+
+pub fn run(arguments: &ChannelArguments) -> Result<(), String> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if cpus < 2 {
+        return Err("needs two CPUs".into());
+    }
+    let (mut one_way, mut trip, mut raw) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..arguments.common.rounds {
+        raw.push(raw_round_trip());
+        one_way.push(one_way_ns());
+        trip.push(message_round_trip());
+    }
+    let baseline = "cache-line round trip";
+    let lines = [
+        Line {
+            what: "message, one way, batched".into(),
+            value: Samples::new(one_way),
+            unit: "ns",
+            baseline: Some((baseline, Samples::new(raw.clone()))),
+        },
+        Line {
+            what: "message there and back".into(),
+            value: Samples::new(trip),
+            unit: "ns",
+            baseline: Some((baseline, Samples::new(raw))),
+        },
+    ];
+    print("channel", &lines, arguments.common.json);
+    Ok(())
+}
+
+fn pin(cpu: usize) {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    let _ = sched_setaffinity(None, &set);
+}
+
+/// Two threads hand one cache line back and forth.
+fn raw_round_trip() -> f64 {
+    #[repr(align(128))]
+    struct Word(AtomicU64);
+    let word = Word(AtomicU64::new(0));
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            pin(1);
+            for i in 0..TRIPS {
+                while word.0.load(Ordering::Acquire) != i * 2 + 1 {
+                    std::hint::spin_loop();
+                }
+                word.0.store(i * 2 + 2, Ordering::Release);
+            }
+        });
+        s.spawn(|| {
+            pin(0);
+            let start = Instant::now();
+            for i in 0..TRIPS {
+                word.0.store(i * 2 + 1, Ordering::Release);
+                while word.0.load(Ordering::Acquire) != i * 2 + 2 {
+                    std::hint::spin_loop();
+                }
+            }
+            start.elapsed().as_nanos() as f64 / TRIPS as f64
+        })
+        .join()
+        .unwrap_or(f64::NAN)
+    })
+}
+
+fn new_queue() -> (eft_channel::Producer, eft_channel::Consumer) {
+    let lines: Vec<QueueLine> = (0..1024).map(|_| QueueLine::empty()).collect();
+    queue(Shared::heap_slice(lines), Shared::heap(Position::zero()))
+}
+
+fn one_way_ns() -> f64 {
+    let (mut p, mut c) = new_queue();
+    std::thread::scope(|s| {
+        s.spawn(move || {
+            pin(1);
+            let mut n = 0;
+            while n < MESSAGES {
+                match c.pop() {
+                    Some(_) => n += 1,
+                    None => std::hint::spin_loop(),
+                }
+            }
+            c.publish();
+        });
+        s.spawn(move || {
+            pin(0);
+            let start = Instant::now();
+            let mut n = 0;
+            while n < MESSAGES {
+                match p.push(&[n; 7]) {
+                    Ok(()) => n += 1,
+                    Err(_) => std::hint::spin_loop(),
+                }
+            }
+            while p.in_flight() > 0 {
+                std::hint::spin_loop();
+            }
+            start.elapsed().as_nanos() as f64 / MESSAGES as f64
+        })
+        .join()
+        .unwrap_or(f64::NAN)
+    })
+}
+
+fn message_round_trip() -> f64 {
+    let ((mut p, mut c), (mut back_p, mut back_c)) = (new_queue(), new_queue());
+    std::thread::scope(|s| {
+        s.spawn(move || {
+            pin(1);
+            for _ in 0..TRIPS {
+                let m = loop {
+                    if let Some(m) = c.pop() {
+                        break m;
+                    }
+                    std::hint::spin_loop();
+                };
+                let _ = back_p.push(&m);
+            }
+        });
+        s.spawn(move || {
+            pin(0);
+            let start = Instant::now();
+            for i in 0..TRIPS {
+                let _ = p.push(&[i; 7]);
+                while back_c.pop().is_none() {
+                    std::hint::spin_loop();
+                }
+            }
+            start.elapsed().as_nanos() as f64 / TRIPS as f64
+        })
+        .join()
+        .unwrap_or(f64::NAN)
+    })
+}

@@ -1,0 +1,58 @@
+//! `eft bench idle`: what a stack with nothing to do uses.
+
+use super::Common;
+use super::report::{Line, print};
+use super::samples::Samples;
+use super::stack::Stack;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub struct IdleArguments {
+    #[command(flatten)]
+    common: Common,
+    /// Seconds of each round
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+}
+
+pub fn run(arguments: &IdleArguments) -> Result<(), String> {
+    let stack = Stack::start(arguments.common.topology.as_deref())?;
+    let (answer, _) = eft_linux::operator::ask(&stack.name, &serde_json::json!({ "op": "ps" }))
+        .map_err(|e| e.to_string())?;
+    let mut pids: Vec<u32> = answer["components"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|c| c["pid"].as_u64().map(|p| p as u32))
+        .collect();
+    pids.extend(answer["pid"].as_u64().map(|p| p as u32));
+    // What belongs to the start is over by then.
+    std::thread::sleep(Duration::from_secs(1));
+    let (mut cpu, mut memory) = (Vec::new(), Vec::new());
+    let used =
+        || pids.iter().filter_map(|p| eft_linux::clock::process_cpu(*p)).sum::<Duration>().as_secs_f64();
+    for _ in 0..arguments.common.rounds {
+        let before = used();
+        std::thread::sleep(Duration::from_secs_f64(arguments.seconds));
+        cpu.push((used() - before) / arguments.seconds * 100.0);
+        memory.push(pids.iter().map(|p| pss_kib(*p)).sum::<f64>() / 1024.0);
+    }
+    let lines = [
+        Line { what: "CPU time".into(), value: Samples::new(cpu), unit: "% of a core", baseline: None },
+        Line {
+            what: "memory (PSS of all processes)".into(),
+            value: Samples::new(memory),
+            unit: "MiB",
+            baseline: None,
+        },
+    ];
+    print("idle", &lines, arguments.common.json);
+    Ok(())
+}
+
+/// Proportional set size: shared pages are counted once in all.
+fn pss_kib(pid: u32) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let line = text.lines().find(|l| l.starts_with("Pss:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0.0)
+}

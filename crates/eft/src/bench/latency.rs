@@ -1,0 +1,125 @@
+//! `eft bench latency`: 64-byte requests and responses, beside the kernel.
+
+use super::Common;
+use super::report::{Line, print};
+use super::samples::Samples;
+use super::stack::{FAR, Kernels, STACK, Serving, Stack, host_peer};
+use std::process::Command;
+
+#[derive(clap::Args)]
+pub struct LatencyArguments {
+    #[command(flatten)]
+    common: Common,
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+}
+
+/// One way to measure: connections, and whether everything shares one CPU.
+const WAYS: &[(usize, bool, &str)] =
+    &[(1, false, "1 connection"), (1, true, "1 connection, all on one CPU"), (32, false, "32 connections")];
+
+pub fn run(arguments: &LatencyArguments) -> Result<(), String> {
+    let common = &arguments.common;
+    let stack = Stack::start(common.topology.as_deref())?;
+    let kernels = Kernels::start()?;
+    let (on_stack, on_kernel) = (format!("{STACK}:7"), format!("{FAR}:7"));
+    let _echo = Serving::start(stack.peer(&["echo", &on_stack])?)?;
+    let _kernel_echo = Serving::start(kernels.peer(&["echo", &on_kernel])?)?;
+    let mut lines = Vec::new();
+    for (connections, one_cpu, name) in WAYS {
+        let pinned = if *one_cpu { Some(pin_all(&stack)?) } else { None };
+        let (mut eft, mut kernel): ([Vec<f64>; 2], [Vec<f64>; 2]) = Default::default();
+        for _ in 0..common.rounds {
+            for (address, to) in [(&on_stack, &mut eft), (&on_kernel, &mut kernel)] {
+                let (n, s) = (connections.to_string(), arguments.seconds.to_string());
+                let [rate, median] = ask(host_peer(&["ask", address, &n, &s])?)?;
+                to[0].push(rate);
+                to[1].push(median);
+            }
+        }
+        drop(pinned);
+        let [rate, median] = eft.map(Samples::new);
+        let [kernel_rate, kernel_median] = kernel.map(Samples::new);
+        lines.push(Line {
+            what: format!("{name}: round trip"),
+            value: median,
+            unit: "us",
+            baseline: Some(("two kernels over veth", kernel_median)),
+        });
+        lines.push(Line {
+            what: format!("{name}: requests"),
+            value: rate,
+            unit: "1/s",
+            baseline: Some(("two kernels over veth", kernel_rate)),
+        });
+    }
+    print("latency", &lines, common.json);
+    Ok(())
+}
+
+fn ask(mut command: Command) -> Result<[f64; 2], String> {
+    let output = command.output().map_err(|e| e.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut words = text.split_whitespace().map(str::parse::<f64>);
+    match (words.next(), words.next()) {
+        (Some(Ok(rate)), Some(Ok(median))) => Ok([rate, median]),
+        _ => Err(format!("a client failed: {}", String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+/// Puts this process (whose children inherit it), the servers and every process below us on CPU 0
+/// until dropped.
+struct Pinned;
+
+fn pin_all(stack: &Stack) -> Result<Pinned, String> {
+    let (answer, _) = eft_linux::operator::ask(&stack.name, &serde_json::json!({ "op": "ps" }))
+        .map_err(|e| e.to_string())?;
+    for c in answer["components"].as_array().into_iter().flatten() {
+        if let Some(pid) = c["pid"].as_u64() {
+            pin(pid as i32, Some(0));
+        }
+    }
+    for pid in below(std::process::id() as i32) {
+        pin(pid, Some(0));
+    }
+    Ok(Pinned)
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        for pid in below(std::process::id() as i32) {
+            pin(pid, None);
+        }
+    }
+}
+
+/// A process and its descendants, all threads.
+fn below(root: i32) -> Vec<i32> {
+    let mut all = vec![root];
+    let mut i = 0;
+    while i < all.len() {
+        for task in std::fs::read_dir(format!("/proc/{}/task", all[i])).into_iter().flatten().flatten() {
+            if let Some(tid) = task.file_name().to_str().and_then(|t| t.parse::<i32>().ok()) {
+                if !all.contains(&tid) {
+                    all.push(tid);
+                }
+                let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+                all.extend(children.split_whitespace().filter_map(|c| c.parse::<i32>().ok()));
+            }
+        }
+        i += 1;
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn pin(tid: i32, cpu: Option<usize>) {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+    let mut set = CpuSet::new();
+    match cpu {
+        Some(c) => set.set(c),
+        None => (0..CpuSet::MAX_CPU).for_each(|c| set.set(c)),
+    }
+    let _ = sched_setaffinity(rustix::process::Pid::from_raw(tid), &set);
+}

@@ -1,0 +1,64 @@
+//! Benchmarks: each prints value, unit, and the ratio to a baseline measured in the same run.
+//!
+//! Rounds of eft and of the baseline alternate, and medians are compared, because machines are
+//! shared and drift. No figure is an assertion.
+
+mod budget;
+mod bulk;
+mod channel;
+mod idle;
+mod latency;
+pub mod load;
+mod peer;
+pub mod reconfigure;
+mod report;
+mod samples;
+mod stack;
+
+#[derive(clap::Subcommand)]
+pub enum Bench {
+    /// One connection at full speed, each direction, beside two kernels over veth
+    Bulk(bulk::BulkArguments),
+    /// What 64 KB of bulk data cost: device calls, wake-ups, copies
+    Budget(budget::BudgetArguments),
+    /// 64-byte requests and responses, beside the kernel
+    Latency(latency::LatencyArguments),
+    /// Channel messages between two cores, beside a cache-line round trip
+    Channel(channel::ChannelArguments),
+    /// What a stack with nothing to do uses
+    Idle(idle::IdleArguments),
+    /// Hotplug, expedited hotplug, and parking
+    Reconfigure(reconfigure::ReconfigureArguments),
+    /// Threads that keep a machine busy, and say whether all of them live (started by other benchmarks)
+    #[command(hide = true)]
+    Load(load::LoadArguments),
+    /// One end of a measurement (started by the others)
+    #[command(subcommand, hide = true)]
+    Peer(peer::Peer),
+}
+
+/// Options that most benchmarks share.
+#[derive(clap::Args, Debug, Clone)]
+pub struct Common {
+    /// Rounds of each way; medians are compared
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    #[arg(long)]
+    json: bool,
+    /// Topology of the stack under test
+    #[arg(long)]
+    topology: Option<std::path::PathBuf>,
+}
+
+pub fn run(bench: &Bench) -> Result<(), String> {
+    match bench {
+        Bench::Bulk(a) => bulk::run(a),
+        Bench::Budget(a) => budget::run(a),
+        Bench::Latency(a) => latency::run(a),
+        Bench::Channel(a) => channel::run(a),
+        Bench::Idle(a) => idle::run(a),
+        Bench::Reconfigure(a) => reconfigure::run(a),
+        Bench::Load(a) => load::run(a),
+        Bench::Peer(a) => peer::run(a),
+    }
+}

@@ -1,0 +1,110 @@
+//! The programs at both ends of a measurement: plain sockets of the standard library, so that on a
+//! stack they are programs like any other.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+#[derive(clap::Subcommand)]
+pub enum Peer {
+    /// Accept connections one after another, read each to its end, print bytes and seconds
+    Sink { address: String },
+    /// Write as fast as possible for some seconds
+    Source { address: String, seconds: f64 },
+    /// Send back what comes, 64 bytes at a time
+    Echo { address: String },
+    /// Send 64 bytes and wait for them; print requests a second and the median in microseconds
+    Ask { address: String, connections: usize, seconds: f64 },
+}
+
+/// Bytes of one read or write.
+const CHUNK: usize = 256 * 1024;
+const REQUEST: usize = 64;
+
+pub fn run(peer: &Peer) -> Result<(), String> {
+    let done = match peer {
+        Peer::Sink { address } => sink(address),
+        Peer::Source { address, seconds } => source(address, *seconds),
+        Peer::Echo { address } => echo(address),
+        Peer::Ask { address, connections, seconds } => ask(address, *connections, *seconds),
+    };
+    done.map_err(|e| format!("peer: {e}"))
+}
+
+fn listen(address: &str) -> std::io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    println!("listening");
+    std::io::stdout().flush()?;
+    Ok(listener)
+}
+
+fn sink(address: &str) -> std::io::Result<()> {
+    let listener = listen(address)?;
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let (mut stream, _) = listener.accept()?;
+        let (mut total, mut start) = (0u64, None);
+        loop {
+            let n = stream.read(&mut buffer)?;
+            let start = start.get_or_insert_with(Instant::now);
+            if n == 0 {
+                println!("{total} {}", start.elapsed().as_secs_f64());
+                std::io::stdout().flush()?;
+                break;
+            }
+            total += n as u64;
+        }
+    }
+}
+
+fn source(address: &str, seconds: f64) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    let buffer = vec![7; CHUNK];
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    while Instant::now() < end {
+        stream.write_all(&buffer)?;
+    }
+    Ok(())
+}
+
+fn echo(address: &str) -> std::io::Result<()> {
+    let listener = listen(address)?;
+    for stream in listener.incoming() {
+        let mut stream = stream?;
+        stream.set_nodelay(true)?;
+        std::thread::spawn(move || {
+            let mut buffer = [0; REQUEST];
+            while stream.read_exact(&mut buffer).and_then(|()| stream.write_all(&buffer)).is_ok() {}
+        });
+    }
+    Ok(())
+}
+
+fn ask(address: &str, connections: usize, seconds: f64) -> std::io::Result<()> {
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    let threads: Vec<_> = (0..connections)
+        .map(|_| {
+            let address = address.to_string();
+            std::thread::spawn(move || -> std::io::Result<Vec<f64>> {
+                let mut stream = TcpStream::connect(&address)?;
+                stream.set_nodelay(true)?;
+                let mut buffer = [1; REQUEST];
+                let mut times = Vec::new();
+                while Instant::now() < end {
+                    let start = Instant::now();
+                    stream.write_all(&buffer)?;
+                    stream.read_exact(&mut buffer)?;
+                    times.push(start.elapsed().as_secs_f64() * 1e6);
+                }
+                Ok(times)
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
+    for t in threads {
+        all.extend(t.join().map_err(|_| std::io::Error::other("a thread died"))??);
+    }
+    let rate = all.len() as f64 / seconds;
+    println!("{rate} {}", super::samples::Samples::new(all).median);
+    Ok(())
+}

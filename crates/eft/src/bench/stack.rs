@@ -1,0 +1,152 @@
+//! A stack for a measurement, and two kernels over veth to compare it with. Both are undone when
+//! dropped.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Address of the stack under test and of its Linux side.
+pub const STACK: &str = "10.79.0.2";
+pub const HOST: &str = "10.79.0.1";
+/// Addresses of the two kernels.
+pub const NEAR: &str = "10.79.1.1";
+pub const FAR: &str = "10.79.1.2";
+
+/// A running stack.
+pub struct Stack {
+    child: Child,
+    pub name: String,
+}
+
+impl Stack {
+    pub fn start(topology: Option<&Path>) -> Result<Stack, String> {
+        let name = format!("bench{}", std::process::id());
+        let mut command = Command::new(exe()?);
+        command.args([
+            "up",
+            "--name",
+            &name,
+            "--device",
+            &format!("tap:eftb{}", std::process::id() % 100_000),
+        ]);
+        command.args(["--address", &format!("{STACK}/24"), "--host-address", &format!("{HOST}/24")]);
+        if let Some(t) = topology {
+            command.arg("--topology").arg(t);
+        }
+        let mut child =
+            command.stdout(Stdio::piped()).spawn().map_err(|e| format!("cannot start a stack: {e}"))?;
+        let mut line = String::new();
+        if let Some(out) = child.stdout.take() {
+            BufReader::new(out).read_line(&mut line).map_err(|e| e.to_string())?;
+        }
+        let stack = Stack { child, name };
+        if line.trim() == "ready" { Ok(stack) } else { Err("the stack did not start".into()) }
+    }
+
+    /// A command that runs `eft bench peer …` on the stack.
+    pub fn peer(&self, arguments: &[&str]) -> Result<Command, String> {
+        let exe = exe()?;
+        let mut command = Command::new(&exe);
+        command.args(["run", "--name", &self.name, "--"]).arg(&exe).args(["bench", "peer"]).args(arguments);
+        Ok(command)
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: a signal to a child that we have not reaped yet.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        let _ = self.child.wait();
+    }
+}
+
+/// A network namespace joined to this one by a veth pair.
+pub struct Kernels {
+    namespace: String,
+    pub interface: String,
+}
+
+impl Kernels {
+    pub fn start() -> Result<Kernels, String> {
+        let id = std::process::id() % 100_000;
+        let kernels = Kernels { namespace: format!("eftbench{id}"), interface: format!("eftv{id}") };
+        let (ns, near) = (&kernels.namespace, &kernels.interface);
+        let far = format!("{near}p");
+        ip(&["netns", "add", ns])?;
+        ip(&["link", "add", near, "type", "veth", "peer", "name", &far, "netns", ns])?;
+        ip(&["addr", "add", &format!("{NEAR}/24"), "dev", near])?;
+        ip(&["link", "set", near, "up"])?;
+        ip(&["-n", ns, "addr", "add", &format!("{FAR}/24"), "dev", &far])?;
+        ip(&["-n", ns, "link", "set", &far, "up"])?;
+        Ok(kernels)
+    }
+
+    /// A command that runs `eft bench peer …` in the namespace.
+    pub fn peer(&self, arguments: &[&str]) -> Result<Command, String> {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace]).arg(exe()?).args(["bench", "peer"]).args(arguments);
+        Ok(command)
+    }
+}
+
+impl Drop for Kernels {
+    fn drop(&mut self) {
+        let _ = ip(&["link", "del", &self.interface]);
+        let _ = ip(&["netns", "del", &self.namespace]);
+    }
+}
+
+fn ip(arguments: &[&str]) -> Result<(), String> {
+    let output =
+        Command::new("ip").args(arguments).output().map_err(|e| format!("ip: {e}: install iproute2"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("ip {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+pub fn exe() -> Result<std::path::PathBuf, String> {
+    std::env::current_exe().map_err(|e| format!("cannot find eft's own program file: {e}"))
+}
+
+/// A command that runs `eft bench peer …` on this kernel.
+pub fn host_peer(arguments: &[&str]) -> Result<Command, String> {
+    let mut command = Command::new(exe()?);
+    command.args(["bench", "peer"]).args(arguments);
+    Ok(command)
+}
+
+/// A peer that serves, killed when dropped; `listening` was printed before this returns.
+pub struct Serving(Child, Option<BufReader<std::process::ChildStdout>>);
+
+impl Serving {
+    pub fn start(mut command: Command) -> Result<Serving, String> {
+        let mut child =
+            command.stdout(Stdio::piped()).spawn().map_err(|e| format!("cannot start a peer: {e}"))?;
+        let mut out = BufReader::new(child.stdout.take().ok_or("no output")?);
+        let mut line = String::new();
+        out.read_line(&mut line).map_err(|e| e.to_string())?;
+        if line.trim() != "listening" {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err("a peer could not listen".into());
+        }
+        Ok(Serving(child, Some(out)))
+    }
+
+    /// The next line that the peer prints.
+    pub fn line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        if let Some(out) = &mut self.1 {
+            out.read_line(&mut line).map_err(|e| e.to_string())?;
+        }
+        Ok(line.trim().to_string())
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

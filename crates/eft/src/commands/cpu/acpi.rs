@@ -1,0 +1,95 @@
+//! `eft cpu acpi`: what the ACPI tables say about processors.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use eft_cores::acpi::Processor;
+use eft_linux::sensors::acpi;
+
+use super::{Context, columns, print};
+
+#[derive(Args)]
+pub struct AcpiArguments {
+    /// A folder of tables (as acpidump -b or iasl leave them), `dynamic/` below it for those that firmware loads
+    #[arg(long, value_name = "DIR")]
+    tables: Option<PathBuf>,
+}
+
+pub fn run(context: &Context, arguments: &AcpiArguments) -> Result<(), String> {
+    let dir = arguments.tables.clone().unwrap_or_else(|| acpi::default_dir(&context.host.tree));
+    let processors = acpi::read_dir(&dir)?;
+    if context.json {
+        return context.print_json(&processors);
+    }
+    let mut text = String::new();
+    for processor in &processors.processors {
+        text += &describe(processor);
+    }
+    if processors.processors.is_empty() {
+        text += "the tables declare no processor\n";
+    }
+    for problem in &processors.problems {
+        text += &format!("not evaluated: {problem}\n");
+    }
+    if processors.hardware_writes_left_out > 0 {
+        text += &format!("{} writes to hardware were left out\n", processors.hardware_writes_left_out);
+    }
+    print(&text)
+}
+
+fn describe(processor: &Processor) -> String {
+    let id = |id: Option<u64>| id.map_or("-".into(), |id| id.to_string());
+    let mut text = format!(
+        "{}   ACPI id {}   hardware id {}\n",
+        processor.path,
+        id(processor.acpi_id),
+        id(processor.hardware_id)
+    );
+    if let (Some(control), Some(status)) = (&processor.control, &processor.status) {
+        text += &format!(
+            "  _PCT: control in {} at {:#x}, status in {} at {:#x}\n",
+            control.space_name(),
+            control.address,
+            status.space_name(),
+            status.address
+        );
+    }
+    if let Some(dependency) = &processor.dependency {
+        text += &format!(
+            "  _PSD: domain {} of {} processors, coordinated by {}\n",
+            dependency.domain,
+            dependency.processors,
+            dependency.coordination_name()
+        );
+    }
+    if let Some(first) = processor.first_usable {
+        text += &format!("  _PPC: states from P{first} on may be used\n");
+    }
+    if processor.states.is_empty() {
+        text += "  no P-states\n";
+    } else {
+        let mut rows = vec![
+            "  STATE MHz mW LATENCY-US BUS-US CONTROL STATUS"
+                .split_whitespace()
+                .map(|word| format!("  {word}"))
+                .collect(),
+        ];
+        rows.extend(processor.states.iter().enumerate().map(|(index, state)| {
+            let cells = [
+                format!("P{index}"),
+                state.frequency_mhz.to_string(),
+                state.power_mw.to_string(),
+                state.transition_latency_us.to_string(),
+                state.bus_master_latency_us.to_string(),
+                format!("{:#x}", state.control),
+                format!("{:#x}", state.status),
+            ];
+            cells.into_iter().map(|cell| format!("  {cell}")).collect::<Vec<String>>()
+        }));
+        text += &columns(&rows);
+    }
+    for reason in &processor.not_evaluated {
+        text += &format!("  not evaluated: {reason}\n");
+    }
+    text
+}

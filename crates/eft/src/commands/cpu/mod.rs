@@ -1,0 +1,185 @@
+//! `eft cpu`: see the CPUs, set their speed, park them, take them offline; and undo it all.
+
+mod acpi;
+mod change;
+mod counters;
+mod list;
+mod power;
+mod speed;
+mod trace;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use eft_cores::CpuSet;
+use eft_linux::actuators::held;
+use eft_linux::actuators::session::{Host, Session, state_dir};
+use eft_linux::sensors::Tree;
+use serde::{Deserialize, Serialize};
+
+const CONFIG: &str = "/etc/eft/cpu.toml";
+
+#[derive(Args)]
+pub struct CpuArguments {
+    /// CPUs that eft may park, slow or isolate (as 1-3,6); none by default
+    #[arg(long, global = true, value_name = "CPUS", env = "EFT_MANAGED")]
+    managed: Option<CpuSet>,
+    /// Configuration with `managed = "1-3"`
+    #[arg(long, global = true, value_name = "FILE", default_value = CONFIG)]
+    config: PathBuf,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+    /// Where the journal and the lock lie, shared by all instances
+    #[arg(long, global = true, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// Read and write a recorded machine below DIR instead of this one
+    #[arg(long, global = true, value_name = "DIR", hide = true)]
+    root: Option<PathBuf>,
+    /// How long to watch loads and interrupts, ms
+    #[arg(long, value_name = "MS", default_value_t = 250)]
+    interval: u64,
+    #[command(subcommand)]
+    command: Option<CpuCommand>,
+}
+
+#[derive(Subcommand)]
+enum CpuCommand {
+    /// P-states from the ACPI tables of this machine, or of a folder
+    Acpi(acpi::AcpiArguments),
+    /// Power: measured where the machine measures it, else modelled
+    Power(power::PowerArguments),
+    /// Instructions, cycles and cache misses of a thread or of CPUs
+    Counters(counters::CountersArguments),
+    /// Set the speed of CPUs: a frequency, or a share such as 7/8 or 0.421; `full` takes it back
+    Speed(speed::SpeedArguments),
+    /// Make an asymmetric machine of this one, as a description says
+    Emulate(speed::EmulateArguments),
+    /// Move everything away from CPUs, at once
+    Park(change::ParkArguments),
+    /// Give parked CPUs back
+    Unpark(change::CpusArguments),
+    /// Take CPUs offline for real, with expedited grace periods
+    Offline(change::SwitchArguments),
+    /// Bring CPUs online, with expedited grace periods
+    Online(change::SwitchArguments),
+    /// Show where the time goes: `eft cpu trace -- offline 1`
+    Trace(trace::TraceArguments),
+    /// Undo everything that eft changed on this host
+    Restore,
+    /// Hold what the commands set (started by them)
+    #[command(hide = true)]
+    Keeper,
+}
+
+/// What every command needs to know.
+pub struct Context {
+    pub host: Host,
+    pub json: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    managed: Option<CpuSet>,
+}
+
+pub fn run(arguments: &CpuArguments) -> Result<(), String> {
+    let context = context(arguments)?;
+    match &arguments.command {
+        None => list::run(&context, arguments.interval),
+        Some(CpuCommand::Acpi(acpi)) => acpi::run(&context, acpi),
+        Some(CpuCommand::Power(power)) => power::run(&context, power),
+        Some(CpuCommand::Counters(counters)) => counters::run(&context, counters),
+        Some(CpuCommand::Speed(speed)) => speed::run(&context, speed),
+        Some(CpuCommand::Emulate(emulate)) => speed::emulate(&context, emulate),
+        Some(CpuCommand::Park(park)) => change::park(&context, park),
+        Some(CpuCommand::Unpark(cpus)) => change::unpark(&context, cpus),
+        Some(CpuCommand::Offline(switch)) => change::offline(&context, switch),
+        Some(CpuCommand::Online(switch)) => change::online(&context, switch),
+        Some(CpuCommand::Trace(trace)) => trace::run(&context, trace),
+        Some(CpuCommand::Restore) => change::restore(&context),
+        Some(CpuCommand::Keeper) => keeper(&context),
+    }
+}
+
+fn context(arguments: &CpuArguments) -> Result<Context, String> {
+    let tree = arguments.root.as_ref().map_or_else(Tree::live, Tree::at);
+    let dir = arguments.state_dir.clone().unwrap_or_else(|| state_dir(&tree));
+    let managed = match &arguments.managed {
+        Some(managed) => managed.clone(),
+        // What is held was allowed when it was set.
+        None => config(arguments)?.managed.unwrap_or_else(|| held::load(&dir).managed),
+    };
+    let program =
+        std::env::current_exe().map_err(|error| format!("eft does not find its own program ({error})"))?;
+    Ok(Context { host: Host { tree, dir, managed, program }, json: arguments.json })
+}
+
+fn config(arguments: &CpuArguments) -> Result<Config, String> {
+    let path = &arguments.config;
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(_) if path.as_os_str() == CONFIG => return Ok(Config::default()),
+        Err(error) => return Err(format!("{} cannot be read ({error})", path.display())),
+    };
+    toml::from_str(&text).map_err(|error| format!("{}: {}", path.display(), one_line(&error.to_string())))
+}
+
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl Context {
+    /// Takes the lock; says on stderr what was left behind by a killed instance and is undone now.
+    pub fn session(&self) -> Result<Session, String> {
+        let session = Session::open(&self.host)?;
+        if session.recovered > 0 {
+            eprintln!("eft: undid {} changes that an instance left behind", session.recovered);
+        }
+        self.say(&session.notes);
+        Ok(session)
+    }
+
+    pub fn say(&self, notes: &[String]) {
+        notes.iter().for_each(|note| eprintln!("eft: {note}"));
+    }
+
+    pub fn print_json<T: Serialize>(&self, value: &T) -> Result<(), String> {
+        let text = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;
+        print(&(text + "\n"))
+    }
+}
+
+/// Standard output may be a closed pipe (`| head`); that is no failure.
+pub fn print(text: &str) -> Result<(), String> {
+    use std::io::Write;
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(format!("the output cannot be written ({error})"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rows of text in columns as wide as they need.
+pub fn columns(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        cells.join("  ").trim_end().to_string() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+fn keeper(context: &Context) -> Result<(), String> {
+    eft_linux::actuators::keeper::run(&context.host.dir, || {
+        // The starter waits for this line, and then reads no more.
+        let _ = print("ready\n");
+    })
+}

@@ -1,0 +1,106 @@
+//! `eft cpu power`: RAPL where the machine has it, otherwise the model, marked as modelled.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use eft_cores::description::Description;
+use eft_cores::machine::{Cpu, Machine};
+use eft_cores::power::{CoreState, PowerEstimate, PowerModel, Sensitivity};
+use eft_linux::sensors::power::{self, MeasuredPower};
+use serde::Serialize;
+
+use super::{Context, columns, list, print};
+
+#[derive(Args)]
+pub struct PowerArguments {
+    /// How far the result depends on the static and uncore shares
+    #[arg(long)]
+    sensitivity: bool,
+    /// A machine description with a [power] section, instead of the built-in model
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+    /// How long to watch, ms
+    #[arg(long = "for", value_name = "MS", default_value_t = 1000)]
+    duration_ms: u64,
+}
+
+#[derive(Serialize)]
+struct Power {
+    measured: Vec<MeasuredPower>,
+    modelled: Option<PowerEstimate>,
+    sensitivity: Vec<Sensitivity>,
+}
+
+pub fn run(context: &Context, arguments: &PowerArguments) -> Result<(), String> {
+    let tree = &context.host.tree;
+    let model = model(arguments)?;
+    let duration = Duration::from_millis(arguments.duration_ms);
+    let before = power::read(tree)?;
+    let machine = list::observe(context, duration)?;
+    let measured = power::between(&before, &power::read(tree)?, duration.as_secs_f64());
+    let states: Vec<CoreState> = machine.cpus.iter().map(|cpu| core_state(&machine, cpu)).collect();
+    // Measured power needs no model, unless somebody asks about the model.
+    let is_modelled = before.is_empty() || arguments.sensitivity || arguments.model.is_some();
+    let result = Power {
+        measured,
+        modelled: is_modelled.then(|| model.estimate(&states)),
+        sensitivity: if arguments.sensitivity { model.sensitivity(&states) } else { Vec::new() },
+    };
+    if context.json { context.print_json(&result) } else { print(&describe(&result)) }
+}
+
+fn model(arguments: &PowerArguments) -> Result<PowerModel, String> {
+    let Some(path) = &arguments.model else {
+        return Ok(PowerModel::default());
+    };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
+    let description = Description::parse(&text).map_err(|reason| format!("{}: {reason}", path.display()))?;
+    description.power.ok_or_else(|| format!("{} has no [power] section", path.display()))
+}
+
+fn core_state(machine: &Machine, cpu: &Cpu) -> CoreState {
+    let frequency = cpu.frequency.as_ref();
+    let range = frequency.and_then(|frequency| Some((frequency.now_khz?, frequency.max_khz?)));
+    // The emulated speed and the MSR stop the core; its clock and voltage stay.
+    let duty = cpu.speed_set.as_ref().filter(|set| set.back_end != "cpufreq").map_or(1.0, |set| set.share);
+    CoreState {
+        cpu: cpu.cpu,
+        frequency: range.map_or(1.0, |(now, max)| now as f64 / max.max(1) as f64).min(1.0),
+        activity: cpu.load.unwrap_or(0.0) * duty,
+        duty,
+        parked: cpu.parked || machine.offline.contains(cpu.cpu),
+        residency: Vec::new(),
+    }
+}
+
+fn describe(power: &Power) -> String {
+    let mut text = String::new();
+    for domain in &power.measured {
+        text += &format!("{}: {:.2} W (measured)\n", domain.domain, domain.watts);
+    }
+    if let Some(estimate) = &power.modelled {
+        let why = if power.measured.is_empty() { "; this machine measures none" } else { "" };
+        text += &format!("total {:.2} W (modelled{why})\n", estimate.total_w);
+        let asleep = if estimate.package_asleep { ", package asleep" } else { "" };
+        text += &format!("uncore {:.2} W (modelled{asleep})\n", estimate.uncore_w);
+        let mut rows = vec!["CPU DYNAMIC-W STATIC-W IDLE-W".split(' ').map(String::from).collect()];
+        rows.extend(estimate.cores.iter().map(|core| {
+            vec![
+                core.cpu.to_string(),
+                format!("{:.2}", core.dynamic_w),
+                format!("{:.2}", core.static_w),
+                format!("{:.2}", core.idle_w),
+            ]
+        }));
+        text += &columns(&rows);
+    }
+    for row in &power.sensitivity {
+        text += &format!(
+            "{} {:.2} to {:.2}: total {:.2} to {:.2} W; 1% of it moves the result by {:.2}%\n",
+            row.assumption, row.low, row.high, row.total_low_w, row.total_high_w, row.elasticity
+        );
+    }
+    text
+}

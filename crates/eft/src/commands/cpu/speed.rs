@@ -1,0 +1,248 @@
+//! `eft cpu speed` and `eft cpu emulate`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use eft_cores::CpuSet;
+use eft_cores::description::Description;
+use eft_cores::duty::Phase;
+use eft_cores::speed::{BackEnd, Setting, Speed, TOLERANCE};
+use eft_linux::actuators::burner;
+use eft_linux::sensors::speed::{self, SpeedMeasurement, WakeDelay};
+use eft_linux::sensors::topology;
+use serde::Serialize;
+
+use super::{Context, change, print};
+
+#[derive(Args)]
+pub struct SpeedArguments {
+    cpus: CpuSet,
+    /// 7/8, 0.421, 42.1%, 1200MHz, 1.2GHz, or full
+    value: String,
+    /// cpufreq, msr or emulated; otherwise the first of these that comes near
+    #[arg(long, value_name = "NAME")]
+    back_end: Option<BackEnd>,
+    /// Let the stalls of several emulated cores alternate instead of coinciding
+    #[arg(long)]
+    antiphase: bool,
+    /// Do not measure the speed for a second afterwards
+    #[arg(long)]
+    no_measure: bool,
+}
+
+#[derive(Args)]
+pub struct EmulateArguments {
+    /// A machine description (topologies/machines/*.toml)
+    #[arg(required_unless_present = "undo")]
+    file: Option<PathBuf>,
+    /// Make the machine what it was
+    #[arg(long, conflicts_with = "file")]
+    undo: bool,
+    #[arg(long)]
+    no_measure: bool,
+}
+
+#[derive(Serialize)]
+struct Outcome {
+    cpu: u32,
+    #[serde(flatten)]
+    setting: Setting,
+    phase: Option<String>,
+    /// CPUs that change with it: hardware threads (msr) or the frequency domain (cpufreq).
+    shared_with: CpuSet,
+    measured: Option<SpeedMeasurement>,
+    wake_delay_before: Option<WakeDelay>,
+    wake_delay_added_us: Option<f64>,
+}
+
+/// Corrections of the burner until the measured speed is near; each takes a second.
+const CALIBRATIONS_MAX: usize = 3;
+/// How long the loop runs at full speed first.
+const BASELINE: Duration = Duration::from_millis(500);
+/// Nearer than this is left alone: half of what is promised.
+const NEAR: f64 = TOLERANCE / 4.0;
+
+pub fn run(context: &Context, arguments: &SpeedArguments) -> Result<(), String> {
+    let speed: Speed = arguments.value.parse()?;
+    let wishes: Vec<(u32, Speed)> = arguments.cpus.iter().map(|cpu| (cpu, speed)).collect();
+    let phase = if arguments.antiphase { Phase::Antiphase } else { Phase::InPhase };
+    let outcomes = set(context, &wishes, arguments.back_end, phase, None, !arguments.no_measure)?;
+    show(context, &outcomes)
+}
+
+pub fn emulate(context: &Context, arguments: &EmulateArguments) -> Result<(), String> {
+    let Some(file) = arguments.file.as_ref().filter(|_| !arguments.undo) else {
+        return change::restore(context);
+    };
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("{} cannot be read ({error})", file.display()))?;
+    let description = Description::parse(&text).map_err(|reason| format!("{}: {reason}", file.display()))?;
+    let present = topology::cpu_sets(&context.host.tree)?.present;
+    if let Some(cpu) = description.cpus().minus(&present).first() {
+        return Err(format!("{}: CPU {cpu} does not exist (this machine has {present})", file.display()));
+    }
+    let mut wishes = Vec::new();
+    for core in description.cores.iter().filter(|core| core.is_slowed()) {
+        let speed = core.speed()?;
+        wishes.extend(core.cpus.iter().map(|cpu| (cpu, speed)));
+    }
+    if wishes.is_empty() {
+        return Err(format!("{} slows no core, so there is nothing to emulate", file.display()));
+    }
+    let outcomes = set(
+        context,
+        &wishes,
+        None,
+        description.phase,
+        Some(description.name.clone()),
+        !arguments.no_measure,
+    )?;
+    if !context.json {
+        print(&format!(
+            "this machine is now: {}; 'eft cpu emulate --undo' takes it back\n",
+            description.name
+        ))?;
+    }
+    show(context, &outcomes)
+}
+
+fn set(
+    context: &Context,
+    wishes: &[(u32, Speed)],
+    back_end: Option<BackEnd>,
+    phase: Phase,
+    machine: Option<String>,
+    measure: bool,
+) -> Result<Vec<Outcome>, String> {
+    let live = context.host.tree.is_live();
+    let mut session = context.session()?;
+    // Before: what the machine does anyway. An unmanaged or absent CPU is refused by `set_speeds` below.
+    let cpus: CpuSet = wishes.iter().map(|(cpu, _)| *cpu).collect();
+    let mut before = BTreeMap::new();
+    if measure && live && session.situation()?.check_managed(&cpus).is_ok() {
+        let held = session.held().clone();
+        for cpu in cpus.iter() {
+            if let Some(speed) = held.speeds.get(&cpu) {
+                session.full_rates.extend(speed.full_rate.map(|rate| (cpu, rate)));
+            } else if let Ok(full) = speed::measure(cpu, BASELINE, None) {
+                session.full_rates.insert(cpu, full.rate);
+                before.insert(cpu, full.wake_delay);
+            }
+        }
+    }
+    let rates = session.full_rates.clone();
+    let settings = session.set_speeds(wishes, back_end, phase, machine)?;
+    let mut measured = BTreeMap::new();
+    if measure && live {
+        measured = measure_all(&settings, &rates)?;
+        for _ in 1..CALIBRATIONS_MAX {
+            let off: BTreeMap<u32, f64> = settings
+                .iter()
+                .filter(|(_, setting)| setting.back_end == BackEnd::Emulated && setting.share < 1.0)
+                .filter_map(|(cpu, setting)| Some((*cpu, measured.get(cpu)?.share, setting.share)))
+                .filter(|(_, share, asked)| (share - asked).abs() > NEAR * asked)
+                .map(|(cpu, share, _)| (cpu, share))
+                .collect();
+            if off.is_empty() {
+                break;
+            }
+            session.recalibrate(&off)?;
+            measured.extend(measure_all(
+                &settings.iter().filter(|(cpu, _)| off.contains_key(cpu)).cloned().collect::<Vec<_>>(),
+                &rates,
+            )?);
+        }
+    }
+    let held = session.held().clone();
+    drop(session);
+    let outcome = |(cpu, setting): (u32, Setting)| {
+        let (measured, before) = (measured.remove(&cpu), before.get(&cpu).copied());
+        let added = measured
+            .as_ref()
+            .zip(before)
+            .map(|(after, before)| after.wake_delay.median_us - before.median_us);
+        Outcome {
+            cpu,
+            phase: held.speeds.get(&cpu).and_then(|speed| speed.phase.clone()),
+            shared_with: shared_with(context, cpu, setting.back_end),
+            setting,
+            measured,
+            wake_delay_before: before,
+            wake_delay_added_us: added,
+        }
+    };
+    Ok(settings.into_iter().map(outcome).collect())
+}
+
+/// All at once: that is how they will be used.
+fn measure_all(
+    settings: &[(u32, Setting)],
+    rates: &BTreeMap<u32, f64>,
+) -> Result<BTreeMap<u32, SpeedMeasurement>, String> {
+    let second = Duration::from_secs(1);
+    let start = |cpu: u32| {
+        let full_rate = rates.get(&cpu).copied();
+        (cpu, std::thread::spawn(move || speed::measure(cpu, second, full_rate)))
+    };
+    let threads: Vec<_> = settings.iter().map(|(cpu, _)| start(*cpu)).collect();
+    let join = |(cpu, thread): (u32, std::thread::JoinHandle<Result<SpeedMeasurement, String>>)| {
+        thread.join().map_err(|_| "the measurement failed".to_string())?.map(|measured| (cpu, measured))
+    };
+    threads.into_iter().map(join).collect()
+}
+
+fn shared_with(context: &Context, cpu: u32, back_end: BackEnd) -> CpuSet {
+    let tree = &context.host.tree;
+    let all = match back_end {
+        BackEnd::Msr => topology::read(tree, cpu).siblings,
+        BackEnd::Cpufreq => eft_linux::sensors::frequency::read(tree, cpu)
+            .map(|frequency| frequency.domain)
+            .unwrap_or_default(),
+        BackEnd::Emulated => CpuSet::new(),
+    };
+    all.minus(&CpuSet::one(cpu))
+}
+
+fn show(context: &Context, outcomes: &[Outcome]) -> Result<(), String> {
+    if context.json {
+        return context.print_json(&outcomes);
+    }
+    let mut text = String::new();
+    for outcome in outcomes {
+        let clock = outcome.setting.khz.map_or(String::new(), |khz| format!(" ({} MHz)", khz / 1000));
+        let phase = outcome.phase.as_ref().map_or(String::new(), |phase| format!(", {phase}"));
+        text += &format!(
+            "CPU {}: {:.4} of full speed by {}{clock}{phase}\n",
+            outcome.cpu, outcome.setting.share, outcome.setting.back_end
+        );
+        if !outcome.shared_with.is_empty() {
+            text += &format!("  CPU {} shares this setting\n", outcome.shared_with);
+        }
+        if let Some(measured) = &outcome.measured {
+            let error = (measured.share / outcome.setting.share - 1.0) * 100.0;
+            text +=
+                &format!("  measured {:.4} over {:.1} s ({error:+.1}%)\n", measured.share, measured.seconds);
+            text += &format!(
+                "  over 10 ms windows: {:.4} to {:.4}, standard deviation {:.4}\n",
+                measured.window_min, measured.window_max, measured.window_deviation
+            );
+            let added = outcome
+                .wake_delay_added_us
+                .map_or(String::new(), |us| format!(", {us:+.0} us against before"));
+            let delay = measured.wake_delay;
+            text += &format!(
+                "  wake-up delay: median {:.0} us{added}, 99% {:.0} us, longest {:.0} us\n",
+                delay.median_us, delay.p99_us, delay.max_us
+            );
+        }
+    }
+    if outcomes
+        .iter()
+        .any(|outcome| outcome.setting.back_end == BackEnd::Emulated && outcome.setting.share < 1.0)
+    {
+        text += &format!("limits, {}\n", burner::LIMITS);
+    }
+    print(&text)
+}

@@ -1,0 +1,17 @@
+//! `eft kill`: crashes a component on purpose (SIGKILL); the supervisor brings it back.
+
+use eft_linux::operator;
+use serde_json::json;
+
+#[derive(clap::Args, Debug)]
+pub struct KillArguments {
+    #[command(flatten)]
+    stack: super::Stack,
+    /// The component, as `eft ps` names it
+    component: String,
+}
+
+pub fn run(arguments: &KillArguments) -> Result<(), String> {
+    let request = json!({ "op": "kill", "component": arguments.component });
+    operator::ask(&arguments.stack.name, &request).map(drop).map_err(|e| e.to_string())
+}

@@ -1,0 +1,95 @@
+//! `eft serve NAME`: one server in its process. Started by the supervisor, never by hand.
+
+use eft_channel::socket::Transport;
+use eft_component::topology::Limits;
+use eft_linux::capture::{CaptureSlot, Captured};
+use eft_linux::devices::LiveDevice;
+use eft_linux::serve::{self, Answering, Applications, Plain, Setup, TransportSurroundings};
+use eft_messages::Peer;
+use eft_transport::tcp::{Tcp, TcpConfig};
+use eft_transport::udp::{Udp, UdpConfig};
+
+#[derive(clap::Args, Debug)]
+pub struct ServeArguments {
+    /// The component's name, as `eft ps` shows it
+    component: String,
+    /// The stack that it belongs to
+    #[arg(long)]
+    stack: String,
+}
+
+pub fn tcp_config(limits: &Limits, seed: u64) -> TcpConfig {
+    TcpConfig {
+        connections: limits.connections,
+        sockets_per_family: limits.sockets_per_family,
+        listeners_per_family: limits.listeners_per_family,
+        seed,
+    }
+}
+
+pub fn udp_config(limits: &Limits, seed: u64) -> UdpConfig {
+    UdpConfig { sockets: limits.connections, sockets_per_family: limits.sockets_per_family, seed }
+}
+
+pub fn filter_config(seed: u64) -> eft_filter::FilterConfig {
+    eft_filter::FilterConfig { seed, ..Default::default() }
+}
+
+pub fn run(_arguments: &ServeArguments) -> Result<(), String> {
+    let setup = Setup::receive().map_err(|e| e.to_string())?;
+    serve(setup).map_err(|e| e.to_string())
+}
+
+fn serve(mut setup: Setup) -> eft_linux::Result<()> {
+    let seed = setup.identity.seed;
+    let limits = Limits {
+        connections: setup.identity.connections,
+        sockets_per_family: setup.identity.sockets_per_family,
+        listeners_per_family: setup.identity.listeners_per_family,
+        ..Limits::default()
+    };
+    match setup.identity.peer {
+        Peer::Sockets => {
+            let config = eft_sockets::SocketsConfig {
+                listeners_per_family: limits.listeners_per_family,
+                generation: setup.identity.generation,
+                ..Default::default()
+            };
+            let applications = Applications::new(&setup.control, setup.identity.generation)?;
+            serve::run(setup, eft_sockets::Sockets::new(config), applications)
+        }
+        Peer::Tcp => {
+            let (arena, pool) = (setup.take_arena()?, setup.take_pool()?);
+            let tcp = Tcp::open(arena, pool, tcp_config(&limits, seed));
+            serve::run(setup, tcp, TransportSurroundings::new(Transport::Tcp))
+        }
+        Peer::Udp => {
+            let (arena, pool) = (setup.take_arena()?, setup.take_pool()?);
+            let udp = Udp::open(arena, pool, udp_config(&limits, seed));
+            serve::run(setup, udp, TransportSurroundings::new(Transport::Udp))
+        }
+        Peer::Ip => {
+            let (frames, packets) = (setup.take_pool()?, setup.take_pool()?);
+            let config = eft_ip::IpConfig { with_filter: setup.identity.with_filter, seed };
+            serve::run(setup, eft_ip::Ip::new(frames, packets, config), Plain::default())
+        }
+        Peer::Filter => {
+            let arena = setup.take_arena()?;
+            let answering = Answering::new(&setup.control)?;
+            serve::run(setup, eft_filter::Filter::open(arena, filter_config(seed)), answering)
+        }
+        Peer::Nic(interface) => {
+            let pool = setup.take_pool()?;
+            let device = setup
+                .identity
+                .device
+                .clone()
+                .ok_or_else(|| eft_linux::Error("the supervisor gave no device".into()))?;
+            let device = LiveDevice::adopt(&device, std::mem::take(&mut setup.device))?;
+            let capture = CaptureSlot::default();
+            let surroundings = Plain::with_device(&device, capture.clone())?;
+            let nic = eft_nic::Nic::new(Captured::new(device, capture), pool, interface);
+            serve::run(setup, nic, surroundings)
+        }
+    }
+}

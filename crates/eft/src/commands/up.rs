@@ -1,0 +1,112 @@
+//! `eft up`: runs a stack in the foreground.
+
+use eft_base::{Cidr, MacAddress};
+use eft_component::Topology;
+use eft_linux::devices::DeviceSpec;
+use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
+use eft_messages::Peer;
+use std::io::Write;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+const DEFAULT_TOPOLOGY: &str = include_str!("../../../../topologies/default.toml");
+
+#[derive(clap::Args, Debug)]
+pub struct UpArguments {
+    #[command(flatten)]
+    stack: super::Stack,
+    /// tap:IF, packet:IF or pair:PATH; may be repeated, each with its --address
+    #[arg(long, required = true)]
+    device: Vec<DeviceSpec>,
+    /// Address with prefix length, for the device at the same place; the last device takes all that
+    /// are left
+    #[arg(long, required = true)]
+    address: Vec<Cidr>,
+    /// Where packets go that no network of ours takes
+    #[arg(long)]
+    gateway: Option<IpAddr>,
+    /// Address of the Linux side of the first TAP device
+    #[arg(long)]
+    host_address: Option<Cidr>,
+    /// Bytes of the largest IP packet on the devices
+    #[arg(long, value_parser = clap::value_parser!(u16).range(576..))]
+    mtu: Option<u16>,
+    /// Name server that programs on the stack ask first
+    #[arg(long)]
+    nameserver: Option<IpAddr>,
+    /// Which components run, how they are connected and placed
+    #[arg(long)]
+    topology: Option<PathBuf>,
+}
+
+pub fn run(arguments: &UpArguments) -> Result<(), String> {
+    let config = config(arguments)?;
+    supervisor::set_arena_len(arena_len);
+    supervisor::run(config, || {
+        println!("ready");
+        let _ = std::io::stdout().flush();
+    })
+    .map_err(|e| e.to_string())
+}
+
+fn config(arguments: &UpArguments) -> Result<StackConfig, String> {
+    let topology = match &arguments.topology {
+        None => Topology::parse(DEFAULT_TOPOLOGY)?,
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+            Topology::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?
+        }
+    };
+    let devices = &arguments.device;
+    if arguments.address.len() < devices.len() {
+        return Err(format!(
+            "{} devices but only {} addresses: give every --device an --address",
+            devices.len(),
+            arguments.address.len()
+        ));
+    }
+    let last = devices.len() - 1;
+    let configs = devices.iter().enumerate().map(|(i, spec)| DeviceConfig {
+        spec: spec.clone(),
+        text: text(spec),
+        interface: interface_name(spec, i),
+        addresses: if i == last { arguments.address[i..].to_vec() } else { vec![arguments.address[i]] },
+        mac: MacAddress::default(),
+        mtu: 1500,
+    });
+    Ok(StackConfig {
+        name: arguments.stack.name.clone(),
+        topology,
+        devices: configs.collect(),
+        gateway: arguments.gateway,
+        host_address: arguments.host_address,
+        mtu: arguments.mtu,
+        nameserver: arguments.nameserver,
+    })
+}
+
+fn text(spec: &DeviceSpec) -> String {
+    match spec {
+        DeviceSpec::Tap(name) => format!("tap:{name}"),
+        DeviceSpec::Packet(name) => format!("packet:{name}"),
+        DeviceSpec::Pair(path) => format!("pair:{path}"),
+    }
+}
+
+/// What rules and programs call the interface.
+fn interface_name(spec: &DeviceSpec, i: usize) -> String {
+    match spec {
+        DeviceSpec::Tap(name) | DeviceSpec::Packet(name) => name.clone(),
+        DeviceSpec::Pair(_) => format!("pair{i}"),
+    }
+}
+
+/// Bytes of each engine's durable arena.
+fn arena_len(peer: Peer, topology: &Topology) -> usize {
+    match peer {
+        Peer::Tcp => eft_transport::tcp::arena_len(&super::serve::tcp_config(&topology.limits, 0)),
+        Peer::Udp => eft_transport::udp::arena_len(&super::serve::udp_config(&topology.limits, 0)),
+        Peer::Filter => eft_filter::arena_len(&super::serve::filter_config(0)),
+        _ => 0,
+    }
+}

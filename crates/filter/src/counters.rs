@@ -1,0 +1,23 @@
+//! What the filter counts.
+
+eft_component::counters! {
+    Asked => "asked",
+    Passed => "passed",
+    Blocked => "blocked",
+    StateHits => "state_hits",
+    StatesCreated => "states_created",
+    StatesExpired => "states_expired",
+    StatesEvicted => "states_evicted",
+    /// Blocked because every state is that of a living connection.
+    StatesFull => "states_full",
+    /// States found in the arena at start.
+    StatesRecovered => "states_recovered",
+    /// States in the arena that were damaged, and are forgotten.
+    StatesDamaged => "states_damaged",
+    RulesLoaded => "rules_loaded",
+    RulesRefused => "rules_refused",
+    /// Questions that waited for the first rules.
+    Held => "held",
+    States => "states",
+    Rules => "rules",
+}

@@ -1,0 +1,317 @@
+//! The state table: a working copy that is searched, and its double in the arena that survives.
+//!
+//! The arena is an array of entries without pointers, each with a checksum over itself. An entry is
+//! written when its state begins, changes or ends, and when its expiry has moved by a second; so
+//! less than that is lost. On opening, every entry is checked: what is damaged is
+//! forgotten (its connection must be let in by a rule again), what is whole is found again.
+
+use crate::engine::FilterConfig;
+use crate::state::{Key, Seen, State};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::hash::Hasher;
+use core::time::Duration;
+use eft_base::{Instant, Random};
+use eft_channel::Segment;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+/// Changes with the layout of [`Entry`]: another version's states are not understood.
+const MAGIC: u64 = u64::from_le_bytes(*b"eftflt\x01\0");
+const HEADER_LEN: usize = 64;
+const NONE: u32 = u32::MAX;
+/// How much of the newest expiry a crash may lose.
+const SLACK: Duration = Duration::from_secs(1);
+/// Entries looked at for one to evict.
+const EVICTION_PROBES: usize = 16;
+
+/// A state as it lies in the arena. 64 bytes.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Entry {
+    low: [u8; 16],
+    high: [u8; 16],
+    low_port: u16,
+    high_port: u16,
+    protocol: u8,
+    opener: u8,
+    other: u8,
+    /// Bit 0 in use, bit 1 opener is low, bit 2 inbound.
+    flags: u8,
+    created_ns: u64,
+    expires_ns: u64,
+    reserved: u32,
+    checksum: u32,
+}
+
+const ENTRY_LEN: usize = size_of::<Entry>();
+const _: () = assert!(ENTRY_LEN == 64);
+
+/// Bytes of the arena that this configuration needs.
+pub fn arena_len(config: &FilterConfig) -> usize {
+    HEADER_LEN + config.states * ENTRY_LEN
+}
+
+impl Entry {
+    fn new(s: &State) -> Entry {
+        let mut e = Entry {
+            low: s.key.low.0,
+            high: s.key.high.0,
+            low_port: s.key.low.1,
+            high_port: s.key.high.1,
+            protocol: s.key.protocol,
+            opener: s.opener as u8,
+            other: s.other as u8,
+            flags: 1 | (s.opener_is_low as u8) << 1 | (s.inbound as u8) << 2,
+            created_ns: s.created.as_nanos(),
+            expires_ns: s.expires.as_nanos(),
+            reserved: 0,
+            checksum: 0,
+        };
+        e.checksum = e.sum();
+        e
+    }
+
+    /// FNV-1a over all but the checksum itself.
+    fn sum(&self) -> u32 {
+        let bytes = &self.as_bytes()[..ENTRY_LEN - 4];
+        bytes.iter().fold(0x811c_9dc5, |h: u32, b| (h ^ *b as u32).wrapping_mul(0x0100_0193))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.as_bytes().iter().all(|b| *b == 0)
+    }
+
+    fn state(&self) -> Option<State> {
+        if self.checksum != self.sum() || self.flags & 1 == 0 || self.flags > 7 {
+            return None;
+        }
+        let (low, high) = ((self.low, self.low_port), (self.high, self.high_port));
+        (low <= high).then_some(())?;
+        Some(State {
+            key: Key { low, high, protocol: self.protocol },
+            opener_is_low: self.flags & 2 != 0,
+            inbound: self.flags & 4 != 0,
+            opener: Seen::from_u8(self.opener)?,
+            other: Seen::from_u8(self.other)?,
+            created: Instant(self.created_ns),
+            expires: Instant(self.expires_ns),
+        })
+    }
+}
+
+struct Slot {
+    state: Option<State>,
+    /// The expiry that the arena knows.
+    written_expiry: Instant,
+    /// Next in the hash chain, or in the free list.
+    next: u32,
+}
+
+/// The states, bounded by the arena.
+pub(crate) struct States {
+    arena: Segment,
+    slots: Vec<Slot>,
+    buckets: Vec<u32>,
+    free: u32,
+    len: usize,
+    /// Attackers choose addresses and ports; they must not be able to choose the bucket.
+    secret: (u64, u64),
+    evict_at: usize,
+}
+
+/// What was found in the arena.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recovery {
+    pub recovered: u64,
+    pub damaged: u64,
+}
+
+impl States {
+    /// Opens the arena, taking over what a predecessor left.
+    pub fn open(arena: Segment, states: usize, seed: u64) -> (States, Recovery) {
+        let fitting = arena.len().saturating_sub(HEADER_LEN) / ENTRY_LEN;
+        let count = states.min(fitting);
+        let mut random = Random::new(seed);
+        let mut table = States {
+            arena,
+            slots: Vec::with_capacity(count),
+            buckets: vec![NONE; count.max(1).next_power_of_two()],
+            free: NONE,
+            len: 0,
+            secret: (random.next_u64(), random.next_u64()),
+            evict_at: 0,
+        };
+        let mut recovery = Recovery::default();
+        let mut magic = 0u64;
+        let known = table.arena.read(0, magic.as_mut_bytes()).is_ok() && magic == MAGIC;
+        if !known {
+            let len = table.arena.len();
+            // A read-only arena keeps nothing, and the filter works without.
+            let _ = table.arena.fill(0, len, 0);
+            let _ = table.arena.write(0, MAGIC.as_bytes());
+        }
+        for i in 0..count {
+            let mut entry = Entry::new_zeroed();
+            let _ = table.arena.read(offset(i as u32), entry.as_mut_bytes());
+            let state = entry.state().filter(|s| table.find(&s.key).is_none());
+            match state {
+                Some(_) => recovery.recovered += 1,
+                None if !entry.is_empty() => recovery.damaged += 1,
+                None => {}
+            }
+            table.slots.push(Slot {
+                state: None,
+                written_expiry: Instant(entry.expires_ns),
+                next: table.free,
+            });
+            table.free = i as u32;
+            match state {
+                Some(s) => {
+                    // The head of the free list is the slot just made.
+                    table.occupy(s);
+                }
+                None if !entry.is_empty() => table.erase(i as u32),
+                None => {}
+            }
+        }
+        (table, recovery)
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &State> {
+        self.slots.iter().filter_map(|s| s.state.as_ref())
+    }
+
+    fn bucket(&self, key: &Key) -> usize {
+        #[allow(deprecated)] // The replacement, std's default hasher, does not exist in core.
+        let mut h = core::hash::SipHasher::new_with_keys(self.secret.0, self.secret.1);
+        h.write(&key.low.0);
+        h.write(&key.high.0);
+        h.write_u64((key.low.1 as u64) << 32 | (key.high.1 as u64) << 8 | key.protocol as u64);
+        h.finish() as usize & (self.buckets.len() - 1)
+    }
+
+    pub fn find(&self, key: &Key) -> Option<u32> {
+        let mut at = self.buckets[self.bucket(key)];
+        while let Some(slot) = self.slots.get(at as usize) {
+            if slot.state.as_ref().is_some_and(|s| s.key == *key) {
+                return Some(at);
+            }
+            at = slot.next;
+        }
+        None
+    }
+
+    pub fn get(&self, slot: u32) -> Option<&State> {
+        self.slots.get(slot as usize)?.state.as_ref()
+    }
+
+    /// Changes a state, and its double if that matters.
+    pub fn update(&mut self, slot: u32, change: impl FnOnce(&mut State)) {
+        let Some(s) = self.slots.get_mut(slot as usize) else {
+            return;
+        };
+        let Some(state) = &mut s.state else {
+            return;
+        };
+        let before = (state.opener, state.other);
+        change(state);
+        let moved =
+            state.expires.saturating_since(s.written_expiry) >= SLACK || s.written_expiry > state.expires;
+        if moved || before != (state.opener, state.other) {
+            let state = *state;
+            self.write(slot, &state);
+        }
+    }
+
+    fn write(&mut self, slot: u32, state: &State) {
+        self.slots[slot as usize].written_expiry = state.expires;
+        let _ = self.arena.write(offset(slot), Entry::new(state).as_bytes());
+    }
+
+    fn erase(&mut self, slot: u32) {
+        let _ = self.arena.fill(offset(slot), ENTRY_LEN, 0);
+    }
+
+    /// Puts a state into the first free slot; the arena knows it already or is told by the caller.
+    fn occupy(&mut self, state: State) -> bool {
+        let at = self.free;
+        let bucket = self.bucket(&state.key);
+        let chain = self.buckets[bucket];
+        let Some(slot) = self.slots.get_mut(at as usize) else {
+            return false;
+        };
+        self.free = slot.next;
+        slot.state = Some(state);
+        slot.next = chain;
+        self.buckets[bucket] = at;
+        self.len += 1;
+        true
+    }
+
+    /// Adds a state. False: there is no free slot.
+    pub fn insert(&mut self, state: State) -> bool {
+        let at = self.free;
+        let inserted = self.occupy(state);
+        if inserted {
+            self.write(at, &state);
+        }
+        inserted
+    }
+
+    pub fn remove(&mut self, at: u32) {
+        let Some(state) = self.slots.get_mut(at as usize).and_then(|s| s.state.take()) else {
+            return;
+        };
+        let bucket = self.bucket(&state.key);
+        let after = self.slots[at as usize].next;
+        if self.buckets[bucket] == at {
+            self.buckets[bucket] = after;
+        } else {
+            let mut i = self.buckets[bucket];
+            while let Some(slot) = self.slots.get_mut(i as usize) {
+                if slot.next == at {
+                    slot.next = after;
+                    break;
+                }
+                i = slot.next;
+            }
+        }
+        self.slots[at as usize].next = self.free;
+        self.free = at;
+        self.len -= 1;
+        self.erase(at);
+    }
+
+    /// Removes what has expired; returns how many.
+    pub fn expire(&mut self, now: Instant) -> usize {
+        let before = self.len;
+        for at in 0..self.slots.len() as u32 {
+            if self.get(at).is_some_and(|s| s.expires <= now) {
+                self.remove(at);
+            }
+        }
+        before - self.len
+    }
+
+    /// Makes room by ending, among some states, the expendable one that would end first.
+    pub fn evict(&mut self) -> bool {
+        let count = self.slots.len();
+        let probes = (0..EVICTION_PROBES.min(count)).map(|i| ((self.evict_at + i) % count) as u32);
+        let expendable = probes.filter_map(|at| Some((at, self.get(at)?)));
+        let victim =
+            expendable.filter(|(_, s)| s.is_expendable()).min_by_key(|(_, s)| s.expires).map(|(at, _)| at);
+        self.evict_at = (self.evict_at + EVICTION_PROBES) % count.max(1);
+        if let Some(at) = victim {
+            self.remove(at);
+        }
+        victim.is_some()
+    }
+}
+
+fn offset(slot: u32) -> usize {
+    HEADER_LEN + slot as usize * ENTRY_LEN
+}

@@ -1,0 +1,345 @@
+//! The engine: questions from ip, rules from the store, loads and shows from operators.
+
+use crate::counters::{COUNTERS, Counter};
+use crate::durable::States;
+use crate::parser::parse;
+use crate::rule::{Packet, Ruleset};
+use crate::show::protocol;
+use crate::state::{State, key};
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::Write;
+use core::time::Duration;
+use eft_base::{Instant, RequestId};
+use eft_channel::Segment;
+use eft_component::{Component, Context, Effect, Event, Outbox, Output};
+use eft_messages::filter::{FilterToIp, IpToFilter};
+use eft_messages::{Encoded, Peer};
+
+/// How often expired states are looked for. One that is found by a packet earlier is not used.
+const SWEEP: Duration = Duration::from_secs(2);
+/// Questions held until the first rules come. ip has fewer outstanding.
+const HELD_MAX: usize = 65536;
+/// ip's number for packets of the host to itself.
+const LOCAL_INTERFACE: u8 = 255;
+
+const KEY_RULES: &str = "filter";
+const KEY_LOAD: &str = "filter.load:";
+const KEY_SHOW_RULES: &str = "filter.show:rules:";
+const KEY_SHOW_STATES: &str = "filter.show:states:";
+const KEY_INTERFACES: &str = "interfaces";
+
+/// How the engine is made.
+#[derive(Clone, Copy, Debug)]
+pub struct FilterConfig {
+    /// States at a time.
+    pub states: usize,
+    /// For the hash that finds states.
+    pub seed: u64,
+}
+
+impl Default for FilterConfig {
+    fn default() -> Self {
+        FilterConfig { states: 16384, seed: 0 }
+    }
+}
+
+/// What leaves the filter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToIp {
+    Verdict(FilterToIp),
+    Effect(Effect),
+}
+
+impl Output for ToIp {
+    fn peer(&self) -> Option<Peer> {
+        matches!(self, ToIp::Verdict(_)).then_some(Peer::Ip)
+    }
+
+    fn encode(&self) -> Encoded {
+        match self {
+            ToIp::Verdict(m) => m.encode(),
+            ToIp::Effect(_) => Encoded::default(),
+        }
+    }
+
+    fn into_effect(self) -> Option<Effect> {
+        match self {
+            ToIp::Verdict(_) => None,
+            ToIp::Effect(e) => Some(e),
+        }
+    }
+}
+
+/// The engine.
+pub struct Filter {
+    /// `None` until the first rules have come.
+    rules: Option<Ruleset>,
+    last_error: Option<String>,
+    interfaces: Vec<(u8, String)>,
+    states: States,
+    /// What was found in the arena, until it has been counted.
+    recovery: Option<crate::durable::Recovery>,
+    held: VecDeque<(RequestId, Packet)>,
+    sweep_at: Option<Instant>,
+}
+
+impl Filter {
+    /// Opens the arena ([`crate::arena_len`] bytes) with the states that a predecessor left there.
+    pub fn open(arena: Segment, config: FilterConfig) -> Filter {
+        let (states, recovery) = States::open(arena, config.states, config.seed);
+        Filter {
+            rules: None,
+            last_error: None,
+            interfaces: Vec::new(),
+            sweep_at: (states.len() > 0).then_some(Instant::ZERO),
+            states,
+            recovery: Some(recovery),
+            held: VecDeque::new(),
+        }
+    }
+
+    /// Why the last rules were refused, in one line.
+    pub fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
+    }
+
+    /// The connections that are known.
+    pub fn states(&self) -> impl Iterator<Item = &State> {
+        self.states.iter()
+    }
+
+    fn count_recovery(&mut self, cx: &Context) {
+        if let Some(r) = self.recovery.take() {
+            cx.add(Counter::StatesRecovered as usize, r.recovered);
+            cx.add(Counter::StatesDamaged as usize, r.damaged);
+            cx.gauge(Counter::States as usize, self.states.len() as u64);
+        }
+    }
+
+    fn interface_name(&self, index: u8) -> Option<&str> {
+        if index == LOCAL_INTERFACE {
+            return Some("lo");
+        }
+        let found = self.interfaces.iter().find(|(i, _)| *i == index);
+        found.map(|(_, name)| name.as_str())
+    }
+
+    fn answer(&mut self, cx: &mut Context, request: RequestId, p: &Packet, out: &mut Outbox<ToIp>) {
+        let pass = self.judge(cx, p);
+        cx.count(if pass { Counter::Passed } else { Counter::Blocked } as usize);
+        out.push(ToIp::Verdict(FilterToIp::Verdict { request, pass }));
+    }
+
+    /// States first, then the rules.
+    fn judge(&mut self, cx: &mut Context, p: &Packet) -> bool {
+        if let Some(passed) = self.match_state(cx, p) {
+            return passed;
+        }
+        let Some(rules) = &self.rules else {
+            return false;
+        };
+        let decision = rules.decide(p, self.interface_name(p.interface));
+        if decision.pass && decision.keep_state {
+            return self.begin_state(cx, p);
+        }
+        decision.pass
+    }
+
+    /// `None`: the packet belongs to no living connection.
+    fn match_state(&mut self, cx: &mut Context, p: &Packet) -> Option<bool> {
+        let (key, source_is_low) = key(p)?;
+        let slot = self.states.find(&key)?;
+        let state = self.states.get(slot)?;
+        if state.expires <= cx.now {
+            cx.count(Counter::StatesExpired as usize);
+            self.states.remove(slot);
+            return None;
+        }
+        if !state.admits(source_is_low, p) {
+            return None;
+        }
+        cx.count(Counter::StateHits as usize);
+        self.states.update(slot, |s| s.observe(cx.now, source_is_low, p.tcp_flags));
+        Some(true)
+    }
+
+    /// False: there is no room, so the packet may not pass.
+    fn begin_state(&mut self, cx: &mut Context, p: &Packet) -> bool {
+        let Some(state) = State::new(cx.now, p) else {
+            // An ICMP error, say: it passes, and there is nothing to remember.
+            return true;
+        };
+        if let Some(old) = self.states.find(&state.key) {
+            self.states.remove(old);
+        }
+        if !self.states.insert(state) {
+            if !self.states.evict() || !self.states.insert(state) {
+                cx.count(Counter::StatesFull as usize);
+                return false;
+            }
+            cx.count(Counter::StatesEvicted as usize);
+        }
+        cx.count(Counter::StatesCreated as usize);
+        cx.gauge(Counter::States as usize, self.states.len() as u64);
+        self.sweep_at.get_or_insert(cx.now + SWEEP);
+        true
+    }
+
+    /// Takes new rules, all or nothing. Connections that the old ones let begin go on.
+    fn load(&mut self, cx: &mut Context, text: &[u8], out: &mut Outbox<ToIp>) -> Result<(), String> {
+        let parsed = core::str::from_utf8(text)
+            .map_err(|e| not_utf8(text, e.valid_up_to()))
+            .and_then(|t| parse(t).map_err(|e| e.to_string()));
+        let rules = match parsed {
+            Ok(rules) => rules,
+            Err(e) => {
+                cx.count(Counter::RulesRefused as usize);
+                self.last_error = Some(e.clone());
+                return Err(e);
+            }
+        };
+        cx.count(Counter::RulesLoaded as usize);
+        cx.gauge(Counter::Rules as usize, rules.rules.len() as u64);
+        self.last_error = None;
+        self.rules = Some(rules);
+        for (request, packet) in core::mem::take(&mut self.held) {
+            self.answer(cx, request, &packet, out);
+        }
+        Ok(())
+    }
+
+    fn set_interfaces(&mut self, text: &[u8]) {
+        let text = core::str::from_utf8(text).unwrap_or("");
+        let named = text.lines().filter_map(|line| line.trim().split_once(' '));
+        self.interfaces =
+            named.filter_map(|(index, name)| Some((index.parse().ok()?, name.trim().to_string()))).collect();
+    }
+
+    fn show_rules(&self) -> String {
+        self.rules.as_ref().map_or(String::new(), |r| r.to_string())
+    }
+
+    fn show_states(&self, now: Instant) -> String {
+        let mut text = String::new();
+        for s in self.states.iter().filter(|s| s.expires > now) {
+            let p = s.key.protocol;
+            let [opener, other] = s.ends().map(|(a, port)| match (a.is_ipv6(), port) {
+                (_, 0) => format!("{a}"),
+                (true, _) => format!("{a}[{port}]"),
+                (false, _) => format!("{a}:{port}"),
+            });
+            let (opener_seen, other_seen) = (s.opener.name(p), s.other.name(p));
+            let proto = protocol(p);
+            // pfctl puts our own end first; the arrow points from the opener.
+            let _ = if s.inbound {
+                writeln!(text, "all {proto} {other} <- {opener}       {other_seen}:{opener_seen}")
+            } else {
+                writeln!(text, "all {proto} {opener} -> {other}       {opener_seen}:{other_seen}")
+            };
+        }
+        text
+    }
+}
+
+fn not_utf8(text: &[u8], at: usize) -> String {
+    let before = &text[..at];
+    let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
+    format!("line {line}, column {column}: expected UTF-8 text")
+}
+
+impl Component for Filter {
+    type In = IpToFilter;
+    type Out = ToIp;
+    const COUNTERS: &'static [&'static str] = COUNTERS;
+
+    fn decode(peer: Peer, line: &Encoded) -> Option<IpToFilter> {
+        match peer {
+            Peer::Ip => IpToFilter::decode(line),
+            _ => None,
+        }
+    }
+
+    fn receive(&mut self, cx: &mut Context, _: Peer, message: IpToFilter, out: &mut Outbox<ToIp>) {
+        let IpToFilter::Ask {
+            request,
+            source,
+            destination,
+            source_port,
+            destination_port,
+            protocol,
+            tcp_flags,
+            interface,
+            inbound,
+            len: _,
+        } = message;
+        let packet = Packet {
+            source: source.into(),
+            destination: destination.into(),
+            source_port,
+            destination_port,
+            protocol,
+            tcp_flags,
+            interface,
+            inbound,
+        };
+        cx.count(Counter::Asked as usize);
+        if self.rules.is_some() {
+            return self.answer(cx, request, &packet, out);
+        }
+        cx.count(Counter::Held as usize);
+        if self.held.len() < HELD_MAX {
+            self.held.push_back((request, packet));
+        } else {
+            let pass = false;
+            out.push(ToIp::Verdict(FilterToIp::Verdict { request, pass }));
+        }
+    }
+
+    fn event(&mut self, cx: &mut Context, event: Event, out: &mut Outbox<ToIp>) {
+        self.count_recovery(cx);
+        let Event::Configure { key, value } = event else {
+            return;
+        };
+        let answer = match key.as_str() {
+            KEY_RULES => {
+                let _ = self.load(cx, &value, out);
+                return;
+            }
+            KEY_INTERFACES => return self.set_interfaces(&value),
+            k if k.starts_with(KEY_LOAD) => match self.load(cx, &value, out) {
+                Ok(()) => "ok".to_string(),
+                Err(e) => format!("error: {e}"),
+            },
+            k if k.starts_with(KEY_SHOW_RULES) => self.show_rules(),
+            k if k.starts_with(KEY_SHOW_STATES) => self.show_states(cx.now),
+            _ => return,
+        };
+        out.push(ToIp::Effect(Effect::Answer { key, value: answer.into_bytes() }));
+    }
+
+    fn expire(&mut self, cx: &mut Context, _: &mut Outbox<ToIp>) {
+        if self.sweep_at.is_none_or(|at| at > cx.now) {
+            return;
+        }
+        let expired = self.states.expire(cx.now);
+        cx.add(Counter::StatesExpired as usize, expired as u64);
+        cx.gauge(Counter::States as usize, self.states.len() as u64);
+        self.sweep_at = (self.states.len() > 0).then_some(cx.now + SWEEP);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.sweep_at
+    }
+
+    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, _: &mut Outbox<ToIp>) {
+        self.count_recovery(cx);
+        if peer == Peer::Ip {
+            // The new ip asks about what it has; the old one's questions are nobody's.
+            self.held.clear();
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Rules, and which packets they match.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use eft_base::Cidr;
+use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
+
+/// What is known of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    pub source: IpAddr,
+    pub destination: IpAddr,
+    /// For ICMP the type.
+    pub source_port: u16,
+    /// For ICMP the code.
+    pub destination_port: u16,
+    pub protocol: u8,
+    pub tcp_flags: u8,
+    pub interface: u8,
+    pub inbound: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ruleset {
+    pub rules: Vec<Rule>,
+    pub tables: BTreeMap<String, Table>,
+}
+
+/// A rule. An empty list or `None` matches everything.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    pub action: Action,
+    pub direction: Option<Direction>,
+    pub quick: bool,
+    pub interfaces: Vec<Not<String>>,
+    pub family: Option<Family>,
+    pub protocols: Vec<u8>,
+    pub from: Peers,
+    pub to: Peers,
+    pub flags: Option<Flags>,
+    pub icmp: Vec<IcmpMatch>,
+    pub keep_state: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Pass,
+    Block,
+    /// Written `block return`; drops like `block`.
+    BlockReturn,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    In,
+    Out,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    Inet,
+    Inet6,
+}
+
+/// Something, or everything but that.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Not<T> {
+    pub negated: bool,
+    pub value: T,
+}
+
+/// One side of `from … to …`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Peers {
+    pub hosts: Vec<Not<Host>>,
+    pub ports: Vec<PortMatch>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Host {
+    Any,
+    Network(Cidr),
+    Table(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortMatch {
+    Equal(u16),
+    Unequal(u16),
+    Less(u16),
+    LessOrEqual(u16),
+    Greater(u16),
+    GreaterOrEqual(u16),
+    /// `a:b`, with both ends.
+    Range(u16, u16),
+    /// `a >< b`, without the ends.
+    Between(u16, u16),
+    /// `a <> b`
+    Outside(u16, u16),
+}
+
+/// `flags SET/MASK`: of the flags in `mask`, exactly those in `set` are set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags {
+    pub set: u8,
+    pub mask: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IcmpMatch {
+    pub kind: u8,
+    pub code: Option<u8>,
+}
+
+/// A table of networks: the longest prefix that contains an address decides.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// Longest prefix first.
+    entries: Vec<Not<Cidr>>,
+}
+
+impl Table {
+    pub fn new(mut entries: Vec<Not<Cidr>>) -> Table {
+        entries.sort_by_key(|e| core::cmp::Reverse(e.value.prefix_len));
+        Table { entries }
+    }
+
+    pub fn entries(&self) -> &[Not<Cidr>] {
+        &self.entries
+    }
+
+    pub fn contains(&self, a: IpAddr) -> bool {
+        let found = self.entries.iter().find(|e| e.value.contains(a));
+        found.is_some_and(|e| !e.negated)
+    }
+}
+
+impl PortMatch {
+    pub fn matches(self, port: u16) -> bool {
+        match self {
+            PortMatch::Equal(a) => port == a,
+            PortMatch::Unequal(a) => port != a,
+            PortMatch::Less(a) => port < a,
+            PortMatch::LessOrEqual(a) => port <= a,
+            PortMatch::Greater(a) => port > a,
+            PortMatch::GreaterOrEqual(a) => port >= a,
+            PortMatch::Range(a, b) => (a..=b).contains(&port),
+            PortMatch::Between(a, b) => port > a && port < b,
+            PortMatch::Outside(a, b) => port < a || port > b,
+        }
+    }
+}
+
+impl Host {
+    fn matches(&self, a: IpAddr, tables: &BTreeMap<String, Table>) -> bool {
+        match self {
+            Host::Any => true,
+            Host::Network(c) => c.contains(a),
+            Host::Table(name) => tables.get(name).is_some_and(|t| t.contains(a)),
+        }
+    }
+}
+
+impl Peers {
+    fn matches(&self, a: IpAddr, port: u16, tables: &BTreeMap<String, Table>) -> bool {
+        let host = |h: &Not<Host>| h.value.matches(a, tables) != h.negated;
+        (self.hosts.is_empty() || self.hosts.iter().any(host))
+            && (self.ports.is_empty() || self.ports.iter().any(|p| p.matches(port)))
+    }
+}
+
+impl Rule {
+    fn matches(&self, p: &Packet, interface: Option<&str>, tables: &BTreeMap<String, Table>) -> bool {
+        let direction = if p.inbound { Direction::In } else { Direction::Out };
+        let on = |n: &Not<String>| (interface == Some(n.value.as_str())) != n.negated;
+        let family = match self.family {
+            None => true,
+            Some(Family::Inet) => p.source.is_ipv4(),
+            Some(Family::Inet6) => p.source.is_ipv6(),
+        };
+        let icmp = |m: &IcmpMatch| {
+            p.source_port == m.kind as u16 && m.code.is_none_or(|c| p.destination_port == c as u16)
+        };
+        let has_ports = matches!(p.protocol, PROTOCOL_TCP | PROTOCOL_UDP);
+        self.direction.is_none_or(|d| d == direction)
+            && (self.interfaces.is_empty() || self.interfaces.iter().any(on))
+            && family
+            && (self.protocols.is_empty() || self.protocols.contains(&p.protocol))
+            && (has_ports || (self.from.ports.is_empty() && self.to.ports.is_empty()))
+            && self.from.matches(p.source, p.source_port, tables)
+            && self.to.matches(p.destination, p.destination_port, tables)
+            && (p.protocol != PROTOCOL_TCP || self.flags.is_none_or(|f| p.tcp_flags & f.mask == f.set))
+            && (self.icmp.is_empty() || (p.protocol == PROTOCOL_ICMP && self.icmp.iter().any(icmp)))
+    }
+}
+
+/// What the rules say about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    pub pass: bool,
+    pub keep_state: bool,
+}
+
+impl Ruleset {
+    /// The last matching rule, or the first that is `quick`, decides; no rule: pass.
+    /// `interface` is the name of the packet's interface, if it is known.
+    pub fn decide(&self, p: &Packet, interface: Option<&str>) -> Decision {
+        let mut decision = Decision { pass: true, keep_state: false };
+        for rule in &self.rules {
+            if rule.matches(p, interface, &self.tables) {
+                decision.pass = rule.action == Action::Pass;
+                decision.keep_state = rule.keep_state;
+                if rule.quick {
+                    break;
+                }
+            }
+        }
+        decision
+    }
+}

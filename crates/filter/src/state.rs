@@ -1,0 +1,207 @@
+//! Connection states: which packets belong to a connection that a rule has let begin.
+//!
+//! A state is found by its packets' addresses, protocol and ports, in either direction. How long it
+//! lives depends on what has been seen of it; the times are pf's defaults.
+
+use crate::rule::Packet;
+use core::cmp::Ordering;
+use core::net::IpAddr;
+use core::time::Duration;
+use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+use eft_base::{Instant, WireAddress};
+
+/// The two ends of a connection, in a fixed order, so that both directions give the same key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub low: ([u8; 16], u16),
+    pub high: ([u8; 16], u16),
+    pub protocol: u8,
+}
+
+/// ICMP queries and their replies, by type.
+const ICMP_QUERIES: [(u16, u16); 4] = [(8, 0), (13, 14), (15, 16), (17, 18)];
+
+/// The key of a packet, and whether its source is the low end. `None`: it can have no state.
+pub fn key(p: &Packet) -> Option<(Key, bool)> {
+    let (from, to) = match p.protocol {
+        PROTOCOL_TCP | PROTOCOL_UDP => (p.source_port, p.destination_port),
+        PROTOCOL_ICMP => {
+            let (query, _) = ICMP_QUERIES.iter().find(|(q, r)| p.source_port == *q || p.source_port == *r)?;
+            (*query, *query)
+        }
+        _ => (0, 0),
+    };
+    let source = (WireAddress::from(p.source).0, from);
+    let destination = (WireAddress::from(p.destination).0, to);
+    let source_is_low = source.cmp(&destination) != Ordering::Greater;
+    let (low, high) = if source_is_low { (source, destination) } else { (destination, source) };
+    let protocol = p.protocol;
+    Some((Key { low, high, protocol }, source_is_low))
+}
+
+/// What has been seen from one end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Seen {
+    Nothing = 0,
+    /// TCP: SYN. Else: one packet.
+    First = 1,
+    /// TCP: SYN acknowledged. Else: several packets.
+    Established = 2,
+    /// TCP: FIN.
+    Closing = 3,
+    /// TCP: FIN acknowledged.
+    Closed = 4,
+    /// TCP: RST, from either end.
+    Reset = 5,
+}
+
+impl Seen {
+    pub fn from_u8(v: u8) -> Option<Seen> {
+        use Seen::*;
+        let all = [Nothing, First, Established, Closing, Closed, Reset];
+        all.get(v as usize).copied()
+    }
+
+    /// As pfctl names it.
+    pub fn name(self, protocol: u8) -> &'static str {
+        match (protocol, self) {
+            (PROTOCOL_TCP, Seen::Nothing) => "CLOSED",
+            (PROTOCOL_TCP, Seen::First) => "SYN_SENT",
+            (PROTOCOL_TCP, Seen::Established) => "ESTABLISHED",
+            (PROTOCOL_TCP, Seen::Closing) => "CLOSING",
+            (PROTOCOL_TCP, Seen::Closed) => "FIN_WAIT_2",
+            (_, Seen::Nothing) => "NO_TRAFFIC",
+            (_, Seen::First) => "SINGLE",
+            (_, Seen::Established) => "MULTIPLE",
+            _ => "CLOSED",
+        }
+    }
+}
+
+/// A connection. `opener` began it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    pub key: Key,
+    pub opener_is_low: bool,
+    /// The first packet was arriving.
+    pub inbound: bool,
+    pub opener: Seen,
+    pub other: Seen,
+    pub created: Instant,
+    pub expires: Instant,
+}
+
+impl State {
+    /// The state that this packet begins.
+    pub fn new(now: Instant, p: &Packet) -> Option<State> {
+        let (key, opener_is_low) = key(p)?;
+        let mut state = State {
+            key,
+            opener_is_low,
+            inbound: p.inbound,
+            opener: Seen::Nothing,
+            other: Seen::Nothing,
+            created: now,
+            expires: now,
+        };
+        state.observe(now, opener_is_low, p.tcp_flags);
+        Some(state)
+    }
+
+    /// Whether a packet of this connection, from its low end or not, may pass. A new SYN on a
+    /// finished connection must be judged anew, and only the asked may reply to an ICMP query.
+    pub fn admits(&self, source_is_low: bool, p: &Packet) -> bool {
+        match self.key.protocol {
+            PROTOCOL_TCP => {
+                let begins = p.tcp_flags & (TCP_SYN | TCP_ACK) == TCP_SYN;
+                !(begins && self.is_finished())
+            }
+            PROTOCOL_ICMP => {
+                let is_query = ICMP_QUERIES.iter().any(|(q, _)| p.source_port == *q);
+                is_query == (source_is_low == self.opener_is_low)
+            }
+            _ => true,
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        self.opener >= Seen::Closed && self.other >= Seen::Closed
+    }
+
+    /// Whether it may be evicted for a new one when the table is full.
+    pub fn is_expendable(&self) -> bool {
+        self.key.protocol != PROTOCOL_TCP
+            || self.opener != Seen::Established
+            || self.other != Seen::Established
+    }
+
+    /// Takes note of a packet of this connection.
+    pub fn observe(&mut self, now: Instant, source_is_low: bool, tcp_flags: u8) {
+        let from_opener = source_is_low == self.opener_is_low;
+        let (me, peer) = if from_opener {
+            (&mut self.opener, &mut self.other)
+        } else {
+            (&mut self.other, &mut self.opener)
+        };
+        if self.key.protocol == PROTOCOL_TCP {
+            observe_tcp(me, peer, tcp_flags);
+        } else {
+            *me = if *me == Seen::Nothing { Seen::First } else { Seen::Established };
+        }
+        self.expires = now + self.lifetime();
+    }
+
+    fn lifetime(&self) -> Duration {
+        let (least, most) = (self.opener.min(self.other), self.opener.max(self.other));
+        let seconds = match self.key.protocol {
+            PROTOCOL_TCP => match (least, most) {
+                (_, Seen::Reset) => 90,
+                (Seen::Closed, _) => 90,
+                (Seen::Closing, _) => 45,
+                (_, Seen::Closing | Seen::Closed) => 900,
+                (Seen::Established, _) => 86_400,
+                (Seen::Nothing, Seen::First) => 120,
+                _ => 30,
+            },
+            PROTOCOL_ICMP => 20,
+            _ => match least {
+                Seen::Nothing if most == Seen::First => 60,
+                Seen::Nothing => 30,
+                _ => 60,
+            },
+        };
+        Duration::from_secs(seconds)
+    }
+
+    /// The opener's end, then the other.
+    pub fn ends(&self) -> [(IpAddr, u16); 2] {
+        let end = |(a, port): ([u8; 16], u16)| (IpAddr::from(WireAddress(a)), port);
+        let (low, high) = (end(self.key.low), end(self.key.high));
+        if self.opener_is_low { [low, high] } else { [high, low] }
+    }
+}
+
+/// Without sequence numbers: an acknowledgment is taken to be of the peer's last SYN or FIN.
+fn observe_tcp(me: &mut Seen, peer: &mut Seen, flags: u8) {
+    if flags & TCP_RST != 0 {
+        (*me, *peer) = (Seen::Reset, Seen::Reset);
+        return;
+    }
+    if flags & TCP_ACK != 0 {
+        match *peer {
+            Seen::First => *peer = Seen::Established,
+            Seen::Closing => *peer = Seen::Closed,
+            _ => {}
+        }
+    }
+    if flags & TCP_SYN != 0 {
+        *me = (*me).max(Seen::First);
+    } else if *me == Seen::Nothing {
+        // Picked up in the middle, by a rule with `flags any`.
+        *me = Seen::Established;
+    }
+    if flags & TCP_FIN != 0 {
+        *me = (*me).max(Seen::Closing);
+    }
+}

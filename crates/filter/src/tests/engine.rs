@@ -1,0 +1,322 @@
+//! Verdicts, states, loads and shows; and what a crash leaves.
+
+use super::meaning::packet;
+use crate::rule::Packet;
+use crate::{Counter, Filter, FilterConfig, ToIp, arena_len};
+use eft_base::wire::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+use eft_base::{Instant, Random, RequestId};
+use eft_channel::status::Status;
+use eft_channel::{Memory, Segment};
+use eft_component::server::FRAME_COUNTERS;
+use eft_component::{Component, Context, Effect, Event, Outbox};
+use eft_messages::Peer;
+use eft_messages::filter::{FilterToIp, IpToFilter};
+use std::time::Duration;
+
+const STATES: usize = 64;
+const CONFIG: FilterConfig = FilterConfig { states: STATES, seed: 5 };
+const US: &str = "10.77.0.2";
+const THEM: &str = "10.77.0.1";
+
+struct Bench {
+    filter: Filter,
+    arena: Segment,
+    memory: Memory,
+    status: Status,
+    random: Random,
+    now: Instant,
+    out: Outbox<ToIp>,
+}
+
+impl Bench {
+    fn raw() -> Bench {
+        let arena = Segment::heap(arena_len(&CONFIG));
+        Bench {
+            filter: Filter::open(arena.clone(), CONFIG),
+            arena,
+            memory: Memory::new(),
+            status: Status::heap(),
+            random: Random::new(1),
+            now: Instant::from_millis(1),
+            out: Outbox::with_room(&[Peer::Ip], 1024),
+        }
+    }
+
+    fn new(rules: &str) -> Bench {
+        let mut b = Bench::raw();
+        b.configure("interfaces", "0 eft0\n1 eft1\n");
+        b.configure("filter", rules);
+        assert_eq!(b.filter.last_error(), None);
+        b
+    }
+
+    /// The filter dies, and a successor opens its arena.
+    fn crash(&mut self, rules: &str) {
+        self.filter = Filter::open(self.arena.clone(), CONFIG);
+        self.with(|f, cx, out| f.peer_reborn(cx, Peer::Ip, out));
+        self.configure("filter", rules);
+    }
+
+    fn with<T>(&mut self, f: impl FnOnce(&mut Filter, &mut Context, &mut Outbox<ToIp>) -> T) -> T {
+        let mut cx =
+            Context { now: self.now, random: &mut self.random, memory: &self.memory, status: &self.status };
+        f(&mut self.filter, &mut cx, &mut self.out)
+    }
+
+    fn configure(&mut self, key: &str, value: &str) -> Option<String> {
+        let event = Event::Configure { key: key.into(), value: value.into() };
+        self.with(|f, cx, out| f.event(cx, event, out));
+        self.out.drain().find_map(|o| match o {
+            ToIp::Effect(Effect::Answer { key: k, value }) => {
+                assert_eq!(k, key);
+                Some(String::from_utf8(value).unwrap())
+            }
+            _ => None,
+        })
+    }
+
+    fn ask(&mut self, p: &Packet) -> Option<bool> {
+        let request = RequestId { index: 7, generation: 9 };
+        let m = IpToFilter::Ask {
+            request,
+            source: p.source.into(),
+            destination: p.destination.into(),
+            source_port: p.source_port,
+            destination_port: p.destination_port,
+            protocol: p.protocol,
+            tcp_flags: p.tcp_flags,
+            interface: p.interface,
+            inbound: p.inbound,
+            len: 100,
+        };
+        self.with(|f, cx, out| f.receive(cx, Peer::Ip, m, out));
+        let verdict = self.out.drain().next();
+        verdict.map(|o| match o {
+            ToIp::Verdict(FilterToIp::Verdict { request: r, pass }) => {
+                assert_eq!(r, request);
+                pass
+            }
+            o => panic!("{o:?}"),
+        })
+    }
+
+    fn tcp(&mut self, from_us: bool, flags: u8) -> bool {
+        let (from, to) = if from_us { ((US, 80), (THEM, 4000)) } else { ((THEM, 4000), (US, 80)) };
+        let p = Packet { tcp_flags: flags, ..packet(!from_us, 6, from, to) };
+        self.ask(&p).unwrap()
+    }
+
+    fn pass_time(&mut self, seconds: u64) {
+        self.now += Duration::from_secs(seconds);
+        if self.filter.deadline().is_some_and(|d| d <= self.now) {
+            self.with(|f, cx, out| f.expire(cx, out));
+        }
+    }
+
+    fn count(&self, c: Counter) -> u64 {
+        self.status.get(FRAME_COUNTERS.len() + c as usize)
+    }
+}
+
+const STATEFUL: &str = "block all\npass in on eft0 proto tcp to port 80 keep state\npass out keep state";
+
+#[test]
+fn a_connection_lives_by_its_state() {
+    let mut b = Bench::new(STATEFUL);
+    assert!(!b.tcp(true, TCP_ACK), "nothing began");
+    assert!(!b.tcp(false, TCP_ACK));
+    assert!(b.tcp(false, TCP_SYN));
+    assert!(b.tcp(true, TCP_SYN | TCP_ACK));
+    assert!(b.tcp(false, TCP_ACK));
+    // New rules do not end what has begun.
+    b.configure("filter", "block all");
+    assert!(b.tcp(true, TCP_ACK));
+    b.pass_time(80_000);
+    assert!(b.tcp(false, TCP_ACK), "established connections may idle for a day");
+    assert_eq!(
+        b.configure("filter.show:states:1", "").unwrap(),
+        "all tcp 10.77.0.2:80 <- 10.77.0.1:4000       ESTABLISHED:ESTABLISHED\n"
+    );
+    b.pass_time(86_401);
+    assert!(!b.tcp(false, TCP_ACK));
+    assert_eq!(b.filter.states().count(), 0);
+}
+
+#[test]
+fn a_closed_connection_ends_soon_and_may_begin_again() {
+    let mut b = Bench::new(STATEFUL);
+    for (from_us, flags) in [
+        (false, TCP_SYN),
+        (true, TCP_SYN | TCP_ACK),
+        (false, TCP_ACK),
+        (true, TCP_FIN | TCP_ACK),
+        (false, TCP_ACK),
+        (false, TCP_FIN | TCP_ACK),
+        (true, TCP_ACK),
+    ] {
+        assert!(b.tcp(from_us, flags));
+    }
+    assert!(b.tcp(false, TCP_SYN), "the same ports again");
+    assert!(b.tcp(true, TCP_SYN | TCP_ACK));
+    assert!(b.tcp(false, TCP_RST));
+    b.pass_time(91);
+    assert!(!b.tcp(false, TCP_ACK));
+}
+
+#[test]
+fn a_half_open_connection_ends_after_half_a_minute() {
+    let mut b = Bench::new(STATEFUL);
+    b.tcp(false, TCP_SYN);
+    b.tcp(true, TCP_SYN | TCP_ACK);
+    b.pass_time(31);
+    assert!(!b.tcp(false, TCP_ACK));
+}
+
+#[test]
+fn udp_and_ping_replies_pass_by_state() {
+    let mut b = Bench::new(STATEFUL);
+    let query = packet(false, 17, (US, 5000), (THEM, 53));
+    let reply = packet(true, 17, (THEM, 53), (US, 5000));
+    assert_eq!(b.ask(&reply), Some(false));
+    assert_eq!(b.ask(&query), Some(true));
+    assert_eq!(b.ask(&reply), Some(true));
+    assert_eq!(b.ask(&packet(true, 17, (THEM, 54), (US, 5000))), Some(false));
+    b.pass_time(61);
+    assert_eq!(b.ask(&reply), Some(false));
+
+    let ping = packet(false, 1, (US, 8), (THEM, 0));
+    assert_eq!(b.ask(&ping), Some(true));
+    assert_eq!(b.ask(&packet(true, 1, (THEM, 0), (US, 0))), Some(true));
+    assert_eq!(b.ask(&packet(true, 1, (THEM, 8), (US, 0))), Some(false), "they may not ask");
+    assert_eq!(b.ask(&packet(true, 1, (THEM, 3), (US, 1))), Some(false), "errors need a rule");
+}
+
+#[test]
+fn nothing_passes_before_the_first_rules() {
+    let mut b = Bench::raw();
+    let p = packet(true, 17, (THEM, 1), (US, 2));
+    assert_eq!(b.ask(&p), None);
+    b.configure("filter", "pass foo");
+    assert!(b.filter.last_error().is_some());
+    assert_eq!(b.ask(&p), None);
+    let event = Event::Configure { key: "filter".into(), value: Vec::new() };
+    b.with(|f, cx, out| f.event(cx, event, out));
+    assert_eq!(b.out.items().len(), 2, "both are answered now");
+}
+
+#[test]
+fn operators_load_and_look() {
+    let mut b = Bench::new("block in all");
+    let bad = b.configure("filter.load:42", "pass all\npass in on\n").unwrap();
+    assert_eq!(bad, "error: line 2, column 11: expected an interface's name, found end of line");
+    assert_eq!(b.configure("filter.show:rules:1", "").unwrap(), "block drop in all\n", "unchanged");
+    assert_eq!(b.configure("filter.load:43", "pass all # fine\n").unwrap(), "ok");
+    assert_eq!(b.configure("filter.show:rules:2", "").unwrap(), "pass all\n");
+    let event = Event::Configure { key: "filter.load:44".into(), value: b"pass\n\xff".into() };
+    b.with(|f, cx, out| f.event(cx, event, out));
+    let ToIp::Effect(Effect::Answer { value, .. }) = b.out.drain().next().unwrap() else { panic!() };
+    assert_eq!(value, b"error: line 2, column 1: expected UTF-8 text");
+}
+
+#[test]
+fn interfaces_are_known_by_name() {
+    let mut b = Bench::new("block on eft1\nblock on lo");
+    let mut p = packet(true, 17, (THEM, 1), (US, 2));
+    for (interface, pass) in [(0, true), (1, false), (255, false), (9, true)] {
+        p.interface = interface;
+        assert_eq!(b.ask(&p), Some(pass), "{interface}");
+    }
+}
+
+#[test]
+fn states_survive_a_crash() {
+    let mut b = Bench::new(STATEFUL);
+    b.tcp(false, TCP_SYN);
+    b.tcp(true, TCP_SYN | TCP_ACK);
+    b.tcp(false, TCP_ACK);
+    b.ask(&packet(false, 17, (US, 5000), (THEM, 53)));
+    let mut before: Vec<_> = b.filter.states().copied().collect();
+    b.crash(STATEFUL);
+    let mut after: Vec<_> = b.filter.states().copied().collect();
+    before.sort_by_key(|s| s.key.protocol);
+    after.sort_by_key(|s| s.key.protocol);
+    assert_eq!(before, after);
+    assert_eq!(b.count(Counter::StatesRecovered), 2);
+    assert!(b.tcp(true, TCP_ACK));
+    b.pass_time(100_000);
+    assert_eq!(b.filter.states().count(), 0, "and they still end");
+    b.crash(STATEFUL);
+    assert_eq!(b.filter.states().count(), 0);
+    assert_eq!(b.count(Counter::StatesDamaged), 0);
+}
+
+#[test]
+fn a_damaged_arena_costs_what_is_damaged() {
+    for seed in 0..200 {
+        let mut random = Random::new(seed);
+        let mut b = Bench::new("pass keep state");
+        for port in 0..40 {
+            b.ask(&packet(false, 17, (US, 5000 + port), (THEM, 53)));
+        }
+        let hits = random.below(8);
+        for _ in 0..hits {
+            let at = 64 + random.below(b.arena.len() as u64 - 64) as usize;
+            b.arena.write(at, &[random.next_u32() as u8]).unwrap();
+        }
+        b.crash("pass keep state");
+        let states = b.filter.states().count() as u64;
+        assert!(states >= 40 - hits && states <= 40, "seed {seed}: {states}");
+        for port in 0..80 {
+            let p = packet(false, 17, (US, 5000 + port), (THEM, 53));
+            assert_eq!(b.ask(&p), Some(true), "seed {seed}");
+        }
+        // Wholly foreign bytes are no states at all.
+        for i in 0..b.arena.len() {
+            b.arena.write(i, &[random.next_u32() as u8]).unwrap();
+        }
+        b.crash("pass keep state");
+        assert_eq!(b.filter.states().count(), 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_flood_cannot_push_out_living_connections() {
+    let mut b = Bench::new("pass in keep state\npass out keep state");
+    b.tcp(false, TCP_SYN);
+    b.tcp(true, TCP_SYN | TCP_ACK);
+    b.tcp(false, TCP_ACK);
+    for i in 0..10_000u32 {
+        let a = std::net::Ipv4Addr::from_bits(0x0b00_0000 + i).to_string();
+        assert_eq!(b.ask(&packet(true, 6, (&a, 1), (US, 80))), Some(true));
+        assert!(b.filter.states().count() <= STATES);
+    }
+    assert!(b.count(Counter::StatesEvicted) > 0);
+    b.configure("filter", "block all");
+    assert!(b.tcp(false, TCP_ACK));
+}
+
+#[test]
+fn the_table_agrees_with_a_plain_map() {
+    use std::collections::HashMap;
+    for seed in 0..30 {
+        let mut random = Random::new(seed);
+        let mut b = Bench::new("pass proto udp keep state");
+        let mut model: HashMap<(u16, u16), Instant> = HashMap::new();
+        for _ in 0..2000 {
+            let (x, y) = (random.below(6) as u16, random.below(6) as u16);
+            let p = packet(false, 17, (US, x), (THEM, y));
+            let known = model.get(&(x, y)).is_some_and(|e| *e > b.now);
+            let hits = b.count(Counter::StateHits);
+            assert_eq!(b.ask(&p), Some(true));
+            assert_eq!(b.count(Counter::StateHits) - hits, known as u64, "seed {seed}");
+            let lifetime = if known { 30 } else { 60 };
+            model.insert((x, y), b.now + Duration::from_secs(lifetime));
+            if random.chance(0.1) {
+                b.pass_time(random.below(40));
+            }
+            if random.chance(0.01) {
+                b.crash("pass proto udp keep state");
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The engine with plain messages.
+
+mod engine;
+mod meaning;
+mod syntax;

@@ -1,0 +1,173 @@
+//! The configuration: interfaces with their addresses, and routes, as TOML text.
+//!
+//! ```toml
+//! [[interface]]
+//! index = 0
+//! name = "eft0"
+//! addresses = ["10.77.0.2/24"]
+//!
+//! [[route]]
+//! destination = "0.0.0.0/0"
+//! gateway = "10.77.0.1"
+//! ```
+//!
+//! It is checked as a whole; an error is one line, and the old configuration stays.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr};
+use eft_base::Cidr;
+use serde::Deserialize;
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    #[serde(default)]
+    pub interface: Vec<InterfaceConfig>,
+    #[serde(default)]
+    pub route: Vec<RouteConfig>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InterfaceConfig {
+    /// The number of the NIC.
+    pub index: u8,
+    pub name: String,
+    pub addresses: Vec<Cidr>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    pub destination: Cidr,
+    pub gateway: IpAddr,
+}
+
+impl Config {
+    /// Reads and checks a configuration. The error is one line.
+    pub fn parse(text: &[u8]) -> Result<Config, String> {
+        let text = core::str::from_utf8(text).map_err(|_| "not UTF-8".to_string())?;
+        let config: Config = toml::from_str(text).map_err(|e| one_line(&e.to_string()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        for (i, interface) in self.interface.iter().enumerate() {
+            let name = &interface.name;
+            if interface.index == crate::LOCAL_INTERFACE {
+                return Err(format!("interface {name}: index must be below 255"));
+            }
+            let before = &self.interface[..i];
+            if before.iter().any(|o| o.index == interface.index) {
+                return Err(format!("interface {name}: index {} is taken", interface.index));
+            }
+            if before.iter().any(|o| o.name == *name) {
+                return Err(format!("interface {name} is named twice"));
+            }
+            for cidr in &interface.addresses {
+                check_address(cidr).map_err(|e| format!("interface {name}: {cidr} {e}"))?;
+                if addresses.contains(&cidr.address) {
+                    return Err(format!("address {} is given twice", cidr.address));
+                }
+                addresses.push(cidr.address);
+            }
+        }
+        for route in &self.route {
+            self.check_route(route).map_err(|e| format!("route to {}: {e}", route.destination))?;
+        }
+        Ok(())
+    }
+
+    fn check_route(&self, route: &RouteConfig) -> Result<(), String> {
+        let gateway = route.gateway;
+        if route.destination.address.is_ipv4() != gateway.is_ipv4() {
+            return Err("destination and gateway are of different families".into());
+        }
+        let mut cidrs = self.interface.iter().flat_map(|i| &i.addresses);
+        if !cidrs.clone().any(|c| c.contains(gateway)) {
+            return Err(format!("gateway {gateway} lies in no interface's network"));
+        }
+        if cidrs.any(|c| c.address == gateway || c.broadcast().map(IpAddr::V4) == Some(gateway)) {
+            return Err(format!("gateway {gateway} is not another host's address"));
+        }
+        Ok(())
+    }
+}
+
+fn check_address(cidr: &Cidr) -> Result<(), &'static str> {
+    let IpAddr::V4(a) = cidr.address else {
+        // Kept for the day on which IPv6 packets are understood.
+        return Ok(());
+    };
+    if !is_unicast(a) || a.is_loopback() {
+        return Err("is no host's address");
+    }
+    if cidr.prefix_len == 0 {
+        return Err("must have a prefix length of at least 1");
+    }
+    let host_bits = u32::MAX.checked_shr(cidr.prefix_len as u32).unwrap_or(0);
+    if cidr.prefix_len < 31 && (a.to_bits() & host_bits == 0 || cidr.broadcast() == Some(a)) {
+        return Err("is the network's own or its broadcast address");
+    }
+    Ok(())
+}
+
+/// Neither this-network, nor multicast, reserved or broadcast (RFC 1122 §3.2.1.3).
+pub(crate) fn is_unicast(a: Ipv4Addr) -> bool {
+    a.octets()[0] != 0 && a.octets()[0] < 224
+}
+
+/// `toml` draws the place of an error over several lines; the first two say where and what.
+fn one_line(error: &str) -> String {
+    let mut line = String::new();
+    for part in error.lines() {
+        let part = part.trim();
+        if part.is_empty() || part.starts_with('|') || part.contains(" | ") {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str(": ");
+        }
+        line.push_str(part);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"10.77.0.2/24\"]\n\
+        [[route]]\ndestination = \"0.0.0.0/0\"\ngateway = \"10.77.0.1\"\n";
+
+    fn error(from: &str, to: &str) -> String {
+        assert!(GOOD.contains(from));
+        let e = Config::parse(GOOD.replacen(from, to, 1).as_bytes()).unwrap_err();
+        assert_eq!(e.lines().count(), 1, "{e}");
+        e
+    }
+
+    #[test]
+    fn good_and_empty() {
+        assert_eq!(Config::parse(GOOD.as_bytes()).unwrap().route.len(), 1);
+        assert_eq!(Config::parse(b"").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn errors_are_one_clear_line() {
+        assert!(error("10.77.0.1\"", "10.78.0.1\"").contains("no interface's network"));
+        assert!(error("10.77.0.1\"", "10.77.0.2\"").contains("another host's"));
+        assert!(error("10.77.0.2/24", "10.77.0.0/24").contains("network's own"));
+        assert!(error("10.77.0.2/24", "10.77.0.2/33").contains("expected ADDRESS/PREFIX"));
+        assert!(error("10.77.0.2/24", "224.0.0.1/24").contains("no host's"));
+        assert!(error("10.77.0.2/24\"", "10.77.0.2/24\", \"10.77.0.2/8\"").contains("twice"));
+        assert!(error("index = 0", "index = 255").contains("below 255"));
+        assert!(error("index = 0", "indx = 0").contains("line 2"));
+        assert!(error("[[route]]", "[[route").contains("line"));
+        assert!(Config::parse(&[0xff]).is_err());
+    }
+}

@@ -1,0 +1,345 @@
+//! The engine's state, and which mechanism a message belongs to.
+
+use crate::config::Config;
+use crate::counters::{COUNTERS, Counter};
+use crate::deliver::Given;
+use crate::flight::{Arrival, Datagram, Flight, FromPeer, Origin, Stage, ToPeer};
+use crate::gate::Gate;
+use crate::limit::Limiter;
+use crate::neighbour::Neighbours;
+use crate::reassemble::Reassembly;
+use crate::route::Routes;
+use crate::send::Lane;
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use eft_base::{Instant, MacAddress, PoolId, RequestId};
+use eft_channel::{Pool, Requests};
+use eft_component::{Component, Context, Event, Outbox};
+use eft_messages::filter::FilterToIp;
+use eft_messages::nic::{IpToNic, NicToIp};
+use eft_messages::transport::TransportToIp;
+use eft_messages::{Encoded, Peer};
+
+/// Packets that may wait for a verdict on their way in.
+const ARRIVALS_MAX: usize = 4096;
+/// Largest TCP payload that an IP packet can carry with full headers.
+pub(crate) const SEGMENT_MAX: u32 = 65535 - 20 - 60;
+/// What every link must carry (RFC 791 §3.2); a device that says less is not believed.
+const MTU_MIN: u16 = 576;
+
+pub(crate) type Out = Outbox<ToPeer>;
+
+/// How the engine is made.
+#[derive(Clone, Copy, Debug)]
+pub struct IpConfig {
+    /// The topology has a filter: nothing passes without its verdict.
+    pub with_filter: bool,
+    /// Where IPv4 identifications begin.
+    pub seed: u64,
+}
+
+/// A device as its NIC last described it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub mac: MacAddress,
+    pub mtu: u16,
+    pub up: bool,
+    pub checksum: bool,
+    pub segment_max: u32,
+}
+
+/// The engine.
+pub struct Ip {
+    pub(crate) with_filter: bool,
+    pub(crate) routes: Routes,
+    last_error: Option<String>,
+    /// By NIC number.
+    links: Vec<Option<Link>>,
+    pub(crate) gate: Gate,
+    pub(crate) frames: Pool,
+    pub(crate) packets: Pool,
+    pub(crate) flights: Requests<Flight>,
+    pub(crate) datagrams: Requests<Datagram>,
+    pub(crate) arrivals: Requests<Arrival>,
+    pub(crate) neighbours: Neighbours,
+    pub(crate) reassembly: Reassembly,
+    pub(crate) given: Given,
+    pub(crate) limiter: Limiter,
+    /// tcp's and udp's requests for which no frame slot is free.
+    pub(crate) lanes: [Lane; 2],
+    /// Flights in [`Stage::Local`], in order.
+    pub(crate) local: VecDeque<RequestId>,
+    pub(crate) identification: u16,
+}
+
+/// tcp's and udp's place in arrays.
+pub(crate) fn transport_index(peer: Peer) -> Option<usize> {
+    match peer {
+        Peer::Tcp => Some(0),
+        Peer::Udp => Some(1),
+        _ => None,
+    }
+}
+
+impl Ip {
+    /// `frames` has slots of `FRAME_SLOT_LEN`, one for each packet on its way out; `packets` has
+    /// slots of [`crate::PACKET_SLOT_LEN`], for reassembly, ICMP and local delivery.
+    pub fn new(frames: Pool, packets: Pool, config: IpConfig) -> Ip {
+        Ip {
+            with_filter: config.with_filter,
+            routes: Routes::default(),
+            last_error: None,
+            links: Vec::new(),
+            gate: Gate::new(),
+            flights: Requests::new(frames.slots()),
+            datagrams: Requests::new(frames.slots()),
+            arrivals: Requests::new(ARRIVALS_MAX),
+            neighbours: Neighbours::new(frames.slots() / 2),
+            reassembly: Reassembly::new(packets.slots() / 2),
+            given: Given::new(&packets),
+            limiter: Limiter::new(),
+            lanes: [Lane::default(), Lane::default()],
+            local: VecDeque::new(),
+            identification: config.seed as u16,
+            frames,
+            packets,
+        }
+    }
+
+    /// Why the last configuration was refused, in one line.
+    pub fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
+    }
+
+    /// Whether packets in this pool are still referred to here. A dead NIC's pool must stay mapped
+    /// until this is false.
+    pub fn uses_pool(&self, pool: PoolId) -> bool {
+        self.given.uses(pool)
+            || self.gate.uses(pool)
+            || self.arrivals.iter().any(|(_, a)| a.packet.pool == pool)
+    }
+
+    pub(crate) fn link(&self, interface: u8) -> Option<&Link> {
+        self.links.get(interface as usize)?.as_ref()
+    }
+
+    fn receive_link(&mut self, cx: &mut Context, interface: u8, link: Link, out: &mut Out) {
+        let i = interface as usize;
+        if self.links.len() <= i {
+            self.links.resize(i + 1, None);
+        }
+        let was_up = self.links[i].is_some_and(|l| l.up && l.mac == link.mac);
+        self.links[i] = Some(link);
+        if link.up && !was_up {
+            self.announce(cx, interface, out);
+        }
+        self.open_gate(cx, out);
+    }
+
+    fn configure(&mut self, cx: &mut Context, text: &[u8], out: &mut Out) {
+        let config = match Config::parse(text) {
+            Ok(config) => config,
+            Err(e) => {
+                cx.count(Counter::ConfigRefused as usize);
+                self.last_error = Some(format!("ip configuration: {e}"));
+                return;
+            }
+        };
+        self.last_error = None;
+        self.routes = Routes::new(&config);
+        let interfaces: Vec<u8> = self.routes.interfaces().collect();
+        for n in 0..self.links.len() as u8 {
+            if !interfaces.contains(&n) {
+                for id in self.neighbours.forget(n) {
+                    self.finish(id, eft_base::errno::ENETUNREACH, out);
+                }
+            }
+        }
+        for n in interfaces {
+            if self.link(n).is_some_and(|l| l.up) {
+                self.announce(cx, n, out);
+            }
+        }
+        self.gate.configured = true;
+        self.open_gate(cx, out);
+    }
+
+    /// Lets messages in once there are addresses and devices to handle them with.
+    fn open_gate(&mut self, cx: &mut Context, out: &mut Out) {
+        let links_known = self.routes.interfaces().all(|i| self.link(i).is_some());
+        if self.gate.may_open(cx.now, links_known) {
+            for (peer, message) in self.gate.open() {
+                self.handle(cx, peer, message, out);
+            }
+        }
+    }
+
+    fn handle(&mut self, cx: &mut Context, from: Peer, message: FromPeer, out: &mut Out) {
+        match (from, message) {
+            (Peer::Nic(n), FromPeer::Nic(m)) => self.handle_nic(cx, n, m, out),
+            (peer, FromPeer::Transport(m)) => self.handle_transport(cx, peer, m, out),
+            (_, FromPeer::Filter(FilterToIp::Verdict { request, pass })) => {
+                self.receive_verdict(cx, request, pass, out)
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_nic(&mut self, cx: &mut Context, n: u8, message: NicToIp, out: &mut Out) {
+        match message {
+            NicToIp::Sent { request, errno } => {
+                let here = |f: &Flight| f.stage == Stage::Nic && f.hop.interface == n;
+                if self.flights.get(request).is_some_and(here) {
+                    self.finish(request, errno, out);
+                } else {
+                    cx.count(Counter::StaleReply as usize);
+                }
+            }
+            NicToIp::Received { packet, checksum_ok, segment_size } => {
+                self.receive_frame(cx, n, packet, checksum_ok, segment_size, out)
+            }
+            NicToIp::Link { .. } => {}
+        }
+    }
+
+    fn handle_transport(&mut self, cx: &mut Context, peer: Peer, message: TransportToIp, out: &mut Out) {
+        match message {
+            TransportToIp::Send { request, descriptor } => {
+                self.receive_send(cx, peer, request, descriptor, out)
+            }
+            TransportToIp::Done { packet } => self.receive_done(cx, peer, packet, out),
+            TransportToIp::Refuse { packet } => self.receive_refuse(cx, peer, packet, out),
+            TransportToIp::Route { request, source, destination } => {
+                self.receive_route(cx, peer, request, source, destination, out)
+            }
+        }
+    }
+
+    fn filter_reborn(&mut self, cx: &mut Context, out: &mut Out) {
+        let waiting = |f: &Flight| f.stage == Stage::Verdict;
+        for (id, flight) in self.flights.iter().filter(|(_, f)| waiting(f)) {
+            cx.count(Counter::FilterAsksAgain as usize);
+            out.push(Ip::ask_out(id, flight));
+        }
+        for (id, arrival) in self.arrivals.iter() {
+            cx.count(Counter::FilterAsksAgain as usize);
+            out.push(Ip::ask_in(id, arrival));
+        }
+    }
+
+    fn nic_reborn(&mut self, cx: &mut Context, n: u8, out: &mut Out) {
+        self.given.owner_reborn(n);
+        let there = |f: &Flight| f.stage == Stage::Nic && f.hop.interface == n;
+        for (request, flight) in self.flights.iter().filter(|(_, f)| there(f)) {
+            cx.count(Counter::Resubmitted as usize);
+            let descriptor = flight.frame;
+            let send = IpToNic::Send { request, descriptor };
+            out.push(ToPeer::Nic(n, send));
+        }
+    }
+
+    /// Forgets what a dead transport wanted. Frames that the NIC has stay until it answers.
+    fn transport_reborn(&mut self, peer: Peer, out: &mut Out) {
+        self.gate.forget(peer);
+        if let Some(i) = transport_index(peer) {
+            self.lanes[i] = Lane::seen();
+        }
+        let of_peer = |o: Origin| matches!(o, Origin::Transport { peer: p, .. } if p == peer);
+        for id in self.datagrams.ids() {
+            if let Some(d) = self.datagrams.get_mut(id)
+                && of_peer(d.origin)
+            {
+                d.origin = Origin::Nobody;
+            }
+        }
+        for id in self.flights.ids() {
+            let Some(flight) = self.flights.get_mut(id) else {
+                continue;
+            };
+            if of_peer(flight.origin) {
+                flight.origin = Origin::Nobody;
+                if flight.stage != Stage::Nic {
+                    self.finish(id, 0, out);
+                }
+            }
+        }
+        for packet in self.given.take_all(peer) {
+            self.release(packet, out);
+        }
+    }
+}
+
+impl Component for Ip {
+    type In = FromPeer;
+    type Out = ToPeer;
+    const COUNTERS: &'static [&'static str] = COUNTERS;
+
+    fn decode(peer: Peer, line: &Encoded) -> Option<FromPeer> {
+        match peer {
+            Peer::Tcp | Peer::Udp => TransportToIp::decode(line).map(FromPeer::Transport),
+            Peer::Nic(_) => NicToIp::decode(line).map(FromPeer::Nic),
+            Peer::Filter => FilterToIp::decode(line).map(FromPeer::Filter),
+            _ => None,
+        }
+    }
+
+    fn receive(&mut self, cx: &mut Context, from: Peer, message: FromPeer, out: &mut Out) {
+        match (from, message) {
+            (Peer::Nic(n), FromPeer::Nic(NicToIp::Link { mac, mtu, up, checksum, segment_max })) => {
+                let link = Link {
+                    mac,
+                    mtu: mtu.max(MTU_MIN),
+                    up,
+                    checksum,
+                    segment_max: segment_max.min(SEGMENT_MAX),
+                };
+                self.receive_link(cx, n, link, out)
+            }
+            _ if self.gate.is_open() => self.handle(cx, from, message, out),
+            _ => {
+                if self.gate.hold(cx.now, from, message) {
+                    cx.count(Counter::HeldEarly as usize);
+                } else {
+                    self.refuse_early(cx, from, message, out);
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, cx: &mut Context, event: Event, out: &mut Out) {
+        if let Event::Configure { key, value } = event
+            && key == "ip"
+        {
+            self.configure(cx, &value, out);
+        }
+    }
+
+    fn expire(&mut self, cx: &mut Context, out: &mut Out) {
+        self.open_gate(cx, out);
+        self.expire_neighbours(cx, out);
+        self.expire_reassembly(cx, out);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let deadlines = [self.gate.deadline(), self.neighbours.deadline(), self.reassembly.deadline()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Out) {
+        match peer {
+            Peer::Filter => self.filter_reborn(cx, out),
+            Peer::Nic(n) => self.nic_reborn(cx, n, out),
+            Peer::Tcp | Peer::Udp => self.transport_reborn(peer, out),
+            _ => {}
+        }
+    }
+
+    fn flush(&mut self, cx: &mut Context, out: &mut Out) {
+        self.flush_local(cx, out);
+        self.flush_lanes(cx, out);
+        cx.gauge(Counter::Flights as usize, self.flights.len() as u64);
+        cx.gauge(Counter::Arrivals as usize, self.arrivals.len() as u64);
+    }
+}

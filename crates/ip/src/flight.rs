@@ -1,0 +1,177 @@
+//! Packets on their way: the nouns of the engine.
+
+use crate::LOCAL_INTERFACE;
+use core::net::Ipv4Addr;
+use eft_base::wire::{IcmpHeader, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP, TcpHeader, UdpHeader};
+use eft_base::{MacAddress, PacketRef, RequestId};
+use eft_component::{Effect, Output};
+use eft_messages::filter::{FilterToIp, IpToFilter};
+use eft_messages::nic::{IpToNic, NicToIp};
+use eft_messages::transport::{IpToTransport, TransportToIp};
+use eft_messages::{Encoded, Peer};
+use zerocopy::FromBytes;
+
+/// A message to ip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FromPeer {
+    Transport(TransportToIp),
+    Nic(NicToIp),
+    Filter(FilterToIp),
+}
+
+/// A message from ip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToPeer {
+    /// To tcp or udp.
+    Transport(Peer, IpToTransport),
+    Nic(u8, IpToNic),
+    Filter(IpToFilter),
+}
+
+impl Output for ToPeer {
+    fn peer(&self) -> Option<Peer> {
+        Some(match self {
+            ToPeer::Transport(peer, _) => *peer,
+            ToPeer::Nic(n, _) => Peer::Nic(*n),
+            ToPeer::Filter(_) => Peer::Filter,
+        })
+    }
+
+    fn encode(&self) -> Encoded {
+        match self {
+            ToPeer::Transport(_, m) => m.encode(),
+            ToPeer::Nic(_, m) => m.encode(),
+            ToPeer::Filter(m) => m.encode(),
+        }
+    }
+
+    fn is_urgent(&self) -> bool {
+        !matches!(
+            self,
+            ToPeer::Transport(_, IpToTransport::Sent { errno: 0, .. }) | ToPeer::Nic(_, IpToNic::Done { .. })
+        )
+    }
+
+    fn into_effect(self) -> Option<Effect> {
+        None
+    }
+}
+
+/// Where a packet goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// To this host itself.
+    Local,
+    /// To the neighbour with this address: the destination or a gateway.
+    Neighbour(Ipv4Addr),
+    /// To a broadcast or multicast address of the link.
+    Group(MacAddress),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hop {
+    /// NIC number, or [`LOCAL_INTERFACE`].
+    pub interface: u8,
+    pub next: Next,
+}
+
+impl Hop {
+    pub const LOCAL: Hop = Hop { interface: LOCAL_INTERFACE, next: Next::Local };
+}
+
+/// Who wants to know what became of a packet that goes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Transport {
+        peer: Peer,
+        request: RequestId,
+    },
+    /// A fragment of this entry of the datagram database.
+    Fragment(RequestId),
+    /// ip itself, or a transport that has died since.
+    Nobody,
+}
+
+/// What a packet that goes out waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Verdict,
+    Neighbour,
+    /// Room in a transport's queue, or a packet slot.
+    Local,
+    Nic,
+}
+
+/// A packet on its way out. Its headers lie in the frame slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    pub origin: Origin,
+    pub stage: Stage,
+    pub hop: Hop,
+    pub frame: PacketRef,
+    /// A slot of ip's own pool in which the payload lies; freed with the flight.
+    pub packet: Option<PacketRef>,
+    pub question: Question,
+    /// Bytes of the IP packet.
+    pub len: u32,
+    /// Payload per wire segment if the device is to cut it, else 0.
+    pub segment_size: u16,
+}
+
+/// A datagram that was cut into fragments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Datagram {
+    pub origin: Origin,
+    pub packet: Option<PacketRef>,
+    pub remaining: usize,
+    /// The first error of a fragment.
+    pub errno: i32,
+}
+
+/// A checked packet that came in. `packet` covers the IP packet and lies in a NIC's pool or ours.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub packet: PacketRef,
+    pub interface: u8,
+    pub header_len: u16,
+    pub checksum_ok: bool,
+    pub segment_size: u16,
+    /// Sent to many, by its link or its IP address: never answered with an error.
+    pub group: bool,
+    pub question: Question,
+}
+
+/// What the filter is asked about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub source: Ipv4Addr,
+    pub destination: Ipv4Addr,
+    pub protocol: u8,
+    pub tcp_flags: u8,
+    /// For ICMP the type.
+    pub source_port: u16,
+    /// For ICMP the code.
+    pub destination_port: u16,
+}
+
+impl Question {
+    /// Reads the start of the transport header. `None`: too short to be one.
+    pub fn new(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, transport: &[u8]) -> Option<Question> {
+        let (source_port, destination_port, tcp_flags) = match protocol {
+            PROTOCOL_TCP => {
+                let (h, _) = TcpHeader::ref_from_prefix(transport).ok()?;
+                (h.source_port.get(), h.destination_port.get(), h.flags)
+            }
+            PROTOCOL_UDP => {
+                let (h, _) = UdpHeader::ref_from_prefix(transport).ok()?;
+                (h.source_port.get(), h.destination_port.get(), 0)
+            }
+            PROTOCOL_ICMP => {
+                let (h, _) = IcmpHeader::ref_from_prefix(transport).ok()?;
+                (h.kind as u16, h.code as u16, 0)
+            }
+            _ => (0, 0, 0),
+        };
+        Some(Question { source, destination, protocol, tcp_flags, source_port, destination_port })
+    }
+}

@@ -1,0 +1,95 @@
+//! Messages that come before a (re)born ip knows its addresses and devices.
+//!
+//! After a crash of ip the transports resubmit and the NICs hand over again at once, in an order
+//! that nobody controls. Refusing or dropping then would lose what the crash did not, so it is held
+//! until the configuration and every configured device's `Link` are here, or a second has passed.
+
+use crate::counters::Counter;
+use crate::engine::{Ip, Out};
+use crate::flight::{FromPeer, ToPeer};
+use alloc::collections::VecDeque;
+use core::time::Duration;
+use eft_base::errno::ENETUNREACH;
+use eft_base::{Instant, PoolId, WireAddress};
+use eft_component::Context;
+use eft_messages::Peer;
+use eft_messages::nic::{IpToNic, NicToIp};
+use eft_messages::transport::{IpToTransport, TransportToIp};
+
+const HELD_MAX: usize = 16384;
+const PATIENCE: Duration = Duration::from_secs(1);
+
+pub(crate) struct Gate {
+    pub configured: bool,
+    is_open: bool,
+    /// Opened in any case then.
+    until: Option<Instant>,
+    held: VecDeque<(Peer, FromPeer)>,
+}
+
+impl Gate {
+    pub fn new() -> Gate {
+        Gate { configured: false, is_open: false, until: None, held: VecDeque::new() }
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    pub fn deadline(&self) -> Option<Instant> {
+        self.until
+    }
+
+    pub fn may_open(&self, now: Instant, links_known: bool) -> bool {
+        !self.is_open && ((self.configured && links_known) || self.until.is_some_and(|until| until <= now))
+    }
+
+    /// Opens; the caller handles what was held, in order.
+    pub fn open(&mut self) -> VecDeque<(Peer, FromPeer)> {
+        self.is_open = true;
+        self.until = None;
+        core::mem::take(&mut self.held)
+    }
+
+    /// False: too much is held already.
+    pub fn hold(&mut self, now: Instant, peer: Peer, message: FromPeer) -> bool {
+        self.until.get_or_insert(now + PATIENCE);
+        if self.held.len() >= HELD_MAX {
+            return false;
+        }
+        self.held.push_back((peer, message));
+        true
+    }
+
+    /// What a dead transport asked no longer matters.
+    pub fn forget(&mut self, peer: Peer) {
+        self.held.retain(|(p, _)| *p != peer);
+    }
+
+    pub fn uses(&self, pool: PoolId) -> bool {
+        self.held
+            .iter()
+            .any(|(_, m)| matches!(m, FromPeer::Nic(NicToIp::Received { packet, .. }) if packet.pool == pool))
+    }
+}
+
+impl Ip {
+    /// Answers what the gate has no room for, so that nobody waits for ever.
+    pub(crate) fn refuse_early(&mut self, cx: &mut Context, from: Peer, message: FromPeer, out: &mut Out) {
+        cx.count(Counter::RefusedFull as usize);
+        let errno = ENETUNREACH;
+        let answer = match (from, message) {
+            (Peer::Nic(n), FromPeer::Nic(NicToIp::Received { packet, .. })) => {
+                ToPeer::Nic(n, IpToNic::Done { packet })
+            }
+            (peer, FromPeer::Transport(TransportToIp::Send { request, .. })) => {
+                ToPeer::Transport(peer, IpToTransport::Sent { request, errno })
+            }
+            (peer, FromPeer::Transport(TransportToIp::Route { request, .. })) => {
+                ToPeer::Transport(peer, Ip::no_route(request, WireAddress::default(), errno))
+            }
+            _ => return,
+        };
+        out.push(answer);
+    }
+}

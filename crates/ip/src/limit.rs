@@ -1,0 +1,43 @@
+//! A token bucket: how many ICMP errors may leave (RFC 1812 §4.3.2.8).
+
+use eft_base::Instant;
+
+const PER_SECOND: u64 = 200;
+const BURST: u64 = 50;
+const NANOS_PER_TOKEN: u64 = 1_000_000_000 / PER_SECOND;
+
+/// Holds up to [`BURST`] tokens; one comes every [`NANOS_PER_TOKEN`].
+pub(crate) struct Limiter {
+    /// The bucket is full again at this time; each token taken moves it on.
+    full_at: u64,
+}
+
+impl Limiter {
+    pub fn new() -> Limiter {
+        Limiter { full_at: 0 }
+    }
+
+    pub fn take(&mut self, now: Instant) -> bool {
+        let full_at = self.full_at.max(now.as_nanos()) + NANOS_PER_TOKEN;
+        if full_at - now.as_nanos() > BURST * NANOS_PER_TOKEN {
+            return false;
+        }
+        self.full_at = full_at;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_then_the_rate() {
+        let mut l = Limiter::new();
+        let taken = |l: &mut Limiter, ms| (0..1000).filter(|_| l.take(Instant::from_millis(ms))).count();
+        assert_eq!(taken(&mut l, 10), 50);
+        assert_eq!(taken(&mut l, 110), 20);
+        assert_eq!(taken(&mut l, 110), 0);
+        assert_eq!(taken(&mut l, 60_000), 50);
+    }
+}

@@ -1,0 +1,131 @@
+//! Packets to one's own address turn round here: one copy into our own pool, no checksum, no cutting.
+//!
+//! If the receiving transport's queue is full they wait, in order: the transport always drains its
+//! queue, so this ends.
+
+use crate::LOCAL_INTERFACE;
+use crate::counters::Counter;
+use crate::engine::{Ip, Out};
+use crate::flight::{Arrival, Flight, Stage};
+use crate::send::{ETHERNET_LEN, IPV4_LEN};
+use eft_base::errno::{EINVAL, ENOBUFS, EPROTONOSUPPORT};
+use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
+use eft_base::{PacketRef, RequestId};
+use eft_component::Context;
+use eft_messages::Peer;
+use eft_messages::nic::FrameDescriptor;
+use zerocopy::IntoBytes;
+
+impl Ip {
+    pub(crate) fn depart_local(
+        &mut self,
+        cx: &mut Context,
+        id: RequestId,
+        d: &FrameDescriptor,
+        out: &mut Out,
+    ) {
+        let Some(&flight) = self.flights.get(id) else {
+            return;
+        };
+        if receiver(&flight).is_some_and(|peer| !self.has_transport(peer)) {
+            cx.count(Counter::DropProtocol as usize);
+            return self.finish(id, EPROTONOSUPPORT, out);
+        }
+        if self.local.is_empty() && self.has_local_room(&flight, out) {
+            return self.turn_round(cx, id, &flight, d, out);
+        }
+        if self.local.len() >= self.frames.slots() / 2 {
+            cx.count(Counter::RefusedFull as usize);
+            return self.finish(id, ENOBUFS, out);
+        }
+        self.frames.write(flight.frame, 0, d.as_bytes());
+        if let Some(f) = self.flights.get_mut(id) {
+            f.stage = Stage::Local;
+        }
+        self.local.push_back(id);
+    }
+
+    fn has_local_room(&self, flight: &Flight, out: &Out) -> bool {
+        self.packets.available() > 0 && receiver(flight).is_none_or(|p| out.may_drop_in(p))
+    }
+
+    /// Turns round what waited for room.
+    pub(crate) fn flush_local(&mut self, cx: &mut Context, out: &mut Out) {
+        while let Some(&id) = self.local.front() {
+            if let Some(&flight) = self.flights.get(id) {
+                if !self.has_local_room(&flight, out) {
+                    return;
+                }
+                let d = self.descriptor(flight.frame);
+                self.local.pop_front();
+                self.turn_round(cx, id, &flight, &d, out);
+            } else {
+                // Its sender died.
+                self.local.pop_front();
+            }
+        }
+    }
+
+    fn turn_round(
+        &mut self,
+        cx: &mut Context,
+        id: RequestId,
+        flight: &Flight,
+        d: &FrameDescriptor,
+        out: &mut Out,
+    ) {
+        let Some(slot) = self.packets.allocate() else {
+            cx.count(Counter::DropNoSlot as usize);
+            return self.finish(id, ENOBUFS, out);
+        };
+        let Some(packet) = self.copy_packet(cx, slot, d) else {
+            self.packets.free(slot);
+            cx.count(Counter::RefusedSend as usize);
+            return self.finish(id, EINVAL, out);
+        };
+        self.finish(id, 0, out);
+        cx.count(Counter::LocalPackets as usize);
+        cx.add(Counter::LocalBytes as usize, packet.len as u64);
+        let arrival = Arrival {
+            packet,
+            interface: LOCAL_INTERFACE,
+            header_len: IPV4_LEN as u16,
+            checksum_ok: true,
+            segment_size: flight.segment_size,
+            group: false,
+            question: flight.question,
+        };
+        // The filter judged it on its way out; there is no second wire to judge it on.
+        self.accept(cx, arrival, out);
+    }
+
+    /// Copies a described packet, from its IP header on, to the start of a slot of ours.
+    fn copy_packet(&self, cx: &Context, slot: PacketRef, d: &FrameDescriptor) -> Option<PacketRef> {
+        let headers = &d.header[ETHERNET_LEN..d.header_len as usize];
+        let mut len = headers.len();
+        if !self.packets.write(slot, 0, headers) {
+            return None;
+        }
+        let view = self.packets.view();
+        let start = view.locate(slot)?;
+        for r in &d.payload[..d.payload_count as usize] {
+            if len + r.len as usize > slot.len as usize {
+                return None;
+            }
+            let (segment, offset) = self.resolve(cx.memory, *r)?;
+            segment.copy_to(offset, &view.segment, start + len, r.len as usize).ok()?;
+            len += r.len as usize;
+        }
+        Some(PacketRef { len: len as u32, ..slot })
+    }
+}
+
+/// The transport that gets a local packet; ICMP stays here.
+fn receiver(flight: &Flight) -> Option<Peer> {
+    match flight.question.protocol {
+        PROTOCOL_TCP => Some(Peer::Tcp),
+        PROTOCOL_UDP => Some(Peer::Udp),
+        PROTOCOL_ICMP => None,
+        _ => None,
+    }
+}

@@ -1,0 +1,314 @@
+//! Who has which link address: the neighbour table, without the packets that fill it.
+//!
+//! States after RFC 4861 §7.3.2 in short: *incomplete* (asked, packets wait), *reachable* for a
+//! while after each confirmation, then *stale*: used on, but the first use asks again (by unicast)
+//! and an entry that stays silent goes back to incomplete. Everything is bounded: entries, and
+//! packets that wait.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use core::time::Duration;
+use eft_base::{Instant, MacAddress, RequestId};
+
+const ENTRIES_MAX: usize = 1024;
+const REACHABLE: Duration = Duration::from_secs(30);
+/// When the question is repeated; after the last wait the neighbour counts as silent.
+const WAITS_MS: [u64; 4] = [250, 500, 1000, 1250];
+/// How long a silent neighbour is not asked again.
+const SILENT: Duration = Duration::from_millis(500);
+
+enum State {
+    /// Asked by broadcast `tries` times.
+    Incomplete {
+        tries: usize,
+        next: Instant,
+    },
+    Reachable {
+        until: Instant,
+    },
+    /// Asked by unicast; still used.
+    Probing {
+        tries: usize,
+        next: Instant,
+    },
+    Silent {
+        until: Instant,
+    },
+}
+
+struct Neighbour {
+    state: State,
+    /// Meaningful in `Reachable` and `Probing`.
+    mac: MacAddress,
+    used: Instant,
+    waiting: VecDeque<RequestId>,
+}
+
+/// What to do with a packet for a neighbour.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Lookup {
+    Send(MacAddress),
+    /// Send, and ask this link address whether it is still there.
+    SendAndProbe(MacAddress),
+    /// The packet was queued; `ask`: nobody has asked yet.
+    Wait {
+        ask: bool,
+    },
+    Unreachable,
+    Full,
+}
+
+/// What is due.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Ask {
+        interface: u8,
+        address: Ipv4Addr,
+        mac: Option<MacAddress>,
+    },
+    /// These packets cannot be sent.
+    GiveUp(VecDeque<RequestId>),
+}
+
+pub(crate) struct Neighbours {
+    entries: BTreeMap<(u8, Ipv4Addr), Neighbour>,
+    waiting: usize,
+    waiting_max: usize,
+    next: Option<Instant>,
+}
+
+impl Neighbours {
+    /// At most `waiting_max` packets wait in all, and half of that for one neighbour.
+    pub fn new(waiting_max: usize) -> Neighbours {
+        Neighbours { entries: BTreeMap::new(), waiting: 0, waiting_max, next: None }
+    }
+
+    pub fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+
+    fn schedule(&mut self, at: Instant) {
+        self.next = Some(self.next.map_or(at, |n| n.min(at)));
+    }
+
+    /// The way to a neighbour for packet `id`, which is queued if it must wait.
+    pub fn lookup(&mut self, now: Instant, interface: u8, address: Ipv4Addr, id: RequestId) -> Lookup {
+        let first_wait = now + Duration::from_millis(WAITS_MS[0]);
+        if let Some(n) = self.entries.get_mut(&(interface, address)) {
+            n.used = now;
+            match n.state {
+                State::Reachable { until } if now < until => return Lookup::Send(n.mac),
+                State::Reachable { .. } => {
+                    n.state = State::Probing { tries: 1, next: first_wait };
+                    let mac = n.mac;
+                    self.schedule(first_wait);
+                    return Lookup::SendAndProbe(mac);
+                }
+                State::Probing { .. } => return Lookup::Send(n.mac),
+                State::Silent { until } if now < until => return Lookup::Unreachable,
+                State::Silent { .. } | State::Incomplete { .. } => {}
+            }
+        } else if !self.make_room(now) {
+            return Lookup::Full;
+        }
+        let n = self.entries.entry((interface, address)).or_insert(Neighbour {
+            state: State::Silent { until: now },
+            mac: MacAddress::default(),
+            used: now,
+            waiting: VecDeque::new(),
+        });
+        if self.waiting >= self.waiting_max || n.waiting.len() >= self.waiting_max / 2 {
+            return Lookup::Full;
+        }
+        n.waiting.push_back(id);
+        self.waiting += 1;
+        let ask = !matches!(n.state, State::Incomplete { .. });
+        if ask {
+            n.state = State::Incomplete { tries: 1, next: first_wait };
+            self.schedule(first_wait);
+        }
+        Lookup::Wait { ask }
+    }
+
+    /// Whether there is an entry, in whatever state.
+    pub fn knows(&self, interface: u8, address: Ipv4Addr) -> bool {
+        self.entries.contains_key(&(interface, address))
+    }
+
+    /// The neighbour said where it is. Returns the packets that waited for that.
+    pub fn learn(
+        &mut self,
+        now: Instant,
+        interface: u8,
+        address: Ipv4Addr,
+        mac: MacAddress,
+    ) -> VecDeque<RequestId> {
+        if !self.knows(interface, address) && !self.make_room(now) {
+            return VecDeque::new();
+        }
+        let n = self.entries.entry((interface, address)).or_insert(Neighbour {
+            state: State::Silent { until: now },
+            mac,
+            used: now,
+            waiting: VecDeque::new(),
+        });
+        n.mac = mac;
+        n.state = State::Reachable { until: now + REACHABLE };
+        let waiting = core::mem::take(&mut n.waiting);
+        self.waiting -= waiting.len();
+        waiting
+    }
+
+    /// Forgets an interface whose addresses changed. Returns the packets that waited.
+    pub fn forget(&mut self, interface: u8) -> VecDeque<RequestId> {
+        let mut waiting = VecDeque::new();
+        self.entries.retain(|(i, _), n| {
+            if *i == interface {
+                waiting.append(&mut n.waiting);
+            }
+            *i != interface
+        });
+        self.waiting -= waiting.len();
+        waiting
+    }
+
+    /// Evicts the entry that was unused for longest if the table is full. False: all are in use.
+    fn make_room(&mut self, now: Instant) -> bool {
+        if self.entries.len() < ENTRIES_MAX {
+            return true;
+        }
+        let idle = self.entries.iter().filter(|(_, n)| n.waiting.is_empty() && n.used < now);
+        let oldest = idle.min_by_key(|(_, n)| n.used).map(|(k, _)| *k);
+        oldest.is_some_and(|k| self.entries.remove(&k).is_some())
+    }
+
+    /// What is due by `now`.
+    pub fn expire(&mut self, now: Instant) -> Vec<Due> {
+        let mut due = Vec::new();
+        if self.next.is_none_or(|n| n > now) {
+            return due;
+        }
+        let mut next: Option<Instant> = None;
+        for ((interface, address), n) in &mut self.entries {
+            let (tries, at, probing) = match n.state {
+                State::Incomplete { tries, next } => (tries, next, false),
+                State::Probing { tries, next } => (tries, next, true),
+                _ => continue,
+            };
+            let mut at = at;
+            if at <= now {
+                let silent = tries >= WAITS_MS.len();
+                if silent && !probing {
+                    self.waiting -= n.waiting.len();
+                    due.push(Due::GiveUp(core::mem::take(&mut n.waiting)));
+                    n.state = State::Silent { until: now + SILENT };
+                    continue;
+                }
+                let tries = if silent { 0 } else { tries };
+                let probing = probing && !silent;
+                at = now + Duration::from_millis(WAITS_MS[tries]);
+                due.push(Due::Ask {
+                    interface: *interface,
+                    address: *address,
+                    mac: probing.then_some(n.mac),
+                });
+                let tries = tries + 1;
+                n.state = if probing {
+                    State::Probing { tries, next: at }
+                } else {
+                    State::Incomplete { tries, next: at }
+                };
+            }
+            next = Some(next.map_or(at, |x| x.min(at)));
+        }
+        self.next = next;
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 9]);
+
+    fn id(index: u32) -> RequestId {
+        RequestId { index, generation: 1 }
+    }
+
+    #[test]
+    fn packets_wait_for_the_answer_in_order_and_within_limits() {
+        let mut n = Neighbours::new(8);
+        let now = Instant::from_millis(5);
+        assert_eq!(n.lookup(now, 0, A, id(1)), Lookup::Wait { ask: true });
+        for i in 2..5 {
+            assert_eq!(n.lookup(now, 0, A, id(i)), Lookup::Wait { ask: false });
+        }
+        assert_eq!(n.lookup(now, 0, A, id(5)), Lookup::Full);
+        assert_eq!(n.learn(now, 0, A, MAC), [id(1), id(2), id(3), id(4)]);
+        assert_eq!(n.lookup(now, 0, A, id(6)), Lookup::Send(MAC));
+        assert_eq!(n.lookup(now, 1, A, id(6)), Lookup::Wait { ask: true });
+    }
+
+    #[test]
+    fn the_silent_are_given_up_and_asked_again_later() {
+        let mut n = Neighbours::new(8);
+        let mut now = Instant::from_millis(5);
+        n.lookup(now, 0, A, id(1));
+        let mut asked = 1;
+        loop {
+            now = n.deadline().unwrap();
+            match &n.expire(now)[..] {
+                [Due::Ask { mac: None, .. }] => asked += 1,
+                [Due::GiveUp(ids)] => {
+                    assert_eq!(*ids, [id(1)]);
+                    break;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(asked, WAITS_MS.len());
+        assert_eq!(n.deadline(), None);
+        assert_eq!(n.lookup(now, 0, A, id(2)), Lookup::Unreachable);
+        now += SILENT;
+        assert_eq!(n.lookup(now, 0, A, id(2)), Lookup::Wait { ask: true });
+    }
+
+    #[test]
+    fn a_stale_entry_is_used_while_it_is_probed() {
+        let mut n = Neighbours::new(8);
+        let mut now = Instant::from_millis(5);
+        n.learn(now, 0, A, MAC);
+        now += REACHABLE;
+        assert_eq!(n.lookup(now, 0, A, id(1)), Lookup::SendAndProbe(MAC));
+        assert_eq!(n.lookup(now, 0, A, id(2)), Lookup::Send(MAC));
+        n.learn(now, 0, A, MAC);
+        assert_eq!(n.lookup(now, 0, A, id(3)), Lookup::Send(MAC));
+        // Silent this time: first by unicast, then by broadcast, then packets wait.
+        now += REACHABLE;
+        assert_eq!(n.lookup(now, 0, A, id(4)), Lookup::SendAndProbe(MAC));
+        let mut broadcasts = 0;
+        while broadcasts == 0 {
+            now = n.deadline().unwrap();
+            for due in n.expire(now) {
+                if matches!(due, Due::Ask { mac: None, .. }) {
+                    broadcasts += 1;
+                }
+            }
+        }
+        assert_eq!(n.lookup(now, 0, A, id(5)), Lookup::Wait { ask: false });
+    }
+
+    #[test]
+    fn the_table_is_bounded() {
+        let mut n = Neighbours::new(1 << 20);
+        for i in 0..5000u32 {
+            let now = Instant::from_millis(i as u64);
+            n.learn(now, 0, Ipv4Addr::from_bits(0x0a00_0000 + i), MAC);
+        }
+        assert_eq!(n.entries.len(), ENTRIES_MAX);
+        assert!(n.knows(0, Ipv4Addr::from_bits(0x0a00_0000 + 4999)));
+    }
+}

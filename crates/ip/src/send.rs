@@ -1,0 +1,451 @@
+//! Toward the wire: a transport's request becomes a frame.
+//!
+//! The request is copied out of shared memory, checked, routed and built into a frame slot; then
+//! the filter is asked; then it departs: turned round locally, cut into fragments, summed if the
+//! device does not, addressed, handed to the NIC.
+
+use crate::bytes::PieceSum;
+use crate::counters::Counter;
+use crate::engine::{Ip, Out, SEGMENT_MAX, transport_index};
+use crate::flight::{Flight, Hop, Next, Origin, Question, Stage, ToPeer};
+use alloc::collections::VecDeque;
+use core::net::{IpAddr, Ipv4Addr};
+use eft_base::checksum::Checksum;
+use eft_base::errno::{EADDRNOTAVAIL, EINVAL, EMSGSIZE, ENETUNREACH, ENOBUFS};
+use eft_base::wire::{
+    ETHERTYPE_IPV4, EthernetHeader, IPV4_DONT_FRAGMENT, Ipv4Header, PROTOCOL_TCP, PROTOCOL_UDP,
+};
+use eft_base::{MacAddress, PacketRef, RequestId, WireAddress};
+use eft_component::Context;
+use eft_messages::Peer;
+use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX, FrameDescriptor, IpToNic};
+use eft_messages::transport::{
+    IpToTransport, PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SendDescriptor, TRANSPORT_HEADER_MAX,
+};
+use zerocopy::{FromZeros, IntoBytes};
+
+pub(crate) const ETHERNET_LEN: usize = size_of::<EthernetHeader>();
+pub(crate) const IPV4_LEN: usize = size_of::<Ipv4Header>();
+/// Where the transport header begins in a frame of ours.
+pub(crate) const TRANSPORT_AT: usize = ETHERNET_LEN + IPV4_LEN;
+const IP_LEN_MAX: usize = 65535;
+const DEFAULT_TTL: u8 = 64;
+/// Requests that wait for a frame slot, per transport.
+const LANE_MAX: usize = 8192;
+/// What local packets may carry: there is no link to be limited by.
+const LOCAL_MTU: u16 = 65535;
+
+/// A transport's requests that wait for a frame slot, in order.
+#[derive(Default)]
+pub(crate) struct Lane {
+    waiting: VecDeque<(RequestId, PacketRef)>,
+    /// The transport has been connected at least once: the topology has it.
+    pub seen: bool,
+}
+
+impl Lane {
+    /// Of a transport that has just been connected.
+    pub fn seen() -> Lane {
+        Lane { waiting: VecDeque::new(), seen: true }
+    }
+}
+
+/// A packet to be built.
+pub(crate) struct Outgoing<'a> {
+    pub source: Ipv4Addr,
+    pub destination: Ipv4Addr,
+    pub protocol: u8,
+    pub ttl: u8,
+    pub tos: u8,
+    pub dont_fragment: bool,
+    /// The transport header.
+    pub header: &'a [u8],
+    pub payload: &'a [PacketRef],
+    pub segment_size: u16,
+    /// Where in `header` the pseudo-header's sum lies, if the checksum is yet to be completed.
+    pub checksum_offset: Option<u16>,
+}
+
+impl Outgoing<'_> {
+    fn len(&self) -> usize {
+        let payload: usize = self.payload.iter().map(|r| r.len as usize).sum();
+        IPV4_LEN + self.header.len() + payload
+    }
+}
+
+/// What to count, and what to tell the sender.
+pub(crate) type Refusal = (Counter, i32);
+
+impl Ip {
+    /// Frame slots that the transports leave for ARP and ICMP: without ARP nothing would ever leave
+    /// the slots again.
+    fn reserve(&self) -> usize {
+        (self.frames.slots() / 4).min(32)
+    }
+
+    pub(crate) fn receive_send(
+        &mut self,
+        cx: &mut Context,
+        peer: Peer,
+        request: RequestId,
+        at: PacketRef,
+        out: &mut Out,
+    ) {
+        let Some(lane) = transport_index(peer).map(|i| &mut self.lanes[i]) else {
+            return;
+        };
+        if lane.waiting.is_empty() && self.frames.available() > self.reserve() {
+            return self.send_now(cx, peer, request, at, out);
+        }
+        let Some(lane) = transport_index(peer).map(|i| &mut self.lanes[i]) else {
+            return;
+        };
+        if lane.waiting.len() < LANE_MAX {
+            lane.waiting.push_back((request, at));
+        } else {
+            self.refuse(cx, peer, request, (Counter::RefusedFull, ENOBUFS), out);
+        }
+    }
+
+    /// Takes up what waited for frame slots, tcp and udp in turn.
+    pub(crate) fn flush_lanes(&mut self, cx: &mut Context, out: &mut Out) {
+        let mut idle = 0;
+        for peer in [Peer::Tcp, Peer::Udp].into_iter().cycle() {
+            if idle == 2 || self.frames.available() <= self.reserve() {
+                return;
+            }
+            let lane = transport_index(peer).map(|i| &mut self.lanes[i]);
+            match lane.and_then(|l| l.waiting.pop_front()) {
+                Some((request, at)) => {
+                    idle = 0;
+                    self.send_now(cx, peer, request, at, out);
+                }
+                None => idle += 1,
+            }
+        }
+    }
+
+    fn send_now(&mut self, cx: &mut Context, peer: Peer, request: RequestId, at: PacketRef, out: &mut Out) {
+        let sent = self.try_send(cx, peer, request, at, out);
+        if let Err(refusal) = sent {
+            self.refuse(cx, peer, request, refusal, out);
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        cx: &mut Context,
+        peer: Peer,
+        request: RequestId,
+        (why, errno): Refusal,
+        out: &mut Out,
+    ) {
+        cx.count(why as usize);
+        let sent = IpToTransport::Sent { request, errno };
+        out.push(ToPeer::Transport(peer, sent));
+    }
+
+    fn try_send(
+        &mut self,
+        cx: &mut Context,
+        peer: Peer,
+        request: RequestId,
+        at: PacketRef,
+        out: &mut Out,
+    ) -> Result<(), Refusal> {
+        let bad = (Counter::RefusedSend, EINVAL);
+        let d: SendDescriptor = cx.memory.read_value(at).ok_or(bad)?;
+        let header_len = d.header_len as usize;
+        let count = d.payload_count as usize;
+        if header_len > TRANSPORT_HEADER_MAX
+            || count > PAYLOAD_REFS_MAX.min(FRAME_PAYLOAD_MAX)
+            || d.checksum_offset as usize + 2 > header_len
+            || !speaks(peer, d.protocol)
+        {
+            return Err(bad);
+        }
+        for r in &d.payload[..count] {
+            cx.memory.resolve(*r).ok_or(bad)?;
+        }
+        let unreachable = (Counter::NoRoute, ENETUNREACH);
+        let (IpAddr::V4(source), IpAddr::V4(destination)) = (d.source.into(), d.destination.into()) else {
+            return Err(unreachable);
+        };
+        if !self.routes.is_ours(source) {
+            return Err((Counter::RefusedSource, EADDRNOTAVAIL));
+        }
+        let hop = self.routes.hop(source, destination).ok_or(unreachable)?;
+        let outgoing = Outgoing {
+            source,
+            destination,
+            protocol: d.protocol,
+            ttl: d.ttl,
+            tos: d.tos,
+            dont_fragment: d.flags & SEND_DONT_FRAGMENT != 0,
+            header: &d.header[..header_len],
+            payload: &d.payload[..count],
+            segment_size: d.segment_size,
+            checksum_offset: Some(d.checksum_offset),
+        };
+        self.launch(cx, Origin::Transport { peer, request }, hop, outgoing, None, out)
+    }
+
+    /// Whether a packet of this form can go this way; the payload per segment if it must be cut.
+    fn check_size(&self, hop: Hop, o: &Outgoing) -> Result<u16, Refusal> {
+        let too_long = (Counter::RefusedTooLong, EMSGSIZE);
+        let len = o.len();
+        if len > IP_LEN_MAX {
+            return Err(too_long);
+        }
+        if hop.next == Next::Local {
+            return Ok(o.segment_size);
+        }
+        let link = self.link(hop.interface).filter(|l| l.up).ok_or((Counter::LinkDown, ENETUNREACH))?;
+        let mtu = link.mtu as usize;
+        let headers = IPV4_LEN + o.header.len();
+        let segment_size = o.segment_size as usize;
+        if segment_size > 0 && len - headers > segment_size {
+            if headers + segment_size > mtu || len - headers > link.segment_max as usize {
+                return Err(too_long);
+            }
+            return Ok(o.segment_size);
+        }
+        if len > mtu && o.dont_fragment {
+            return Err(too_long);
+        }
+        Ok(0)
+    }
+
+    /// Builds a packet, asks about it, sends it on its way. `packet` is freed with it, or stays
+    /// the caller's if this fails.
+    pub(crate) fn launch(
+        &mut self,
+        cx: &mut Context,
+        origin: Origin,
+        hop: Hop,
+        o: Outgoing,
+        packet: Option<PacketRef>,
+        out: &mut Out,
+    ) -> Result<(), Refusal> {
+        let segment_size = self.check_size(hop, &o)?;
+        let question = Question::new(o.source, o.destination, o.protocol, o.header)
+            .ok_or((Counter::RefusedSend, EINVAL))?;
+        let len = o.len();
+        let mut descriptor = self.build(hop, &o, len, segment_size);
+        let full = (Counter::RefusedFull, ENOBUFS);
+        let frame = self.frames.allocate().ok_or(full)?;
+        let flight = Flight {
+            origin,
+            stage: Stage::Verdict,
+            hop,
+            frame,
+            packet,
+            question,
+            len: len as u32,
+            segment_size,
+        };
+        let Ok(id) = self.flights.insert(flight) else {
+            self.frames.free(frame);
+            return Err(full);
+        };
+        if self.with_filter {
+            self.frames.write(frame, 0, descriptor.as_bytes());
+            cx.count(Counter::FilterAsks as usize);
+            out.push(Ip::ask_out(id, &flight));
+        } else {
+            self.depart(cx, id, &mut descriptor, out);
+        }
+        Ok(())
+    }
+
+    fn build(&mut self, hop: Hop, o: &Outgoing, len: usize, segment_size: u16) -> FrameDescriptor {
+        let mut d = FrameDescriptor::new_zeroed();
+        let ethernet = EthernetHeader {
+            // Filled in when the neighbour is known.
+            destination: MacAddress::default(),
+            source: self.link(hop.interface).map_or(MacAddress::default(), |l| l.mac),
+            ethertype: ETHERTYPE_IPV4.into(),
+        };
+        let ipv4 = ipv4_header(o, len, self.identification);
+        // A device that segments counts on from this identification (RFC 6864 §4.1 asks for no
+        // more than that they differ while fragments may be about).
+        let segments = match segment_size {
+            0 => 1,
+            s => (len / s as usize + 1) as u16,
+        };
+        self.identification = self.identification.wrapping_add(segments);
+        let header_len = TRANSPORT_AT + o.header.len();
+        d.header[..ETHERNET_LEN].copy_from_slice(ethernet.as_bytes());
+        d.header[ETHERNET_LEN..TRANSPORT_AT].copy_from_slice(ipv4.as_bytes());
+        d.header[TRANSPORT_AT..header_len].copy_from_slice(o.header);
+        d.header_len = header_len as u16;
+        d.payload[..o.payload.len()].copy_from_slice(o.payload);
+        d.payload_count = o.payload.len() as u16;
+        d.segment_size = segment_size;
+        if let Some(offset) = o.checksum_offset {
+            d.flags = FRAME_CHECKSUM;
+            d.checksum_start = TRANSPORT_AT as u16;
+            d.checksum_offset = offset;
+        }
+        d
+    }
+
+    /// The descriptor in one of our frame slots.
+    pub(crate) fn descriptor(&self, frame: PacketRef) -> FrameDescriptor {
+        let mut d = FrameDescriptor::new_zeroed();
+        let view = self.frames.view();
+        if let Some(offset) = view.locate(frame) {
+            // Our own slot: it is longer than a descriptor.
+            let _ = view.segment.read(offset, d.as_mut_bytes());
+        }
+        d
+    }
+
+    /// A packet that may pass leaves.
+    pub(crate) fn depart(&mut self, cx: &mut Context, id: RequestId, d: &mut FrameDescriptor, out: &mut Out) {
+        let Some(&flight) = self.flights.get(id) else {
+            return;
+        };
+        if flight.hop.next == Next::Local {
+            return self.depart_local(cx, id, d, out);
+        }
+        // The link may have changed while the packet waited.
+        let Some(&link) = self.link(flight.hop.interface) else {
+            return self.finish(id, ENETUNREACH, out);
+        };
+        let must_cut = flight.segment_size == 0 && flight.len > link.mtu as u32;
+        if d.flags & FRAME_CHECKSUM != 0 && (must_cut || !link.checksum) {
+            if flight.segment_size > 0 {
+                return self.finish(id, EMSGSIZE, out);
+            }
+            if self.complete_checksum(cx, flight.question.protocol, d).is_none() {
+                return self.finish(id, EINVAL, out);
+            }
+        }
+        if must_cut {
+            return self.fragment(cx, id, d, link.mtu, out);
+        }
+        self.address(cx, id, d, out);
+    }
+
+    /// Does what a device without checksum offload leaves to us.
+    fn complete_checksum(&self, cx: &Context, protocol: u8, d: &mut FrameDescriptor) -> Option<()> {
+        let mut sum = PieceSum::default();
+        sum.add(&d.header[TRANSPORT_AT..d.header_len as usize]);
+        for r in &d.payload[..d.payload_count as usize] {
+            self.sum(cx.memory, *r, &mut sum)?;
+        }
+        let sum = match sum.finish() {
+            // RFC 768: zero would mean "no checksum".
+            0 if protocol == PROTOCOL_UDP => 0xffff,
+            sum => sum,
+        };
+        let field = TRANSPORT_AT + d.checksum_offset as usize;
+        d.header[field..field + 2].copy_from_slice(&sum.to_be_bytes());
+        d.flags &= !FRAME_CHECKSUM;
+        Some(())
+    }
+
+    /// Hands a flight whose link address is known to its NIC.
+    pub(crate) fn submit(&mut self, cx: &mut Context, id: RequestId, out: &mut Out) {
+        let Some(flight) = self.flights.get_mut(id) else {
+            return;
+        };
+        flight.stage = Stage::Nic;
+        cx.count(Counter::PacketsOut as usize);
+        cx.add(Counter::BytesOut as usize, flight.len as u64);
+        let send = IpToNic::Send { request: id, descriptor: flight.frame };
+        out.push(ToPeer::Nic(flight.hop.interface, send));
+    }
+
+    /// A flight is over: frees what it held and tells who wanted to know.
+    pub(crate) fn finish(&mut self, id: RequestId, errno: i32, out: &mut Out) {
+        if let Some(f) = self.flights.remove(id) {
+            self.frames.free(f.frame);
+            self.settle(f.origin, f.packet, errno, out);
+        }
+    }
+
+    pub(crate) fn settle(&mut self, origin: Origin, packet: Option<PacketRef>, errno: i32, out: &mut Out) {
+        if let Some(packet) = packet {
+            self.packets.free(packet);
+        }
+        match origin {
+            Origin::Transport { peer, request } => {
+                let sent = IpToTransport::Sent { request, errno };
+                out.push(ToPeer::Transport(peer, sent));
+            }
+            Origin::Fragment(datagram) => self.settle_fragment(datagram, errno, out),
+            Origin::Nobody => {}
+        }
+    }
+
+    pub(crate) fn no_route(request: RequestId, source: WireAddress, errno: i32) -> IpToTransport {
+        IpToTransport::Routed { request, errno, source, mtu: 0, segment_max: 0, local: false }
+    }
+
+    pub(crate) fn receive_route(
+        &mut self,
+        cx: &mut Context,
+        peer: Peer,
+        request: RequestId,
+        source: WireAddress,
+        destination: WireAddress,
+        out: &mut Out,
+    ) {
+        cx.count(Counter::Routes as usize);
+        let answer = match self.route(source.into(), destination.into()) {
+            Ok((source, mtu, segment_max, local)) => IpToTransport::Routed {
+                request,
+                errno: 0,
+                source: IpAddr::V4(source).into(),
+                mtu,
+                segment_max,
+                local,
+            },
+            Err(errno) => Ip::no_route(request, source, errno),
+        };
+        out.push(ToPeer::Transport(peer, answer));
+    }
+
+    /// Source, MTU, segment_max, and whether it is local.
+    fn route(&self, source: IpAddr, destination: IpAddr) -> Result<(Ipv4Addr, u16, u32, bool), i32> {
+        let IpAddr::V4(destination) = destination else {
+            return Err(ENETUNREACH);
+        };
+        let chosen = match source {
+            IpAddr::V4(s) if self.routes.is_ours(s) => Some(s),
+            s if s.is_unspecified() => None,
+            _ => return Err(EADDRNOTAVAIL),
+        };
+        let hop = self.routes.hop(chosen.unwrap_or(Ipv4Addr::UNSPECIFIED), destination).ok_or(ENETUNREACH)?;
+        let source = chosen.or_else(|| self.routes.source_for(hop, destination)).ok_or(ENETUNREACH)?;
+        if hop.next == Next::Local {
+            return Ok((source, LOCAL_MTU, SEGMENT_MAX, true));
+        }
+        let link = self.link(hop.interface).ok_or(ENETUNREACH)?;
+        Ok((source, link.mtu, link.segment_max, false))
+    }
+}
+
+/// What each transport may send.
+fn speaks(peer: Peer, protocol: u8) -> bool {
+    matches!((peer, protocol), (Peer::Tcp, PROTOCOL_TCP) | (Peer::Udp, PROTOCOL_UDP))
+}
+
+fn ipv4_header(o: &Outgoing, len: usize, identification: u16) -> Ipv4Header {
+    let mut h = Ipv4Header {
+        version_ihl: 0x45,
+        tos: o.tos,
+        total_len: (len as u16).into(),
+        id: identification.into(),
+        flags_fragment: if o.dont_fragment { IPV4_DONT_FRAGMENT } else { 0 }.into(),
+        ttl: if o.ttl == 0 { DEFAULT_TTL } else { o.ttl },
+        protocol: o.protocol,
+        checksum: 0.into(),
+        source: o.source.octets(),
+        destination: o.destination.octets(),
+    };
+    h.checksum = Checksum::new().add_bytes(h.as_bytes()).finish().into();
+    h
+}

@@ -1,0 +1,59 @@
+//! A thread's affinity mask.
+
+use eft_cores::CpuSet;
+use eft_cores::cpu_set::CPU_MAX;
+
+use crate::sensors::Tree;
+
+const WORDS: usize = (CPU_MAX as usize + 1) / 64;
+
+/// Sets the mask of a thread (0: of the calling one, live only). In a recorded tree the mask in its `status` changes.
+pub fn set(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), String> {
+    if !tree.is_live() {
+        return set_recorded(tree, process, tid, cpus);
+    }
+    let mut mask = [0u64; WORDS];
+    cpus.iter().for_each(|cpu| mask[cpu as usize / 64] |= 1 << (cpu % 64));
+    // SAFETY: the mask is an array of `size_of_val` bytes that lives through the call; the kernel only reads it.
+    let outcome = unsafe { libc::sched_setaffinity(tid, size_of_val(&mask), mask.as_ptr().cast()) };
+    if outcome == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EINVAL) => {
+            Err(format!("thread {tid} may not run on CPU {cpus}: it is offline, or its cpuset forbids it"))
+        }
+        Some(libc::EPERM) => Err(format!("the affinity of thread {tid} may not be changed: this needs root")),
+        _ => Err(format!("the affinity of thread {tid} cannot be set ({error})")),
+    }
+}
+
+/// A quick look, without reading a file: may the thread run on all of `online`?
+pub fn is_everywhere(tree: &Tree, tid: i32, online: &CpuSet) -> bool {
+    if !tree.is_live() {
+        return false;
+    }
+    let mut mask = [0u64; WORDS];
+    // SAFETY: the kernel writes at most `size_of_val` bytes into the array, which lives through the call.
+    let outcome = unsafe { libc::sched_getaffinity(tid, size_of_val(&mask), mask.as_mut_ptr().cast()) };
+    outcome >= 0 && online.iter().all(|cpu| mask[cpu as usize / 64] & 1 << (cpu % 64) != 0)
+}
+
+fn set_recorded(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), String> {
+    let path = format!("proc/{process}/task/{tid}/status");
+    let status = tree.read(&path)?;
+    let line = |line: &str| {
+        if line.starts_with("Cpus_allowed_list:") {
+            format!("Cpus_allowed_list:\t{cpus}")
+        } else {
+            line.into()
+        }
+    };
+    tree.write(&path, &(status.lines().map(line).collect::<Vec<String>>().join("\n") + "\n"))
+}
+
+/// Pins the calling thread.
+pub fn pin_myself(cpu: u32) -> Result<(), String> {
+    set(&Tree::live(), 0, 0, &CpuSet::one(cpu))
+}

@@ -1,0 +1,116 @@
+//! The emulated speed: a real-time thread that holds a core for a part of each period.
+//!
+//! Limits, shown to whoever uses it: interrupts and softirqs are not slowed; the core stalls for a part of each period
+//! instead of running slowly; the kernel's own placement notices the real-time load. Promises: no thread, no cost; a
+//! kernel or cgroup that refuses real-time threads is found out before anything is changed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use eft_cores::duty::{Duty, DutyOptions};
+
+use super::affinity;
+
+/// Above ordinary real-time work, below the kernel's own watchdogs and migration threads (99).
+const PRIORITY: i32 = 80;
+pub const LIMITS: &str = "emulated: interrupts and softirqs are not slowed; the core stalls for a part of each period instead of running slowly; the kernel's own placement notices";
+
+pub struct Burner {
+    stop: Arc<AtomicBool>,
+    tid: Arc<AtomicI32>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Tries to become real-time in a thread of its own, and says why it is refused.
+pub fn check_allowed() -> Result<(), String> {
+    std::thread::spawn(become_real_time).join().unwrap_or_else(|_| Err("the real-time check failed".into()))
+}
+
+fn become_real_time() -> Result<(), String> {
+    let parameters = libc::sched_param { sched_priority: PRIORITY };
+    // SAFETY: the parameters live through the call, which only reads them; 0 names the calling thread.
+    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    Err(match error.raw_os_error() {
+        Some(libc::EPERM) if rustix::process::geteuid().is_root() => {
+            "real-time threads are refused: this cgroup has no real-time budget (RT group scheduling: give it cpu.rt_runtime_us, or run eft in the root cgroup), or CAP_SYS_NICE is missing".into()
+        }
+        Some(libc::EPERM) => "real-time threads are refused: this needs root or CAP_SYS_NICE".into(),
+        _ => format!("real-time threads are refused ({error})"),
+    })
+}
+
+impl Burner {
+    pub fn start(cpu: u32, options: DutyOptions) -> Result<Self, String> {
+        let (stop, tid) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI32::new(0)));
+        let (report, started) = std::sync::mpsc::channel();
+        let thread = {
+            let (stop, tid) = (stop.clone(), tid.clone());
+            std::thread::Builder::new()
+                .name(format!("eft-burner-{cpu}"))
+                .spawn(move || {
+                    let ready = affinity::pin_myself(cpu).and_then(|()| become_real_time());
+                    tid.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Release);
+                    let is_ready = ready.is_ok();
+                    let _ = report.send(ready);
+                    if is_ready {
+                        burn(options, &stop);
+                    }
+                })
+                .map_err(|error| format!("no thread can be started ({error})"))?
+        };
+        started.recv().map_err(|_| "the burner thread ended".to_string())??;
+        Ok(Self { stop, tid, thread: Some(thread) })
+    }
+
+    pub fn tid(&self) -> i32 {
+        self.tid.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Burner {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+pub fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Sleeps until a moment of the monotonic clock.
+pub fn sleep_until_ns(moment: u64) {
+    let until =
+        libc::timespec { tv_sec: (moment / 1_000_000_000) as i64, tv_nsec: (moment % 1_000_000_000) as i64 };
+    // SAFETY: `until` lives through the call, which only reads it; an early return by a signal is handled by callers,
+    // who look at the clock.
+    unsafe {
+        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut())
+    };
+}
+
+fn burn(options: DutyOptions, stop: &AtomicBool) {
+    let mut duty = Duty::new(options, now_ns());
+    while !stop.load(Ordering::Acquire) {
+        let burn = duty.next();
+        sleep_until_ns(burn.begin_ns);
+        let started = now_ns();
+        let mut now = started;
+        while now < started + burn.length_ns {
+            std::hint::spin_loop();
+            now = now_ns();
+        }
+        duty.finish(started, now);
+    }
+}
+
+/// The period of the design: each millisecond.
+pub const PERIOD: Duration = Duration::from_millis(1);

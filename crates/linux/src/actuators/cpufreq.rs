@@ -1,0 +1,31 @@
+//! The clock through cpufreq: both limits of a policy on the wished frequency.
+
+use eft_cores::speed::FrequencyRange;
+
+use crate::journal::Journal;
+use crate::sensors::{Tree, frequency, topology};
+
+pub fn range(tree: &Tree, cpu: u32) -> Option<FrequencyRange> {
+    let dir = format!("{}/cpufreq", topology::dir(cpu));
+    if !tree.exists(&format!("{dir}/scaling_max_freq")) {
+        return None;
+    }
+    let seen = frequency::read(tree, cpu)?;
+    Some(FrequencyRange { min_khz: seen.min_khz?, max_khz: seen.max_khz?, available_khz: seen.available_khz })
+}
+
+pub fn set(journal: &mut Journal, cpu: u32, khz: u64) -> Result<(), String> {
+    let dir = format!("{}/cpufreq", topology::dir(cpu));
+    let (low, high) = (format!("{dir}/scaling_min_freq"), format!("{dir}/scaling_max_freq"));
+    let lowest: u64 = journal.tree().number(&low).unwrap_or(0);
+    // The lower limit may never pass the upper one, not even between two writes.
+    let order = if khz < lowest { [&low, &high] } else { [&high, &low] };
+    for path in order {
+        journal.write(path, &khz.to_string())?;
+    }
+    let setspeed = format!("{dir}/scaling_setspeed");
+    if journal.tree().text(&format!("{dir}/scaling_governor")).as_deref() == Some("userspace") {
+        journal.write(&setspeed, &khz.to_string())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Expedited RCU grace periods (`/sys/kernel/rcu_expedited`), held for one operation only.
+//!
+//! They interrupt every CPU, polling ones too, so they are never left on. Promises: the holds in the journal are the
+//! reference count; a hold whose owner was killed is lowered by the next eft. `rcu_normal` outranks them in the kernel,
+//! and an operator who set it meant it: then nothing is held.
+
+use crate::journal::{Change, Journal};
+use crate::sensors::Tree;
+
+const EXPEDITED: &str = "sys/kernel/rcu_expedited";
+const NORMAL: &str = "sys/kernel/rcu_normal";
+
+/// Runs an operation under expedited grace periods, if they may be had. The second value says why not.
+pub fn while_expedited<T>(
+    journal: &mut Journal,
+    operation: impl FnOnce(&mut Journal) -> Result<T, String>,
+) -> Result<(T, Option<String>), String> {
+    let (hold, why_not) = match raise(journal) {
+        Ok(hold) => (hold, None),
+        Err(reason) => (None, Some(reason)),
+    };
+    // Whoever interrupts every CPU should be done soon, and not queue behind those that it interrupts.
+    let urgent = Urgent::begin();
+    let outcome = operation(journal);
+    drop(urgent);
+    if let Some(id) = hold {
+        release(journal, id)?;
+    }
+    outcome.map(|value| (value, why_not))
+}
+
+/// `Ok(None)`: somebody else has raised it, so there is nothing to hold.
+fn raise(journal: &mut Journal) -> Result<Option<u64>, String> {
+    let flag = |path: &str| journal.tree().number::<u32>(path);
+    if flag(NORMAL).is_some_and(|flag| flag != 0) {
+        return Err("rcu_normal is set, so grace periods stay normal".into());
+    }
+    let held = holds(journal);
+    match flag(EXPEDITED) {
+        None => return Err("this kernel has no rcu_expedited".into()),
+        Some(flag) if flag != 0 && held == 0 => return Ok(None),
+        Some(_) => {}
+    }
+    let id = journal.announce(Change::Expedite)?;
+    match journal.tree().write(EXPEDITED, "1") {
+        Ok(()) => Ok(Some(id)),
+        Err(reason) => {
+            journal.done(id)?;
+            Err(reason)
+        }
+    }
+}
+
+fn release(journal: &mut Journal, id: u64) -> Result<(), String> {
+    if holds(journal) == 1 {
+        lower(journal.tree())?;
+    }
+    journal.done(id)
+}
+
+fn holds(journal: &Journal) -> usize {
+    journal.entries().iter().filter(|entry| entry.change == Change::Expedite).count()
+}
+
+pub fn lower(tree: &Tree) -> Result<(), String> {
+    tree.write(EXPEDITED, "0")
+}
+
+/// The calling thread runs real-time while this lives, where that is allowed.
+struct Urgent {
+    policy: i32,
+    parameters: libc::sched_param,
+}
+
+impl Urgent {
+    fn begin() -> Option<Self> {
+        // SAFETY: 0 names the calling thread, and the parameters live through the calls.
+        unsafe {
+            let mut before = Self { policy: libc::sched_getscheduler(0), parameters: std::mem::zeroed() };
+            let urgent = libc::sched_param { sched_priority: 1 };
+            let known = before.policy >= 0 && libc::sched_getparam(0, &mut before.parameters) == 0;
+            (known && libc::sched_setscheduler(0, libc::SCHED_FIFO, &urgent) == 0).then_some(before)
+        }
+    }
+}
+
+impl Drop for Urgent {
+    fn drop(&mut self) {
+        // SAFETY: as above; what is set is what was read.
+        unsafe { libc::sched_setscheduler(0, self.policy, &self.parameters) };
+    }
+}

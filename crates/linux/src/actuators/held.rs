@@ -1,0 +1,115 @@
+//! What eft holds at the moment: the parked CPUs and the speeds that were set, in one file beside the journal.
+//!
+//! The journal says how to undo, this says what is wished; both are read and written under the journal's lock only.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use eft_cores::CpuSet;
+use eft_cores::duty::DutyOptions;
+use eft_cores::park::{Delays, ParkBackEnd};
+use eft_cores::speed::BackEnd;
+use serde::{Deserialize, Serialize};
+
+use super::lazy::ParkedSince;
+use super::scope::Scope;
+use crate::sensors::tasks::TaskId;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Held {
+    /// Counts the changes, so that the keeper can say which it has seen.
+    pub generation: u64,
+    pub keeper: Option<TaskId>,
+    pub managed: CpuSet,
+    pub parking: Option<HeldParking>,
+    pub speeds: BTreeMap<u32, HeldSpeed>,
+    /// CPUs that `eft cpu offline` and `online` switched.
+    pub switched: CpuSet,
+    /// The machine description in force.
+    pub machine: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeldParking {
+    pub back_end: ParkBackEnd,
+    pub scope: Scope,
+    pub spread: Vec<u32>,
+    pub delays: Delays,
+    pub force: bool,
+    /// Keep cpusets and attachments although nothing is parked.
+    pub keep_set_up: bool,
+    /// CPU and the moment it was parked, ms of the monotonic clock.
+    pub parked: BTreeMap<u32, u64>,
+}
+
+impl HeldParking {
+    pub fn set(&self) -> CpuSet {
+        self.parked.keys().copied().collect()
+    }
+
+    pub fn since(&self) -> Vec<ParkedSince> {
+        self.parked.iter().map(|(cpu, since)| ParkedSince { cpu: *cpu, since_ms: *since }).collect()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeldSpeed {
+    pub back_end: BackEnd,
+    pub share: f64,
+    pub duty: Option<DutyOptions>,
+    pub phase: Option<String>,
+    /// What the measuring loop did in a second before the core was slowed.
+    pub full_rate: Option<f64>,
+}
+
+impl Held {
+    pub fn parked(&self) -> CpuSet {
+        self.parking.as_ref().map(HeldParking::set).unwrap_or_default()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.parking.is_none() && self.speeds.is_empty() && self.switched.is_empty()
+    }
+}
+
+/// What the keeper has come to.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Status {
+    pub generation: u64,
+    /// Thread of the burner on each slowed CPU.
+    pub burners: BTreeMap<u32, i32>,
+    pub errors: Vec<String>,
+    pub notes: Vec<String>,
+    pub swept: usize,
+}
+
+pub fn load(dir: &Path) -> Held {
+    read(dir, "held.json")
+}
+
+pub fn save(dir: &Path, held: &Held) -> Result<(), String> {
+    write(dir, "held.json", held)
+}
+
+pub fn load_status(dir: &Path) -> Status {
+    read(dir, "status.json")
+}
+
+pub fn save_status(dir: &Path, status: &Status) -> Result<(), String> {
+    write(dir, "status.json", status)
+}
+
+/// An absent or damaged file means that nothing is held; the journal still undoes.
+fn read<T: Default + for<'de> Deserialize<'de>>(dir: &Path, name: &str) -> T {
+    fs::read(dir.join(name)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+}
+
+/// Whole or not at all.
+fn write<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<(), String> {
+    let (path, fresh) = (dir.join(name), dir.join(format!("{name}.new")));
+    let text = serde_json::to_vec(value).map_err(|error| error.to_string())?;
+    fs::write(&fresh, text)
+        .and_then(|()| fs::rename(&fresh, &path))
+        .map_err(|error| format!("{} cannot be written ({error})", path.display()))
+}

@@ -1,0 +1,219 @@
+//! Real offlining, and what the kernel forgets by it.
+//!
+//! Offlining takes the CPU out of every v1 cpuset that names it and breaks the affinity of tasks bound to it; onlining
+//! puts nothing back. Promises: own cpusets and all affinities are written down first and re-applied. A CPU that
+//! somebody else's cpuset names is left alone unless told otherwise.
+
+use eft_cores::CpuSet;
+
+use super::{affinity, expedite};
+use crate::journal::{Change, Journal, TaskMask};
+use crate::sensors::{Tree, tasks, topology};
+
+use super::cpuset_v1;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HotplugOptions {
+    /// Take it offline although somebody else's cpuset names it.
+    pub force: bool,
+    /// Leave the grace periods as they are: the kernel's own way.
+    pub native: bool,
+}
+
+fn online_path(cpu: u32) -> String {
+    format!("{}/online", topology::dir(cpu))
+}
+
+pub fn is_online(tree: &Tree, cpu: u32) -> bool {
+    // CPU 0 has no such file on x86: it is always online.
+    tree.number::<u32>(&online_path(cpu)).is_none_or(|flag| flag != 0)
+}
+
+/// The bare switch; nothing if it stands so already.
+pub fn set_online(tree: &Tree, cpu: u32, online: bool) -> Result<(), String> {
+    if is_online(tree, cpu) == online {
+        return Ok(());
+    }
+    let verb = if online { "online" } else { "offline" };
+    tree.write(&online_path(cpu), if online { "1" } else { "0" })
+        .map_err(|reason| format!("CPU {cpu} does not go {verb}: {reason}"))
+}
+
+/// May these be switched at all?
+pub fn check(tree: &Tree, cpus: &CpuSet) -> Result<(), String> {
+    match cpus.iter().find(|cpu| !tree.exists(&online_path(*cpu))) {
+        Some(cpu) => Err(format!(
+            "CPU {cpu} cannot be taken offline or brought online: the kernel has no switch for it"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// What offlining will make the kernel forget, found out before: with a thousand threads that takes milliseconds.
+pub struct Prepared {
+    changes: Vec<(u32, Change)>,
+}
+
+pub fn prepare(journal: &Journal, cpus: &CpuSet, options: HotplugOptions) -> Result<Prepared, String> {
+    let tree = journal.tree();
+    check(tree, cpus)?;
+    let online: Vec<u32> = cpus.iter().filter(|cpu| is_online(tree, *cpu)).collect();
+    if !options.force {
+        online.iter().try_for_each(|cpu| refuse_if_named_by_others(journal, *cpu))?;
+    }
+    let change = |cpu: u32| {
+        (cpu, Change::Offline { cpu, cpusets: cpuset_v1::own_naming(tree, cpu), tasks: bound_to(tree, cpu) })
+    };
+    Ok(Prepared { changes: online.into_iter().map(change).collect() })
+}
+
+/// Takes CPUs offline, one after the other: the kernel knows no other way. All or none.
+pub fn offline(
+    journal: &mut Journal,
+    cpus: &CpuSet,
+    options: HotplugOptions,
+) -> Result<Option<String>, String> {
+    let prepared = prepare(journal, cpus, options)?;
+    offline_prepared(journal, prepared, options)
+}
+
+pub fn offline_prepared(
+    journal: &mut Journal,
+    prepared: Prepared,
+    options: HotplugOptions,
+) -> Result<Option<String>, String> {
+    with_grace_periods(journal, options, |journal| {
+        let mut taken = CpuSet::new();
+        for (cpu, change) in prepared.changes {
+            if let Err(reason) = offline_one(journal, cpu, change) {
+                // Nothing half done: those already taken come back.
+                let back = |entry: &crate::journal::Entry| matches!(&entry.change, Change::Offline { cpu, .. } if taken.contains(*cpu));
+                journal.undo(back);
+                return Err(reason);
+            }
+            taken.insert(cpu);
+        }
+        Ok(())
+    })
+}
+
+fn with_grace_periods(
+    journal: &mut Journal,
+    options: HotplugOptions,
+    operation: impl FnOnce(&mut Journal) -> Result<(), String>,
+) -> Result<Option<String>, String> {
+    if options.native {
+        return operation(journal).map(|()| None);
+    }
+    expedite::while_expedited(journal, operation).map(|((), why_not)| why_not)
+}
+
+fn refuse_if_named_by_others(journal: &Journal, cpu: u32) -> Result<(), String> {
+    match cpuset_v1::named_by_others(journal.tree(), cpu) {
+        Some(cpuset) => Err(format!(
+            "CPU {cpu} is named by the cpuset {cpuset}, which is not eft's (systemd or a container runtime); it would lose the CPU. Use --force if that is meant"
+        )),
+        None => Ok(()),
+    }
+}
+
+fn offline_one(journal: &mut Journal, cpu: u32, change: Change) -> Result<(), String> {
+    let id = journal.announce(change)?;
+    match set_online(journal.tree(), cpu, false) {
+        Ok(()) => Ok(()),
+        Err(reason) => {
+            journal.done(id)?;
+            Err(reason)
+        }
+    }
+}
+
+/// User threads whose mask names this CPU, but not all CPUs: the kernel forgets the CPU for them.
+fn bound_to(tree: &Tree, cpu: u32) -> Vec<TaskMask> {
+    let online = topology::cpu_sets(tree).map(|sets| sets.online).unwrap_or_default();
+    let mask = |process: i32, tid: i32| {
+        if affinity::is_everywhere(tree, tid, &online) {
+            return None;
+        }
+        let old =
+            tasks::affinity(tree, process, tid).filter(|old| old.contains(cpu) && !online.is_subset(old))?;
+        let task = tasks::read(tree, process, tid).filter(|task| !task.kernel)?;
+        let rest = old.minus(&CpuSet::one(cpu));
+        // With nothing left the kernel lets it run anywhere it may.
+        let new = if rest.is_empty() { online.minus(&CpuSet::one(cpu)) } else { rest };
+        Some(TaskMask { process, id: task.id, old, new })
+    };
+    let of =
+        |process: i32| tasks::threads(tree, process).into_iter().filter_map(move |tid| mask(process, tid));
+    tasks::processes(tree).into_iter().flat_map(of).collect()
+}
+
+/// Names the CPU again in the cpusets that lost it, if they are otherwise as they were.
+pub fn give_back(tree: &Tree, cpu: u32, cpusets: &[(String, CpuSet)]) {
+    for (path, before) in cpusets {
+        let file = format!("{path}/cpuset.cpus");
+        let now: CpuSet = tree.parsed(&file).unwrap_or_default();
+        if tree.exists(&file) && now.is_subset(before) && !now.contains(cpu) {
+            let mut cpus = now;
+            cpus.insert(cpu);
+            // A cpuset that went away meanwhile needs nothing.
+            let _ = tree.write(&file, &cpus.to_string());
+        }
+    }
+}
+
+/// Brings CPUs online. Those that eft took offline get their cpusets and masks back; others are journaled.
+pub fn online(
+    journal: &mut Journal,
+    cpus: &CpuSet,
+    options: HotplugOptions,
+) -> Result<Option<String>, String> {
+    check(journal.tree(), cpus)?;
+    with_grace_periods(journal, options, |journal| {
+        for cpu in cpus.iter() {
+            online_one(journal, cpu)?;
+        }
+        Ok(())
+    })
+}
+
+fn online_one(journal: &mut Journal, cpu: u32) -> Result<(), String> {
+    let offlined = journal
+        .entries()
+        .iter()
+        .find(|entry| matches!(&entry.change, Change::Offline { cpu: own, .. } if *own == cpu))
+        .cloned();
+    let tree = journal.tree().clone();
+    let Some(entry) = offlined else {
+        if is_online(&tree, cpu) {
+            return Ok(());
+        }
+        let id = journal.announce(Change::Online { cpu })?;
+        return set_online(&tree, cpu, true).inspect_err(|_| {
+            let _ = journal.done(id);
+        });
+    };
+    super::undo::undo(&tree, &entry.change, false)?;
+    journal.done(entry.id)
+}
+
+/// CPUs that eft took offline.
+pub fn offlined(journal: &Journal) -> CpuSet {
+    let cpu = |entry: &crate::journal::Entry| {
+        if let Change::Offline { cpu, .. } = entry.change { Some(cpu) } else { None }
+    };
+    journal.entries().iter().filter_map(cpu).filter(|cpu| !is_online(journal.tree(), *cpu)).collect()
+}
+
+/// Sets a thread's mask and remembers the old one.
+pub fn move_component(journal: &mut Journal, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), String> {
+    let tree = journal.tree().clone();
+    let task = tasks::read(&tree, process, tid)
+        .ok_or_else(|| format!("thread {tid} of process {process} does not exist"))?;
+    let old = tasks::affinity(&tree, process, tid).ok_or_else(|| format!("thread {tid} has ended"))?;
+    let id = journal
+        .announce(Change::Masks { tasks: vec![TaskMask { process, id: task.id, old, new: cpus.clone() }] })?;
+    affinity::set(&tree, process, tid, cpus).inspect_err(|_| {
+        let _ = journal.done(id);
+    })
+}

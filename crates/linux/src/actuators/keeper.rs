@@ -1,0 +1,177 @@
+//! The process that holds what the commands set, and undoes it when it ends.
+//!
+//! It runs the burners and the lazy part of parking, sleeps until the next step is due or a command nudges it, ends by
+//! itself when nothing is held, and undoes everything on SIGTERM, SIGINT and SIGHUP. After a SIGKILL the next eft
+//! undoes what it owned, since its entries in the journal have a dead owner.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use eft_cores::duty::DutyOptions;
+use eft_cores::park::ParkBackEnd;
+use rustix::process::{Pid, Signal};
+
+use super::burner::{Burner, now_ns};
+use super::held::{self, Held, Status};
+use super::lazy::{LazyOptions, LazyWork};
+use super::parking::Parking;
+use super::scope::Scope;
+use crate::journal::Journal;
+use crate::sensors::Tree;
+use crate::sensors::tasks::{self, TaskId};
+
+/// Without anything due it looks again after this long, in case a nudge was lost to a crash.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// Tells a keeper to look at what is held.
+pub fn nudge(keeper: TaskId) {
+    if let Some(pid) = Pid::from_raw(keeper.tid) {
+        // It may just have ended; the caller finds that out by its status.
+        let _ = rustix::process::kill_process(pid, Signal::USR1);
+    }
+}
+
+struct Keeper {
+    me: TaskId,
+    burners: BTreeMap<u32, (DutyOptions, Burner)>,
+    lazy: LazyWork,
+    status: Status,
+}
+
+/// The keeper's main loop. `ready` is called once signals are under control.
+pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), String> {
+    let signals = block_signals()?;
+    // A terminal that goes away must not take the keeper with it unasked; it may lead a session already.
+    let _ = rustix::process::setsid();
+    let tree = Tree::live();
+    let mut keeper = Keeper {
+        me: tasks::myself(&tree),
+        burners: BTreeMap::new(),
+        lazy: LazyWork::default(),
+        status: Status::default(),
+    };
+    ready();
+    // The command that started us holds the lock until everything is in place.
+    loop {
+        let mut journal = Journal::lock(&tree, dir)?;
+        let held = held::load(dir);
+        if held.keeper != Some(keeper.me) {
+            return Ok(());
+        }
+        if held.is_empty() {
+            keeper.burners.clear();
+            journal.undo(|entry| entry.owner == keeper.me);
+            held::save_status(dir, &Status::default())?;
+            return held::save(dir, &Held::default());
+        }
+        let wait = keeper.serve(&mut journal, &held, dir)?;
+        drop(journal);
+        if wait_for_signal(&signals, wait) {
+            return keeper.undo_all(&tree, dir);
+        }
+    }
+}
+
+impl Keeper {
+    /// Brings burners and lazy work up to what is held; returns how long there is nothing to do.
+    fn serve(&mut self, journal: &mut Journal, held: &Held, dir: &Path) -> Result<Duration, String> {
+        let is_news = self.status.generation != held.generation;
+        if is_news {
+            self.status.errors.clear();
+            self.adjust_burners(held);
+        }
+        let mut wait = IDLE;
+        let swept = self.lazy.swept;
+        if let Some(parking) = &held.parking {
+            let now_ms = now_ns() / 1_000_000;
+            let since = parking.since();
+            let options =
+                LazyOptions { delays: parking.delays, spread: &parking.spread, force: parking.force };
+            let parked = Parking::resume(journal.tree(), parking.back_end, parking.scope.clone());
+            self.lazy.run(journal, &parked, &since, &options, now_ms);
+            // Where the kernel keeps newcomers out, or they are born inside, there is nothing to sweep.
+            let sweeps = match parking.back_end {
+                ParkBackEnd::V2 => false,
+                ParkBackEnd::V1 => parking.scope == Scope::All,
+                ParkBackEnd::Affinity => true,
+            };
+            if let Some(next) = self.lazy.next_ms(&since, &parking.delays, sweeps) {
+                wait = wait.min(Duration::from_millis(next.saturating_sub(now_ms).max(1)));
+            }
+        }
+        if is_news || swept != self.lazy.swept || self.status.notes != self.lazy.notes {
+            self.status.generation = held.generation;
+            self.status.notes = self.lazy.notes.clone();
+            self.status.swept = self.lazy.swept;
+            held::save_status(dir, &self.status)?;
+        }
+        Ok(wait)
+    }
+
+    fn adjust_burners(&mut self, held: &Held) {
+        let wanted: BTreeMap<u32, DutyOptions> =
+            held.speeds.iter().filter_map(|(cpu, speed)| Some((*cpu, speed.duty?))).collect();
+        self.burners.retain(|cpu, (options, _)| wanted.get(cpu) == Some(options));
+        for (cpu, options) in wanted {
+            if self.burners.contains_key(&cpu) {
+                continue;
+            }
+            match Burner::start(cpu, options) {
+                Ok(burner) => {
+                    self.burners.insert(cpu, (options, burner));
+                }
+                Err(reason) => self.status.errors.push(format!("CPU {cpu}: {reason}")),
+            }
+        }
+        self.status.burners = self.burners.iter().map(|(cpu, (_, burner))| (*cpu, burner.tid())).collect();
+    }
+
+    fn undo_all(&mut self, tree: &Tree, dir: &Path) -> Result<(), String> {
+        self.burners.clear();
+        let mut journal = Journal::lock(tree, dir)?;
+        let notes = journal.undo(|entry| entry.owner == self.me);
+        held::save_status(dir, &Status { notes, ..Status::default() })?;
+        held::save(dir, &Held::default())
+    }
+}
+
+/// For other long work that must undo what it did: SIGTERM, SIGINT and SIGHUP are kept back and can be asked for.
+pub struct EndSignals(libc::sigset_t);
+
+impl EndSignals {
+    pub fn block() -> Result<Self, String> {
+        block_signals().map(Self)
+    }
+
+    /// Was the process asked to end?
+    pub fn arrived(&self) -> bool {
+        wait_for_signal(&self.0, Duration::ZERO)
+    }
+}
+
+const SIGNALS: [i32; 4] = [libc::SIGUSR1, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+
+/// Signals are taken by waiting for them, so no handler runs at a bad moment. Threads started later inherit this.
+fn block_signals() -> Result<libc::sigset_t, String> {
+    // SAFETY: `set` is initialised by sigemptyset before anything reads it, and all pointers live through the calls.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in SIGNALS {
+            libc::sigaddset(&mut set, signal);
+        }
+        match libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) {
+            0 => Ok(set),
+            code => Err(format!("signals cannot be blocked ({})", std::io::Error::from_raw_os_error(code))),
+        }
+    }
+}
+
+/// True if it is time to end.
+fn wait_for_signal(set: &libc::sigset_t, wait: Duration) -> bool {
+    let timeout = libc::timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+    // SAFETY: set and timeout live through the call, which only reads them; no information is asked for.
+    let signal = unsafe { libc::sigtimedwait(set, std::ptr::null_mut(), &timeout) };
+    signal > 0 && signal != libc::SIGUSR1
+}

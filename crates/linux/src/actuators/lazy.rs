@@ -1,0 +1,177 @@
+//! The lazy part of parking: what may wait, and is left out if the CPU comes back first.
+//!
+//! Promises: each step is taken under the journal's lock, for CPUs that are parked at that moment.
+
+use std::collections::{BTreeSet, HashSet};
+
+use eft_cores::CpuSet;
+use eft_cores::park::{Delays, STEPS, Step, Urgency};
+
+use super::parking::{Parking, give_masks_back};
+use super::{affinity, hotplug, interrupts};
+use crate::journal::{Change, Journal, TaskMask};
+use crate::sensors::{tasks, topology};
+
+const WORKQUEUE_MASK: &str = "sys/devices/virtual/workqueue/cpumask";
+const TIMER_MIGRATION: &str = "proc/sys/kernel/timer_migration";
+const STAT_REFRESH: &str = "proc/sys/vm/stat_refresh";
+
+/// The lazy work of one parking.
+#[derive(Debug, Default)]
+pub struct LazyWork {
+    done: BTreeSet<(u32, Step)>,
+    known: HashSet<i32>,
+    swept_ms: u64,
+    pub swept: usize,
+    pub notes: Vec<String>,
+}
+
+/// One parked CPU and the moment it was parked, ms of any clock.
+#[derive(Clone, Copy, Debug)]
+pub struct ParkedSince {
+    pub cpu: u32,
+    pub since_ms: u64,
+}
+
+pub struct LazyOptions<'a> {
+    pub delays: Delays,
+    pub spread: &'a [u32],
+    pub force: bool,
+}
+
+impl LazyWork {
+    /// When the next step is due; `None` if nothing is parked.
+    pub fn next_ms(&self, parked: &[ParkedSince], delays: &Delays, sweeps: bool) -> Option<u64> {
+        let of = |cpu: &ParkedSince| {
+            let open = STEPS
+                .iter()
+                .filter(|(step, _)| *step != Step::SweepNewcomers && !self.done.contains(&(cpu.cpu, *step)));
+            open.filter_map(|(step, _)| delays.due_ms(*step)).map(|due| cpu.since_ms + due).min()
+        };
+        let sweep = (sweeps && !parked.is_empty()).then_some(self.swept_ms + delays.sweep_ms);
+        parked.iter().filter_map(of).chain(sweep).min()
+    }
+
+    /// Takes every step that is due at `now_ms`.
+    pub fn run(
+        &mut self,
+        journal: &mut Journal,
+        parking: &Parking,
+        parked: &[ParkedSince],
+        options: &LazyOptions,
+        now_ms: u64,
+    ) {
+        let set: CpuSet = parked.iter().map(|cpu| cpu.cpu).collect();
+        self.done.retain(|(cpu, _)| set.contains(*cpu));
+        if set.is_empty() {
+            return;
+        }
+        if now_ms >= self.swept_ms + options.delays.sweep_ms {
+            self.swept_ms = now_ms;
+            match parking.sweep(journal, &set, &mut self.known) {
+                Ok(count) => self.swept += count,
+                Err(reason) => self.note(reason),
+            }
+        }
+        for (step, _) in
+            STEPS.iter().filter(|(step, urgency)| *urgency == Urgency::Lazy && *step != Step::SweepNewcomers)
+        {
+            let Some(delay) = options.delays.due_ms(*step) else {
+                continue;
+            };
+            let due =
+                |cpu: &&ParkedSince| now_ms >= cpu.since_ms + delay && !self.done.contains(&(cpu.cpu, *step));
+            let due: CpuSet = parked.iter().filter(due).map(|cpu| cpu.cpu).collect();
+            if due.is_empty() {
+                continue;
+            }
+            if let Err(reason) = take(journal, *step, &set, &due, options) {
+                self.note(format!("{step:?}: {reason}"));
+            }
+            self.done.extend(due.iter().map(|cpu| (cpu, *step)));
+        }
+    }
+
+    fn note(&mut self, note: String) {
+        if self.notes.len() < 100 && !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
+fn take(
+    journal: &mut Journal,
+    step: Step,
+    parked: &CpuSet,
+    due: &CpuSet,
+    options: &LazyOptions,
+) -> Result<(), String> {
+    let usable = topology::cpu_sets(journal.tree())?.online.minus(parked);
+    match step {
+        Step::SweepKernelThreads => move_kernel_threads(journal, parked, &usable),
+        Step::WorkqueueMask if journal.tree().exists(WORKQUEUE_MASK) => {
+            journal.write(WORKQUEUE_MASK, &usable.to_mask())
+        }
+        // Timers of an idle CPU are armed elsewhere if this is on; those pinned wait for the real offlining.
+        Step::MoveTimers if journal.tree().exists(TIMER_MIGRATION) => journal.write(TIMER_MIGRATION, "1"),
+        Step::MoveInterrupts => {
+            let report = interrupts::move_off(journal, &usable, parked, options.spread);
+            let refused: Vec<String> = report.refused.iter().map(u32::to_string).collect();
+            if refused.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("the kernel will not move interrupt {}", refused.join(",")))
+            }
+        }
+        // Folds the per-CPU counters of the VM; changes nothing, so nothing is journaled.
+        Step::Statistics if journal.tree().exists(STAT_REFRESH) => journal.tree().write(STAT_REFRESH, "1"),
+        Step::Offline => {
+            let hotplug_options = hotplug::HotplugOptions { force: options.force, native: false };
+            hotplug::offline(journal, due, hotplug_options).map(|_| ())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Kernel threads that may run anywhere. Those bound to a CPU stay: the kernel parks them when it goes offline.
+fn move_kernel_threads(journal: &mut Journal, parked: &CpuSet, usable: &CpuSet) -> Result<(), String> {
+    let tree = journal.tree().clone();
+    let mask = |task: tasks::Task| {
+        let old = tasks::affinity(&tree, task.process, task.id.tid)?;
+        let new = old.minus(parked).and(usable);
+        let moves = old.len() > 1 && !old.and(parked).is_empty() && !new.is_empty();
+        moves.then_some(TaskMask { process: task.process, id: task.id, old, new })
+    };
+    let movable = tasks::processes(&tree).into_iter().filter_map(|pid| tasks::leader(&tree, pid));
+    let masks: Vec<TaskMask> =
+        movable.filter(|task| task.kernel && !task.pinned_by_kernel).filter_map(mask).collect();
+    if masks.is_empty() {
+        return Ok(());
+    }
+    journal.announce(Change::Masks { tasks: masks.clone() })?;
+    for mask in masks {
+        // The kernel decides; what it keeps shows up in the residue.
+        let _ = affinity::set(&tree, mask.process, mask.id.tid, &mask.new);
+    }
+    Ok(())
+}
+
+/// After CPUs came back: what was done lazily for them is undone.
+pub fn give_back(journal: &mut Journal, parked: &CpuSet, spread: &[u32]) -> Result<Vec<String>, String> {
+    let mut notes = give_masks_back(journal, parked)?;
+    notes.extend(interrupts::move_back(journal, spread));
+    let is_global = |path: &str| path == WORKQUEUE_MASK || path == TIMER_MIGRATION;
+    if parked.is_empty() {
+        notes.extend(
+            journal.undo(|entry| matches!(&entry.change, Change::Write { path, .. } if is_global(path))),
+        );
+    } else if journal
+        .entries()
+        .iter()
+        .any(|entry| matches!(&entry.change, Change::Write { path, .. } if path == WORKQUEUE_MASK))
+    {
+        let usable = topology::cpu_sets(journal.tree())?.online.minus(parked);
+        journal.write(WORKQUEUE_MASK, &usable.to_mask())?;
+    }
+    Ok(notes)
+}

@@ -1,0 +1,21 @@
+//! What eft changes on the host. One knob a file; each change goes through the journal.
+//!
+//! Promises: nothing is changed on a CPU that the caller did not have checked (`eft_cores::park::Situation`); what
+//! fails half way is taken back before the error is returned.
+
+pub mod affinity;
+pub mod burner;
+pub mod clock_modulation;
+pub mod cpufreq;
+pub mod cpuset_v1;
+pub mod cpuset_v2;
+pub mod expedite;
+pub mod held;
+pub mod hotplug;
+pub mod interrupts;
+pub mod keeper;
+pub mod lazy;
+pub mod parking;
+pub mod scope;
+pub mod session;
+pub mod undo;

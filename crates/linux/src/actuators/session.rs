@@ -1,0 +1,478 @@
+//! One command's work on the host: checks, changes, and the hand-over to the keeper.
+//!
+//! Promises: every operation is checked as a whole before its first change; what fails half way is undone before the
+//! error is returned; and every session begins by undoing what dead instances left behind.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use eft_cores::CpuSet;
+use eft_cores::duty::{DutyOptions, Phase, phases_ns};
+use eft_cores::park::{Delays, Situation};
+use eft_cores::speed::{BackEnd, Capabilities, Setting, Speed, choose};
+use rustix::process::{Pid, Signal};
+
+use super::held::{self, Held, HeldParking, HeldSpeed};
+use super::hotplug::{self, HotplugOptions};
+use super::parking::{ParkOptions, Parking, SetUp};
+use super::{burner, clock_modulation, cpufreq, keeper, lazy};
+use crate::journal::{Change, Entry, Journal};
+use crate::sensors::tasks::{self, TaskId};
+use crate::sensors::{Tree, frequency, topology};
+
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub tree: Tree,
+    pub dir: PathBuf,
+    pub managed: CpuSet,
+    /// The eft binary, which is also the keeper's.
+    pub program: PathBuf,
+}
+
+pub struct Session {
+    host: Host,
+    journal: Journal,
+    held: Held,
+    /// Entries from here on are this operation's.
+    first: u64,
+    /// What recovery had to say.
+    pub notes: Vec<String>,
+    pub recovered: usize,
+    /// Rates of the measuring loop at full speed, to be kept with the speeds that are set.
+    pub full_rates: BTreeMap<u32, f64>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Parked {
+    pub set_up: Option<SetUp>,
+    pub latency: Duration,
+    pub parked: CpuSet,
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Session {
+    /// Takes the lock and undoes what was left behind.
+    pub fn open(host: &Host) -> Result<Self, String> {
+        let mut journal = Journal::lock(&host.tree, &host.dir)?;
+        let (recovered, notes) = journal.recover();
+        let mut held = held::load(&host.dir);
+        if held.keeper.is_some_and(|keeper| !tasks::is_alive(&Tree::live(), keeper)) {
+            held = Held { generation: held.generation, ..Held::default() };
+            held::save(&host.dir, &held)?;
+        }
+        if host.tree.is_live() && recovered > 0 {
+            crate::sensors::trace::remove_stale();
+        }
+        let first = journal.entries().iter().map(|entry| entry.id + 1).max().unwrap_or(1);
+        Ok(Self { host: host.clone(), journal, held, first, notes, recovered, full_rates: BTreeMap::new() })
+    }
+
+    pub fn held(&self) -> &Held {
+        &self.held
+    }
+
+    pub fn situation(&self) -> Result<Situation, String> {
+        let sets = topology::cpu_sets(&self.host.tree)?;
+        Ok(Situation {
+            present: sets.present,
+            online: sets.online,
+            managed: self.host.managed.clone(),
+            parked: self.held.parked(),
+            offlined: hotplug::offlined(&self.journal),
+        })
+    }
+
+    /// The keeper, started if there is none. From then on changes are its own.
+    fn ensure_keeper(&mut self) -> Result<(), String> {
+        let live = Tree::live();
+        let owner = match self.held.keeper.filter(|keeper| tasks::is_alive(&live, *keeper)) {
+            Some(keeper) => keeper,
+            None if !self.host.tree.is_live() => {
+                // A recorded machine needs no process to hold it: its changes last until they are restored.
+                tasks::leader(&live, 1).ok_or("there is no process 1")?.id
+            }
+            None => start_keeper(&self.host)?,
+        };
+        self.held.keeper = Some(owner);
+        self.journal.own(owner);
+        Ok(())
+    }
+
+    /// Takes back this operation's changes, and what was to be held.
+    fn abandon(&mut self, before: Held, reason: String) -> String {
+        let first = self.first;
+        self.journal.undo(|entry| entry.id >= first);
+        let keeper = self.held.keeper;
+        self.held = Held { keeper, generation: self.held.generation, ..before };
+        match self.publish() {
+            Ok(()) => reason,
+            Err(more) => format!("{reason}; {more}"),
+        }
+    }
+
+    /// Lets the keeper know.
+    fn publish(&mut self) -> Result<(), String> {
+        self.held.generation += 1;
+        self.held.managed = self.host.managed.clone();
+        held::save(&self.host.dir, &self.held)?;
+        if let Some(keeper) = self.held.keeper.filter(|_| self.host.tree.is_live()) {
+            keeper::nudge(keeper);
+        }
+        Ok(())
+    }
+
+    pub fn park(
+        &mut self,
+        cpus: &CpuSet,
+        options: &ParkOptions,
+        delays: Delays,
+        keep_set_up: bool,
+    ) -> Result<Parked, String> {
+        self.situation()?.check_leave(&cpus.minus(&self.held.parked()).union(cpus))?;
+        super::parking::choose(&self.host.tree, options)?;
+        let before = self.held.clone();
+        self.ensure_keeper()?;
+        self.park_checked(cpus, options, delays, keep_set_up).map_err(|reason| self.abandon(before, reason))
+    }
+
+    fn park_checked(
+        &mut self,
+        cpus: &CpuSet,
+        options: &ParkOptions,
+        delays: Delays,
+        keep_set_up: bool,
+    ) -> Result<Parked, String> {
+        let (parking, set_up) = match &self.held.parking {
+            Some(held) => (Parking::resume(&self.host.tree, held.back_end, held.scope.clone()), None),
+            None => {
+                let (parking, set_up) = Parking::set_up(&mut self.journal, options)?;
+                (parking, Some(set_up))
+            }
+        };
+        let held = self.held.parking.get_or_insert_with(|| HeldParking {
+            back_end: parking.back_end(),
+            scope: options.scope.clone(),
+            spread: options.spread.clone(),
+            delays,
+            force: options.force,
+            keep_set_up,
+            parked: BTreeMap::new(),
+        });
+        held.delays = delays;
+        held.keep_set_up |= keep_set_up;
+        let now_ms = burner::now_ns() / 1_000_000;
+        cpus.iter().for_each(|cpu| {
+            held.parked.entry(cpu).or_insert(now_ms);
+        });
+        let parked = held.set();
+        held::save(&self.host.dir, &self.held)?;
+        let latency = parking.apply(&mut self.journal, &parked, &[])?;
+        self.publish()?;
+        Ok(Parked { set_up, latency, parked })
+    }
+
+    pub fn unpark(&mut self, cpus: &CpuSet) -> Result<(Duration, Vec<String>), String> {
+        self.situation()?.check_managed(cpus)?;
+        let not_parked = cpus.minus(&self.held.parked());
+        if !not_parked.is_empty() {
+            return Err(format!("CPU {not_parked} is not parked"));
+        }
+        self.ensure_keeper()?;
+        let Some(mut parking) = self.held.parking.clone() else {
+            return Err(format!("CPU {cpus} is not parked"));
+        };
+        let begin = Instant::now();
+        let offlined = hotplug::offlined(&self.journal).and(cpus);
+        if !offlined.is_empty() {
+            hotplug::online(&mut self.journal, &offlined, HotplugOptions::default())?;
+        }
+        parking.parked.retain(|cpu, _| !cpus.contains(*cpu));
+        let rest = parking.set();
+        Parking::resume(&self.host.tree, parking.back_end, parking.scope.clone()).apply(
+            &mut self.journal,
+            &rest,
+            &[],
+        )?;
+        let latency = begin.elapsed();
+        let mut notes = lazy::give_back(&mut self.journal, &rest, &parking.spread)?;
+        let gone = cpus.iter().filter(|cpu| !hotplug::is_online(&self.host.tree, *cpu));
+        notes.extend(gone.map(|cpu| format!("CPU {cpu} is offline, and not by eft; it stays so")));
+        if rest.is_empty() && !parking.keep_set_up {
+            notes.extend(self.journal.undo(|entry| is_parking(&entry.change)));
+            self.held.parking = None;
+        } else {
+            self.held.parking = Some(parking);
+        }
+        self.publish()?;
+        Ok((latency, notes))
+    }
+
+    pub fn offline(
+        &mut self,
+        cpus: &CpuSet,
+        options: HotplugOptions,
+    ) -> Result<(Duration, Option<String>), String> {
+        self.situation()?.check_leave(cpus)?;
+        hotplug::check(&self.host.tree, cpus)?;
+        let before = self.held.clone();
+        self.ensure_keeper()?;
+        self.held.switched = self.held.switched.union(cpus);
+        let begin = Instant::now();
+        match hotplug::offline(&mut self.journal, cpus, options) {
+            Ok(note) => {
+                let latency = begin.elapsed();
+                self.publish()?;
+                Ok((latency, note))
+            }
+            Err(reason) => Err(self.abandon(before, reason)),
+        }
+    }
+
+    pub fn online(
+        &mut self,
+        cpus: &CpuSet,
+        options: HotplugOptions,
+    ) -> Result<(Duration, Option<String>), String> {
+        self.situation()?.check_managed(cpus)?;
+        hotplug::check(&self.host.tree, cpus)?;
+        let before = self.held.clone();
+        self.ensure_keeper()?;
+        let begin = Instant::now();
+        match hotplug::online(&mut self.journal, cpus, options) {
+            Ok(note) => {
+                let latency = begin.elapsed();
+                let foreign =
+                    |entry: &Entry| matches!(&entry.change, Change::Online { cpu } if cpus.contains(*cpu));
+                let by_us: CpuSet =
+                    if self.journal.entries().iter().any(foreign) { cpus.clone() } else { CpuSet::new() };
+                self.held.switched = self.held.switched.minus(cpus).union(&by_us);
+                self.publish()?;
+                Ok((latency, note))
+            }
+            Err(reason) => Err(self.abandon(before, reason)),
+        }
+    }
+
+    /// What each CPU can do about its speed.
+    pub fn capabilities(&self, cpu: u32) -> Capabilities {
+        Capabilities {
+            cpufreq: cpufreq::range(&self.host.tree, cpu),
+            clock_modulation: clock_modulation::is_available(&self.host.tree, cpu),
+            full_khz: frequency::read(&self.host.tree, cpu)
+                .and_then(|frequency| frequency.max_khz.or(frequency.now_khz)),
+        }
+    }
+
+    /// Sets speeds, all or none. Cores that are slowed by emulation get the phases that `phase` gives them.
+    pub fn set_speeds(
+        &mut self,
+        wishes: &[(u32, Speed)],
+        back_end: Option<BackEnd>,
+        phase: Phase,
+        machine: Option<String>,
+    ) -> Result<Vec<(u32, Setting)>, String> {
+        let situation = self.situation()?;
+        let cpus: CpuSet = wishes.iter().map(|(cpu, _)| *cpu).collect();
+        situation.check_managed(&cpus)?;
+        if let Some(cpu) = cpus.minus(&situation.online).first() {
+            return Err(format!("CPU {cpu} is offline; an offline core has no speed"));
+        }
+        let mut settings = Vec::new();
+        for (cpu, speed) in wishes {
+            let setting = choose(*speed, &self.capabilities(*cpu), back_end)
+                .map_err(|reason| format!("CPU {cpu}: {reason}"))?;
+            settings.push((*cpu, setting));
+        }
+        let is_emulated =
+            |(_, setting): &&(u32, Setting)| setting.back_end == BackEnd::Emulated && setting.share < 1.0;
+        if self.host.tree.is_live() && settings.iter().any(|setting| is_emulated(&setting)) {
+            burner::check_allowed()?;
+        }
+        let before = self.held.clone();
+        self.ensure_keeper()?;
+        // A core's earlier setting goes first: back ends do not add up.
+        self.release_speeds(&cpus);
+        let slowed = settings.iter().filter(is_emulated).count();
+        let period_ns = burner::PERIOD.as_nanos() as u64;
+        let mut phases = phases_ns(phase, slowed, period_ns);
+        for (cpu, setting) in &settings {
+            let phase_ns =
+                if is_emulated(&&(*cpu, setting.clone())) { phases.next().unwrap_or(0) } else { 0 };
+            if let Err(reason) = self.set_one(*cpu, setting, phase, phase_ns) {
+                return Err(self.abandon(before, reason));
+            }
+        }
+        self.held.machine = machine;
+        self.publish()?;
+        if let Err(reason) = self.await_keeper() {
+            return Err(self.abandon(before, reason));
+        }
+        Ok(settings)
+    }
+
+    fn set_one(&mut self, cpu: u32, setting: &Setting, phase: Phase, phase_ns: u64) -> Result<(), String> {
+        let mut held = HeldSpeed {
+            back_end: setting.back_end,
+            share: setting.share,
+            duty: None,
+            phase: None,
+            full_rate: self.full_rates.get(&cpu).copied(),
+        };
+        match (setting.back_end, setting.khz, setting.eighths) {
+            (BackEnd::Cpufreq, Some(khz), _) if setting.share < 1.0 => {
+                cpufreq::set(&mut self.journal, cpu, khz)?
+            }
+            (BackEnd::Msr, _, Some(eighths)) if eighths < clock_modulation::FULL => {
+                clock_modulation::set(&mut self.journal, cpu, eighths)?;
+            }
+            (BackEnd::Emulated, _, _) if setting.share < 1.0 => {
+                let period_ns = burner::PERIOD.as_nanos() as u64;
+                held.duty = Some(DutyOptions { share: setting.share, period_ns, phase_ns, cost_ns: COST_NS });
+                held.phase = Some(phase.name().into());
+            }
+            // Full speed: what was set before is released already.
+            _ => return Ok(()),
+        }
+        self.held.speeds.insert(cpu, held);
+        Ok(())
+    }
+
+    fn release_speeds(&mut self, cpus: &CpuSet) {
+        let dirs: Vec<String> = cpus.iter().map(|cpu| format!("{}/cpufreq/", topology::dir(cpu))).collect();
+        let is_ours = |change: &Change| match change {
+            Change::Write { path, .. } => dirs.iter().any(|dir| path.starts_with(dir)),
+            Change::Msr { cpu, .. } => cpus.contains(*cpu),
+            _ => false,
+        };
+        let notes = self.journal.undo(|entry| is_ours(&entry.change));
+        self.notes.extend(notes);
+        self.held.speeds.retain(|cpu, _| !cpus.contains(*cpu));
+    }
+
+    /// Corrects an emulated speed after it was measured.
+    pub fn recalibrate(&mut self, measured: &BTreeMap<u32, f64>) -> Result<(), String> {
+        for (cpu, share) in measured {
+            if let Some(duty) = self.held.speeds.get_mut(cpu).and_then(|speed| speed.duty.as_mut()) {
+                duty.cost_ns = eft_cores::duty::recalibrate(*duty, *share);
+            }
+        }
+        self.publish()?;
+        self.await_keeper()
+    }
+
+    /// Waits until the keeper has done what was published. The lock is given away meanwhile.
+    fn await_keeper(&mut self) -> Result<(), String> {
+        let Some(keeper) = self.held.keeper.filter(|_| self.host.tree.is_live()) else {
+            return Ok(());
+        };
+        self.journal.unlocked(|| {
+            let begin = Instant::now();
+            loop {
+                let status = held::load_status(&self.host.dir);
+                if status.generation == self.held.generation {
+                    return if status.errors.is_empty() { Ok(()) } else { Err(status.errors.join("; ")) };
+                }
+                if self.held.is_empty() && !tasks::is_alive(&Tree::live(), keeper) {
+                    return Ok(());
+                }
+                if begin.elapsed() > PATIENCE || !tasks::is_alive(&Tree::live(), keeper) {
+                    return Err("the keeper does not answer; 'eft cpu restore' undoes what it held".into());
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        })
+    }
+
+    /// Undoes everything that eft holds on this host. Returns what there is to say, and whose changes were left.
+    pub fn restore(mut self) -> Result<(usize, Vec<String>), String> {
+        let mut notes = std::mem::take(&mut self.notes);
+        let live = Tree::live();
+        let count = self.journal.entries().len() + self.held.speeds.len() + self.recovered;
+        if let Some(keeper) =
+            self.held.keeper.filter(|keeper| keeper.tid > 1 && tasks::is_alive(&live, *keeper))
+        {
+            self.journal.unlocked(|| end_process(keeper))?;
+            notes.extend(held::load_status(&self.host.dir).notes);
+            self.journal.reload()?;
+        }
+        let recorded = !self.host.tree.is_live();
+        notes.extend(self.journal.undo(|entry| recorded || !tasks::is_alive(&live, entry.owner)));
+        if self.journal.entries().is_empty() {
+            held::save(&self.host.dir, &Held::default())?;
+        } else {
+            let owners: Vec<String> =
+                self.journal.entries().iter().map(|entry| entry.owner.tid.to_string()).collect();
+            notes.push(format!(
+                "{} changes belong to running processes ({}), and are theirs to undo",
+                owners.len(),
+                owners[0]
+            ));
+        }
+        Ok((count, notes))
+    }
+}
+
+/// Two switches and the cache that they cost, before calibration.
+const COST_NS: i64 = 2_000;
+
+/// Set-up and masks of parking, in contrast to speeds.
+fn is_parking(change: &Change) -> bool {
+    match change {
+        Change::MakeCgroup { .. }
+        | Change::Controller { .. }
+        | Change::Attach { .. }
+        | Change::Masks { .. } => true,
+        Change::Write { path, .. } => path.starts_with("proc/irq/"),
+        _ => false,
+    }
+}
+
+fn start_keeper(host: &Host) -> Result<TaskId, String> {
+    let complain = |error: std::io::Error| format!("the keeper cannot be started ({error})");
+    let log = std::fs::File::create(host.dir.join("keeper.log")).map_err(complain)?;
+    let mut child = Command::new(&host.program)
+        .args(["cpu", "--state-dir"])
+        .arg(&host.dir)
+        .arg("keeper")
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(complain)?;
+    let pid = child.id() as i32;
+    let mut line = String::new();
+    let output = child.stdout.take().ok_or("the keeper has no output")?;
+    BufReader::new(output).read_line(&mut line).map_err(complain)?;
+    match tasks::leader(&Tree::live(), pid) {
+        Some(task) if line.trim() == "ready" => Ok(task.id),
+        _ => {
+            let log = std::fs::read_to_string(host.dir.join("keeper.log")).unwrap_or_default();
+            Err(format!("the keeper did not start: {}", log.trim()))
+        }
+    }
+}
+
+/// Asks a process to end, and waits for it.
+fn end_process(process: TaskId) -> Result<(), String> {
+    if let Some(pid) = Pid::from_raw(process.tid) {
+        let _ = rustix::process::kill_process(pid, Signal::TERM);
+    }
+    let begin = Instant::now();
+    while tasks::is_alive(&Tree::live(), process) {
+        if begin.elapsed() > PATIENCE {
+            return Err(format!("process {} does not end", process.tid));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+/// The folder of a host's state.
+pub fn state_dir(tree: &Tree) -> PathBuf {
+    tree.path(Path::new(crate::journal::STATE_DIR).to_str().unwrap_or_default())
+}

@@ -1,0 +1,135 @@
+//! Taking back one journaled change.
+//!
+//! Promises: what somebody else changed meanwhile is left alone, with a note; what is gone needs no undoing.
+
+use eft_cores::CpuSet;
+
+use super::{affinity, clock_modulation, expedite, hotplug};
+use crate::journal::{Change, TaskMask};
+use crate::sensors::{Tree, tasks};
+
+/// Lists of CPUs are equal if they name the same CPUs, whatever their notation.
+pub fn same_value(left: &str, right: &str) -> bool {
+    let (left, right) = (left.trim(), right.trim());
+    if left == right {
+        return true;
+    }
+    let looks_like_mask =
+        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit() || c == ',');
+    match (left.parse::<CpuSet>(), right.parse::<CpuSet>()) {
+        (Ok(left), Ok(right)) if left == right => true,
+        _ if looks_like_mask(left) && looks_like_mask(right) && left.len().max(right.len()) >= 8 => {
+            CpuSet::from_mask(left).ok() == CpuSet::from_mask(right).ok()
+        }
+        _ => false,
+    }
+}
+
+/// `Ok` with a note where there is something to say; `Err` if it must be tried again.
+pub fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<String>, String> {
+    match change {
+        Change::Write { path, old, new } => undo_write(tree, path, old, new),
+        Change::MakeCgroup { path } => remove_cgroup(tree, path).map(|()| None),
+        Change::Controller { path } => {
+            // Refused while somebody else's cpusets are in use below: then it stays.
+            let _ = tree.write(path, "-cpuset");
+            Ok(None)
+        }
+        Change::Attach { processes, from, to } => {
+            for process in processes.iter().filter(|process| is_same(tree, process)) {
+                if is_member(tree, process.tid, to) {
+                    // A process that ends meanwhile is no failure.
+                    let _ = tree.write(&format!("{from}/cgroup.procs"), &process.tid.to_string());
+                }
+            }
+            Ok(None)
+        }
+        Change::Masks { tasks } => {
+            restore_masks(tree, tasks);
+            Ok(None)
+        }
+        Change::Offline { cpu, cpusets, tasks } => {
+            hotplug::set_online(tree, *cpu, true)?;
+            hotplug::give_back(tree, *cpu, cpusets);
+            restore_masks(tree, tasks);
+            Ok(None)
+        }
+        Change::Online { cpu } => hotplug::set_online(tree, *cpu, false).map(|()| None),
+        Change::Expedite if is_last_hold => expedite::lower(tree).map(|()| None),
+        Change::Expedite => Ok(None),
+        Change::Msr { cpu, register, old, new } => match clock_modulation::read(tree, *cpu, *register) {
+            Ok(now) if now == *new => clock_modulation::write(tree, *cpu, *register, *old).map(|()| None),
+            Ok(now) if now == *old => Ok(None),
+            Ok(_) => Ok(Some(format!(
+                "MSR {register:#x} of CPU {cpu} was changed by somebody else; left as it is"
+            ))),
+            Err(reason) => Err(reason),
+        },
+    }
+}
+
+fn undo_write(tree: &Tree, path: &str, old: &str, new: &str) -> Result<Option<String>, String> {
+    if !tree.exists(path) {
+        return Ok(None);
+    }
+    let now = tree.read(path)?;
+    if same_value(&now, old) {
+        return Ok(None);
+    }
+    if !same_value(&now, new) {
+        return Ok(Some(format!("/{path} was set to '{}' by somebody else; left as it is", now.trim())));
+    }
+    // An empty list is written as a line of its own: a write of no bytes does nothing.
+    let value = if old.is_empty() { "\n" } else { old };
+    tree.write(path, value).map(|()| None)
+}
+
+fn is_same(tree: &Tree, id: &tasks::TaskId) -> bool {
+    tasks::leader(tree, id.tid).is_some_and(|task| task.id.started == id.started)
+}
+
+fn is_member(tree: &Tree, pid: i32, cgroup: &str) -> bool {
+    let members = tree.text(&format!("{cgroup}/cgroup.procs")).unwrap_or_default();
+    members.lines().any(|line| line.trim().parse() == Ok(pid))
+}
+
+fn restore_masks(tree: &Tree, tasks: &[TaskMask]) {
+    for task in tasks {
+        let same = tasks::read(tree, task.process, task.id.tid).is_some_and(|found| found.id == task.id);
+        let untouched = tasks::affinity(tree, task.process, task.id.tid).is_some_and(|mask| mask == task.new);
+        if same && untouched {
+            // It may end between the check and the call.
+            let _ = affinity::set(tree, task.process, task.id.tid, &task.old);
+        }
+    }
+}
+
+/// Moves the tasks of a cgroup to its parent and removes it, children first.
+fn remove_cgroup(tree: &Tree, path: &str) -> Result<(), String> {
+    if !tree.exists(path) {
+        return Ok(());
+    }
+    let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+    // Tasks fork while they are moved; a few rounds catch the newborn.
+    for _ in 0..16 {
+        let members = tree.text(&format!("{path}/cgroup.procs")).unwrap_or_default();
+        if members.is_empty() {
+            break;
+        }
+        for process in members.lines() {
+            let _ = tree.write(&format!("{parent}/cgroup.procs"), process);
+        }
+        if !tree.is_live() {
+            let _ = std::fs::remove_dir_all(tree.path(path));
+        }
+    }
+    let removed = if tree.is_live() {
+        std::fs::remove_dir(tree.path(path))
+    } else {
+        std::fs::remove_dir_all(tree.path(path))
+    };
+    match removed {
+        Err(error) if tree.exists(path) => Err(format!("/{path} cannot be removed ({error})")),
+        _ => Ok(()),
+    }
+}

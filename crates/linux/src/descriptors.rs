@@ -1,0 +1,123 @@
+//! The far ends of applications' descriptors: readiness of eft sockets mirrored into the kernel.
+//!
+//! See `eft_channel::token` for the protocol. One empty message is the read token; one plug is a
+//! message of [`PLUG_LEN`] bytes.
+
+use eft_base::SocketId;
+use eft_channel::socket::{Arena, SocketPage, flag};
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+
+/// Bytes of a plug: enough to stop a send buffer of the least size.
+pub const PLUG_LEN: usize = 1500;
+
+struct Far {
+    fd: OwnedFd,
+    page: SocketPage,
+    ended: bool,
+    hung_up: bool,
+}
+
+/// The far ends of one transport's sockets.
+#[derive(Default)]
+pub struct FarEnds {
+    ends: HashMap<SocketId, Far>,
+    /// System calls made on far ends since the last look.
+    pub calls: u64,
+}
+
+impl FarEnds {
+    /// Takes a far end and brings the descriptor in line with the socket as it is now.
+    pub fn insert(&mut self, socket: SocketId, fd: OwnedFd, arena: &Arena) {
+        let Some(page) = arena.socket(socket.slot) else { return };
+        // A predecessor may have died between setting the token and sending its message.
+        let token_lost = page.read_token().is_posted() && unread_by_peer(&fd) == 0;
+        let far = Far { fd, page, ended: false, hung_up: false };
+        if token_lost {
+            send_token(&far.fd);
+        }
+        self.ends.insert(socket, far);
+        self.mirror(socket);
+    }
+
+    pub fn remove(&mut self, socket: SocketId) {
+        self.ends.remove(&socket);
+    }
+
+    pub fn remove_family(&mut self, family: eft_base::FamilyId) {
+        self.ends.retain(|s, _| s.family != family);
+    }
+
+    /// Derives everything from the page.
+    fn mirror(&mut self, socket: SocketId) {
+        let Some(far) = self.ends.get(&socket) else { return };
+        let (flags, receivable) = (far.page.flags(), far.page.receivable());
+        if receivable > 0 {
+            self.readable(socket);
+        }
+        if flags & flag::CONNECTING == 0 {
+            let page = &self.ends[&socket].page;
+            if page.sendable() >= page.send_limit() / 3 || flags & (flag::DEAD | flag::SEND_CLOSED) != 0 {
+                self.writable(socket);
+            }
+        }
+        if flags & flag::RECEIVE_END != 0 {
+            self.end_of_stream(socket);
+        }
+        if flags & flag::DEAD != 0 {
+            self.hang_up(socket);
+        }
+    }
+
+    pub fn readable(&mut self, socket: SocketId) {
+        if let Some(far) = self.ends.get(&socket)
+            && far.page.read_token().post()
+        {
+            self.calls += 1;
+            send_token(&far.fd);
+        }
+    }
+
+    pub fn writable(&mut self, socket: SocketId) {
+        if let Some(far) = self.ends.get(&socket)
+            && far.page.write_plug().clear()
+        {
+            self.calls += 1;
+            let mut plug = [0u8; PLUG_LEN];
+            let _ = rustix::net::recv(&far.fd, &mut plug, RecvFlags::DONTWAIT);
+        }
+    }
+
+    pub fn end_of_stream(&mut self, socket: SocketId) {
+        if let Some(far) = self.ends.get_mut(&socket)
+            && !std::mem::replace(&mut far.ended, true)
+        {
+            self.calls += 1;
+            let _ = rustix::net::shutdown(&far.fd, Shutdown::Write);
+        }
+    }
+
+    pub fn hang_up(&mut self, socket: SocketId) {
+        self.writable(socket);
+        if let Some(far) = self.ends.get_mut(&socket)
+            && !std::mem::replace(&mut far.hung_up, true)
+        {
+            self.calls += 1;
+            let _ = rustix::net::shutdown(&far.fd, Shutdown::Both);
+        }
+    }
+}
+
+fn send_token(fd: &OwnedFd) {
+    let _ = rustix::net::send(fd, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+}
+
+/// Bytes of memory of messages that the peer has not taken (SIOCOUTQ); 0 if none.
+fn unread_by_peer(fd: &OwnedFd) -> i32 {
+    use std::os::fd::AsRawFd;
+    let mut n: i32 = 0;
+    // SAFETY: TIOCOUTQ (= SIOCOUTQ) writes one int.
+    unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &mut n) };
+    n
+}

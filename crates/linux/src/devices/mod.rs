@@ -1,0 +1,123 @@
+//! Network devices, one a file. Each is opened by the supervisor, which keeps the descriptor, and
+//! driven by a NIC's process.
+
+pub mod packet;
+pub mod pair;
+pub mod tap;
+mod vnet;
+
+use crate::protocol::{DeviceKind, DeviceSetup};
+use crate::{Error, Result};
+use eft_base::PacketRef;
+use eft_channel::Pool;
+use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::str::FromStr;
+
+/// A device as the command line names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceSpec {
+    /// `tap:IF`: a TAP device, made if it does not exist.
+    Tap(String),
+    /// `packet:IF`: AF_PACKET on an existing interface.
+    Packet(String),
+    /// `pair:PATH`: shared memory to another stack on this machine.
+    Pair(String),
+}
+
+impl FromStr for DeviceSpec {
+    type Err = String;
+    fn from_str(s: &str) -> std::result::Result<Self, String> {
+        let expected = "expected tap:IF, packet:IF or pair:PATH";
+        let (kind, name) = s.split_once(':').ok_or(format!("device `{s}`: {expected}"))?;
+        let spec = match kind {
+            "tap" => DeviceSpec::Tap(name.into()),
+            "packet" => DeviceSpec::Packet(name.into()),
+            "pair" => DeviceSpec::Pair(name.into()),
+            _ => return Err(format!("device `{s}`: {expected}")),
+        };
+        if name.is_empty() || (kind != "pair" && (name.len() > 15 || name.contains('/'))) {
+            return Err(format!(
+                "device `{s}`: `{name}` is no interface name (1 to 15 characters, no slash)"
+            ));
+        }
+        Ok(spec)
+    }
+}
+
+/// A live device of any kind.
+pub enum LiveDevice {
+    Vnet(vnet::VnetDevice),
+    Pair(pair::PairDevice),
+}
+
+impl LiveDevice {
+    /// Takes over a device that the supervisor opened.
+    pub fn adopt(setup: &DeviceSetup, fds: Vec<OwnedFd>) -> Result<LiveDevice> {
+        let mut fds = fds.into_iter();
+        let first = fds.next().ok_or_else(|| Error("the supervisor gave no device".into()))?;
+        match setup.kind {
+            DeviceKind::Tap => Ok(LiveDevice::Vnet(vnet::VnetDevice::new(first, setup, vnet::TAP_RECEIVE))),
+            DeviceKind::Packet => {
+                Ok(LiveDevice::Vnet(vnet::VnetDevice::new(first, setup, vnet::PACKET_RECEIVE)))
+            }
+            DeviceKind::Pair => {
+                let rest: Vec<OwnedFd> = fds.collect();
+                Ok(LiveDevice::Pair(pair::PairDevice::new(first, rest, setup)?))
+            }
+        }
+    }
+}
+
+impl AsFd for LiveDevice {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            LiveDevice::Vnet(d) => d.as_fd(),
+            LiveDevice::Pair(d) => d.as_fd(),
+        }
+    }
+}
+
+impl Device for LiveDevice {
+    fn info(&mut self) -> DeviceInfo {
+        match self {
+            LiveDevice::Vnet(d) => d.info(),
+            LiveDevice::Pair(d) => d.info(),
+        }
+    }
+
+    fn send(&mut self, frame: &Frame) -> std::result::Result<(), DeviceError> {
+        match self {
+            LiveDevice::Vnet(d) => d.send(frame),
+            LiveDevice::Pair(d) => d.send(frame),
+        }
+    }
+
+    fn receive(&mut self, pool: &Pool, slot: PacketRef) -> std::result::Result<ReceivedFrame, DeviceError> {
+        match self {
+            LiveDevice::Vnet(d) => d.receive(pool, slot),
+            LiveDevice::Pair(d) => d.receive(pool, slot),
+        }
+    }
+
+    fn flush(&mut self) {
+        match self {
+            LiveDevice::Vnet(d) => d.flush(),
+            LiveDevice::Pair(d) => d.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs_name_what_is_wrong() {
+        assert_eq!("tap:eft0".parse(), Ok(DeviceSpec::Tap("eft0".into())));
+        assert_eq!("pair:/tmp/x".parse(), Ok(DeviceSpec::Pair("/tmp/x".into())));
+        for bad in ["tap", "tap:", "tun:x", "tap:abcdefghijklmnop", "packet:a/b"] {
+            assert!(bad.parse::<DeviceSpec>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! AF_PACKET on an existing interface, with virtio-net headers.
+//!
+//! The stack uses the interface's own MAC and the addresses given on the command line; the kernel is
+//! kept from answering for those addresses by a rule in the interface's ingress hook (nftables,
+//! netdev family), which sees frames after packet sockets do.
+
+use crate::{Doing, Error, Result};
+use eft_base::{Cidr, MacAddress};
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType};
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+
+const SOL_PACKET: i32 = 263;
+const PACKET_VNET_HDR: i32 = 15;
+const PACKET_IGNORE_OUTGOING: i32 = 23;
+const ETH_P_ALL: u16 = 0x0003;
+
+/// An opened interface.
+pub struct Opened {
+    pub fd: OwnedFd,
+    pub mac: MacAddress,
+    pub mtu: u16,
+}
+
+/// Opens `interface`.
+pub fn open(interface: &str) -> Result<Opened> {
+    let index = crate::host::interface_index(interface)?;
+    let mac = crate::host::mac(interface)?;
+    let mtu = crate::host::mtu(interface)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    // Protocol 0: nothing is received until bind names the interface.
+    let fd = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None::<Protocol>)
+        .map_err(|e| match e {
+            rustix::io::Errno::PERM => {
+                Error("no permission for a packet socket: run as root or with CAP_NET_RAW".into())
+            }
+            e => Error(format!("packet socket: {e}")),
+        })?;
+    set_option(&fd, PACKET_VNET_HDR, "PACKET_VNET_HDR")?;
+    set_option(&fd, PACKET_IGNORE_OUTGOING, "PACKET_IGNORE_OUTGOING")?;
+    // SAFETY: all-zero is a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = ETH_P_ALL.to_be();
+    address.sll_ifindex = index as i32;
+    // SAFETY: a sockaddr_ll of the right length.
+    let bound = unsafe {
+        libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as u32)
+    };
+    if bound < 0 {
+        return Err(std::io::Error::last_os_error())
+            .doing(format_args!("cannot bind to interface {interface}"));
+    }
+    Ok(Opened { fd, mac, mtu })
+}
+
+fn set_option(fd: &OwnedFd, option: i32, name: &str) -> Result<()> {
+    let one: i32 = 1;
+    // SAFETY: an int option.
+    let done = unsafe { libc::setsockopt(fd.as_raw_fd(), SOL_PACKET, option, (&raw const one).cast(), 4) };
+    if done < 0 { Err(std::io::Error::last_os_error()).doing(name) } else { Ok(()) }
+}
+
+/// The rule that keeps the kernel from answering; removed when dropped.
+pub struct Silencer {
+    table: String,
+}
+
+impl Silencer {
+    /// Drops what arrives on `interface` for `addresses` before the kernel's own stack sees it.
+    pub fn install(stack: &str, interface: &str, addresses: &[Cidr]) -> Result<Silencer> {
+        let table = format!("eft_{}_{}", clean(stack), clean(interface));
+        let v4: Vec<String> = addresses
+            .iter()
+            .filter_map(|a| match a.address {
+                IpAddr::V4(a) => Some(a.to_string()),
+                IpAddr::V6(_) => None,
+            })
+            .collect();
+        if v4.is_empty() {
+            return Err(Error("a packet device needs an IPv4 address".into()));
+        }
+        let set = v4.join(", ");
+        let script = format!(
+            "add table netdev {table}\ndelete table netdev {table}\nadd table netdev {table}\n\
+             add chain netdev {table} ingress {{ type filter hook ingress device \"{interface}\" priority -500; }}\n\
+             add rule netdev {table} ingress ip daddr {{ {set} }} drop\n\
+             add rule netdev {table} ingress arp daddr ip {{ {set} }} drop\n"
+        );
+        let help = "cannot keep the kernel from answering for the stack's addresses (nft)";
+        let mut child = Command::new("nft")
+            .args(["-f", "-"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| Error(format!("{help}: {e}: install the package nftables")))?;
+        use std::io::Write;
+        child.stdin.take().map(|mut i| i.write_all(script.as_bytes()));
+        let output = child.wait_with_output().doing(help)?;
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr);
+            return Err(Error(format!("{help}: {}", text.lines().next().unwrap_or("failed"))));
+        }
+        Ok(Silencer { table })
+    }
+}
+
+fn clean(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+impl Drop for Silencer {
+    fn drop(&mut self) {
+        let _ = Command::new("nft")
+            .args(["delete", "table", "netdev", &self.table])
+            .stderr(Stdio::null())
+            .status();
+    }
+}

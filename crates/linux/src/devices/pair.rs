@@ -1,0 +1,191 @@
+//! `pair`: shared memory to another stack on the same machine.
+//!
+//! Each side owns one half: a queue whose lines describe frames, and as many frame slots as lines.
+//! A frame is copied into the slot of its line, so a slot is free again when the other side has
+//! published that it took the line; no second bookkeeping exists. The other side maps the half
+//! read-only. Both have an eventfd to be woken by.
+
+use crate::protocol::DeviceSetup;
+use crate::{Doing, Error, Result, memory, scm};
+use eft_base::PacketRef;
+use eft_channel::queue::{Line, Position};
+use eft_channel::{Consumer, Pool, Producer, Segment};
+use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
+use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Frames in flight in one direction.
+const FRAMES: usize = 128;
+const SLOT_LEN: usize = 17 * 4096;
+const LINES: usize = 4096;
+const SLOTS: usize = LINES + FRAMES * size_of::<Line>();
+/// Bytes of one half.
+pub const HALF_LEN: usize = SLOTS + FRAMES * SLOT_LEN;
+/// Bytes of the page in which a side publishes what it took.
+pub const TAKEN_LEN: usize = 4096;
+
+/// Descriptors of one side, as the supervisor keeps them: own half, own taken page, the peer's half
+/// and taken page (read-only), own and peer's eventfd.
+pub const DESCRIPTORS: usize = 6;
+
+/// Listens at (or connects to) `path` and exchanges halves with the other stack. Waits for it.
+pub fn open(path: &str) -> Result<Vec<OwnedFd>> {
+    let half = memory::create("eft-pair-half", HALF_LEN)?;
+    let taken = memory::create("eft-pair-taken", TAKEN_LEN)?;
+    let event = rustix::event::eventfd(
+        0,
+        rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK,
+    )
+    .doing("eventfd")?;
+    let stream = meet(path)?;
+    let (half_ro, taken_ro) = (memory::read_only(&half)?, memory::read_only(&taken)?);
+    scm::send(&stream, b"eft-pair-1", &[half_ro.as_fd(), taken_ro.as_fd(), event.as_fd()], false)
+        .doing("pair: the other stack is gone")?;
+    let mut hello = [0u8; 16];
+    let (n, fds) = scm::receive(&stream, &mut hello, false).doing("pair: the other stack is gone")?;
+    if &hello[..n] != b"eft-pair-1" || fds.len() != 3 {
+        return Err(Error(format!("pair:{path}: the other side does not speak this version of eft's pair")));
+    }
+    let mut peer = fds.into_iter();
+    let mut next = || peer.next().ok_or_else(|| Error("pair: descriptor missing".into()));
+    let (peer_half, peer_taken, peer_event) = (next()?, next()?, next()?);
+    Ok(vec![event, half, taken, peer_half, peer_taken, peer_event])
+}
+
+/// The first stack binds the path and waits, the second connects.
+fn meet(path: &str) -> Result<OwnedFd> {
+    let address = SocketAddrUnix::new(path).doing(format_args!("pair:{path}"))?;
+    let socket = || {
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .doing("pair: socket")
+    };
+    let client = socket()?;
+    if rustix::net::connect(&client, &address).is_ok() {
+        return Ok(client);
+    }
+    let server = socket()?;
+    // Left over from a stack that died while it waited.
+    let _ = std::fs::remove_file(path);
+    rustix::net::bind(&server, &address).doing(format_args!("pair:{path}"))?;
+    rustix::net::listen(&server, 1).doing(format_args!("pair:{path}"))?;
+    let accepted = rustix::net::accept_with(&server, SocketFlags::CLOEXEC);
+    let _ = std::fs::remove_file(path);
+    accepted.doing(format_args!("pair:{path}: waiting for the other stack"))
+}
+
+/// One side of a pair.
+pub struct PairDevice {
+    info: DeviceInfo,
+    event: OwnedFd,
+    peer_event: OwnedFd,
+    own: Segment,
+    peer: Segment,
+    producer: Producer,
+    consumer: Consumer,
+    sent: u64,
+    taken: u64,
+    unrung: bool,
+}
+
+impl PairDevice {
+    pub fn new(event: OwnedFd, rest: Vec<OwnedFd>, setup: &DeviceSetup) -> Result<PairDevice> {
+        let mut fds = rest.into_iter();
+        let mut next = || fds.next().ok_or_else(|| Error("pair: descriptor missing".into()));
+        let own = memory::map(&next()?, true)?;
+        let own_taken = memory::map(&next()?, true)?;
+        let peer = memory::map(&next()?, false)?;
+        let peer_taken = memory::map(&next()?, false)?;
+        let peer_event = next()?;
+        if peer.len() != HALF_LEN || peer_taken.len() != TAKEN_LEN {
+            return Err(Error("pair: the other side's memory has another size".into()));
+        }
+        let bad = |_| Error("pair: bad segment".into());
+        // SAFETY: lines and positions are atomics.
+        let (lines, peer_lines, theirs, ours) = unsafe {
+            (
+                own.shared_slice::<Line>(LINES, FRAMES).map_err(bad)?,
+                peer.shared_slice::<Line>(LINES, FRAMES).map_err(bad)?,
+                peer_taken.shared::<Position>(0).map_err(bad)?,
+                own_taken.shared::<Position>(0).map_err(bad)?,
+            )
+        };
+        let producer = Producer::resume(lines, theirs);
+        let consumer = Consumer::resume(peer_lines, ours);
+        let info =
+            DeviceInfo { mac: setup.mac, mtu: setup.mtu, up: true, checksum: true, segment_max: 65535 - 120 };
+        let (sent, taken) = (producer.position(), consumer.position());
+        Ok(PairDevice { info, event, peer_event, own, peer, producer, consumer, sent, taken, unrung: false })
+    }
+}
+
+impl AsFd for PairDevice {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}
+
+fn slot_offset(position: u64) -> usize {
+    SLOTS + (position as usize % FRAMES) * SLOT_LEN
+}
+
+impl Device for PairDevice {
+    fn info(&mut self) -> DeviceInfo {
+        self.info
+    }
+
+    fn send(&mut self, frame: &Frame) -> std::result::Result<(), DeviceError> {
+        if self.producer.room(1) == 0 {
+            return Err(DeviceError::WouldBlock);
+        }
+        let d = frame.descriptor;
+        let base = slot_offset(self.sent);
+        let header_len = (d.header_len as usize).min(d.header.len());
+        let fault = |_| DeviceError::Failed(libc::EMSGSIZE);
+        self.own.write(base, &d.header[..header_len]).map_err(fault)?;
+        let mut len = header_len;
+        for r in &d.payload[..(d.payload_count as usize).min(FRAME_PAYLOAD_MAX)] {
+            if len + r.len as usize > SLOT_LEN {
+                return Err(DeviceError::Failed(libc::EMSGSIZE));
+            }
+            frame.memory.copy(*r, &self.own, base + len).ok_or(DeviceError::Failed(libc::EFAULT))?;
+            len += r.len as usize;
+        }
+        // The memory between the two stacks is as good as the memory within them: a checksum that
+        // was left to the device is vouched for instead of computed.
+        let vouched = (d.flags & FRAME_CHECKSUM != 0) as u64;
+        let message = [len as u64, d.segment_size as u64, vouched, 0, 0, 0, 0];
+        self.producer.push(&message).map_err(|_| DeviceError::WouldBlock)?;
+        self.sent += 1;
+        self.unrung = true;
+        Ok(())
+    }
+
+    fn receive(&mut self, pool: &Pool, slot: PacketRef) -> std::result::Result<ReceivedFrame, DeviceError> {
+        let Some(message) = self.consumer.pop() else {
+            self.consumer.publish();
+            let _ = rustix::io::read(&self.event, &mut [0u8; 8]);
+            return match self.consumer.has_message() {
+                true => self.receive(pool, slot),
+                false => Err(DeviceError::WouldBlock),
+            };
+        };
+        let base = slot_offset(self.taken);
+        self.taken += 1;
+        let len = message[0] as usize;
+        let view = pool.view();
+        let to = view.locate(slot).ok_or(DeviceError::Failed(libc::EFAULT))?;
+        if len > SLOT_LEN || len > slot.len as usize {
+            return Err(DeviceError::Failed(libc::EMSGSIZE));
+        }
+        self.peer.copy_to(base, &view.segment, to, len).map_err(|_| DeviceError::Failed(libc::EFAULT))?;
+        Ok(ReceivedFrame { len: len as u32, checksum_ok: message[2] == 1, segment_size: message[1] as u16 })
+    }
+
+    fn flush(&mut self) {
+        self.consumer.publish();
+        if std::mem::take(&mut self.unrung) {
+            let _ = rustix::io::write(&self.peer_event, &1u64.to_ne_bytes());
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! TAP devices: frames as 64 KB segments with virtio-net headers, checksums and segmentation left to
+//! the kernel.
+
+use crate::{Doing, Error, Result};
+use rustix::fs::{Mode, OFlags};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+const IFF_TAP: i16 = 0x0002;
+const IFF_NO_PI: i16 = 0x1000;
+const IFF_VNET_HDR: i16 = 0x4000;
+const TUN_F_CSUM: libc::c_ulong = 0x01;
+const TUN_F_TSO4: libc::c_ulong = 0x02;
+const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
+const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;
+
+/// Opens the TAP device `name`, making it if it does not exist. It lives as long as its descriptors.
+pub fn open(name: &str) -> Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(|e| match e {
+        rustix::io::Errno::NOENT => Error(
+            "/dev/net/tun does not exist: load the kernel module `tun`, or use --device packet:IF".into(),
+        ),
+        rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => {
+            Error("no permission to open /dev/net/tun: run as root or with CAP_NET_ADMIN".into())
+        }
+        e => Error(format!("cannot open /dev/net/tun: {e}")),
+    })?;
+    // SAFETY: all-zero is a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(15)) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
+    let ioctl = |number: libc::c_ulong, argument: *mut libc::c_void| {
+        // SAFETY: each request below gets the argument type that tun(4) documents.
+        match unsafe { libc::ioctl(fd.as_raw_fd(), number as _, argument) } {
+            0.. => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    ioctl(TUNSETIFF, (&raw mut request).cast()).map_err(|e| match e.raw_os_error() {
+        Some(libc::EBUSY) => {
+            Error(format!("TAP device {name} is in use by another program: choose another name"))
+        }
+        Some(libc::EPERM) => {
+            Error(format!("no permission to make TAP device {name}: run as root or with CAP_NET_ADMIN"))
+        }
+        Some(libc::EINVAL) => Error(format!("{name} exists and is not a TAP device: choose another name")),
+        _ => Error(format!("cannot make TAP device {name}: {e}")),
+    })?;
+    let mut header_len: libc::c_int = super::vnet::VNET_HEADER_LEN as i32;
+    ioctl(TUNSETVNETHDRSZ, (&raw mut header_len).cast()).doing("TUNSETVNETHDRSZ")?;
+    ioctl(TUNSETOFFLOAD, (TUN_F_CSUM | TUN_F_TSO4) as *mut libc::c_void).doing("TUNSETOFFLOAD")?;
+    Ok(fd)
+}

@@ -1,0 +1,145 @@
+//! Devices that speak virtio-net headers: TAP and AF_PACKET. One system call moves one frame of up
+//! to 64 KB; the kernel segments and completes checksums.
+
+use crate::protocol::DeviceSetup;
+use eft_base::PacketRef;
+use eft_channel::Pool;
+use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
+use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// `struct virtio_net_hdr` (virtio 1.2 §5.1.6, legacy length), little-endian as this machine.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct VnetHeader {
+    pub flags: u8,
+    pub gso_type: u8,
+    pub hdr_len: u16,
+    pub gso_size: u16,
+    pub csum_start: u16,
+    pub csum_offset: u16,
+}
+
+pub const VNET_HEADER_LEN: usize = 10;
+const _: () = assert!(size_of::<VnetHeader>() == VNET_HEADER_LEN);
+
+const F_NEEDS_CSUM: u8 = 1;
+const F_DATA_VALID: u8 = 2;
+const GSO_NONE: u8 = 0;
+const GSO_TCPV4: u8 = 1;
+const GSO_ECN: u8 = 0x80;
+
+/// Largest TCP payload that goes with one frame: 64 KB less all headers.
+pub const SEGMENT_MAX: u32 = 65535 - 60 - 60;
+
+/// How frames are received: TAP ends quietly with EAGAIN and says EIO while its interface is down,
+/// AF_PACKET says ENETDOWN.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Receive {
+    Tap,
+    Packet,
+}
+pub const TAP_RECEIVE: Receive = Receive::Tap;
+pub const PACKET_RECEIVE: Receive = Receive::Packet;
+
+/// A TAP or packet-socket descriptor.
+pub struct VnetDevice {
+    fd: OwnedFd,
+    info: DeviceInfo,
+    kind: Receive,
+}
+
+impl VnetDevice {
+    pub fn new(fd: OwnedFd, setup: &DeviceSetup, kind: Receive) -> VnetDevice {
+        let info =
+            DeviceInfo { mac: setup.mac, mtu: setup.mtu, up: true, checksum: true, segment_max: SEGMENT_MAX };
+        VnetDevice { fd, info, kind }
+    }
+}
+
+impl AsFd for VnetDevice {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn iovec(base: *const u8, len: usize) -> libc::iovec {
+    libc::iovec { iov_base: base.cast_mut().cast(), iov_len: len }
+}
+
+fn last_error() -> DeviceError {
+    match std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) {
+        libc::EAGAIN | libc::EINTR => DeviceError::WouldBlock,
+        // The queue of the interface is full for the moment.
+        libc::ENOBUFS => DeviceError::WouldBlock,
+        errno @ (libc::ENXIO | libc::ENODEV | libc::EBADFD) => DeviceError::Gone(errno),
+        errno => DeviceError::Failed(errno),
+    }
+}
+
+impl Device for VnetDevice {
+    fn info(&mut self) -> DeviceInfo {
+        self.info
+    }
+
+    fn send(&mut self, frame: &Frame) -> Result<(), DeviceError> {
+        let d = frame.descriptor;
+        let mut vnet = VnetHeader::default();
+        if d.flags & FRAME_CHECKSUM != 0 {
+            vnet.flags = F_NEEDS_CSUM;
+            vnet.csum_start = d.checksum_start;
+            vnet.csum_offset = d.checksum_offset;
+        }
+        if d.segment_size != 0 {
+            vnet.gso_type = GSO_TCPV4;
+            vnet.gso_size = d.segment_size;
+            vnet.hdr_len = d.header_len;
+        }
+        let mut parts = [iovec(std::ptr::null(), 0); 2 + FRAME_PAYLOAD_MAX];
+        parts[0] = iovec((&raw const vnet).cast(), VNET_HEADER_LEN);
+        parts[1] = iovec(d.header.as_ptr(), (d.header_len as usize).min(d.header.len()));
+        let mut n = 2;
+        for r in &d.payload[..(d.payload_count as usize).min(FRAME_PAYLOAD_MAX)] {
+            if r.len == 0 {
+                continue;
+            }
+            let (segment, offset) = frame.memory.resolve(*r).ok_or(DeviceError::Failed(libc::EFAULT))?;
+            let p = segment.range(offset, r.len as usize).map_err(|_| DeviceError::Failed(libc::EFAULT))?;
+            parts[n] = iovec(p, r.len as usize);
+            n += 1;
+        }
+        // SAFETY: every part is a checked range of a live mapping or of our own stack.
+        let sent = unsafe { libc::writev(self.fd.as_raw_fd(), parts.as_ptr(), n as i32) };
+        if sent < 0 { Err(last_error()) } else { Ok(()) }
+    }
+
+    fn receive(&mut self, pool: &Pool, slot: PacketRef) -> Result<ReceivedFrame, DeviceError> {
+        let view = pool.view();
+        let offset = view.locate(slot).ok_or(DeviceError::Failed(libc::EFAULT))?;
+        let memory = view
+            .segment
+            .range_mut(offset, slot.len as usize)
+            .map_err(|_| DeviceError::Failed(libc::EFAULT))?;
+        let mut vnet = VnetHeader::default();
+        let parts = [iovec((&raw mut vnet).cast(), VNET_HEADER_LEN), iovec(memory, slot.len as usize)];
+        // SAFETY: the slot is ours (just allocated), the header is on our stack.
+        let n = unsafe { libc::readv(self.fd.as_raw_fd(), parts.as_ptr(), 2) };
+        if n < 0 {
+            return match last_error() {
+                // The interface is down; frames come again when it is up.
+                DeviceError::Failed(libc::EIO | libc::ENETDOWN) => Err(DeviceError::WouldBlock),
+                e => Err(e),
+            };
+        }
+        let len = (n as usize).saturating_sub(VNET_HEADER_LEN) as u32;
+        let segmented = vnet.gso_type & !GSO_ECN == GSO_TCPV4 && vnet.gso_type != GSO_NONE;
+        let _ = self.kind;
+        Ok(ReceivedFrame {
+            len,
+            // NEEDS_CSUM: the frame comes from this machine and was never on a wire.
+            checksum_ok: vnet.flags & (F_NEEDS_CSUM | F_DATA_VALID) != 0,
+            segment_size: if segmented { vnet.gso_size } else { 0 },
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! The host's side of a device: address, MTU, up; and what the kernel says of an interface.
+
+use crate::{Doing, Error, Result};
+use eft_base::{Cidr, MacAddress};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+fn socket() -> Result<OwnedFd> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType};
+    rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .doing("socket")
+}
+
+fn request(interface: &str) -> libc::ifreq {
+    // SAFETY: all-zero is a valid ifreq.
+    let mut r: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in r.ifr_name.iter_mut().zip(interface.bytes().take(15)) {
+        *to = from as libc::c_char;
+    }
+    r
+}
+
+fn ioctl(number: libc::c_ulong, r: &mut libc::ifreq, what: &str, interface: &str) -> Result<()> {
+    let fd = socket()?;
+    // SAFETY: every request used here takes a pointer to an ifreq.
+    match unsafe { libc::ioctl(fd.as_raw_fd(), number as _, std::ptr::from_mut(r)) } {
+        0.. => Ok(()),
+        _ => {
+            let e = std::io::Error::last_os_error();
+            Err(match e.raw_os_error() {
+                Some(libc::ENODEV) => Error(format!("there is no interface {interface}")),
+                Some(libc::EPERM) => {
+                    Error(format!("{what} of {interface}: run as root or with CAP_NET_ADMIN"))
+                }
+                _ => Error(format!("{what} of {interface}: {e}")),
+            })
+        }
+    }
+}
+
+fn sockaddr(address: Ipv4Addr) -> libc::sockaddr {
+    let inet = libc::sockaddr_in {
+        sin_family: libc::AF_INET as u16,
+        sin_port: 0,
+        sin_addr: libc::in_addr { s_addr: address.to_bits().to_be() },
+        sin_zero: [0; 8],
+    };
+    // SAFETY: both are 16 bytes of plain data.
+    unsafe { std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(inet) }
+}
+
+pub fn interface_index(interface: &str) -> Result<u32> {
+    let mut r = request(interface);
+    ioctl(libc::SIOCGIFINDEX, &mut r, "index", interface)?;
+    // SAFETY: SIOCGIFINDEX filled this member.
+    Ok(unsafe { r.ifr_ifru.ifru_ifindex } as u32)
+}
+
+pub fn mac(interface: &str) -> Result<MacAddress> {
+    let mut r = request(interface);
+    ioctl(libc::SIOCGIFHWADDR, &mut r, "MAC", interface)?;
+    // SAFETY: SIOCGIFHWADDR filled this member.
+    let data = unsafe { r.ifr_ifru.ifru_hwaddr.sa_data };
+    Ok(MacAddress(std::array::from_fn(|i| data[i] as u8)))
+}
+
+pub fn mtu(interface: &str) -> Result<u16> {
+    let mut r = request(interface);
+    ioctl(libc::SIOCGIFMTU, &mut r, "MTU", interface)?;
+    // SAFETY: SIOCGIFMTU filled this member.
+    Ok(unsafe { r.ifr_ifru.ifru_mtu }.clamp(68, 65535) as u16)
+}
+
+pub fn set_mtu(interface: &str, mtu: u16) -> Result<()> {
+    let mut r = request(interface);
+    r.ifr_ifru.ifru_mtu = mtu as i32;
+    ioctl(libc::SIOCSIFMTU, &mut r, "MTU", interface)
+}
+
+/// Gives the Linux side of a device its address and brings it up.
+pub fn configure(interface: &str, address: Option<Cidr>) -> Result<()> {
+    if let Some(cidr) = address {
+        let IpAddr::V4(v4) = cidr.address else {
+            return Err(Error("--host-address must be IPv4".into()));
+        };
+        let mut r = request(interface);
+        r.ifr_ifru.ifru_addr = sockaddr(v4);
+        ioctl(libc::SIOCSIFADDR, &mut r, "address", interface)?;
+        let mask = Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - cidr.prefix_len as u32).unwrap_or(0));
+        let mut r = request(interface);
+        r.ifr_ifru.ifru_netmask = sockaddr(mask);
+        ioctl(libc::SIOCSIFNETMASK, &mut r, "netmask", interface)?;
+    }
+    let mut r = request(interface);
+    ioctl(libc::SIOCGIFFLAGS, &mut r, "flags", interface)?;
+    // SAFETY: SIOCGIFFLAGS filled this member.
+    unsafe { r.ifr_ifru.ifru_flags |= (libc::IFF_UP | libc::IFF_RUNNING) as i16 };
+    ioctl(libc::SIOCSIFFLAGS, &mut r, "up", interface)
+}
+
+/// Whether an address is one of this host's own (then a stack must not take it).
+pub fn owns(address: IpAddr) -> bool {
+    // Binding to port 0 succeeds exactly for local addresses.
+    std::net::UdpSocket::bind((address, 0)).is_ok()
+}

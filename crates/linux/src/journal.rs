@@ -1,0 +1,273 @@
+//! What eft changed on the host, written down before each change, so that it can be undone by whoever comes next.
+//!
+//! One journal and one lock for all eft instances of a host. Promises: a change is in the journal before it is made; a
+//! line that is torn was never acted upon; undoing goes backwards, and puts back only what still is as eft left it, so
+//! that what somebody else set meanwhile stays. Must never happen: a change without an owner. When the owner is dead,
+//! the next eft undoes it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use eft_cores::CpuSet;
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::actuators::undo;
+use crate::sensors::Tree;
+use crate::sensors::tasks::{self, TaskId};
+
+/// Where the journal lies unless told otherwise; it goes with the next boot, as the changes do.
+pub const STATE_DIR: &str = "/run/eft/cpu";
+
+/// A change, with what is needed to take it back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "kebab-case")]
+pub enum Change {
+    /// A value of sysfs, procfs or a cgroup.
+    Write {
+        path: String,
+        old: String,
+        new: String,
+    },
+    /// A cgroup; its tasks go to its parent before it is removed.
+    MakeCgroup {
+        path: String,
+    },
+    /// The cpuset controller enabled for the children of a cgroup v2.
+    Controller {
+        path: String,
+    },
+    /// Processes moved between cgroups.
+    Attach {
+        processes: Vec<TaskId>,
+        from: String,
+        to: String,
+    },
+    /// Affinity masks of threads.
+    Masks {
+        tasks: Vec<TaskMask>,
+    },
+    /// A CPU taken offline: the cpusets and masks that lose it, to be given it back.
+    Offline {
+        cpu: u32,
+        cpusets: Vec<(String, CpuSet)>,
+        tasks: Vec<TaskMask>,
+    },
+    /// A CPU brought online that was offline before.
+    Online {
+        cpu: u32,
+    },
+    /// `/sys/kernel/rcu_expedited` raised; lowered when the last of these is done.
+    Expedite,
+    Msr {
+        cpu: u32,
+        register: u64,
+        old: u64,
+        new: u64,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskMask {
+    pub process: i32,
+    pub id: TaskId,
+    pub old: CpuSet,
+    pub new: CpuSet,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    pub id: u64,
+    pub owner: TaskId,
+    #[serde(flatten)]
+    pub change: Change,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Done { done: u64 },
+    Entry(Entry),
+}
+
+/// The journal, locked against every other eft. The lock goes with the value.
+pub struct Journal {
+    tree: Tree,
+    dir: PathBuf,
+    file: File,
+    entries: Vec<Entry>,
+    next: u64,
+    owner: TaskId,
+    lock: File,
+}
+
+impl Journal {
+    /// Waits for the lock. Changes belong to this process unless [`Journal::own`] says otherwise.
+    pub fn lock(tree: &Tree, dir: &Path) -> Result<Self, String> {
+        let complain = |what: &Path, error: std::io::Error| {
+            format!("{} cannot be used ({error}); this needs root, or another --state-dir", what.display())
+        };
+        fs::create_dir_all(dir).map_err(|error| complain(dir, error))?;
+        let open = |name: &str| {
+            let path = dir.join(name);
+            // Not truncated: another eft's entries are in it.
+            let opened = OpenOptions::new().read(true).append(true).create(true).open(&path);
+            opened.map_err(|error| complain(&path, error))
+        };
+        let lock = open("lock")?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive)
+            .map_err(|error| complain(&dir.join("lock"), error.into()))?;
+        let mut journal = Self {
+            tree: tree.clone(),
+            dir: dir.to_path_buf(),
+            file: open("journal")?,
+            entries: Vec::new(),
+            next: 1,
+            owner: tasks::myself(&Tree::live()),
+            lock,
+        };
+        journal.load()?;
+        Ok(journal)
+    }
+
+    fn load(&mut self) -> Result<(), String> {
+        let mut text = Vec::new();
+        self.file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| self.file.read_to_end(&mut text))
+            .map_err(|error| self.broken(&error))?;
+        for line in String::from_utf8_lossy(&text).lines() {
+            match serde_json::from_str(line) {
+                Ok(Line::Entry(entry)) => {
+                    self.next = self.next.max(entry.id + 1);
+                    self.entries.push(entry);
+                }
+                Ok(Line::Done { done }) => self.entries.retain(|entry| entry.id != done),
+                // Torn by a kill: the change that it announces was not begun.
+                Err(_) => {}
+            }
+        }
+        if !text.is_empty() && !text.ends_with(b"\n") {
+            self.file.write_all(b"\n").map_err(|error| self.broken(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the file anew, after others had the lock.
+    pub fn reload(&mut self) -> Result<(), String> {
+        self.entries.clear();
+        self.load()
+    }
+
+    /// Gives the lock away while `wait` runs. Callers reload if they go on.
+    pub fn unlocked<T>(&mut self, wait: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+        let lock = |operation| {
+            rustix::fs::flock(&self.lock, operation)
+                .map_err(|error| format!("the lock cannot be used ({error})"))
+        };
+        lock(FlockOperation::Unlock)?;
+        let outcome = wait();
+        lock(FlockOperation::LockExclusive)?;
+        self.reload()?;
+        outcome
+    }
+
+    fn broken(&self, error: &std::io::Error) -> String {
+        format!("the journal in {} cannot be used ({error})", self.dir.display())
+    }
+
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// From here on changes belong to `owner`, which undoes them when it ends.
+    pub fn own(&mut self, owner: TaskId) {
+        self.owner = owner;
+    }
+
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Announces a change. It may be made as soon as this returns.
+    pub fn announce(&mut self, change: Change) -> Result<u64, String> {
+        let entry = Entry { id: self.next, owner: self.owner, change };
+        self.append(&Line::Entry(entry.clone()))?;
+        self.next += 1;
+        self.entries.push(entry);
+        Ok(self.next - 1)
+    }
+
+    /// The change was undone, or never made.
+    pub fn done(&mut self, id: u64) -> Result<(), String> {
+        self.append(&Line::Done { done: id })?;
+        self.entries.retain(|entry| entry.id != id);
+        if self.entries.is_empty() {
+            // Nothing is held: start afresh, so that the file does not grow for ever.
+            self.file.set_len(0).map_err(|error| self.broken(&error))?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, line: &Line) -> Result<(), String> {
+        let mut text = serde_json::to_vec(line).map_err(|error| error.to_string())?;
+        text.push(b'\n');
+        self.file.write_all(&text).map_err(|error| self.broken(&error))
+    }
+
+    /// Writes a value, journaled; nothing if it is there already. The entry is taken back if the write fails.
+    pub fn write(&mut self, path: &str, new: &str) -> Result<(), String> {
+        let old = self.tree.read(path)?.trim().to_string();
+        if undo::same_value(&old, new) {
+            return Ok(());
+        }
+        // A value changed again keeps its first old value: one undo leads back to the beginning.
+        let earlier = self.entries.iter().find_map(|entry| match &entry.change {
+            Change::Write { path: known, old, .. } if known == path && entry.owner == self.owner => {
+                Some((entry.id, old.clone()))
+            }
+            _ => None,
+        });
+        let first = earlier.as_ref().map_or(old, |(_, first)| first.clone());
+        let id = self.announce(Change::Write { path: path.into(), old: first, new: new.into() })?;
+        if let Err(reason) = self.tree.write(path, new) {
+            self.done(id)?;
+            return Err(reason);
+        }
+        if let Some((earlier, _)) = earlier {
+            self.done(earlier)?;
+        }
+        Ok(())
+    }
+
+    /// Undoes the entries that `choose` picks, last first. What could not be undone stays, with a line that says why.
+    pub fn undo(&mut self, choose: impl Fn(&Entry) -> bool) -> Vec<String> {
+        let chosen: Vec<Entry> = self.entries.iter().rev().filter(|entry| choose(entry)).cloned().collect();
+        let mut notes = Vec::new();
+        for entry in chosen {
+            let is_last_hold =
+                self.entries.iter().filter(|other| other.change == Change::Expedite).count() <= 1;
+            match undo::undo(&self.tree, &entry.change, is_last_hold) {
+                Ok(note) => {
+                    notes.extend(note);
+                    notes.extend(self.done(entry.id).err());
+                }
+                Err(reason) => notes.push(format!("not undone, and kept in the journal: {reason}")),
+            }
+        }
+        notes
+    }
+
+    /// Undoes what dead processes left behind. Returns the number of changes and what there is to say about them.
+    pub fn recover(&mut self) -> (usize, Vec<String>) {
+        let live = Tree::live();
+        let before = self.entries.len();
+        let notes = self.undo(|entry| !tasks::is_alive(&live, entry.owner));
+        (before - self.entries.len(), notes)
+    }
+}

@@ -1,0 +1,62 @@
+//! Shared memory: memfds, sealed against shrinking, and their mappings.
+
+use crate::{Doing, Result};
+use eft_channel::Segment;
+use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+struct Mapping {
+    pointer: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping is plain memory; only `drop` acts on it.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: made by `map`, and nobody holds a reference any more (`Segment` keeps the Arc).
+        let _ = unsafe { rustix::mm::munmap(self.pointer.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Makes a segment of zeroes whose size can no longer change.
+pub fn create(name: &str, len: usize) -> Result<OwnedFd> {
+    let c_name = CString::new(name).doing("segment name")?;
+    let fd = rustix::fs::memfd_create(&c_name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+        .doing("cannot make shared memory (memfd_create)")?;
+    rustix::fs::ftruncate(&fd, len as u64)
+        .doing(format_args!("cannot size segment {name} to {len} bytes"))?;
+    rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
+        .doing(format_args!("cannot seal segment {name}"))?;
+    Ok(fd)
+}
+
+/// A descriptor of the same memory that cannot be mapped writable.
+pub fn read_only(fd: &impl AsFd) -> Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .doing("cannot reopen a segment read-only")
+}
+
+/// Maps a whole segment. Its size is asked of the kernel, never of the peer that sent it.
+pub fn map(fd: &impl AsFd, writable: bool) -> Result<Segment> {
+    let len = rustix::fs::fstat(fd).doing("cannot stat a segment")?.st_size as usize;
+    let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+    // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+    let pointer = unsafe {
+        rustix::mm::mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED | MapFlags::NORESERVE, fd, 0)
+    }
+    .doing(format_args!("cannot map {len} bytes of shared memory"))?;
+    let pointer = NonNull::new(pointer.cast::<u8>()).ok_or_else(|| crate::Error("mapped at zero".into()))?;
+    let keep = Arc::new(Mapping { pointer, len });
+    // SAFETY: mapped above with these rights, page-aligned, unmapped when `keep` goes. The memfd is
+    // sealed against shrinking, so no access can fault.
+    Ok(unsafe { Segment::from_raw(pointer, len, writable, keep) })
+}

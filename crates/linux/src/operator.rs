@@ -1,0 +1,105 @@
+//! The operator's socket: one JSON request a connection, one JSON answer, descriptors beside it.
+//!
+//! It lies at `RUN/NAME/control.sock` with mode 0600. `eft ps`, `stat`, `ss`, `kill`, `pf`, … are its
+//! clients.
+
+use crate::{Doing, Error, Result, scm};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use serde_json::Value;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Where running stacks have their sockets.
+pub fn run_dir() -> PathBuf {
+    std::env::var_os("EFT_RUN_DIR").map_or_else(|| PathBuf::from("/run/eft"), PathBuf::from)
+}
+
+pub fn stack_dir(name: &str) -> PathBuf {
+    run_dir().join(name)
+}
+
+pub fn control_path(name: &str) -> PathBuf {
+    stack_dir(name).join("control.sock")
+}
+
+pub fn applications_path(name: &str) -> PathBuf {
+    stack_dir(name).join("apps.sock")
+}
+
+pub fn seqpacket() -> Result<OwnedFd> {
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .doing("socket")
+}
+
+pub fn unix_address(path: &Path) -> Result<SocketAddrUnix> {
+    SocketAddrUnix::new(path).doing(format_args!("{}", path.display()))
+}
+
+/// Connects to a stack's socket; a missing stack gets a clear error.
+pub fn connect(name: &str, path: &Path) -> Result<OwnedFd> {
+    let fd = seqpacket()?;
+    rustix::net::connect(&fd, &unix_address(path)?).map_err(|e| match e {
+        rustix::io::Errno::NOENT | rustix::io::Errno::CONNREFUSED => {
+            Error(format!("there is no running stack `{name}`: start one with `eft up --name {name} …`"))
+        }
+        rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => Error(format!(
+            "no permission to use stack `{name}`: its socket {} is its owner's",
+            path.display()
+        )),
+        e => Error(format!("cannot reach stack `{name}`: {e}")),
+    })?;
+    Ok(fd)
+}
+
+/// Asks a stack. An answer with `error` becomes an error.
+pub fn ask(name: &str, request: &Value) -> Result<(Value, Vec<OwnedFd>)> {
+    let fd = connect(name, &control_path(name))?;
+    scm::send(&fd, request.to_string().as_bytes(), &[], false).doing("control socket")?;
+    let mut buffer = vec![0; 256 * 1024];
+    let (n, mut fds) = scm::receive(&fd, &mut buffer, false).doing("control socket")?;
+    if n == 0 {
+        return Err(Error(format!("stack `{name}` closed the connection without an answer")));
+    }
+    let mut answer: Value = serde_json::from_slice(&buffer[..n]).doing("answer of the stack")?;
+    if answer.get("in_memory").is_some() && !fds.is_empty() {
+        answer = read_answer(&fds.remove(0))?;
+    }
+    match answer.get("error").and_then(Value::as_str) {
+        Some(e) => Err(Error(e.to_string())),
+        None => Ok((answer, fds)),
+    }
+}
+
+fn read_answer(fd: &OwnedFd) -> Result<Value> {
+    let segment = crate::memory::map(fd, false)?;
+    let mut bytes = vec![0; segment.len()];
+    segment.read(0, &mut bytes).map_err(|_| Error("answer of the stack".into()))?;
+    serde_json::from_slice(&bytes).doing("answer of the stack")
+}
+
+/// Supervisor: sends an answer; a large one goes through memory. Never waits for the client.
+pub fn answer(to: &OwnedFd, value: &Value, fds: &[&OwnedFd]) {
+    let text = value.to_string();
+    if text.len() < 100_000 {
+        let fds: Vec<_> = fds.iter().map(|f| f.as_fd()).collect();
+        let _ = scm::send(to, text.as_bytes(), &fds, true);
+        return;
+    }
+    let Ok(fd) = crate::memory::create("eft-answer", text.len()) else { return };
+    if let Ok(segment) = crate::memory::map(&fd, true) {
+        let _ = segment.write(0, text.as_bytes());
+    }
+    let _ = scm::send(to, br#"{"in_memory":true}"#, &[fd.as_fd()], true);
+}
+
+/// The names of the stacks that run now.
+pub fn running_stacks() -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(run_dir()) else { return Vec::new() };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|e| e.file_name().into_string().ok())
+        .filter(|name| connect(name, &control_path(name)).is_ok())
+        .collect();
+    names.sort();
+    names
+}

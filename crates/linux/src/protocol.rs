@@ -1,0 +1,191 @@
+//! supervisor ↔ server: set-up, rebirths of neighbours, descriptors. One packet a message, encoded
+//! with postcard; descriptors ride along. Never on the data path.
+
+use eft_base::{FamilyId, MacAddress, PoolId};
+use eft_messages::Peer;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of the largest packet.
+pub const PACKET_MAX: usize = 128 * 1024;
+
+/// The descriptor on which a server finds its control socket.
+pub const CONTROL_FD: i32 = 3;
+
+/// How a family's arena is cut, as numbers.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ArenaShape {
+    pub slots: usize,
+    pub send_len: usize,
+    pub receive_len: usize,
+}
+
+/// Which device a NIC drives; its descriptor comes along.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum DeviceKind {
+    Tap,
+    Packet,
+    Pair,
+}
+
+/// A device for a NIC.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeviceSetup {
+    pub kind: DeviceKind,
+    pub interface: u8,
+    pub mac: MacAddress,
+    pub mtu: u16,
+}
+
+/// Who a server is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Identity {
+    pub peer: Peer,
+    pub stack: String,
+    pub seed: u64,
+    /// Grows with every rebirth.
+    pub generation: u32,
+    pub cpu: Option<u32>,
+    pub dedicated: bool,
+    pub with_filter: bool,
+    pub connections: usize,
+    pub sockets_per_family: usize,
+    pub listeners_per_family: usize,
+    pub device: Option<DeviceSetup>,
+}
+
+/// From the supervisor to a server. Descriptors in brackets.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ToServer {
+    /// First message. [status page, own eventfd, supervisor's bell, device if any (1 or more)]
+    Identity(Identity),
+    /// A pool of one's own, in constructor order. [segment]
+    OwnPool {
+        id: PoolId,
+        slot_size: usize,
+    },
+    /// The durable arena. [segment]
+    Arena,
+    /// Everything needed to construct the engine is there.
+    Construct,
+    /// Another component's pool. [segment, read-only]
+    Pool {
+        id: PoolId,
+        slot_size: usize,
+    },
+    /// A dead component's pool is no longer used by anybody.
+    DropPool {
+        id: PoolId,
+    },
+    /// A neighbour (or its successor). [our queue, their queue (ro), position of theirs in ours (ro),
+    /// our position in theirs, their status (ro), their eventfd]
+    Connect {
+        peer: Peer,
+    },
+    /// A neighbour died.
+    Disconnect {
+        peer: Peer,
+    },
+    /// A family's arena. [segment]
+    Family {
+        family: FamilyId,
+        pool: PoolId,
+        shape: ArenaShape,
+        writable: bool,
+    },
+    FamilyClosed {
+        family: FamilyId,
+    },
+    /// The far end of a socket's descriptor. [it]
+    Far {
+        family: FamilyId,
+        slot: u32,
+    },
+    DropFar {
+        family: FamilyId,
+        slot: u32,
+    },
+    /// sockets: an application's connection that outlived a predecessor. [it]
+    Connection {
+        id: u64,
+        family: Option<FamilyId>,
+        privileged: bool,
+        root: bool,
+    },
+    /// sockets: the listening socket for applications; the transports' status pages. [socket, tcp, udp]
+    Listener,
+    /// sockets: a kernel listener to watch, from a predecessor. [it]
+    Loopback {
+        family: FamilyId,
+        slot: u32,
+    },
+    /// A value of the store.
+    Configure {
+        key: String,
+        value: Vec<u8>,
+    },
+    /// nic: copy frames into this ring from now on. [segment, or none to stop]
+    Capture,
+    /// Begin.
+    Run,
+    /// Where to run from now on.
+    Place {
+        cpu: Option<u32>,
+        dedicated: bool,
+    },
+    /// End now.
+    Stop,
+}
+
+/// From a server to the supervisor.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum FromServer {
+    /// Set up and running.
+    Ready,
+    /// sockets: a far end to keep and to hand to its transport. [it]
+    Keep {
+        family: FamilyId,
+        slot: u32,
+    },
+    /// sockets: forget it everywhere.
+    Drop {
+        family: FamilyId,
+        slot: u32,
+    },
+    /// sockets: an application's connection to keep. [it]
+    KeepConnection {
+        id: u64,
+        family: Option<FamilyId>,
+        privileged: bool,
+        root: bool,
+    },
+    DropConnection {
+        id: u64,
+    },
+    /// sockets: a kernel listener to keep. [it]
+    KeepLoopback {
+        family: FamilyId,
+        slot: u32,
+    },
+    /// sockets: a new family on connection `id`.
+    NewFamily {
+        id: u64,
+    },
+    /// sockets: its last process is gone.
+    CloseFamily {
+        family: FamilyId,
+    },
+    /// filter: the answer to an operator.
+    Answer {
+        key: String,
+        value: Vec<u8>,
+    },
+    /// A last word before it ends.
+    Dying {
+        reason: String,
+    },
+}
+
+/// Encodes a message; messages of the supervisor and its servers always fit.
+pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
+    postcard::to_allocvec(message).unwrap_or_default()
+}

@@ -1,0 +1,170 @@
+//! Instructions, cycles and cache misses by perf events, per thread or per CPU.
+//!
+//! Promises: on hybrids one event set per core type, since a set counts only on its own cores; without a PMU an error
+//! that says so. A count is scaled by the time that the kernel gave the counter, as `perf stat` does, and
+//! `running_share` says how much that was.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd};
+
+use eft_cores::CpuSet;
+use serde::Serialize;
+
+use super::{Tree, topology};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    Thread(i32),
+    Cpu(u32),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Counts {
+    /// The PMU's name; `cpu` where all cores are of one type.
+    pub core_type: String,
+    pub cpu: Option<u32>,
+    pub instructions: u64,
+    pub cycles: u64,
+    pub cache_misses: u64,
+    pub running_share: f64,
+}
+
+impl Counts {
+    pub fn instructions_per_cycle(&self) -> Option<f64> {
+        (self.cycles > 0).then(|| self.instructions as f64 / self.cycles as f64)
+    }
+}
+
+/// Open counters; they count from creation.
+pub struct Counters {
+    sets: Vec<EventSet>,
+}
+
+struct EventSet {
+    core_type: String,
+    cpu: Option<u32>,
+    leader: File,
+    _members: Vec<File>,
+}
+
+/// `perf_event_attr` up to `PERF_ATTR_SIZE_VER0`; the kernel takes what lies beyond as zero.
+#[repr(C)]
+#[derive(Default)]
+struct PerfEventAttr {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    bp_type: u32,
+    config1: u64,
+}
+
+const PERF_TYPE_HARDWARE: u32 = 0;
+/// Instructions, cycles, cache misses, in the order in which they are read back.
+const EVENTS: [u64; 3] = [1, 0, 3];
+const FORMAT_TOTAL_TIME_ENABLED: u64 = 1;
+const FORMAT_TOTAL_TIME_RUNNING: u64 = 2;
+const FORMAT_GROUP: u64 = 8;
+/// Where a hybrid kernel expects the PMU's type in `config`.
+const PMU_TYPE_SHIFT: u32 = 32;
+const FLAG_CLOEXEC: u64 = 8;
+
+impl Counters {
+    pub fn open(tree: &Tree, target: Target) -> Result<Self, String> {
+        let types = core_types(tree, target);
+        let open = |(name, pmu): &(String, Option<u32>)| EventSet::open(name, *pmu, target);
+        let sets: io::Result<Vec<EventSet>> = types.iter().map(open).collect();
+        sets.map(|sets| Self { sets }).map_err(|error| refusal(target, &error))
+    }
+
+    pub fn read(&mut self) -> Result<Vec<Counts>, String> {
+        self.sets
+            .iter_mut()
+            .map(|set| set.read().map_err(|error| format!("performance counters cannot be read ({error})")))
+            .collect()
+    }
+}
+
+/// Which PMUs count on the target: a thread may run on cores of any type, a CPU is of one.
+pub fn core_types(tree: &Tree, target: Target) -> Vec<(String, Option<u32>)> {
+    let counts_there = |cpus: &CpuSet| match target {
+        Target::Thread(_) => true,
+        Target::Cpu(cpu) => cpus.contains(cpu),
+    };
+    let number = |name: &str| tree.number::<u32>(&format!("sys/bus/event_source/devices/{name}/type"));
+    let hybrid = topology::core_types(tree)
+        .into_iter()
+        .filter(|(name, cpus)| name.starts_with("cpu_") && counts_there(cpus));
+    let types: Vec<_> = hybrid.filter_map(|(name, _)| Some((name.clone(), Some(number(&name)?)))).collect();
+    if types.is_empty() { vec![("cpu".into(), None)] } else { types }
+}
+
+fn refusal(target: Target, error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
+            "not available: this machine has no performance counters (PMU)".into()
+        }
+        Some(libc::EACCES | libc::EPERM) => {
+            "not available: performance counters need root, or a lower kernel.perf_event_paranoid".into()
+        }
+        Some(libc::ESRCH) => format!("not available: {target:?} does not exist"),
+        _ => format!("not available: the kernel refuses performance counters ({error})"),
+    }
+}
+
+impl EventSet {
+    fn open(core_type: &str, pmu: Option<u32>, target: Target) -> io::Result<Self> {
+        let leader = open_event(EVENTS[0], pmu, target, -1)?;
+        let group = leader.as_raw_fd();
+        let members: io::Result<Vec<File>> =
+            EVENTS[1..].iter().map(|event| open_event(*event, pmu, target, group)).collect();
+        let cpu = if let Target::Cpu(cpu) = target { Some(cpu) } else { None };
+        Ok(Self { core_type: core_type.into(), cpu, leader, _members: members? })
+    }
+
+    fn read(&mut self) -> io::Result<Counts> {
+        // Number of events, time enabled, time running, one value per event.
+        let mut bytes = [0u8; 8 * (3 + EVENTS.len())];
+        self.leader.read_exact(&mut bytes)?;
+        let word = |index: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[index * 8 + byte]));
+        let running_share = if word(1) == 0 { 0.0 } else { word(2) as f64 / word(1) as f64 };
+        let count = |index: usize| {
+            if running_share > 0.0 { (word(3 + index) as f64 / running_share) as u64 } else { 0 }
+        };
+        Ok(Counts {
+            core_type: self.core_type.clone(),
+            cpu: self.cpu,
+            instructions: count(0),
+            cycles: count(1),
+            cache_misses: count(2),
+            running_share,
+        })
+    }
+}
+
+fn open_event(event: u64, pmu: Option<u32>, target: Target, group: i32) -> io::Result<File> {
+    let attr = PerfEventAttr {
+        kind: PERF_TYPE_HARDWARE,
+        size: size_of::<PerfEventAttr>() as u32,
+        config: u64::from(pmu.unwrap_or(0)) << PMU_TYPE_SHIFT | event,
+        read_format: FORMAT_TOTAL_TIME_ENABLED | FORMAT_TOTAL_TIME_RUNNING | FORMAT_GROUP,
+        ..PerfEventAttr::default()
+    };
+    let (pid, cpu) = match target {
+        Target::Thread(tid) => (tid, -1),
+        Target::Cpu(cpu) => (-1, cpu as i32),
+    };
+    // SAFETY: `attr` lives through the call and states its own size; the kernel only reads it. The other arguments are
+    // plain numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attr, pid, cpu, group, FLAG_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given us this descriptor and nobody else owns it.
+    Ok(unsafe { File::from_raw_fd(fd as i32) })
+}

@@ -1,0 +1,96 @@
+//! Clock: speed now and range, boost, governor and driver from cpufreq; thermal throttling.
+
+use eft_cores::CpuSet;
+use eft_cores::machine::{Frequency, PState, PStateSource, Throttle};
+
+use super::{Tree, topology};
+
+pub fn read(tree: &Tree, cpu: u32) -> Option<Frequency> {
+    let dir = format!("{}/cpufreq", topology::dir(cpu));
+    if !tree.exists(&dir) {
+        return clock_only(tree, cpu);
+    }
+    let number = |name: &str| tree.number::<u64>(&format!("{dir}/{name}"));
+    let text = |name: &str| tree.text(&format!("{dir}/{name}")).filter(|value| value != "<unknown>");
+    let list = |name: &str| -> Vec<u64> {
+        text(name)
+            .map(|list| list.split_whitespace().filter_map(|khz| khz.parse().ok()).collect())
+            .unwrap_or_default()
+    };
+    let mut available_khz =
+        [list("scaling_available_frequencies"), list("scaling_boost_frequencies")].concat();
+    available_khz.sort_unstable();
+    available_khz.dedup();
+    Some(Frequency {
+        now_khz: number("cpuinfo_avg_freq")
+            .or_else(|| number("scaling_cur_freq"))
+            .or_else(|| number("cpuinfo_cur_freq")),
+        min_khz: number("cpuinfo_min_freq"),
+        max_khz: number("cpuinfo_max_freq"),
+        base_khz: number("base_frequency").or_else(|| nominal_khz(tree, cpu)),
+        limit_min_khz: number("scaling_min_freq"),
+        limit_max_khz: number("scaling_max_freq"),
+        available_khz,
+        // -1 (eternal, as u32) means that the driver does not know.
+        transition_latency_ns: number("cpuinfo_transition_latency").filter(|ns| *ns < u64::from(u32::MAX)),
+        boost: boost(tree, &dir),
+        governor: text("scaling_governor"),
+        driver: text("scaling_driver"),
+        domain: related(tree, &dir).unwrap_or_else(|| CpuSet::one(cpu)),
+    })
+}
+
+/// Without cpufreq the clock is still printed by x86 kernels.
+fn clock_only(tree: &Tree, cpu: u32) -> Option<Frequency> {
+    let info = tree.text("proc/cpuinfo")?;
+    let mut current = None;
+    for line in info.lines() {
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
+        match name.trim() {
+            "processor" => current = value.trim().parse::<u32>().ok(),
+            "cpu MHz" if current == Some(cpu) => {
+                let mhz: f64 = value.trim().parse().ok()?;
+                let now_khz = Some((mhz * 1000.0) as u64);
+                return Some(Frequency { now_khz, domain: CpuSet::one(cpu), ..Frequency::default() });
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn nominal_khz(tree: &Tree, cpu: u32) -> Option<u64> {
+    tree.number::<u64>(&format!("{}/acpi_cppc/nominal_freq", topology::dir(cpu)))
+        .map(|mhz| mhz * 1000)
+        .filter(|khz| *khz > 0)
+}
+
+/// `related_cpus` is separated by blanks, unlike every other list.
+fn related(tree: &Tree, dir: &str) -> Option<CpuSet> {
+    tree.text(&format!("{dir}/related_cpus"))?.replace(' ', ",").parse().ok()
+}
+
+fn boost(tree: &Tree, dir: &str) -> Option<bool> {
+    let flag = |path: &str| tree.number::<u32>(path).map(|flag| flag != 0);
+    flag(&format!("{dir}/boost"))
+        .or_else(|| flag("sys/devices/system/cpu/cpufreq/boost"))
+        .or_else(|| flag("sys/devices/system/cpu/intel_pstate/no_turbo").map(|off| !off))
+}
+
+/// cpufreq names frequencies; power and latency per state it does not know, the transition latency it does.
+pub fn p_states(frequency: &Frequency) -> Vec<PState> {
+    let latency_us = frequency.transition_latency_ns.map(|ns| ns.div_ceil(1000));
+    let state =
+        |khz: &u64| PState { frequency_khz: *khz, power_mw: None, latency_us, source: PStateSource::Cpufreq };
+    frequency.available_khz.iter().rev().map(state).collect()
+}
+
+pub fn throttle(tree: &Tree, cpu: u32) -> Option<Throttle> {
+    let dir = format!("{}/thermal_throttle", topology::dir(cpu));
+    Some(Throttle {
+        core_events: tree.number(&format!("{dir}/core_throttle_count"))?,
+        package_events: tree.number(&format!("{dir}/package_throttle_count")),
+    })
+}

@@ -1,0 +1,402 @@
+//! What surrounds sockets: the processes of applications and their descriptors.
+//!
+//! A connection of a process carries requests; the root connection of a family was made by
+//! `eft run`, is inherited by all its processes, and carries their hellos. Every descriptor that
+//! must outlive a crash of sockets is also given to the supervisor.
+
+use super::Surroundings;
+use super::park::Parking;
+use crate::protocol::{FromServer, ToServer};
+use crate::{Doing, Result, scm};
+use eft_base::errno::{EMFILE, EPERM, EPROTONOSUPPORT};
+use eft_base::{FamilyId, SocketId};
+use eft_channel::socket::{Arena, LAYOUT_VERSION};
+use eft_component::effect::{ConnectionId, Handle};
+use eft_component::{Effect, Event};
+use eft_messages::control::{REQUEST_LEN, Reply, Request, op};
+use rustix::event::epoll;
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// What a ready descriptor of the set is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Watched {
+    Listener,
+    Connection(ConnectionId),
+    Far(SocketId),
+    Loopback(SocketId),
+}
+
+struct Connection {
+    fd: OwnedFd,
+    family: Option<FamilyId>,
+    privileged: bool,
+    root: bool,
+    /// The sequence number of an unanswered NEW_FAMILY.
+    asked: u64,
+}
+
+struct Family {
+    arena: Arena,
+    arena_fd: OwnedFd,
+}
+
+/// The applications of a stack.
+pub struct Applications {
+    control: OwnedFd,
+    set: OwnedFd,
+    listener: Option<OwnedFd>,
+    status_pages: Vec<OwnedFd>,
+    watched: HashMap<u64, Watched>,
+    next_token: u64,
+    next_connection: u64,
+    connections: HashMap<ConnectionId, Connection>,
+    families: HashMap<FamilyId, Family>,
+    far: HashMap<SocketId, (OwnedFd, u64)>,
+    loopback: HashMap<SocketId, (OwnedFd, u64)>,
+    handles: HashMap<Handle, OwnedFd>,
+    next_handle: u64,
+}
+
+/// Packets taken from one connection in one turn, so that none starves the others.
+const PACKETS_PER_TURN: usize = 32;
+
+impl Applications {
+    pub fn new(control: &OwnedFd, generation: u32) -> Result<Applications> {
+        Ok(Applications {
+            control: control.try_clone().doing("control socket")?,
+            set: epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?,
+            listener: None,
+            status_pages: Vec::new(),
+            watched: HashMap::new(),
+            next_token: 1,
+            next_connection: (generation as u64) << 32,
+            connections: HashMap::new(),
+            families: HashMap::new(),
+            far: HashMap::new(),
+            loopback: HashMap::new(),
+            handles: HashMap::new(),
+            next_handle: 1,
+        })
+    }
+
+    fn watch(&mut self, fd: BorrowedFd<'_>, what: Watched, events: epoll::EventFlags) -> u64 {
+        let token = self.next_token;
+        self.next_token += 1;
+        if epoll::add(&self.set, fd, epoll::EventData::new_u64(token), events).is_ok() {
+            self.watched.insert(token, what);
+        }
+        token
+    }
+
+    fn unwatch(&mut self, fd: &OwnedFd, token: u64) {
+        let _ = epoll::delete(&self.set, fd);
+        self.watched.remove(&token);
+    }
+
+    fn accept(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        let Ok(fd) = rustix::net::accept_with(listener, rustix::net::SocketFlags::CLOEXEC) else { return };
+        let privileged = peer_is_root(&fd);
+        self.adopt(fd, None, privileged, true);
+    }
+
+    /// Takes a new connection and gives a duplicate to the supervisor.
+    fn adopt(&mut self, fd: OwnedFd, family: Option<FamilyId>, privileged: bool, root: bool) -> ConnectionId {
+        self.next_connection += 1;
+        let id = ConnectionId(self.next_connection);
+        super::tell(
+            &self.control,
+            &FromServer::KeepConnection { id: id.0, family, privileged, root },
+            &[&fd],
+        );
+        self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
+        self.connections.insert(id, Connection { fd, family, privileged, root, asked: 0 });
+        id
+    }
+
+    fn read_connection(&mut self, id: ConnectionId, emit: &mut dyn FnMut(Event)) {
+        for _ in 0..PACKETS_PER_TURN {
+            let Some(connection) = self.connections.get(&id) else { return };
+            let mut bytes = [0u8; REQUEST_LEN + 1];
+            match scm::receive(&connection.fd, &mut bytes, true) {
+                Ok((REQUEST_LEN, fds)) => {
+                    let Ok(request) = Request::read_from_bytes(&bytes[..REQUEST_LEN]) else { return };
+                    self.request(id, request, fds, emit);
+                }
+                Err(rustix::io::Errno::AGAIN) => return,
+                // Gone, or not speaking our language: either way there is nothing more to hear.
+                Ok(_) | Err(_) => {
+                    self.drop_connection(id, emit);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn request(
+        &mut self,
+        id: ConnectionId,
+        request: Request,
+        fds: Vec<OwnedFd>,
+        emit: &mut dyn FnMut(Event),
+    ) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let mut fds = fds.into_iter();
+        match (request.op, connection.root, connection.family) {
+            (op::NEW_FAMILY, true, None) if request.version == LAYOUT_VERSION => {
+                connection.asked = request.sequence;
+                super::tell(&self.control, &FromServer::NewFamily { id: id.0 }, &[]);
+            }
+            (op::HELLO, true, Some(family)) => {
+                if let Some(fd) = fds.next() {
+                    self.hello(fd, family, &request);
+                }
+            }
+            (op::HELLO | op::NEW_FAMILY, ..) => {
+                let errno = if request.version == LAYOUT_VERSION { EPERM } else { EPROTONOSUPPORT };
+                self.reply(
+                    id,
+                    Reply { version: LAYOUT_VERSION, errno, sequence: request.sequence, ..Reply::default() },
+                    &[],
+                );
+            }
+            (_, _, Some(family)) => {
+                let privileged = connection.privileged;
+                let handle = match fds.next() {
+                    Some(fd) => {
+                        let handle = Handle(self.next_handle);
+                        self.next_handle += 1;
+                        self.handles.insert(handle, fd);
+                        handle
+                    }
+                    None => Handle::default(),
+                };
+                emit(Event::Request { connection: id, family, privileged, request, handle });
+            }
+            (_, _, None) => {
+                self.reply(
+                    id,
+                    Reply {
+                        version: LAYOUT_VERSION,
+                        errno: EPERM,
+                        sequence: request.sequence,
+                        ..Reply::default()
+                    },
+                    &[],
+                );
+            }
+        }
+    }
+
+    /// A process of a family says hello, with one end of a connection of its own.
+    fn hello(&mut self, fd: OwnedFd, family: FamilyId, request: &Request) {
+        let privileged = peer_is_root(&fd);
+        let id = self.adopt(fd, Some(family), privileged, false);
+        let Some(state) = self.families.get(&family) else { return };
+        let geometry = state.arena.geometry();
+        let known = request.version == LAYOUT_VERSION;
+        let reply = Reply {
+            version: LAYOUT_VERSION,
+            errno: if known { 0 } else { EPROTONOSUPPORT },
+            sequence: request.sequence,
+            args: [
+                geometry.slots as u32,
+                geometry.send_len as u32,
+                geometry.receive_len as u32,
+                family.0 as u32,
+            ],
+            ..Reply::default()
+        };
+        let Ok(arena) = state.arena_fd.try_clone() else { return };
+        let mut fds = vec![arena];
+        fds.extend(self.status_pages.iter().filter_map(|p| p.try_clone().ok()));
+        self.reply(id, reply, if known { &fds } else { &[] });
+    }
+
+    fn reply(&self, id: ConnectionId, reply: Reply, fds: &[OwnedFd]) {
+        if let Some(connection) = self.connections.get(&id) {
+            let fds: Vec<_> = fds.iter().map(|f| f.as_fd()).collect();
+            // An application that does not read its replies loses them, nothing else.
+            let _ = scm::send(&connection.fd, reply.as_bytes(), &fds, true);
+        }
+    }
+
+    fn drop_connection(&mut self, id: ConnectionId, emit: &mut dyn FnMut(Event)) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        let _ = epoll::delete(&self.set, &connection.fd);
+        self.watched.retain(|_, w| *w != Watched::Connection(id));
+        super::tell(&self.control, &FromServer::DropConnection { id: id.0 }, &[]);
+        if let (true, Some(family)) = (connection.root, connection.family) {
+            emit(Event::FamilyClosed(family));
+        }
+    }
+
+    fn keep(&mut self, socket: SocketId, fd: OwnedFd, tell: bool) {
+        if tell {
+            super::tell(
+                &self.control,
+                &FromServer::Keep { family: socket.family, slot: socket.slot },
+                &[&fd],
+            );
+        }
+        // Only the hang-up matters here; messages in it are the transport's.
+        let token = self.watch(fd.as_fd(), Watched::Far(socket), epoll::EventFlags::RDHUP);
+        if let Some((old, old_token)) = self.far.insert(socket, (fd, token)) {
+            self.unwatch(&old, old_token);
+        }
+    }
+
+    fn drop_socket(&mut self, socket: SocketId) {
+        if let Some((fd, token)) = self.far.remove(&socket) {
+            self.unwatch(&fd, token);
+        }
+        if let Some((fd, token)) = self.loopback.remove(&socket) {
+            self.unwatch(&fd, token);
+        }
+    }
+
+    fn watch_loopback(&mut self, socket: SocketId, fd: OwnedFd) {
+        let events = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        let token = self.watch(fd.as_fd(), Watched::Loopback(socket), events);
+        if let Some((old, old_token)) = self.loopback.insert(socket, (fd, token)) {
+            self.unwatch(&old, old_token);
+        }
+    }
+
+    /// The kernel's listener has a connection: the eft listener beside it becomes readable.
+    fn loopback_ready(&self, socket: SocketId) {
+        let page = self.families.get(&socket.family).and_then(|f| f.arena.socket(socket.slot));
+        if let (Some(page), Some((far, _))) = (page, self.far.get(&socket))
+            && page.read_token().post()
+        {
+            let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+            let _ = rustix::net::send(far, &[], flags);
+        }
+    }
+
+    /// The supervisor's answer to NewFamily: `family` is none if there are too many.
+    fn family_given(&mut self, id: ConnectionId, family: Option<FamilyId>) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.family = family;
+        let reply = Reply {
+            version: LAYOUT_VERSION,
+            errno: if family.is_some() { 0 } else { EMFILE },
+            sequence: connection.asked,
+            value: family.map_or(0, |f| f.0 as u64),
+            ..Reply::default()
+        };
+        self.reply(id, reply, &[]);
+    }
+}
+
+fn peer_is_root(fd: &OwnedFd) -> bool {
+    rustix::net::sockopt::socket_peercred(fd).is_ok_and(|c| c.uid.is_root())
+}
+
+impl Surroundings for Applications {
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Reply { connection, reply } => self.reply(connection, reply, &[]),
+            Effect::Keep { socket, handle } => {
+                if let Some(fd) = self.handles.remove(&handle) {
+                    self.keep(socket, fd, true);
+                }
+            }
+            Effect::Drop(socket) => {
+                self.drop_socket(socket);
+                super::tell(
+                    &self.control,
+                    &FromServer::Drop { family: socket.family, slot: socket.slot },
+                    &[],
+                );
+            }
+            Effect::Discard(handle) => drop(self.handles.remove(&handle)),
+            Effect::WatchLoopback { socket, handle } => {
+                if let Some(fd) = self.handles.remove(&handle) {
+                    let (family, slot) = (socket.family, socket.slot);
+                    super::tell(&self.control, &FromServer::KeepLoopback { family, slot }, &[&fd]);
+                    self.watch_loopback(socket, fd);
+                }
+            }
+            Effect::FamilyGone(family) => {
+                super::tell(&self.control, &FromServer::CloseFamily { family }, &[])
+            }
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self, parking: &Parking, emit: &mut dyn FnMut(Event)) {
+        if !parking.descriptors_ready() {
+            return;
+        }
+        let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 64];
+        let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+        let tokens: Vec<u64> = match epoll::wait(&self.set, &mut events, Some(&zero)) {
+            Ok((ready, _)) => ready.iter().map(|e| e.data.u64()).collect(),
+            Err(_) => return,
+        };
+        for token in tokens {
+            match self.watched.get(&token).copied() {
+                Some(Watched::Listener) => self.accept(),
+                Some(Watched::Connection(id)) => self.read_connection(id, emit),
+                Some(Watched::Far(socket)) => emit(Event::Closed(socket)),
+                Some(Watched::Loopback(socket)) => self.loopback_ready(socket),
+                None => {}
+            }
+        }
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.set.as_fd()]
+    }
+
+    fn sleeps_on_descriptors(&self) -> bool {
+        true
+    }
+
+    fn family_opened(&mut self, family: FamilyId, arena: &Arena, fd: OwnedFd) {
+        self.families.insert(family, Family { arena: arena.clone(), arena_fd: fd });
+    }
+
+    fn family_closed(&mut self, family: FamilyId) {
+        self.families.remove(&family);
+        let sockets: Vec<SocketId> = self.far.keys().filter(|s| s.family == family).copied().collect();
+        sockets.into_iter().for_each(|s| self.drop_socket(s));
+    }
+
+    fn control(&mut self, message: ToServer, fds: Vec<OwnedFd>, emit: &mut dyn FnMut(Event)) {
+        let mut fds = fds.into_iter();
+        match message {
+            ToServer::Listener => {
+                if let Some(fd) = fds.next() {
+                    self.watch(fd.as_fd(), Watched::Listener, epoll::EventFlags::IN);
+                    self.listener = Some(fd);
+                    self.status_pages = fds.collect();
+                }
+            }
+            ToServer::Connection { id, family, privileged, root } => match fds.next() {
+                Some(fd) => {
+                    let id = ConnectionId(id);
+                    self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
+                    self.connections.insert(id, Connection { fd, family, privileged, root, asked: 0 });
+                }
+                None => self.family_given(ConnectionId(id), family),
+            },
+            ToServer::Far { family, slot } => {
+                if let Some(fd) = fds.next() {
+                    let socket = SocketId { family, slot };
+                    emit(Event::Survivor(socket));
+                    self.keep(socket, fd, false);
+                }
+            }
+            ToServer::Loopback { family, slot } => {
+                if let Some(fd) = fds.next() {
+                    self.watch_loopback(SocketId { family, slot }, fd);
+                }
+            }
+            _ => {}
+        }
+    }
+}

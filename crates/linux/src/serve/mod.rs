@@ -1,0 +1,285 @@
+//! One server, live: set-up by the supervisor, then the loop until it ends.
+//!
+//! The loop: control messages if the supervisor rang, news from the surroundings (applications), one
+//! [`Server::step`], and a sleep when there was nothing to do. All decisions are the engine's.
+
+mod applications;
+mod park;
+mod setup;
+mod surroundings;
+mod transport;
+
+pub use applications::Applications;
+pub use setup::Setup;
+pub use surroundings::{Answering, Families, Plain, Surroundings};
+pub use transport::TransportSurroundings;
+
+use crate::protocol::{FromServer, PACKET_MAX, ToServer};
+use crate::{Doing, Result, clock, futex, memory, scm};
+use eft_base::Instant;
+use eft_channel::notify::{Doorbell, Wake};
+use eft_channel::queue::{Line, Position};
+use eft_channel::status::Status;
+use eft_channel::{Consumer, PoolView, Producer, Segment, Shared};
+use eft_component::server::counter;
+use eft_component::{Component, Effect, Event, Port, Server, World};
+use eft_messages::Peer;
+use park::Parking;
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Messages taken from each peer in one turn.
+const BUDGET: usize = 128;
+
+/// Where the doorbell lies in a queue segment, and where its lines begin.
+pub const QUEUE_LINES: usize = 4096;
+
+/// What the server loop needs from Linux.
+struct Live<S> {
+    surroundings: S,
+    eventfds: HashMap<Peer, OwnedFd>,
+    now: Instant,
+}
+
+impl<S: Surroundings> World for Live<S> {
+    fn now(&mut self) -> Instant {
+        self.now = clock::now();
+        self.now
+    }
+
+    fn wake(&mut self, peer: Peer, how: Wake, doorbell: &Doorbell) {
+        match how {
+            Wake::None => {}
+            Wake::Futex => futex::wake(doorbell.word().as_ptr()),
+            Wake::Descriptor => {
+                if let Some(fd) = self.eventfds.get(&peer) {
+                    let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
+                }
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        self.surroundings.perform(effect);
+    }
+}
+
+/// A server in its process.
+struct Running<C: Component, S: Surroundings> {
+    server: Server<C>,
+    live: Live<S>,
+    control: OwnedFd,
+    bell: Shared<Doorbell>,
+    bell_seen: u32,
+    parking: Parking,
+    families: Families,
+    stop: bool,
+    buffer: Vec<u8>,
+}
+
+/// Runs a component until the supervisor stops it.
+pub fn run<C: Component, S: Surroundings>(setup: Setup, component: C, surroundings: S) -> Result<()> {
+    let Setup { identity, control, status, bell, eventfd, .. } = setup;
+    let parking = Parking::new(status.state(), eventfd, &control, identity.dedicated, &surroundings)?;
+    park::place(identity.cpu)?;
+    crate::sandbox::enter()?;
+    let mut running = Running {
+        server: Server::new(component, status, identity.seed),
+        live: Live { surroundings, eventfds: HashMap::new(), now: clock::now() },
+        control,
+        // Something may have been sent, and rung for, before we looked at the bell for the first time:
+        // the first turn looks at the control socket in any case.
+        bell_seen: bell.value().wrapping_sub(1),
+        bell,
+        parking,
+        families: Families::default(),
+        stop: false,
+        buffer: vec![0; PACKET_MAX],
+    };
+    running.wait_for_run()?;
+    running.run()
+}
+
+impl<C: Component, S: Surroundings> Running<C, S> {
+    fn wait_for_run(&mut self) -> Result<()> {
+        loop {
+            let (n, fds) = scm::receive(&self.control, &mut self.buffer, false).doing("control socket")?;
+            let Ok(message) = postcard::from_bytes::<ToServer>(&self.buffer[..n]) else {
+                return Err(crate::Error("the supervisor is gone or speaks another version".into()));
+            };
+            let begin = matches!(message, ToServer::Run);
+            self.handle(message, fds)?;
+            if begin || self.stop {
+                return Ok(());
+            }
+        }
+    }
+
+    fn run(&mut self) -> Result<()> {
+        while !self.stop {
+            let rung = self.bell.value();
+            if rung != self.bell_seen || self.parking.control_is_readable() {
+                self.bell_seen = rung;
+                self.take_control()?;
+            }
+            let now = self.live.now();
+            let server = &mut self.server;
+            let mut news = 0;
+            self.live.surroundings.poll(&self.parking, &mut |event| {
+                news += 1;
+                server.event(now, event);
+            });
+            let step = self.server.step(&mut self.live, BUDGET);
+            let calls = self.live.surroundings.take_calls();
+            if calls > 0 {
+                self.server.status().add(counter::DESCRIPTOR_CALLS, calls);
+            }
+            if step.work + news == 0 {
+                self.park(step.deadline);
+            }
+        }
+        Ok(())
+    }
+
+    /// Announces the sleep, looks once more, sleeps.
+    fn park(&mut self, deadline: Option<Instant>) {
+        let server = &self.server;
+        let surroundings = &self.live.surroundings;
+        let (bell, seen) = (&self.bell, self.bell_seen);
+        let slept = self.parking.park(
+            deadline,
+            |watch| {
+                watch(bell);
+                server.bells().for_each(|b| watch(b));
+                surroundings.bells(watch);
+            },
+            || server.has_message() || surroundings.pending() || bell.value() != seen,
+        );
+        if slept {
+            self.server.status().add(counter::SLEEPS, 1);
+        }
+    }
+
+    fn take_control(&mut self) -> Result<()> {
+        loop {
+            match scm::receive(&self.control, &mut self.buffer, true) {
+                Ok((0, _)) => {
+                    // The supervisor is gone; without it nobody would restart or stop us.
+                    self.stop = true;
+                    return Ok(());
+                }
+                Ok((n, fds)) => {
+                    if let Ok(message) = postcard::from_bytes::<ToServer>(&self.buffer[..n]) {
+                        self.handle(message, fds)?;
+                    }
+                }
+                Err(rustix::io::Errno::AGAIN) => return Ok(()),
+                Err(e) => return Err(e).doing("control socket"),
+            }
+        }
+    }
+
+    fn handle(&mut self, message: ToServer, fds: Vec<OwnedFd>) -> Result<()> {
+        let mut fds = fds.into_iter();
+        let mut next = || fds.next().ok_or_else(|| crate::Error("a descriptor is missing".into()));
+        match message {
+            ToServer::Pool { id, slot_size } => {
+                let segment = memory::map(&next()?, false)?;
+                let slots = segment.len() / slot_size.max(1);
+                self.server.memory.insert(id, PoolView { segment, base: 0, slot_size, slots });
+            }
+            ToServer::DropPool { id } => {
+                self.server.memory.remove(id);
+            }
+            ToServer::Connect { peer } => {
+                // What a predecessor had already said still counts.
+                self.server.step(&mut self.live, usize::MAX);
+                let ours = memory::map(&next()?, true)?;
+                let theirs = memory::map(&next()?, false)?;
+                let their_position = memory::map(&next()?, false)?;
+                let our_position = memory::map(&next()?, true)?;
+                let status = memory::map(&next()?, false)?;
+                self.live.eventfds.insert(peer, next()?);
+                let port = make_port(peer, &ours, &theirs, &their_position, &our_position, status)?;
+                self.server.connect(&mut self.live, port);
+            }
+            ToServer::Disconnect { peer } => {
+                self.server.step(&mut self.live, usize::MAX);
+                self.server.disconnect(peer);
+                self.live.eventfds.remove(&peer);
+            }
+            ToServer::Family { family, pool, shape, writable } => {
+                let fd = next()?;
+                let arena = self.families.open(family, pool, shape, &fd, writable)?;
+                self.server.memory.insert(pool, arena.view());
+                self.live.surroundings.family_opened(family, &arena, fd);
+                if writable {
+                    self.server.event(clock::now(), Event::FamilyOpened { family, pool, arena });
+                }
+            }
+            ToServer::FamilyClosed { family } => {
+                if let Some(pool) = self.families.close(family) {
+                    self.server.memory.remove(pool);
+                }
+                self.live.surroundings.family_closed(family);
+            }
+            ToServer::Configure { key, value } => {
+                self.server.event(clock::now(), Event::Configure { key, value });
+            }
+            ToServer::Place { cpu, dedicated } => {
+                self.parking.set_dedicated(dedicated);
+                park::place(cpu)?;
+            }
+            ToServer::Run => {
+                let _ = scm::send(&self.control, &crate::protocol::encode(&FromServer::Ready), &[], false);
+            }
+            ToServer::Stop => self.stop = true,
+            other => {
+                let server = &mut self.server;
+                let now = clock::now();
+                self.live.surroundings.control(other, fds.collect(), &mut |event| server.event(now, event));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a queue segment of `capacity` messages.
+pub fn queue_len(capacity: usize) -> usize {
+    QUEUE_LINES + capacity * size_of::<Line>()
+}
+
+fn make_port(
+    peer: Peer,
+    ours: &Segment,
+    theirs: &Segment,
+    their_position: &Segment,
+    our_position: &Segment,
+    status: Segment,
+) -> Result<Port> {
+    let bad = |_| crate::Error(format!("queue with {peer}: bad segment"));
+    // A peer cannot choose these sizes: the supervisor made and sealed the segments.
+    let lines = |s: &Segment| {
+        let count = (s.len() - QUEUE_LINES) / size_of::<Line>();
+        // SAFETY: Line is made of atomics.
+        unsafe { s.shared_slice::<Line>(QUEUE_LINES, count) }.map_err(bad)
+    };
+    // SAFETY: Position is one atomic.
+    let position = |s: &Segment| unsafe { s.shared::<Position>(0) }.map_err(bad);
+    // SAFETY: Doorbell is one atomic.
+    let bell = |s: &Segment| unsafe { s.shared::<Doorbell>(0) }.map_err(bad);
+    Ok(Port {
+        peer,
+        producer: Producer::new(lines(ours)?, position(their_position)?),
+        consumer: Consumer::new(lines(theirs)?, position(our_position)?),
+        doorbell: bell(ours)?,
+        incoming: bell(theirs)?,
+        peer_state: Status::new(status).map_err(bad)?.state(),
+    })
+}
+
+/// Sends a message to the supervisor; a full queue is waited for, since set-up messages are few.
+pub(crate) fn tell(control: &OwnedFd, message: &FromServer, fds: &[&OwnedFd]) {
+    let fds: Vec<_> = fds.iter().map(|f| f.as_fd()).collect();
+    let _ = scm::send(control, &crate::protocol::encode(message), &fds, false);
+}

@@ -1,0 +1,195 @@
+//! How a server sleeps.
+//!
+//! On a shared core it goes to the kernel at once; on a dedicated core it watches its bells for a
+//! bounded time first. Engines with peers only sleep in `futex_waitv` on all bells; those that also
+//! wait for descriptors sleep in `epoll_wait`, and peers wake them through their eventfd.
+
+use super::Surroundings;
+use crate::futex::WaitSet;
+use crate::{Doing, Result, clock, monitor};
+use eft_base::Instant;
+use eft_channel::Shared;
+use eft_channel::notify::{Doorbell, Mode, StateWord};
+use rustix::event::epoll;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+/// How long a dedicated server watches before it goes to the kernel. Longer than waking a sleeper on
+/// another core takes (35 us measured), so that a steady stream never pays for a wake.
+const WATCH: Duration = Duration::from_micros(100);
+
+const CONTROL: u64 = 0;
+const EVENTFD: u64 = 1;
+const SURROUNDINGS: u64 = 2;
+
+/// The means of sleeping of one server.
+pub struct Parking {
+    state: Shared<StateWord>,
+    eventfd: OwnedFd,
+    /// Present if the surroundings have descriptors.
+    epoll: Option<OwnedFd>,
+    dedicated: bool,
+    control_readable: bool,
+    descriptors_ready: bool,
+    waits: WaitSet,
+}
+
+impl Parking {
+    pub fn new(
+        state: Shared<StateWord>,
+        eventfd: OwnedFd,
+        control: &OwnedFd,
+        dedicated: bool,
+        surroundings: &impl Surroundings,
+    ) -> Result<Parking> {
+        state.awake();
+        let mut set = None;
+        if surroundings.sleeps_on_descriptors() {
+            let e = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
+            let level = epoll::EventFlags::IN;
+            epoll::add(&e, control, epoll::EventData::new_u64(CONTROL), level).doing("epoll")?;
+            epoll::add(&e, &eventfd, epoll::EventData::new_u64(EVENTFD), level).doing("epoll")?;
+            for d in surroundings.descriptors() {
+                epoll::add(&e, d, epoll::EventData::new_u64(SURROUNDINGS), level).doing("epoll")?;
+            }
+            set = Some(e);
+        }
+        Ok(Parking {
+            state,
+            eventfd,
+            epoll: set,
+            dedicated,
+            control_readable: false,
+            descriptors_ready: true,
+            waits: WaitSet::default(),
+        })
+    }
+
+    pub fn set_dedicated(&mut self, dedicated: bool) {
+        self.dedicated = dedicated;
+    }
+
+    /// Whether the last sleep ended because the supervisor sent something.
+    pub fn control_is_readable(&self) -> bool {
+        self.control_readable
+    }
+
+    /// Whether the surroundings' descriptors may have something: false only if the last sleep showed
+    /// that they have not.
+    pub fn descriptors_ready(&self) -> bool {
+        self.descriptors_ready
+    }
+
+    /// Sleeps until something may have happened. `each_bell` is handed a function that takes all
+    /// bells; `has_work` is the last look. Returns whether it went to sleep in the kernel.
+    pub fn park(
+        &mut self,
+        deadline: Option<Instant>,
+        each_bell: impl Fn(&mut dyn FnMut(&Shared<Doorbell>)),
+        has_work: impl Fn() -> bool,
+    ) -> bool {
+        self.control_readable = false;
+        if self.dedicated && self.watch(deadline, &each_bell, &has_work) {
+            return false;
+        }
+        let slept = match self.epoll {
+            Some(_) => self.sleep_on_descriptors(deadline, &has_work),
+            None => self.sleep_on_bells(deadline, &each_bell, &has_work),
+        };
+        self.state.awake();
+        slept
+    }
+
+    /// Watches the bells from user space. True if there is work.
+    fn watch(
+        &mut self,
+        deadline: Option<Instant>,
+        each_bell: &impl Fn(&mut dyn FnMut(&Shared<Doorbell>)),
+        has_work: &impl Fn() -> bool,
+    ) -> bool {
+        let start = clock::now();
+        let end = deadline.map_or(start + WATCH, |d| d.min(start + WATCH));
+        let mut sum = 0u32;
+        each_bell(&mut |b| sum = sum.wrapping_add(b.value()));
+        self.state.announce(Mode::Monitoring);
+        let mut found = has_work();
+        while !found && clock::now() < end {
+            monitor::pause(|| {
+                let mut now = 0u32;
+                each_bell(&mut |b| now = now.wrapping_add(b.value()));
+                now != sum || has_work()
+            });
+            found = has_work() || (self.epoll.is_some() && self.poll_descriptors(Some(Duration::ZERO)));
+        }
+        self.state.awake();
+        found || deadline.is_some_and(|d| clock::now() >= d)
+    }
+
+    fn sleep_on_bells(
+        &mut self,
+        deadline: Option<Instant>,
+        each_bell: &impl Fn(&mut dyn FnMut(&Shared<Doorbell>)),
+        has_work: &impl Fn() -> bool,
+    ) -> bool {
+        self.waits.clear();
+        let waits = &mut self.waits;
+        let mut all = true;
+        // The values must be read before the last look: a ring after it then ends the wait at once.
+        each_bell(&mut |b| all &= waits.add(b.word(), b.value()));
+        self.state.announce(Mode::Futex);
+        if has_work() {
+            return false;
+        }
+        // More bells than one call can watch: look at the rest every millisecond.
+        let deadline = if all { deadline } else { Some(clock::now() + Duration::from_millis(1)) };
+        self.waits.wait(deadline);
+        true
+    }
+
+    fn sleep_on_descriptors(&mut self, deadline: Option<Instant>, has_work: &impl Fn() -> bool) -> bool {
+        self.state.announce(Mode::Descriptor);
+        if has_work() {
+            return false;
+        }
+        let timeout = deadline.map(|d| d.saturating_since(clock::now()));
+        self.poll_descriptors(timeout);
+        true
+    }
+
+    /// Waits on the epoll set; true if anything is ready.
+    fn poll_descriptors(&mut self, timeout: Option<Duration>) -> bool {
+        let Some(set) = &self.epoll else { return false };
+        let timeout = timeout
+            .map(|t| rustix::time::Timespec { tv_sec: t.as_secs() as i64, tv_nsec: t.subsec_nanos() as _ });
+        let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 8];
+        let ready = match epoll::wait(set, &mut events, timeout.as_ref()) {
+            Ok((ready, _)) => ready,
+            Err(_) => return false,
+        };
+        self.descriptors_ready = false;
+        let mut any = false;
+        for event in ready {
+            any = true;
+            match event.data.u64() {
+                CONTROL => self.control_readable = true,
+                EVENTFD => {
+                    let _ = rustix::io::read(self.eventfd.as_fd(), &mut [0u8; 8]);
+                }
+                _ => self.descriptors_ready = true,
+            }
+        }
+        any
+    }
+}
+
+/// Pins this thread to a CPU, or lets it run anywhere.
+pub fn place(cpu: Option<u32>) -> Result<()> {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+    let mut set = CpuSet::new();
+    match cpu {
+        Some(n) if (n as usize) < CpuSet::MAX_CPU => set.set(n as usize),
+        Some(n) => return Err(crate::Error(format!("CPU {n} does not exist"))),
+        None => (0..CpuSet::MAX_CPU).for_each(|n| set.set(n)),
+    }
+    sched_setaffinity(None, &set).doing(format_args!("cannot run on CPU {cpu:?}"))
+}

@@ -1,0 +1,80 @@
+//! What a server is given before its engine is made.
+
+use crate::protocol::{CONTROL_FD, Identity, PACKET_MAX, ToServer};
+use crate::{Doing, Error, Result, memory, scm};
+use eft_channel::notify::Doorbell;
+use eft_channel::status::Status;
+use eft_channel::{Pool, Segment, Shared};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// Everything an engine's constructor may need.
+pub struct Setup {
+    pub identity: Identity,
+    pub control: OwnedFd,
+    pub status: Status,
+    pub bell: Shared<Doorbell>,
+    pub eventfd: OwnedFd,
+    pub device: Vec<OwnedFd>,
+    pub pools: Vec<Pool>,
+    pub arena: Option<Segment>,
+}
+
+impl Setup {
+    /// Takes the control socket that the supervisor left at [`CONTROL_FD`] and waits for `Construct`.
+    pub fn receive() -> Result<Setup> {
+        // SAFETY: fcntl on a number; a bad one gives an error.
+        if unsafe { libc::fcntl(CONTROL_FD, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+            return Err(Error("`eft serve` is started by `eft up`, not by hand".into()));
+        }
+        // SAFETY: the supervisor passed this descriptor to us alone.
+        let control = unsafe { OwnedFd::from_raw_fd(CONTROL_FD) };
+        let mut buffer = vec![0; PACKET_MAX];
+        let mut next = || -> Result<(ToServer, Vec<OwnedFd>)> {
+            let (n, fds) = scm::receive(&control, &mut buffer, false)
+                .doing("`eft serve` is started by `eft up`, not by hand: control socket")?;
+            let message = postcard::from_bytes(&buffer[..n]).doing("message of the supervisor")?;
+            Ok((message, fds))
+        };
+        let (ToServer::Identity(identity), fds) = next()? else {
+            return Err(Error("the supervisor's first message is not an identity".into()));
+        };
+        let mut fds = fds.into_iter();
+        let mut fd = || fds.next().ok_or_else(|| Error("a descriptor is missing".into()));
+        let status = Status::new(memory::map(&fd()?, true)?).map_err(|_| Error("bad status page".into()))?;
+        let eventfd = fd()?;
+        let bell = memory::map(&fd()?, false)?;
+        // SAFETY: Doorbell is one atomic.
+        let bell = unsafe { bell.shared::<Doorbell>(0) }.map_err(|_| Error("bad bell".into()))?;
+        let device = fds.collect();
+        let (mut pools, mut arena) = (Vec::new(), None);
+        loop {
+            let (message, mut fds) = next()?;
+            match message {
+                ToServer::OwnPool { id, slot_size } => {
+                    let fd = fds.pop().ok_or_else(|| Error("a pool without segment".into()))?;
+                    pools.push(Pool::new(id, memory::map(&fd, true)?, slot_size));
+                }
+                ToServer::Arena => {
+                    let fd = fds.pop().ok_or_else(|| Error("an arena without segment".into()))?;
+                    arena = Some(memory::map(&fd, true)?);
+                }
+                ToServer::Construct => break,
+                ToServer::Stop => return Err(Error("stopped during set-up".into())),
+                _ => return Err(Error("an unexpected message during set-up".into())),
+            }
+        }
+        Ok(Setup { identity, control, status, bell, eventfd, device, pools, arena })
+    }
+
+    /// The next pool, in the order of `control::plan::pools`.
+    pub fn take_pool(&mut self) -> Result<Pool> {
+        if self.pools.is_empty() {
+            return Err(Error("the supervisor gave too few pools".into()));
+        }
+        Ok(self.pools.remove(0))
+    }
+
+    pub fn take_arena(&mut self) -> Result<Segment> {
+        self.arena.take().ok_or_else(|| Error("the supervisor gave no arena".into()))
+    }
+}

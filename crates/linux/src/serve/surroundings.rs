@@ -1,0 +1,131 @@
+//! What surrounds an engine besides its peers: applications, operators, descriptors.
+
+use super::park::Parking;
+use crate::capture::{CaptureSlot, CaptureWriter};
+use crate::protocol::{ArenaShape, FromServer, ToServer};
+use crate::{Error, Result, memory};
+use eft_base::{FamilyId, PoolId};
+use eft_channel::Shared;
+use eft_channel::notify::Doorbell;
+use eft_channel::socket::{Arena, Geometry};
+use eft_component::{Effect, Event};
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The hooks of the live loop.
+pub trait Surroundings {
+    /// Carries out an effect of the engine.
+    fn perform(&mut self, effect: Effect);
+
+    /// Collects news. Called once per turn.
+    fn poll(&mut self, _parking: &Parking, _emit: &mut dyn FnMut(Event)) {}
+
+    /// Whether news wait: part of the last look before sleeping.
+    fn pending(&self) -> bool {
+        false
+    }
+
+    /// More bells to sleep on.
+    fn bells(&self, _watch: &mut dyn FnMut(&Shared<Doorbell>)) {}
+
+    /// Descriptors to sleep on. With any, the server sleeps in `epoll_wait` instead of `futex_waitv`.
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+
+    fn sleeps_on_descriptors(&self) -> bool {
+        false
+    }
+
+    /// An epoll set of the surroundings' own, nested into the parking's.
+    fn family_opened(&mut self, _family: FamilyId, _arena: &Arena, _fd: OwnedFd) {}
+
+    fn family_closed(&mut self, _family: FamilyId) {}
+
+    /// A control message that the loop does not handle itself.
+    fn control(&mut self, _message: ToServer, _fds: Vec<OwnedFd>, _emit: &mut dyn FnMut(Event)) {}
+
+    /// System calls on applications' descriptors since the last time.
+    fn take_calls(&mut self) -> u64 {
+        0
+    }
+}
+
+/// An engine with peers only (ip), or one that also sleeps on a device (nic).
+#[derive(Default)]
+pub struct Plain {
+    device: Option<(OwnedFd, CaptureSlot)>,
+}
+
+impl Plain {
+    /// `device` becomes readable when there is something to receive; captures are put into `slot`.
+    pub fn with_device(device: &impl AsFd, slot: CaptureSlot) -> Result<Plain> {
+        let fd = device.as_fd().try_clone_to_owned().map_err(|e| Error(format!("device: {e}")))?;
+        Ok(Plain { device: Some((fd, slot)) })
+    }
+}
+
+impl Surroundings for Plain {
+    fn perform(&mut self, _effect: Effect) {}
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.device.iter().map(|(d, _)| d.as_fd()).collect()
+    }
+
+    fn sleeps_on_descriptors(&self) -> bool {
+        self.device.is_some()
+    }
+
+    fn control(&mut self, message: ToServer, fds: Vec<OwnedFd>, _emit: &mut dyn FnMut(Event)) {
+        if let (ToServer::Capture, Some((_, slot))) = (message, &self.device) {
+            *slot.borrow_mut() = fds.first().and_then(|fd| CaptureWriter::new(fd).ok());
+        }
+    }
+}
+
+/// The filter: answers operators through the supervisor.
+pub struct Answering {
+    control: OwnedFd,
+}
+
+impl Answering {
+    pub fn new(control: &OwnedFd) -> Result<Answering> {
+        Ok(Answering { control: control.try_clone().map_err(|e| Error(format!("control socket: {e}")))? })
+    }
+}
+
+impl Surroundings for Answering {
+    fn perform(&mut self, effect: Effect) {
+        if let Effect::Answer { key, value } = effect {
+            super::tell(&self.control, &FromServer::Answer { key, value }, &[]);
+        }
+    }
+}
+
+/// The families whose arenas a server has mapped.
+#[derive(Default)]
+pub struct Families {
+    pools: HashMap<FamilyId, PoolId>,
+}
+
+impl Families {
+    pub fn open(
+        &mut self,
+        family: FamilyId,
+        pool: PoolId,
+        shape: ArenaShape,
+        fd: &OwnedFd,
+        writable: bool,
+    ) -> Result<Arena> {
+        let ArenaShape { slots, send_len, receive_len } = shape;
+        let geometry = Geometry { slots, send_len, receive_len };
+        let arena = Arena::new(memory::map(fd, writable)?, geometry)
+            .map_err(|_| Error(format!("arena of family {}: bad shape", family.0)))?;
+        self.pools.insert(family, pool);
+        Ok(arena)
+    }
+
+    pub fn close(&mut self, family: FamilyId) -> Option<PoolId> {
+        self.pools.remove(&family)
+    }
+}

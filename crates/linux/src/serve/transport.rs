@@ -1,0 +1,95 @@
+//! What surrounds tcp and udp: applications that ring, and the far ends of their descriptors.
+
+use super::Surroundings;
+use super::park::Parking;
+use crate::descriptors::FarEnds;
+use crate::protocol::ToServer;
+use eft_base::{FamilyId, SocketId};
+use eft_channel::Shared;
+use eft_channel::dirty::Dirty;
+use eft_channel::notify::Doorbell;
+use eft_channel::socket::{Arena, Transport};
+use eft_component::{Effect, Event};
+use std::os::fd::OwnedFd;
+
+struct Family {
+    id: FamilyId,
+    arena: Arena,
+    dirty: Dirty,
+    bell: Shared<Doorbell>,
+}
+
+/// The applications of one transport.
+pub struct TransportSurroundings {
+    transport: Transport,
+    families: Vec<Family>,
+    far: FarEnds,
+}
+
+impl TransportSurroundings {
+    pub fn new(transport: Transport) -> Self {
+        TransportSurroundings { transport, families: Vec::new(), far: FarEnds::default() }
+    }
+}
+
+impl Surroundings for TransportSurroundings {
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Readable(s) => self.far.readable(s),
+            Effect::Writable(s) => self.far.writable(s),
+            Effect::EndOfStream(s) => self.far.end_of_stream(s),
+            Effect::HangUp(s) => self.far.hang_up(s),
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self, _parking: &Parking, emit: &mut dyn FnMut(Event)) {
+        for f in &self.families {
+            f.dirty.take(|slot| emit(Event::Dirty(SocketId { family: f.id, slot: slot as u32 })));
+        }
+    }
+
+    fn pending(&self) -> bool {
+        self.families.iter().any(|f| f.dirty.any())
+    }
+
+    fn bells(&self, watch: &mut dyn FnMut(&Shared<Doorbell>)) {
+        for f in &self.families {
+            watch(&f.bell);
+        }
+    }
+
+    fn family_opened(&mut self, family: FamilyId, arena: &Arena, _fd: OwnedFd) {
+        self.families.retain(|f| f.id != family);
+        self.families.push(Family {
+            id: family,
+            arena: arena.clone(),
+            dirty: arena.dirty(self.transport),
+            bell: arena.doorbell(self.transport),
+        });
+    }
+
+    fn family_closed(&mut self, family: FamilyId) {
+        self.families.retain(|f| f.id != family);
+        self.far.remove_family(family);
+    }
+
+    fn control(&mut self, message: ToServer, fds: Vec<OwnedFd>, emit: &mut dyn FnMut(Event)) {
+        match message {
+            ToServer::Far { family, slot } => {
+                let socket = SocketId { family, slot };
+                let arena = self.families.iter().find(|f| f.id == family).map(|f| &f.arena);
+                if let (Some(arena), Some(fd)) = (arena, fds.into_iter().next()) {
+                    self.far.insert(socket, fd, arena);
+                    emit(Event::Dirty(socket));
+                }
+            }
+            ToServer::DropFar { family, slot } => self.far.remove(SocketId { family, slot }),
+            _ => {}
+        }
+    }
+
+    fn take_calls(&mut self) -> u64 {
+        std::mem::take(&mut self.far.calls)
+    }
+}

@@ -1,0 +1,86 @@
+//! Processes: starting a server, noticing deaths, ending all.
+
+use super::member::Member;
+use crate::protocol::CONTROL_FD;
+use crate::{Doing, Result, scm};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Starts `eft serve NAME` with a control socket; returns the process and our end.
+pub fn spawn(stack: &str, name: &str) -> Result<(Child, OwnedFd)> {
+    let (ours, theirs) = scm::pair().doing("control socket")?;
+    let exe = std::env::current_exe().doing("cannot find eft's own program file")?;
+    let mut command = Command::new(exe);
+    command
+        .args(["serve", name, "--stack", stack])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        // Signals of the terminal are the supervisor's matter.
+        .process_group(0);
+    let fd = theirs.as_raw_fd();
+    let parent = std::process::id() as i32;
+    // SAFETY: only async-signal-safe calls between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if libc::getppid() != parent {
+                return Err(std::io::Error::other("the supervisor died"));
+            }
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+            if fd == CONTROL_FD {
+                libc::fcntl(fd, libc::F_SETFD, 0);
+            } else if libc::dup2(fd, CONTROL_FD) < 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
+    let child = command.spawn().doing(format_args!("cannot start server {name}"))?;
+    if let Some(stderr) = &child.stderr {
+        let _ = rustix::io::ioctl_fionbio(stderr, true);
+    }
+    Ok((child, ours))
+}
+
+/// The members whose process ended, and how.
+pub fn reap(members: &mut [Member]) -> Vec<(usize, String)> {
+    let mut dead = Vec::new();
+    for (i, member) in members.iter_mut().enumerate() {
+        let Some(child) = &mut member.child else { continue };
+        if let Ok(Some(status)) = child.try_wait() {
+            let how = match (status.signal(), status.code()) {
+                (Some(n), _) => format!("signal {n}"),
+                (None, Some(c)) => format!("exit status {c}"),
+                _ => "unknown".into(),
+            };
+            member.child = None;
+            member.forget_process();
+            dead.push((i, how));
+        }
+    }
+    dead
+}
+
+/// Waits up to a second for all to end as told, then kills.
+pub fn end_all(members: &mut [Member]) {
+    let until = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < until {
+        members.iter_mut().for_each(Member::flush);
+        reap(members);
+        if members.iter().all(|m| m.child.is_none()) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for member in members {
+        member.kill();
+        if let Some(mut child) = member.child.take() {
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Families and descriptors of applications, kept for whoever is reborn.
+
+use super::Supervisor;
+use crate::protocol::{ArenaShape, FromServer, ToServer};
+use crate::{Result, memory};
+use eft_base::{FamilyId, PoolId, SocketId};
+use eft_channel::socket::Geometry;
+use eft_control::plan;
+use eft_messages::Peer;
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::OwnedFd;
+
+struct Family {
+    pool: PoolId,
+    arena: OwnedFd,
+    shape: ArenaShape,
+}
+
+struct Connection {
+    fd: OwnedFd,
+    family: Option<FamilyId>,
+    privileged: bool,
+    root: bool,
+}
+
+/// Everything kept on behalf of applications.
+#[derive(Default)]
+pub struct Keeping {
+    families: BTreeMap<FamilyId, Family>,
+    far: HashMap<SocketId, OwnedFd>,
+    loopback: HashMap<SocketId, OwnedFd>,
+    connections: HashMap<u64, Connection>,
+    next_family: u16,
+}
+
+impl Keeping {
+    pub fn uses_pool(&self, id: PoolId) -> bool {
+        self.families.values().any(|f| f.pool == id)
+    }
+
+    pub fn families(&self) -> usize {
+        self.families.len()
+    }
+
+    pub fn sockets(&self) -> usize {
+        self.far.len()
+    }
+}
+
+/// Even slots are tcp's, odd ones udp's.
+fn transport_of(slot: u32) -> Peer {
+    if slot % 2 == 0 { Peer::Tcp } else { Peer::Udp }
+}
+
+impl Supervisor {
+    /// What sockets says of applications.
+    pub(super) fn heard_of_applications(&mut self, message: FromServer, fds: Vec<OwnedFd>) -> Result<()> {
+        let mut fds = fds.into_iter();
+        match message {
+            FromServer::Keep { family, slot } => {
+                if let Some(fd) = fds.next() {
+                    self.tell(transport_of(slot), &ToServer::Far { family, slot }, &[&fd]);
+                    self.keeping.far.insert(SocketId { family, slot }, fd);
+                }
+            }
+            FromServer::Drop { family, slot } => {
+                let socket = SocketId { family, slot };
+                self.keeping.far.remove(&socket);
+                self.keeping.loopback.remove(&socket);
+                self.tell(transport_of(slot), &ToServer::DropFar { family, slot }, &[]);
+            }
+            FromServer::KeepConnection { id, family, privileged, root } => {
+                if let Some(fd) = fds.next() {
+                    self.keeping.connections.insert(id, Connection { fd, family, privileged, root });
+                }
+            }
+            FromServer::DropConnection { id } => {
+                self.keeping.connections.remove(&id);
+            }
+            FromServer::KeepLoopback { family, slot } => {
+                if let Some(fd) = fds.next() {
+                    self.keeping.loopback.insert(SocketId { family, slot }, fd);
+                }
+            }
+            FromServer::NewFamily { id } => self.new_family(id)?,
+            FromServer::CloseFamily { family } => self.close_family(family),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn new_family(&mut self, connection: u64) -> Result<()> {
+        let family = self.make_family()?;
+        let (mut privileged, mut root) = (false, true);
+        if let Some(c) = self.keeping.connections.get_mut(&connection) {
+            c.family = family;
+            (privileged, root) = (c.privileged, c.root);
+        }
+        let answer = ToServer::Connection { id: connection, family, privileged, root };
+        self.tell(Peer::Sockets, &answer, &[]);
+        Ok(())
+    }
+
+    /// Makes an arena and shows it to whoever may map it. `None`: the limit is reached.
+    fn make_family(&mut self) -> Result<Option<FamilyId>> {
+        let limits = &self.config.topology.limits;
+        if self.keeping.families.len() >= limits.families {
+            return Ok(None);
+        }
+        let memory_spec = &self.config.topology.memory;
+        let shape = ArenaShape {
+            slots: plan::family_slots(limits),
+            send_len: memory_spec.send_ring_bytes,
+            receive_len: memory_spec.receive_ring_bytes,
+        };
+        let geometry =
+            Geometry { slots: shape.slots, send_len: shape.send_len, receive_len: shape.receive_len };
+        let family = loop {
+            self.keeping.next_family = self.keeping.next_family.wrapping_add(1).max(1);
+            let id = FamilyId(self.keeping.next_family);
+            if !self.keeping.families.contains_key(&id) {
+                break id;
+            }
+        };
+        let arena = memory::create(&format!("eft-family-{}", family.0), geometry.arena_len())?;
+        let pool = self.next_pool_id();
+        let shown = memory::read_only(&arena)?;
+        for (peer, writable) in plan::family_mappers(&self.config.topology, self.nics()) {
+            let fd = if writable { &arena } else { &shown };
+            self.tell(peer, &ToServer::Family { family, pool, shape, writable }, &[fd]);
+        }
+        self.keeping.families.insert(family, Family { pool, arena, shape });
+        Ok(Some(family))
+    }
+
+    fn close_family(&mut self, family: FamilyId) {
+        if self.keeping.families.remove(&family).is_none() {
+            return;
+        }
+        self.keeping.far.retain(|s, _| s.family != family);
+        self.keeping.loopback.retain(|s, _| s.family != family);
+        self.keeping.connections.retain(|_, c| c.family != Some(family));
+        for i in 0..self.members.len() {
+            self.tell_index(i, &ToServer::FamilyClosed { family }, &[]);
+        }
+    }
+
+    /// Everything of applications that a newborn server must have.
+    pub(super) fn give_applications(&mut self, i: usize) {
+        let peer = self.members[i].peer;
+        let mut messages: Vec<(ToServer, Vec<OwnedFd>)> = Vec::new();
+        let mappers = plan::family_mappers(&self.config.topology, self.nics());
+        if let Some((_, writable)) = mappers.into_iter().find(|(p, _)| *p == peer) {
+            for (id, f) in &self.keeping.families {
+                let fd = if writable { f.arena.try_clone().ok() } else { memory::read_only(&f.arena).ok() };
+                let message = ToServer::Family { family: *id, pool: f.pool, shape: f.shape, writable };
+                messages.push((message, fd.into_iter().collect()));
+            }
+        }
+        if matches!(peer, Peer::Tcp | Peer::Udp | Peer::Sockets) {
+            for (s, fd) in &self.keeping.far {
+                if peer == Peer::Sockets || transport_of(s.slot) == peer {
+                    let message = ToServer::Far { family: s.family, slot: s.slot };
+                    messages.push((message, fd.try_clone().into_iter().collect()));
+                }
+            }
+        }
+        if peer == Peer::Sockets {
+            messages.extend(self.for_newborn_sockets());
+        }
+        for (message, fds) in messages {
+            let fds: Vec<&OwnedFd> = fds.iter().collect();
+            self.tell_index(i, &message, &fds);
+        }
+    }
+
+    fn for_newborn_sockets(&self) -> Vec<(ToServer, Vec<OwnedFd>)> {
+        let mut messages = Vec::new();
+        let mut fds: Vec<OwnedFd> = self.applications.try_clone().into_iter().collect();
+        for transport in [Peer::Tcp, Peer::Udp] {
+            let status = self.index(transport).map(|i| &self.members[i].status_fd);
+            fds.extend(status.and_then(|s| memory::read_only(s).ok()));
+        }
+        messages.push((ToServer::Listener, fds));
+        for (id, c) in &self.keeping.connections {
+            let message =
+                ToServer::Connection { id: *id, family: c.family, privileged: c.privileged, root: c.root };
+            messages.push((message, c.fd.try_clone().into_iter().collect()));
+        }
+        for (s, fd) in &self.keeping.loopback {
+            let message = ToServer::Loopback { family: s.family, slot: s.slot };
+            messages.push((message, fd.try_clone().into_iter().collect()));
+        }
+        messages
+    }
+}

@@ -1,0 +1,211 @@
+//! One server as the supervisor sees it.
+
+use crate::protocol::{ToServer, encode};
+use crate::{clock, futex, scm};
+use eft_base::{Instant, PoolId};
+use eft_channel::Shared;
+use eft_channel::notify::Doorbell;
+use eft_channel::status::Status;
+use eft_control::hang::{Hang, Look, ThreadState, Watch};
+use eft_control::restart::Restarts;
+use eft_messages::Peer;
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::Child;
+use std::sync::atomic::Ordering;
+
+/// Where a server is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    Starting,
+    Running,
+    /// Dead; to be started again at this time.
+    Waiting(Instant),
+    GaveUp,
+}
+
+/// A pool made for this member.
+pub struct OwnedPool {
+    pub id: PoolId,
+    pub fd: OwnedFd,
+    pub slot_size: usize,
+    pub readers: Vec<Peer>,
+}
+
+/// A component and its process.
+pub struct Member {
+    pub peer: Peer,
+    pub name: String,
+    pub generation: u32,
+    pub life: Life,
+    pub child: Option<Child>,
+    pub control: Option<OwnedFd>,
+    pub stderr: Option<std::process::ChildStderr>,
+    pub last_words: String,
+    pub status_fd: OwnedFd,
+    pub status: Status,
+    pub eventfd: OwnedFd,
+    pub bell_fd: OwnedFd,
+    pub bell: Shared<Doorbell>,
+    pub arena: Option<OwnedFd>,
+    pub device: Vec<OwnedFd>,
+    pub pools: Vec<OwnedPool>,
+    pub restarts: Restarts,
+    pub killed_on_purpose: bool,
+    pub cpu: Option<u32>,
+    pub dedicated: bool,
+    watch: Watch,
+    unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
+}
+
+/// Messages that may wait for a server that does not listen.
+const UNSENT_MAX: usize = 10_000;
+/// Bytes of a server's last words that are kept.
+const WORDS_MAX: usize = 8192;
+
+impl Member {
+    #[allow(clippy::too_many_arguments)]
+    pub fn new(
+        peer: Peer,
+        name: String,
+        status_fd: OwnedFd,
+        status: Status,
+        eventfd: OwnedFd,
+        bell_fd: OwnedFd,
+        bell: Shared<Doorbell>,
+    ) -> Member {
+        Member {
+            peer,
+            name,
+            generation: 0,
+            life: Life::Starting,
+            child: None,
+            control: None,
+            stderr: None,
+            last_words: String::new(),
+            status_fd,
+            status,
+            eventfd,
+            bell_fd,
+            bell,
+            arena: None,
+            device: Vec::new(),
+            pools: Vec::new(),
+            restarts: Restarts::default(),
+            killed_on_purpose: false,
+            cpu: None,
+            dedicated: false,
+            watch: Watch::default(),
+            unsent: VecDeque::new(),
+        }
+    }
+
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// Sends a message and rings. Never waits: what a busy server cannot take now waits here.
+    pub fn tell(&mut self, message: &ToServer, fds: &[&OwnedFd]) {
+        if self.control.is_none() {
+            return;
+        }
+        let fds: Vec<OwnedFd> = fds.iter().filter_map(|f| f.try_clone().ok()).collect();
+        if self.unsent.len() < UNSENT_MAX {
+            self.unsent.push_back((encode(message), fds));
+        }
+        self.flush();
+    }
+
+    /// Sends what waits.
+    pub fn flush(&mut self) {
+        let Some(control) = &self.control else {
+            self.unsent.clear();
+            return;
+        };
+        if self.unsent.is_empty() {
+            return;
+        }
+        while let Some((bytes, fds)) = self.unsent.front() {
+            let borrowed: Vec<_> = fds.iter().map(|f| f.as_fd()).collect();
+            match scm::send(control, bytes, &borrowed, true) {
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::TOOMANYREFS) => break,
+                // Sent, or the server is dead and will be told anew.
+                _ => self.unsent.pop_front(),
+            };
+        }
+        self.bell.word().fetch_add(1, Ordering::Release);
+        futex::wake(self.bell.word().as_ptr());
+    }
+
+    pub fn forget_process(&mut self) {
+        self.unsent.clear();
+        self.watch = Watch::default();
+    }
+
+    pub fn kill(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+        }
+    }
+
+    /// Whether it hangs.
+    pub fn look(&mut self, now: Instant) -> Option<Hang> {
+        if self.life != Life::Running {
+            return None;
+        }
+        let pid = self.pid()?;
+        let look = Look {
+            now,
+            heartbeat: self.status.heartbeat(),
+            cpu: clock::process_cpu(pid)?,
+            mode: self.status.state().load().0,
+            thread: thread_state(pid)?,
+        };
+        self.watch.look(look)
+    }
+
+    /// Takes what the server wrote to its standard error, passes it on and keeps the end of it.
+    pub fn read_last_words(&mut self) {
+        let Some(stderr) = &self.stderr else { return };
+        let mut bytes = [0u8; 4096];
+        while let Ok(n @ 1..) = rustix::io::read(stderr, &mut bytes) {
+            let text = String::from_utf8_lossy(&bytes[..n]);
+            eprint!("{text}");
+            self.last_words.push_str(&text);
+            if self.last_words.len() > WORDS_MAX {
+                let mut cut = self.last_words.len() - WORDS_MAX;
+                while !self.last_words.is_char_boundary(cut) {
+                    cut += 1;
+                }
+                self.last_words.drain(..cut);
+            }
+        }
+    }
+
+    /// Writes a crash report.
+    pub fn keep_report(&mut self, dir: &Path, how: &str) {
+        let dir = dir.join("crashes");
+        let _ = std::fs::create_dir_all(&dir);
+        let counters: Vec<String> = (0..64).map(|i| self.status.get(i)).map(|v| v.to_string()).collect();
+        let report = format!(
+            "component: {}\ngeneration: {}\nended: {how}\nturns: {}\ncounters: {}\nlast words:\n{}\n",
+            self.name,
+            self.generation,
+            self.status.heartbeat(),
+            counters.join(" "),
+            std::mem::take(&mut self.last_words)
+        );
+        let _ = std::fs::write(dir.join(format!("{}-{}.txt", self.name, self.generation)), report);
+    }
+}
+
+/// The state letter of /proc/PID/stat.
+fn thread_state(pid: u32) -> Option<ThreadState> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    match stat.rsplit_once(") ")?.1.chars().next()? {
+        'S' | 'D' | 'I' => Some(ThreadState::Sleeping),
+        'T' | 't' => Some(ThreadState::Stopped),
+        _ => Some(ThreadState::Runnable),
+    }
+}

@@ -1,0 +1,276 @@
+//! The supervisor: starts, watches, restarts and stops the servers of one stack, and holds every
+//! memory segment and descriptor that must outlive one of them.
+//!
+//! It is dull, since so much hangs on it: it parses nothing that an application or the network sent,
+//! touches no packet, and waits for nobody. What is decided comes from the `control` crate.
+
+mod children;
+mod families;
+mod member;
+mod operations;
+mod setup;
+mod wiring;
+
+pub use setup::{DeviceConfig, StackConfig, set_arena_len};
+
+use crate::devices::packet::Silencer;
+use crate::protocol::{FromServer, PACKET_MAX, ToServer};
+use crate::{Doing, Error, Result, clock, operator, scm};
+use eft_base::{Instant, PoolId};
+use eft_control::restart::Decision;
+use eft_control::store::Store;
+use eft_messages::Peer;
+use families::Keeping;
+use member::{Life, Member};
+use rustix::event::epoll;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+/// How often hangs are looked for and delayed work is done.
+const TICK: Duration = Duration::from_millis(50);
+/// How long a dead component's pools stay mapped for those who still read them.
+const OLD_POOLS: Duration = Duration::from_secs(2);
+
+/// What a ready descriptor of the supervisor's set is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Watched {
+    Signals,
+    Operators,
+    Operator(u64),
+    Server(usize),
+    LastWords(usize),
+}
+
+/// A running stack.
+pub struct Supervisor {
+    config: StackConfig,
+    members: Vec<Member>,
+    keeping: Keeping,
+    store: Store,
+    set: OwnedFd,
+    watched: Vec<Option<Watched>>,
+    signals: OwnedFd,
+    operators: OwnedFd,
+    applications: OwnedFd,
+    clients: Vec<(u64, OwnedFd)>,
+    /// Operators that wait for a server's answer, by its key.
+    waiting: Vec<(String, u64)>,
+    next_client: u64,
+    next_pool: u16,
+    old_pools: Vec<(Instant, PoolId)>,
+    silencers: Vec<Silencer>,
+    announced: bool,
+    stopping: bool,
+    /// Set when a component cannot be kept alive: why the stack ends.
+    last_word: Option<String>,
+}
+
+/// Runs a stack until SIGTERM or SIGINT. `ready` is called once, when every server runs.
+pub fn run(config: StackConfig, mut ready: impl FnMut()) -> Result<()> {
+    let mut supervisor = setup::build(config)?;
+    let outcome = supervisor.run(&mut ready);
+    supervisor.shut_down();
+    outcome
+}
+
+impl Supervisor {
+    fn run(&mut self, ready: &mut dyn FnMut()) -> Result<()> {
+        self.start_all()?;
+        let mut next_tick = clock::now() + TICK;
+        while !self.stopping {
+            let timeout = next_tick.saturating_since(clock::now());
+            for what in self.wait(timeout)? {
+                self.handle(what)?;
+            }
+            if clock::now() >= next_tick {
+                next_tick = clock::now() + TICK;
+                self.tick()?;
+            }
+            if !self.announced && self.members.iter().all(|m| m.life == Life::Running) {
+                self.announced = true;
+                ready();
+            }
+        }
+        match self.last_word.take() {
+            Some(word) => Err(Error(word)),
+            None => Ok(()),
+        }
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<Vec<Watched>> {
+        let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 32];
+        let timeout =
+            rustix::time::Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos() as _ };
+        let ready = match epoll::wait(&self.set, &mut events, Some(&timeout)) {
+            Ok((ready, _)) => ready,
+            Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            Err(e) => return Err(e).doing("epoll"),
+        };
+        Ok(ready.iter().filter_map(|e| self.watched.get(e.data.u64() as usize).copied().flatten()).collect())
+    }
+
+    /// Adds a descriptor to the set.
+    fn watch(&mut self, fd: &impl AsFd, what: Watched) -> Result<()> {
+        let token = self.watched.iter().position(Option::is_none).unwrap_or(self.watched.len());
+        if token == self.watched.len() {
+            self.watched.push(None);
+        }
+        epoll::add(&self.set, fd, epoll::EventData::new_u64(token as u64), epoll::EventFlags::IN)
+            .doing("epoll")?;
+        self.watched[token] = Some(what);
+        Ok(())
+    }
+
+    fn unwatch(&mut self, fd: &impl AsFd, what: Watched) {
+        let _ = epoll::delete(&self.set, fd);
+        self.watched.iter_mut().filter(|w| **w == Some(what)).for_each(|w| *w = None);
+    }
+
+    fn handle(&mut self, what: Watched) -> Result<()> {
+        match what {
+            Watched::Signals => self.take_signals()?,
+            Watched::Operators => {
+                if let Ok(fd) = rustix::net::accept_with(&self.operators, rustix::net::SocketFlags::CLOEXEC) {
+                    let id = self.next_client;
+                    self.next_client += 1;
+                    self.watch(&fd, Watched::Operator(id))?;
+                    self.clients.push((id, fd));
+                }
+            }
+            Watched::Operator(id) => self.operator_speaks(id),
+            Watched::Server(i) => self.server_speaks(i)?,
+            Watched::LastWords(i) => self.members[i].read_last_words(),
+        }
+        Ok(())
+    }
+
+    fn take_signals(&mut self) -> Result<()> {
+        let mut info = [0u8; 128];
+        while rustix::io::read(&self.signals, &mut info).is_ok() {
+            let number = u32::from_ne_bytes([info[0], info[1], info[2], info[3]]) as i32;
+            if number != libc::SIGCHLD {
+                self.stopping = true;
+            }
+        }
+        for (i, status) in children::reap(&mut self.members) {
+            self.died(i, status)?;
+        }
+        Ok(())
+    }
+
+    /// A server's process ended.
+    fn died(&mut self, i: usize, how: String) -> Result<()> {
+        if self.stopping {
+            return Ok(());
+        }
+        let now = clock::now();
+        self.members[i].read_last_words();
+        let peer = self.members[i].peer;
+        let on_purpose = std::mem::take(&mut self.members[i].killed_on_purpose);
+        let decision = self.members[i].restarts.died(now, on_purpose);
+        self.members[i].keep_report(&operator::stack_dir(&self.config.name), &how);
+        eprintln!("eft {}: {} ended ({how})", self.config.name, self.members[i].name);
+        if let Some(control) = self.members[i].control.take() {
+            self.unwatch(&control, Watched::Server(i));
+        }
+        if let Some(words) = self.members[i].stderr.take() {
+            self.unwatch(&words, Watched::LastWords(i));
+        }
+        for n in self.neighbours(peer) {
+            self.tell(n, &ToServer::Disconnect { peer }, &[]);
+        }
+        match decision {
+            Decision::Now => self.start(i)?,
+            Decision::After(delay) => self.members[i].life = Life::Waiting(now + delay),
+            Decision::GiveUp => {
+                self.members[i].life = Life::GaveUp;
+                self.last_word = Some(format!(
+                    "{} died {} times in a row and is given up; last: {how}. Reports: {}",
+                    self.members[i].name,
+                    self.members[i].restarts.total(),
+                    operator::stack_dir(&self.config.name).join("crashes").display()
+                ));
+                self.stopping = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn server_speaks(&mut self, i: usize) -> Result<()> {
+        let mut buffer = vec![0; PACKET_MAX];
+        for _ in 0..64 {
+            let Some(control) = &self.members[i].control else { return Ok(()) };
+            let (n, fds) = match scm::receive(control, &mut buffer, true) {
+                Ok((0, _)) | Err(rustix::io::Errno::AGAIN) => return Ok(()),
+                Ok(packet) => packet,
+                Err(_) => return Ok(()),
+            };
+            // A server that went mad may say anything; what is no message is ignored.
+            if let Ok(message) = postcard::from_bytes::<FromServer>(&buffer[..n]) {
+                self.heard(i, message, fds)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn heard(&mut self, i: usize, message: FromServer, fds: Vec<OwnedFd>) -> Result<()> {
+        match message {
+            FromServer::Ready => self.members[i].life = Life::Running,
+            FromServer::Answer { key, value } => self.answered(&key, value),
+            FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
+            // The rest is about applications, of which only sockets may speak.
+            other if self.members[i].peer == Peer::Sockets => self.heard_of_applications(other, fds)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) -> Result<()> {
+        let now = clock::now();
+        for i in 0..self.members.len() {
+            if let Life::Waiting(until) = self.members[i].life
+                && now >= until
+            {
+                self.start(i)?;
+            }
+            self.members[i].flush();
+            if let Some(hang) = self.members[i].look(now) {
+                eprintln!("eft {}: {} hangs ({hang:?}), killing it", self.config.name, self.members[i].name);
+                self.members[i].kill();
+            }
+        }
+        let due: Vec<PoolId> = self.old_pools.iter().filter(|(t, _)| *t <= now).map(|(_, p)| *p).collect();
+        self.old_pools.retain(|(t, _)| *t > now);
+        for id in due {
+            for i in 0..self.members.len() {
+                self.tell_index(i, &ToServer::DropPool { id }, &[]);
+            }
+        }
+        Ok(())
+    }
+
+    fn index(&self, peer: Peer) -> Option<usize> {
+        self.members.iter().position(|m| m.peer == peer)
+    }
+
+    fn tell(&mut self, peer: Peer, message: &ToServer, fds: &[&OwnedFd]) {
+        if let Some(i) = self.index(peer) {
+            self.tell_index(i, message, fds);
+        }
+    }
+
+    fn tell_index(&mut self, i: usize, message: &ToServer, fds: &[&OwnedFd]) {
+        self.members[i].tell(message, fds);
+    }
+
+    /// Ends every server, undoes what was changed on the host, removes the sockets.
+    fn shut_down(&mut self) {
+        for i in 0..self.members.len() {
+            self.tell_index(i, &ToServer::Stop, &[]);
+        }
+        children::end_all(&mut self.members);
+        self.silencers.clear();
+        let _ = std::fs::remove_dir_all(operator::stack_dir(&self.config.name));
+        let _ = std::fs::remove_dir(operator::run_dir());
+    }
+}

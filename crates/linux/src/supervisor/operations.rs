@@ -1,0 +1,214 @@
+//! What operators ask for.
+
+use super::{Supervisor, Watched};
+use crate::protocol::ToServer;
+use crate::{memory, operator, scm};
+use eft_messages::Peer;
+use serde_json::{Value, json};
+use std::os::fd::OwnedFd;
+
+impl Supervisor {
+    pub(super) fn operator_speaks(&mut self, id: u64) {
+        let Some(position) = self.clients.iter().position(|(c, _)| *c == id) else { return };
+        let mut buffer = vec![0; 1 << 20];
+        let request = match scm::receive(&self.clients[position].1, &mut buffer, true) {
+            Ok((n @ 1.., _)) => serde_json::from_slice::<Value>(&buffer[..n]).ok(),
+            Err(rustix::io::Errno::AGAIN) => return,
+            _ => None,
+        };
+        let Some(request) = request else {
+            self.forget_client(id);
+            return;
+        };
+        match self.operate(id, &request) {
+            Ok(Some((answer, fds))) => self.answer_client(id, &answer, &fds),
+            Ok(None) => {}
+            Err(e) => self.answer_client(id, &json!({ "error": e }), &[]),
+        }
+    }
+
+    fn forget_client(&mut self, id: u64) {
+        if let Some(position) = self.clients.iter().position(|(c, _)| *c == id) {
+            let (_, fd) = self.clients.remove(position);
+            self.unwatch(&fd, Watched::Operator(id));
+        }
+        self.waiting.retain(|(_, c)| *c != id);
+    }
+
+    fn answer_client(&mut self, id: u64, answer: &Value, fds: &[OwnedFd]) {
+        if let Some((_, fd)) = self.clients.iter().find(|(c, _)| *c == id) {
+            operator::answer(fd, answer, &fds.iter().collect::<Vec<_>>());
+        }
+        self.forget_client(id);
+    }
+
+    /// `Ok(None)`: the answer comes later.
+    fn operate(&mut self, id: u64, request: &Value) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
+        let text = |key: &str| request.get(key).and_then(Value::as_str);
+        match text("op").unwrap_or_default() {
+            "ps" => Ok(Some((self.describe(), Vec::new()))),
+            "info" => Ok(Some((self.info(), Vec::new()))),
+            "stat" => Ok(Some((self.counters(), Vec::new()))),
+            "arenas" => self.arenas().map(Some),
+            "kill" => {
+                let i = self.find(text("component").unwrap_or_default())?;
+                self.members[i].killed_on_purpose = true;
+                self.members[i].kill();
+                Ok(Some((json!({ "killed": self.members[i].name }), Vec::new())))
+            }
+            "place" => self.place(request).map(|v| Some((v, Vec::new()))),
+            "pf-load" => {
+                let rules = text("rules").ok_or("no rules")?.to_string();
+                self.ask_filter(id, format!("filter.load:{id}"), rules.into_bytes())
+            }
+            "pf-show" => {
+                let what = text("what").unwrap_or("rules").to_string();
+                self.ask_filter(id, format!("filter.show:{what}:{id}"), Vec::new())
+            }
+            "capture" => self.capture(request),
+            "stop" => {
+                self.stopping = true;
+                Ok(Some((json!({}), Vec::new())))
+            }
+            other => Err(format!("unknown request `{other}`")),
+        }
+    }
+
+    fn find(&self, component: &str) -> Result<usize, String> {
+        let names = || self.members.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join(", ");
+        self.members
+            .iter()
+            .position(|m| m.name == component)
+            .ok_or_else(|| format!("there is no component `{component}`; there are: {}", names()))
+    }
+
+    fn describe(&self) -> Value {
+        let members: Vec<Value> = self
+            .members
+            .iter()
+            .map(|m| {
+                json!({
+                    "component": m.name,
+                    "pid": m.pid(),
+                    "state": format!("{:?}", m.life).split('(').next().unwrap_or_default().to_lowercase(),
+                    "mode": format!("{:?}", m.status.state().load().0).to_lowercase(),
+                    "generation": m.generation,
+                    "deaths": m.restarts.total(),
+                    "cpu": m.cpu,
+                    "dedicated": m.dedicated,
+                    "cpu_ms": m.pid().and_then(crate::clock::process_cpu).map(|d| d.as_millis() as u64),
+                    "turns": m.status.heartbeat(),
+                })
+            })
+            .collect();
+        json!({ "stack": self.config.name, "pid": std::process::id(), "components": members })
+    }
+
+    fn info(&self) -> Value {
+        let devices: Vec<Value> = self
+            .config
+            .devices
+            .iter()
+            .map(|d| {
+                let addresses: Vec<String> = d.addresses.iter().map(ToString::to_string).collect();
+                json!({ "device": d.text, "interface": d.interface, "addresses": addresses,
+                        "mac": d.mac.to_string(), "mtu": d.mtu })
+            })
+            .collect();
+        json!({
+            "stack": self.config.name,
+            "devices": devices,
+            "families": self.keeping.families(),
+            "sockets": self.keeping.sockets(),
+        })
+    }
+
+    fn counters(&self) -> Value {
+        let all: Vec<Value> = self
+            .members
+            .iter()
+            .map(|m| {
+                let values: Vec<u64> =
+                    (0..eft_channel::status::COUNTERS_MAX).map(|i| m.status.get(i)).collect();
+                let used = values.iter().rposition(|v| *v != 0).map_or(0, |i| i + 1);
+                json!({ "component": m.name, "counters": values[..used] })
+            })
+            .collect();
+        json!({ "stack": self.config.name, "components": all })
+    }
+
+    /// Read-only descriptors of the transports' arenas, for `eft ss`.
+    fn arenas(&self) -> Result<(Value, Vec<OwnedFd>), String> {
+        let mut names = Vec::new();
+        let mut fds = Vec::new();
+        for m in self.members.iter().filter(|m| matches!(m.peer, Peer::Tcp | Peer::Udp)) {
+            if let Some(arena) = &m.arena {
+                fds.push(memory::read_only(arena).map_err(|e| e.to_string())?);
+                names.push(m.name.clone());
+            }
+        }
+        Ok((json!({ "arenas": names }), fds))
+    }
+
+    fn place(&mut self, request: &Value) -> Result<Value, String> {
+        let i = self.find(request.get("component").and_then(Value::as_str).unwrap_or_default())?;
+        let cpu = request.get("cpu").and_then(Value::as_u64).map(|c| c as u32);
+        if let Some(cpu) = cpu
+            && !std::path::Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists()
+        {
+            return Err(format!("there is no CPU {cpu}"));
+        }
+        let dedicated = request.get("dedicated").and_then(Value::as_bool).unwrap_or(false);
+        self.members[i].cpu = cpu;
+        self.members[i].dedicated = dedicated;
+        self.tell_index(i, &ToServer::Place { cpu, dedicated }, &[]);
+        Ok(json!({ "placed": self.members[i].name, "cpu": cpu, "dedicated": dedicated }))
+    }
+
+    fn ask_filter(
+        &mut self,
+        id: u64,
+        key: String,
+        value: Vec<u8>,
+    ) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
+        if self.index(Peer::Filter).is_none() {
+            return Err("this stack's topology has no filter".into());
+        }
+        self.tell(Peer::Filter, &ToServer::Configure { key: key.clone(), value: value.clone() }, &[]);
+        // Only kept once the filter has said that the rules are sound.
+        self.store.publish(&key, value);
+        self.waiting.push((key, id));
+        Ok(None)
+    }
+
+    /// The filter answered an operator.
+    pub(super) fn answered(&mut self, key: &str, value: Vec<u8>) {
+        let loaded = key.starts_with("filter.load:") && value == b"ok";
+        if loaded && let Some((_, rules)) = self.store.get(key) {
+            let rules = rules.to_vec();
+            self.store.publish("filter", rules);
+        }
+        self.store.remove(key);
+        let Some((_, id)) = self.waiting.iter().find(|(k, _)| k == key).cloned() else { return };
+        let text = String::from_utf8_lossy(&value).into_owned();
+        let answer = match text.strip_prefix("error: ") {
+            Some(e) => json!({ "error": e }),
+            None => json!({ "text": text }),
+        };
+        self.answer_client(id, &answer, &[]);
+    }
+
+    fn capture(&mut self, request: &Value) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
+        let wanted = request.get("interface").and_then(Value::as_u64).unwrap_or(0) as usize;
+        let peer = Peer::Nic(wanted as u8);
+        let Some(i) = self.index(peer) else {
+            return Err(format!("there is no interface {wanted}; this stack has {}", self.nics()));
+        };
+        let len = crate::capture::RING_LEN;
+        let fd = memory::create("eft-capture", len).map_err(|e| e.to_string())?;
+        self.tell_index(i, &ToServer::Capture, &[&fd]);
+        let device = &self.config.devices[wanted];
+        let answer = json!({ "interface": device.interface, "mtu": device.mtu });
+        Ok(Some((answer, vec![fd])))
+    }
+}

@@ -1,0 +1,325 @@
+//! A stack's configuration, checked, and everything made before the first server starts.
+
+use super::families::Keeping;
+use super::member::Member;
+use super::{Supervisor, Watched};
+use crate::devices::packet::Silencer;
+use crate::devices::{DeviceSpec, packet, pair, tap};
+use crate::protocol::DeviceKind;
+use crate::{Doing, Error, Result, host, memory, operator};
+use eft_base::{Cidr, MacAddress, WireAddress};
+use eft_channel::notify::Doorbell;
+use eft_channel::status::{STATUS_LEN, Status};
+use eft_component::Topology;
+use eft_control::store::Store;
+use eft_messages::Peer;
+use eft_messages::control::InterfaceInfo;
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use std::net::IpAddr;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::path::Path;
+use zerocopy::IntoBytes;
+
+/// One device of a stack.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    pub spec: DeviceSpec,
+    /// As given on the command line.
+    pub text: String,
+    /// The name that rules and `getifaddrs` use.
+    pub interface: String,
+    pub addresses: Vec<Cidr>,
+    pub mac: MacAddress,
+    pub mtu: u16,
+}
+
+impl DeviceConfig {
+    pub fn kind(&self) -> DeviceKind {
+        match self.spec {
+            DeviceSpec::Tap(_) => DeviceKind::Tap,
+            DeviceSpec::Packet(_) => DeviceKind::Packet,
+            DeviceSpec::Pair(_) => DeviceKind::Pair,
+        }
+    }
+}
+
+/// Everything `eft up` was asked for.
+#[derive(Clone, Debug)]
+pub struct StackConfig {
+    pub name: String,
+    pub topology: Topology,
+    pub devices: Vec<DeviceConfig>,
+    pub gateway: Option<IpAddr>,
+    /// For the Linux side of the first TAP device.
+    pub host_address: Option<Cidr>,
+    pub mtu: Option<u16>,
+    pub nameserver: Option<IpAddr>,
+}
+
+/// Devices that one stack can have (their interfaces are numbered in a byte; queues are counted).
+const DEVICES_MAX: usize = 16;
+
+fn check(config: &StackConfig) -> Result<()> {
+    let name_ok = !config.name.is_empty()
+        && config.name.len() <= 32
+        && config.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    if !name_ok {
+        return Err(Error(format!(
+            "`{}` is no stack name: use 1 to 32 letters, digits, `-` or `_`",
+            config.name
+        )));
+    }
+    if config.devices.is_empty() || config.devices.len() > DEVICES_MAX {
+        return Err(Error(format!("a stack needs 1 to {DEVICES_MAX} devices")));
+    }
+    if operator::connect(&config.name, &operator::control_path(&config.name)).is_ok() {
+        return Err(Error(format!("a stack named `{}` runs already: choose another --name", config.name)));
+    }
+    for device in &config.devices {
+        for a in &device.addresses {
+            if !a.address.is_ipv4() {
+                return Err(Error(format!("{a}: IPv6 addresses are not supported yet")));
+            }
+            if a.address.is_loopback() || a.address.is_multicast() || a.address.is_unspecified() {
+                return Err(Error(format!("{a} cannot be a stack's address")));
+            }
+            if host::owns(a.address) {
+                return Err(Error(format!("{a} is in use: it is an address of this host")));
+            }
+        }
+    }
+    let wanted: Vec<IpAddr> = config.devices.iter().flat_map(|d| &d.addresses).map(|a| a.address).collect();
+    for other in operator::running_stacks() {
+        let Ok((info, _)) = operator::ask(&other, &serde_json::json!({ "op": "info" })) else { continue };
+        let text = info["devices"].to_string();
+        for a in &wanted {
+            if text.contains(&format!("\"{a}/")) {
+                return Err(Error(format!("{a} is in use: stack `{other}` has it")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Opens a device; fills in what it says of itself.
+fn open_device(config: &mut StackConfig, i: usize, silencers: &mut Vec<Silencer>) -> Result<Vec<OwnedFd>> {
+    let name = config.name.clone();
+    let (mtu, host_address) = (config.mtu, config.host_address);
+    let first_tap = config.devices[..i].iter().all(|d| !matches!(d.spec, DeviceSpec::Tap(_)));
+    let device = &mut config.devices[i];
+    match &device.spec {
+        DeviceSpec::Tap(interface) => {
+            let fd = tap::open(interface)?;
+            if let Some(mtu) = mtu {
+                host::set_mtu(interface, mtu)?;
+            }
+            host::configure(interface, host_address.filter(|_| first_tap))?;
+            device.mtu = host::mtu(interface)?;
+            device.mac = local_mac()?;
+            Ok(vec![fd])
+        }
+        DeviceSpec::Packet(interface) => {
+            let opened = packet::open(interface)?;
+            device.mac = opened.mac;
+            device.mtu = mtu.unwrap_or(opened.mtu).min(opened.mtu);
+            silencers.push(Silencer::install(&name, interface, &device.addresses)?);
+            let list: Vec<String> = device.addresses.iter().map(ToString::to_string).collect();
+            eprintln!(
+                "eft {name}: on {interface} the stack uses the interface's MAC {} and answers for {}; the kernel is kept from answering for these",
+                device.mac,
+                list.join(", ")
+            );
+            Ok(vec![opened.fd])
+        }
+        DeviceSpec::Pair(path) => {
+            device.mtu = mtu.unwrap_or(1500);
+            device.mac = local_mac()?;
+            pair::open(path)
+        }
+    }
+}
+
+/// A random locally administered unicast address (IEEE 802, U/L bit).
+fn local_mac() -> Result<MacAddress> {
+    let mut bytes = [0u8; 6];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).doing("getrandom")?;
+    bytes[0] = bytes[0] & 0xfc | 0x02;
+    Ok(MacAddress(bytes))
+}
+
+/// The durable arenas: sizes come from the engines, which the composing program asks.
+pub type ArenaLen = fn(Peer, &Topology) -> usize;
+
+static ARENA_LEN: std::sync::OnceLock<ArenaLen> = std::sync::OnceLock::new();
+
+/// Tells the supervisor how large each engine's arena must be; 0 for none.
+pub fn set_arena_len(of: ArenaLen) {
+    let _ = ARENA_LEN.set(of);
+}
+
+fn member(config: &StackConfig, peer: Peer) -> Result<Member> {
+    let name = match peer {
+        Peer::Nic(n) => format!("nic:{}", config.devices[n as usize].interface),
+        other => other.to_string(),
+    };
+    let status_fd = memory::create(&format!("eft-status-{name}"), STATUS_LEN)?;
+    let status = Status::new(memory::map(&status_fd, false)?).map_err(|_| Error("status page".into()))?;
+    let bell_fd = memory::create(&format!("eft-bell-{name}"), 4096)?;
+    // SAFETY: Doorbell is one atomic.
+    let bell =
+        unsafe { memory::map(&bell_fd, true)?.shared::<Doorbell>(0) }.map_err(|_| Error("bell".into()))?;
+    let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).doing("eventfd")?;
+    let mut member = Member::new(peer, name, status_fd, status, event, bell_fd, bell);
+    if let Some(spec) = config.topology.spec(peer) {
+        member.cpu = spec.cpu;
+        member.dedicated = spec.dedicated;
+    }
+    let arena_len = ARENA_LEN.get().map_or(0, |of| of(peer, &config.topology));
+    if arena_len > 0 {
+        member.arena = Some(memory::create(&format!("eft-arena-{}", member.name), arena_len)?);
+    }
+    Ok(member)
+}
+
+/// Makes everything but the processes.
+pub fn build(mut config: StackConfig) -> Result<Supervisor> {
+    check(&config)?;
+    raise_file_limit();
+    let signals = block_signals()?;
+    let mut silencers = Vec::new();
+    let mut devices = Vec::new();
+    for i in 0..config.devices.len() {
+        devices.push(open_device(&mut config, i, &mut silencers)?);
+    }
+    let mut members = Vec::new();
+    for peer in config.topology.peers(config.devices.len()) {
+        members.push(member(&config, peer)?);
+    }
+    for m in &mut members {
+        if let Peer::Nic(n) = m.peer {
+            m.device = std::mem::take(&mut devices[n as usize]);
+        }
+    }
+    let dir = operator::stack_dir(&config.name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).doing(format_args!("cannot make {}", dir.display()))?;
+    let operators = listen(&operator::control_path(&config.name))?;
+    let applications = listen(&operator::applications_path(&config.name))?;
+    let set = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
+    let store = configuration(&config);
+    let mut supervisor = Supervisor {
+        config,
+        members,
+        keeping: Keeping::default(),
+        store,
+        set,
+        watched: Vec::new(),
+        signals,
+        operators,
+        applications,
+        clients: Vec::new(),
+        waiting: Vec::new(),
+        next_client: 1,
+        next_pool: 0,
+        old_pools: Vec::new(),
+        silencers,
+        announced: false,
+        stopping: false,
+        last_word: None,
+    };
+    // The set watches open files: a duplicate that is closed again leaves the registration alone.
+    let signals = supervisor.signals.try_clone().doing("signalfd")?;
+    supervisor.watch(&signals, Watched::Signals)?;
+    let operators = supervisor.operators.try_clone().doing("socket")?;
+    supervisor.watch(&operators, Watched::Operators)?;
+    Ok(supervisor)
+}
+
+fn listen(path: &Path) -> Result<OwnedFd> {
+    use std::os::unix::fs::PermissionsExt;
+    let what = || path.display().to_string();
+    let fd = operator::seqpacket()?;
+    rustix::net::bind(&fd, &operator::unix_address(path)?).doing(what())?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).doing(what())?;
+    rustix::net::listen(&fd, 128).doing(what())?;
+    Ok(fd)
+}
+
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+fn block_signals() -> Result<OwnedFd> {
+    // SAFETY: plain signal-set calls on a local set.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for s in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCHLD] {
+            libc::sigaddset(&mut set, s);
+        }
+        libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error()).doing("signalfd");
+        }
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Fills the store with what the command line said.
+fn configuration(config: &StackConfig) -> Store {
+    let mut store = Store::default();
+    store.subscribe("ip", Peer::Ip);
+    store.subscribe("filter", Peer::Filter);
+    store.subscribe("info", Peer::Sockets);
+    for n in 0..config.devices.len() {
+        store.subscribe("interfaces", Peer::Nic(n as u8));
+    }
+    for peer in [Peer::Filter, Peer::Ip] {
+        store.subscribe("interfaces", peer);
+    }
+    for peer in [Peer::Tcp, Peer::Udp] {
+        store.subscribe("addresses", peer);
+    }
+    let mut ip = String::new();
+    let (mut addresses, mut interfaces) = (String::new(), String::new());
+    let mut info = WireAddress::from(config.nameserver.unwrap_or(IpAddr::from([0, 0, 0, 0]))).0.to_vec();
+    for (i, d) in config.devices.iter().enumerate() {
+        let list: Vec<String> = d.addresses.iter().map(|a| format!("\"{a}\"")).collect();
+        ip += &format!(
+            "[[interface]]\nindex = {i}\nname = \"{}\"\naddresses = [{}]\n",
+            d.interface,
+            list.join(", ")
+        );
+        interfaces += &format!("{i} {}\n", d.interface);
+        for a in &d.addresses {
+            addresses += &format!("{a}\n");
+            let mut name = [0; 16];
+            let n = d.interface.len().min(15);
+            name[..n].copy_from_slice(&d.interface.as_bytes()[..n]);
+            let record = InterfaceInfo {
+                name,
+                address: a.address.into(),
+                mac: d.mac.0,
+                mtu: d.mtu,
+                prefix_len: a.prefix_len,
+                up: 1,
+                index: i as u16 + 2,
+                reserved: 0,
+            };
+            info.extend_from_slice(record.as_bytes());
+        }
+    }
+    if let Some(gateway) = config.gateway {
+        ip += &format!("[[route]]\ndestination = \"0.0.0.0/0\"\ngateway = \"{gateway}\"\n");
+    }
+    store.publish("ip", ip.into_bytes());
+    store.publish("addresses", addresses.into_bytes());
+    store.publish("interfaces", interfaces.into_bytes());
+    store.publish("info", info);
+    // No rules yet, which the filter must be told: until then it lets nothing through.
+    store.publish("filter", Vec::new());
+    store
+}

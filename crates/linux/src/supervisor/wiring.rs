@@ -1,0 +1,210 @@
+//! Giving a server its memory and its neighbours.
+
+use super::member::{Life, OwnedPool};
+use super::{OLD_POOLS, Supervisor, Watched, children};
+use crate::protocol::{DeviceSetup, Identity, ToServer};
+use crate::serve::queue_len;
+use crate::{Doing, Result, clock, memory};
+use eft_base::PoolId;
+use eft_control::plan;
+use eft_messages::Peer;
+use std::os::fd::OwnedFd;
+
+impl Supervisor {
+    pub(super) fn nics(&self) -> usize {
+        self.config.devices.len()
+    }
+
+    pub(super) fn neighbours(&self, peer: Peer) -> Vec<Peer> {
+        plan::neighbours(&self.config.topology, self.nics(), peer).into_iter().map(|(p, _)| p).collect()
+    }
+
+    pub(super) fn start_all(&mut self) -> Result<()> {
+        (0..self.members.len()).try_for_each(|i| self.start(i))
+    }
+
+    /// Starts a server (again) and connects it with whoever lives.
+    pub(super) fn start(&mut self, i: usize) -> Result<()> {
+        let (mut child, control) = children::spawn(&self.config.name, &self.members[i].name)?;
+        self.watch(&control, Watched::Server(i))?;
+        if let Some(stderr) = child.stderr.take() {
+            self.watch(&stderr, Watched::LastWords(i))?;
+            self.members[i].stderr = Some(stderr);
+        }
+        let member = &mut self.members[i];
+        member.child = Some(child);
+        member.control = Some(control);
+        member.generation += 1;
+        member.life = Life::Starting;
+        member.restarts.started(clock::now());
+        self.introduce(i)?;
+        self.give_pools(i)?;
+        self.members[i].tell_arena();
+        self.tell_index(i, &ToServer::Construct, &[]);
+        self.give_others_pools(i);
+        self.give_applications(i);
+        self.give_configuration(i);
+        let peer = self.members[i].peer;
+        for (other, capacity) in plan::neighbours(&self.config.topology, self.nics(), peer) {
+            if let Some(j) = self.index(other)
+                && self.members[j].control.is_some()
+            {
+                self.connect(i, j, capacity)?;
+            }
+        }
+        self.tell_index(i, &ToServer::Run, &[]);
+        Ok(())
+    }
+
+    fn introduce(&mut self, i: usize) -> Result<()> {
+        let member = &self.members[i];
+        let limits = &self.config.topology.limits;
+        let device = match member.peer {
+            Peer::Nic(n) => self.config.devices.get(n as usize).map(|d| DeviceSetup {
+                kind: d.kind(),
+                interface: n,
+                mac: d.mac,
+                mtu: d.mtu,
+            }),
+            _ => None,
+        };
+        let identity = Identity {
+            peer: member.peer,
+            stack: self.config.name.clone(),
+            seed: seed()?,
+            generation: member.generation,
+            cpu: member.cpu,
+            dedicated: member.dedicated,
+            with_filter: self.config.topology.has("filter"),
+            connections: limits.connections,
+            sockets_per_family: limits.sockets_per_family,
+            listeners_per_family: limits.listeners_per_family,
+            device,
+        };
+        let clone = |fd: &OwnedFd| fd.try_clone().doing("descriptor");
+        let mut fds =
+            vec![clone(&member.status_fd)?, clone(&member.eventfd)?, memory::read_only(&member.bell_fd)?];
+        for d in &member.device {
+            fds.push(clone(d)?);
+        }
+        let refs: Vec<&OwnedFd> = fds.iter().collect();
+        self.tell_index(i, &ToServer::Identity(identity), &refs);
+        Ok(())
+    }
+
+    fn pool_id(&mut self) -> PoolId {
+        loop {
+            self.next_pool = self.next_pool.wrapping_add(1).max(1);
+            let id = PoolId(self.next_pool);
+            let used = self.members.iter().any(|m| m.pools.iter().any(|p| p.id == id))
+                || self.keeping.uses_pool(id)
+                || self.old_pools.iter().any(|(_, p)| *p == id);
+            if !used {
+                return id;
+            }
+        }
+    }
+
+    pub(super) fn next_pool_id(&mut self) -> PoolId {
+        self.pool_id()
+    }
+
+    /// Fresh pools for a newborn; those of its predecessor are dropped a little later, when nobody
+    /// reads them any more.
+    fn give_pools(&mut self, i: usize) -> Result<()> {
+        let peer = self.members[i].peer;
+        let due = clock::now() + OLD_POOLS;
+        let old: Vec<PoolId> = self.members[i].pools.drain(..).map(|p| p.id).collect();
+        self.old_pools.extend(old.into_iter().map(|id| (due, id)));
+        for p in plan::pools(&self.config.topology, self.nics(), peer) {
+            let id = self.pool_id();
+            let name = format!("eft-pool-{}", self.members[i].name);
+            let fd = memory::create(&name, p.slots * p.slot_size)?;
+            self.tell_index(i, &ToServer::OwnPool { id, slot_size: p.slot_size }, &[&fd]);
+            let shown = memory::read_only(&fd)?;
+            for reader in &p.readers {
+                self.tell(*reader, &ToServer::Pool { id, slot_size: p.slot_size }, &[&shown]);
+            }
+            let pool = OwnedPool { id, fd, slot_size: p.slot_size, readers: p.readers };
+            self.members[i].pools.push(pool);
+        }
+        Ok(())
+    }
+
+    fn give_others_pools(&mut self, i: usize) {
+        let peer = self.members[i].peer;
+        let mut messages = Vec::new();
+        for (j, other) in self.members.iter().enumerate() {
+            for p in other.pools.iter().filter(|p| j != i && p.readers.contains(&peer)) {
+                if let Ok(fd) = memory::read_only(&p.fd) {
+                    messages.push((ToServer::Pool { id: p.id, slot_size: p.slot_size }, fd));
+                }
+            }
+        }
+        // A component may read its own pools by reference too.
+        for p in &self.members[i].pools {
+            if let Ok(fd) = memory::read_only(&p.fd) {
+                messages.push((ToServer::Pool { id: p.id, slot_size: p.slot_size }, fd));
+            }
+        }
+        for (message, fd) in messages {
+            self.tell_index(i, &message, &[&fd]);
+        }
+    }
+
+    fn give_configuration(&mut self, i: usize) {
+        let peer = self.members[i].peer;
+        let values: Vec<(String, Vec<u8>)> =
+            self.store.for_peer(peer).map(|(k, v)| (k.to_string(), v.to_vec())).collect();
+        for (key, value) in values {
+            self.tell_index(i, &ToServer::Configure { key, value }, &[]);
+        }
+    }
+
+    /// Fresh queues between two live members.
+    fn connect(&mut self, i: usize, j: usize, capacity: usize) -> Result<()> {
+        let (a, b) = (&self.members[i], &self.members[j]);
+        let queue =
+            |from: &str, to: &str| memory::create(&format!("eft-queue-{from}-{to}"), queue_len(capacity));
+        let (ab, ba) = (queue(&a.name, &b.name)?, queue(&b.name, &a.name)?);
+        let position = || memory::create("eft-position", 4096);
+        // `taken_by_b`: how far b has read of what a sent.
+        let (taken_by_b, taken_by_a) = (position()?, position()?);
+        let ro = |fd: &OwnedFd| memory::read_only(fd);
+        let for_a = [
+            ab.try_clone().doing("queue")?,
+            ro(&ba)?,
+            ro(&taken_by_b)?,
+            taken_by_a.try_clone().doing("queue")?,
+            ro(&b.status_fd)?,
+            b.eventfd.try_clone().doing("queue")?,
+        ];
+        let for_b = [
+            ba,
+            ro(&ab)?,
+            ro(&taken_by_a)?,
+            taken_by_b,
+            ro(&a.status_fd)?,
+            a.eventfd.try_clone().doing("queue")?,
+        ];
+        let (peer_a, peer_b) = (a.peer, b.peer);
+        self.tell_index(i, &ToServer::Connect { peer: peer_b }, &for_a.each_ref());
+        self.tell_index(j, &ToServer::Connect { peer: peer_a }, &for_b.each_ref());
+        Ok(())
+    }
+}
+
+impl super::member::Member {
+    fn tell_arena(&mut self) {
+        if let Some(arena) = self.arena.as_ref().and_then(|a| a.try_clone().ok()) {
+            self.tell(&ToServer::Arena, &[&arena]);
+        }
+    }
+}
+
+/// Randomness of the kernel for a server's generator.
+pub(super) fn seed() -> Result<u64> {
+    let mut bytes = [0u8; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).doing("getrandom")?;
+    Ok(u64::from_ne_bytes(bytes))
+}

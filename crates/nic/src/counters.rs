@@ -1,0 +1,28 @@
+//! What a NIC counts.
+
+eft_component::counters! {
+    FramesIn => "frames_in",
+    BytesIn => "bytes_in",
+    FramesOut => "frames_out",
+    BytesOut => "bytes_out",
+    /// Frames that the device segments or that were merged on arrival.
+    LargeOut => "large_out",
+    LargeIn => "large_in",
+    /// `Send`s whose descriptor does not hold together.
+    DropBadSend => "drop_bad_send",
+    DropTooLong => "drop_too_long",
+    DropDevice => "drop_device",
+    DropPendingFull => "drop_pending_full",
+    /// Frames that the device could not hand over.
+    ReceiveErrors => "receive_errors",
+    /// `Done`s for frames that ip does not have.
+    BadDone => "bad_done",
+    WouldBlock => "would_block",
+    /// Turns in which frames were left in the device because ip's queue was half full.
+    HeldBack => "held_back",
+    /// Turns in which frames were left in the device because every slot was in use.
+    NoSlot => "no_slot",
+    Redelivered => "redelivered",
+    LinkChanges => "link_changes",
+    Pending => "pending",
+}

@@ -1,0 +1,379 @@
+//! The engine: frames from ip to the device, frames from the device to ip.
+//!
+//! Must never happen: a frame overtakes another, a slot is reused while ip may still read it, a
+//! descriptor of ip's is believed without a check.
+
+use crate::counters::{COUNTERS, Counter};
+use crate::received::Received;
+use alloc::collections::VecDeque;
+use core::time::Duration;
+use eft_base::errno::{EINVAL, EMSGSIZE, ENOBUFS};
+use eft_base::{Instant, PacketRef, RequestId};
+use eft_channel::{Memory, Pool};
+use eft_component::{
+    Component, Context, Device, DeviceError, DeviceInfo, Effect, Event, Frame, Outbox, Output, ReceivedFrame,
+};
+use eft_messages::nic::{
+    FRAME_CHECKSUM, FRAME_HEADER_MAX, FRAME_PAYLOAD_MAX, FrameDescriptor, IpToNic, NicToIp,
+};
+use eft_messages::{Encoded, Peer};
+
+/// Frames that wait for a device that is busy. ip has fewer outstanding.
+const PENDING_MAX: usize = 4096;
+/// How soon a busy device, or a full queue toward ip, is tried again if nothing else wakes us.
+const RETRY: Duration = Duration::from_micros(200);
+/// How often the device is asked whether its link has changed.
+const LINK_CHECK: Duration = Duration::from_millis(500);
+const ETHERNET_LEN: usize = 14;
+/// A VLAN tag may come on top of the MTU.
+const LINK_SLACK: usize = 4;
+/// Nothing longer fits an IPv4 header's length field.
+const FRAME_LEN_MAX: usize = ETHERNET_LEN + 65535;
+
+/// A message to ip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToIp(pub NicToIp);
+
+impl Output for ToIp {
+    fn peer(&self) -> Option<Peer> {
+        Some(Peer::Ip)
+    }
+    fn encode(&self) -> Encoded {
+        self.0.encode()
+    }
+    fn is_urgent(&self) -> bool {
+        !matches!(self.0, NicToIp::Sent { errno: 0, .. })
+    }
+    fn into_effect(self) -> Option<Effect> {
+        None
+    }
+}
+
+/// The driver process of one device.
+pub struct Nic<D: Device> {
+    device: D,
+    pool: Pool,
+    interface: u8,
+    info: DeviceInfo,
+    received: Received,
+    /// Frames that the device had no room for, in order.
+    pending: VecDeque<(RequestId, FrameDescriptor)>,
+    connected: bool,
+    retry_at: Option<Instant>,
+    link_check_at: Instant,
+}
+
+impl<D: Device> Nic<D> {
+    /// `pool` must have slots of at least a frame's largest length; `interface` is the number by
+    /// which ip knows this device.
+    pub fn new(mut device: D, pool: Pool, interface: u8) -> Nic<D> {
+        let info = device.info();
+        Nic {
+            received: Received::new(&pool),
+            device,
+            pool,
+            interface,
+            info,
+            pending: VecDeque::new(),
+            connected: false,
+            retry_at: None,
+            link_check_at: Instant::ZERO,
+        }
+    }
+
+    pub fn device(&mut self) -> &mut D {
+        &mut self.device
+    }
+
+    pub fn interface(&self) -> u8 {
+        self.interface
+    }
+
+    /// Whether frames wait until the device can be written to again.
+    pub fn wants_writable(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Whether frames would be taken from the device now. While this is false, a world should not
+    /// wait for the device to become readable: it may be, and would not be read.
+    pub fn wants_readable(&self) -> bool {
+        self.connected && self.retry_at.is_none() && self.pool.available() > 0
+    }
+
+    fn link(&self) -> ToIp {
+        ToIp(NicToIp::Link {
+            mac: self.info.mac,
+            mtu: self.info.mtu,
+            up: self.info.up,
+            checksum: self.info.checksum,
+            segment_max: self.info.segment_max,
+        })
+    }
+
+    fn check_link(&mut self, cx: &mut Context, out: &mut Outbox<ToIp>) {
+        self.link_check_at = cx.now + LINK_CHECK;
+        let info = self.device.info();
+        if info != self.info {
+            self.info = info;
+            cx.count(Counter::LinkChanges as usize);
+            out.push(self.link());
+        }
+    }
+
+    /// Copies and checks what ip described. The error is the errno of the answer.
+    fn check(&self, memory: &Memory, at: PacketRef) -> Result<FrameDescriptor, (Counter, i32)> {
+        let bad = (Counter::DropBadSend, EINVAL);
+        let d: FrameDescriptor = memory.read_value(at).ok_or(bad)?;
+        let header_len = d.header_len as usize;
+        let count = d.payload_count as usize;
+        if !(ETHERNET_LEN..=FRAME_HEADER_MAX).contains(&header_len) || count > FRAME_PAYLOAD_MAX {
+            return Err(bad);
+        }
+        let mut len = header_len;
+        for r in &d.payload[..count] {
+            memory.resolve(*r).ok_or(bad)?;
+            len = len.saturating_add(r.len as usize);
+        }
+        let checksum = d.flags & FRAME_CHECKSUM != 0;
+        if checksum {
+            let field = d.checksum_start as usize + d.checksum_offset as usize;
+            if !self.info.checksum || field + 2 > header_len {
+                return Err(bad);
+            }
+        }
+        let too_long = (Counter::DropTooLong, EMSGSIZE);
+        if d.segment_size > 0 {
+            // A device segments only what it also sums.
+            if self.info.segment_max == 0 || !checksum {
+                return Err(bad);
+            }
+            if len > FRAME_LEN_MAX || len - header_len > self.info.segment_max as usize {
+                return Err(too_long);
+            }
+        } else if len > ETHERNET_LEN + LINK_SLACK + self.info.mtu as usize {
+            return Err(too_long);
+        }
+        Ok(d)
+    }
+
+    fn receive_send(&mut self, cx: &mut Context, request: RequestId, at: PacketRef, out: &mut Outbox<ToIp>) {
+        let descriptor = match self.check(cx.memory, at) {
+            Ok(d) => d,
+            Err((why, errno)) => {
+                cx.count(why as usize);
+                out.push(ToIp(NicToIp::Sent { request, errno }));
+                return;
+            }
+        };
+        if self.pending.is_empty() {
+            match self.transmit(cx, &descriptor) {
+                Ok(errno) => out.push(ToIp(NicToIp::Sent { request, errno })),
+                Err(Busy) => self.postpone(cx, request, descriptor, out),
+            }
+        } else {
+            self.postpone(cx, request, descriptor, out);
+        }
+    }
+
+    fn postpone(
+        &mut self,
+        cx: &mut Context,
+        request: RequestId,
+        descriptor: FrameDescriptor,
+        out: &mut Outbox<ToIp>,
+    ) {
+        if self.pending.len() >= PENDING_MAX {
+            cx.count(Counter::DropPendingFull as usize);
+            let errno = ENOBUFS;
+            out.push(ToIp(NicToIp::Sent { request, errno }));
+            return;
+        }
+        self.pending.push_back((request, descriptor));
+        self.retry_at.get_or_insert(cx.now + RETRY);
+    }
+
+    /// Hands a checked frame to the device: the errno of the answer, or [`Busy`].
+    fn transmit(&mut self, cx: &mut Context, d: &FrameDescriptor) -> Result<i32, Busy> {
+        let frame = Frame { descriptor: d, memory: cx.memory };
+        match self.device.send(&frame) {
+            Ok(()) => {
+                let refs = &d.payload[..d.payload_count as usize];
+                let len = d.header_len as u64 + refs.iter().map(|r| r.len as u64).sum::<u64>();
+                cx.count(Counter::FramesOut as usize);
+                cx.add(Counter::BytesOut as usize, len);
+                if d.segment_size > 0 {
+                    cx.count(Counter::LargeOut as usize);
+                }
+                Ok(0)
+            }
+            Err(DeviceError::WouldBlock) => {
+                cx.count(Counter::WouldBlock as usize);
+                Err(Busy)
+            }
+            Err(DeviceError::Failed(errno)) => {
+                cx.count(Counter::DropDevice as usize);
+                Ok(errno)
+            }
+            Err(DeviceError::Gone(errno)) => {
+                cx.count(Counter::DropDevice as usize);
+                self.link_check_at = cx.now;
+                Ok(errno)
+            }
+        }
+    }
+
+    /// Sends what waited, until the device is busy again.
+    fn retry(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<ToIp>) -> usize {
+        let mut done = 0;
+        while done < budget
+            && let Some((request, descriptor)) = self.pending.pop_front()
+        {
+            match self.transmit(cx, &descriptor) {
+                Ok(errno) => out.push(ToIp(NicToIp::Sent { request, errno })),
+                Err(Busy) => {
+                    self.pending.push_front((request, descriptor));
+                    break;
+                }
+            }
+            done += 1;
+        }
+        if !self.pending.is_empty() {
+            self.retry_at = Some(cx.now + RETRY);
+        }
+        cx.gauge(Counter::Pending as usize, self.pending.len() as u64);
+        done
+    }
+
+    /// Takes frames from the device while ip's queue may take what can be dropped. What it may not
+    /// take stays in the device, which is the better place to drop it.
+    fn take_frames(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<ToIp>) -> usize {
+        for done in 0..budget {
+            if !out.may_drop_in(Peer::Ip) {
+                if self.connected {
+                    cx.count(Counter::HeldBack as usize);
+                    self.retry_at = Some(cx.now + RETRY);
+                }
+                return done;
+            }
+            let Some(slot) = self.pool.allocate() else {
+                cx.count(Counter::NoSlot as usize);
+                return done;
+            };
+            match self.device.receive(&self.pool, slot) {
+                Ok(frame) => self.receive_frame(cx, slot, frame, out),
+                Err(e) => {
+                    self.pool.free(slot);
+                    match e {
+                        DeviceError::WouldBlock => {}
+                        DeviceError::Failed(_) => {
+                            cx.count(Counter::ReceiveErrors as usize);
+                            continue;
+                        }
+                        DeviceError::Gone(_) => {
+                            cx.count(Counter::ReceiveErrors as usize);
+                            self.link_check_at = cx.now;
+                        }
+                    }
+                    return done;
+                }
+            }
+        }
+        budget
+    }
+
+    fn receive_frame(
+        &mut self,
+        cx: &mut Context,
+        slot: PacketRef,
+        frame: ReceivedFrame,
+        out: &mut Outbox<ToIp>,
+    ) {
+        let packet = PacketRef { len: frame.len.min(slot.len), ..slot };
+        cx.count(Counter::FramesIn as usize);
+        cx.add(Counter::BytesIn as usize, packet.len as u64);
+        if frame.segment_size > 0 {
+            cx.count(Counter::LargeIn as usize);
+        }
+        self.received.insert(packet, frame);
+        out.push(received(packet, frame));
+    }
+}
+
+/// The device has no room now.
+struct Busy;
+
+fn received(packet: PacketRef, frame: ReceivedFrame) -> ToIp {
+    ToIp(NicToIp::Received { packet, checksum_ok: frame.checksum_ok, segment_size: frame.segment_size })
+}
+
+impl<D: Device> Component for Nic<D> {
+    type In = IpToNic;
+    type Out = ToIp;
+    const COUNTERS: &'static [&'static str] = COUNTERS;
+
+    fn decode(peer: Peer, line: &Encoded) -> Option<IpToNic> {
+        match peer {
+            Peer::Ip => IpToNic::decode(line),
+            _ => None,
+        }
+    }
+
+    fn receive(&mut self, cx: &mut Context, _: Peer, message: IpToNic, out: &mut Outbox<ToIp>) {
+        match message {
+            IpToNic::Send { request, descriptor } => self.receive_send(cx, request, descriptor, out),
+            IpToNic::Done { packet } => {
+                if self.pool.free(packet) {
+                    self.received.remove(packet.slot);
+                } else {
+                    cx.count(Counter::BadDone as usize);
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, _: &mut Context, _: Event, _: &mut Outbox<ToIp>) {}
+
+    fn poll(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<ToIp>) -> usize {
+        self.retry_at = None;
+        let sent = self.retry(cx, budget, out);
+        sent + self.take_frames(cx, budget, out)
+    }
+
+    fn expire(&mut self, cx: &mut Context, out: &mut Outbox<ToIp>) {
+        // What is to be retried was retried in this turn's poll.
+        if self.link_check_at <= cx.now {
+            self.check_link(cx, out);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        if !self.connected {
+            return None;
+        }
+        Some(match self.retry_at {
+            Some(at) => at.min(self.link_check_at),
+            None => self.link_check_at,
+        })
+    }
+
+    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<ToIp>) {
+        if peer != Peer::Ip {
+            return;
+        }
+        self.connected = true;
+        // The transports resubmit to the new ip what the old one had not confirmed.
+        self.pending.clear();
+        self.retry_at = None;
+        self.info = self.device.info();
+        self.link_check_at = cx.now + LINK_CHECK;
+        out.push(self.link());
+        cx.add(Counter::Redelivered as usize, self.received.len() as u64);
+        for (packet, frame) in self.received.iter() {
+            out.push(received(*packet, *frame));
+        }
+    }
+
+    fn flush(&mut self, _: &mut Context, _: &mut Outbox<ToIp>) {
+        self.device.flush();
+    }
+}

@@ -1,0 +1,43 @@
+//! The frames that ip has: in order of arrival, found by slot.
+//!
+//! A reborn ip gets all of them again, in that order, so that its crash reorders nothing.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use eft_base::{PacketRef, RequestId};
+use eft_channel::{Pool, Requests};
+use eft_component::ReceivedFrame;
+
+pub(crate) struct Received {
+    frames: Requests<(PacketRef, ReceivedFrame)>,
+    by_slot: Vec<Option<RequestId>>,
+}
+
+impl Received {
+    pub fn new(pool: &Pool) -> Received {
+        Received { frames: Requests::new(pool.slots()), by_slot: vec![None; pool.slots()] }
+    }
+
+    /// Remembers a frame that lies in a slot just allocated.
+    pub fn insert(&mut self, packet: PacketRef, frame: ReceivedFrame) {
+        // One entry per slot: the database has room because the slot was free.
+        if let Ok(id) = self.frames.insert((packet, frame)) {
+            self.by_slot[packet.slot as usize] = Some(id);
+        }
+    }
+
+    /// ip gave the frame in `slot` back.
+    pub fn remove(&mut self, slot: u32) {
+        if let Some(id) = self.by_slot.get_mut(slot as usize).and_then(Option::take) {
+            self.frames.remove(id);
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &(PacketRef, ReceivedFrame)> {
+        self.frames.iter().map(|(_, f)| f)
+    }
+
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+}

@@ -1,0 +1,267 @@
+//! The engine with a device made of two queues.
+
+use crate::{Counter, Nic, ToIp};
+use eft_base::{Instant, MacAddress, PacketRef, PoolId, Random, RequestId};
+use eft_channel::status::Status;
+use eft_channel::{Memory, Pool, PoolView, Segment};
+use eft_component::server::FRAME_COUNTERS;
+use eft_component::{Component, Context, Device, DeviceError, DeviceInfo, Frame, Outbox, ReceivedFrame};
+use eft_messages::Peer;
+use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp};
+use std::collections::VecDeque;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+struct TestDevice {
+    info: DeviceInfo,
+    /// Frames that may still be sent before it blocks.
+    credit: usize,
+    sent: Vec<Vec<u8>>,
+    arriving: VecDeque<Vec<u8>>,
+}
+
+impl Device for TestDevice {
+    fn info(&mut self) -> DeviceInfo {
+        self.info
+    }
+
+    fn send(&mut self, frame: &Frame) -> Result<(), DeviceError> {
+        if self.credit == 0 {
+            return Err(DeviceError::WouldBlock);
+        }
+        self.credit -= 1;
+        let d = frame.descriptor;
+        let mut bytes = d.header[..d.header_len as usize].to_vec();
+        for r in &d.payload[..d.payload_count as usize] {
+            let mut piece = vec![0; r.len as usize];
+            frame.memory.read(*r, &mut piece).unwrap();
+            bytes.extend(piece);
+        }
+        self.sent.push(bytes);
+        Ok(())
+    }
+
+    fn receive(&mut self, pool: &Pool, slot: PacketRef) -> Result<ReceivedFrame, DeviceError> {
+        let bytes = self.arriving.pop_front().ok_or(DeviceError::WouldBlock)?;
+        assert!(pool.write(slot, 0, &bytes));
+        Ok(ReceivedFrame { len: bytes.len() as u32, checksum_ok: true, segment_size: 0 })
+    }
+}
+
+const FRAMES: PoolId = PoolId(1);
+const PAYLOAD: PoolId = PoolId(2);
+
+struct Bench {
+    nic: Nic<TestDevice>,
+    memory: Memory,
+    status: Status,
+    random: Random,
+    now: Instant,
+    out: Outbox<ToIp>,
+    frames: Pool,
+}
+
+impl Bench {
+    fn new(slots: usize) -> Bench {
+        let device = TestDevice {
+            info: DeviceInfo {
+                mac: MacAddress([2, 0, 0, 0, 0, 1]),
+                mtu: 1500,
+                up: true,
+                checksum: true,
+                segment_max: 60000,
+            },
+            credit: usize::MAX,
+            sent: Vec::new(),
+            arriving: VecDeque::new(),
+        };
+        let pool = Pool::new(PoolId(9), Segment::heap(slots * 2048), 2048);
+        let frames = Pool::new(FRAMES, Segment::heap(64 * FRAME_SLOT_LEN), FRAME_SLOT_LEN);
+        let mut memory = Memory::new();
+        memory.insert(FRAMES, frames.view().clone());
+        memory
+            .insert(PAYLOAD, PoolView { segment: Segment::heap(70000), base: 0, slot_size: 70000, slots: 1 });
+        Bench {
+            nic: Nic::new(device, pool, 0),
+            memory,
+            status: Status::heap(),
+            random: Random::new(1),
+            now: Instant::from_millis(1),
+            out: Outbox::with_room(&[Peer::Ip], 64),
+            frames,
+        }
+    }
+
+    fn with<T>(&mut self, f: impl FnOnce(&mut Nic<TestDevice>, &mut Context, &mut Outbox<ToIp>) -> T) -> T {
+        let mut cx =
+            Context { now: self.now, random: &mut self.random, memory: &self.memory, status: &self.status };
+        f(&mut self.nic, &mut cx, &mut self.out)
+    }
+
+    fn drain(&mut self) -> Vec<NicToIp> {
+        let all = self.out.drain().map(|o| o.0).collect();
+        self.out.set_room(Peer::Ip, 64, 64);
+        all
+    }
+
+    fn connect(&mut self) -> Vec<NicToIp> {
+        self.with(|n, cx, out| n.peer_reborn(cx, Peer::Ip, out));
+        self.drain()
+    }
+
+    fn poll(&mut self) -> Vec<NicToIp> {
+        self.with(|n, cx, out| n.poll(cx, 64, out));
+        self.drain()
+    }
+
+    fn send(&mut self, index: u32, d: &FrameDescriptor) -> Vec<NicToIp> {
+        let slot = self.frames.allocate().unwrap();
+        assert!(self.frames.write(slot, 0, d.as_bytes()));
+        let request = request(index);
+        let message = IpToNic::Send { request, descriptor: slot };
+        self.with(|n, cx, out| n.receive(cx, Peer::Ip, message, out));
+        self.frames.free(slot);
+        self.drain()
+    }
+
+    fn count(&self, c: Counter) -> u64 {
+        self.status.get(FRAME_COUNTERS.len() + c as usize)
+    }
+}
+
+fn request(index: u32) -> RequestId {
+    RequestId { index, generation: 1 }
+}
+
+fn sent(index: u32, errno: i32) -> NicToIp {
+    NicToIp::Sent { request: request(index), errno }
+}
+
+fn descriptor(tag: u8, payload: u32) -> FrameDescriptor {
+    let mut d = FrameDescriptor::new_zeroed();
+    d.header_len = 14;
+    d.header[0] = tag;
+    if payload > 0 {
+        d.payload_count = 1;
+        d.payload[0] = PacketRef { pool: PAYLOAD, len: payload, ..PacketRef::default() };
+    }
+    d
+}
+
+#[test]
+fn order_is_kept_when_the_device_blocks() {
+    let mut b = Bench::new(4);
+    assert!(matches!(b.connect()[..], [NicToIp::Link { up: true, .. }]));
+    b.nic.device().credit = 1;
+    assert_eq!(b.send(1, &descriptor(1, 10)), [sent(1, 0)]);
+    assert_eq!(b.send(2, &descriptor(2, 10)), []);
+    b.nic.device().credit = 1;
+    // 3 may not overtake 2 although the device would take it now.
+    assert_eq!(b.send(3, &descriptor(3, 10)), []);
+    assert!(b.nic.deadline().unwrap() <= b.now + core::time::Duration::from_millis(1));
+    assert_eq!(b.poll(), [sent(2, 0)]);
+    b.nic.device().credit = 9;
+    assert_eq!(b.poll(), [sent(3, 0)]);
+    let order: Vec<u8> = b.nic.device().sent.iter().map(|f| f[0]).collect();
+    assert_eq!(order, [1, 2, 3]);
+    assert_eq!(b.nic.device().sent[0].len(), 24);
+}
+
+#[test]
+fn descriptors_are_checked() {
+    let mut b = Bench::new(4);
+    b.connect();
+    let good = descriptor(0, 100);
+    let foreign = PacketRef { pool: PoolId(77), ..good.payload[0] };
+    let over_the_end = PacketRef { offset: u32::MAX, ..good.payload[0] };
+    let segmented = FrameDescriptor { segment_size: 1000, flags: FRAME_CHECKSUM, ..descriptor(0, 50000) };
+    let cases: [(FrameDescriptor, i32); 11] = [
+        (FrameDescriptor { header_len: 13, ..good }, 22),
+        (FrameDescriptor { header_len: 129, ..good }, 22),
+        (FrameDescriptor { payload_count: 5, ..good }, 22),
+        (FrameDescriptor { payload: [foreign; 4], ..good }, 22),
+        (FrameDescriptor { payload: [over_the_end; 4], ..good }, 22),
+        (FrameDescriptor { flags: FRAME_CHECKSUM, checksum_start: 13, ..good }, 22),
+        (
+            FrameDescriptor { flags: FRAME_CHECKSUM, checksum_start: 65535, checksum_offset: 65535, ..good },
+            22,
+        ),
+        (descriptor(0, 1501 + 4), 90),
+        (segmented, 0),
+        (FrameDescriptor { flags: 0, ..segmented }, 22),
+        (FrameDescriptor { segment_size: 1000, flags: FRAME_CHECKSUM, ..descriptor(0, 60001) }, 90),
+    ];
+    for (i, (d, errno)) in cases.into_iter().enumerate() {
+        assert_eq!(b.send(i as u32, &d), [sent(i as u32, errno)], "case {i}");
+    }
+}
+
+#[test]
+fn random_descriptors_do_no_harm() {
+    let mut b = Bench::new(4);
+    b.connect();
+    let mut random = Random::new(7);
+    for _ in 0..20_000 {
+        let mut bytes = [0u8; size_of::<FrameDescriptor>()];
+        for b in &mut bytes {
+            *b = if random.chance(0.7) { random.below(4) as u8 } else { random.next_u32() as u8 };
+        }
+        let d = FrameDescriptor::read_from_bytes(&bytes).unwrap();
+        assert_eq!(b.send(1, &d).len(), 1);
+    }
+    let wild = IpToNic::Send {
+        request: request(1),
+        descriptor: PacketRef { pool: FRAMES, slot: 1 << 30, generation: 0, offset: 1, len: 4000 },
+    };
+    b.with(|n, cx, out| n.receive(cx, Peer::Ip, wild, out));
+    assert_eq!(b.drain(), [sent(1, 22)]);
+}
+
+#[test]
+fn frames_stay_until_given_back_and_come_again_to_a_reborn_ip() {
+    let mut b = Bench::new(3);
+    b.connect();
+    for i in 0..5u8 {
+        b.nic.device().arriving.push_back(vec![i; 60]);
+    }
+    let first = b.poll();
+    assert_eq!(first.len(), 3, "three slots");
+    assert_eq!(b.poll(), []);
+    assert!(b.count(Counter::NoSlot) > 0);
+    let NicToIp::Received { packet, .. } = first[1] else { panic!() };
+    let done = IpToNic::Done { packet };
+    b.with(|n, cx, out| n.receive(cx, Peer::Ip, done, out));
+    b.with(|n, cx, out| n.receive(cx, Peer::Ip, done, out));
+    assert_eq!(b.count(Counter::BadDone), 1);
+    let second = b.poll();
+    assert_eq!(second.len(), 1);
+    let again = b.connect();
+    assert_eq!(again[1..], [first[0], first[2], second[0]]);
+}
+
+#[test]
+fn a_busy_ip_leaves_frames_in_the_device() {
+    let mut b = Bench::new(64);
+    b.connect();
+    for i in 0..60u8 {
+        b.nic.device().arriving.push_back(vec![i; 60]);
+    }
+    b.out.set_room(Peer::Ip, 40, 64);
+    assert_eq!(b.poll().len(), 8);
+    assert_eq!(b.nic.device().arriving.len(), 52);
+    assert!(!b.nic.wants_readable());
+    assert!(b.nic.deadline().unwrap() <= b.now + core::time::Duration::from_millis(1));
+    assert_eq!(b.poll().len(), 32);
+}
+
+#[test]
+fn link_changes_are_told() {
+    let mut b = Bench::new(4);
+    b.connect();
+    b.nic.device().info.up = false;
+    b.now += core::time::Duration::from_secs(1);
+    b.with(|n, cx, out| n.expire(cx, out));
+    assert!(matches!(b.drain()[..], [NicToIp::Link { up: false, .. }]));
+    b.now += core::time::Duration::from_secs(1);
+    b.with(|n, cx, out| n.expire(cx, out));
+    assert_eq!(b.drain(), []);
+}

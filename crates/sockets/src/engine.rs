@@ -1,0 +1,470 @@
+//! Requests of applications, forwarded to the transports, answered when they answer.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use eft_base::errno::*;
+use eft_base::{FamilyId, Instant, RequestId, SocketId, WireAddress};
+use eft_channel::requests::Requests;
+use eft_channel::socket::{Arena, LAYOUT_VERSION};
+use eft_component::effect::{ConnectionId, Handle};
+use eft_component::{Component, Context, Effect, Event, Outbox, Output};
+use eft_messages::control::{InfoHeader, InterfaceInfo, Reply, Request, op};
+use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
+use eft_messages::{Encoded, Peer};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Limits and identity.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketsConfig {
+    /// Listeners of one family.
+    pub listeners_per_family: usize,
+    /// Requests under way at a time, of all families.
+    pub requests: usize,
+    /// Grows with every rebirth; applications see it and resubmit.
+    pub generation: u32,
+}
+
+impl Default for SocketsConfig {
+    fn default() -> Self {
+        SocketsConfig { listeners_per_family: 256, requests: 65536, generation: 1 }
+    }
+}
+
+/// A message from a transport.
+pub struct In(TransportToSockets);
+
+/// What leaves the engine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Out {
+    Transport(Peer, SocketsToTransport),
+    Effect(Effect),
+}
+
+impl Output for Out {
+    fn peer(&self) -> Option<Peer> {
+        match self {
+            Out::Transport(peer, _) => Some(*peer),
+            Out::Effect(_) => None,
+        }
+    }
+
+    fn encode(&self) -> Encoded {
+        match self {
+            Out::Transport(_, m) => m.encode(),
+            Out::Effect(_) => Encoded::default(),
+        }
+    }
+
+    fn into_effect(self) -> Option<Effect> {
+        match self {
+            Out::Effect(e) => Some(e),
+            Out::Transport(..) => None,
+        }
+    }
+}
+
+/// Who waits for a transport's answer.
+#[derive(Clone, Copy)]
+enum Waiting {
+    /// An application; `handle` came with the request.
+    Application { connection: ConnectionId, sequence: u64, op: u32, inode: u64, handle: Handle },
+    /// Nobody: a close or an attach of ours.
+    Nobody,
+    /// The end of a family: one answer of each transport.
+    FamilyEnd(FamilyId),
+}
+
+struct Pending {
+    transport: Peer,
+    waiting: Waiting,
+    /// Kept for resubmission when the transport is reborn.
+    message: SocketsToTransport,
+}
+
+struct Family {
+    arena: Arena,
+    listeners: BTreeSet<u32>,
+}
+
+const C_REQUESTS: usize = 0;
+const C_REFUSED: usize = 1;
+const C_QUOTA: usize = 2;
+const C_PRIVILEGE: usize = 3;
+const C_FOREIGN: usize = 4;
+const C_CLOSED: usize = 5;
+const C_FAMILIES: usize = 6;
+const C_STALE: usize = 7;
+
+/// The engine.
+pub struct Sockets {
+    config: SocketsConfig,
+    families: BTreeMap<FamilyId, Family>,
+    pending: Requests<Pending>,
+    /// Sockets with a descriptor in an application.
+    open: BTreeSet<(FamilyId, u32)>,
+    /// The transports that this stack has.
+    transports: BTreeSet<Peer>,
+    info: Vec<u8>,
+}
+
+impl Sockets {
+    pub fn new(config: SocketsConfig) -> Sockets {
+        let mut sockets = Sockets {
+            config,
+            families: BTreeMap::new(),
+            pending: Requests::new(config.requests),
+            open: BTreeSet::new(),
+            transports: BTreeSet::new(),
+            info: Vec::new(),
+        };
+        sockets.set_info(&[], WireAddress::default());
+        sockets
+    }
+
+    fn set_info(&mut self, interfaces: &[InterfaceInfo], nameserver: WireAddress) {
+        let header = InfoHeader {
+            sockets_generation: self.config.generation,
+            interfaces: interfaces.len() as u32,
+            nameserver,
+        };
+        self.info.clear();
+        self.info.extend_from_slice(header.as_bytes());
+        self.info.extend_from_slice(interfaces.as_bytes());
+    }
+
+    /// Which transport a slot belongs to: even ones are tcp's, odd ones udp's.
+    fn transport_of(slot: u32) -> Peer {
+        if slot % 2 == 0 { Peer::Tcp } else { Peer::Udp }
+    }
+
+    fn reply(out: &mut Outbox<Out>, connection: ConnectionId, sequence: u64, errno: i32) {
+        let reply = Reply { version: LAYOUT_VERSION, errno, sequence, ..Reply::default() };
+        out.push(Out::Effect(Effect::Reply { connection, reply }));
+    }
+
+    fn submit(
+        &mut self,
+        transport: Peer,
+        waiting: Waiting,
+        build: impl FnOnce(RequestId) -> SocketsToTransport,
+        out: &mut Outbox<Out>,
+    ) -> bool {
+        let placeholder =
+            SocketsToTransport::Close { request: RequestId::default(), socket: SocketId::default() };
+        let Ok(request) = self.pending.insert(Pending { transport, waiting, message: placeholder }) else {
+            return false;
+        };
+        let message = build(request);
+        if let Some(p) = self.pending.get_mut(request) {
+            p.message = message;
+        }
+        out.push(Out::Transport(transport, message));
+        true
+    }
+
+    fn request(
+        &mut self,
+        cx: &mut Context,
+        connection: ConnectionId,
+        family: FamilyId,
+        privileged: bool,
+        request: Request,
+        handle: Handle,
+        out: &mut Outbox<Out>,
+    ) {
+        cx.count(C_REQUESTS);
+        let verdict = self.forward(cx, connection, family, privileged, &request, handle, out);
+        if let Err(errno) = verdict {
+            cx.count(C_REFUSED);
+            if handle != Handle::default() {
+                out.push(Out::Effect(Effect::Discard(handle)));
+            }
+            if request.op != op::ACCEPTED {
+                Self::reply(out, connection, request.sequence, errno);
+            }
+        }
+    }
+
+    /// Checks a request and passes it on; the reply comes with the transport's.
+    fn forward(
+        &mut self,
+        cx: &mut Context,
+        connection: ConnectionId,
+        family: FamilyId,
+        privileged: bool,
+        r: &Request,
+        handle: Handle,
+        out: &mut Outbox<Out>,
+    ) -> Result<(), i32> {
+        if r.version != LAYOUT_VERSION {
+            return Err(EPROTONOSUPPORT);
+        }
+        let Some(state) = self.families.get(&family) else {
+            return Err(EPERM);
+        };
+        let socket = SocketId { family, slot: r.slot };
+        let transport = match r.op {
+            op::OPEN => match r.args[0] {
+                1 => Peer::Tcp,
+                2 => Peer::Udp,
+                _ => return Err(EINVAL),
+            },
+            _ => {
+                if state.arena.socket(r.slot).is_none() {
+                    return Err(EINVAL);
+                }
+                // An unaccepted connection has no descriptor yet; everything else must have one.
+                if r.op != op::ACCEPTED && !self.open.contains(&(family, r.slot)) {
+                    cx.count(C_FOREIGN);
+                    return Err(EINVAL);
+                }
+                Self::transport_of(r.slot)
+            }
+        };
+        if !self.transports.contains(&transport) {
+            return Err(EPROTONOSUPPORT);
+        }
+        if matches!(r.op, op::BIND) && r.port != 0 && r.port < 1024 && !privileged {
+            cx.count(C_PRIVILEGE);
+            return Err(EACCES);
+        }
+        if r.op == op::LISTEN {
+            if transport != Peer::Tcp {
+                return Err(EOPNOTSUPP);
+            }
+            if !state.listeners.contains(&r.slot) && state.listeners.len() >= self.config.listeners_per_family
+            {
+                cx.count(C_QUOTA);
+                return Err(ENOBUFS);
+            }
+        }
+        if matches!(r.op, op::OPEN | op::ACCEPTED) && handle == Handle::default() {
+            return Err(EINVAL);
+        }
+        let waiting = if r.op == op::ACCEPTED {
+            self.accepted(socket, r, handle, out);
+            Waiting::Nobody
+        } else {
+            Waiting::Application { connection, sequence: r.sequence, op: r.op, inode: r.value, handle }
+        };
+        let (address, port) = (r.address, r.port);
+        let args = r.args;
+        let submitted = match r.op {
+            op::OPEN => self.submit(
+                transport,
+                waiting,
+                |request| SocketsToTransport::Open { request, socket: SocketId { family, slot: 0 } },
+                out,
+            ),
+            op::BIND => self.submit(
+                transport,
+                waiting,
+                |request| SocketsToTransport::Bind {
+                    request,
+                    socket,
+                    address,
+                    port,
+                    reuse: args[0] as u8 & 3,
+                },
+                out,
+            ),
+            op::LISTEN => self.submit(
+                transport,
+                waiting,
+                |request| SocketsToTransport::Listen { request, socket, backlog: args[0] },
+                out,
+            ),
+            op::CONNECT => self.submit(
+                transport,
+                waiting,
+                |request| SocketsToTransport::Connect { request, socket, address, port },
+                out,
+            ),
+            op::ACCEPTED => self.submit(
+                transport,
+                waiting,
+                |request| SocketsToTransport::Attached { request, socket, incarnation: args[0] },
+                out,
+            ),
+            _ => return Err(EINVAL),
+        };
+        if submitted { Ok(()) } else { Err(ENOBUFS) }
+    }
+
+    /// An application took a connection from a listener's ring: its descriptor's far end is kept at
+    /// once, so that the transport can mirror readiness into it.
+    fn accepted(&mut self, socket: SocketId, r: &Request, handle: Handle, out: &mut Outbox<Out>) {
+        if let Some(page) = self.families.get(&socket.family).and_then(|f| f.arena.socket(socket.slot)) {
+            page.set_inode(r.value);
+        }
+        self.open.insert((socket.family, socket.slot));
+        out.push(Out::Effect(Effect::Keep { socket, handle }));
+    }
+
+    fn answer(&mut self, cx: &mut Context, message: TransportToSockets, out: &mut Outbox<Out>) {
+        let TransportToSockets::Reply { request, errno, socket, address, port } = message;
+        let Some(pending) = self.pending.remove(request) else {
+            cx.count(C_STALE);
+            return;
+        };
+        if let Waiting::FamilyEnd(family) = pending.waiting {
+            self.family_ended(family, out);
+        }
+        let Waiting::Application { connection, sequence, op, inode, handle } = pending.waiting else {
+            return;
+        };
+        let family = socket.family;
+        match (op, errno) {
+            (op::OPEN, 0) => {
+                if let Some(page) = self.families.get(&family).and_then(|f| f.arena.socket(socket.slot)) {
+                    page.set_inode(inode);
+                }
+                self.open.insert((family, socket.slot));
+                out.push(Out::Effect(Effect::Keep { socket, handle }));
+            }
+            (op::LISTEN, 0) => {
+                if let Some(f) = self.families.get_mut(&family) {
+                    f.listeners.insert(socket.slot);
+                }
+                if handle != Handle::default() {
+                    out.push(Out::Effect(Effect::WatchLoopback { socket, handle }));
+                }
+            }
+            _ => {
+                if handle != Handle::default() {
+                    out.push(Out::Effect(Effect::Discard(handle)));
+                }
+            }
+        }
+        let reply = Reply {
+            version: LAYOUT_VERSION,
+            errno,
+            sequence,
+            slot: socket.slot,
+            port,
+            address,
+            ..Reply::default()
+        };
+        out.push(Out::Effect(Effect::Reply { connection, reply }));
+    }
+
+    fn closed(&mut self, cx: &mut Context, socket: SocketId, out: &mut Outbox<Out>) {
+        if !self.open.remove(&(socket.family, socket.slot)) {
+            return;
+        }
+        cx.count(C_CLOSED);
+        if let Some(f) = self.families.get_mut(&socket.family) {
+            f.listeners.remove(&socket.slot);
+        }
+        out.push(Out::Effect(Effect::Drop(socket)));
+        let transport = Self::transport_of(socket.slot);
+        self.submit(transport, Waiting::Nobody, |request| SocketsToTransport::Close { request, socket }, out);
+    }
+
+    fn family_closed(&mut self, cx: &mut Context, family: FamilyId, out: &mut Outbox<Out>) {
+        let slots: Vec<u32> = self.open.range((family, 0)..=(family, u32::MAX)).map(|(_, s)| *s).collect();
+        for slot in slots {
+            self.closed(cx, SocketId { family, slot }, out);
+        }
+        if self.families.remove(&family).is_some() {
+            let socket = SocketId { family, slot: 0 };
+            for transport in self.transports.clone() {
+                let build = |request| SocketsToTransport::CloseFamily { request, socket };
+                self.submit(transport, Waiting::FamilyEnd(family), build, out);
+            }
+        }
+        cx.gauge(C_FAMILIES, self.families.len() as u64);
+    }
+
+    /// One transport has nothing of this family left; the arena goes when the last one says so.
+    fn family_ended(&mut self, family: FamilyId, out: &mut Outbox<Out>) {
+        let waits = |p: &Pending| matches!(p.waiting, Waiting::FamilyEnd(f) if f == family);
+        if !self.pending.iter().any(|(_, p)| waits(p)) {
+            out.push(Out::Effect(Effect::FamilyGone(family)));
+        }
+    }
+
+    fn configure(&mut self, key: &str, value: &[u8]) {
+        // "info": an address of the name server, then InterfaceInfo records, written by the live
+        // world from its own configuration.
+        if key != "info" || value.len() < 16 {
+            return;
+        }
+        let nameserver = WireAddress(value[..16].try_into().unwrap_or_default());
+        let interfaces: Vec<InterfaceInfo> = value[16..]
+            .chunks_exact(size_of::<InterfaceInfo>())
+            .filter_map(|c| InterfaceInfo::read_from_bytes(c).ok())
+            .collect();
+        self.set_info(&interfaces, nameserver);
+        for family in self.families.values() {
+            let _ = family.arena.write_info(&self.info);
+        }
+    }
+}
+
+impl Component for Sockets {
+    type In = In;
+    type Out = Out;
+
+    const COUNTERS: &'static [&'static str] = &[
+        "requests",
+        "requests_refused",
+        "over_quota",
+        "privileged_port_refused",
+        "foreign_slot_refused",
+        "sockets_closed",
+        "families",
+        "stale_replies",
+    ];
+
+    fn decode(peer: Peer, line: &Encoded) -> Option<In> {
+        matches!(peer, Peer::Tcp | Peer::Udp).then(|| TransportToSockets::decode(line).map(In)).flatten()
+    }
+
+    fn receive(&mut self, cx: &mut Context, _from: Peer, In(message): In, out: &mut Outbox<Out>) {
+        self.answer(cx, message, out);
+    }
+
+    fn event(&mut self, cx: &mut Context, event: Event, out: &mut Outbox<Out>) {
+        match event {
+            Event::Request { connection, family, privileged, request, handle } => {
+                self.request(cx, connection, family, privileged, request, handle, out);
+            }
+            Event::FamilyOpened { family, arena, .. } => {
+                let _ = arena.write_info(&self.info);
+                self.families.insert(family, Family { arena, listeners: BTreeSet::new() });
+                cx.gauge(C_FAMILIES, self.families.len() as u64);
+            }
+            Event::FamilyClosed(family) => self.family_closed(cx, family, out),
+            Event::Closed(socket) => self.closed(cx, socket, out),
+            Event::Survivor(socket) => {
+                self.open.insert((socket.family, socket.slot));
+                let listening = eft_channel::socket::flag::LISTENING;
+                if let Some(f) = self.families.get_mut(&socket.family)
+                    && f.arena.socket(socket.slot).is_some_and(|p| p.flags() & listening != 0)
+                {
+                    f.listeners.insert(socket.slot);
+                }
+            }
+            Event::Configure { key, value } => self.configure(&key, &value),
+            Event::Dirty(_) => {}
+        }
+    }
+
+    fn expire(&mut self, _cx: &mut Context, _out: &mut Outbox<Out>) {}
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn peer_reborn(&mut self, _cx: &mut Context, peer: Peer, out: &mut Outbox<Out>) {
+        self.transports.insert(peer);
+        for id in self.pending.ids() {
+            if let Some(p) = self.pending.get(id)
+                && p.transport == peer
+            {
+                out.push(Out::Transport(peer, p.message));
+            }
+        }
+    }
+}

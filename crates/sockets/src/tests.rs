@@ -1,0 +1,201 @@
+use super::*;
+use eft_base::errno::*;
+use eft_base::{FamilyId, Instant, Random, RequestId, SocketId, WireAddress};
+use eft_channel::socket::{Arena, Geometry, LAYOUT_VERSION};
+use eft_channel::status::Status;
+use eft_channel::{Memory, Segment};
+use eft_component::effect::{ConnectionId, Handle};
+use eft_component::{Component, Context, Effect, Event, Outbox};
+use eft_messages::Peer;
+use eft_messages::control::{Request, op};
+use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
+
+const FAMILY: FamilyId = FamilyId(1);
+
+struct Bench {
+    engine: Sockets,
+    random: Random,
+    memory: Memory,
+    status: Status,
+    out: Outbox<Out>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let geometry = Geometry { slots: 8, send_len: 4096, receive_len: 4096 };
+        let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
+        let config = SocketsConfig { listeners_per_family: 1, ..SocketsConfig::default() };
+        let mut bench = Bench {
+            engine: Sockets::new(config),
+            random: Random::new(1),
+            memory: Memory::new(),
+            status: Status::heap(),
+            out: Outbox::with_room(&[Peer::Tcp, Peer::Udp], 64),
+        };
+        for transport in [Peer::Tcp, Peer::Udp] {
+            let (e, mut cx, out) = bench.cx();
+            e.peer_reborn(&mut cx, transport, out);
+        }
+        bench.event(Event::FamilyOpened { family: FAMILY, pool: eft_base::PoolId(9), arena });
+        bench
+    }
+
+    fn cx(&mut self) -> (&mut Sockets, Context<'_>, &mut Outbox<Out>) {
+        let cx = Context {
+            now: Instant::ZERO,
+            random: &mut self.random,
+            memory: &self.memory,
+            status: &self.status,
+        };
+        (&mut self.engine, cx, &mut self.out)
+    }
+
+    fn event(&mut self, event: Event) -> Vec<Out> {
+        let (e, mut cx, out) = self.cx();
+        e.event(&mut cx, event, out);
+        self.out.drain().collect()
+    }
+
+    fn request(&mut self, request: Request, handle: u64) -> Vec<Out> {
+        self.request_as(FAMILY, false, request, handle)
+    }
+
+    fn request_as(&mut self, family: FamilyId, privileged: bool, request: Request, handle: u64) -> Vec<Out> {
+        let request = Request { version: LAYOUT_VERSION, sequence: 5, ..request };
+        self.event(Event::Request {
+            connection: ConnectionId(1),
+            family,
+            privileged,
+            request,
+            handle: Handle(handle),
+        })
+    }
+
+    fn answer(&mut self, from: Peer, request: RequestId, errno: i32, slot: u32) -> Vec<Out> {
+        let socket = SocketId { family: FAMILY, slot };
+        let m =
+            TransportToSockets::Reply { request, errno, socket, address: WireAddress::default(), port: 0 };
+        let m = Sockets::decode(from, &m.encode()).unwrap();
+        let (e, mut cx, out) = self.cx();
+        e.receive(&mut cx, from, m, out);
+        self.out.drain().collect()
+    }
+
+    fn open(&mut self, slot: u32) {
+        let out =
+            self.request(Request { op: op::OPEN, args: [1, 0, 0, 0], value: 77, ..Request::default() }, 3);
+        let [Out::Transport(Peer::Tcp, SocketsToTransport::Open { request, .. })] = out[..] else {
+            panic!("{out:?}")
+        };
+        let out = self.answer(Peer::Tcp, request, 0, slot);
+        assert!(matches!(out[0], Out::Effect(Effect::Keep { handle: Handle(3), .. })));
+    }
+}
+
+fn errno_of(out: &[Out]) -> i32 {
+    match out.last() {
+        Some(Out::Effect(Effect::Reply { reply, .. })) => reply.errno,
+        other => panic!("no reply but {other:?}"),
+    }
+}
+
+#[test]
+fn a_request_is_answered_when_the_transport_answers() {
+    let mut b = Bench::new();
+    b.open(2);
+    let out = b.request(Request { op: op::CONNECT, slot: 2, port: 80, ..Request::default() }, 0);
+    let [Out::Transport(Peer::Tcp, SocketsToTransport::Connect { request, port: 80, .. })] = out[..] else {
+        panic!("{out:?}")
+    };
+    let out = b.answer(Peer::Tcp, request, ENETUNREACH, 2);
+    assert_eq!(errno_of(&out), ENETUNREACH);
+    assert!(b.answer(Peer::Tcp, request, 0, 2).is_empty(), "a second answer is stale");
+}
+
+#[test]
+fn outstanding_requests_are_resubmitted_to_a_reborn_transport() {
+    let mut b = Bench::new();
+    b.open(2);
+    let out = b.request(Request { op: op::CONNECT, slot: 2, port: 80, ..Request::default() }, 0);
+    let (e, mut cx, o) = b.cx();
+    e.peer_reborn(&mut cx, Peer::Tcp, o);
+    let again: Vec<Out> = b.out.drain().collect();
+    assert_eq!(out, again);
+    let (e, mut cx, o) = b.cx();
+    e.peer_reborn(&mut cx, Peer::Udp, o);
+    assert!(b.out.is_empty());
+}
+
+#[test]
+fn bad_requests_get_one_clear_errno() {
+    let mut b = Bench::new();
+    b.open(2);
+    let r = Request { op: op::BIND, slot: 2, port: 80, ..Request::default() };
+    assert_eq!(errno_of(&b.request(r, 0)), EACCES);
+    assert!(matches!(b.request_as(FAMILY, true, r, 0)[..], [Out::Transport(..)]));
+    assert_eq!(
+        errno_of(&b.request(Request { op: op::BIND, slot: 4, port: 8080, ..r }, 0)),
+        EINVAL,
+        "not open"
+    );
+    assert_eq!(errno_of(&b.request(Request { op: op::BIND, slot: 99, ..r }, 0)), EINVAL);
+    assert_eq!(errno_of(&b.request(Request { op: 999, slot: 2, ..r }, 0)), EINVAL);
+    assert_eq!(errno_of(&b.request_as(FamilyId(7), true, r, 0)), EPERM);
+    let out = b.request(Request { op: op::OPEN, args: [9, 0, 0, 0], ..Request::default() }, 4);
+    assert_eq!(out[0], Out::Effect(Effect::Discard(Handle(4))), "the descriptor is not leaked");
+    assert_eq!(errno_of(&out), EINVAL);
+    assert_eq!(
+        errno_of(&b.request(Request { op: op::OPEN, args: [1, 0, 0, 0], ..Request::default() }, 0)),
+        EINVAL
+    );
+}
+
+#[test]
+fn listeners_are_limited_and_given_back() {
+    let mut b = Bench::new();
+    b.open(2);
+    b.open(4);
+    let listen = |slot| Request { op: op::LISTEN, slot, args: [5, 0, 0, 0], ..Request::default() };
+    let out = b.request(listen(2), 0);
+    let [Out::Transport(_, SocketsToTransport::Listen { request, .. })] = out[..] else { panic!("{out:?}") };
+    assert_eq!(errno_of(&b.answer(Peer::Tcp, request, 0, 2)), 0);
+    assert_eq!(errno_of(&b.request(listen(4), 0)), ENOBUFS);
+    let out = b.event(Event::Closed(SocketId { family: FAMILY, slot: 2 }));
+    assert!(matches!(
+        out[..],
+        [Out::Effect(Effect::Drop(_)), Out::Transport(_, SocketsToTransport::Close { .. })]
+    ));
+    assert!(matches!(b.request(listen(4), 0)[..], [Out::Transport(..)]));
+}
+
+#[test]
+fn a_dead_family_closes_everything_once() {
+    let mut b = Bench::new();
+    b.open(2);
+    b.open(4);
+    let out = b.event(Event::FamilyClosed(FAMILY));
+    let closes =
+        out.iter().filter(|o| matches!(o, Out::Transport(_, SocketsToTransport::Close { .. }))).count();
+    assert_eq!(closes, 2);
+    let families =
+        out.iter().filter(|o| matches!(o, Out::Transport(_, SocketsToTransport::CloseFamily { .. })));
+    assert_eq!(families.count(), 2);
+    assert!(b.event(Event::Closed(SocketId { family: FAMILY, slot: 2 })).is_empty());
+}
+
+#[test]
+fn hostile_requests_never_panic() {
+    let mut b = Bench::new();
+    let mut random = Random::new(42);
+    for _ in 0..20_000 {
+        let r = Request {
+            op: random.below(10) as u32,
+            slot: random.below(12) as u32,
+            port: random.next_u32() as u16,
+            value: random.next_u64(),
+            args: [random.below(4) as u32, random.next_u32(), 0, 0],
+            ..Request::default()
+        };
+        b.request(r, random.below(3));
+    }
+}

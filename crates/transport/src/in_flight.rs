@@ -1,0 +1,87 @@
+//! Which bytes of a send ring unanswered `Send`s still refer to.
+
+/// Unanswered `Send`s of one epoch.
+#[derive(Clone, Copy, Default)]
+struct Epoch {
+    count: u32,
+    lowest: u64,
+}
+
+/// Which ring bytes unanswered `Send`s still refer to, in constant space: an older and a younger
+/// epoch, each with a count and its lowest offset. When the older is empty the younger takes its
+/// place, so an epoch is never open for longer than two rounds of answers.
+#[derive(Clone, Copy, Default)]
+pub struct InFlight {
+    epochs: [Epoch; 2],
+    /// Which of the two new sends join.
+    young: u8,
+}
+
+impl InFlight {
+    /// A `Send` that refers to bytes from `offset` on; returns its epoch.
+    pub fn add(&mut self, offset: u64) -> u8 {
+        let old = &self.epochs[1 - self.young as usize];
+        if old.count == 0 && self.epochs[self.young as usize].count > 0 {
+            self.young = 1 - self.young;
+        }
+        let e = &mut self.epochs[self.young as usize];
+        if e.count == 0 {
+            e.lowest = offset;
+        }
+        e.lowest = e.lowest.min(offset);
+        e.count += 1;
+        self.young
+    }
+
+    /// A `Send` of that epoch was answered.
+    pub fn remove(&mut self, epoch: u8) {
+        let e = &mut self.epochs[(epoch & 1) as usize];
+        e.count = e.count.saturating_sub(1);
+    }
+
+    pub fn count(&self) -> u32 {
+        self.epochs[0].count + self.epochs[1].count
+    }
+
+    /// Below this offset nothing is referred to.
+    pub fn lowest(&self) -> u64 {
+        let of = |e: &Epoch| if e.count > 0 { e.lowest } else { u64::MAX };
+        of(&self.epochs[0]).min(of(&self.epochs[1]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_is_not_released_under_a_pending_send() {
+        let mut random = eft_base::Random::new(9);
+        for _ in 0..200 {
+            let mut f = InFlight::default();
+            let mut sends: alloc::vec::Vec<(u64, u8)> = alloc::vec::Vec::new();
+            let mut next = 0;
+            for _ in 0..200 {
+                if random.below(2) == 0 {
+                    let offset = if random.below(4) == 0 && next > 0 {
+                        random.below(next)
+                    } else {
+                        next += 10;
+                        next - 10
+                    };
+                    sends.push((offset, f.add(offset)));
+                } else if !sends.is_empty() {
+                    let (_, epoch) = sends.remove(0);
+                    f.remove(epoch);
+                }
+                assert_eq!(f.count() as usize, sends.len());
+                let lowest = sends.iter().map(|s| s.0).min().unwrap_or(u64::MAX);
+                assert!(f.lowest() <= lowest, "{} {lowest}", f.lowest());
+            }
+            for (_, epoch) in sends {
+                f.remove(epoch);
+            }
+            assert_eq!(f.lowest(), u64::MAX);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Acknowledgments and the peer's window (RFC 9293 §3.10.7.4 step 5, RFC 5961 §5, RFC 6675 §5).
+
+use super::block::{NOWHERE, State, bit};
+use super::congestion::Acked;
+use super::counters::Counter;
+use super::engine::Tcp;
+use super::live::due;
+use super::recovery::Phase;
+use super::sack::Range;
+use super::segment::Segment;
+use crate::timers::NEVER;
+use eft_base::wire::TCP_FIN;
+use eft_component::Context;
+
+/// RFC 5681 §3.2
+const DUPLICATE_THRESHOLD: u32 = 3;
+
+impl Tcp {
+    /// Handles the acknowledgment of an acceptable segment. False if the segment ends here.
+    pub(super) fn receive_acknowledgment(&mut self, cx: &Context, i: u32, segment: &Segment) -> bool {
+        let block = &self.blocks[i];
+        let ack = block.acknowledged_offset(segment.ack);
+        let oldest = block.snd_una as i64 - block.snd_wnd_max as i64;
+        if ack > block.snd_nxt as i64 || ack < oldest {
+            cx.count(Counter::DropAck as usize);
+            self.challenge(cx, i);
+            return false;
+        }
+        self.blocks[i].probes = 0;
+        let window_changed = self.update_send_window(i, segment, ack);
+        let news = self.take_sack(i, segment);
+        let before = self.blocks[i].snd_una as i64;
+        if ack > before {
+            self.advance(cx, i, ack as u64, segment);
+        } else if ack == before {
+            let duplicate =
+                segment.len == 0 && !segment.has(TCP_FIN) && !window_changed && self.blocks[i].flight() > 0;
+            if duplicate {
+                self.receive_duplicate(cx, i);
+            }
+        }
+        if news {
+            self.judge_sack(cx, i);
+        }
+        self.mark(i, due::SEND);
+        self.blocks[i].state() != State::Closed && self.blocks[i].state() != State::Free
+    }
+
+    /// SND.WND by SND.WL1 and SND.WL2. True if the right edge or the window moved.
+    fn update_send_window(&mut self, i: u32, segment: &Segment, ack: i64) -> bool {
+        let block = &mut self.blocks[i];
+        let seq = block.received_offset(segment.seq).max(0) as u64;
+        let current = ack >= block.snd_una as i64
+            && (seq > block.snd_wl1 || (seq == block.snd_wl1 && ack as u64 >= block.snd_wl2));
+        if !current {
+            return false;
+        }
+        let window = (segment.window as u64) << block.send_scale;
+        let edge = ack as u64 + window;
+        let changed = edge != block.snd_edge;
+        block.snd_edge = edge;
+        block.snd_wl1 = seq;
+        block.snd_wl2 = ack as u64;
+        block.snd_wnd_max = block.snd_wnd_max.max(window as u32);
+        changed
+    }
+
+    /// Enters SACK blocks into the scoreboard. True if they told something new. Blocks below
+    /// `snd_una` report duplicates (RFC 2883) and are no news.
+    fn take_sack(&mut self, i: u32, segment: &Segment) -> bool {
+        let block = &self.blocks[i];
+        if !block.has(bit::SACK) {
+            return false;
+        }
+        let mut news = 0;
+        for (start, end) in segment.options.sack_blocks() {
+            let start = block.acknowledged_offset(*start);
+            let end = block.acknowledged_offset(*end);
+            if start > block.snd_una as i64 && end <= block.snd_nxt as i64 && start < end {
+                news += self.live[i as usize]
+                    .recovery
+                    .board
+                    .insert(Range { start: start as u64, end: end as u64 });
+            }
+        }
+        news > 0
+    }
+
+    /// New data is acknowledged.
+    fn advance(&mut self, cx: &Context, i: u32, ack: u64, segment: &Segment) {
+        let flight = self.blocks[i].flight();
+        let acked = ack - self.blocks[i].snd_una;
+        self.sample_rtt(cx, i, ack, segment);
+        let live = &mut self.live[i as usize];
+        let block = &mut self.blocks[i];
+        let mss = block.segment_size();
+        block.snd_una = ack;
+        block.backoff = 0;
+        live.stuck_since = cx.now;
+        let phase = live.recovery.phase;
+        let ended = live.recovery.advance(ack);
+        match (phase, ended) {
+            (Phase::Recovery, true) => {
+                // RFC 6582 §3.2 step 3: no burst at the end.
+                let left = (block.flight() as u32).saturating_add(mss);
+                let cc = &mut block.congestion;
+                cc.cwnd = cc.ssthresh.min(left.max(2 * mss));
+            }
+            (Phase::Recovery, false) if !block.has(bit::SACK) => {
+                live.recovery.on_partial(ack, block.snd_nxt, acked, mss);
+            }
+            (Phase::Recovery, false) => {}
+            _ => {
+                live.recovery.duplicates = 0;
+                let cc = &mut block.congestion;
+                let used = live.window_limited || (cc.in_slow_start() && (cc.cwnd as u64) < 2 * flight);
+                if used {
+                    cc.on_ack(Acked {
+                        bytes: acked.min(u32::MAX as u64) as u32,
+                        mss,
+                        now: cx.now,
+                        srtt_us: block.rtt.srtt_us,
+                    });
+                }
+            }
+        }
+        live.retransmit_at = if block.flight() > 0 { cx.now + block.rtt.rto() } else { NEVER };
+        self.release_ring(i);
+        self.mark(i, due::INFO);
+        if self.blocks[i].fin_acknowledged() {
+            self.receive_fin_acknowledgment(cx, i);
+        }
+    }
+
+    /// A round trip is measured by one segment at a time; after a retransmission, when Karn's rule
+    /// (RFC 6298 §3) forbids that, by the echoed timestamp.
+    fn sample_rtt(&mut self, cx: &Context, i: u32, ack: u64, segment: &Segment) {
+        let live = &mut self.live[i as usize];
+        let block = &mut self.blocks[i];
+        match live.timing {
+            Some((offset, at)) if offset <= ack => {
+                let us = cx.now.saturating_since(at).as_micros();
+                block.rtt.sample(us.min(u32::MAX as u128) as u32);
+                live.timing = None;
+            }
+            None if block.backoff > 0 && block.has(bit::TIMESTAMPS) => {
+                let Some((_, echo)) = segment.options.timestamps else {
+                    return;
+                };
+                let ms = block.timestamp(cx.now).wrapping_sub(echo);
+                if echo != 0 && ms < 120_000 {
+                    block.rtt.sample(ms.max(1) * 1000);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A duplicate acknowledgment. With SACK it means nothing by itself.
+    fn receive_duplicate(&mut self, cx: &Context, i: u32) {
+        cx.count(Counter::DuplicateAcks as usize);
+        let live = &mut self.live[i as usize];
+        let block = &self.blocks[i];
+        if block.has(bit::SACK) {
+            return;
+        }
+        live.recovery.duplicates += 1;
+        let fresh = block.snd_una >= live.recovery.point || live.recovery.point == 0;
+        if live.recovery.phase == Phase::Open && live.recovery.duplicates == DUPLICATE_THRESHOLD && fresh {
+            self.enter_recovery(cx, i);
+        }
+    }
+
+    /// The scoreboard grew: is something lost?
+    fn judge_sack(&mut self, cx: &Context, i: u32) {
+        let block = &self.blocks[i];
+        let (una, mss) = (block.snd_una, block.segment_size());
+        if self.live[i as usize].recovery.on_sack(una, mss) {
+            self.enter_recovery(cx, i);
+        }
+    }
+
+    fn enter_recovery(&mut self, cx: &Context, i: u32) {
+        let live = &mut self.live[i as usize];
+        let block = &mut self.blocks[i];
+        cx.count(Counter::FastRecoveries as usize);
+        let mss = block.segment_size();
+        let flight = block.flight().min(u32::MAX as u64) as u32;
+        block.congestion.on_loss(flight, mss);
+        live.recovery.enter(block.snd_una, block.snd_nxt, mss);
+        live.timing = None;
+        live.retransmit_at = cx.now + block.rtt.rto();
+    }
+
+    /// Our FIN is acknowledged.
+    fn receive_fin_acknowledgment(&mut self, cx: &Context, i: u32) {
+        let block = &mut self.blocks[i];
+        debug_assert!(block.fin_at != NOWHERE);
+        match block.state() {
+            State::FinWait1 => {
+                block.set_state(State::FinWait2);
+                self.refresh_flags(i);
+                self.wait_as_orphan(cx.now, i);
+            }
+            State::Closing => self.enter_time_wait(cx, i),
+            State::LastAck => self.end(cx, i, 0),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! When to acknowledge (RFC 5681 §4.2, RFC 1122 §4.2.3.2) and which window to offer (RFC 9293
+//! §3.8.6.2.2: no silly windows).
+//!
+//! Acknowledgements leave in `flush`, so a batch of arriving segments is answered once. Only
+//! duplicate acknowledgements to a peer without SACK go out one by one, as it counts them.
+
+use super::block::{NONE, NOWHERE, State, bit};
+use super::counters::Counter;
+use super::emit::Outgoing;
+use super::engine::Tcp;
+use super::live::due;
+use super::options::Builder;
+use super::sack::Range;
+use crate::edge::Out;
+use crate::timers::NEVER;
+use core::time::Duration;
+use eft_base::Instant;
+use eft_base::wire::TCP_ACK;
+use eft_channel::socket::{Opt, SocketPage};
+use eft_component::{Context, Outbox};
+
+/// RFC 5681 allows 500 ms; Linux waits 40.
+const DELAY: Duration = Duration::from_millis(40);
+/// Every segment is acknowledged at once at the start, so that the peer's window opens fast.
+const QUICK_ACKS: u32 = 16;
+/// Duplicate acknowledgements in one go at most.
+const DUPLICATES_MAX: u32 = 64;
+
+/// Bytes of the receive ring that may be promised: all, or less if the application set SO_RCVBUF;
+/// the shift's granularity is kept back so that rounding up never promises what is not there.
+fn promisable(page: &SocketPage, scale: u8) -> u64 {
+    let ring = page.receive_len();
+    let wanted = match page.option(Opt::ReceiveBuffer) as usize {
+        0 => ring,
+        n => n.clamp(4096, ring),
+    };
+    (wanted - (1 << scale).min(wanted - 1)) as u64
+}
+
+impl Tcp {
+    /// Sets the window's right edge as far as it may go without silly steps, and returns the window
+    /// field of an ordinary segment.
+    pub(super) fn offer_window(&mut self, i: u32) -> u16 {
+        let live = &self.live[i as usize];
+        let block = &mut self.blocks[i];
+        let Some(page) = &live.page else {
+            let left = block.rcv_adv.saturating_sub(block.rcv_nxt);
+            return (left >> block.receive_scale).min(65535) as u16;
+        };
+        // Between two news the application may have read on; that is no reason to distrust it here.
+        let taken = page.receive_taken();
+        if taken >= block.rcv_taken && taken <= block.rcv_nxt {
+            block.rcv_taken = taken;
+        }
+        let scale = block.receive_scale;
+        let limit = promisable(page, scale);
+        let threshold = (limit / 2).min(block.mss as u64);
+        let edge = block.rcv_taken + limit;
+        let target = if edge >= block.rcv_adv + threshold { edge } else { block.rcv_adv };
+        let window = target.saturating_sub(block.rcv_nxt);
+        let ring_end = block.rcv_taken + page.receive_len() as u64;
+        let mut field = (window.div_ceil(1 << scale)).min(65535);
+        if block.rcv_nxt + (field << scale) > ring_end {
+            field = (window >> scale).min(65535);
+        }
+        block.rcv_adv = block.rcv_adv.max(block.rcv_nxt + (field << scale));
+        // Tell us only when reading matters: when the peer has less than half of the ring left.
+        if block.rcv_adv - block.rcv_nxt > limit / 2 {
+            page.set_receive_notify(NOWHERE);
+        } else {
+            let step = update_threshold(limit, block.mss);
+            let notify = (block.rcv_adv + step).saturating_sub(limit);
+            if page.arm_receive_notify(notify) >= notify {
+                // It was read just before it could know.
+                self.mark(i, due::LOOK);
+            }
+        }
+        field as u16
+    }
+
+    /// The application took bytes: a window update is due if the window can grow noticeably.
+    pub(super) fn update_window(&mut self, i: u32) {
+        let Some(page) = &self.live[i as usize].page else {
+            return;
+        };
+        let block = &self.blocks[i];
+        if !block.state().may_receive() {
+            return;
+        }
+        let limit = promisable(page, block.receive_scale);
+        if block.rcv_taken + limit >= block.rcv_adv + update_threshold(limit, block.mss) {
+            self.mark(i, due::ACK);
+        }
+    }
+
+    /// Data arrived in order: `segments` of the wire.
+    pub(super) fn owe_acknowledgement(&mut self, now: Instant, i: u32, segments: u32) {
+        let live = &mut self.live[i as usize];
+        live.unacked_segments += segments;
+        let quick = live.quick_acks > 0 || live.page.as_ref().is_some_and(|p| p.option(Opt::QuickAck) == 1);
+        if live.unacked_segments >= 2 || quick {
+            live.quick_acks = live.quick_acks.saturating_sub(segments);
+            self.mark(i, due::ACK);
+        } else if live.ack_at == NEVER {
+            live.ack_at = now + DELAY;
+        }
+    }
+
+    /// After loss or idleness the peer's window needs quick answers again.
+    pub(super) fn acknowledge_quickly(&mut self, i: u32) {
+        self.live[i as usize].quick_acks = QUICK_ACKS;
+    }
+
+    /// A segment that carries the present acknowledgment was sent.
+    pub(super) fn on_acknowledged(&mut self, i: u32) {
+        let live = &mut self.live[i as usize];
+        live.due &= !due::ACK;
+        live.ack_at = NEVER;
+        live.unacked_segments = 0;
+        self.blocks[i].rcv_acked = self.blocks[i].rcv_nxt;
+    }
+
+    /// Sends the acknowledgements that are due. False if there was no room.
+    pub(super) fn send_acknowledgements(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) -> bool {
+        let duplicates = self.live[i as usize].duplicate_acks.min(DUPLICATES_MAX);
+        for _ in 1..duplicates.max(1) {
+            if !self.send_acknowledgement(cx, i, out) {
+                return false;
+            }
+            self.live[i as usize].duplicate_acks -= 1;
+        }
+        if !self.send_acknowledgement(cx, i, out) {
+            return false;
+        }
+        self.live[i as usize].duplicate_acks = 0;
+        self.on_acknowledged(i);
+        true
+    }
+
+    /// Sends one pure acknowledgement, with what was received out of order.
+    fn send_acknowledgement(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) -> bool {
+        if !self.has_room(out) {
+            return false;
+        }
+        let window = self.offer_window(i);
+        let mut options = self.ordinary_options(cx, i);
+        self.add_sack(i, &mut options);
+        let block = &self.blocks[i];
+        let segment = Outgoing::bare(
+            block.tuple,
+            block.send_sequence(block.snd_nxt),
+            block.acknowledgment(),
+            TCP_ACK,
+            window,
+            options.bytes(),
+        );
+        if !self.transmit_bare(cx, out, i, segment) {
+            return false;
+        }
+        cx.count(Counter::PureAcksSent as usize);
+        true
+    }
+
+    /// The options of every segment after the handshake.
+    pub(super) fn ordinary_options(&self, cx: &Context, i: u32) -> Builder {
+        let mut options = Builder::new();
+        let block = &self.blocks[i];
+        if block.has(bit::TIMESTAMPS) {
+            options.timestamps(block.timestamp(cx.now), block.ts_recent);
+        }
+        options
+    }
+
+    /// SACK blocks (RFC 2018 §4), a duplicate first (RFC 2883 §4).
+    fn add_sack(&mut self, i: u32, options: &mut Builder) {
+        let block = &mut self.blocks[i];
+        if !block.has(bit::SACK) {
+            return;
+        }
+        let mut ranges = [Range { start: 0, end: 0 }; 4];
+        let room = options.sack_room().min(ranges.len());
+        let mut count = 0;
+        if let Some(duplicate) = self.live[i as usize].duplicate.take() {
+            ranges[0] = duplicate;
+            count = 1;
+        }
+        count += block.reassembly.report(&mut ranges[count..room]);
+        options.sack(&ranges[..count], |offset| block.receive_sequence(offset));
+    }
+
+    /// RFC 5961: an acknowledgement that makes a honest peer say where it is; limited (§7).
+    pub(super) fn challenge(&mut self, cx: &Context, i: u32) {
+        if self.challenges.take(cx.now) {
+            cx.count(Counter::ChallengeAcks as usize);
+            self.mark(i, due::ACK);
+        }
+    }
+
+    /// Acknowledges on behalf of a TIME-WAIT or embryonic connection as well.
+    pub(super) fn can_acknowledge(&self, i: u32) -> bool {
+        i != NONE && self.blocks[i].state().is_synchronized() || self.blocks[i].state() == State::SynReceived
+    }
+}
+
+/// How much the window must be able to grow before an update is worth a segment of its own.
+fn update_threshold(limit: u64, mss: u16) -> u64 {
+    (limit / 4).max((limit / 2).min(mss as u64))
+}

@@ -1,0 +1,215 @@
+//! The application's page. What it holds is read once, checked, and only then believed: a page that
+//! lies costs its own connection and nobody else's.
+
+use super::block::{NOWHERE, State, bit};
+use super::counters::Counter;
+use super::engine::Tcp;
+use super::live::due;
+use crate::timers::NEVER;
+use core::time::Duration;
+use eft_base::errno::ECONNABORTED;
+use eft_base::{FamilyId, PoolId, SocketId};
+use eft_channel::socket::{Arena, Opt, SocketInfo, flag, wish};
+use eft_component::Context;
+
+/// How often a page's numbers are refreshed at most.
+const INFO_INTERVAL: Duration = Duration::from_millis(100);
+
+impl Tcp {
+    /// A family's arena is mapped, for the first time or again after our rebirth.
+    pub(super) fn open_family(&mut self, cx: &Context, id: FamilyId, pool: PoolId, arena: Arena) {
+        let family = self.families.enter(id);
+        family.open(arena, pool);
+        for i in family.members() {
+            self.revive(cx, i);
+        }
+    }
+
+    /// Gives a block a slot of its family. False if none is free.
+    pub(super) fn give_slot(&mut self, i: u32, id: FamilyId) -> bool {
+        let Some(family) = self.families.get_mut(id) else {
+            return false;
+        };
+        let Some(slot) = family.allocate(i) else {
+            return false;
+        };
+        self.blocks[i].family = id;
+        self.blocks[i].slot = slot;
+        if !self.attach_page(i) {
+            self.take_slot(i);
+            return false;
+        }
+        if let Some(page) = &self.live[i as usize].page {
+            page.reset(1);
+            page.set_receive_notify(NOWHERE);
+        }
+        true
+    }
+
+    /// Finds the page of a block's slot. False if its arena is not open or has no such slot.
+    pub(super) fn attach_page(&mut self, i: u32) -> bool {
+        let block = &self.blocks[i];
+        let found = self
+            .families
+            .get(block.family)
+            .and_then(|f| f.arena.as_ref())
+            .and_then(|(arena, pool)| Some((arena.socket(block.slot)?, *pool)));
+        let live = &mut self.live[i as usize];
+        match found {
+            Some((page, pool)) => {
+                live.page = Some(page);
+                live.pool = pool;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The application has put bytes in, taken bytes out, or wished something.
+    pub(super) fn receive_news(&mut self, cx: &Context, socket: SocketId) {
+        let Some(i) = self.find_socket(socket) else {
+            return;
+        };
+        if self.blocks[i].has(bit::ORPHAN) {
+            return;
+        }
+        self.read_page(cx, i);
+        self.mark(i, due::SEND | due::WRITABLE | due::INFO);
+    }
+
+    /// Reads cursors, wishes and options.
+    pub(super) fn read_page(&mut self, cx: &Context, i: u32) {
+        let Some(page) = &self.live[i as usize].page else {
+            return;
+        };
+        // The wish is made after the last byte was published; so it is read before.
+        let wishes = page.wishes();
+        let (end, taken) = (page.send_end(), page.receive_taken());
+        let ring = page.send_len() as u64;
+        let keepalive = page.option(Opt::KeepAlive) != 0;
+        let block = &mut self.blocks[i];
+        let connected = block.state().is_synchronized() && !block.has(bit::DEAD);
+        let writes = connected && block.fin_at == NOWHERE;
+        let end_ok = !writes || (end >= block.snd_end && end - block.snd_released <= ring);
+        if !end_ok || taken < block.rcv_taken || taken > block.rcv_nxt {
+            return self.distrust(cx, i);
+        }
+        block.rcv_taken = taken;
+        if writes {
+            block.snd_end = end;
+        }
+        if block.state() == State::Listen {
+            return;
+        }
+        if writes && wishes & wish::SHUT_WRITE != 0 {
+            self.finish_sending(i);
+        }
+        if connected {
+            self.take_options(i);
+            self.update_window(i);
+            let live = &mut self.live[i as usize];
+            match (keepalive, live.keepalive_at == NEVER) {
+                (true, true) => self.start_keepalive(cx.now, i),
+                (false, false) => live.keepalive_at = NEVER,
+                _ => {}
+            }
+        }
+    }
+
+    /// A page says what cannot be.
+    fn distrust(&mut self, cx: &Context, i: u32) {
+        cx.count(Counter::HostilePages as usize);
+        self.abort_later(cx, i, ECONNABORTED);
+    }
+
+    /// Whether a writer that waits for room should be woken.
+    pub(super) fn has_room_for_writer(&self, i: u32) -> bool {
+        let Some(page) = &self.live[i as usize].page else {
+            return false;
+        };
+        let block = &self.blocks[i];
+        let ended = block.has(bit::DEAD) || block.fin_at != NOWHERE;
+        let room = !matches!(block.state(), State::SynSent) && page.sendable() * 3 >= page.send_limit();
+        (ended || room) && page.write_plug().is_set()
+    }
+
+    /// Gives the application back what the peer acknowledged and no unanswered `Send` refers to.
+    pub(super) fn release_ring(&mut self, i: u32) {
+        let live = &self.live[i as usize];
+        let block = &mut self.blocks[i];
+        let released = block.bytes_acknowledged().min(live.in_flight.lowest());
+        if released <= block.snd_released {
+            return;
+        }
+        block.snd_released = released;
+        if let Some(page) = &live.page {
+            page.set_send_released(released);
+            self.mark(i, due::WRITABLE);
+        }
+    }
+
+    /// Publishes the socket's flags.
+    pub(super) fn refresh_flags(&mut self, i: u32) {
+        let Some(page) = &self.live[i as usize].page else {
+            return;
+        };
+        let block = &self.blocks[i];
+        let mut flags = 0;
+        match block.state() {
+            State::Listen => flags |= flag::LISTENING,
+            State::SynSent => flags |= flag::CONNECTING,
+            _ => {}
+        }
+        if block.has(bit::CONNECTED) {
+            flags |= flag::CONNECTED;
+        }
+        if block.has(bit::RECEIVED_FIN) || block.has(bit::DEAD) {
+            flags |= flag::RECEIVE_END;
+        }
+        if block.has(bit::DEAD) || block.fin_at != NOWHERE {
+            flags |= flag::SEND_CLOSED;
+        }
+        if block.has(bit::FAILED) {
+            flags |= flag::DEAD;
+        }
+        page.set_flags(flags);
+        page.set_info(&self.info(i));
+    }
+
+    /// Publishes the numbers of `TCP_INFO`, not too often.
+    pub(super) fn publish_info(&mut self, cx: &Context, i: u32) {
+        let live = &mut self.live[i as usize];
+        if !live.is_due(due::INFO) {
+            return;
+        }
+        live.due &= !due::INFO;
+        if cx.now.saturating_since(live.info_at) < INFO_INTERVAL && live.info_at.0 != 0 {
+            return;
+        }
+        live.info_at = cx.now;
+        if let Some(page) = &self.live[i as usize].page {
+            page.set_info(&self.info(i));
+        }
+    }
+
+    fn info(&self, i: u32) -> SocketInfo {
+        let b = &self.blocks[i];
+        let clip = |v: u64| v.min(u32::MAX as u64) as u32;
+        SocketInfo {
+            tcp_state: b.state as u32,
+            rtt_us: b.rtt.srtt_us,
+            rttvar_us: b.rtt.rttvar_us,
+            rto_us: b.rtt.rto_us(),
+            cwnd_bytes: b.congestion.cwnd,
+            ssthresh_bytes: b.congestion.ssthresh,
+            mss: b.segment_size(),
+            retransmits: b.retransmits,
+            unacked_bytes: clip(b.flight()),
+            peer_window: clip(b.snd_edge.saturating_sub(b.snd_una)),
+            send_scale: b.send_scale,
+            receive_scale: b.receive_scale,
+            options: b.has(bit::TIMESTAMPS) as u8 | (b.has(bit::SACK) as u8) << 1,
+            reserved: [0; 5],
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! The transmission control block (RFC 9293 §3.3.1): durable, plain, without pointers.
+//!
+//! Positions are offsets of the stream in 64 bits, 0 being the first byte after the SYN, so nothing
+//! wraps and nothing is compared modulo 2³²; only [`Block::send_sequence`] and its like know
+//! sequence numbers. A FIN takes the offset after the last byte.
+
+use super::congestion::Congestion;
+use super::reassembly::Reassembly;
+use super::rtt::Rtt;
+use eft_base::{Endpoint, FamilyId, Instant, WireAddress};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// `slot` of a block without socket page; also "none" for indices.
+pub const NONE: u32 = crate::families::NONE;
+/// An offset that is never reached.
+pub const NOWHERE: u64 = u64::MAX;
+
+/// RFC 9293 §3.3.2, with the numbers that Linux shows in `TCP_INFO`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum State {
+    /// Not in use.
+    Free = 0,
+    Established = 1,
+    SynSent = 2,
+    SynReceived = 3,
+    FinWait1 = 4,
+    FinWait2 = 5,
+    TimeWait = 6,
+    /// A socket without connection.
+    Closed = 7,
+    CloseWait = 8,
+    LastAck = 9,
+    Listen = 10,
+    Closing = 11,
+}
+
+impl State {
+    pub fn from_number(n: u8) -> Option<State> {
+        use State::*;
+        [
+            Free,
+            Established,
+            SynSent,
+            SynReceived,
+            FinWait1,
+            FinWait2,
+            TimeWait,
+            Closed,
+            CloseWait,
+            LastAck,
+            Listen,
+            Closing,
+        ]
+        .into_iter()
+        .find(|s| *s as u8 == n)
+    }
+
+    /// Both SYNs are acknowledged (RFC 9293 §3.3.2: ESTABLISHED and what follows).
+    pub fn is_synchronized(self) -> bool {
+        use State::*;
+        matches!(self, Established | FinWait1 | FinWait2 | TimeWait | CloseWait | LastAck | Closing)
+    }
+
+    /// The block lies in the table of connections.
+    pub fn has_connection(self) -> bool {
+        self.is_synchronized() || matches!(self, State::SynSent | State::SynReceived)
+    }
+
+    /// The application may still have bytes on their way to the peer.
+    pub fn may_send(self) -> bool {
+        use State::*;
+        matches!(self, Established | CloseWait | FinWait1 | LastAck | Closing)
+    }
+
+    /// The peer may still send bytes.
+    pub fn may_receive(self) -> bool {
+        matches!(self, State::Established | State::FinWait1 | State::FinWait2)
+    }
+}
+
+/// Bits of [`Block::flags`].
+pub mod bit {
+    /// The application has a descriptor (or had, see [`ORPHAN`]).
+    pub const ATTACHED: u32 = 1;
+    /// The application's last descriptor is gone.
+    pub const ORPHAN: u32 = 2;
+    /// Timestamps were agreed on (RFC 7323).
+    pub const TIMESTAMPS: u32 = 4;
+    /// SACK was agreed on.
+    pub const SACK: u32 = 8;
+    /// The application bound it, or it was given a port for good.
+    pub const BOUND: u32 = 16;
+    /// Bound to port 0: the port was chosen by us.
+    pub const ANY_PORT: u32 = 32;
+    pub const REUSE_ADDRESS: u32 = 64;
+    pub const REUSE_PORT: u32 = 128;
+    /// Came from a listener.
+    pub const PASSIVE: u32 = 256;
+    /// In its listener's ring.
+    pub const QUEUED: u32 = 512;
+    /// The connection ended; the socket is still there.
+    pub const DEAD: u32 = 1024;
+    /// The peer's FIN was received in order.
+    pub const RECEIVED_FIN: u32 = 2048;
+    /// It was established once.
+    pub const CONNECTED: u32 = 4096;
+    /// The destination is this host.
+    pub const LOCAL: u32 = 8192;
+    /// Holds a place among the users of its port (not bound itself).
+    pub const PORT_USER: u32 = 16384;
+    /// Only waits for its unanswered sends before its slot is free.
+    pub const DRAINING: u32 = 32768;
+    /// The path is known (MTU, segmentation).
+    pub const ROUTED: u32 = 65536;
+    /// The connection ended by an error.
+    pub const FAILED: u32 = 1 << 17;
+    /// Window scaling was agreed on.
+    pub const SCALED: u32 = 1 << 18;
+}
+
+/// Both ends of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Tuple {
+    pub local: WireAddress,
+    pub remote: WireAddress,
+    pub local_port: u16,
+    pub remote_port: u16,
+}
+
+impl Tuple {
+    pub fn local_endpoint(&self) -> Endpoint {
+        Endpoint::new(self.local.into(), self.local_port)
+    }
+
+    pub fn remote_endpoint(&self) -> Endpoint {
+        Endpoint::new(self.remote.into(), self.remote_port)
+    }
+}
+
+/// One socket: a connection, a listener, or neither yet.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Block {
+    // What every segment touches: 256 bytes.
+    /// A [`State`].
+    pub state: u8,
+    /// Shift of the peer's window.
+    pub send_scale: u8,
+    /// Shift of ours.
+    pub receive_scale: u8,
+    /// Expiries of the retransmission timer in a row.
+    pub backoff: u8,
+    pub flags: u32,
+    pub family: FamilyId,
+    /// Payload of a full segment before options: the smaller of the peer's MSS and the path's.
+    pub mss: u16,
+    pub slot: u32,
+    /// Counts the uses of this block.
+    pub generation: u32,
+    pub iss: u32,
+    pub irs: u32,
+    pub tuple: Tuple,
+    pub snd_una: u64,
+    /// One beyond the highest offset ever sent.
+    pub snd_nxt: u64,
+    /// Bytes that the application has put in.
+    pub snd_end: u64,
+    /// Right edge of the peer's window.
+    pub snd_edge: u64,
+    /// Offset and acknowledgment of the last window update (SND.WL1, SND.WL2).
+    pub snd_wl1: u64,
+    pub snd_wl2: u64,
+    /// End of the last segment sent that was not full (Nagle).
+    pub snd_small: u64,
+    /// Ring space given back to the application.
+    pub snd_released: u64,
+    /// Where the FIN lies; [`NOWHERE`] until the application is done.
+    pub fin_at: u64,
+    /// Bytes received in order.
+    pub rcv_nxt: u64,
+    /// Right edge of the window that we advertised.
+    pub rcv_adv: u64,
+    /// Bytes that the application has taken.
+    pub rcv_taken: u64,
+    /// `rcv_nxt` when we last acknowledged (RFC 7323 Last.ACK.sent).
+    pub rcv_acked: u64,
+    /// Where the peer's FIN lies, if it was seen.
+    pub rcv_fin_at: u64,
+    pub ts_recent: u32,
+    pub ts_offset: u32,
+    /// When `ts_recent` was taken.
+    pub ts_recent_at: u64,
+    pub congestion: Congestion,
+    pub rtt: Rtt,
+
+    // What is looked at less often.
+    /// The largest window that the peer ever offered.
+    pub snd_wnd_max: u32,
+    pub path_mtu: u16,
+    pub peer_mss: u16,
+    /// Largest payload of one `Send`.
+    pub segment_max: u32,
+    pub listener: u32,
+    pub listener_generation: u32,
+    pub backlog: u32,
+    /// For a connection that came from a listener: where its record lies in the listener's ring.
+    pub accept_at: u64,
+    /// The request that opened the socket, for its resubmission.
+    pub open_request: u64,
+    /// When TIME-WAIT, or an orphan's patience, ends.
+    pub close_at: u64,
+    pub retransmits: u32,
+    /// Window probes or keepalive probes without answer.
+    pub probes: u32,
+    /// Why the connection will be said to have failed if it times out.
+    pub soft_error: i32,
+    pub reserved: u32,
+    pub reassembly: Reassembly,
+}
+
+const _: () = assert!(core::mem::offset_of!(Block, snd_wnd_max) <= 256);
+
+impl Block {
+    /// An unused block that has had `generation` uses.
+    pub fn free(generation: u32) -> Block {
+        Block {
+            state: State::Free as u8,
+            send_scale: 0,
+            receive_scale: 0,
+            backoff: 0,
+            flags: 0,
+            family: FamilyId(0),
+            mss: MSS_DEFAULT,
+            slot: NONE,
+            generation,
+            iss: 0,
+            irs: 0,
+            tuple: Tuple::default(),
+            snd_una: 0,
+            snd_nxt: 0,
+            snd_end: 0,
+            snd_edge: 0,
+            snd_wl1: 0,
+            snd_wl2: 0,
+            snd_small: 0,
+            snd_released: 0,
+            fin_at: NOWHERE,
+            rcv_nxt: 0,
+            rcv_adv: 0,
+            rcv_taken: 0,
+            rcv_acked: 0,
+            rcv_fin_at: NOWHERE,
+            ts_recent: 0,
+            ts_offset: 0,
+            ts_recent_at: 0,
+            congestion: Congestion::new(MSS_DEFAULT as u32),
+            rtt: Rtt::new(),
+            snd_wnd_max: 0,
+            path_mtu: 0,
+            peer_mss: MSS_DEFAULT,
+            segment_max: 0,
+            listener: NONE,
+            listener_generation: 0,
+            backlog: 0,
+            accept_at: 0,
+            open_request: 0,
+            close_at: NOWHERE,
+            retransmits: 0,
+            probes: 0,
+            soft_error: 0,
+            reserved: 0,
+            reassembly: Reassembly::new(),
+        }
+    }
+
+    pub fn state(&self) -> State {
+        // Numbers are checked when the arena is opened; only this crate writes them after.
+        State::from_number(self.state).unwrap_or(State::Free)
+    }
+
+    pub fn set_state(&mut self, state: State) {
+        self.state = state as u8;
+    }
+
+    pub fn has(&self, bits: u32) -> bool {
+        self.flags & bits == bits
+    }
+
+    pub fn set(&mut self, bits: u32) {
+        self.flags |= bits;
+    }
+
+    pub fn clear(&mut self, bits: u32) {
+        self.flags &= !bits;
+    }
+
+    /// The sequence number of an offset of ours.
+    pub fn send_sequence(&self, offset: u64) -> u32 {
+        self.iss.wrapping_add(1).wrapping_add(offset as u32)
+    }
+
+    /// The sequence number of an offset of the peer's.
+    pub fn receive_sequence(&self, offset: u64) -> u32 {
+        self.irs.wrapping_add(1).wrapping_add(offset as u32)
+    }
+
+    /// What we expect next, a received FIN counted.
+    pub fn acknowledgment(&self) -> u32 {
+        self.receive_sequence(self.rcv_nxt + self.has(bit::RECEIVED_FIN) as u64)
+    }
+
+    /// The offset, relative to `snd_una`, that a received acknowledgment number means.
+    pub fn acknowledged_offset(&self, ack: u32) -> i64 {
+        let distance = ack.wrapping_sub(self.send_sequence(self.snd_una)) as i32;
+        self.snd_una as i64 + distance as i64
+    }
+
+    /// The offset that a received sequence number means.
+    pub fn received_offset(&self, seq: u32) -> i64 {
+        let expected = self.rcv_nxt + self.has(bit::RECEIVED_FIN) as u64;
+        let distance = seq.wrapping_sub(self.receive_sequence(expected)) as i32;
+        expected as i64 + distance as i64
+    }
+
+    /// Payload of a full segment with the options that every segment carries.
+    pub fn segment_size(&self) -> u32 {
+        let options = if self.has(bit::TIMESTAMPS) { super::options::TIMESTAMPS_LEN as u32 } else { 0 };
+        (self.mss as u32).saturating_sub(options).max(1)
+    }
+
+    pub fn flight(&self) -> u64 {
+        self.snd_nxt - self.snd_una
+    }
+
+    /// Bytes of the peer's window that are not used yet.
+    pub fn send_window(&self) -> u64 {
+        self.snd_edge.saturating_sub(self.snd_nxt)
+    }
+
+    pub fn fin_acknowledged(&self) -> bool {
+        self.snd_una > self.fin_at
+    }
+
+    /// Bytes acknowledged, the FIN not counted.
+    pub fn bytes_acknowledged(&self) -> u64 {
+        self.snd_una.min(self.fin_at)
+    }
+
+    /// Our timestamp clock: milliseconds, shifted per pair of hosts (RFC 7323 §5.4).
+    pub fn timestamp(&self, now: Instant) -> u32 {
+        (now.as_millis() as u32).wrapping_add(self.ts_offset)
+    }
+}
+
+/// RFC 9293 §3.7.1
+pub const MSS_DEFAULT: u16 = 536;

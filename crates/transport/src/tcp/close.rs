@@ -1,0 +1,339 @@
+//! The end of a connection (RFC 9293 §3.6, §3.10.4, §3.10.5): FIN, TIME-WAIT, reset; and of a socket.
+
+use super::block::{Block, NONE, NOWHERE, State, Tuple, bit};
+use super::counters::Counter;
+use super::emit::Outgoing;
+use super::engine::Tcp;
+use super::live::due;
+use crate::edge::Out;
+use core::time::Duration;
+use eft_base::Instant;
+use eft_base::wire::{TCP_ACK, TCP_RST};
+use eft_channel::socket::Opt;
+use eft_component::{Context, Outbox};
+
+/// Twice the maximum segment lifetime, as Linux has it.
+const TIME_WAIT: Duration = Duration::from_secs(60);
+/// How long a connection without application waits for the peer's FIN.
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a family that is gone may still send.
+const FAMILY_PATIENCE: Duration = Duration::from_secs(30);
+/// Resets waiting for room at most; more are not sent.
+const FAREWELLS_MAX: usize = 1024;
+
+/// A reset to be sent.
+pub(super) struct Farewell {
+    pub tuple: Tuple,
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: u8,
+}
+
+impl Tcp {
+    /// The application's last descriptor is gone.
+    pub(super) fn close_socket(&mut self, cx: &Context, i: u32, _out: &mut Outbox<Out>) {
+        if self.blocks[i].has(bit::ORPHAN) {
+            return;
+        }
+        // What was put in before the last close is still to be sent.
+        self.read_page(cx, i);
+        let linger = self.live[i as usize].page.as_ref().map_or(0, |p| p.option(Opt::Linger));
+        let block = &mut self.blocks[i];
+        block.set(bit::ORPHAN);
+        block.clear(bit::QUEUED);
+        match block.state() {
+            State::Free => {}
+            State::Listen => self.close_listener(cx, i),
+            State::Closed | State::SynSent => self.release(cx, i),
+            State::SynReceived => self.reset(cx, i, 0),
+            State::TimeWait => self.leave_slot(i),
+            _ => {
+                // RFC 9293 §3.6 (RFC 2525 §2.17): bytes that nobody will read are not acknowledged
+                // away silently.
+                let unread = block.rcv_nxt > block.rcv_taken;
+                if unread || linger == 1 {
+                    self.reset(cx, i, 0);
+                } else {
+                    self.finish_sending(i);
+                    self.wait_as_orphan(cx.now, i);
+                }
+            }
+        }
+    }
+
+    fn close_listener(&mut self, cx: &Context, i: u32) {
+        self.orphan_children(cx, i);
+        self.release(cx, i);
+    }
+
+    /// No byte will follow: a FIN goes out after the last one.
+    pub(super) fn finish_sending(&mut self, i: u32) {
+        let block = &mut self.blocks[i];
+        if block.fin_at != NOWHERE {
+            return;
+        }
+        match block.state() {
+            State::Established => block.set_state(State::FinWait1),
+            State::CloseWait => block.set_state(State::LastAck),
+            _ => return,
+        }
+        block.fin_at = block.snd_end;
+        self.refresh_flags(i);
+        self.mark(i, due::SEND);
+    }
+
+    /// In FIN-WAIT-2 without application the peer's patience is not ours.
+    pub(super) fn wait_as_orphan(&mut self, now: Instant, i: u32) {
+        let block = &mut self.blocks[i];
+        if block.has(bit::ORPHAN) && block.state() == State::FinWait2 {
+            block.close_at = block.close_at.min((now + ORPHAN_PATIENCE).as_nanos());
+            self.rearm(i);
+        }
+    }
+
+    /// The family is gone as well: what is not sent in time is not sent.
+    pub(super) fn limit_orphan(&mut self, cx: &Context, i: u32) {
+        let block = &mut self.blocks[i];
+        if block.state().has_connection() && block.slot != NONE {
+            block.close_at = block.close_at.min((cx.now + FAMILY_PATIENCE).as_nanos());
+            self.rearm(i);
+        }
+    }
+
+    /// Resets a connection and says so to the peer.
+    pub(super) fn reset(&mut self, cx: &Context, i: u32, errno: i32) {
+        self.say_reset(i);
+        self.end(cx, i, errno);
+    }
+
+    /// As [`Tcp::reset`], for callers that stand in the middle of something else.
+    pub(super) fn abort_later(&mut self, cx: &Context, i: u32, errno: i32) {
+        match self.blocks[i].state() {
+            State::Listen => {
+                let b = &self.blocks[i];
+                let tuple = b.tuple;
+                self.orphan_children(cx, i);
+                self.ports.unlisten(i, tuple.local, tuple.local_port);
+                self.count_listener(i);
+                self.end(cx, i, errno);
+            }
+            state if state.has_connection() => self.reset(cx, i, errno),
+            _ => self.end(cx, i, errno),
+        }
+    }
+
+    /// Queues a reset for the peer of a connection that is about to end.
+    pub(super) fn say_reset(&mut self, i: u32) {
+        let block = &self.blocks[i];
+        let known = block.state().is_synchronized() || block.state() == State::SynReceived;
+        if known && block.state() != State::TimeWait {
+            let farewell = Farewell {
+                tuple: block.tuple,
+                seq: block.send_sequence(block.snd_nxt),
+                ack: block.acknowledgment(),
+                flags: TCP_RST | TCP_ACK,
+            };
+            self.say_farewell(farewell);
+        }
+    }
+
+    pub(super) fn say_farewell(&mut self, farewell: Farewell) {
+        if self.farewells.len() < FAREWELLS_MAX {
+            self.farewells.push(farewell);
+        }
+    }
+
+    /// Sends the resets for which there is room.
+    pub(super) fn send_farewells(&mut self, cx: &Context, out: &mut Outbox<Out>) {
+        while let Some(f) = self.farewells.pop() {
+            let segment = Outgoing::bare(f.tuple, f.seq, f.ack, f.flags, 0, &[]);
+            if !self.transmit_bare(cx, out, NONE, segment) {
+                self.farewells.push(f);
+                break;
+            }
+            cx.count(Counter::Resets as usize);
+        }
+    }
+
+    /// The connection is over, by an error if `errno` is one. The socket stays until it is closed.
+    pub(super) fn end(&mut self, cx: &Context, i: u32, errno: i32) {
+        self.leave_table(i);
+        let live = &mut self.live[i as usize];
+        live.stop_timers();
+        live.recovery = Default::default();
+        live.timing = None;
+        live.due &= due::QUEUED;
+        let block = &mut self.blocks[i];
+        let was_embryonic = block.state() == State::SynReceived && block.slot == NONE;
+        if block.has(bit::CONNECTED) {
+            cx.count(Counter::Closed as usize);
+        }
+        block.set_state(State::Closed);
+        block.close_at = NOWHERE;
+        block.set(bit::DEAD);
+        if errno != 0 {
+            block.set(bit::FAILED);
+        }
+        if was_embryonic || block.has(bit::ORPHAN) {
+            return self.release(cx, i);
+        }
+        if let Some(page) = &self.live[i as usize].page
+            && errno != 0
+        {
+            page.set_error(errno);
+        }
+        self.refresh_flags(i);
+        self.mark(i, due::READABLE | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP);
+    }
+
+    /// Takes a connection out of the table and its place among its port's users.
+    fn leave_table(&mut self, i: u32) {
+        let block = &self.blocks[i];
+        let (tuple, state) = (block.tuple, block.state());
+        let (user, shared) = (block.has(bit::PORT_USER), block.has(bit::REUSE_ADDRESS));
+        if state.has_connection() && self.table.get(&tuple) == Some(&i) {
+            self.forget_tuple(&tuple);
+        }
+        if user {
+            self.ports.remove_user(tuple.local, tuple.local_port, shared);
+            self.blocks[i].clear(bit::PORT_USER);
+        }
+        self.timers.cancel(i);
+    }
+
+    fn count_listener(&mut self, i: u32) {
+        if let Some(f) = self.families.get_mut(self.blocks[i].family) {
+            f.listeners = f.listeners.saturating_sub(1);
+        }
+    }
+
+    /// Gives up everything that a block has, and the block, as soon as no unanswered `Send` refers
+    /// to its ring.
+    pub(super) fn release(&mut self, cx: &Context, i: u32) {
+        self.leave_table(i);
+        let block = &self.blocks[i];
+        let tuple = block.tuple;
+        if block.state() == State::Listen {
+            self.ports.unlisten(i, tuple.local, tuple.local_port);
+            self.count_listener(i);
+        }
+        if self.blocks[i].has(bit::BOUND) {
+            self.ports.unbind(i, tuple.local_port);
+        }
+        let live = &mut self.live[i as usize];
+        live.stop_timers();
+        live.due &= due::QUEUED;
+        let block = &mut self.blocks[i];
+        block.set_state(State::Closed);
+        block.flags = bit::DRAINING | bit::ORPHAN | bit::DEAD;
+        block.close_at = NOWHERE;
+        self.finish_draining(cx, i);
+    }
+
+    /// Frees what only waited for answers of ip.
+    pub(super) fn finish_draining(&mut self, cx: &Context, i: u32) {
+        if self.live[i as usize].in_flight.count() > 0 {
+            return;
+        }
+        let block = &self.blocks[i];
+        if block.has(bit::DRAINING) {
+            self.take_slot(i);
+            self.free_block(cx, i);
+        } else if block.state() == State::TimeWait && block.has(bit::ORPHAN) {
+            self.take_slot(i);
+        }
+    }
+
+    /// Takes a block's slot back.
+    pub(super) fn take_slot(&mut self, i: u32) {
+        let (id, slot) = (self.blocks[i].family, self.blocks[i].slot);
+        if slot == NONE {
+            return;
+        }
+        if let Some(page) = self.live[i as usize].page.take() {
+            page.set_kind(0);
+        }
+        self.blocks[i].slot = NONE;
+        if let Some(f) = self.families.get_mut(id) {
+            f.free(slot);
+            if f.closing.is_some() && f.sockets == 0 {
+                self.emptied.push(id);
+            }
+        }
+    }
+
+    /// Puts a block back among the free ones.
+    pub(super) fn free_block(&mut self, cx: &Context, i: u32) {
+        let generation = self.blocks[i].generation.wrapping_add(1);
+        self.blocks[i] = Block::free(generation);
+        let queued = self.live[i as usize].due & due::QUEUED;
+        self.live[i as usize] = super::live::Live::new();
+        self.live[i as usize].due = queued;
+        self.timers.cancel(i);
+        self.free.push(i);
+        self.gauge_blocks(cx);
+    }
+
+    /// Both directions are over and we closed first (RFC 9293 §3.6.1).
+    pub(super) fn enter_time_wait(&mut self, cx: &Context, i: u32) {
+        let live = &mut self.live[i as usize];
+        live.stop_timers();
+        live.recovery = Default::default();
+        let block = &mut self.blocks[i];
+        block.set_state(State::TimeWait);
+        self.time_wait.push_back((i, block.generation));
+        self.restart_time_wait(cx.now, i);
+        self.refresh_flags(i);
+        self.mark(i, due::HANG_UP | due::END_OF_STREAM | due::READABLE);
+        self.leave_slot(i);
+    }
+
+    /// The 2MSL timer begins anew.
+    pub(super) fn restart_time_wait(&mut self, now: Instant, i: u32) {
+        self.blocks[i].close_at = (now + TIME_WAIT).as_nanos();
+        self.rearm(i);
+    }
+
+    /// A connection in TIME-WAIT that no application holds needs no page.
+    fn leave_slot(&mut self, i: u32) {
+        if self.blocks[i].has(bit::ORPHAN) && self.live[i as usize].in_flight.count() == 0 {
+            self.take_slot(i);
+        }
+    }
+
+    /// The 2MSL timer ran out, or the block is needed.
+    pub(super) fn end_time_wait(&mut self, cx: &Context, i: u32) {
+        self.end(cx, i, 0);
+    }
+
+    /// Drives out the connection that has been in TIME-WAIT longest.
+    pub(super) fn evict_time_wait(&mut self, cx: &Context) {
+        while let Some((i, generation)) = self.time_wait.pop_front() {
+            let block = &self.blocks[i];
+            let current = block.generation == generation && block.state() == State::TimeWait;
+            if current && block.slot == NONE {
+                cx.count(Counter::TimeWaitEvicted as usize);
+                return self.end_time_wait(cx, i);
+            }
+        }
+    }
+
+    /// Makes `tuple` free for a new active connection: it is, or it is in a TIME-WAIT of ours that
+    /// timestamps protect (RFC 6191 §2, RFC 7323 §5.5).
+    pub(super) fn vacate(&mut self, cx: &Context, tuple: &Tuple) -> bool {
+        let Some(&i) = self.table.get(tuple) else {
+            return true;
+        };
+        let block = &self.blocks[i];
+        let second = Duration::from_secs(1);
+        let entered = Instant(block.close_at.saturating_sub(TIME_WAIT.as_nanos() as u64));
+        let reusable = block.state() == State::TimeWait
+            && block.has(bit::TIMESTAMPS)
+            && cx.now.saturating_since(entered) > second;
+        if reusable {
+            cx.count(Counter::TimeWaitReused as usize);
+            self.end_time_wait(cx, i);
+        }
+        reusable
+    }
+}

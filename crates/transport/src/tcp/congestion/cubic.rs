@@ -1,0 +1,176 @@
+//! CUBIC (RFC 9438). Windows are kept in segments, as the RFC's equations have them.
+
+use super::{Acked, Congestion};
+use eft_base::Instant;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// §5.1
+const C: f32 = 0.4;
+/// §4.6
+const BETA: f32 = 0.7;
+/// §4.3: 3 (1 - β) / (1 + β)
+const ALPHA: f32 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// Durable state of CUBIC.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Cubic {
+    /// When the present epoch of avoidance began, in nanoseconds; 0: it has not.
+    epoch_at: u64,
+    w_max: f32,
+    k: f32,
+    w_est: f32,
+    cwnd_prior: f32,
+    /// Fraction of a byte not yet added to the window.
+    carry: f32,
+    reserved: u32,
+}
+
+impl Cubic {
+    pub fn new() -> Self {
+        Cubic { epoch_at: 0, w_max: 0.0, k: 0.0, w_est: 0.0, cwnd_prior: 0.0, carry: 0.0, reserved: 0 }
+    }
+
+    pub fn is_sane(&self) -> bool {
+        [self.w_max, self.k, self.w_est, self.cwnd_prior, self.carry]
+            .iter()
+            .all(|x| x.is_finite() && *x >= 0.0)
+    }
+
+    /// Avoidance begins anew with the next acknowledgement.
+    pub fn restart(&mut self) {
+        self.epoch_at = 0;
+    }
+
+    /// Multiplicative decrease (§4.6) and fast convergence (§4.7): the new threshold in bytes.
+    pub fn reduced(&mut self, cwnd: u32, flight: u32, mss: u32) -> u32 {
+        let w = cwnd as f32 / mss as f32;
+        self.w_max = if w < self.w_max { w * (1.0 + BETA) / 2.0 } else { w };
+        self.cwnd_prior = w;
+        self.epoch_at = 0;
+        // §4.6 lets an implementation that keeps cwnd validated use it; flight guards the rest.
+        let base = cwnd.min(flight.max(2 * mss));
+        ((base as f32 * BETA) as u32).max(2 * mss)
+    }
+
+    fn begin(&mut self, now: Instant, w: f32) {
+        self.epoch_at = now.as_nanos().max(1);
+        self.w_est = w;
+        self.carry = 0.0;
+        if self.w_max <= w {
+            // Slow start ended without loss (§4.10): the plateau is here.
+            self.w_max = w;
+            self.k = 0.0;
+            self.cwnd_prior = w;
+        } else {
+            // §4.2, equation 2 with cwnd at the beginning of the epoch.
+            self.k = libm::cbrtf((self.w_max - w) / C);
+        }
+    }
+}
+
+/// Congestion avoidance (§4.2 to §4.5).
+pub(super) fn on_ack(c: &mut Congestion, acked: Acked) {
+    let mss = acked.mss as f32;
+    let w = c.cwnd as f32 / mss;
+    if c.cubic.epoch_at == 0 {
+        c.cubic.begin(acked.now, w);
+    }
+    let cubic = &mut c.cubic;
+    let t = acked.now.as_nanos().saturating_sub(cubic.epoch_at) as f32 / 1e9;
+    let rtt = acked.srtt_us as f32 / 1e6;
+    let segments = acked.bytes as f32 / mss;
+    // §4.3: at least as much as AIMD would have.
+    let alpha = if cubic.w_est < cubic.cwnd_prior { ALPHA } else { 1.0 };
+    cubic.w_est += alpha * segments / w;
+    let at = |t: f32| {
+        let d = t - cubic.k;
+        C * d * d * d + cubic.w_max
+    };
+    let grow = if at(t) < cubic.w_est {
+        (cubic.w_est - w).max(0.0)
+    } else {
+        // §4.4, §4.5: reach the target one round trip ahead, at most half as much again.
+        let target = at(t + rtt).clamp(w, 1.5 * w);
+        (target - w) / w * segments
+    };
+    let bytes = grow.min(w) * mss + cubic.carry;
+    let whole = bytes as u32;
+    cubic.carry = bytes - whole as f32;
+    c.cwnd = c.cwnd.saturating_add(whole);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1000;
+
+    /// One round trip of acknowledgements for a full window.
+    fn round(c: &mut Congestion, now: Instant, rtt_ms: u64) {
+        let mut left = c.cwnd;
+        while left > 0 {
+            let bytes = left.min(2 * MSS);
+            left -= bytes;
+            on_ack(c, Acked { bytes, mss: MSS, now, srtt_us: rtt_ms as u32 * 1000 });
+        }
+    }
+
+    #[test]
+    fn the_window_returns_to_its_maximum_after_k_seconds() {
+        let mut c = Congestion::new(MSS);
+        c.cwnd = 1000 * MSS;
+        c.on_loss(c.cwnd, MSS);
+        assert_eq!(c.cwnd, 700 * MSS);
+        // K = cbrt(W_max (1 - β) / C) = cbrt(1000 × 0.3 / 0.4) = 9.086 s.
+        let (mut now, mut reached) = (1_000u64, None);
+        let start = now;
+        while reached.is_none() && now < 60_000 {
+            round(&mut c, Instant::from_millis(now), 100);
+            now += 100;
+            if c.cwnd >= 995 * MSS {
+                reached = Some(now - start);
+            }
+        }
+        let ms = reached.expect("CUBIC never came back to its maximum");
+        assert!((6_500..=9_500).contains(&ms), "{ms} ms");
+    }
+
+    #[test]
+    fn growth_is_concave_then_convex() {
+        let mut c = Congestion::new(MSS);
+        c.cwnd = 1000 * MSS;
+        c.on_loss(c.cwnd, MSS);
+        let mut growth = alloc::vec::Vec::new();
+        for i in 0..200u64 {
+            let before = c.cwnd;
+            round(&mut c, Instant::from_millis(1_000 + i * 100), 100);
+            growth.push(c.cwnd - before);
+        }
+        assert!(growth[5] > growth[85], "{growth:?}");
+        assert!(growth[170] > growth[85], "{growth:?}");
+    }
+
+    #[test]
+    fn fast_convergence_gives_way() {
+        let mut cubic = Cubic::new();
+        cubic.reduced(1000 * MSS, 1000 * MSS, MSS);
+        assert_eq!(cubic.w_max, 1000.0);
+        cubic.reduced(800 * MSS, 800 * MSS, MSS);
+        assert_eq!(cubic.w_max, 800.0 * 0.85);
+    }
+
+    #[test]
+    fn a_small_window_grows_at_least_as_aimd() {
+        // §4.3: in the region where CUBIC is slow, W_est governs.
+        let mut c = Congestion::new(MSS);
+        c.cwnd = 10 * MSS;
+        c.on_loss(c.cwnd, MSS);
+        let start = c.cwnd;
+        for i in 0..20u64 {
+            round(&mut c, Instant::from_millis(1_000 + i), 1);
+        }
+        // 20 round trips at 0.53 segments (1 beyond the old window).
+        assert!(c.cwnd >= start + 8 * MSS, "{}", c.cwnd);
+    }
+}

@@ -1,0 +1,170 @@
+//! How much may be in flight (RFC 5681): slow start here, congestion avoidance by one of two laws.
+
+pub mod cubic;
+pub mod newreno;
+
+use cubic::Cubic;
+use eft_base::Instant;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// As `Opt::Congestion` counts them, less one.
+pub const CUBIC: u32 = 0;
+pub const NEWRENO: u32 = 1;
+
+/// Slow start has no threshold yet.
+const UNLIMITED: u32 = u32::MAX;
+/// More than any ring; keeps the arithmetic far from wrapping.
+const WINDOW_MAX: u32 = 1 << 28;
+
+/// Durable state of congestion control.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Congestion {
+    pub cwnd: u32,
+    pub ssthresh: u32,
+    pub algorithm: u32,
+    /// Bytes acknowledged since NewReno last grew.
+    pub(crate) credit: u32,
+    pub(crate) cubic: Cubic,
+}
+
+/// What an acknowledgement says.
+#[derive(Clone, Copy, Debug)]
+pub struct Acked {
+    pub bytes: u32,
+    pub mss: u32,
+    pub now: Instant,
+    pub srtt_us: u32,
+}
+
+/// The initial window of RFC 6928 §2.
+pub fn initial_window(mss: u32) -> u32 {
+    (10 * mss).min((2 * mss).max(14600))
+}
+
+impl Congestion {
+    pub fn new(mss: u32) -> Self {
+        Congestion {
+            cwnd: initial_window(mss),
+            ssthresh: UNLIMITED,
+            algorithm: CUBIC,
+            credit: 0,
+            cubic: Cubic::new(),
+        }
+    }
+
+    /// Takes `Opt::Congestion`; unknown numbers mean the default.
+    pub fn choose(&mut self, option: u32) {
+        let algorithm = match option {
+            2 => NEWRENO,
+            _ => CUBIC,
+        };
+        if self.algorithm != algorithm {
+            self.algorithm = algorithm;
+            self.cubic = Cubic::new();
+            self.credit = 0;
+        }
+    }
+
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// New data was acknowledged while the window was in use. `acked.bytes` may be many segments
+    /// (RFC 5681 §3.1 with appropriate byte counting, unlimited as in RFC 9406 §4.2, since receivers
+    /// acknowledge merged segments at once).
+    pub fn on_ack(&mut self, mut acked: Acked) {
+        if self.in_slow_start() {
+            let grow = acked.bytes.min(self.ssthresh - self.cwnd);
+            self.cwnd += grow;
+            acked.bytes -= grow;
+        }
+        if acked.bytes > 0 {
+            match self.algorithm {
+                NEWRENO => newreno::on_ack(self, acked),
+                _ => cubic::on_ack(self, acked),
+            }
+        }
+        self.cwnd = self.cwnd.min(WINDOW_MAX);
+    }
+
+    /// Loss was detected by duplicate or selective acknowledgements.
+    pub fn on_loss(&mut self, flight: u32, mss: u32) {
+        self.ssthresh = match self.algorithm {
+            NEWRENO => newreno::reduced(flight, mss),
+            _ => self.cubic.reduced(self.cwnd, flight, mss),
+        };
+        self.cwnd = self.ssthresh;
+        self.credit = 0;
+    }
+
+    /// The retransmission timer ran out (RFC 5681 §3.1, RFC 9438 §4.8). `first`: not a repetition
+    /// for the same data.
+    pub fn on_timeout(&mut self, flight: u32, mss: u32, first: bool) {
+        if first {
+            self.ssthresh = match self.algorithm {
+                NEWRENO => newreno::reduced(flight, mss),
+                _ => self.cubic.reduced(self.cwnd, flight, mss),
+            };
+        }
+        self.cwnd = mss;
+        self.credit = 0;
+    }
+
+    /// The connection was idle longer than its RTO (RFC 5681 §4.1).
+    pub fn on_idle(&mut self, mss: u32) {
+        self.cwnd = self.cwnd.min(initial_window(mss));
+        self.cubic.restart();
+    }
+
+    /// Repairs values that no code of ours writes; used when an arena is opened.
+    pub fn sanitize(&mut self, mss: u32) {
+        self.cwnd = self.cwnd.clamp(mss, WINDOW_MAX);
+        self.ssthresh = self.ssthresh.max(2 * mss);
+        self.algorithm = self.algorithm.min(NEWRENO);
+        if !self.cubic.is_sane() {
+            self.cubic = Cubic::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn acked(bytes: u32, ms: u64) -> Acked {
+        Acked { bytes, mss: 1000, now: Instant::from_millis(ms), srtt_us: 100_000 }
+    }
+
+    #[test]
+    fn initial_window_of_rfc_6928() {
+        assert_eq!(initial_window(1460), 14600);
+        assert_eq!(initial_window(536), 5360);
+        assert_eq!(initial_window(9000), 18000);
+    }
+
+    #[test]
+    fn slow_start_doubles_and_stops_at_the_threshold() {
+        let mut c = Congestion::new(1000);
+        c.algorithm = NEWRENO;
+        c.ssthresh = 25_000;
+        c.on_ack(acked(10_000, 0));
+        assert_eq!(c.cwnd, 20_000);
+        c.on_ack(acked(5_000, 0));
+        assert_eq!(c.cwnd, 25_000);
+        // One window of acknowledgements in avoidance: one segment more.
+        c.on_ack(acked(25_000, 0));
+        assert_eq!(c.cwnd, 26_000);
+    }
+
+    #[test]
+    fn timeout_falls_to_one_segment_and_repeats_keep_the_threshold() {
+        let mut c = Congestion::new(1000);
+        c.algorithm = NEWRENO;
+        c.cwnd = 40_000;
+        c.on_timeout(40_000, 1000, true);
+        assert_eq!((c.cwnd, c.ssthresh), (1000, 20_000));
+        c.on_timeout(1000, 1000, false);
+        assert_eq!((c.cwnd, c.ssthresh), (1000, 20_000));
+    }
+}

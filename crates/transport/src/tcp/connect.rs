@@ -1,0 +1,243 @@
+//! Active open (RFC 9293 §3.10.1, §3.10.7.3), initial sequence numbers (RFC 6528), ephemeral ports
+//! (RFC 6056).
+
+use super::block::{State, Tuple, bit};
+use super::counters::Counter;
+use super::emit::Outgoing;
+use super::engine::Tcp;
+use super::live::due;
+use super::options::Builder;
+use super::ports::{EPHEMERAL_COUNT, EPHEMERAL_FIRST};
+use super::route::Path;
+use crate::addresses::is_unspecified;
+use crate::edge::Out;
+use core::net::IpAddr;
+use eft_base::errno::{EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EINVAL, EISCONN, ENETUNREACH};
+use eft_base::wire::{TCP_ACK, TCP_SYN};
+use eft_base::{Instant, RequestId, SocketId, WireAddress};
+use eft_channel::socket::Opt;
+use eft_component::{Context, Outbox};
+
+impl Tcp {
+    /// `Connect` of sockets. Asking again for what is under way is answered with success, as sockets
+    /// may have to resubmit it.
+    pub(super) fn request_connect(
+        &mut self,
+        cx: &Context,
+        request: RequestId,
+        socket: SocketId,
+        address: WireAddress,
+        port: u16,
+        out: &mut Outbox<Out>,
+    ) {
+        let Some(i) = self.find_socket(socket) else {
+            return self.reply(out, request, EINVAL, socket, None);
+        };
+        let block = &self.blocks[i];
+        let same = block.tuple.remote == address && block.tuple.remote_port == port;
+        let errno = match block.state() {
+            State::Closed if block.has(bit::DEAD) && block.has(bit::CONNECTED) => EISCONN,
+            State::Closed => match refuse_destination(self, address, port) {
+                0 => return self.prepare_connect(i, request, address, port),
+                errno => errno,
+            },
+            State::Listen => EISCONN,
+            _ if same => 0,
+            State::SynSent => EALREADY,
+            _ => EISCONN,
+        };
+        self.reply(out, request, errno, socket, Some(i));
+        if errno == ENETUNREACH || errno == EADDRNOTAVAIL {
+            cx.count(Counter::FailedConnects as usize);
+        }
+    }
+
+    /// Notes the destination and asks for the way; the answer to `Connect` waits for it.
+    fn prepare_connect(&mut self, i: u32, request: RequestId, address: WireAddress, port: u16) {
+        let block = &mut self.blocks[i];
+        block.clear(bit::DEAD | bit::FAILED);
+        block.open_request = 0;
+        block.tuple.remote = address;
+        block.tuple.remote_port = port;
+        let live = &mut self.live[i as usize];
+        live.connect_request = Some(request);
+        live.route_request = None;
+        self.mark(i, due::ROUTE);
+    }
+
+    /// The way is known, or there is none.
+    pub(super) fn begin_connect(
+        &mut self,
+        cx: &Context,
+        i: u32,
+        request: RequestId,
+        answer: Result<Path, i32>,
+        out: &mut Outbox<Out>,
+    ) {
+        let socket = self.socket(i);
+        let begun = answer.and_then(|path| self.open_actively(cx, i, path));
+        let errno = begun.err().unwrap_or(0);
+        if errno != 0 {
+            cx.count(Counter::FailedConnects as usize);
+        }
+        self.reply(out, request, errno, socket, Some(i));
+    }
+
+    fn open_actively(&mut self, cx: &Context, i: u32, path: Path) -> Result<(), i32> {
+        let mut tuple = self.blocks[i].tuple;
+        if is_unspecified(tuple.local) {
+            tuple.local = path.source;
+        }
+        if self.blocks[i].has(bit::BOUND) {
+            if !self.vacate(cx, &tuple) {
+                return Err(EADDRNOTAVAIL);
+            }
+        } else {
+            tuple.local_port = self.choose_port(cx, &tuple).ok_or(EADDRNOTAVAIL)?;
+            self.ports.add_user(tuple.local, tuple.local_port, true);
+            // The socket shares its ephemeral port with connections to elsewhere.
+            self.blocks[i].set(bit::PORT_USER | bit::REUSE_ADDRESS);
+        }
+        self.table.insert(tuple, i);
+        let iss = self.initial_sequence(cx.now, &tuple);
+        let ts_offset = self.timestamp_offset(&tuple);
+        let block = &mut self.blocks[i];
+        block.tuple = tuple;
+        block.iss = iss;
+        block.ts_offset = ts_offset;
+        block.set_state(State::SynSent);
+        self.set_path(i, path);
+        self.set_receive_scale(i);
+        self.take_options(i);
+        cx.count(Counter::Outbound as usize);
+        if let Some(page) = &self.live[i as usize].page {
+            page.set_local(tuple.local_endpoint());
+            page.set_remote(tuple.remote_endpoint());
+        }
+        self.refresh_flags(i);
+        self.mark(i, due::SYN);
+        Ok(())
+    }
+
+    /// Sends the SYN, or the SYN-ACK, that is due (§3.5; options as in RFC 7323 and RFC 2018).
+    pub(super) fn send_syn(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) {
+        if !self.has_room(out) {
+            return;
+        }
+        let own_mss = self.own_mss(i);
+        let live = &self.live[i as usize];
+        let block = &mut self.blocks[i];
+        let active = block.state() == State::SynSent;
+        let mut options = Builder::new();
+        options.mss(own_mss);
+        if active || block.has(bit::SCALED) {
+            options.scale(block.receive_scale);
+        }
+        if active || block.has(bit::SACK) {
+            options.sack_permitted();
+        }
+        if active || block.has(bit::TIMESTAMPS) {
+            options.timestamps(block.timestamp(cx.now), block.ts_recent);
+        }
+        let ring = live.page.as_ref().map_or(65535, |p| p.receive_len());
+        let window = ring.min(65535) as u16;
+        block.rcv_adv = window as u64;
+        let (ack, flags) = if active { (0, TCP_SYN) } else { (block.acknowledgment(), TCP_SYN | TCP_ACK) };
+        let segment = Outgoing::bare(block.tuple, block.iss, ack, flags, window, options.bytes());
+        if !self.transmit_bare(cx, out, i, segment) {
+            return;
+        }
+        let block = &self.blocks[i];
+        let live = &mut self.live[i as usize];
+        live.due &= !(due::SYN | due::ACK);
+        live.timing = (block.backoff == 0).then_some((0, cx.now));
+        live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
+        live.last_sent = cx.now;
+        live.stuck_since = cx.now;
+    }
+
+    /// A port such that the connection is unique: a keyed hash of the destination as a start, and a
+    /// counter (RFC 6056 §3.3.3).
+    fn choose_port(&mut self, cx: &Context, tuple: &Tuple) -> Option<u16> {
+        let start =
+            self.key.hash(b'P', &(tuple.local, tuple.remote, tuple.remote_port)) as u32 % EPHEMERAL_COUNT;
+        for _ in 0..EPHEMERAL_COUNT {
+            self.port_turn = self.port_turn.wrapping_add(1);
+            let n = (start + self.port_turn % EPHEMERAL_COUNT) % EPHEMERAL_COUNT;
+            let port = EPHEMERAL_FIRST + n as u16;
+            let candidate = Tuple { local_port: port, ..*tuple };
+            if self.ports.is_unbound(port) && self.vacate(cx, &candidate) {
+                return Some(port);
+            }
+        }
+        None
+    }
+
+    /// A port that nothing uses, for a bind to port 0.
+    pub(super) fn choose_unused_port(&mut self, cx: &mut Context) -> Option<u16> {
+        let start = cx.random.below(EPHEMERAL_COUNT as u64) as u32;
+        (0..EPHEMERAL_COUNT)
+            .map(|n| EPHEMERAL_FIRST + ((start + n) % EPHEMERAL_COUNT) as u16)
+            .find(|port| self.ports.is_unused(*port))
+    }
+
+    /// RFC 6528 §3: a clock of 4 µs plus a keyed hash of the connection.
+    pub(super) fn initial_sequence(&self, now: Instant, tuple: &Tuple) -> u32 {
+        let clock = (now.as_micros() / 4) as u32;
+        clock.wrapping_add(self.key.hash(b'I', tuple) as u32)
+    }
+
+    /// One clock per pair of hosts, so that timestamps of successive connections rise.
+    pub(super) fn timestamp_offset(&self, tuple: &Tuple) -> u32 {
+        self.key.hash(b'T', &(tuple.local, tuple.remote)) as u32
+    }
+
+    /// The window shift that makes the whole ring expressible (RFC 7323 §2.3).
+    pub(super) fn set_receive_scale(&mut self, i: u32) {
+        let len = self.live[i as usize].page.as_ref().map_or(65535, |p| p.receive_len());
+        self.blocks[i].receive_scale = scale_for(len);
+    }
+
+    /// Takes the options that matter from the start.
+    pub(super) fn take_options(&mut self, i: u32) {
+        if let Some(page) = &self.live[i as usize].page {
+            let algorithm = page.option(Opt::Congestion);
+            self.blocks[i].congestion.choose(algorithm);
+        }
+    }
+}
+
+/// Smallest shift by which 16 bits cover a ring of `len`, the shift's granularity left out.
+pub(super) fn scale_for(len: usize) -> u8 {
+    (0..super::options::SCALE_MAX)
+        .find(|s| (len - (1 << s)) >> s <= 65535)
+        .unwrap_or(super::options::SCALE_MAX)
+}
+
+/// An errno if nobody can be reached there by TCP.
+fn refuse_destination(tcp: &Tcp, address: WireAddress, port: u16) -> i32 {
+    let ip = IpAddr::from(address);
+    if ip.is_unspecified() {
+        EADDRNOTAVAIL
+    } else if ip.is_multicast() || tcp.addresses.is_broadcast(address) {
+        ENETUNREACH
+    } else if port == 0 {
+        ECONNREFUSED
+    } else {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scale_for;
+
+    #[test]
+    fn the_scale_covers_the_ring() {
+        for len in [4096, 65536, 1 << 18, 1 << 20, 1 << 26] {
+            let s = scale_for(len);
+            assert!((len - (1 << s)) >> s <= 65535);
+            assert!(s == 0 || (len - (1 << (s - 1))) >> (s - 1) > 65535);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Putting a segment on its way to ip, and taking the answer.
+//!
+//! The payload stays where the application put it; the header goes into a slot of our pool. Every
+//! `Send` is kept until it is answered.
+
+use super::block::{NONE, Tuple};
+use super::counters::Counter;
+use super::engine::Tcp;
+use crate::edge::Out;
+use eft_base::checksum::Checksum;
+use eft_base::wire::{PROTOCOL_TCP, TcpHeader};
+use eft_base::{PacketRef, RequestId};
+use eft_channel::socket::Opt;
+use eft_component::{Context, Outbox};
+use eft_messages::Peer;
+use eft_messages::transport::{
+    PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SendDescriptor, TRANSPORT_HEADER_MAX, TransportToIp,
+};
+use zerocopy::IntoBytes;
+
+/// Where the checksum lies in a TCP header.
+const CHECKSUM_OFFSET: u16 = 16;
+
+/// What we asked of ip.
+pub(super) enum Request {
+    /// A segment with payload of a connection.
+    Data {
+        block: u32,
+        generation: u32,
+        epoch: u8,
+        /// Offset after its last byte.
+        end: u64,
+        descriptor: PacketRef,
+    },
+    /// A segment without payload. Nobody waits for it.
+    Bare { block: u32, generation: u32, descriptor: PacketRef },
+    /// The way to a connection's peer.
+    Route { block: u32, generation: u32 },
+}
+
+/// A segment to be sent.
+pub(super) struct Outgoing<'a> {
+    pub tuple: Tuple,
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: u8,
+    pub window: u16,
+    pub options: &'a [u8],
+    pub payload: [PacketRef; 2],
+    /// Payload per wire segment if the device is to segment, else 0.
+    pub segment_size: u16,
+    pub ttl: u8,
+    pub tos: u8,
+}
+
+impl<'a> Outgoing<'a> {
+    pub fn bare(tuple: Tuple, seq: u32, ack: u32, flags: u8, window: u16, options: &'a [u8]) -> Self {
+        Outgoing {
+            tuple,
+            seq,
+            ack,
+            flags,
+            window,
+            options,
+            payload: [PacketRef::default(); 2],
+            segment_size: 0,
+            ttl: 0,
+            tos: 0,
+        }
+    }
+}
+
+impl Outgoing<'_> {
+    fn describe(&self) -> SendDescriptor {
+        let header_len = size_of::<TcpHeader>() + self.options.len();
+        let payload_len: u32 = self.payload.iter().map(|r| r.len).sum();
+        let sum = Checksum::new().add_pseudo_header(
+            self.tuple.local.into(),
+            self.tuple.remote.into(),
+            PROTOCOL_TCP,
+            header_len as u32 + payload_len,
+        );
+        let header = TcpHeader {
+            source_port: self.tuple.local_port.into(),
+            destination_port: self.tuple.remote_port.into(),
+            sequence: self.seq.into(),
+            acknowledgment: self.ack.into(),
+            data_offset: (header_len as u8 / 4) << 4,
+            flags: self.flags,
+            window: self.window.into(),
+            checksum: sum.partial().into(),
+            urgent: 0.into(),
+        };
+        let mut bytes = [0; TRANSPORT_HEADER_MAX];
+        bytes[..size_of::<TcpHeader>()].copy_from_slice(header.as_bytes());
+        bytes[size_of::<TcpHeader>()..header_len].copy_from_slice(self.options);
+        let mut payload = [PacketRef::default(); PAYLOAD_REFS_MAX];
+        let mut count = 0;
+        for r in self.payload.iter().filter(|r| r.len > 0) {
+            payload[count] = *r;
+            count += 1;
+        }
+        SendDescriptor {
+            source: self.tuple.local,
+            destination: self.tuple.remote,
+            protocol: PROTOCOL_TCP,
+            ttl: self.ttl,
+            tos: self.tos,
+            flags: SEND_DONT_FRAGMENT,
+            header_len: header_len as u16,
+            checksum_offset: CHECKSUM_OFFSET,
+            segment_size: self.segment_size,
+            payload_count: count as u16,
+            reserved: 0,
+            payload,
+            header: bytes,
+        }
+    }
+}
+
+impl Tcp {
+    /// Whether a segment can be sent now.
+    pub(super) fn has_room(&self, out: &Outbox<Out>) -> bool {
+        out.room(Peer::Ip) > 0 && self.headers.available() > 0 && self.requests.room() > 0
+    }
+
+    /// Sends a segment. `request` makes the entry of the database from the header's slot. False, and
+    /// nothing happens, without room.
+    pub(super) fn transmit(
+        &mut self,
+        cx: &Context,
+        out: &mut Outbox<Out>,
+        segment: &Outgoing,
+        request: impl FnOnce(PacketRef) -> Request,
+    ) -> bool {
+        if !self.has_room(out) {
+            return false;
+        }
+        let Some(slot) = self.headers.allocate() else {
+            return false;
+        };
+        let descriptor = PacketRef { len: size_of::<SendDescriptor>() as u32, ..slot };
+        self.headers.write(descriptor, 0, segment.describe().as_bytes());
+        let Ok(request) = self.requests.insert(request(descriptor)) else {
+            self.headers.free(descriptor);
+            return false;
+        };
+        out.push(Out::Ip(TransportToIp::Send { request, descriptor }));
+        let payload: u32 = segment.payload.iter().map(|r| r.len).sum();
+        let wire = match segment.segment_size {
+            0 => 1,
+            size => payload.div_ceil(size as u32).max(1),
+        };
+        cx.add(Counter::SentSegments as usize, wire as u64);
+        true
+    }
+
+    /// Sends a segment without payload for a connection, or for nobody ([`NONE`]).
+    pub(super) fn transmit_bare(
+        &mut self,
+        cx: &Context,
+        out: &mut Outbox<Out>,
+        block: u32,
+        mut segment: Outgoing,
+    ) -> bool {
+        let generation = if block == NONE {
+            0
+        } else {
+            (segment.ttl, segment.tos) = self.hop_options(block);
+            self.blocks[block].generation
+        };
+        self.transmit(cx, out, &segment, |descriptor| Request::Bare { block, generation, descriptor })
+    }
+
+    /// The application's TTL and TOS.
+    pub(super) fn hop_options(&self, i: u32) -> (u8, u8) {
+        self.live[i as usize]
+            .page
+            .as_ref()
+            .map_or((0, 0), |page| (page.option(Opt::Ttl).min(255) as u8, page.option(Opt::Tos) as u8))
+    }
+
+    /// ip is done with a segment.
+    pub(super) fn receive_sent(&mut self, cx: &Context, id: RequestId, errno: i32) {
+        let known = matches!(self.requests.get(id), Some(Request::Data { .. } | Request::Bare { .. }));
+        if !known {
+            cx.count(Counter::StaleReplies as usize);
+            return;
+        }
+        let (block, generation) = match self.requests.remove(id) {
+            Some(Request::Data { block, generation, epoch, descriptor, .. }) => {
+                self.headers.free(descriptor);
+                if self.blocks[block].generation == generation {
+                    self.live[block as usize].in_flight.remove(epoch);
+                    self.release_ring(block);
+                    self.finish_draining(cx, block);
+                }
+                (block, generation)
+            }
+            Some(Request::Bare { block, generation, descriptor }) => {
+                self.headers.free(descriptor);
+                (block, generation)
+            }
+            _ => return,
+        };
+        if errno != 0 {
+            cx.count(Counter::SendErrors as usize);
+            if block != NONE && self.blocks[block].generation == generation {
+                self.receive_send_error(cx, block, errno);
+            }
+        }
+    }
+
+    /// ip was reborn: everything unanswered is sent again, in order. Segments of connections that
+    /// are gone, and bytes that are acknowledged by now, are given up.
+    pub(super) fn resubmit(&mut self, cx: &Context, out: &mut Outbox<Out>) {
+        if !core::mem::replace(&mut self.ip_seen, true) && self.requests.is_empty() {
+            return;
+        }
+        self.routes.clear();
+        for id in self.requests.ids() {
+            match self.requests.get(id) {
+                Some(&Request::Data { block, generation, end, descriptor, .. }) => {
+                    let b = &self.blocks[block];
+                    let wanted =
+                        b.generation == generation && b.state().may_send() && end > b.bytes_acknowledged();
+                    self.resubmit_segment(cx, id, descriptor, wanted, out);
+                }
+                Some(&Request::Bare { descriptor, .. }) => {
+                    self.resubmit_segment(cx, id, descriptor, true, out)
+                }
+                Some(&Request::Route { block, generation }) => {
+                    self.requests.remove(id);
+                    if self.blocks[block].generation == generation {
+                        self.live[block as usize].route_request = None;
+                        self.mark(block, super::live::due::ROUTE);
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn resubmit_segment(
+        &mut self,
+        cx: &Context,
+        request: RequestId,
+        descriptor: PacketRef,
+        wanted: bool,
+        out: &mut Outbox<Out>,
+    ) {
+        if wanted {
+            cx.count(Counter::Resubmitted as usize);
+            out.push(Out::Ip(TransportToIp::Send { request, descriptor }));
+        } else {
+            self.receive_sent(cx, request, 0);
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The component: hands what comes in to the mechanism that it concerns, and lets what became due
+//! leave in `flush`, so that a batch of arriving segments is answered once.
+
+use super::TcpConfig;
+use super::block::{Block, NONE, State, Tuple};
+use super::close::Farewell;
+use super::counters::{COUNTERS, Counter};
+use super::durable::{self, Blocks};
+use super::emit::Request;
+use super::live::{Live, due};
+use super::ports::Ports;
+use super::route::Routes;
+use crate::addresses::Addresses;
+use crate::edge::{In, Out};
+use crate::families::Families;
+use crate::hash::{Key, Map};
+use crate::limits::Bucket;
+use crate::timers::{NEVER, Timers};
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+use eft_base::{FamilyId, Instant, SocketId};
+use eft_channel::{Pool, Requests, Segment};
+use eft_component::{Component, Context, Effect, Event, Outbox};
+use eft_messages::transport::{IpToTransport, TransportToIp};
+use eft_messages::{Encoded, Peer};
+
+/// Resets for nobody's segments, per second.
+const RESETS_PER_SECOND: u64 = 1000;
+/// Challenge acknowledgements, per second (RFC 5961 §7).
+const CHALLENGES_PER_SECOND: u64 = 500;
+/// Bytes of a packet at most.
+const PACKET_MAX: usize = 1 << 16;
+/// When to look again if a queue was full and nobody owes us an answer.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// The engine.
+pub struct Tcp {
+    pub(super) config: TcpConfig,
+    // Durable.
+    pub(super) blocks: Blocks,
+    // Derived from it.
+    pub(super) live: Vec<Live>,
+    pub(super) free: Vec<u32>,
+    pub(super) table: Map<Tuple, u32>,
+    pub(super) ports: Ports,
+    pub(super) families: Families,
+    pub(super) timers: Timers,
+    /// TIME-WAIT in the order of entry, with the block's generation.
+    pub(super) time_wait: VecDeque<(u32, u32)>,
+    /// Sockets that a predecessor opened and that nothing has happened to since, by request.
+    pub(super) opened: Map<(u16, u64), u32>,
+    // Of this life only.
+    /// Connections that have something due.
+    pub(super) queue: VecDeque<u32>,
+    pub(super) headers: Pool,
+    pub(super) requests: Requests<Request>,
+    pub(super) routes: Routes,
+    pub(super) addresses: Addresses,
+    pub(super) key: Key,
+    pub(super) scratch: Vec<u8>,
+    pub(super) resets: Bucket,
+    pub(super) challenges: Bucket,
+    /// Whose segment came last: the next one is usually of the same.
+    pub(super) last: Option<(Tuple, u32)>,
+    /// sockets was connected before in this life.
+    pub(super) sockets_seen: bool,
+    pub(super) ip_seen: bool,
+    /// To be counted as soon as there is a place to count.
+    pub(super) found: Option<(bool, u64)>,
+    /// Resets to be sent, if there is room.
+    pub(super) farewells: Vec<Farewell>,
+    /// Families whose last socket may be gone.
+    pub(super) emptied: Vec<FamilyId>,
+    /// Counts ephemeral ports tried.
+    pub(super) port_turn: u32,
+    retry_at: Instant,
+}
+
+impl Tcp {
+    /// Opens the arena (of [`durable::arena_len`] bytes), taking over what a predecessor left in it.
+    /// `headers` is a pool of `SEND_SLOT_LEN` slots.
+    pub fn open(arena: Segment, headers: Pool, config: TcpConfig) -> Tcp {
+        let opened = durable::open(arena, &config);
+        let key = Key(opened.secret);
+        let limit = headers.slots() + config.connections;
+        let count = opened.blocks.len();
+        let mut tcp = Tcp {
+            config,
+            blocks: opened.blocks,
+            live: (0..count).map(|_| Live::new()).collect(),
+            free: Vec::new(),
+            table: Map::with_hasher(key),
+            ports: Ports::new(key),
+            families: Families::new(key, 0),
+            timers: Timers::new(count),
+            time_wait: VecDeque::new(),
+            opened: Map::with_hasher(key),
+            queue: VecDeque::new(),
+            headers,
+            requests: Requests::new(limit),
+            routes: Routes::new(key),
+            addresses: Addresses::default(),
+            key,
+            scratch: vec![0; PACKET_MAX],
+            resets: Bucket::new(RESETS_PER_SECOND),
+            challenges: Bucket::new(CHALLENGES_PER_SECOND),
+            last: None,
+            sockets_seen: false,
+            ip_seen: false,
+            found: Some((opened.reborn, opened.quarantined)),
+            farewells: Vec::new(),
+            emptied: Vec::new(),
+            port_turn: 0,
+            retry_at: NEVER,
+        };
+        tcp.rebuild();
+        tcp
+    }
+
+    /// Takes a free block, driving out the oldest TIME-WAIT if there is none.
+    pub(super) fn allocate(&mut self, cx: &Context) -> Option<u32> {
+        if self.free.is_empty() {
+            self.evict_time_wait(cx);
+        }
+        let Some(i) = self.free.pop() else {
+            cx.count(Counter::DropNoBlock as usize);
+            return None;
+        };
+        let generation = self.blocks[i].generation.wrapping_add(1);
+        self.blocks[i] = Block::free(generation);
+        self.blocks[i].set_state(State::Closed);
+        self.live[i as usize] = Live::new();
+        self.gauge_blocks(cx);
+        Some(i)
+    }
+
+    pub(super) fn gauge_blocks(&self, cx: &Context) {
+        let used = self.blocks.len() - self.free.len();
+        cx.gauge(Counter::Blocks as usize, used as u64);
+    }
+
+    /// Something is due for a connection; `flush` will see to it.
+    pub(super) fn mark(&mut self, i: u32, bits: u32) {
+        let live = &mut self.live[i as usize];
+        live.due |= bits;
+        if !live.is_due(due::QUEUED) {
+            live.due |= due::QUEUED;
+            self.queue.push_back(i);
+        }
+    }
+
+    /// Sets the connection's entry among the timers.
+    pub(super) fn rearm(&mut self, i: u32) {
+        let at = self.live[i as usize].deadline(self.blocks[i].close_at);
+        self.timers.arm(i, at);
+    }
+
+    pub(super) fn socket(&self, i: u32) -> SocketId {
+        SocketId { family: self.blocks[i].family, slot: self.blocks[i].slot }
+    }
+
+    /// The block of a socket that its application still holds.
+    pub(super) fn find_socket(&self, socket: SocketId) -> Option<u32> {
+        let i = self.families.find(socket)?;
+        (!self.blocks[i].has(super::block::bit::ORPHAN)).then_some(i)
+    }
+
+    /// The connection that a tuple belongs to.
+    pub(super) fn find(&mut self, tuple: &Tuple) -> Option<u32> {
+        match self.last {
+            Some((t, i)) if t == *tuple => Some(i),
+            _ => {
+                let i = *self.table.get(tuple)?;
+                self.last = Some((*tuple, i));
+                Some(i)
+            }
+        }
+    }
+
+    pub(super) fn forget_tuple(&mut self, tuple: &Tuple) {
+        self.table.remove(tuple);
+        self.last = None;
+    }
+
+    /// Counts what opening the arena found, once.
+    fn report_opening(&mut self, cx: &Context) {
+        if let Some((reborn, quarantined)) = self.found.take() {
+            cx.add(Counter::Rebirths as usize, reborn as u64);
+            cx.add(Counter::Quarantined as usize, quarantined);
+            self.gauge_blocks(cx);
+        }
+    }
+
+    fn receive_from_ip(&mut self, cx: &mut Context, message: IpToTransport, out: &mut Outbox<Out>) {
+        match message {
+            IpToTransport::Deliver { packet, header_len, checksum_ok, segment_size } => {
+                self.receive_packet(cx, packet, header_len, checksum_ok, segment_size, out);
+                out.push(Out::Ip(TransportToIp::Done { packet }));
+            }
+            IpToTransport::Error { packet, header_len, kind, code, mtu } => {
+                self.receive_error(cx, packet, header_len, kind, code, mtu);
+                out.push(Out::Ip(TransportToIp::Done { packet }));
+            }
+            IpToTransport::Sent { request, errno } => self.receive_sent(cx, request, errno),
+            IpToTransport::Routed { request, errno, source, mtu, segment_max, local } => {
+                let path = super::route::Path { source, mtu, segment_max, local };
+                self.receive_routed(cx, request, errno, path, out);
+            }
+        }
+    }
+}
+
+impl Component for Tcp {
+    type In = In;
+    type Out = Out;
+    const COUNTERS: &'static [&'static str] = COUNTERS;
+
+    fn decode(peer: Peer, line: &Encoded) -> Option<In> {
+        In::decode(peer, line)
+    }
+
+    fn receive(&mut self, cx: &mut Context, _from: Peer, message: In, out: &mut Outbox<Out>) {
+        match message {
+            In::Ip(m) => self.receive_from_ip(cx, m, out),
+            In::Sockets(m) => self.receive_request(cx, m, out),
+        }
+    }
+
+    fn event(&mut self, cx: &mut Context, event: Event, _out: &mut Outbox<Out>) {
+        self.report_opening(cx);
+        match event {
+            Event::Dirty(socket) => self.receive_news(cx, socket),
+            Event::FamilyOpened { family, pool, arena } => self.open_family(cx, family, pool, arena),
+            Event::Configure { key, value } if key == "addresses" => self.addresses.configure(&value),
+            _ => {}
+        }
+    }
+
+    fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
+        if self.retry_at <= cx.now {
+            self.retry_at = NEVER;
+        }
+        while let Some(i) = self.timers.pop(cx.now) {
+            self.expire_connection(cx, i, out);
+            self.rearm(i);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let at = self.timers.next().unwrap_or(NEVER).min(self.retry_at);
+        (at != NEVER).then_some(at)
+    }
+
+    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<Out>) {
+        self.report_opening(cx);
+        match peer {
+            Peer::Ip => self.resubmit(cx, out),
+            Peer::Sockets => {
+                // Its request numbers begin anew: an old one must not be taken for a new one. The
+                // first connection of our own life is no rebirth of sockets.
+                if core::mem::replace(&mut self.sockets_seen, true) {
+                    self.opened.clear();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn flush(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
+        let mut left = self.queue.len();
+        while left > 0
+            && let Some(i) = self.queue.pop_front()
+        {
+            left -= 1;
+            self.live[i as usize].due &= !due::QUEUED;
+            self.serve(cx, i, out);
+            if self.live[i as usize].due != 0 {
+                // Could not finish: no room, or its turn was long enough.
+                self.mark(i, 0);
+            }
+            self.rearm(i);
+        }
+        self.send_farewells(cx, out);
+        while let Some(family) = self.emptied.pop() {
+            self.finish_family(family, out);
+        }
+        self.retry_at = if self.queue.is_empty() { NEVER } else { cx.now + RETRY };
+    }
+}
+
+impl Tcp {
+    /// Tells the application what is new, and sends what is due.
+    fn serve(&mut self, cx: &mut Context, i: u32, out: &mut Outbox<Out>) {
+        if self.blocks[i].state() == State::Free {
+            self.live[i as usize].due = 0;
+            return;
+        }
+        if self.live[i as usize].is_due(due::LOOK) {
+            self.live[i as usize].due &= !due::LOOK;
+            self.read_page(cx, i);
+        }
+        if self.live[i as usize].is_due(due::ROUTE) {
+            self.ask_route(cx, i, out);
+        }
+        self.send_due(cx, i, out);
+        self.tell(cx, i, out);
+    }
+
+    /// Emits the effects that are due, if the application has a descriptor to show them on.
+    fn tell(&mut self, cx: &mut Context, i: u32, out: &mut Outbox<Out>) {
+        let attached = self.blocks[i].has(super::block::bit::ATTACHED)
+            && !self.blocks[i].has(super::block::bit::ORPHAN)
+            && self.blocks[i].slot != NONE;
+        let effects = due::READABLE | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP;
+        let live = &mut self.live[i as usize];
+        let what = live.due & effects;
+        live.due &= !effects;
+        if attached && what != 0 {
+            let socket = self.socket(i);
+            if what & due::READABLE != 0 {
+                out.push(Out::Effect(Effect::Readable(socket)));
+            }
+            if what & due::WRITABLE != 0 && self.has_room_for_writer(i) {
+                out.push(Out::Effect(Effect::Writable(socket)));
+            }
+            if what & due::END_OF_STREAM != 0 {
+                out.push(Out::Effect(Effect::EndOfStream(socket)));
+            }
+            if what & due::HANG_UP != 0 {
+                out.push(Out::Effect(Effect::HangUp(socket)));
+            }
+        }
+        self.publish_info(cx, i);
+    }
+}

@@ -1,0 +1,122 @@
+//! Errors about our packets: ICMP (RFC 1122 §4.2.3.9, RFC 5461, RFC 5927 against forged ones; RFC
+//! 1191 for "fragmentation needed") and ip's own refusals.
+
+use super::block::{State, Tuple, bit};
+use super::counters::Counter;
+use super::engine::Tcp;
+use super::live::due;
+use super::route::fixed_headers;
+use crate::addresses::ip_addresses;
+use eft_base::PacketRef;
+use eft_base::errno::{EACCES, ECONNREFUSED, EHOSTUNREACH, EMSGSIZE, ENETUNREACH, EPERM};
+use eft_base::wire::{ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE};
+use eft_component::Context;
+
+const FRAGMENTATION_NEEDED: u8 = 4;
+/// Below this a report is forged or the path is hopeless (as Linux's min_pmtu).
+const PATH_MTU_MIN: u16 = 552;
+/// IP header and 8 bytes of TCP.
+const QUOTE_MAX: usize = 60 + 8;
+
+impl Tcp {
+    /// ip passes an ICMP error about a packet that (it says) we sent.
+    pub(super) fn receive_error(
+        &mut self,
+        cx: &Context,
+        packet: PacketRef,
+        header_len: u16,
+        kind: u8,
+        code: u8,
+        mtu: u16,
+    ) {
+        let counter = match self.quoted(cx, packet, header_len) {
+            Some(i) => {
+                self.apply_error(cx, i, kind, code, mtu);
+                Counter::IcmpApplied
+            }
+            None => Counter::DropIcmp,
+        };
+        cx.count(counter as usize);
+    }
+
+    /// The connection that the quoted header belongs to, if the quoted sequence number is in flight
+    /// (RFC 5927 §4.1).
+    fn quoted(&mut self, cx: &Context, packet: PacketRef, header_len: u16) -> Option<u32> {
+        let ip_len = header_len as usize;
+        let mut bytes = [0; QUOTE_MAX];
+        let bytes = bytes.get_mut(..ip_len + 8)?;
+        cx.memory.read(packet, bytes)?;
+        let (source, destination) = ip_addresses(bytes.get(..ip_len)?)?;
+        let quote = &bytes[ip_len..];
+        let tuple = Tuple {
+            local: source,
+            remote: destination,
+            local_port: u16::from_be_bytes([quote[0], quote[1]]),
+            remote_port: u16::from_be_bytes([quote[2], quote[3]]),
+        };
+        let seq = u32::from_be_bytes([quote[4], quote[5], quote[6], quote[7]]);
+        let i = self.find(&tuple)?;
+        let block = &self.blocks[i];
+        let in_flight = match block.state() {
+            State::SynSent | State::SynReceived => seq == block.iss,
+            _ => {
+                let offset = block.acknowledged_offset(seq);
+                offset >= block.snd_una as i64 && offset <= block.snd_nxt as i64
+            }
+        };
+        in_flight.then_some(i)
+    }
+
+    fn apply_error(&mut self, cx: &Context, i: u32, kind: u8, code: u8, mtu: u16) {
+        let errno = match (kind, code) {
+            (ICMP_UNREACHABLE, FRAGMENTATION_NEEDED) => return self.lower_mtu(i, mtu),
+            (ICMP_UNREACHABLE, 2 | 3) => ECONNREFUSED,
+            (ICMP_UNREACHABLE, 0 | 6 | 9 | 11) => ENETUNREACH,
+            (ICMP_UNREACHABLE, _) => EHOSTUNREACH,
+            (ICMP_TIME_EXCEEDED, _) => EHOSTUNREACH,
+            _ => return,
+        };
+        let fatal = kind == ICMP_UNREACHABLE;
+        self.apply_path_error(cx, i, errno, fatal);
+    }
+
+    /// During the handshake an unreachable destination ends the attempt (RFC 5461 §4.1); later it
+    /// only explains a timeout.
+    fn apply_path_error(&mut self, cx: &Context, i: u32, errno: i32, fatal: bool) {
+        self.blocks[i].soft_error = errno;
+        match self.blocks[i].state() {
+            State::SynSent if fatal => {
+                cx.count(Counter::FailedConnects as usize);
+                self.end(cx, i, errno);
+            }
+            State::SynReceived if fatal && self.blocks[i].has(bit::PASSIVE) => self.discard_embryonic(cx, i),
+            _ => {}
+        }
+    }
+
+    /// RFC 1191 §6.5: what was too large is cut anew; it was not lost by congestion.
+    fn lower_mtu(&mut self, i: u32, mtu: u16) {
+        let block = &mut self.blocks[i];
+        let mtu = mtu.max(PATH_MTU_MIN);
+        if !block.has(bit::ROUTED) || mtu >= block.path_mtu {
+            return;
+        }
+        block.path_mtu = mtu.max(fixed_headers(block.tuple.remote) + 64);
+        self.set_mss(i);
+        let block = &self.blocks[i];
+        if block.state().may_send() && block.flight() > 0 {
+            let (una, nxt) = (block.snd_una, block.snd_nxt);
+            self.live[i as usize].recovery.lose_all(una, nxt);
+        }
+        self.mark(i, due::SEND);
+    }
+
+    /// ip could not send a segment.
+    pub(super) fn receive_send_error(&mut self, cx: &Context, i: u32, errno: i32) {
+        match errno {
+            EMSGSIZE => self.mark(i, due::ROUTE),
+            EHOSTUNREACH | ENETUNREACH | EACCES | EPERM => self.apply_path_error(cx, i, errno, true),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The arena as `eft ss` sees it: mapped read-only, while the engine may be writing it.
+//!
+//! A row may therefore mix two moments; nothing worse can happen, since every block is copied out
+//! before it is looked at.
+
+use super::block::{Block, State, bit};
+use super::durable;
+use alloc::vec::Vec;
+use eft_base::{Endpoint, FamilyId};
+use eft_channel::Segment;
+
+/// One socket or connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub state: State,
+    pub family: FamilyId,
+    /// `None`: a connection that no socket stands for (not yet, or no longer).
+    pub slot: Option<u32>,
+    pub local: Endpoint,
+    pub remote: Endpoint,
+    /// Bytes that the application has not taken; for a listener, connections waiting.
+    pub receive_queue: u64,
+    /// Bytes that the peer has not acknowledged; for a listener, how many may wait.
+    pub send_queue: u64,
+    pub cwnd: u32,
+    /// `None`: still unlimited.
+    pub ssthresh: Option<u32>,
+    pub mss: u32,
+    pub rtt_us: u32,
+    pub rttvar_us: u32,
+    pub rto_us: u32,
+    pub retransmits: u32,
+    /// Expiries of the retransmission timer in a row.
+    pub backoff: u8,
+    pub peer_window: u64,
+    pub timestamps: bool,
+    pub sack: bool,
+    /// The application's last descriptor is gone.
+    pub orphan: bool,
+}
+
+/// The name that `ss` shows.
+pub fn state_name(state: State) -> &'static str {
+    match state {
+        State::Free => "FREE",
+        State::Established => "ESTAB",
+        State::SynSent => "SYN-SENT",
+        State::SynReceived => "SYN-RECV",
+        State::FinWait1 => "FIN-WAIT-1",
+        State::FinWait2 => "FIN-WAIT-2",
+        State::TimeWait => "TIME-WAIT",
+        State::Closed => "UNCONN",
+        State::CloseWait => "CLOSE-WAIT",
+        State::LastAck => "LAST-ACK",
+        State::Listen => "LISTEN",
+        State::Closing => "CLOSING",
+    }
+}
+
+/// Every socket in an arena; `None` if it is not (yet) one of this version.
+pub fn list(arena: &Segment) -> Option<Vec<Row>> {
+    let rows = durable::copies(arena)?.filter(|b| b.state() != State::Free).map(|b| row(&b)).collect();
+    Some(rows)
+}
+
+fn row(b: &Block) -> Row {
+    let listens = b.state() == State::Listen;
+    let unread = b.rcv_nxt.saturating_sub(b.rcv_taken);
+    Row {
+        state: b.state(),
+        family: b.family,
+        slot: (b.slot != super::block::NONE).then_some(b.slot),
+        local: b.tuple.local_endpoint(),
+        remote: b.tuple.remote_endpoint(),
+        receive_queue: if listens {
+            unread / size_of::<eft_channel::socket::AcceptRecord>() as u64
+        } else {
+            unread
+        },
+        send_queue: if listens { b.backlog as u64 } else { b.snd_end.saturating_sub(b.bytes_acknowledged()) },
+        cwnd: b.congestion.cwnd,
+        ssthresh: (b.congestion.ssthresh != u32::MAX).then_some(b.congestion.ssthresh),
+        mss: b.segment_size(),
+        rtt_us: b.rtt.srtt_us,
+        rttvar_us: b.rtt.rttvar_us,
+        rto_us: b.rtt.rto_us(),
+        retransmits: b.retransmits,
+        backoff: b.backoff,
+        peer_window: b.snd_edge.saturating_sub(b.snd_una),
+        timestamps: b.has(bit::TIMESTAMPS),
+        sack: b.has(bit::SACK),
+        orphan: b.has(bit::ORPHAN),
+    }
+}

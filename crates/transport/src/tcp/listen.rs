@@ -1,0 +1,267 @@
+//! Passive open (RFC 9293 §3.10.7.2) and the accept queue.
+//!
+//! A connection gets a socket slot, of the listener's family, only when its handshake is done, so a
+//! flood of SYNs takes blocks (bounded per listener) but no family's memory. The accept queue is the
+//! listener's receive ring: each record's place is durable in its connection's block, so after a
+//! crash the same record is written to the same place again.
+
+use super::block::{NONE, State, bit};
+use super::connect::scale_for;
+use super::counters::Counter;
+use super::engine::Tcp;
+use super::live::due;
+use super::segment::Segment;
+use eft_base::SocketId;
+use eft_base::errno::EINVAL;
+use eft_base::wire::{TCP_FIN, TCP_RST};
+use eft_channel::socket::{AcceptRecord, Opt};
+use eft_component::Context;
+use zerocopy::IntoBytes;
+
+const RECORD_LEN: u64 = size_of::<AcceptRecord>() as u64;
+/// Connections under way per listener: as many as may wait, and some more.
+const EMBRYONIC_MIN: u32 = 128;
+
+/// Options that a connection inherits from its listener.
+const INHERITED: &[Opt] = &[
+    Opt::NoDelay,
+    Opt::Cork,
+    Opt::KeepAlive,
+    Opt::KeepIdle,
+    Opt::KeepInterval,
+    Opt::KeepCount,
+    Opt::UserTimeout,
+    Opt::Linger,
+    Opt::ReceiveBuffer,
+    Opt::SendBuffer,
+    Opt::Tos,
+    Opt::Ttl,
+    Opt::QuickAck,
+    Opt::Congestion,
+];
+
+impl Tcp {
+    /// Connections in the accept queue that the application has not taken.
+    fn waiting(&mut self, listener: u32) -> u64 {
+        let block = &mut self.blocks[listener];
+        if let Some(page) = &self.live[listener as usize].page {
+            let taken = page.receive_taken();
+            if taken >= block.rcv_taken && taken <= block.rcv_nxt {
+                block.rcv_taken = taken;
+            }
+        }
+        (block.rcv_nxt - block.rcv_taken).div_ceil(RECORD_LEN)
+    }
+
+    fn queue_is_full(&mut self, listener: u32) -> bool {
+        let ring =
+            self.live[listener as usize].page.as_ref().map_or(0, |p| p.receive_len() as u64 / RECORD_LEN);
+        // As everywhere, a backlog of n lets n + 1 wait.
+        let limit = (self.blocks[listener].backlog as u64 + 1).min(ring);
+        self.waiting(listener) >= limit
+    }
+
+    /// A SYN for a listener.
+    pub(super) fn receive_syn(&mut self, cx: &Context, listener: u32, segment: &Segment) {
+        if segment.has(TCP_RST | TCP_FIN) || !self.is_plausible_peer(segment) {
+            cx.count(Counter::DropMalformed as usize);
+            return;
+        }
+        let limit = self.blocks[listener].backlog.max(EMBRYONIC_MIN);
+        if self.queue_is_full(listener) || self.live[listener as usize].embryonic >= limit {
+            cx.count(Counter::DropSynBacklog as usize);
+            return;
+        }
+        let Some(i) = self.allocate(cx) else {
+            return;
+        };
+        let ring = self.live[listener as usize].page.as_ref().map_or(65535, |p| p.receive_len());
+        let parent = self.blocks[listener];
+        let tuple = segment.tuple;
+        let iss = self.initial_sequence(cx.now, &tuple);
+        let ts_offset = self.timestamp_offset(&tuple);
+        let block = &mut self.blocks[i];
+        block.set_state(State::SynReceived);
+        block.set(bit::PASSIVE | bit::PORT_USER | parent.flags & bit::REUSE_ADDRESS);
+        block.family = parent.family;
+        block.listener = listener;
+        block.listener_generation = parent.generation;
+        block.tuple = tuple;
+        block.iss = iss;
+        block.ts_offset = ts_offset;
+        block.receive_scale = scale_for(ring);
+        self.take_syn(cx, i, segment);
+        let shared = parent.has(bit::REUSE_ADDRESS);
+        self.ports.add_user(tuple.local, tuple.local_port, shared);
+        self.table.insert(tuple, i);
+        self.live[listener as usize].embryonic += 1;
+        self.mark(i, due::ROUTE);
+    }
+
+    /// What a SYN (of either kind) tells of the peer (RFC 9293 §3.10.7, RFC 7323, RFC 2018).
+    pub(super) fn take_syn(&mut self, cx: &Context, i: u32, segment: &Segment) {
+        let options = &segment.options;
+        let block = &mut self.blocks[i];
+        block.irs = segment.seq;
+        block.rcv_nxt = 0;
+        block.rcv_acked = 0;
+        block.peer_mss = options.mss.unwrap_or(super::block::MSS_DEFAULT).max(64);
+        match options.scale {
+            Some(scale) => {
+                block.send_scale = scale;
+                block.set(bit::SCALED);
+            }
+            None => {
+                block.send_scale = 0;
+                block.receive_scale = 0;
+            }
+        }
+        if options.sack_permitted {
+            block.set(bit::SACK);
+        }
+        if let Some((value, _)) = options.timestamps {
+            block.set(bit::TIMESTAMPS);
+            block.ts_recent = value;
+            block.ts_recent_at = cx.now.as_nanos();
+        }
+        // The window of a SYN is never scaled (RFC 7323 §2.2).
+        block.snd_edge = block.snd_una + segment.window as u64;
+        block.snd_wl1 = 0;
+        block.snd_wl2 = block.snd_una;
+        block.snd_wnd_max = segment.window as u32;
+    }
+
+    fn is_plausible_peer(&self, segment: &Segment) -> bool {
+        let remote = core::net::IpAddr::from(segment.tuple.remote);
+        let local = core::net::IpAddr::from(segment.tuple.local);
+        !remote.is_unspecified()
+            && !remote.is_multicast()
+            && !local.is_multicast()
+            && !self.addresses.is_broadcast(segment.tuple.remote)
+            && !self.addresses.is_broadcast(segment.tuple.local)
+            && !(segment.tuple.remote == segment.tuple.local
+                && segment.tuple.remote_port == segment.tuple.local_port)
+    }
+
+    /// The listener of a connection, if it still listens.
+    fn listener_of(&self, i: u32) -> Option<u32> {
+        let block = &self.blocks[i];
+        if block.listener == NONE || block.listener as usize >= self.blocks.len() {
+            return None;
+        }
+        let listener = &self.blocks[block.listener];
+        (listener.generation == block.listener_generation && listener.state() == State::Listen)
+            .then_some(block.listener)
+    }
+
+    /// The handshake of a passive connection is done: gives it a slot and offers it. False if there
+    /// is no place for it now; the peer will ask again.
+    pub(super) fn promote(&mut self, cx: &Context, i: u32) -> bool {
+        let Some(listener) = self.listener_of(i) else {
+            self.discard_embryonic(cx, i);
+            return false;
+        };
+        if self.queue_is_full(listener) {
+            cx.count(Counter::DropAcceptQueue as usize);
+            return false;
+        }
+        let family = self.blocks[i].family;
+        let limit = self.config.sockets_per_family;
+        let in_quota = self.families.get(family).is_some_and(|f| f.sockets < limit && f.closing.is_none());
+        if !in_quota || !self.give_slot(i, family) {
+            cx.count(Counter::DropNoSlot as usize);
+            return false;
+        }
+        self.inherit_options(i, listener);
+        self.live[listener as usize].embryonic = self.live[listener as usize].embryonic.saturating_sub(1);
+        self.blocks[i].set(bit::QUEUED);
+        self.blocks[i].accept_at = self.blocks[listener].rcv_nxt;
+        self.write_record(i, listener);
+        self.blocks[listener].rcv_nxt += RECORD_LEN;
+        if let Some(page) = &self.live[listener as usize].page {
+            page.set_receive_end(self.blocks[listener].rcv_nxt);
+        }
+        self.mark(listener, due::READABLE);
+        cx.count(Counter::Accepted as usize);
+        true
+    }
+
+    fn inherit_options(&mut self, i: u32, listener: u32) {
+        let pages = (&self.live[i as usize].page, &self.live[listener as usize].page);
+        if let (Some(page), Some(parent)) = pages {
+            for option in INHERITED {
+                page.set_option(*option, parent.option(*option));
+            }
+            page.set_local(self.blocks[i].tuple.local_endpoint());
+            page.set_remote(self.blocks[i].tuple.remote_endpoint());
+        }
+    }
+
+    /// Writes a connection's record to its place in the listener's ring.
+    pub(super) fn write_record(&mut self, i: u32, listener: u32) {
+        let block = &self.blocks[i];
+        let (Some(page), Some(ring)) = (&self.live[i as usize].page, &self.live[listener as usize].page)
+        else {
+            return;
+        };
+        let record = AcceptRecord {
+            slot: block.slot,
+            incarnation: page.incarnation(),
+            remote: block.tuple.remote,
+            local: block.tuple.local,
+            remote_port: block.tuple.remote_port,
+            local_port: block.tuple.local_port,
+            reserved: [0; 20],
+        };
+        ring.write_receive(block.accept_at, record.as_bytes());
+    }
+
+    /// The application took a connection and has a descriptor for it.
+    pub(super) fn request_attached(&mut self, socket: SocketId, incarnation: u32) -> i32 {
+        let Some(i) = self.find_socket(socket) else {
+            return EINVAL;
+        };
+        let known = self.live[i as usize].page.as_ref().is_some_and(|p| p.incarnation() == incarnation);
+        if !known || !self.blocks[i].has(bit::PASSIVE) || self.blocks[i].has(bit::ORPHAN) {
+            return EINVAL;
+        }
+        self.blocks[i].set(bit::ATTACHED);
+        self.blocks[i].clear(bit::QUEUED);
+        self.ring_socket(i);
+        0
+    }
+
+    /// An embryonic connection is given up.
+    pub(super) fn discard_embryonic(&mut self, cx: &Context, i: u32) {
+        if let Some(listener) = self.listener_of(i) {
+            let live = &mut self.live[listener as usize];
+            live.embryonic = live.embryonic.saturating_sub(1);
+        }
+        self.release(cx, i);
+    }
+
+    /// The listener is closed: its connections that nobody took are reset.
+    pub(super) fn orphan_children(&mut self, cx: &Context, listener: u32) {
+        let generation = self.blocks[listener].generation;
+        self.waiting(listener);
+        let taken = self.blocks[listener].rcv_taken;
+        for i in 0..self.blocks.len() as u32 {
+            let block = &self.blocks[i];
+            if block.listener != listener || block.listener_generation != generation {
+                continue;
+            }
+            match block.state() {
+                State::SynReceived if block.slot == NONE => {
+                    self.say_reset(i);
+                    self.discard_embryonic(cx, i);
+                }
+                // Taken from the ring but not attached yet: the application has it.
+                _ if block.has(bit::QUEUED) && block.accept_at >= taken => {
+                    self.blocks[i].set(bit::ORPHAN);
+                    self.reset(cx, i, eft_base::errno::ECONNABORTED);
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What the engine knows of a block besides the block: derived, lost in a crash, rebuilt.
+
+use super::recovery::Recovery;
+use super::sack::Range;
+use crate::in_flight::InFlight;
+use crate::timers::NEVER;
+use eft_base::{Instant, PoolId, RequestId};
+use eft_channel::socket::SocketPage;
+
+/// Bits of [`Live::due`]: what the next `flush` has to do for a connection.
+pub mod due {
+    /// It waits in the queue.
+    pub const QUEUED: u32 = 1;
+    /// An acknowledgement is owed.
+    pub const ACK: u32 = 2;
+    pub const READABLE: u32 = 4;
+    /// Look whether the write plug can be pulled.
+    pub const WRITABLE: u32 = 8;
+    pub const END_OF_STREAM: u32 = 16;
+    pub const HANG_UP: u32 = 32;
+    /// The way to the destination must be asked for.
+    pub const ROUTE: u32 = 64;
+    /// A SYN or SYN-ACK is to be sent.
+    pub const SYN: u32 = 128;
+    /// A segment with an old sequence number is to be sent, so that the peer answers.
+    pub const PROBE: u32 = 256;
+    /// What the window allows is to be sent although it is little.
+    pub const OVERRIDE: u32 = 512;
+    /// Look at what may be sent.
+    pub const SEND: u32 = 1024;
+    /// The page's numbers are stale.
+    pub const INFO: u32 = 2048;
+    /// The page is to be read as if the application had rung.
+    pub const LOOK: u32 = 4096;
+}
+
+/// Derived state of one block.
+pub struct Live {
+    /// The socket's page, once its family's arena is open.
+    pub page: Option<SocketPage>,
+    pub pool: PoolId,
+    pub due: u32,
+    pub in_flight: InFlight,
+    pub recovery: Recovery,
+    /// The segment that is being timed: the offset that acknowledges it, and when it was sent.
+    pub timing: Option<(u64, Instant)>,
+    /// Retransmission, or window probe if nothing is in flight, or SYN again.
+    pub retransmit_at: Instant,
+    pub ack_at: Instant,
+    pub keepalive_at: Instant,
+    pub cork_at: Instant,
+    pub last_sent: Instant,
+    pub last_heard: Instant,
+    /// When the oldest byte in flight was first sent, for the user timeout.
+    pub stuck_since: Instant,
+    /// Wire segments received in order and not acknowledged yet.
+    pub unacked_segments: u32,
+    /// Acknowledgements still to be sent at once, at the start of a connection.
+    pub quick_acks: u32,
+    /// Duplicate acknowledgements owed (RFC 5681 §4.2), without SACK.
+    pub duplicate_acks: u32,
+    /// The segment that came twice, to be reported (RFC 2883).
+    pub duplicate: Option<Range>,
+    /// The window, not the application, limits what is sent.
+    pub window_limited: bool,
+    pub out_of_window_at: Instant,
+    pub info_at: Instant,
+    /// `Connect` to be answered when the way is known.
+    pub connect_request: Option<RequestId>,
+    /// `Route` asked and not answered.
+    pub route_request: Option<RequestId>,
+    /// For a listener: its connections that are not established yet.
+    pub embryonic: u32,
+}
+
+impl Live {
+    pub fn new() -> Live {
+        Live {
+            page: None,
+            pool: PoolId(0),
+            due: 0,
+            in_flight: InFlight::default(),
+            recovery: Recovery::default(),
+            timing: None,
+            retransmit_at: NEVER,
+            ack_at: NEVER,
+            keepalive_at: NEVER,
+            cork_at: NEVER,
+            last_sent: Instant::ZERO,
+            last_heard: Instant::ZERO,
+            stuck_since: Instant::ZERO,
+            unacked_segments: 0,
+            quick_acks: 16,
+            duplicate_acks: 0,
+            duplicate: None,
+            window_limited: false,
+            out_of_window_at: Instant::ZERO,
+            info_at: Instant::ZERO,
+            connect_request: None,
+            route_request: None,
+            embryonic: 0,
+        }
+    }
+
+    pub fn is_due(&self, bits: u32) -> bool {
+        self.due & bits != 0
+    }
+
+    /// The earliest deadline.
+    pub fn deadline(&self, close_at: u64) -> Instant {
+        self.retransmit_at.min(self.ack_at).min(self.keepalive_at).min(self.cork_at).min(Instant(close_at))
+    }
+
+    pub fn stop_timers(&mut self) {
+        self.retransmit_at = NEVER;
+        self.ack_at = NEVER;
+        self.keepalive_at = NEVER;
+        self.cork_at = NEVER;
+    }
+}

@@ -1,0 +1,72 @@
+//! TCP (RFC 9293), one file per mechanism.
+//!
+//! | file | mechanism | follows |
+//! |---|---|---|
+//! | [`engine`] | the component: what comes in, what goes out | |
+//! | [`block`], [`durable`] | control blocks in the arena; opening it after a crash | RFC 9293 §3.3.1 |
+//! | [`rebirth`] | deriving every output from state after a crash | |
+//! | [`live`], [`ports`] | derived state | RFC 6056 |
+//! | [`segment`], [`options`] | arriving headers | RFC 9293 §3.1, RFC 7323, RFC 2018 |
+//! | [`listen`], [`connect`] | opening | RFC 9293 §3.5, RFC 6528 |
+//! | [`receive`], [`reassembly`], [`ack`] | arriving segments | RFC 9293 §3.10.7, RFC 5961, RFC 7323 §5 |
+//! | [`send`], [`emit`] | what to send, and the segment itself | RFC 9293 §3.8, RFC 5681 |
+//! | [`acknowledge`] | when to acknowledge, and the window | RFC 9293 §3.8.6, RFC 5681 §4.2 |
+//! | [`rtt`], [`retransmit`], [`recovery`], [`sack`] | loss | RFC 6298, RFC 6675, RFC 6582 |
+//! | [`congestion`] | how much | RFC 5681, RFC 9438 |
+//! | [`close`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191 |
+//! | [`control`], [`application`] | requests of sockets; the application's page | |
+//! | [`route`], [`icmp`] | the path and its errors | RFC 1191, RFC 5461, RFC 5927 |
+//! | [`inspect`] | the arena for `eft ss` | |
+//!
+//! It never happens that bytes reach the application out of order, twice or altered; that a peer,
+//! an application or a neighbouring component makes the engine panic; that one connection's fault
+//! is another's.
+
+mod ack;
+mod acknowledge;
+mod application;
+pub mod block;
+mod close;
+pub mod congestion;
+mod connect;
+mod control;
+pub mod counters;
+pub mod durable;
+mod emit;
+pub mod engine;
+mod icmp;
+pub mod inspect;
+mod listen;
+mod live;
+mod options;
+mod ports;
+mod reassembly;
+mod rebirth;
+mod receive;
+mod recovery;
+mod retransmit;
+mod route;
+mod rtt;
+mod sack;
+mod segment;
+mod send;
+
+pub use durable::arena_len;
+pub use engine::Tcp;
+
+/// How large the engine is.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpConfig {
+    /// Control blocks: sockets, connections in TIME-WAIT, connections not yet accepted.
+    pub connections: usize,
+    pub sockets_per_family: usize,
+    pub listeners_per_family: usize,
+    /// For the secret of a new arena; an old arena keeps its own.
+    pub seed: u64,
+}
+
+impl Default for TcpConfig {
+    fn default() -> Self {
+        TcpConfig { connections: 16384, sockets_per_family: 4096, listeners_per_family: 256, seed: 0 }
+    }
+}

@@ -1,0 +1,179 @@
+//! TCP options: MSS (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018).
+
+use super::sack::Range;
+
+const END: u8 = 0;
+const NOP: u8 = 1;
+const MSS: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+
+/// Bytes of options that a header can carry.
+pub const OPTIONS_MAX: usize = 40;
+/// RFC 7323 §2.3
+pub const SCALE_MAX: u8 = 14;
+/// Bytes that timestamps take in every segment.
+pub const TIMESTAMPS_LEN: usize = 12;
+
+/// What a segment's options say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    pub mss: Option<u16>,
+    pub scale: Option<u8>,
+    pub sack_permitted: bool,
+    /// TSval, TSecr
+    pub timestamps: Option<(u32, u32)>,
+    pub sack: [(u32, u32); 4],
+    pub sack_count: u8,
+}
+
+fn be32(b: &[u8]) -> u32 {
+    u32::from_be_bytes([b[0], b[1], b[2], b[3]])
+}
+
+impl Options {
+    /// Reads options. Unknown ones are skipped; a length that makes no sense ends the list
+    /// (RFC 9293 §3.1: MUST-7), which is what every stack does.
+    pub fn parse(mut bytes: &[u8]) -> Options {
+        let mut o = Options::default();
+        while let [kind, rest @ ..] = bytes {
+            match *kind {
+                END => break,
+                NOP => bytes = rest,
+                kind => {
+                    let Some(&len) = rest.first() else { break };
+                    let len = len as usize;
+                    if len < 2 || len > bytes.len() {
+                        break;
+                    }
+                    o.take(kind, &bytes[2..len]);
+                    bytes = &bytes[len..];
+                }
+            }
+        }
+        o
+    }
+
+    fn take(&mut self, kind: u8, data: &[u8]) {
+        match (kind, data.len()) {
+            (MSS, 2) => self.mss = Some(u16::from_be_bytes([data[0], data[1]])),
+            (WINDOW_SCALE, 1) => self.scale = Some(data[0].min(SCALE_MAX)),
+            (SACK_PERMITTED, 0) => self.sack_permitted = true,
+            (TIMESTAMPS, 8) => self.timestamps = Some((be32(data), be32(&data[4..]))),
+            (SACK, n) if n % 8 == 0 && n <= 32 => {
+                self.sack_count = (n / 8) as u8;
+                for (to, from) in self.sack.iter_mut().zip(data.chunks_exact(8)) {
+                    *to = (be32(from), be32(&from[4..]));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub fn sack_blocks(&self) -> &[(u32, u32)] {
+        &self.sack[..self.sack_count as usize]
+    }
+}
+
+/// Builds options, padded to words.
+pub struct Builder {
+    bytes: [u8; OPTIONS_MAX],
+    len: usize,
+}
+
+impl Builder {
+    pub fn new() -> Builder {
+        Builder { bytes: [NOP; OPTIONS_MAX], len: 0 }
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+
+    pub fn mss(&mut self, mss: u16) {
+        let [a, b] = mss.to_be_bytes();
+        self.put(&[MSS, 4, a, b]);
+    }
+
+    pub fn scale(&mut self, scale: u8) {
+        self.put(&[NOP, WINDOW_SCALE, 3, scale]);
+    }
+
+    pub fn sack_permitted(&mut self) {
+        self.put(&[NOP, NOP, SACK_PERMITTED, 2]);
+    }
+
+    /// The layout of RFC 7323 appendix A.
+    pub fn timestamps(&mut self, value: u32, echo: u32) {
+        self.put(&[NOP, NOP, TIMESTAMPS, 10]);
+        self.put(&value.to_be_bytes());
+        self.put(&echo.to_be_bytes());
+    }
+
+    /// How many SACK blocks still fit.
+    pub fn sack_room(&self) -> usize {
+        (OPTIONS_MAX - self.len).saturating_sub(4) / 8
+    }
+
+    /// `sequence` turns an offset of the stream into a sequence number.
+    pub fn sack(&mut self, ranges: &[Range], sequence: impl Fn(u64) -> u32) {
+        if ranges.is_empty() {
+            return;
+        }
+        self.put(&[NOP, NOP, SACK, 2 + 8 * ranges.len() as u8]);
+        for r in ranges {
+            self.put(&sequence(r.start).to_be_bytes());
+            self.put(&sequence(r.end).to_be_bytes());
+        }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_built_is_parsed() {
+        let mut b = Builder::new();
+        b.mss(1460);
+        b.scale(7);
+        b.sack_permitted();
+        b.timestamps(1, 2);
+        assert_eq!(b.bytes().len() % 4, 0);
+        let o = Options::parse(b.bytes());
+        assert_eq!(
+            (o.mss, o.scale, o.sack_permitted, o.timestamps),
+            (Some(1460), Some(7), true, Some((1, 2)))
+        );
+        let mut b = Builder::new();
+        b.timestamps(1, 2);
+        assert_eq!(b.sack_room(), 3);
+        b.sack(
+            &[Range { start: 5, end: 9 }, Range { start: 20, end: 30 }, Range { start: 40, end: 41 }],
+            |o| o as u32,
+        );
+        assert_eq!(b.bytes().len(), OPTIONS_MAX);
+        assert_eq!(Options::parse(b.bytes()).sack_blocks(), &[(5, 9), (20, 30), (40, 41)]);
+    }
+
+    #[test]
+    fn broken_lists_end_quietly() {
+        assert_eq!(Options::parse(&[2]), Options::default());
+        assert_eq!(Options::parse(&[2, 0, 1]), Options::default());
+        assert_eq!(Options::parse(&[2, 9, 1]), Options::default());
+        assert_eq!(Options::parse(&[2, 3, 1, 4, 2]).mss, None);
+        assert_eq!(Options::parse(&[3, 3, 200]).scale, Some(SCALE_MAX));
+        let mut random = eft_base::Random::new(3);
+        for _ in 0..20_000 {
+            let bytes: [u8; 40] = core::array::from_fn(|_| random.next_u32() as u8 & 15);
+            let _ = Options::parse(&bytes[..random.below(41) as usize]);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Who uses which local port, and who listens where (RFC 9293 §3.9.1, RFC 6056 for choosing one).
+
+use super::block::{NONE, State, Tuple, bit};
+use super::durable::Blocks;
+use crate::addresses::overlap;
+use crate::hash::{Key, Map};
+use alloc::vec::Vec;
+use eft_base::WireAddress;
+
+/// Ports that are given out, as Linux does.
+pub const EPHEMERAL_FIRST: u16 = 32768;
+pub const EPHEMERAL_LAST: u16 = 60999;
+pub const EPHEMERAL_COUNT: u32 = (EPHEMERAL_LAST - EPHEMERAL_FIRST) as u32 + 1;
+
+/// Connections on a port that are not bound sockets of their own.
+struct Users {
+    address: WireAddress,
+    count: u32,
+    /// Of them, those whose socket did not set SO_REUSEADDR.
+    unshared: u32,
+}
+
+#[derive(Default)]
+struct Port {
+    /// Blocks that are bound to it.
+    bound: Vec<u32>,
+    users: Vec<Users>,
+}
+
+/// Derived tables of ports and listeners.
+pub(super) struct Ports {
+    ports: Map<u16, Port>,
+    listeners: Map<(WireAddress, u16), Vec<u32>>,
+    key: Key,
+}
+
+/// `bit::REUSE_ADDRESS | bit::REUSE_PORT` of a socket, and its family.
+#[derive(Clone, Copy)]
+pub(super) struct Sharing {
+    pub flags: u32,
+    pub family: u16,
+}
+
+impl Ports {
+    pub fn new(key: Key) -> Ports {
+        Ports { ports: Map::with_hasher(key), listeners: Map::with_hasher(key), key }
+    }
+
+    /// Whether a socket `me` may be bound to `address` and `port`.
+    pub fn may_bind(
+        &self,
+        blocks: &Blocks,
+        me: u32,
+        address: WireAddress,
+        port: u16,
+        sharing: Sharing,
+    ) -> bool {
+        let Some(p) = self.ports.get(&port) else {
+            return true;
+        };
+        let reuse = sharing.flags & bit::REUSE_ADDRESS != 0;
+        let with_bound = p.bound.iter().filter(|i| **i != me).all(|i| {
+            let other = &blocks[*i];
+            let both = other.flags & sharing.flags;
+            !overlap(other.tuple.local, address)
+                || (both & bit::REUSE_PORT != 0 && other.family.0 == sharing.family)
+                || (both & bit::REUSE_ADDRESS != 0 && other.state() != State::Listen)
+        });
+        with_bound && p.users.iter().all(|u| !overlap(u.address, address) || (reuse && u.unshared == 0))
+    }
+
+    /// Whether a bound socket `me` may begin to listen.
+    pub fn may_listen(&self, blocks: &Blocks, me: u32) -> bool {
+        let block = &blocks[me];
+        let Some(p) = self.ports.get(&block.tuple.local_port) else {
+            return true;
+        };
+        p.bound.iter().filter(|i| **i != me).all(|i| {
+            let other = &blocks[*i];
+            other.state() != State::Listen
+                || !overlap(other.tuple.local, block.tuple.local)
+                || (other.flags & block.flags & bit::REUSE_PORT != 0 && other.family == block.family)
+        })
+    }
+
+    /// Whether nothing at all uses `port`.
+    pub fn is_unused(&self, port: u16) -> bool {
+        !self.ports.contains_key(&port)
+    }
+
+    /// Whether no socket is bound to `port`, so that connections may share it.
+    pub fn is_unbound(&self, port: u16) -> bool {
+        self.ports.get(&port).is_none_or(|p| p.bound.is_empty())
+    }
+
+    pub fn bind(&mut self, me: u32, port: u16) {
+        let bound = &mut self.ports.entry(port).or_default().bound;
+        if !bound.contains(&me) {
+            bound.push(me);
+        }
+    }
+
+    pub fn unbind(&mut self, me: u32, port: u16) {
+        if let Some(p) = self.ports.get_mut(&port) {
+            p.bound.retain(|i| *i != me);
+            self.tidy(port);
+        }
+    }
+
+    /// A connection that is not bound itself uses `port`.
+    pub fn add_user(&mut self, address: WireAddress, port: u16, shared: bool) {
+        let users = &mut self.ports.entry(port).or_default().users;
+        match users.iter_mut().find(|u| u.address == address) {
+            Some(u) => {
+                u.count += 1;
+                u.unshared += !shared as u32;
+            }
+            None => users.push(Users { address, count: 1, unshared: !shared as u32 }),
+        }
+    }
+
+    pub fn remove_user(&mut self, address: WireAddress, port: u16, shared: bool) {
+        let Some(p) = self.ports.get_mut(&port) else {
+            return;
+        };
+        if let Some(u) = p.users.iter_mut().find(|u| u.address == address) {
+            u.count = u.count.saturating_sub(1);
+            u.unshared = u.unshared.saturating_sub(!shared as u32);
+        }
+        p.users.retain(|u| u.count > 0);
+        self.tidy(port);
+    }
+
+    fn tidy(&mut self, port: u16) {
+        if let Some(p) = self.ports.get(&port)
+            && p.bound.is_empty()
+            && p.users.is_empty()
+        {
+            self.ports.remove(&port);
+        }
+    }
+
+    pub fn listen(&mut self, me: u32, address: WireAddress, port: u16) {
+        let listeners = self.listeners.entry((address, port)).or_default();
+        if !listeners.contains(&me) {
+            listeners.push(me);
+        }
+    }
+
+    pub fn unlisten(&mut self, me: u32, address: WireAddress, port: u16) {
+        if let Some(listeners) = self.listeners.get_mut(&(address, port)) {
+            listeners.retain(|i| *i != me);
+            if listeners.is_empty() {
+                self.listeners.remove(&(address, port));
+            }
+        }
+    }
+
+    /// The listener for a connection: the specific address before the wildcards; among several that
+    /// share (SO_REUSEPORT) the connection's hash decides.
+    pub fn listener(&self, tuple: &Tuple) -> Option<u32> {
+        let any6 = WireAddress::default();
+        let any4 = WireAddress::from(core::net::IpAddr::from([0u8; 4]));
+        let among =
+            [tuple.local, any4, any6].into_iter().find_map(|a| self.listeners.get(&(a, tuple.local_port)))?;
+        let index = match among.len() {
+            1 => 0,
+            n => (self.key.hash(b'L', tuple) % n as u64) as usize,
+        };
+        among.get(index).copied().filter(|i| *i != NONE)
+    }
+}

@@ -1,0 +1,199 @@
+//! After a crash: derived state is rebuilt from the blocks, and every output is derived from state.
+//!
+//! [`Tcp::rebuild`] runs when the arena is opened, before any family's memory is there. [`Tcp::revive`]
+//! runs for each socket when its family's arena is: it rings the application, offers accepts again,
+//! acknowledges, and takes unacknowledged data as lost. What was announced before is announced again;
+//! announcing twice is harmless everywhere.
+
+use super::block::{Block, NONE, State, bit};
+use super::engine::Tcp;
+use super::live::due;
+use eft_component::Context;
+
+impl Tcp {
+    /// Fills tables, port users, slots and queues from the blocks.
+    pub(super) fn rebuild(&mut self) {
+        let mut waiting = alloc::vec::Vec::new();
+        for i in (0..self.blocks.len() as u32).rev() {
+            if self.blocks[i].state() != State::Free && !self.rebuild_block(i) {
+                let generation = self.blocks[i].generation.wrapping_add(1);
+                self.blocks[i] = Block::free(generation);
+            }
+            match self.blocks[i].state() {
+                State::Free => self.free.push(i),
+                State::TimeWait => waiting.push((self.blocks[i].close_at, i)),
+                _ => {}
+            }
+        }
+        waiting.sort_unstable();
+        for (_, i) in waiting {
+            self.time_wait.push_back((i, self.blocks[i].generation));
+        }
+        self.rebuild_embryonic();
+    }
+
+    /// Enters one block into the tables. False if its place is taken, or if it only waited for its
+    /// sends, which ended with us.
+    fn rebuild_block(&mut self, i: u32) -> bool {
+        let block = self.blocks[i];
+        if block.has(bit::DRAINING) {
+            return false;
+        }
+        if block.slot != NONE && !self.families.enter(block.family).claim(block.slot, i) {
+            return false;
+        }
+        let tuple = block.tuple;
+        if block.state().has_connection() {
+            if self.table.contains_key(&tuple) {
+                self.disown(i);
+                return false;
+            }
+            self.table.insert(tuple, i);
+        }
+        if block.has(bit::PORT_USER) {
+            let shared = block.has(bit::REUSE_ADDRESS);
+            self.ports.add_user(tuple.local, tuple.local_port, shared);
+        }
+        if block.has(bit::BOUND) {
+            self.ports.bind(i, tuple.local_port);
+        }
+        match block.state() {
+            State::Listen => {
+                self.ports.listen(i, tuple.local, tuple.local_port);
+                self.families.enter(block.family).listeners += 1;
+            }
+            State::TimeWait => self.rearm(i),
+            State::Closed if block.open_request != 0 && !block.has(bit::DEAD) => {
+                self.opened.insert((block.family.0, block.open_request), i);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn disown(&mut self, i: u32) {
+        let (family, slot) = (self.blocks[i].family, self.blocks[i].slot);
+        if slot != NONE
+            && let Some(f) = self.families.get_mut(family)
+        {
+            f.free(slot);
+        }
+    }
+
+    /// Connections under way count with their listener, or are forgotten with it.
+    fn rebuild_embryonic(&mut self) {
+        for i in 0..self.blocks.len() as u32 {
+            let block = &self.blocks[i];
+            if block.state() != State::SynReceived || block.slot != NONE {
+                continue;
+            }
+            let listener = block.listener;
+            let known = (listener as usize) < self.blocks.len()
+                && self.blocks[listener].state() == State::Listen
+                && self.blocks[listener].generation == block.listener_generation;
+            if known {
+                self.live[listener as usize].embryonic += 1;
+                self.mark(i, due::ROUTE);
+            } else {
+                let (tuple, shared) = (block.tuple, block.has(bit::REUSE_ADDRESS));
+                let generation = block.generation.wrapping_add(1);
+                self.forget_tuple(&tuple);
+                self.ports.remove_user(tuple.local, tuple.local_port, shared);
+                self.blocks[i] = Block::free(generation);
+                self.free.push(i);
+            }
+        }
+    }
+
+    /// The page of a socket from before the crash is there again.
+    pub(super) fn revive(&mut self, cx: &Context, i: u32) {
+        let first = self.live[i as usize].page.is_none();
+        if !self.attach_page(i) {
+            // The arena shrank, which no honest world does.
+            return self.abort_later(cx, i, eft_base::errno::ECONNABORTED);
+        }
+        if !first {
+            return;
+        }
+        let block = &self.blocks[i];
+        if let Some(page) = &self.live[i as usize].page {
+            page.set_receive_end(block.rcv_nxt);
+            page.set_send_released(block.snd_released);
+            page.set_local(block.tuple.local_endpoint());
+            page.set_remote(block.tuple.remote_endpoint());
+        }
+        // What our predecessor's sends still referred to, nothing of ours does.
+        self.release_ring(i);
+        self.refresh_flags(i);
+        match self.blocks[i].state() {
+            State::Listen => self.offer_again(i),
+            State::SynSent | State::SynReceived => self.mark(i, due::ROUTE | due::SYN),
+            state if state.is_synchronized() => self.revive_connection(cx, i),
+            _ => {}
+        }
+        self.take_up_listener(i);
+        self.read_page(cx, i);
+        self.ring_socket(i);
+        self.rearm(i);
+    }
+
+    fn revive_connection(&mut self, cx: &Context, i: u32) {
+        let live = &mut self.live[i as usize];
+        let block = &mut self.blocks[i];
+        let mss = block.segment_size();
+        live.last_heard = cx.now;
+        live.stuck_since = cx.now;
+        live.last_sent = cx.now;
+        block.backoff = 0;
+        if block.flight() > 0 && block.state().may_send() {
+            // Lost by us, not by congestion: the threshold stays.
+            live.recovery.lose_all(block.snd_una, block.snd_nxt);
+            block.congestion.on_idle(mss);
+        }
+        self.mark(i, due::ACK | due::SEND);
+    }
+
+    /// Whatever an application may be waiting for is said again.
+    pub(super) fn ring_socket(&mut self, i: u32) {
+        let block = &self.blocks[i];
+        let mut what = due::WRITABLE | due::INFO;
+        if block.rcv_nxt > block.rcv_taken {
+            what |= due::READABLE;
+        }
+        let received_all = block.has(bit::RECEIVED_FIN) || block.has(bit::DEAD);
+        if received_all {
+            what |= due::READABLE | due::END_OF_STREAM;
+        }
+        let over = matches!(block.state(), State::Closing | State::LastAck | State::TimeWait)
+            || block.has(bit::DEAD);
+        if over {
+            what |= due::HANG_UP;
+        }
+        self.mark(i, what);
+    }
+
+    /// A listener's ring gets its records again: each at the place that its connection remembers.
+    fn offer_again(&mut self, listener: u32) {
+        let generation = self.blocks[listener].generation;
+        for i in 0..self.blocks.len() as u32 {
+            let block = &self.blocks[i];
+            if block.has(bit::QUEUED) && block.listener == listener && block.listener_generation == generation
+            {
+                self.write_record(i, listener);
+            }
+        }
+    }
+
+    /// A connection that was revived after its listener: its record is written now.
+    fn take_up_listener(&mut self, i: u32) {
+        let block = &self.blocks[i];
+        if block.has(bit::QUEUED) && (block.listener as usize) < self.blocks.len() {
+            let listener = block.listener;
+            if self.blocks[listener].state() == State::Listen
+                && self.blocks[listener].generation == block.listener_generation
+            {
+                self.write_record(i, listener);
+            }
+        }
+    }
+}

@@ -1,0 +1,467 @@
+//! Arriving segments (RFC 9293 §3.10.7, with RFC 5961 against blind attacks and RFC 7323 §5 against
+//! old duplicates).
+
+use super::block::{NONE, NOWHERE, State, bit};
+use super::close::Farewell;
+use super::counters::Counter;
+use super::engine::Tcp;
+use super::live::due;
+use super::sack::Range;
+use super::segment::{Segment, Unfit, parse};
+use crate::edge::Out;
+use crate::timers::NEVER;
+use core::time::Duration;
+use eft_base::PacketRef;
+use eft_base::errno::{ECONNREFUSED, ECONNRESET};
+use eft_base::wire::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+use eft_component::{Context, Outbox};
+
+/// Segments without data that lie outside the window are answered this often at most, so that two
+/// confused ends do not talk forever.
+const OUT_OF_WINDOW_INTERVAL: Duration = Duration::from_millis(50);
+/// RFC 7323 §5.5: a timestamp older than this says nothing.
+const TIMESTAMP_LIFETIME: Duration = Duration::from_secs(24 * 24 * 3600);
+
+impl Tcp {
+    /// A packet from ip.
+    pub(super) fn receive_packet(
+        &mut self,
+        cx: &Context,
+        packet: PacketRef,
+        header_len: u16,
+        checksum_ok: bool,
+        segment_size: u16,
+        out: &mut Outbox<Out>,
+    ) {
+        let parsed = parse(cx.memory, &mut self.scratch, packet, header_len, checksum_ok, segment_size);
+        let segment = match parsed {
+            Ok(segment) => segment,
+            Err(why) => {
+                let counter = match why {
+                    Unfit::Unreadable => Counter::DropUnreadable,
+                    Unfit::Malformed => Counter::DropMalformed,
+                    Unfit::Checksum => Counter::DropChecksum,
+                };
+                return cx.count(counter as usize);
+            }
+        };
+        cx.add(Counter::ReceivedSegments as usize, segment.count as u64);
+        self.receive_segment(cx, &segment, out);
+    }
+
+    fn receive_segment(&mut self, cx: &Context, segment: &Segment, out: &mut Outbox<Out>) {
+        let Some(i) = self.find(&segment.tuple) else {
+            return self.receive_unconnected(cx, segment);
+        };
+        self.live[i as usize].last_heard = cx.now;
+        match self.blocks[i].state() {
+            State::SynSent => self.receive_in_syn_sent(cx, i, segment),
+            State::TimeWait => self.receive_in_time_wait(cx, i, segment, out),
+            State::SynReceived => self.receive_in_syn_received(cx, i, segment),
+            _ => self.receive_synchronized(cx, i, segment),
+        }
+        self.rearm(i);
+    }
+
+    /// No connection: LISTEN or CLOSED (§3.10.7.1, §3.10.7.2).
+    fn receive_unconnected(&mut self, cx: &Context, segment: &Segment) {
+        if segment.has(TCP_RST) {
+            return cx.count(Counter::DropNoSocket as usize);
+        }
+        if segment.has(TCP_SYN)
+            && !segment.has(TCP_ACK)
+            && let Some(listener) = self.ports.listener(&segment.tuple)
+        {
+            return self.receive_syn(cx, listener, segment);
+        }
+        cx.count(Counter::DropNoSocket as usize);
+        self.answer_with_reset(cx, segment);
+    }
+
+    /// The reset that RFC 9293 §3.10.7.1 wants for a segment of no connection; limited.
+    fn answer_with_reset(&mut self, cx: &Context, segment: &Segment) {
+        if !self.resets.take(cx.now) {
+            return;
+        }
+        let farewell = if segment.has(TCP_ACK) {
+            Farewell { tuple: segment.tuple, seq: segment.ack, ack: 0, flags: TCP_RST }
+        } else {
+            Farewell {
+                tuple: segment.tuple,
+                seq: 0,
+                ack: segment.seq.wrapping_add(segment.sequence_len()),
+                flags: TCP_RST | TCP_ACK,
+            }
+        };
+        self.say_farewell(farewell);
+    }
+
+    /// §3.10.7.3
+    fn receive_in_syn_sent(&mut self, cx: &Context, i: u32, segment: &Segment) {
+        let acceptable = segment.has(TCP_ACK) && segment.ack == self.blocks[i].send_sequence(0);
+        if segment.has(TCP_ACK) && !acceptable {
+            if !segment.has(TCP_RST) {
+                self.answer_with_reset(cx, segment);
+            }
+            return cx.count(Counter::DropAck as usize);
+        }
+        if segment.has(TCP_RST) {
+            if acceptable {
+                cx.count(Counter::ResetsReceived as usize);
+                cx.count(Counter::FailedConnects as usize);
+                self.end(cx, i, ECONNREFUSED);
+            }
+            return;
+        }
+        if !segment.has(TCP_SYN) {
+            return cx.count(Counter::DropMalformed as usize);
+        }
+        self.take_syn(cx, i, segment);
+        self.set_mss(i);
+        if acceptable {
+            self.establish(cx, i);
+            self.mark(i, due::ACK);
+            // Data with a SYN-ACK is not used before the handshake is done: the peer repeats it.
+        } else {
+            // Simultaneous open (§3.5, figure 8).
+            self.blocks[i].set_state(State::SynReceived);
+            self.refresh_flags(i);
+            self.mark(i, due::SYN);
+        }
+    }
+
+    /// SYN-RECEIVED, from a listener or by simultaneous open (§3.10.7.4).
+    fn receive_in_syn_received(&mut self, cx: &Context, i: u32, segment: &Segment) {
+        let block = &self.blocks[i];
+        let passive = block.has(bit::PASSIVE);
+        if segment.has(TCP_SYN) && segment.seq == block.irs {
+            // Our SYN-ACK was lost. (Simultaneous open: theirs carries our acknowledgment.)
+            if !passive && segment.has(TCP_ACK) && segment.ack == block.send_sequence(0) {
+                self.establish(cx, i);
+                self.mark(i, due::ACK);
+            } else if block.has(bit::ROUTED) && self.may_repeat_syn(cx, i) {
+                self.mark(i, due::SYN);
+            }
+            return;
+        }
+        if !self.is_in_order(cx, i, segment) {
+            return;
+        }
+        if segment.has(TCP_RST) {
+            if segment.seq != self.blocks[i].acknowledgment() {
+                return self.challenge(cx, i);
+            }
+            cx.count(Counter::ResetsReceived as usize);
+            return if passive { self.discard_embryonic(cx, i) } else { self.end(cx, i, ECONNREFUSED) };
+        }
+        if segment.has(TCP_SYN) {
+            return self.challenge(cx, i);
+        }
+        if !segment.has(TCP_ACK) {
+            return;
+        }
+        if segment.ack != self.blocks[i].send_sequence(0) {
+            cx.count(Counter::DropAck as usize);
+            return self.answer_with_reset(cx, segment);
+        }
+        if passive && self.blocks[i].slot == NONE && !self.promote(cx, i) {
+            return;
+        }
+        self.establish(cx, i);
+        self.receive_synchronized(cx, i, segment);
+    }
+
+    /// Whether a repeated SYN may be answered again; a flood of them is not.
+    fn may_repeat_syn(&self, cx: &Context, i: u32) -> bool {
+        let last = self.live[i as usize].last_sent;
+        cx.now.saturating_since(last) >= OUT_OF_WINDOW_INTERVAL
+    }
+
+    /// The handshake is done.
+    fn establish(&mut self, cx: &Context, i: u32) {
+        let live = &mut self.live[i as usize];
+        let block = &mut self.blocks[i];
+        if let Some((_, at)) = live.timing.take()
+            && block.backoff == 0
+        {
+            let rtt = cx.now.saturating_since(at);
+            block.rtt.sample(rtt.as_micros() as u32);
+        }
+        let mss = block.segment_size();
+        let algorithm = block.congestion.algorithm;
+        block.congestion = super::congestion::Congestion::new(mss);
+        block.congestion.algorithm = algorithm;
+        if block.backoff > 0 {
+            // RFC 6298 §5.7, RFC 5681 §3.1: a lost SYN is a sign of congestion.
+            block.congestion.cwnd = mss;
+            block.rtt.distrust_handshake();
+        }
+        block.backoff = 0;
+        block.set_state(State::Established);
+        block.set(bit::CONNECTED);
+        live.retransmit_at = NEVER;
+        live.due &= !due::SYN;
+        self.take_options(i);
+        self.refresh_flags(i);
+        self.mark(i, due::SEND | due::WRITABLE | due::INFO);
+        self.read_page(cx, i);
+    }
+
+    /// ESTABLISHED and after (§3.10.7.4).
+    fn receive_synchronized(&mut self, cx: &Context, i: u32, segment: &Segment) {
+        if !self.is_in_order(cx, i, segment) {
+            return;
+        }
+        if segment.has(TCP_RST) {
+            return self.receive_reset(cx, i, segment);
+        }
+        if segment.has(TCP_SYN) {
+            return self.challenge(cx, i);
+        }
+        if !segment.has(TCP_ACK) {
+            return cx.count(Counter::DropAck as usize);
+        }
+        if !self.receive_acknowledgment(cx, i, segment) {
+            return;
+        }
+        if segment.len > 0 {
+            self.receive_text(cx, i, segment);
+        }
+        if segment.has(TCP_FIN) {
+            self.note_fin(i, segment);
+        }
+        self.receive_fin(cx, i);
+    }
+
+    /// PAWS (RFC 7323 §5.3) and the sequence check (§3.10.7.4 step 1). False if the segment ends
+    /// here; it is then answered as it must be.
+    fn is_in_order(&mut self, cx: &Context, i: u32, segment: &Segment) -> bool {
+        let reset = segment.has(TCP_RST);
+        let block = &mut self.blocks[i];
+        let seq = block.received_offset(segment.seq);
+        let next = block.rcv_nxt as i64 + block.has(bit::RECEIVED_FIN) as i64;
+        if block.has(bit::TIMESTAMPS)
+            && let Some((value, _)) = segment.options.timestamps
+        {
+            let age = cx.now.as_nanos().saturating_sub(block.ts_recent_at);
+            let old = (value.wrapping_sub(block.ts_recent) as i32) < 0;
+            if old && !reset && age < TIMESTAMP_LIFETIME.as_nanos() as u64 {
+                cx.count(Counter::DropPaws as usize);
+                self.answer_out_of_window(cx, i, segment);
+                return false;
+            }
+            if !old && seq <= block.rcv_acked as i64 + block.has(bit::RECEIVED_FIN) as i64 {
+                block.ts_recent = value;
+                block.ts_recent_at = cx.now.as_nanos();
+            }
+        }
+        let window = (block.rcv_adv as i64 - next).max(0);
+        let len = segment.sequence_len() as i64;
+        let acceptable = if len == 0 {
+            (0..=window).contains(&(seq - next))
+        } else {
+            // At a closed window the acknowledgment still counts; the text is cut off later.
+            seq - next < window.max(1) && seq + len > next
+        };
+        if acceptable {
+            return true;
+        }
+        if !reset {
+            if len > 0 && seq + len <= next {
+                cx.count(Counter::DuplicateData as usize);
+                self.note_duplicate(i, seq, seq + segment.len as i64);
+            } else {
+                cx.count(Counter::DropWindow as usize);
+            }
+            self.answer_out_of_window(cx, i, segment);
+        }
+        false
+    }
+
+    fn answer_out_of_window(&mut self, cx: &Context, i: u32, segment: &Segment) {
+        let live = &mut self.live[i as usize];
+        if segment.sequence_len() == 0 {
+            let since = cx.now.saturating_since(live.out_of_window_at);
+            if since < OUT_OF_WINDOW_INTERVAL && live.out_of_window_at.0 != 0 {
+                return;
+            }
+            live.out_of_window_at = cx.now;
+        }
+        if self.can_acknowledge(i) {
+            self.mark(i, due::ACK);
+        }
+    }
+
+    fn note_duplicate(&mut self, i: u32, start: i64, end: i64) {
+        if start >= 0 && end > start {
+            self.live[i as usize].duplicate = Some(Range { start: start as u64, end: end as u64 });
+        }
+    }
+
+    /// RFC 5961 §3.2: only the exact sequence number resets.
+    fn receive_reset(&mut self, cx: &Context, i: u32, segment: &Segment) {
+        let block = &self.blocks[i];
+        if segment.seq != block.acknowledgment() {
+            return self.challenge(cx, i);
+        }
+        cx.count(Counter::ResetsReceived as usize);
+        let errno = match block.state() {
+            State::CloseWait => eft_base::errno::EPIPE,
+            State::Closing | State::LastAck => 0,
+            _ => ECONNRESET,
+        };
+        self.end(cx, i, errno);
+    }
+
+    /// The segment's text (step 7): into the ring at its place, in order or not.
+    fn receive_text(&mut self, cx: &Context, i: u32, segment: &Segment) {
+        let block = &self.blocks[i];
+        if !block.state().may_receive() {
+            return;
+        }
+        if block.has(bit::ORPHAN) {
+            // RFC 1122 §4.2.2.13: nobody will read it, and the peer should know.
+            return self.reset(cx, i, 0);
+        }
+        let Some(page) = &self.live[i as usize].page else {
+            return cx.count(Counter::DropNoFamily as usize);
+        };
+        let ring_end = block.rcv_taken + page.receive_len() as u64;
+        let seq = block.received_offset(segment.seq);
+        let skip = (block.rcv_nxt as i64 - seq).max(0) as u64;
+        let start = (seq + skip as i64) as u64;
+        let end = ((seq + segment.len as i64).max(0) as u64).min(ring_end).min(block.rcv_fin_at);
+        if start >= end {
+            if skip >= segment.len as u64 {
+                cx.count(Counter::DuplicateData as usize);
+                self.note_duplicate(i, seq, seq + segment.len as i64);
+            } else {
+                cx.count(Counter::DropWindow as usize);
+            }
+            return self.mark(i, due::ACK);
+        }
+        if start > block.rcv_nxt {
+            return self.receive_out_of_order(cx, i, segment, start, end, skip);
+        }
+        let len = (end - start) as u32;
+        if !segment.place(cx.memory, &self.scratch, page, start, skip as u32, len) {
+            return cx.count(Counter::DropUnreadable as usize);
+        }
+        let block = &mut self.blocks[i];
+        let fills = !block.reassembly.is_empty();
+        block.rcv_nxt = block.reassembly.advance(end);
+        page.set_receive_end(block.rcv_nxt);
+        cx.add(Counter::ReceivedBytes as usize, block.rcv_nxt - start);
+        self.mark(i, due::READABLE | due::INFO);
+        if fills {
+            // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
+            self.mark(i, due::ACK);
+        }
+        self.owe_acknowledgement(cx.now, i, segment.count);
+    }
+
+    fn receive_out_of_order(
+        &mut self,
+        cx: &Context,
+        i: u32,
+        segment: &Segment,
+        start: u64,
+        end: u64,
+        skip: u64,
+    ) {
+        cx.count(Counter::OutOfOrder as usize);
+        let block = &mut self.blocks[i];
+        let duplicate = block.reassembly.holds(start, end);
+        if duplicate {
+            cx.count(Counter::DuplicateData as usize);
+            self.note_duplicate(i, start as i64, end as i64);
+        } else {
+            let Some(page) = &self.live[i as usize].page else {
+                return;
+            };
+            let len = (end - start) as u32;
+            // Noted only after the bytes are there: what is noted is believed after a crash.
+            let mut noted = block.reassembly;
+            if !noted.insert(start, end) {
+                cx.count(Counter::DropReassembly as usize);
+            } else if segment.place(cx.memory, &self.scratch, page, start, skip as u32, len) {
+                block.reassembly = noted;
+            } else {
+                return cx.count(Counter::DropUnreadable as usize);
+            }
+        }
+        self.acknowledge_quickly(i);
+        if !self.blocks[i].has(bit::SACK) {
+            self.live[i as usize].duplicate_acks += 1;
+        }
+        self.mark(i, due::ACK);
+    }
+
+    /// Where the peer's FIN lies; it counts when everything before it is there.
+    fn note_fin(&mut self, i: u32, segment: &Segment) {
+        let block = &mut self.blocks[i];
+        let at = block.received_offset(segment.seq) + segment.len as i64;
+        let expected = at >= block.rcv_nxt as i64 && (at as u64) <= block.rcv_adv;
+        if block.rcv_fin_at == NOWHERE && expected && block.state().may_receive() {
+            block.rcv_fin_at = at as u64;
+        }
+    }
+
+    /// Step 8.
+    fn receive_fin(&mut self, cx: &Context, i: u32) {
+        let block = &mut self.blocks[i];
+        if block.has(bit::RECEIVED_FIN) || block.rcv_nxt != block.rcv_fin_at || !block.state().may_receive() {
+            return;
+        }
+        block.set(bit::RECEIVED_FIN);
+        match block.state() {
+            State::Established => block.set_state(State::CloseWait),
+            State::FinWait1 if block.fin_acknowledged() => return self.fin_in_last_state(cx, i),
+            State::FinWait1 => {
+                block.set_state(State::Closing);
+                self.mark(i, due::HANG_UP);
+            }
+            _ => return self.fin_in_last_state(cx, i),
+        }
+        self.refresh_flags(i);
+        self.mark(i, due::ACK | due::READABLE | due::END_OF_STREAM);
+    }
+
+    fn fin_in_last_state(&mut self, cx: &Context, i: u32) {
+        self.enter_time_wait(cx, i);
+        self.mark(i, due::ACK);
+    }
+
+    /// TIME-WAIT (§3.10.7.4; RFC 1337: resets are ignored; RFC 6191: a plainly new SYN is let in).
+    fn receive_in_time_wait(&mut self, cx: &Context, i: u32, segment: &Segment, out: &mut Outbox<Out>) {
+        if segment.has(TCP_RST) {
+            return;
+        }
+        let block = &self.blocks[i];
+        if segment.has(TCP_SYN) && !segment.has(TCP_ACK) {
+            let later = match segment.options.timestamps {
+                Some((value, _)) if block.has(bit::TIMESTAMPS) => {
+                    let newer = value.wrapping_sub(block.ts_recent) as i32;
+                    newer > 0 || (newer == 0 && self.is_beyond(i, segment.seq))
+                }
+                _ => self.is_beyond(i, segment.seq),
+            };
+            if later && block.slot == NONE && self.ports.listener(&segment.tuple).is_some() {
+                cx.count(Counter::TimeWaitReused as usize);
+                self.end_time_wait(cx, i);
+                return self.receive_segment(cx, segment, out);
+            }
+            return self.challenge(cx, i);
+        }
+        if segment.sequence_len() > 0 {
+            self.mark(i, due::ACK);
+            if segment.has(TCP_FIN) {
+                self.restart_time_wait(cx.now, i);
+            }
+        }
+    }
+
+    fn is_beyond(&self, i: u32, seq: u32) -> bool {
+        (seq.wrapping_sub(self.blocks[i].acknowledgment()) as i32) >= 0
+    }
+}

@@ -1,0 +1,194 @@
+//! What the sender believes lost, and how it recovers (RFC 6675 with SACK, RFC 6582 without).
+//!
+//! With SACK only SACK information counts: duplicate acknowledgements alone, such as those for
+//! segments that our own side sent twice after a restart of ip or nic, prove nothing.
+//!
+//! Derived state. After a rebirth everything unacknowledged is taken as lost.
+
+use super::sack::{Range, Scoreboard};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Open,
+    /// Fast recovery until `point` is acknowledged.
+    Recovery,
+    /// The retransmission timer ran out: slow start until `point` is acknowledged.
+    Loss,
+}
+
+pub struct Recovery {
+    pub phase: Phase,
+    /// Highest offset sent when the phase began.
+    pub point: u64,
+    /// Everything below that is not in the scoreboard is lost.
+    pub lost_below: u64,
+    /// Everything lost below this has been sent again (RFC 6675 `HighRxt`).
+    pub high_rxt: u64,
+    /// Duplicate acknowledgements in a row, without SACK.
+    pub duplicates: u32,
+    /// One segment may go regardless of the window: the fast retransmission itself.
+    pub force: bool,
+    /// Highest offset sent when the first hole was last sent again: if data beyond it arrives and
+    /// the hole stays, that retransmission is lost too.
+    mark: u64,
+    pub board: Scoreboard,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Recovery {
+            phase: Phase::Open,
+            point: 0,
+            lost_below: 0,
+            high_rxt: 0,
+            duplicates: 0,
+            force: false,
+            mark: 0,
+            board: Scoreboard::default(),
+        }
+    }
+}
+
+impl Recovery {
+    /// Bytes believed to be in the network (RFC 6675 §4 `SetPipe`).
+    pub fn pipe(&self, una: u64, nxt: u64, mss: u32) -> u64 {
+        let lost = self.board.missing(self.high_rxt.max(una), self.lost_below);
+        let left = if self.phase == Phase::Recovery { self.duplicates as u64 * mss as u64 } else { 0 };
+        (nxt - una).saturating_sub(self.board.sacked() + lost + left)
+    }
+
+    /// What to send again next (`NextSeg` rule 1).
+    pub fn next_lost(&self, una: u64) -> Option<Range> {
+        if self.lost_below <= una {
+            return None;
+        }
+        let hole = self.board.hole(una.max(self.high_rxt));
+        (hole.start < self.lost_below)
+            .then(|| Range { start: hole.start, end: hole.end.min(self.lost_below) })
+    }
+
+    /// `range` was sent again; the highest offset sent so far is `nxt`.
+    pub fn on_retransmitted(&mut self, range: Range, una: u64, nxt: u64) {
+        self.high_rxt = self.high_rxt.max(range.end);
+        self.force = false;
+        if range.start <= una {
+            self.mark = nxt;
+        }
+    }
+
+    /// `una` is now acknowledged. True if a phase ended.
+    pub fn advance(&mut self, una: u64) -> bool {
+        self.board.advance(una);
+        if self.phase != Phase::Open && una >= self.point {
+            self.phase = Phase::Open;
+            self.duplicates = 0;
+            self.force = false;
+            self.lost_below = 0;
+            self.high_rxt = 0;
+            return true;
+        }
+        false
+    }
+
+    /// SACK news came: marks what is lost by it. True if recovery is to be entered.
+    pub fn on_sack(&mut self, una: u64, mss: u32) -> bool {
+        let edge = self.board.lost_edge(mss);
+        if edge <= una {
+            return false;
+        }
+        self.lost_below = self.lost_below.max(edge);
+        let beyond = self.board.missing(self.mark, u64::MAX);
+        let held_beyond = (u64::MAX - self.mark).saturating_sub(beyond);
+        if self.phase == Phase::Recovery && self.high_rxt > una && held_beyond > 2 * mss as u64 {
+            // Data sent after the retransmission of the first hole arrived; the hole did not.
+            self.high_rxt = una;
+            self.force = true;
+            self.mark = u64::MAX;
+        }
+        self.phase == Phase::Open
+    }
+
+    /// Enters fast recovery: what is lost by the scoreboard, or the first segment without SACK.
+    pub fn enter(&mut self, una: u64, nxt: u64, mss: u32) {
+        self.phase = Phase::Recovery;
+        self.point = nxt;
+        self.high_rxt = una;
+        self.lost_below = self.lost_below.max((una + mss as u64).min(nxt));
+        self.force = true;
+        self.mark = nxt;
+    }
+
+    /// A partial acknowledgement in fast recovery without SACK (RFC 6582 §3.2 step 3).
+    pub fn on_partial(&mut self, una: u64, nxt: u64, acked: u64, mss: u32) {
+        let left = (acked / mss as u64).min(self.duplicates as u64) as u32;
+        self.duplicates -= left;
+        self.high_rxt = una;
+        self.lost_below = (una + mss as u64).min(nxt);
+        self.force = true;
+    }
+
+    /// Everything in flight counts as lost: after a timeout, or after our own rebirth.
+    pub fn lose_all(&mut self, una: u64, nxt: u64) {
+        self.phase = Phase::Loss;
+        self.point = nxt;
+        self.high_rxt = una;
+        self.lost_below = nxt;
+        self.duplicates = 0;
+        self.force = true;
+        self.mark = nxt;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 100;
+
+    #[test]
+    fn pipe_counts_what_is_neither_held_nor_lost() {
+        let mut r = Recovery::default();
+        assert_eq!(r.pipe(0, 1000, MSS), 1000);
+        r.board.insert(Range { start: 300, end: 600 });
+        assert!(r.on_sack(0, MSS));
+        r.enter(0, 1000, MSS);
+        // 300 held, 300 lost below it.
+        assert_eq!(r.pipe(0, 1000, MSS), 400);
+        assert_eq!(r.next_lost(0), Some(Range { start: 0, end: 300 }));
+        r.on_retransmitted(Range { start: 0, end: 100 }, 0, 1000);
+        assert_eq!(r.pipe(0, 1000, MSS), 500);
+        assert_eq!(r.next_lost(0), Some(Range { start: 100, end: 300 }));
+        r.on_retransmitted(Range { start: 100, end: 300 }, 0, 1000);
+        assert_eq!(r.next_lost(0), None);
+        assert!(r.advance(1000));
+        assert_eq!(r.phase, Phase::Open);
+    }
+
+    #[test]
+    fn a_lost_retransmission_is_noticed_by_what_overtakes_it() {
+        let mut r = Recovery::default();
+        r.board.insert(Range { start: 100, end: 500 });
+        assert!(r.on_sack(0, MSS));
+        r.enter(0, 500, MSS);
+        r.on_retransmitted(Range { start: 0, end: 100 }, 0, 500);
+        r.board.insert(Range { start: 500, end: 700 });
+        r.on_sack(0, MSS);
+        assert_eq!(r.next_lost(0), None);
+        r.board.insert(Range { start: 700, end: 800 });
+        r.on_sack(0, MSS);
+        assert_eq!(r.next_lost(0), Some(Range { start: 0, end: 100 }));
+    }
+
+    #[test]
+    fn without_sack_each_partial_acknowledgement_sends_one_more() {
+        let mut r = Recovery::default();
+        r.duplicates = 3;
+        r.enter(0, 1000, MSS);
+        assert_eq!(r.next_lost(0), Some(Range { start: 0, end: 100 }));
+        r.on_retransmitted(Range { start: 0, end: 100 }, 0, 1000);
+        assert_eq!(r.next_lost(0), None);
+        assert!(!r.advance(400));
+        r.on_partial(400, 1000, 400, MSS);
+        assert_eq!(r.next_lost(400), Some(Range { start: 400, end: 500 }));
+    }
+}

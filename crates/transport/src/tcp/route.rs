@@ -1,0 +1,167 @@
+//! The path to a peer: source address, MTU, segmentation (asked of ip, kept for a while).
+
+use super::block::{State, bit};
+use super::counters::Counter;
+use super::emit::Request;
+use super::engine::Tcp;
+use super::live::due;
+use crate::edge::Out;
+use crate::hash::{Key, Map};
+use core::net::IpAddr;
+use core::time::Duration;
+use eft_base::{Instant, RequestId, WireAddress};
+use eft_component::{Context, Outbox};
+use eft_messages::Peer;
+use eft_messages::transport::TransportToIp;
+
+/// How long an answer of ip is believed.
+const LIFETIME: Duration = Duration::from_secs(10);
+const ROUTES_MAX: usize = 1024;
+/// No path has less (RFC 791: 68; below this a segment would carry next to nothing).
+const MTU_MIN: u16 = 128;
+/// An IP packet ends here, whatever the device can segment.
+const PACKET_MAX: u32 = 65535;
+/// IPv6 and TCP header with full options.
+const HEADERS_MAX: u32 = 40 + 60;
+
+/// What ip says of a path.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    pub source: WireAddress,
+    pub mtu: u16,
+    pub segment_max: u32,
+    pub local: bool,
+}
+
+/// Answers that may be used again.
+pub(super) struct Routes(Map<(WireAddress, WireAddress), (Path, Instant)>);
+
+impl Routes {
+    pub fn new(key: Key) -> Routes {
+        Routes(Map::with_hasher(key))
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn get(&self, now: Instant, source: WireAddress, destination: WireAddress) -> Option<Path> {
+        let (path, until) = self.0.get(&(source, destination))?;
+        (*until > now).then_some(*path)
+    }
+
+    fn put(&mut self, now: Instant, source: WireAddress, destination: WireAddress, path: Path) {
+        if self.0.len() >= ROUTES_MAX {
+            self.0.clear();
+        }
+        self.0.insert((source, destination), (path, now + LIFETIME));
+    }
+}
+
+/// Bytes of IP and TCP header without options.
+pub(super) fn fixed_headers(remote: WireAddress) -> u16 {
+    match IpAddr::from(remote) {
+        IpAddr::V4(_) => 40,
+        IpAddr::V6(_) => 60,
+    }
+}
+
+impl Tcp {
+    /// Asks ip for the way to a connection's peer, unless the answer is known or under way.
+    pub(super) fn ask_route(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) {
+        let tuple = self.blocks[i].tuple;
+        if self.live[i as usize].route_request.is_some() {
+            self.live[i as usize].due &= !due::ROUTE;
+            return;
+        }
+        if let Some(path) = self.routes.get(cx.now, tuple.local, tuple.remote) {
+            self.live[i as usize].due &= !due::ROUTE;
+            self.apply_route(cx, i, Ok(path), out);
+            return;
+        }
+        if out.room(Peer::Ip) == 0 {
+            return;
+        }
+        let generation = self.blocks[i].generation;
+        let Ok(request) = self.requests.insert(Request::Route { block: i, generation }) else {
+            return;
+        };
+        let live = &mut self.live[i as usize];
+        live.due &= !due::ROUTE;
+        live.route_request = Some(request);
+        out.push(Out::Ip(TransportToIp::Route { request, source: tuple.local, destination: tuple.remote }));
+    }
+
+    pub(super) fn receive_routed(
+        &mut self,
+        cx: &Context,
+        id: RequestId,
+        errno: i32,
+        path: Path,
+        out: &mut Outbox<Out>,
+    ) {
+        let Some(&Request::Route { block, generation }) = self.requests.get(id) else {
+            cx.count(Counter::StaleReplies as usize);
+            return;
+        };
+        self.requests.remove(id);
+        if self.blocks[block].generation != generation || self.live[block as usize].route_request != Some(id)
+        {
+            return;
+        }
+        self.live[block as usize].route_request = None;
+        let tuple = self.blocks[block].tuple;
+        let answer = if errno == 0 {
+            self.routes.put(cx.now, tuple.local, tuple.remote, path);
+            Ok(path)
+        } else {
+            Err(errno)
+        };
+        self.apply_route(cx, block, answer, out);
+    }
+
+    fn apply_route(&mut self, cx: &Context, i: u32, answer: Result<Path, i32>, out: &mut Outbox<Out>) {
+        match (self.blocks[i].state(), answer) {
+            (State::Closed, answer) => {
+                if let Some(request) = self.live[i as usize].connect_request.take() {
+                    self.begin_connect(cx, i, request, answer, out);
+                }
+            }
+            (State::SynReceived, Err(_)) => self.discard_embryonic(cx, i),
+            (State::SynReceived, Ok(path)) => {
+                self.set_path(i, path);
+                self.mark(i, due::SYN);
+            }
+            (_, Ok(path)) => {
+                self.set_path(i, path);
+                self.mark(i, due::SEND);
+            }
+            (_, Err(errno)) => self.blocks[i].soft_error = errno,
+        }
+    }
+
+    /// Takes what ip said of the path into the block.
+    pub(super) fn set_path(&mut self, i: u32, path: Path) {
+        let block = &mut self.blocks[i];
+        block.path_mtu = path.mtu.max(MTU_MIN);
+        block.segment_max = path.segment_max.min(PACKET_MAX - HEADERS_MAX);
+        block.clear(bit::LOCAL);
+        if path.local {
+            block.set(bit::LOCAL);
+        }
+        block.set(bit::ROUTED);
+        self.set_mss(i);
+    }
+
+    /// The largest segment that neither the path nor the peer refuses (RFC 9293 §3.7.1).
+    pub(super) fn set_mss(&mut self, i: u32) {
+        let block = &mut self.blocks[i];
+        let path = block.path_mtu - fixed_headers(block.tuple.remote);
+        block.mss = block.peer_mss.min(path).max(64);
+    }
+
+    /// The MSS that we announce.
+    pub(super) fn own_mss(&self, i: u32) -> u16 {
+        self.blocks[i].path_mtu - fixed_headers(self.blocks[i].tuple.remote)
+    }
+}

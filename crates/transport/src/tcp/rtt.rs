@@ -1,0 +1,105 @@
+//! Round-trip time and retransmission timeout (RFC 6298).
+
+use core::time::Duration;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// §2.1
+const INITIAL_US: u32 = 1_000_000;
+/// §2.4 says one second; every stack in use takes 200 ms, as the measured variance covers delayed
+/// acknowledgements.
+const MIN_US: u32 = 200_000;
+/// §2.5 allows 60 s or more.
+const MAX_US: u32 = 120_000_000;
+/// Clock granularity G.
+const GRANULARITY_US: u32 = 1_000;
+
+/// Durable estimator.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Rtt {
+    pub srtt_us: u32,
+    pub rttvar_us: u32,
+    rto_us: u32,
+    pub min_us: u32,
+}
+
+impl Rtt {
+    pub fn new() -> Self {
+        Rtt { srtt_us: 0, rttvar_us: 0, rto_us: INITIAL_US, min_us: 0 }
+    }
+
+    /// A measured round trip (§2.2, §2.3). The caller keeps Karn's rule (§3).
+    pub fn sample(&mut self, us: u32) {
+        let us = us.clamp(1, MAX_US);
+        if self.srtt_us == 0 {
+            self.srtt_us = us;
+            self.rttvar_us = us / 2;
+            self.min_us = us;
+        } else {
+            let error = self.srtt_us.abs_diff(us);
+            self.rttvar_us = ((3 * self.rttvar_us as u64 + error as u64) / 4) as u32;
+            self.srtt_us = (((7 * self.srtt_us as u64) + us as u64) / 8).max(1) as u32;
+            self.min_us = self.min_us.min(us);
+        }
+        let rto = self.srtt_us as u64 + (4 * self.rttvar_us as u64).max(GRANULARITY_US as u64);
+        self.rto_us = rto.clamp(MIN_US as u64, MAX_US as u64) as u32;
+    }
+
+    /// The handshake's SYN was retransmitted: RFC 6298 §5.7.
+    pub fn distrust_handshake(&mut self) {
+        if self.srtt_us == 0 {
+            self.rto_us = 3_000_000;
+        }
+    }
+
+    pub fn rto(&self) -> Duration {
+        Duration::from_micros(self.rto_us as u64)
+    }
+
+    /// The timeout after `backoff` expiries (§5.5).
+    pub fn backed_off(&self, backoff: u32) -> Duration {
+        let us = (self.rto_us as u64) << backoff.min(20);
+        Duration::from_micros(us.min(MAX_US as u64))
+    }
+
+    pub fn rto_us(&self) -> u32 {
+        self.rto_us
+    }
+
+    /// Repairs values that no code of ours writes.
+    pub fn sanitize(&mut self) {
+        self.rto_us = self.rto_us.clamp(MIN_US, MAX_US);
+        self.srtt_us = self.srtt_us.min(MAX_US);
+        self.rttvar_us = self.rttvar_us.min(MAX_US);
+        self.min_us = self.min_us.min(MAX_US);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimator_follows_rfc_6298() {
+        let mut r = Rtt::new();
+        assert_eq!(r.rto(), Duration::from_secs(1));
+        r.sample(400_000);
+        assert_eq!((r.srtt_us, r.rttvar_us), (400_000, 200_000));
+        assert_eq!(r.rto(), Duration::from_millis(1200));
+        r.sample(800_000);
+        // rttvar = 3/4·200 + 1/4·400 = 250 ms, srtt = 7/8·400 + 1/8·800 = 450 ms.
+        assert_eq!((r.srtt_us, r.rttvar_us), (450_000, 250_000));
+        assert_eq!(r.rto(), Duration::from_millis(1450));
+        assert_eq!(r.backed_off(2), Duration::from_millis(5800));
+        assert_eq!(r.backed_off(31), Duration::from_secs(120));
+    }
+
+    #[test]
+    fn a_fast_path_keeps_the_minimum() {
+        let mut r = Rtt::new();
+        for _ in 0..50 {
+            r.sample(80);
+        }
+        assert_eq!(r.rto(), Duration::from_millis(200));
+    }
+}

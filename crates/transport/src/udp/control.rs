@@ -1,0 +1,367 @@
+//! Requests of sockets. Every one may come again after a rebirth of either side.
+
+use super::counters::Counter;
+use super::durable::{Block, bit};
+use super::engine::{Live, Udp, due};
+use crate::addresses::{is_unspecified, overlap};
+use crate::edge::Out;
+use crate::families::NONE;
+use core::time::Duration;
+use eft_base::errno::{EACCES, EADDRINUSE, EADDRNOTAVAIL, EINVAL, EMFILE, ENOBUFS, EOPNOTSUPP};
+use eft_base::{FamilyId, Instant, RequestId, SocketId, WireAddress};
+use eft_channel::socket::Opt;
+use eft_component::{Context, Outbox};
+use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
+
+const EPHEMERAL_FIRST: u16 = 32768;
+const EPHEMERAL_COUNT: u32 = 28232;
+/// How long an orphan's last datagrams may wait for ip.
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(5);
+
+impl Udp {
+    pub(super) fn receive_request(
+        &mut self,
+        cx: &mut Context,
+        message: SocketsToTransport,
+        out: &mut Outbox<Out>,
+    ) {
+        use SocketsToTransport::*;
+        match message {
+            Open { request, socket } => self.request_open(cx, request, socket.family, out),
+            Bind { request, socket, address, port, reuse } => {
+                let errno = self.request_bind(cx, socket, address, port, reuse);
+                self.reply_for(out, request, errno, socket);
+            }
+            Connect { request, socket, address, port } => {
+                self.request_connect(cx, request, socket, address, port, out)
+            }
+            Listen { request, socket, .. } | Attached { request, socket, .. } => {
+                self.reply_for(out, request, EOPNOTSUPP, socket)
+            }
+            Close { request, socket } => {
+                if let Some(i) = self.find_socket(socket) {
+                    self.close_socket(cx, i);
+                }
+                self.reply(out, request, 0, socket, None);
+            }
+            CloseFamily { request, socket } => self.request_close_family(cx, request, socket.family, out),
+        }
+    }
+
+    pub(super) fn reply(
+        &self,
+        out: &mut Outbox<Out>,
+        request: RequestId,
+        errno: i32,
+        socket: SocketId,
+        block: Option<u32>,
+    ) {
+        let (address, port) =
+            block.map_or((WireAddress::default(), 0), |i| (self.blocks[i].local, self.blocks[i].local_port));
+        out.push(Out::Sockets(TransportToSockets::Reply { request, errno, socket, address, port }));
+    }
+
+    fn reply_for(&self, out: &mut Outbox<Out>, request: RequestId, errno: i32, socket: SocketId) {
+        self.reply(out, request, errno, socket, self.find_socket(socket));
+    }
+
+    fn request_open(&mut self, cx: &Context, request: RequestId, family: FamilyId, out: &mut Outbox<Out>) {
+        let block = match self.opened.remove(&(family.0, request.to_u64())) {
+            Some(i) => Ok(i),
+            None => self.open_socket(cx, family, request),
+        };
+        let none = SocketId { family, slot: NONE };
+        let socket = block.map_or(none, |i| self.socket(i));
+        self.reply(out, request, block.err().unwrap_or(0), socket, block.ok());
+    }
+
+    fn open_socket(&mut self, cx: &Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
+        let limit = self.config.sockets_per_family;
+        let f = self.families.get_mut(family).ok_or(EINVAL)?;
+        if f.arena.is_none() || f.closing.is_some() {
+            return Err(EINVAL);
+        }
+        if f.sockets >= limit {
+            return Err(EMFILE);
+        }
+        let i = self.free.pop().ok_or(ENOBUFS)?;
+        let Some(slot) = f.allocate(i) else {
+            self.free.push(i);
+            return Err(ENOBUFS);
+        };
+        self.live[i as usize] = Live::default();
+        let generation = self.blocks[i].generation.wrapping_add(1);
+        self.blocks[i] = Block {
+            flags: bit::USED,
+            family,
+            slot,
+            open_request: request.to_u64(),
+            ..Block::free(generation)
+        };
+        self.attach_page(i);
+        if let Some(page) = &self.live[i as usize].page {
+            page.reset(2);
+            page.set_receive_notify(u64::MAX);
+        }
+        cx.count(Counter::Opened as usize);
+        self.gauge_blocks(cx);
+        Ok(i)
+    }
+
+    fn request_bind(
+        &mut self,
+        cx: &mut Context,
+        socket: SocketId,
+        address: WireAddress,
+        port: u16,
+        reuse: u8,
+    ) -> i32 {
+        let Some(i) = self.find_socket(socket) else {
+            return EINVAL;
+        };
+        let block = &self.blocks[i];
+        if block.has(bit::BOUND) {
+            let same = block.local == address
+                && (block.local_port == port || (port == 0 && block.has(bit::ANY_PORT)));
+            return if same { 0 } else { EINVAL };
+        }
+        let broadcast = self.addresses.is_broadcast(address);
+        if !self.addresses.may_bind(address) && !broadcast {
+            return EADDRNOTAVAIL;
+        }
+        let mut flags = 0;
+        if reuse & 1 != 0 {
+            flags |= bit::REUSE_ADDRESS;
+        }
+        if reuse & 2 != 0 {
+            flags |= bit::REUSE_PORT;
+        }
+        self.blocks[i].flags |= flags;
+        let errno = self.bind(cx, i, address, port);
+        if errno != 0 {
+            self.blocks[i].flags &= !flags;
+        }
+        errno
+    }
+
+    /// Binds an unbound socket; port 0 chooses one.
+    pub(super) fn bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, mut port: u16) -> i32 {
+        if port == 0 {
+            let start = cx.random.below(EPHEMERAL_COUNT as u64) as u32;
+            let chosen = (0..EPHEMERAL_COUNT)
+                .map(|n| EPHEMERAL_FIRST + ((start + n) % EPHEMERAL_COUNT) as u16)
+                .find(|p| !self.ports.contains_key(p));
+            match chosen {
+                Some(p) => port = p,
+                None => return EADDRINUSE,
+            }
+            self.blocks[i].flags |= bit::ANY_PORT;
+        } else if !self.may_bind(i, address, port) {
+            return EADDRINUSE;
+        }
+        let block = &mut self.blocks[i];
+        block.flags |= bit::BOUND;
+        block.open_request = 0;
+        block.local = address;
+        block.local_port = port;
+        self.ports.entry(port).or_default().push(i);
+        self.publish(i);
+        0
+    }
+
+    fn may_bind(&self, i: u32, address: WireAddress, port: u16) -> bool {
+        let block = &self.blocks[i];
+        let reuse = bit::REUSE_ADDRESS | bit::REUSE_PORT;
+        self.ports.get(&port).is_none_or(|others| {
+            others.iter().all(|o| {
+                let other = &self.blocks[*o];
+                let shared = other.flags & block.flags & reuse != 0;
+                // Sharing a port is a matter within a family.
+                !overlap(other.local, address) || (shared && other.family == block.family)
+            })
+        })
+    }
+
+    fn request_connect(
+        &mut self,
+        cx: &mut Context,
+        request: RequestId,
+        socket: SocketId,
+        address: WireAddress,
+        port: u16,
+        out: &mut Outbox<Out>,
+    ) {
+        let Some(i) = self.find_socket(socket) else {
+            return self.reply(out, request, EINVAL, socket, None);
+        };
+        if is_unspecified(address) {
+            self.disconnect(i);
+            return self.reply(out, request, 0, socket, Some(i));
+        }
+        let allowed = self.live[i as usize].page.as_ref().is_some_and(|p| p.option(Opt::Broadcast) != 0);
+        if self.addresses.is_broadcast(address) && !allowed {
+            return self.reply(out, request, EACCES, socket, Some(i));
+        }
+        if !self.blocks[i].has(bit::BOUND) {
+            let errno = self.bind(cx, i, unspecified(), 0);
+            if errno != 0 {
+                return self.reply(out, request, errno, socket, Some(i));
+            }
+        }
+        let block = &mut self.blocks[i];
+        if block.has(bit::ANY_ADDRESS) {
+            block.local = unspecified();
+            block.flags &= !bit::ANY_ADDRESS;
+        }
+        block.open_request = 0;
+        block.flags &= !bit::CONNECTED;
+        block.remote = address;
+        block.remote_port = port;
+        // The source address is chosen with the peer; the answer waits for it.
+        self.live[i as usize].connect_request = Some(request);
+        self.mark(i, due::SEND);
+    }
+
+    /// The way to the peer is known, or there is none.
+    pub(super) fn finish_connect(&mut self, i: u32, answer: Result<WireAddress, i32>, out: &mut Outbox<Out>) {
+        let Some(request) = self.live[i as usize].connect_request.take() else {
+            return;
+        };
+        let block = &mut self.blocks[i];
+        let errno = match answer {
+            Ok(source) => {
+                if is_unspecified(block.local) {
+                    block.local = source;
+                    block.flags |= bit::ANY_ADDRESS;
+                }
+                block.flags |= bit::CONNECTED;
+                0
+            }
+            Err(errno) => {
+                block.remote = WireAddress::default();
+                block.remote_port = 0;
+                errno
+            }
+        };
+        self.publish(i);
+        let socket = self.socket(i);
+        self.reply(out, request, errno, socket, Some(i));
+    }
+
+    fn disconnect(&mut self, i: u32) {
+        let block = &mut self.blocks[i];
+        block.remote = WireAddress::default();
+        block.remote_port = 0;
+        if block.has(bit::ANY_ADDRESS) {
+            block.local = unspecified();
+        }
+        block.flags &= !(bit::CONNECTED | bit::ANY_ADDRESS);
+        self.publish(i);
+    }
+
+    /// The last descriptor is gone: what was put in is still sent, then the socket is freed.
+    fn close_socket(&mut self, cx: &Context, i: u32) {
+        self.blocks[i].flags |= bit::ORPHAN;
+        self.live[i as usize].connect_request = None;
+        self.limit_orphan(cx.now, i);
+        self.mark(i, due::SEND);
+    }
+
+    pub(super) fn limit_orphan(&mut self, now: Instant, i: u32) {
+        self.timers.arm(i, now + ORPHAN_PATIENCE);
+    }
+
+    /// An orphan's time is up: what is not sent is not sent.
+    pub(super) fn give_up_orphan(&mut self, cx: &Context, i: u32) {
+        let block = &mut self.blocks[i];
+        if !block.has(bit::USED | bit::ORPHAN) {
+            return;
+        }
+        if let Some(page) = &self.live[i as usize].page {
+            block.sent = block.sent.max(page.send_end());
+        }
+        self.finish_orphan(cx, i);
+        if self.blocks[i].has(bit::USED) {
+            // ip still refers to its ring.
+            self.limit_orphan(cx.now, i);
+        }
+    }
+
+    /// Frees an orphan that has nothing left to send.
+    pub(super) fn finish_orphan(&mut self, cx: &Context, i: u32) {
+        let block = &self.blocks[i];
+        let live = &self.live[i as usize];
+        let unsent = live.page.as_ref().is_some_and(|p| p.send_end() > block.sent && !block.has(bit::DEAD));
+        if block.has(bit::USED | bit::ORPHAN) && !unsent && live.in_flight.count() == 0 {
+            self.release(cx, i);
+        }
+    }
+
+    /// Frees a socket and its slot.
+    pub(super) fn release(&mut self, cx: &Context, i: u32) {
+        let block = self.blocks[i];
+        if block.has(bit::BOUND)
+            && let Some(list) = self.ports.get_mut(&block.local_port)
+        {
+            list.retain(|o| *o != i);
+            if list.is_empty() {
+                self.ports.remove(&block.local_port);
+            }
+        }
+        self.timers.cancel(i);
+        if let Some(page) = self.live[i as usize].page.take() {
+            page.set_kind(0);
+        }
+        if let Some(f) = self.families.get_mut(block.family) {
+            f.free(block.slot);
+            if f.closing.is_some() && f.sockets == 0 {
+                self.emptied.push(block.family);
+            }
+        }
+        self.blocks[i] = Block::free(block.generation.wrapping_add(1));
+        let queued = self.live[i as usize].due & due::QUEUED;
+        self.live[i as usize] = Live { due: queued, ..Live::default() };
+        self.free.push(i);
+        cx.count(Counter::Closed as usize);
+        self.gauge_blocks(cx);
+    }
+
+    fn request_close_family(
+        &mut self,
+        cx: &Context,
+        request: RequestId,
+        id: FamilyId,
+        out: &mut Outbox<Out>,
+    ) {
+        let Some(f) = self.families.get_mut(id) else {
+            let socket = SocketId { family: id, slot: NONE };
+            return self.reply(out, request, 0, socket, None);
+        };
+        f.closing = Some(request);
+        for i in f.members() {
+            if !self.blocks[i].has(bit::ORPHAN) {
+                self.close_socket(cx, i);
+            }
+        }
+        self.finish_family(id, out);
+    }
+
+    /// Answers `CloseFamily` if the last socket of the family is gone.
+    pub(super) fn finish_family(&mut self, id: FamilyId, out: &mut Outbox<Out>) {
+        let Some(f) = self.families.get(id) else {
+            return;
+        };
+        if let Some(request) = f.closing
+            && f.sockets == 0
+        {
+            self.families.remove(id);
+            let socket = SocketId { family: id, slot: NONE };
+            self.reply(out, request, 0, socket, None);
+        }
+    }
+}
+
+/// The IPv4 wildcard.
+pub(super) fn unspecified() -> WireAddress {
+    core::net::IpAddr::from([0u8; 4]).into()
+}

@@ -1,0 +1,30 @@
+//! udp's counters: the traffic indicators that the scheduler reads, and what went wrong.
+
+eft_component::counters! {
+    ReceivedBytes => "received_bytes",
+    ReceivedDatagrams => "received_datagrams",
+    SentBytes => "sent_bytes",
+    SentDatagrams => "sent_datagrams",
+    Opened => "opened_sockets",
+    Closed => "closed_sockets",
+    /// Gauge: blocks in use.
+    Blocks => "blocks",
+    DropMalformed => "drop_malformed",
+    DropChecksum => "drop_checksum",
+    DropUnreadable => "drop_unreadable",
+    DropNoSocket => "drop_no_socket",
+    DropRingFull => "drop_ring_full",
+    DropNoFamily => "drop_family_not_open",
+    DropUnroutable => "drop_unroutable",
+    DropNoDestination => "drop_no_destination",
+    DropTooLong => "drop_too_long",
+    DropNotAllowed => "drop_not_allowed",
+    IcmpApplied => "icmp_applied",
+    DropIcmp => "drop_icmp",
+    HostilePages => "hostile_pages",
+    StaleReplies => "stale_replies",
+    SendErrors => "send_errors",
+    Quarantined => "quarantined_blocks",
+    Resubmitted => "resubmitted_requests",
+    Rebirths => "rebirths",
+}

@@ -1,0 +1,351 @@
+//! The component.
+
+use super::UdpConfig;
+use super::counters::{COUNTERS, Counter};
+use super::durable::{self, Block, Blocks, bit};
+use super::send::{Request, Routes};
+use crate::addresses::Addresses;
+use crate::edge::{In, Out};
+use crate::families::{Families, NONE};
+use crate::hash::{Key, Map};
+use crate::in_flight::InFlight;
+use crate::timers::{NEVER, Timers};
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+use eft_base::{FamilyId, Instant, PoolId, RequestId, SocketId};
+use eft_channel::socket::{SocketPage, flag};
+use eft_channel::{Pool, Requests, Segment};
+use eft_component::{Component, Context, Effect, Event, Outbox};
+use eft_messages::transport::{IpToTransport, TransportToIp};
+use eft_messages::{Encoded, Peer};
+
+/// Bytes of a packet at most.
+const PACKET_MAX: usize = 1 << 16;
+/// When to look again if a queue was full and nobody owes us an answer.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// Bits of [`Live::due`].
+pub(super) mod due {
+    pub const QUEUED: u32 = 1;
+    pub const READABLE: u32 = 2;
+    pub const WRITABLE: u32 = 4;
+    pub const SEND: u32 = 8;
+    pub const HANG_UP: u32 = 16;
+}
+
+/// Derived state of one socket.
+#[derive(Default)]
+pub(super) struct Live {
+    pub page: Option<SocketPage>,
+    pub pool: PoolId,
+    pub due: u32,
+    pub in_flight: InFlight,
+    /// The way to the first datagram's destination, or to the peer, is asked for.
+    pub route_request: Option<RequestId>,
+    /// `Connect` to be answered when the way is known.
+    pub connect_request: Option<RequestId>,
+}
+
+/// The engine.
+pub struct Udp {
+    pub(super) config: UdpConfig,
+    pub(super) blocks: Blocks,
+    pub(super) live: Vec<Live>,
+    pub(super) free: Vec<u32>,
+    /// Sockets by local port.
+    pub(super) ports: Map<u16, Vec<u32>>,
+    pub(super) families: Families,
+    pub(super) opened: Map<(u16, u64), u32>,
+    /// Orphans' patience.
+    pub(super) timers: Timers,
+    pub(super) queue: VecDeque<u32>,
+    pub(super) headers: Pool,
+    pub(super) requests: Requests<Request>,
+    pub(super) routes: Routes,
+    pub(super) addresses: Addresses,
+    pub(super) key: Key,
+    pub(super) scratch: Vec<u8>,
+    pub(super) emptied: Vec<FamilyId>,
+    sockets_seen: bool,
+    found: Option<(bool, u64)>,
+    retry_at: Instant,
+}
+
+impl Udp {
+    /// Opens the arena (of [`durable::arena_len`] bytes), taking over what a predecessor left in it.
+    /// `headers` is a pool of `SEND_SLOT_LEN` slots.
+    pub fn open(arena: Segment, headers: Pool, config: UdpConfig) -> Udp {
+        let opened = durable::open(arena, &config);
+        let key = Key(opened.secret);
+        let count = opened.blocks.len();
+        let limit = headers.slots() + count;
+        let mut udp = Udp {
+            config,
+            blocks: opened.blocks,
+            live: (0..count).map(|_| Live::default()).collect(),
+            free: Vec::new(),
+            ports: Map::with_hasher(key),
+            families: Families::new(key, 1),
+            opened: Map::with_hasher(key),
+            timers: Timers::new(count),
+            queue: VecDeque::new(),
+            headers,
+            requests: Requests::new(limit),
+            routes: Routes::new(key),
+            addresses: Addresses::default(),
+            key,
+            scratch: vec![0; PACKET_MAX],
+            emptied: Vec::new(),
+            sockets_seen: false,
+            found: Some((opened.reborn, opened.quarantined)),
+            retry_at: NEVER,
+        };
+        udp.rebuild();
+        udp
+    }
+
+    /// Fills tables from the blocks.
+    fn rebuild(&mut self) {
+        for i in (0..self.blocks.len() as u32).rev() {
+            let block = self.blocks[i];
+            let used = block.has(bit::USED);
+            if used && self.families.enter(block.family).claim(block.slot, i) {
+                if block.has(bit::BOUND) {
+                    self.ports.entry(block.local_port).or_default().push(i);
+                }
+                if block.open_request != 0 {
+                    self.opened.insert((block.family.0, block.open_request), i);
+                }
+            } else {
+                if used {
+                    self.blocks[i] = Block::free(block.generation.wrapping_add(1));
+                }
+                self.free.push(i);
+            }
+        }
+    }
+
+    pub(super) fn mark(&mut self, i: u32, bits: u32) {
+        let live = &mut self.live[i as usize];
+        live.due |= bits;
+        if live.due & due::QUEUED == 0 {
+            live.due |= due::QUEUED;
+            self.queue.push_back(i);
+        }
+    }
+
+    pub(super) fn socket(&self, i: u32) -> SocketId {
+        SocketId { family: self.blocks[i].family, slot: self.blocks[i].slot }
+    }
+
+    /// The block of a socket that its application still holds.
+    pub(super) fn find_socket(&self, socket: SocketId) -> Option<u32> {
+        let i = self.families.find(socket)?;
+        (!self.blocks[i].has(bit::ORPHAN)).then_some(i)
+    }
+
+    pub(super) fn attach_page(&mut self, i: u32) -> bool {
+        let block = &self.blocks[i];
+        let found = self
+            .families
+            .get(block.family)
+            .and_then(|f| f.arena.as_ref())
+            .and_then(|(arena, pool)| Some((arena.socket(block.slot)?, *pool)));
+        let Some((page, pool)) = found else {
+            return false;
+        };
+        let live = &mut self.live[i as usize];
+        live.page = Some(page);
+        live.pool = pool;
+        true
+    }
+
+    /// The page of a socket from before a crash is there again: what was announced is announced.
+    fn revive(&mut self, cx: &Context, i: u32) {
+        let first = self.live[i as usize].page.is_none();
+        if !self.attach_page(i) {
+            return self.release(cx, i);
+        }
+        if !first {
+            return;
+        }
+        let block = &mut self.blocks[i];
+        block.released = block.sent;
+        if let Some(page) = &self.live[i as usize].page {
+            page.set_send_released(block.released);
+            page.set_receive_end(block.receive_end);
+        }
+        self.publish(i);
+        if self.blocks[i].has(bit::ORPHAN) {
+            self.limit_orphan(cx.now, i);
+        }
+        self.mark(i, due::READABLE | due::WRITABLE | due::SEND);
+    }
+
+    /// Publishes addresses and flags.
+    pub(super) fn publish(&self, i: u32) {
+        let block = &self.blocks[i];
+        if let Some(page) = &self.live[i as usize].page {
+            page.set_local(block.local_endpoint());
+            page.set_remote(block.remote_endpoint());
+            let mut flags = 0;
+            if block.has(bit::CONNECTED) {
+                flags |= flag::CONNECTED;
+            }
+            if block.has(bit::DEAD) {
+                flags |= flag::DEAD | flag::RECEIVE_END | flag::SEND_CLOSED;
+            }
+            page.set_flags(flags);
+        }
+    }
+
+    /// An error that the application sees at its next call.
+    pub(super) fn set_error(&mut self, i: u32, errno: i32) {
+        if let Some(page) = &self.live[i as usize].page {
+            page.set_error(errno);
+            self.mark(i, due::READABLE | due::WRITABLE);
+        }
+    }
+
+    fn report_opening(&mut self, cx: &Context) {
+        if let Some((reborn, quarantined)) = self.found.take() {
+            cx.add(Counter::Rebirths as usize, reborn as u64);
+            cx.add(Counter::Quarantined as usize, quarantined);
+            self.gauge_blocks(cx);
+        }
+    }
+
+    pub(super) fn gauge_blocks(&self, cx: &Context) {
+        let used = self.blocks.len() - self.free.len();
+        cx.gauge(Counter::Blocks as usize, used as u64);
+    }
+
+    fn tell(&mut self, i: u32, out: &mut Outbox<Out>) {
+        let live = &mut self.live[i as usize];
+        let what = live.due & (due::READABLE | due::WRITABLE | due::HANG_UP);
+        live.due &= !what;
+        let block = &self.blocks[i];
+        if !block.has(bit::USED) || block.has(bit::ORPHAN) || block.slot == NONE {
+            return;
+        }
+        let socket = self.socket(i);
+        if what & due::READABLE != 0 {
+            out.push(Out::Effect(Effect::Readable(socket)));
+        }
+        if what & due::WRITABLE != 0 && self.has_room_for_writer(i) {
+            out.push(Out::Effect(Effect::Writable(socket)));
+        }
+        if what & due::HANG_UP != 0 {
+            out.push(Out::Effect(Effect::HangUp(socket)));
+        }
+    }
+
+    fn has_room_for_writer(&self, i: u32) -> bool {
+        self.live[i as usize].page.as_ref().is_some_and(|page| {
+            let room = page.sendable() * 3 >= page.send_limit();
+            (room || self.blocks[i].has(bit::DEAD)) && page.write_plug().is_set()
+        })
+    }
+}
+
+impl Component for Udp {
+    type In = In;
+    type Out = Out;
+    const COUNTERS: &'static [&'static str] = COUNTERS;
+
+    fn decode(peer: Peer, line: &Encoded) -> Option<In> {
+        In::decode(peer, line)
+    }
+
+    fn receive(&mut self, cx: &mut Context, _from: Peer, message: In, out: &mut Outbox<Out>) {
+        match message {
+            In::Sockets(m) => self.receive_request(cx, m, out),
+            In::Ip(IpToTransport::Deliver { packet, header_len, checksum_ok, .. }) => {
+                let answer = self.receive_packet(cx, packet, header_len, checksum_ok);
+                out.push(Out::Ip(answer));
+            }
+            In::Ip(IpToTransport::Error { packet, header_len, kind, code, .. }) => {
+                self.receive_error(cx, packet, header_len, kind, code);
+                out.push(Out::Ip(TransportToIp::Done { packet }));
+            }
+            In::Ip(IpToTransport::Sent { request, errno }) => self.receive_sent(cx, request, errno),
+            In::Ip(IpToTransport::Routed { request, errno, source, .. }) => {
+                self.receive_routed(cx, request, errno, source, out)
+            }
+        }
+    }
+
+    fn event(&mut self, cx: &mut Context, event: Event, _out: &mut Outbox<Out>) {
+        self.report_opening(cx);
+        match event {
+            Event::Dirty(socket) => {
+                if let Some(i) = self.find_socket(socket) {
+                    self.mark(i, due::SEND | due::WRITABLE);
+                }
+            }
+            Event::FamilyOpened { family, pool, arena } => {
+                let f = self.families.enter(family);
+                f.open(arena, pool);
+                for i in f.members() {
+                    self.revive(cx, i);
+                }
+            }
+            Event::Configure { key, value } if key == "addresses" => {
+                self.addresses.configure(&value);
+                self.routes.clear();
+            }
+            _ => {}
+        }
+    }
+
+    fn expire(&mut self, cx: &mut Context, _out: &mut Outbox<Out>) {
+        if self.retry_at <= cx.now {
+            self.retry_at = NEVER;
+        }
+        while let Some(i) = self.timers.pop(cx.now) {
+            self.give_up_orphan(cx, i);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let at = self.timers.next().unwrap_or(NEVER).min(self.retry_at);
+        (at != NEVER).then_some(at)
+    }
+
+    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<Out>) {
+        self.report_opening(cx);
+        match peer {
+            Peer::Ip => self.resubmit(cx, out),
+            Peer::Sockets => {
+                // As in tcp: its request numbers begin anew, unless this is our own birth.
+                if core::mem::replace(&mut self.sockets_seen, true) {
+                    self.opened.clear();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn flush(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
+        let mut left = self.queue.len();
+        while left > 0
+            && let Some(i) = self.queue.pop_front()
+        {
+            left -= 1;
+            self.live[i as usize].due &= !due::QUEUED;
+            if self.live[i as usize].due & due::SEND != 0 {
+                self.send_datagrams(cx, i, out);
+            }
+            self.tell(i, out);
+            if self.live[i as usize].due != 0 {
+                self.mark(i, 0);
+            }
+        }
+        while let Some(family) = self.emptied.pop() {
+            self.finish_family(family, out);
+        }
+        self.retry_at = if self.queue.is_empty() { NEVER } else { cx.now + RETRY };
+    }
+}

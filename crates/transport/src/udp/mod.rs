@@ -1,0 +1,36 @@
+//! UDP (RFC 768): datagrams between rings of records and ip.
+//!
+//! Sockets are durable: they lie in an arena as plain data, and a new life of the engine goes on
+//! with them. Datagrams in flight may be lost, as UDP allows.
+//!
+//! [`engine`] is the component, [`durable`] the arena, [`control`] what sockets asks, [`send`] and
+//! [`receive`] the two ways of a datagram, [`inspect`] the arena for `eft ss`.
+//!
+//! It never happens that a datagram reaches a socket truncated without notice or mixed with
+//! another, or that a page that lies costs anybody else.
+
+mod control;
+pub mod counters;
+pub mod durable;
+pub mod engine;
+pub mod inspect;
+mod receive;
+mod send;
+
+pub use durable::arena_len;
+pub use engine::Udp;
+
+/// How large the engine is.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpConfig {
+    pub sockets: usize,
+    pub sockets_per_family: usize,
+    /// For the secret of a new arena.
+    pub seed: u64,
+}
+
+impl Default for UdpConfig {
+    fn default() -> Self {
+        UdpConfig { sockets: 4096, sockets_per_family: 2048, seed: 0 }
+    }
+}

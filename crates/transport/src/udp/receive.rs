@@ -1,0 +1,287 @@
+//! Datagrams on their way in: from ip to the receive ring's records; and ICMP errors.
+
+use super::counters::Counter;
+use super::durable::{Block, bit};
+use super::engine::{Udp, due};
+use crate::addresses::{ip_addresses, is_unspecified};
+use core::net::IpAddr;
+use eft_base::checksum::Checksum;
+use eft_base::errno::{ECONNREFUSED, EHOSTUNREACH, EMSGSIZE, ENETUNREACH};
+use eft_base::wire::{ICMP_UNREACHABLE, PROTOCOL_UDP, UdpHeader};
+use eft_base::{PacketRef, WireAddress};
+use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
+use eft_component::Context;
+use eft_messages::transport::TransportToIp;
+use zerocopy::{FromBytes, IntoBytes};
+
+const HEADERS_MAX: usize = 60 + size_of::<UdpHeader>();
+
+/// Both ends, as we see them, and what the IP header said.
+#[derive(Clone, Copy, Hash)]
+struct Ends {
+    local: WireAddress,
+    remote: WireAddress,
+    local_port: u16,
+    remote_port: u16,
+}
+
+struct Datagram {
+    ends: Ends,
+    /// The payload.
+    data: PacketRef,
+    /// The payload was verified in our buffer, and is taken from there.
+    in_scratch: bool,
+    ttl: u8,
+    tos: u8,
+}
+
+impl Udp {
+    /// A packet from ip. Says what ip is to do with it.
+    pub(super) fn receive_packet(
+        &mut self,
+        cx: &Context,
+        packet: PacketRef,
+        header_len: u16,
+        checksum_ok: bool,
+    ) -> TransportToIp {
+        let done = TransportToIp::Done { packet };
+        let datagram = match self.parse(cx, packet, header_len, checksum_ok) {
+            Ok(datagram) => datagram,
+            Err(counter) => {
+                cx.count(counter as usize);
+                return done;
+            }
+        };
+        if self.addresses.is_broadcast(datagram.ends.local) {
+            self.receive_broadcast(cx, &datagram);
+            return done;
+        }
+        let Some(i) = self.find(&datagram.ends) else {
+            cx.count(Counter::DropNoSocket as usize);
+            return TransportToIp::Refuse { packet };
+        };
+        self.put(cx, i, &datagram);
+        done
+    }
+
+    fn parse(
+        &mut self,
+        cx: &Context,
+        packet: PacketRef,
+        header_len: u16,
+        checksum_ok: bool,
+    ) -> Result<Datagram, Counter> {
+        let ip_len = header_len as usize;
+        let mut bytes = [0; HEADERS_MAX];
+        let bytes = bytes.get_mut(..ip_len + size_of::<UdpHeader>()).ok_or(Counter::DropMalformed)?;
+        if (packet.len as usize) < bytes.len() {
+            return Err(Counter::DropMalformed);
+        }
+        cx.memory.read(packet, bytes).ok_or(Counter::DropUnreadable)?;
+        let (ip, udp) = bytes.split_at(ip_len);
+        let (remote, local) = ip_addresses(ip).ok_or(Counter::DropMalformed)?;
+        let (ttl, tos) = match ip[0] >> 4 {
+            4 => (ip[8], ip[1]),
+            _ => (ip[7], ip[0] << 4 | ip[1] >> 4),
+        };
+        let header = UdpHeader::read_from_bytes(udp).map_err(|_| Counter::DropMalformed)?;
+        let length = header.length.get() as u32;
+        let all = packet.skip(ip_len as u32);
+        if length < size_of::<UdpHeader>() as u32 || length > all.len {
+            return Err(Counter::DropMalformed);
+        }
+        let data = PacketRef {
+            len: length - size_of::<UdpHeader>() as u32,
+            ..all.skip(size_of::<UdpHeader>() as u32)
+        };
+        // Zero means that the sender did not sum (RFC 768); IPv6 does not allow that (RFC 8200 §8.1).
+        let summed = header.checksum.get() != 0 || ip[0] >> 4 == 6;
+        let verify = !checksum_ok && summed;
+        if verify {
+            self.verify(cx, data, udp, remote, local)?;
+        }
+        Ok(Datagram {
+            ends: Ends {
+                local,
+                remote,
+                local_port: header.destination_port.get(),
+                remote_port: header.source_port.get(),
+            },
+            data,
+            in_scratch: verify,
+            ttl,
+            tos,
+        })
+    }
+
+    /// Copies the payload into our buffer and sums it there, so that what was verified is used.
+    fn verify(
+        &mut self,
+        cx: &Context,
+        data: PacketRef,
+        udp: &[u8],
+        source: WireAddress,
+        destination: WireAddress,
+    ) -> Result<(), Counter> {
+        let copy = self.scratch.get_mut(..data.len as usize).ok_or(Counter::DropMalformed)?;
+        cx.memory.read(data, copy).ok_or(Counter::DropUnreadable)?;
+        let sum = Checksum::new()
+            .add_pseudo_header(source.into(), destination.into(), PROTOCOL_UDP, udp.len() as u32 + data.len)
+            .add_bytes(udp)
+            .add_bytes(copy);
+        match sum.finish() {
+            0 => Ok(()),
+            _ => Err(Counter::DropChecksum),
+        }
+    }
+
+    /// The socket that fits best: a connected one before one with our address before a wildcard;
+    /// among equals (SO_REUSEPORT) the sender's hash decides.
+    fn find(&self, ends: &Ends) -> Option<u32> {
+        let candidates = self.ports.get(&ends.local_port)?;
+        let best = candidates.iter().filter_map(|i| fit(&self.blocks[*i], ends)).max()?;
+        let mut equals = candidates.iter().copied().filter(|i| fit(&self.blocks[*i], ends) == Some(best));
+        let count = equals.clone().count();
+        match count {
+            1 => equals.next(),
+            _ => equals.nth((self.key.hash(b'U', ends) % count as u64) as usize),
+        }
+    }
+
+    fn receive_broadcast(&mut self, cx: &Context, datagram: &Datagram) {
+        let ends = &datagram.ends;
+        let all: alloc::vec::Vec<u32> = self
+            .ports
+            .get(&ends.local_port)
+            .map(|c| c.iter().copied().filter(|i| fit(&self.blocks[*i], ends).is_some()).collect())
+            .unwrap_or_default();
+        if all.is_empty() {
+            cx.count(Counter::DropNoSocket as usize);
+        }
+        for i in all {
+            self.put(cx, i, datagram);
+        }
+    }
+
+    /// Appends a record to a socket's ring, or drops the datagram.
+    fn put(&mut self, cx: &Context, i: u32, datagram: &Datagram) {
+        let Some(page) = &self.live[i as usize].page else {
+            return cx.count(Counter::DropNoFamily as usize);
+        };
+        let block = &mut self.blocks[i];
+        let taken = page.receive_taken();
+        if taken < block.receive_taken || taken > block.receive_end {
+            cx.count(Counter::HostilePages as usize);
+            block.flags |= bit::DEAD;
+            self.publish(i);
+            return self.mark(i, due::HANG_UP);
+        }
+        block.receive_taken = taken;
+        let len = datagram.data.len as usize;
+        let record = datagram_record_len(len) as u64;
+        let limit = match page.option(Opt::ReceiveBuffer) as usize {
+            0 => page.receive_len(),
+            n => n.clamp(4096, page.receive_len()),
+        };
+        if block.receive_end - taken + record > limit as u64 {
+            return cx.count(Counter::DropRingFull as usize);
+        }
+        let header = DatagramHeader {
+            len: len as u32,
+            port: datagram.ends.remote_port,
+            local_port: datagram.ends.local_port,
+            address: datagram.ends.remote,
+            local: datagram.ends.local,
+            ttl: datagram.ttl,
+            tos: datagram.tos,
+            reserved: [0; 6],
+        };
+        let at = block.receive_end + size_of::<DatagramHeader>() as u64;
+        if datagram.in_scratch {
+            page.write_receive(at, &self.scratch[..len]);
+        } else {
+            let placed = cx
+                .memory
+                .resolve(datagram.data)
+                .is_some_and(|(from, offset)| page.fill_receive(at, from, offset, len));
+            if !placed {
+                return cx.count(Counter::DropUnreadable as usize);
+            }
+        }
+        page.write_receive(block.receive_end, header.as_bytes());
+        block.receive_end += record;
+        page.set_receive_end(block.receive_end);
+        cx.count(Counter::ReceivedDatagrams as usize);
+        cx.add(Counter::ReceivedBytes as usize, len as u64);
+        self.mark(i, due::READABLE);
+    }
+
+    /// An ICMP error about a datagram of ours: connected sockets are told (RFC 1122 §4.1.3.3).
+    pub(super) fn receive_error(
+        &mut self,
+        cx: &Context,
+        packet: PacketRef,
+        header_len: u16,
+        kind: u8,
+        code: u8,
+    ) {
+        let errno = match (kind, code) {
+            (ICMP_UNREACHABLE, 2 | 3) => ECONNREFUSED,
+            (ICMP_UNREACHABLE, 4) => EMSGSIZE,
+            (ICMP_UNREACHABLE, 0 | 6 | 9 | 11) => ENETUNREACH,
+            (ICMP_UNREACHABLE, _) => EHOSTUNREACH,
+            _ => 0,
+        };
+        let connected =
+            self.quoted(cx, packet, header_len).filter(|i| errno != 0 && self.blocks[*i].has(bit::CONNECTED));
+        match connected {
+            Some(i) => {
+                cx.count(Counter::IcmpApplied as usize);
+                self.set_error(i, errno);
+            }
+            None => cx.count(Counter::DropIcmp as usize),
+        }
+    }
+
+    /// The socket whose datagram is quoted.
+    fn quoted(&self, cx: &Context, packet: PacketRef, header_len: u16) -> Option<u32> {
+        let ip_len = header_len as usize;
+        let mut bytes = [0; HEADERS_MAX];
+        let bytes = bytes.get_mut(..ip_len + size_of::<UdpHeader>())?;
+        cx.memory.read(packet, bytes)?;
+        let (local, remote) = ip_addresses(&bytes[..ip_len])?;
+        let header = UdpHeader::read_from_bytes(&bytes[ip_len..]).ok()?;
+        self.find(&Ends {
+            local,
+            remote,
+            local_port: header.source_port.get(),
+            remote_port: header.destination_port.get(),
+        })
+    }
+}
+
+/// How well a socket fits a datagram; `None` if not at all.
+fn fit(block: &Block, ends: &Ends) -> Option<u32> {
+    let mut score = 0;
+    if block.has(bit::DEAD) || block.has(bit::ORPHAN) {
+        return None;
+    }
+    if block.has(bit::CONNECTED) {
+        if block.remote != ends.remote || block.remote_port != ends.remote_port {
+            return None;
+        }
+        score += 2;
+    }
+    if !is_unspecified(block.local) {
+        if block.local != ends.local {
+            return None;
+        }
+        score += 1;
+    } else if IpAddr::from(block.local).is_ipv4() {
+        // An IPv4 wildcard takes IPv4 only; the IPv6 one takes both.
+        if IpAddr::from(ends.local).is_ipv6() {
+            return None;
+        }
+    }
+    Some(score)
+}

@@ -1,0 +1,422 @@
+//! Datagrams on their way out: from the send ring's records to ip, by reference.
+
+use super::control::unspecified;
+use super::counters::Counter;
+use super::durable::bit;
+use super::engine::{Udp, due};
+use crate::addresses::is_unspecified;
+use crate::edge::Out;
+use crate::hash::{Key, Map};
+use core::net::IpAddr;
+use core::time::Duration;
+use eft_base::checksum::Checksum;
+use eft_base::errno::{EACCES, ECONNABORTED, EDESTADDRREQ, EINVAL, EMSGSIZE};
+use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
+use eft_base::{Instant, PacketRef, RequestId, WireAddress};
+use eft_channel::socket::{DatagramHeader, Opt, SocketPage, datagram_record_len};
+use eft_component::{Context, Outbox};
+use eft_messages::Peer;
+use eft_messages::transport::{
+    PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SendDescriptor, TRANSPORT_HEADER_MAX, TransportToIp,
+};
+use zerocopy::{FromZeros, IntoBytes};
+
+/// Largest payload: 65535 less the IPv4 and UDP headers.
+pub const PAYLOAD_MAX: usize = 65507;
+const RECORD_HEADER: u64 = size_of::<DatagramHeader>() as u64;
+const CHECKSUM_OFFSET: u16 = 6;
+/// Datagrams that one socket sends before another has its turn.
+const QUANTUM: usize = 64;
+const ROUTE_LIFETIME: Duration = Duration::from_secs(10);
+const ROUTES_MAX: usize = 4096;
+
+/// What we asked of ip.
+pub(super) enum Request {
+    Datagram { block: u32, generation: u32, epoch: u8, descriptor: PacketRef },
+    Route { block: u32, generation: u32, source: WireAddress, destination: WireAddress },
+}
+
+/// Source addresses by wanted source and destination; an errno where there is no way.
+pub(super) struct Routes(Map<(WireAddress, WireAddress), (Result<WireAddress, i32>, Instant)>);
+
+impl Routes {
+    pub fn new(key: Key) -> Routes {
+        Routes(Map::with_hasher(key))
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn get(
+        &self,
+        now: Instant,
+        source: WireAddress,
+        destination: WireAddress,
+    ) -> Option<Result<WireAddress, i32>> {
+        let (answer, until) = self.0.get(&(source, destination))?;
+        (*until > now).then_some(*answer)
+    }
+
+    fn put(&mut self, now: Instant, way: (WireAddress, WireAddress), answer: Result<WireAddress, i32>) {
+        if self.0.len() >= ROUTES_MAX {
+            self.0.clear();
+        }
+        // A refusal is believed only for the datagrams that waited for it.
+        let lifetime = match answer {
+            Ok(_) => ROUTE_LIFETIME,
+            Err(_) => Duration::from_millis(10),
+        };
+        self.0.insert(way, (answer, now + lifetime));
+    }
+}
+
+/// The first record of a send ring that is not sent yet.
+enum Next {
+    Nothing,
+    /// The page says what cannot be.
+    Hostile,
+    Datagram(DatagramHeader),
+}
+
+/// Where a datagram goes, and how.
+struct Way {
+    source: WireAddress,
+    destination: WireAddress,
+    port: u16,
+}
+
+impl Udp {
+    /// Sends what a socket's ring holds, as far as there is room.
+    pub(super) fn send_datagrams(&mut self, cx: &mut Context, i: u32, out: &mut Outbox<Out>) {
+        self.advance_connect(cx, i, out);
+        for _ in 0..QUANTUM {
+            let block = &self.blocks[i];
+            if !block.has(bit::USED) || block.has(bit::DEAD) || self.waits_for_route(i) {
+                break;
+            }
+            let Some(page) = self.live[i as usize].page.clone() else {
+                break;
+            };
+            match next_record(&page, block.sent) {
+                Next::Nothing => break,
+                Next::Hostile => {
+                    self.distrust(cx, i);
+                    break;
+                }
+                Next::Datagram(header) => {
+                    if !self.send_record(cx, i, &page, &header, out) {
+                        return;
+                    }
+                }
+            }
+        }
+        let block = &self.blocks[i];
+        let more = self.live[i as usize].page.as_ref().is_some_and(|p| p.send_end() > block.sent);
+        let go_on = more && !block.has(bit::DEAD) && !self.waits_for_route(i);
+        let live = &mut self.live[i as usize];
+        if !go_on {
+            live.due &= !due::SEND;
+        }
+        self.finish_orphan(cx, i);
+    }
+
+    fn waits_for_route(&self, i: u32) -> bool {
+        self.live[i as usize].route_request.is_some()
+    }
+
+    /// A connect that waits for its way looks whether it is known.
+    fn advance_connect(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) {
+        if self.live[i as usize].connect_request.is_none() || self.waits_for_route(i) {
+            return;
+        }
+        let block = &self.blocks[i];
+        let (source, destination) = (block.local, block.remote);
+        if let Some(answer) = self.way(cx, i, source, destination, out) {
+            self.finish_connect(i, answer, out);
+        }
+    }
+
+    fn distrust(&mut self, cx: &Context, i: u32) {
+        cx.count(Counter::HostilePages as usize);
+        self.blocks[i].flags |= bit::DEAD;
+        self.publish(i);
+        self.set_error(i, ECONNABORTED);
+        self.mark(i, due::HANG_UP);
+    }
+
+    /// Sends one record, or gives it up. False if it must wait.
+    fn send_record(
+        &mut self,
+        cx: &mut Context,
+        i: u32,
+        page: &SocketPage,
+        header: &DatagramHeader,
+        out: &mut Outbox<Out>,
+    ) -> bool {
+        let record = datagram_record_len(header.len as usize) as u64;
+        let way = match self.direct(cx, i, page, header, out) {
+            Ok(Some(way)) => way,
+            Ok(None) => return false,
+            Err((counter, errno)) => {
+                cx.count(counter as usize);
+                self.set_error(i, errno);
+                self.blocks[i].sent += record;
+                self.release_ring(i);
+                return true;
+            }
+        };
+        if !self.transmit(cx, i, page, header, &way, out) {
+            return false;
+        }
+        self.blocks[i].sent += record;
+        true
+    }
+
+    /// Where a datagram goes. `Ok(None)`: the way is being asked for.
+    fn direct(
+        &mut self,
+        cx: &mut Context,
+        i: u32,
+        page: &SocketPage,
+        header: &DatagramHeader,
+        out: &mut Outbox<Out>,
+    ) -> Result<Option<Way>, (Counter, i32)> {
+        if header.len as usize > PAYLOAD_MAX {
+            return Err((Counter::DropTooLong, EMSGSIZE));
+        }
+        if !self.blocks[i].has(bit::BOUND) {
+            let errno = self.bind(cx, i, unspecified(), 0);
+            if errno != 0 {
+                return Err((Counter::DropUnroutable, errno));
+            }
+        }
+        let block = &self.blocks[i];
+        let (destination, port) = if is_unspecified(header.address) && header.port == 0 {
+            (block.remote, block.remote_port)
+        } else {
+            (header.address, header.port)
+        };
+        if port == 0 || is_unspecified(destination) {
+            return Err((Counter::DropNoDestination, EDESTADDRREQ));
+        }
+        if self.addresses.is_broadcast(destination) && page.option(Opt::Broadcast) == 0 {
+            return Err((Counter::DropNotAllowed, EACCES));
+        }
+        let wanted = if is_unspecified(header.local) { block.local } else { header.local };
+        if !self.addresses.may_bind(wanted) && !self.addresses.is_broadcast(wanted) {
+            return Err((Counter::DropNotAllowed, EINVAL));
+        }
+        match self.way(cx, i, wanted, destination, out) {
+            None => Ok(None),
+            Some(Err(errno)) => Err((Counter::DropUnroutable, errno)),
+            Some(Ok(source)) => Ok(Some(Way { source, destination, port })),
+        }
+    }
+
+    /// The source address for a destination, if it is known; else it is asked for.
+    fn way(
+        &mut self,
+        cx: &Context,
+        i: u32,
+        source: WireAddress,
+        destination: WireAddress,
+        out: &mut Outbox<Out>,
+    ) -> Option<Result<WireAddress, i32>> {
+        if let Some(answer) = self.routes.get(cx.now, source, destination) {
+            return Some(answer);
+        }
+        if out.room(Peer::Ip) == 0 || self.waits_for_route(i) {
+            return None;
+        }
+        let generation = self.blocks[i].generation;
+        let request = self.requests.insert(Request::Route { block: i, generation, source, destination });
+        if let Ok(request) = request {
+            self.live[i as usize].route_request = Some(request);
+            out.push(Out::Ip(TransportToIp::Route { request, source, destination }));
+        }
+        None
+    }
+
+    pub(super) fn receive_routed(
+        &mut self,
+        cx: &Context,
+        id: RequestId,
+        errno: i32,
+        source: WireAddress,
+        out: &mut Outbox<Out>,
+    ) {
+        let Some(&Request::Route { block, generation, source: wanted, destination }) = self.requests.get(id)
+        else {
+            return cx.count(Counter::StaleReplies as usize);
+        };
+        self.requests.remove(id);
+        let answer = if errno == 0 { Ok(source) } else { Err(errno) };
+        self.routes.put(cx.now, (wanted, destination), answer);
+        if self.blocks[block].generation == generation {
+            self.live[block as usize].route_request = None;
+            self.advance_connect(cx, block, out);
+            self.mark(block, due::SEND);
+        }
+    }
+
+    fn transmit(
+        &mut self,
+        cx: &Context,
+        i: u32,
+        page: &SocketPage,
+        header: &DatagramHeader,
+        way: &Way,
+        out: &mut Outbox<Out>,
+    ) -> bool {
+        if out.room(Peer::Ip) == 0 || self.requests.room() == 0 {
+            return false;
+        }
+        let Some(slot) = self.headers.allocate() else {
+            return false;
+        };
+        let descriptor = PacketRef { len: size_of::<SendDescriptor>() as u32, ..slot };
+        let bytes = self.describe(i, page, header, way);
+        self.headers.write(descriptor, 0, bytes.as_bytes());
+        let block = &self.blocks[i];
+        let live = &mut self.live[i as usize];
+        let epoch = live.in_flight.add(block.sent);
+        let inserted = self.requests.insert(Request::Datagram {
+            block: i,
+            generation: block.generation,
+            epoch,
+            descriptor,
+        });
+        let Ok(request) = inserted else {
+            live.in_flight.remove(epoch);
+            self.headers.free(descriptor);
+            return false;
+        };
+        out.push(Out::Ip(TransportToIp::Send { request, descriptor }));
+        cx.count(Counter::SentDatagrams as usize);
+        cx.add(Counter::SentBytes as usize, header.len as u64);
+        true
+    }
+
+    fn describe(&self, i: u32, page: &SocketPage, header: &DatagramHeader, way: &Way) -> SendDescriptor {
+        let block = &self.blocks[i];
+        let length = size_of::<UdpHeader>() as u32 + header.len;
+        let sum = Checksum::new().add_pseudo_header(
+            IpAddr::from(way.source),
+            IpAddr::from(way.destination),
+            PROTOCOL_UDP,
+            length,
+        );
+        let udp = UdpHeader {
+            source_port: block.local_port.into(),
+            destination_port: way.port.into(),
+            length: (length as u16).into(),
+            checksum: sum.partial().into(),
+        };
+        let mut bytes = [0; TRANSPORT_HEADER_MAX];
+        bytes[..size_of::<UdpHeader>()].copy_from_slice(udp.as_bytes());
+        let refs = page.send_refs(
+            self.live[i as usize].pool,
+            block.slot,
+            block.sent + RECORD_HEADER,
+            header.len as usize,
+        );
+        let mut payload = [PacketRef::default(); PAYLOAD_REFS_MAX];
+        let mut count = 0;
+        for r in refs.into_iter().filter(|r| r.len > 0) {
+            payload[count] = r;
+            count += 1;
+        }
+        let or = |own: u8, option: Opt| match own {
+            0 => page.option(option).min(255) as u8,
+            own => own,
+        };
+        let fragment = page.option(Opt::DontFragment) & 1 == 0;
+        SendDescriptor {
+            source: way.source,
+            destination: way.destination,
+            protocol: PROTOCOL_UDP,
+            ttl: or(header.ttl, Opt::Ttl),
+            tos: or(header.tos, Opt::Tos),
+            flags: if fragment { 0 } else { SEND_DONT_FRAGMENT },
+            header_len: size_of::<UdpHeader>() as u16,
+            checksum_offset: CHECKSUM_OFFSET,
+            segment_size: 0,
+            payload_count: count as u16,
+            reserved: 0,
+            payload,
+            header: bytes,
+        }
+    }
+
+    /// Gives the application back what ip no longer refers to.
+    fn release_ring(&mut self, i: u32) {
+        let block = &mut self.blocks[i];
+        let live = &self.live[i as usize];
+        let released = block.sent.min(live.in_flight.lowest());
+        if released > block.released {
+            block.released = released;
+            if let Some(page) = &live.page {
+                page.set_send_released(released);
+                self.mark(i, due::WRITABLE);
+            }
+        }
+    }
+
+    /// ip is done with a datagram.
+    pub(super) fn receive_sent(&mut self, cx: &Context, id: RequestId, errno: i32) {
+        let Some(&Request::Datagram { block, generation, epoch, descriptor }) = self.requests.get(id) else {
+            return cx.count(Counter::StaleReplies as usize);
+        };
+        self.requests.remove(id);
+        self.headers.free(descriptor);
+        if errno != 0 {
+            cx.count(Counter::SendErrors as usize);
+        }
+        if self.blocks[block].generation != generation {
+            return;
+        }
+        self.live[block as usize].in_flight.remove(epoch);
+        self.release_ring(block);
+        if errno != 0 {
+            self.set_error(block, errno);
+        }
+        self.finish_orphan(cx, block);
+    }
+
+    /// ip was reborn: everything unanswered is sent again, in order.
+    pub(super) fn resubmit(&mut self, cx: &Context, out: &mut Outbox<Out>) {
+        self.routes.clear();
+        for id in self.requests.ids() {
+            let message = match self.requests.get(id) {
+                Some(&Request::Datagram { descriptor, .. }) => {
+                    TransportToIp::Send { request: id, descriptor }
+                }
+                Some(&Request::Route { source, destination, .. }) => {
+                    TransportToIp::Route { request: id, source, destination }
+                }
+                None => continue,
+            };
+            cx.count(Counter::Resubmitted as usize);
+            out.push(Out::Ip(message));
+        }
+    }
+}
+
+/// Copies the record header at `at` out and checks that the record lies in what was published.
+fn next_record(page: &SocketPage, at: u64) -> Next {
+    let end = page.send_end();
+    if end == at {
+        return Next::Nothing;
+    }
+    let ring = page.send_len() as u64;
+    if end < at || end - at > ring || end - at < RECORD_HEADER || at % 8 != 0 {
+        return Next::Hostile;
+    }
+    let mut header = DatagramHeader::new_zeroed();
+    page.read_send(at, header.as_mut_bytes());
+    if header.len as u64 > ring || datagram_record_len(header.len as usize) as u64 > end - at {
+        return Next::Hostile;
+    }
+    Next::Datagram(header)
+}

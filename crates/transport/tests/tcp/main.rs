@@ -1,0 +1,5 @@
+//! The tcp engine against itself, over a simulated network, with simulated applications.
+
+mod app;
+mod streams;
+mod world;

@@ -1,0 +1,217 @@
+"""What the live tests stand on: stacks, namespaces, programs, and the certainty that all is undone.
+
+Every process that a test starts is ended by its id, every device and namespace is removed, also when
+the test fails. Nothing here asserts a time; time-outs only end what hangs.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EFT = str(ROOT / "target/release/eft")
+WORK = ROOT / "target/live-tests"
+
+
+class Failure(Exception):
+    """A test's claim did not hold."""
+
+
+def check(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def end(process, patience=5):
+    """Ends a process that we started."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_until(condition, seconds, what):
+    limit = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > limit:
+            raise Failure(f"waited {seconds} s in vain: {what}")
+        time.sleep(0.02)
+
+
+def sh(*command, timeout=60, ok=True, env=None, stdin=None):
+    """Runs a command to its end and gives its output."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, input=stdin)
+    if ok and done.returncode != 0:
+        raise Failure(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done
+
+
+class Scene:
+    """A test's processes and files; everything is undone at its end."""
+
+    def __init__(self, name):
+        self.dir = WORK / name
+        shutil.rmtree(self.dir, ignore_errors=True)
+        self.dir.mkdir(parents=True)
+        self.stack_ = contextlib.ExitStack()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.stack_.close()
+        if error[0] is None:
+            shutil.rmtree(self.dir, ignore_errors=True)
+        return False
+
+    def start(self, *command, log=None, env=None, **options):
+        log = log or f"{pathlib.Path(command[0]).name}-{time.monotonic_ns()}.log"
+        out = open(self.dir / log, "wb")
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=env, **options)
+        process.log = self.dir / log
+        self.stack_.callback(end, process)
+        return process
+
+    def undo(self, *command):
+        self.stack_.callback(lambda: subprocess.run(command, capture_output=True))
+
+    def file(self, name, size):
+        """A file of random bytes and its checksum."""
+        data = os.urandom(size)
+        path = self.dir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path, hashlib.sha256(data).hexdigest()
+
+
+class Stack:
+    """A stack on a TAP device, or on a veth pair whose other end lies in a namespace."""
+
+    def __init__(self, scene, name="lt", kind="tap", net=77, topology=None, extra=()):
+        self.scene, self.name, self.kind = scene, name, kind
+        self.address, self.host = f"10.{net}.3.2", f"10.{net}.3.1"
+        self.netns = None
+        options = ["--name", name]
+        if kind == "tap":
+            self.device = f"eft{name}"
+            options += ["--device", f"tap:{self.device}", "--host-address", f"{self.host}/24"]
+        else:
+            self.device, self.netns = f"eftv{name}", f"eft-{name}"
+            sh("ip", "netns", "add", self.netns)
+            scene.undo("ip", "netns", "del", self.netns)
+            sh("ip", "link", "add", self.device, "type", "veth", "peer", "name", "far", "netns", self.netns)
+            scene.undo("ip", "link", "del", self.device)
+            sh("ip", "link", "set", self.device, "up")
+            sh("ip", "-n", self.netns, "addr", "add", f"{self.host}/24", "dev", "far")
+            sh("ip", "-n", self.netns, "link", "set", "far", "up")
+            options += ["--device", f"packet:{self.device}"]
+        options += ["--address", f"{self.address}/24"]
+        if topology:
+            options += ["--topology", str(topology)]
+        self.process = scene.start(EFT, "up", *options, *extra, log=f"up-{name}.log")
+        wait_until(lambda: self.process.log.read_text().startswith("ready") or "\nready" in self.process.log.read_text()
+                   or self.process.poll() is not None, 10, "the stack to be ready")
+        check(self.process.poll() is None, f"the stack ended: {self.process.log.read_text()}")
+
+    def on(self, *command):
+        """The command line that runs a program on the stack."""
+        return [EFT, "run", "--name", self.name, "--", *map(str, command)]
+
+    def beside(self, *command):
+        """The command line that runs a program on the far side's kernel."""
+        return (["ip", "netns", "exec", self.netns] if self.netns else []) + [str(c) for c in command]
+
+    def eft(self, command, *arguments, **options):
+        return sh(EFT, command, "--name", self.name, *arguments, **options)
+
+    def components(self):
+        return {c["component"]: c for c in json.loads(self.eft("ps", "--json").stdout)["components"]}
+
+    def counters(self):
+        return json.loads(self.eft("stat", "--json").stdout)
+
+    def counter(self, component, name):
+        return sum(c[name] for n, c in self.counters().items() if n == component or n.startswith(component + ":"))
+
+    def kill(self, component):
+        """SIGKILL, and wait for the successor."""
+        before = self.components()[component]
+        os.kill(before["pid"], signal.SIGKILL)
+        wait_until(lambda: (c := self.components()[component])["generation"] > before["generation"]
+                   and c["state"] == "running", 10, f"{component} to come back")
+
+    def listening(self, port, seconds=10):
+        def try_connect():
+            return subprocess.run(self.beside("bash", "-c", f"exec 3<>/dev/tcp/{self.address}/{port}"),
+                                  capture_output=True).returncode == 0
+        wait_until(try_connect, seconds, f"something to listen on {self.address}:{port}")
+
+
+def sha256_of(command, timeout=120):
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    digest = hashlib.sha256()
+    try:
+        while chunk := process.stdout.read(1 << 20):
+            digest.update(chunk)
+        process.wait(timeout)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    check(process.returncode == 0, f"{' '.join(command)}: status {process.returncode}: {process.stderr.read()[-500:]!r}")
+    return digest.hexdigest()
+
+
+def leftovers():
+    """What a test must not leave behind."""
+    left = []
+    links = sh("ip", "-o", "link").stdout
+    left += [f"device {d}" for d in re.findall(r"\d+: (eft[^:@]*)", links)]
+    left += [f"namespace {n.split()[0]}" for n in sh("ip", "netns").stdout.splitlines() if n.startswith("eft")]
+    left += [f"process {line}" for line in sh("ps", "-eo", "pid,args").stdout.splitlines()
+             if re.search(r"eft (serve|up) .*(--stack|--name) lt", line) and "ps -eo" not in line]
+    return left
+
+
+def run_all(cases, argv):
+    """Runs the cases whose name contains an argument (all without), prints a line each and the sum."""
+    wanted = [a for a in argv if not a.startswith("-")]
+    passed = failed = 0
+    for case in cases:
+        if wanted and not any(w in case.__name__ for w in wanted):
+            continue
+        start = time.monotonic()
+        try:
+            case()
+            left = leftovers()
+            check(not left, f"left behind: {left}")
+            passed += 1
+            print(f"ok      {case.__name__} ({time.monotonic() - start:.1f} s)", flush=True)
+        except (Failure, subprocess.TimeoutExpired, OSError, KeyError, ValueError) as error:
+            failed += 1
+            print(f"FAILED  {case.__name__} ({time.monotonic() - start:.1f} s): {type(error).__name__}: {error}", flush=True)
+    print(f"live: {passed} passed, {failed} failed", flush=True)
+    return 1 if failed else 0
+
+
+def seconds(default=30):
+    """How long each program is under load: 30 in the test, 60 by hand (EFT_LIVE_SECONDS=60)."""
+    return int(os.environ.get("EFT_LIVE_SECONDS", default))
+
+
+if __name__ == "__main__":
+    sys.exit("run ./test, or tests/live/run.py [CASE…]")

@@ -1,0 +1,246 @@
+"""Unmodified programs on the stack under their own load generators."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+from harness import Failure, Scene, Stack, check, seconds, sh, sha256_of, wait_until
+
+PORT = 8080
+
+
+def nginx_config(scene, address, workers, extra=""):
+    d = scene.dir
+    config = d / "nginx.conf"
+    config.write_text(f"""
+user root; worker_processes {workers}; daemon off; pid {d}/nginx.pid; error_log {d}/error.log;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000;
+    client_body_temp_path {d}/body; proxy_temp_path {d}/proxy; fastcgi_temp_path {d}/fcgi;
+    uwsgi_temp_path {d}/uwsgi; scgi_temp_path {d}/scgi;
+    server {{ listen {address}:{PORT} {extra}; root {d}/www; location /hello {{ return 200 "hello\\n"; }} }}
+}}
+""")
+    return config
+
+
+def wrk(stack, path, duration, connections=32, on_stack=False, address=None):
+    command = ["wrk", "-t2", f"-c{connections}", f"-d{duration}s", f"http://{address or stack.address}:{PORT}{path}"]
+    command = stack.on(*command) if on_stack else stack.beside(*command)
+    output = sh(*command, timeout=duration + 60).stdout
+    requests = int(re.search(r"(\d+) requests in", output).group(1))
+    errors = re.search(r"Socket errors: (.*)", output)
+    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", output)
+    return requests, errors.group(1) if errors else None, bad.group(1) if bad else None
+
+
+def quiet_wrk(*arguments, **options):
+    requests, errors, bad = wrk(*arguments, **options)
+    check(requests > 0, "wrk made no request")
+    check(errors is None and bad is None, f"wrk saw errors: {errors}, non-2xx: {bad}")
+    return requests
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [int(c) for c in f.read().split()]
+
+
+def nginx(kind, workers):
+    with Scene(f"nginx-{kind}-{workers}") as scene:
+        stack = Stack(scene, kind=kind)
+        path, want = scene.file("www/big", 64 << 20)
+        scene.file("www/small", 4096)
+        # `reuseport` off: the workers share one listener, as most configurations do.
+        config = nginx_config(scene, stack.address, workers)
+        server = scene.start(*stack.on("nginx", "-c", config), log="nginx.log")
+        stack.listening(PORT)
+        check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:{PORT}/big")) == want, "a download differs")
+        third = max(2, seconds() // 3)
+        quiet_wrk(stack, "/small", third)
+        # Reload under load: no request may be lost.
+        timer = threading.Timer(third / 2, lambda: os.kill(server.pid, signal.SIGHUP))
+        timer.start()
+        requests, errors, bad = wrk(stack, "/hello", third)
+        timer.join()
+        check(requests > 0 and bad is None, f"wrk across a reload: {requests} requests, {errors}, {bad}")
+        check(errors is None or "connect 0" in errors, f"a reload refused connections: {errors}")
+        # A worker is killed; its connections die as they do on the kernel, the service goes on.
+        workers_now = children(server.pid)
+        timer = threading.Timer(third / 2, lambda: os.kill(workers_now[0], signal.SIGKILL))
+        timer.start()
+        requests, errors, bad = wrk(stack, "/small", third)
+        timer.join()
+        check(requests > 0, "no request after a worker was killed")
+        quiet_wrk(stack, "/small", 2)
+        check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:{PORT}/big")) == want, "a later download differs")
+        check(server.poll() is None, "nginx ended")
+
+
+def nginx_one_worker():
+    nginx("tap", 1)
+
+
+def nginx_four_workers():
+    nginx("tap", 4)
+
+
+def nginx_over_veth():
+    nginx("veth", 2)
+
+
+def lighttpd():
+    with Scene("lighttpd") as scene:
+        stack = Stack(scene)
+        _, want = scene.file("www/big", 32 << 20)
+        scene.file("www/small", 2048)
+        config = scene.dir / "lighttpd.conf"
+        config.write_text(f'server.document-root = "{scene.dir}/www"\nserver.port = {PORT}\n'
+                          f'server.bind = "{stack.address}"\nserver.max-keep-alive-requests = 100000\n')
+        scene.start(*stack.on("lighttpd", "-D", "-f", config))
+        stack.listening(PORT)
+        check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:{PORT}/big")) == want, "a download differs")
+        quiet_wrk(stack, "/small", seconds())
+
+
+def redis_server():
+    with Scene("redis-server") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.on("redis-server", "--bind", stack.address, "--port", "6379", "--save", "", "--protected-mode", "no",
+                              "--dir", scene.dir, "--io-threads", "2"))
+        stack.listening(6379)
+        limit = time.monotonic() + seconds()
+        rounds = 0
+        while time.monotonic() < limit:
+            out = sh(*stack.beside("redis-benchmark", "-h", stack.address, "-q", "-n", "20000", "-c", "50", "-t", "set,get,lpush,mset"),
+                     timeout=120)
+            check("rror" not in out.stdout + out.stderr, f"redis-benchmark: {out.stdout}{out.stderr}")
+            rounds += 1
+        value = os.urandom(3 << 20).hex()
+        sh(*stack.beside("redis-cli", "-h", stack.address, "-x", "set", "big"), stdin=value)
+        back = sh(*stack.beside("redis-cli", "-h", stack.address, "get", "big")).stdout.strip()
+        check(back == value, "a large value came back changed")
+        check(rounds > 0, "no round")
+
+
+def redis_benchmark_on_the_stack():
+    with Scene("redis-benchmark") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.beside("redis-server", "--bind", stack.host, "--port", "6379", "--save", "", "--protected-mode", "no", "--dir", scene.dir))
+        wait_until(lambda: "PONG" in sh(*stack.beside("redis-cli", "-h", stack.host, "ping"), ok=False).stdout, 10, "redis")
+        limit = time.monotonic() + seconds()
+        while time.monotonic() < limit:
+            out = sh(*stack.on("redis-benchmark", "-h", stack.host, "-q", "-n", "20000", "-c", "50", "--threads", "2", "-t", "set,get"),
+                     timeout=120)
+            check("rror" not in out.stdout + out.stderr, f"redis-benchmark: {out.stdout}{out.stderr}")
+
+
+def clients_curl_and_wget():
+    with Scene("clients") as scene:
+        stack = Stack(scene)
+        path, want = scene.file("www/big", 64 << 20)
+        config = nginx_config(scene, stack.host, 1)
+        scene.start(*stack.beside("nginx", "-c", str(config)))
+        url = f"http://{stack.host}:{PORT}/big"
+        wait_until(lambda: sh(*stack.beside("curl", "-sf", "-o", "/dev/null", "-r", "0-0", url), ok=False).returncode == 0, 10, "nginx")
+        limit = time.monotonic() + seconds()
+        while time.monotonic() < limit:
+            check(sha256_of(stack.on("curl", "-sf", url)) == want, "curl's download differs")
+            check(sha256_of(stack.on("wget", "-q", "-O", "-", url)) == want, "wget's download differs")
+        # Refused and unreachable look as they do on the kernel.
+        refused = sh(*stack.on("curl", "-s", f"http://{stack.host}:9/"), ok=False)
+        check(refused.returncode == 7, f"curl on a closed port: {refused.returncode}")
+
+
+def wrk_on_the_stack():
+    with Scene("wrk") as scene:
+        stack = Stack(scene)
+        scene.file("www/small", 4096)
+        config = nginx_config(scene, stack.host, 1)
+        scene.start(*stack.beside("nginx", "-c", str(config)))
+        time.sleep(0.5)
+        quiet_wrk(stack, "/small", seconds(), on_stack=True, address=stack.host)
+
+
+def iperf3_both_ways():
+    with Scene("iperf3") as scene:
+        stack = Stack(scene)
+        share = max(2, seconds() // 6)
+        scene.start(*stack.on("iperf3", "-s", "-p", "5201"))
+        stack.listening(5201)
+        for flags in ([], ["-R"], ["-P", "4"], ["-P", "4", "-R"]):
+            out = sh(*stack.beside("iperf3", "-c", stack.address, "-t", share, "-J", *flags) if False else
+                     stack.beside("iperf3", "-c", stack.address, "-t", str(share), "-J", *flags), timeout=share + 60)
+            check(json.loads(out.stdout)["end"]["sum_received"]["bytes"] > 0, f"iperf3 {flags} moved nothing")
+        scene.start(*stack.beside("iperf3", "-s", "-B", stack.host, "-p", "5202"))
+        time.sleep(0.5)
+        for flags in ([], ["-R"], ["-P", "4"], ["-P", "4", "-R"], ["-u", "-b", "200M"]):
+            out = sh(*stack.on("iperf3", "-c", stack.host, "-p", "5202", "-t", str(share), "-J", *flags), timeout=share + 60)
+            end = json.loads(out.stdout)["end"]
+            moved = end.get("sum_received", end.get("sum"))["bytes"]
+            check(moved > 0, f"iperf3 on the stack {flags} moved nothing")
+
+
+def python_server_and_clients():
+    with Scene("python") as scene:
+        stack = Stack(scene)
+        path, want = scene.file("www/big", 16 << 20)
+        scene.file("www/small", 1000)
+        scene.start(*stack.on("python3", "-m", "http.server", str(PORT), "--bind", stack.address, "--directory", str(scene.dir / "www")))
+        stack.listening(PORT)
+        limit = time.monotonic() + seconds() / 2
+        while time.monotonic() < limit:
+            check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:{PORT}/big")) == want, "a download differs")
+        client = scene.dir / "client.py"
+        client.write_text(f"""
+import asyncio, hashlib, sys, time, urllib.request
+url = "http://{stack.host}:{PORT}/big"
+end = time.monotonic() + {seconds() / 2}
+async def fetch():
+    reader, writer = await asyncio.open_connection("{stack.host}", {PORT})
+    writer.write(b"GET /big HTTP/1.0\\r\\n\\r\\n")
+    await writer.drain()
+    data = await reader.read(-1)
+    writer.close()
+    return hashlib.sha256(data.split(b"\\r\\n\\r\\n", 1)[1]).hexdigest()
+async def many():
+    return await asyncio.gather(*[fetch() for _ in range(8)])
+while time.monotonic() < end:
+    assert hashlib.sha256(urllib.request.urlopen(url).read()).hexdigest() == "{want}"
+    assert set(asyncio.run(many())) == {{"{want}"}}
+print("fine")
+""")
+        scene.start(*stack.beside("python3", "-m", "http.server", str(PORT), "--bind", stack.host, "--directory", str(scene.dir / "www")))
+        time.sleep(0.5)
+        out = sh(*stack.on("python3", str(client)), timeout=seconds() + 60)
+        check(out.stdout.strip() == "fine", f"the client said {out.stdout!r} {out.stderr!r}")
+
+
+def socat_both_ways():
+    with Scene("socat") as scene:
+        stack = Stack(scene)
+        path, want = scene.file("data", 16 << 20)
+        limit = time.monotonic() + seconds() / 3
+        scene.start(*stack.on("socat", "-u", f"TCP-LISTEN:7001,bind={stack.address},fork,reuseaddr", f"OPEN:{path},rdonly"))
+        stack.listening(7001)
+        while time.monotonic() < limit:
+            got = sha256_of(stack.beside("socat", "-u", f"TCP:{stack.address}:7001", "-"))
+            check(got == want, "what socat served differs")
+        scene.start(*stack.beside("socat", "-u", f"TCP-LISTEN:7002,bind={stack.host},fork,reuseaddr", f"OPEN:{path},rdonly"))
+        time.sleep(0.5)
+        check(sha256_of(stack.on("socat", "-u", f"TCP:{stack.host}:7002", "-")) == want, "what socat fetched differs")
+        scene.start(*stack.on("socat", f"UDP-LISTEN:7003,bind={stack.address},fork", "EXEC:cat"))
+        time.sleep(0.5)
+        out = sh("bash", "-c", f"echo over udp | timeout 3 socat -t1 - UDP:{stack.address}:7003", ok=False)
+        check("over udp" in out.stdout, f"a datagram did not come back: {out.stdout!r} {out.stderr!r}")
+
+
+CASES = [
+    nginx_one_worker, nginx_four_workers, nginx_over_veth, lighttpd, redis_server, redis_benchmark_on_the_stack,
+    clients_curl_and_wget, wrk_on_the_stack, iperf3_both_ways, python_server_and_clients, socat_both_ways,
+]

@@ -1,0 +1,13 @@
+#!/usr/bin/env python3
+"""The live tests: real programs on a real stack. Without arguments all; else those whose name
+contains one of the arguments. EFT_LIVE_SECONDS sets how long each program is under load."""
+
+import sys
+
+import crashes
+import inputs
+import programs
+from harness import run_all
+
+if __name__ == "__main__":
+    sys.exit(run_all(inputs.CASES + crashes.CASES + programs.CASES, sys.argv[1:]))

@@ -1,0 +1,32 @@
+//! `cargo run -p xtask -- tidy`: the walls of the workspace, checked. Also runs as a test.
+
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() != Some("tidy") {
+        eprintln!("usage: cargo run -p xtask -- tidy");
+        return ExitCode::FAILURE;
+    }
+    let problems = tidy::check(&root());
+    problems.iter().for_each(|p| eprintln!("{p}"));
+    if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The root of the workspace.
+fn root() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_tidy() {
+        let problems = tidy::check(&root());
+        assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+    }
+}
