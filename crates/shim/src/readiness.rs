@@ -59,7 +59,7 @@ pub fn plug(fd: c_int, socket: &Socket) {
 /// A call found nothing and will not wait: now and then, see whether the descriptor is right.
 pub fn found_nothing(fd: c_int, socket: &Socket) {
     let idle = socket.idle().fetch_add(1, Ordering::Relaxed) + 1;
-    if idle % SUSPICION == 0 {
+    if idle.is_multiple_of(SUSPICION) {
         examine(fd, socket);
     }
 }
