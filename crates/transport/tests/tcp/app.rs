@@ -83,10 +83,6 @@ impl App {
         Self::open(world, side, Intent::Connect(address, port, plan));
     }
 
-    pub fn connect_to(world: &mut World, side: usize, address: WireAddress, port: u16, plan: Plan) {
-        Self::open(world, side, Intent::Connect(address, port, plan));
-    }
-
     fn open(world: &mut World, side: usize, intent: Intent) {
         world.sides[side].app.intents.push_back(intent);
         world.request(side, |request| SocketsToTransport::Open {
@@ -109,7 +105,7 @@ impl App {
 
     pub fn told(world: &mut World, side: usize, told: Told) {
         match told {
-            Told::Reply(_, asked, errno, socket, _, _) => Self::answered(world, side, asked, errno, socket),
+            Told::Reply(asked, errno, socket) => Self::answered(world, side, asked, errno, socket),
             Told::Effect(effect) => Self::affected(world, side, effect),
         }
     }

@@ -358,9 +358,9 @@ impl World {
         for item in items {
             match item {
                 Out::Ip(m) => self.receive_at_ip(side, m),
-                Out::Sockets(TransportToSockets::Reply { request, errno, socket, address, port }) => {
+                Out::Sockets(TransportToSockets::Reply { request, errno, socket, .. }) => {
                     if let Some(asked) = self.sides[side].unanswered.remove(&request) {
-                        effects.push(Told::Reply(request, asked, errno, socket, address, port));
+                        effects.push(Told::Reply(asked, errno, socket));
                     }
                 }
                 Out::Effect(e) => effects.push(Told::Effect(e)),
@@ -645,7 +645,8 @@ impl World {
 
 /// What an application is told.
 pub enum Told {
-    Reply(RequestId, SocketsToTransport, i32, SocketId, WireAddress, u16),
+    /// What was asked, the error, the socket.
+    Reply(SocketsToTransport, i32, SocketId),
     Effect(Effect),
 }
 
