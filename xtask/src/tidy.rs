@@ -23,16 +23,36 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "sim",
         &[
-            "base", "channel", "messages", "component", "sockets", "transport", "ip", "filter", "nic",
-            "control", "cores",
+            "base",
+            "channel",
+            "messages",
+            "component",
+            "sockets",
+            "transport",
+            "ip",
+            "filter",
+            "nic",
+            "control",
+            "cores",
         ],
     ),
     ("shim", &["base", "channel", "messages"]),
     (
         "eft",
         &[
-            "base", "channel", "messages", "component", "sockets", "transport", "ip", "filter", "nic",
-            "control", "cores", "linux", "sim",
+            "base",
+            "channel",
+            "messages",
+            "component",
+            "sockets",
+            "transport",
+            "ip",
+            "filter",
+            "nic",
+            "control",
+            "cores",
+            "linux",
+            "sim",
         ],
     ),
 ];
@@ -155,7 +175,8 @@ fn check_dead_files(src: &Path, files: &[PathBuf], problems: &mut Vec<String>) {
             stem => stem,
         };
         if !named.contains(name) {
-            problems.push(format!("{}: no module declares it", file.strip_prefix(src).unwrap_or(file).display()));
+            problems
+                .push(format!("{}: no module declares it", file.strip_prefix(src).unwrap_or(file).display()));
         }
     }
 }

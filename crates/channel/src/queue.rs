@@ -225,7 +225,8 @@ mod tests {
         p.push(&[6; 7]).unwrap();
         let (lines, consumed) = (p.lines.clone(), p.consumed.clone());
         drop((p, c));
-        let (mut p, mut c) = (Producer::resume(lines.clone(), consumed.clone()), Consumer::resume(lines, consumed));
+        let (mut p, mut c) =
+            (Producer::resume(lines.clone(), consumed.clone()), Consumer::resume(lines, consumed));
         p.push(&[7; 7]).unwrap();
         assert_eq!((c.pop(), c.pop(), c.pop()), (Some([6; 7]), Some([7; 7]), None));
     }

@@ -40,6 +40,11 @@ pub trait Output: Sized {
     fn peer(&self) -> Option<Peer>;
     /// The message. Only called when [`Output::peer`] is `Some`.
     fn encode(&self) -> Encoded;
+    /// Whether the peer must be woken for it if it sleeps. Receipts need not: they only give memory
+    /// back, and the next message, a handful of receipts, or half a millisecond takes them along.
+    fn is_urgent(&self) -> bool {
+        true
+    }
     /// The effect. Only called when [`Output::peer`] is `None`.
     fn into_effect(self) -> Option<Effect>;
 }

@@ -7,6 +7,7 @@ use crate::component::{Component, Context, Output};
 use crate::{Event, Outbox, World};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::time::Duration;
 use eft_base::{Instant, Random};
 use eft_channel::notify::{Doorbell, Ringer, StateWord, Wake};
 use eft_channel::status::Status;
@@ -64,9 +65,16 @@ struct Connected {
     ringer: Ringer,
     /// Messages that did not fit. Engines look for room first, so this stays short.
     backlog: VecDeque<Encoded>,
-    /// Something was pushed since the last ring.
+    /// Something urgent was pushed since the last ring.
     unrung: bool,
+    /// Receipts pushed since the last ring.
+    quiet: usize,
 }
+
+/// Receipts that may wait for a sleeping peer, and how long: both far below what would run a pool or
+/// a send ring dry.
+const QUIET_MAX: usize = 32;
+const QUIET_TIME: Duration = Duration::from_micros(500);
 
 /// What a turn did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +95,8 @@ pub struct Server<C: Component> {
     random: Random,
     /// Something happened outside `step` (an event, a rebirth): flush in the next one.
     touched: bool,
+    /// When receipts that nobody was woken for are rung after all.
+    quiet_until: Option<Instant>,
 }
 
 impl<C: Component> Server<C> {
@@ -99,6 +109,7 @@ impl<C: Component> Server<C> {
             status,
             random: Random::new(seed),
             touched: false,
+            quiet_until: None,
         }
     }
 
@@ -123,7 +134,7 @@ impl<C: Component> Server<C> {
     pub fn connect(&mut self, world: &mut impl World, port: Port) {
         let peer = port.peer;
         let connected =
-            Connected { port, ringer: Ringer::default(), backlog: VecDeque::new(), unrung: false };
+            Connected { port, ringer: Ringer::default(), backlog: VecDeque::new(), unrung: false, quiet: 0 };
         match self.ports.iter_mut().find(|c| c.port.peer == peer) {
             Some(old) => *old = connected,
             None => self.ports.push(connected),
@@ -193,9 +204,35 @@ impl<C: Component> Server<C> {
             self.status.add(counter::MESSAGES_IN, received as u64);
         }
         self.status.add(counter::TURNS, 1);
+        self.end_quiet(now);
         self.publish(world);
         self.status.beat();
-        Step { work, deadline: self.component.deadline() }
+        let quiet = self.quiet_deadline(now);
+        let deadline = self.component.deadline().into_iter().chain(quiet).min();
+        Step { work, deadline }
+    }
+
+    /// Receipts that waited long enough become urgent, unless they were taken meanwhile.
+    fn end_quiet(&mut self, now: Instant) {
+        if self.quiet_until.is_none_or(|until| now < until) {
+            return;
+        }
+        self.quiet_until = None;
+        for c in &mut self.ports {
+            if c.quiet > 0 && c.port.producer.in_flight() > 0 {
+                c.unrung = true;
+            }
+            c.quiet = 0;
+        }
+    }
+
+    fn quiet_deadline(&mut self, now: Instant) -> Option<Instant> {
+        if self.ports.iter().all(|c| c.quiet == 0) {
+            self.quiet_until = None;
+        } else if self.quiet_until.is_none() {
+            self.quiet_until = Some(now + QUIET_TIME);
+        }
+        self.quiet_until
     }
 
     /// Whether a message waits: the last look before sleeping.
@@ -243,7 +280,10 @@ impl<C: Component> Server<C> {
             };
             let line = item.encode();
             sent += 1;
-            c.unrung = true;
+            match item.is_urgent() {
+                true => c.unrung = true,
+                false => c.quiet += 1,
+            }
             if !c.backlog.is_empty() || c.port.producer.push(&line).is_err() {
                 c.backlog.push_back(line);
             }
@@ -252,7 +292,8 @@ impl<C: Component> Server<C> {
         let mut backlog = 0;
         for c in &mut self.ports {
             backlog = backlog.max(c.backlog.len());
-            if core::mem::take(&mut c.unrung) {
+            if core::mem::take(&mut c.unrung) || c.quiet >= QUIET_MAX {
+                c.quiet = 0;
                 let how = c.ringer.ring(&c.port.doorbell, &c.port.peer_state);
                 if how != Wake::None {
                     wakes += 1;

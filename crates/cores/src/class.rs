@@ -56,7 +56,10 @@ pub fn classify(cores: &[Evidence]) -> (Vec<CoreClass>, Option<String>) {
     }
     let frequencies: Vec<Option<f64>> = cores.iter().map(|core| core.max_khz.map(|khz| khz as f64)).collect();
     if let Some(classes) = by_figure(&frequencies, SAME_FREQUENCY_RATIO) {
-        return (classes, Some(format!("maximum frequency, more than {:.0}% apart", (1.0 - SAME_FREQUENCY_RATIO) * 100.0)));
+        return (
+            classes,
+            Some(format!("maximum frequency, more than {:.0}% apart", (1.0 - SAME_FREQUENCY_RATIO) * 100.0)),
+        );
     }
     (cores.iter().map(|_| CoreClass::Equal).collect(), None)
 }

@@ -47,7 +47,8 @@ impl Duty {
     /// The burn of the coming period.
     pub fn next(&self) -> Burn {
         let begin_ns = self.period_start_ns + self.options.phase_ns;
-        let length = (self.target_ns() + self.carry_ns - self.options.cost_ns).clamp(0, self.options.period_ns as i64);
+        let length =
+            (self.target_ns() + self.carry_ns - self.options.cost_ns).clamp(0, self.options.period_ns as i64);
         Burn { begin_ns, length_ns: length as u64 }
     }
 

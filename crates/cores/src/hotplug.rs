@@ -134,7 +134,10 @@ pub fn pair(events: &[StepEvent], begin_us: u64) -> Vec<TimedStep> {
             continue;
         }
         // An exit without entry, or of a step that failed to be traced, is skipped.
-        let Some(at) = open.iter().rposition(|(_, entry)| entry.cpu == event.cpu && entry.step == event.step) else { continue };
+        let Some(at) = open.iter().rposition(|(_, entry)| entry.cpu == event.cpu && entry.step == event.step)
+        else {
+            continue;
+        };
         let (index, entry) = open.remove(at);
         let whole = event.us.saturating_sub(entry.us);
         steps[index].duration_us = whole.saturating_sub(inner_us[index]);
@@ -156,7 +159,11 @@ pub struct GroupTime {
 pub fn by_group(steps: &[TimedStep]) -> Vec<GroupTime> {
     let of = |group: StepGroup| {
         let members = steps.iter().filter(|step| step.group == group);
-        GroupTime { group, steps: members.clone().count(), duration_us: members.map(|step| step.duration_us).sum() }
+        GroupTime {
+            group,
+            steps: members.clone().count(),
+            duration_us: members.map(|step| step.duration_us).sum(),
+        }
     };
     StepGroup::ALL.into_iter().map(of).filter(|time| time.steps > 0).collect()
 }

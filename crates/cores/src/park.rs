@@ -165,14 +165,19 @@ impl Situation {
     pub fn check_leave(&self, cpus: &CpuSet) -> Result<(), String> {
         self.check_exists(cpus)?;
         if cpus.contains(0) {
-            return Err("CPU 0 is the base CPU: it keeps the interrupts, and can be neither parked nor taken offline".into());
+            return Err(
+                "CPU 0 is the base CPU: it keeps the interrupts, and can be neither parked nor taken offline"
+                    .into(),
+            );
         }
         self.check_managed(cpus)?;
         if let Some(cpu) = cpus.minus(&self.online).minus(&self.offlined).first() {
             return Err(format!("CPU {cpu} is offline, and not by eft; bring it online first"));
         }
         if self.usable().minus(cpus).is_empty() {
-            return Err(format!("CPU {cpus} is the last one that runs tasks; something must be left to run on"));
+            return Err(format!(
+                "CPU {cpus} is the last one that runs tasks; something must be left to run on"
+            ));
         }
         Ok(())
     }

@@ -115,7 +115,11 @@ impl Default for PowerModel {
 
 impl PowerModel {
     pub fn check(&self) -> Result<(), String> {
-        let watts = [("core_full_w", self.core_full_w), ("uncore_w", self.uncore_w), ("package_sleep_w", self.package_sleep_w)];
+        let watts = [
+            ("core_full_w", self.core_full_w),
+            ("uncore_w", self.uncore_w),
+            ("package_sleep_w", self.package_sleep_w),
+        ];
         if let Some((name, _)) = watts.iter().find(|(_, watts)| !(0.0..=100_000.0).contains(watts)) {
             return Err(format!("power: {name} must lie between 0 and 100000 W"));
         }
@@ -126,8 +130,12 @@ impl PowerModel {
             return Err("power: a sleeping package cannot take more than an awake one".into());
         }
         let relative = |value: f64| (0.0..=2.0).contains(&value);
-        if self.points.is_empty() || !self.points.iter().all(|point| relative(point.frequency) && relative(point.voltage)) {
-            return Err("power: needs operating points with frequency and voltage relative to the highest".into());
+        if self.points.is_empty()
+            || !self.points.iter().all(|point| relative(point.frequency) && relative(point.voltage))
+        {
+            return Err(
+                "power: needs operating points with frequency and voltage relative to the highest".into()
+            );
         }
         if !self.points.is_sorted_by(|low, high| low.frequency < high.frequency) {
             return Err("power: operating points must rise in frequency".into());
@@ -140,7 +148,9 @@ impl PowerModel {
 
     /// Linear between the operating points, flat beyond them.
     pub fn voltage(&self, frequency: f64) -> f64 {
-        let Some(first) = self.points.first() else { return 1.0 };
+        let Some(first) = self.points.first() else {
+            return 1.0;
+        };
         let mut below = first;
         for point in &self.points {
             if point.frequency >= frequency {
@@ -157,7 +167,8 @@ impl PowerModel {
     }
 
     fn core(&self, state: &CoreState) -> CorePower {
-        let idle_power = |index: usize| self.idle.get(index).map_or(0.0, |idle| idle.power) * self.core_full_w;
+        let idle_power =
+            |index: usize| self.idle.get(index).map_or(0.0, |idle| idle.power) * self.core_full_w;
         if state.parked {
             let idle_w = idle_power(self.idle.len().saturating_sub(1));
             return CorePower { cpu: state.cpu, dynamic_w: 0.0, static_w: 0.0, idle_w };
@@ -184,7 +195,8 @@ impl PowerModel {
     pub fn estimate(&self, cores: &[CoreState]) -> PowerEstimate {
         let awake = cores.iter().filter(|core| !core.parked).count();
         // The last core must be idle too, or the package is needed.
-        let package_asleep = awake <= 1 && cores.len() > 1 && cores.iter().all(|core| core.parked || core.activity < 0.01);
+        let package_asleep =
+            awake <= 1 && cores.len() > 1 && cores.iter().all(|core| core.parked || core.activity < 0.01);
         let cores: Vec<CorePower> = cores.iter().map(|core| self.core(core)).collect();
         let uncore_w = if package_asleep { self.package_sleep_w } else { self.uncore_w };
         let total_w = uncore_w + cores.iter().map(CorePower::total_w).sum::<f64>();
@@ -198,7 +210,8 @@ impl PowerModel {
             let (low, high) = (value * 0.5, value * 1.5);
             let total = |moved: f64| apply(moved).estimate(cores).total_w;
             let (total_low_w, total_high_w) = (total(low), total(high));
-            let elasticity = if base > 0.0 && value > 0.0 { (total_high_w - total_low_w) / base } else { 0.0 };
+            let elasticity =
+                if base > 0.0 && value > 0.0 { (total_high_w - total_low_w) / base } else { 0.0 };
             Sensitivity { assumption, low, high, total_low_w, total_high_w, elasticity }
         };
         let shares = |value: f64| PowerModel { static_share: value.min(1.0), ..self.clone() };
@@ -206,7 +219,10 @@ impl PowerModel {
             let scale = if self.uncore_w > 0.0 { value / self.uncore_w } else { 1.0 };
             PowerModel { uncore_w: value, package_sleep_w: self.package_sleep_w * scale, ..self.clone() }
         };
-        alloc::vec![row("static share of a core's power", self.static_share, &shares), row("uncore power, W", self.uncore_w, &uncore)]
+        alloc::vec![
+            row("static share of a core's power", self.static_share, &shares),
+            row("uncore power, W", self.uncore_w, &uncore)
+        ]
     }
 }
 
@@ -223,10 +239,14 @@ mod tests {
     fn half_the_frequency_saves_more_than_half_the_duty() {
         let model = PowerModel::default();
         let total = |state| model.estimate(&[state, core(1.0, 1.0)]).cores[0].total_w();
-        let (full, half_clock, half_duty) = (total(core(1.0, 1.0)), total(core(0.5, 1.0)), total(core(1.0, 0.5)));
+        let (full, half_clock, half_duty) =
+            (total(core(1.0, 1.0)), total(core(0.5, 1.0)), total(core(1.0, 0.5)));
         assert!(half_clock < half_duty && half_duty < full, "{half_clock} {half_duty} {full}");
         let at = |duty| model.estimate(&[core(1.0, duty)]).cores[0];
-        assert!((at(0.5).dynamic_w - at(1.0).dynamic_w / 2.0).abs() < 1e-9, "a duty cycle leaves the voltage alone");
+        assert!(
+            (at(0.5).dynamic_w - at(1.0).dynamic_w / 2.0).abs() < 1e-9,
+            "a duty cycle leaves the voltage alone"
+        );
         assert!((at(0.5).static_w - at(1.0).static_w).abs() < 1e-9);
     }
 

@@ -31,10 +31,14 @@ impl FromStr for Speed {
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = || format!("'{text}' is no speed (write 7/8, 0.421, 42.1%, 1200MHz, 1.2GHz or full)");
         let text = text.trim();
-        let number = |digits: &str| digits.trim().parse::<f64>().ok().filter(|value| value.is_finite()).ok_or_else(bad);
+        let number = |digits: &str| {
+            digits.trim().parse::<f64>().ok().filter(|value| value.is_finite()).ok_or_else(bad)
+        };
         let lower = text.to_ascii_lowercase();
         let hertz = [("ghz", 1e6), ("mhz", 1e3), ("khz", 1.0)];
-        if let Some((digits, scale)) = hertz.iter().find_map(|(unit, scale)| Some((lower.strip_suffix(unit)?, scale))) {
+        if let Some((digits, scale)) =
+            hertz.iter().find_map(|(unit, scale)| Some((lower.strip_suffix(unit)?, scale)))
+        {
             let khz = number(digits)? * scale;
             return if (1.0..1e9).contains(&khz) { Ok(Self::Khz(khz as u64)) } else { Err(bad()) };
         }
@@ -129,7 +133,9 @@ pub fn choose(speed: Speed, offers: &Capabilities, named: Option<BackEnd>) -> Re
     let mut passed_over = Vec::new();
     for back_end in BackEnd::IN_ORDER {
         match attempt(back_end, speed, asked_share, offers) {
-            Ok(setting) if (setting.share - asked_share).abs() <= TOLERANCE * asked_share => return Ok(setting),
+            Ok(setting) if (setting.share - asked_share).abs() <= TOLERANCE * asked_share => {
+                return Ok(setting);
+            }
             Ok(setting) => passed_over.push(format!("{back_end} comes no nearer than {:.3}", setting.share)),
             Err(reason) => passed_over.push(reason),
         }
@@ -142,15 +148,23 @@ fn share_of(speed: Speed, offers: &Capabilities) -> Result<f64, String> {
         Speed::Share(share) => return Ok(share),
         Speed::Khz(khz) => khz,
     };
-    let full = offers.cpufreq.as_ref().map(|range| range.max_khz).or(offers.full_khz).filter(|full| *full > 0);
-    let full = full.ok_or("this machine does not tell its clock, so name a share (such as 1/2) instead of a frequency")?;
+    let full =
+        offers.cpufreq.as_ref().map(|range| range.max_khz).or(offers.full_khz).filter(|full| *full > 0);
+    let full = full.ok_or(
+        "this machine does not tell its clock, so name a share (such as 1/2) instead of a frequency",
+    )?;
     if khz > full {
         return Err(format!("{} MHz is more than the {} MHz of this core", khz / 1000, full / 1000));
     }
     Ok(khz as f64 / full as f64)
 }
 
-fn attempt(back_end: BackEnd, speed: Speed, asked_share: f64, offers: &Capabilities) -> Result<Setting, String> {
+fn attempt(
+    back_end: BackEnd,
+    speed: Speed,
+    asked_share: f64,
+    offers: &Capabilities,
+) -> Result<Setting, String> {
     let setting = |share, khz, eighths| Setting { back_end, asked_share, share, khz, eighths };
     match back_end {
         BackEnd::Cpufreq => {
@@ -168,7 +182,9 @@ fn attempt(back_end: BackEnd, speed: Speed, asked_share: f64, offers: &Capabilit
             };
             Ok(setting(khz as f64 / range.max_khz.max(1) as f64, Some(khz), None))
         }
-        BackEnd::Msr if !offers.clock_modulation => Err("msr: no clock-modulation MSR on this CPU".to_string()),
+        BackEnd::Msr if !offers.clock_modulation => {
+            Err("msr: no clock-modulation MSR on this CPU".to_string())
+        }
         BackEnd::Msr => {
             let eighths = libm_round(asked_share * MODULATION_STEPS).clamp(1.0, MODULATION_STEPS);
             Ok(setting(eighths / MODULATION_STEPS, None, Some(eighths as u8)))
@@ -191,7 +207,8 @@ mod tests {
     use alloc::vec;
 
     fn offers(available: &[u64], modulation: bool) -> Capabilities {
-        let range = FrequencyRange { min_khz: 800_000, max_khz: 4_000_000, available_khz: available.to_vec() };
+        let range =
+            FrequencyRange { min_khz: 800_000, max_khz: 4_000_000, available_khz: available.to_vec() };
         Capabilities { cpufreq: Some(range), clock_modulation: modulation, full_khz: None }
     }
 

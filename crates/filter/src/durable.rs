@@ -74,9 +74,7 @@ impl Entry {
     /// FNV-1a over all but the checksum itself.
     fn sum(&self) -> u32 {
         let bytes = &self.as_bytes()[..ENTRY_LEN - 4];
-        bytes.iter().fold(0x811c_9dc5, |h: u32, b| {
-            (h ^ *b as u32).wrapping_mul(0x0100_0193)
-        })
+        bytes.iter().fold(0x811c_9dc5, |h: u32, b| (h ^ *b as u32).wrapping_mul(0x0100_0193))
     }
 
     fn is_empty(&self) -> bool {
@@ -90,11 +88,7 @@ impl Entry {
         let (low, high) = ((self.low, self.low_port), (self.high, self.high_port));
         (low <= high).then_some(())?;
         Some(State {
-            key: Key {
-                low,
-                high,
-                protocol: self.protocol,
-            },
+            key: Key { low, high, protocol: self.protocol },
             opener_is_low: self.flags & 2 != 0,
             inbound: self.flags & 4 != 0,
             opener: Seen::from_u8(self.opener)?,
@@ -225,8 +219,8 @@ impl States {
         };
         let before = (state.opener, state.other);
         change(state);
-        let moved = state.expires.saturating_since(s.written_expiry) >= SLACK
-            || s.written_expiry > state.expires;
+        let moved =
+            state.expires.saturating_since(s.written_expiry) >= SLACK || s.written_expiry > state.expires;
         if moved || before != (state.opener, state.other) {
             let state = *state;
             self.write(slot, &state);
@@ -308,10 +302,8 @@ impl States {
         let count = self.slots.len();
         let probes = (0..EVICTION_PROBES.min(count)).map(|i| ((self.evict_at + i) % count) as u32);
         let expendable = probes.filter_map(|at| Some((at, self.get(at)?)));
-        let victim = expendable
-            .filter(|(_, s)| s.is_expendable())
-            .min_by_key(|(_, s)| s.expires)
-            .map(|(at, _)| at);
+        let victim =
+            expendable.filter(|(_, s)| s.is_expendable()).min_by_key(|(_, s)| s.expires).map(|(at, _)| at);
         self.evict_at = (self.evict_at + EVICTION_PROBES) % count.max(1);
         if let Some(at) = victim {
             self.remove(at);

@@ -42,10 +42,7 @@ pub struct FilterConfig {
 
 impl Default for FilterConfig {
     fn default() -> Self {
-        FilterConfig {
-            states: 16384,
-            seed: 0,
-        }
+        FilterConfig { states: 16384, seed: 0 }
     }
 }
 
@@ -132,11 +129,7 @@ impl Filter {
 
     fn answer(&mut self, cx: &mut Context, request: RequestId, p: &Packet, out: &mut Outbox<ToIp>) {
         let pass = self.judge(cx, p);
-        cx.count(if pass {
-            Counter::Passed
-        } else {
-            Counter::Blocked
-        } as usize);
+        cx.count(if pass { Counter::Passed } else { Counter::Blocked } as usize);
         out.push(ToIp::Verdict(FilterToIp::Verdict { request, pass }));
     }
 
@@ -169,8 +162,7 @@ impl Filter {
             return None;
         }
         cx.count(Counter::StateHits as usize);
-        self.states
-            .update(slot, |s| s.observe(cx.now, source_is_low, p.tcp_flags));
+        self.states.update(slot, |s| s.observe(cx.now, source_is_low, p.tcp_flags));
         Some(true)
     }
 
@@ -197,12 +189,7 @@ impl Filter {
     }
 
     /// Takes new rules, all or nothing. Connections that the old ones let begin go on.
-    fn load(
-        &mut self,
-        cx: &mut Context,
-        text: &[u8],
-        out: &mut Outbox<ToIp>,
-    ) -> Result<(), String> {
+    fn load(&mut self, cx: &mut Context, text: &[u8], out: &mut Outbox<ToIp>) -> Result<(), String> {
         let parsed = core::str::from_utf8(text)
             .map_err(|e| not_utf8(text, e.valid_up_to()))
             .and_then(|t| parse(t).map_err(|e| e.to_string()));
@@ -227,9 +214,8 @@ impl Filter {
     fn set_interfaces(&mut self, text: &[u8]) {
         let text = core::str::from_utf8(text).unwrap_or("");
         let named = text.lines().filter_map(|line| line.trim().split_once(' '));
-        self.interfaces = named
-            .filter_map(|(index, name)| Some((index.parse().ok()?, name.trim().to_string())))
-            .collect();
+        self.interfaces =
+            named.filter_map(|(index, name)| Some((index.parse().ok()?, name.trim().to_string()))).collect();
     }
 
     fn show_rules(&self) -> String {
@@ -249,15 +235,9 @@ impl Filter {
             let proto = protocol(p);
             // pfctl puts our own end first; the arrow points from the opener.
             let _ = if s.inbound {
-                writeln!(
-                    text,
-                    "all {proto} {other} <- {opener}       {other_seen}:{opener_seen}"
-                )
+                writeln!(text, "all {proto} {other} <- {opener}       {other_seen}:{opener_seen}")
             } else {
-                writeln!(
-                    text,
-                    "all {proto} {opener} -> {other}       {opener_seen}:{other_seen}"
-                )
+                writeln!(text, "all {proto} {opener} -> {other}       {opener_seen}:{other_seen}")
             };
         }
         text
@@ -338,10 +318,7 @@ impl Component for Filter {
             k if k.starts_with(KEY_SHOW_STATES) => self.show_states(cx.now),
             _ => return,
         };
-        out.push(ToIp::Effect(Effect::Answer {
-            key,
-            value: answer.into_bytes(),
-        }));
+        out.push(ToIp::Effect(Effect::Answer { key, value: answer.into_bytes() }));
     }
 
     fn expire(&mut self, cx: &mut Context, _: &mut Outbox<ToIp>) {

@@ -27,10 +27,7 @@ pub struct SyntaxError {
 
 impl SyntaxError {
     pub fn new(place: Place, message: impl Into<String>) -> SyntaxError {
-        SyntaxError {
-            place,
-            message: message.into(),
-        }
+        SyntaxError { place, message: message.into() }
     }
 }
 
@@ -77,9 +74,7 @@ pub struct Token {
 }
 
 /// Longer signs first.
-const SIGNS: [&str; 14] = [
-    "!=", "<=", ">=", "<>", "><", "{", "}", ",", "!", "=", "<", ">", "(", ")",
-];
+const SIGNS: [&str; 14] = ["!=", "<=", ">=", "<>", "><", "{", "}", ",", "!", "=", "<", ">", "(", ")"];
 
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_-.:/*".contains(c)
@@ -111,14 +106,8 @@ fn scan(text: &str, start: Place) -> Result<Vec<Token>, SyntaxError> {
                 }
             },
             '"' => {
-                let Some(len) = rest[1..]
-                    .find(['"', '\n'])
-                    .filter(|n| rest[1 + n..].starts_with('"'))
-                else {
-                    return Err(SyntaxError::new(
-                        place,
-                        "expected a closing `\"` on this line",
-                    ));
+                let Some(len) = rest[1..].find(['"', '\n']).filter(|n| rest[1 + n..].starts_with('"')) else {
+                    return Err(SyntaxError::new(place, "expected a closing `\"` on this line"));
                 };
                 (Some(Kind::Text(rest[1..1 + len].to_string())), len + 2)
             }
@@ -137,10 +126,7 @@ fn scan(text: &str, start: Place) -> Result<Vec<Token>, SyntaxError> {
             c => match SIGNS.iter().find(|s| rest.starts_with(**s)) {
                 Some(s) => (Some(Kind::Sign(s)), s.len()),
                 None => {
-                    return Err(SyntaxError::new(
-                        place,
-                        format!("unexpected character `{c}`"),
-                    ));
+                    return Err(SyntaxError::new(place, format!("unexpected character `{c}`")));
                 }
             },
         };
@@ -173,14 +159,8 @@ fn continuation(rest: &str) -> Option<usize> {
 
 fn advance(place: Place, over: &str) -> Place {
     over.chars().fold(place, |p, c| match c {
-        '\n' => Place {
-            line: p.line + 1,
-            column: 1,
-        },
-        _ => Place {
-            column: p.column + 1,
-            ..p
-        },
+        '\n' => Place { line: p.line + 1, column: 1 },
+        _ => Place { column: p.column + 1, ..p },
     })
 }
 
@@ -272,11 +252,7 @@ fn define(
     Ok(value)
 }
 
-fn put(
-    value: &mut Vec<Kind>,
-    macros: &BTreeMap<String, Vec<Kind>>,
-    token: Token,
-) -> Result<(), SyntaxError> {
+fn put(value: &mut Vec<Kind>, macros: &BTreeMap<String, Vec<Kind>>, token: Token) -> Result<(), SyntaxError> {
     match token.kind {
         Kind::Macro(name) => value.extend(lookup(macros, &name, token.place)?.iter().cloned()),
         kind => value.push(kind),

@@ -11,10 +11,7 @@ pub(crate) fn read_network(word: &str) -> Option<Cidr> {
     }
     let address: IpAddr = word.parse().ok()?;
     let prefix_len = if address.is_ipv4() { 32 } else { 128 };
-    Some(Cidr {
-        address,
-        prefix_len,
-    })
+    Some(Cidr { address, prefix_len })
 }
 
 pub(crate) const PROTOCOLS: [(&str, u8); 11] = [

@@ -21,11 +21,7 @@ type Result<T> = core::result::Result<T, SyntaxError>;
 
 /// Reads a rule file.
 pub fn parse(text: &str) -> Result<Ruleset> {
-    let mut p = Parser {
-        tokens: tokens(text)?,
-        at: 0,
-        ruleset: Ruleset::default(),
-    };
+    let mut p = Parser { tokens: tokens(text)?, at: 0, ruleset: Ruleset::default() };
     p.file()?;
     Ok(p.ruleset)
 }
@@ -155,11 +151,7 @@ impl Parser {
         }
         while self.take("persist") || self.take("const") {}
         let entries = if matches!(self.token().kind, Kind::Sign("{")) {
-            if self.is_empty_list() {
-                Vec::new()
-            } else {
-                self.list(Parser::table_entry)?
-            }
+            if self.is_empty_list() { Vec::new() } else { self.list(Parser::table_entry)? }
         } else if matches!(self.token().kind, Kind::Newline | Kind::End) {
             Vec::new()
         } else {
@@ -230,11 +222,7 @@ impl Parser {
             None
         };
         let quick = self.take("quick");
-        let interfaces = if self.take("on") {
-            self.list(Parser::interface)?
-        } else {
-            Vec::new()
-        };
+        let interfaces = if self.take("on") { self.list(Parser::interface)? } else { Vec::new() };
         let family = if self.take("inet") {
             Some(Family::Inet)
         } else if self.take("inet6") {
@@ -242,11 +230,7 @@ impl Parser {
         } else {
             None
         };
-        let protocols = if self.take("proto") {
-            self.list(Parser::protocol)?
-        } else {
-            Vec::new()
-        };
+        let protocols = if self.take("proto") { self.list(Parser::protocol)? } else { Vec::new() };
         let mut rule = Rule {
             action,
             direction,
@@ -352,10 +336,9 @@ impl Parser {
             return ordered(place, low, high).map(|(a, b)| PortMatch::Range(a, b));
         }
         let low = self.port_number()?;
-        for (sign, make) in [
-            ("><", PortMatch::Between as fn(u16, u16) -> PortMatch),
-            ("<>", PortMatch::Outside),
-        ] {
+        for (sign, make) in
+            [("><", PortMatch::Between as fn(u16, u16) -> PortMatch), ("<>", PortMatch::Outside)]
+        {
             if self.take_sign(sign) {
                 let high = self.port_number()?;
                 return ordered(place, low, high).map(|(a, b)| make(a, b));

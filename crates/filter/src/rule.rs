@@ -172,17 +172,8 @@ impl Peers {
 }
 
 impl Rule {
-    fn matches(
-        &self,
-        p: &Packet,
-        interface: Option<&str>,
-        tables: &BTreeMap<String, Table>,
-    ) -> bool {
-        let direction = if p.inbound {
-            Direction::In
-        } else {
-            Direction::Out
-        };
+    fn matches(&self, p: &Packet, interface: Option<&str>, tables: &BTreeMap<String, Table>) -> bool {
+        let direction = if p.inbound { Direction::In } else { Direction::Out };
         let on = |n: &Not<String>| (interface == Some(n.value.as_str())) != n.negated;
         let family = match self.family {
             None => true,
@@ -200,8 +191,7 @@ impl Rule {
             && (has_ports || (self.from.ports.is_empty() && self.to.ports.is_empty()))
             && self.from.matches(p.source, p.source_port, tables)
             && self.to.matches(p.destination, p.destination_port, tables)
-            && (p.protocol != PROTOCOL_TCP
-                || self.flags.is_none_or(|f| p.tcp_flags & f.mask == f.set))
+            && (p.protocol != PROTOCOL_TCP || self.flags.is_none_or(|f| p.tcp_flags & f.mask == f.set))
             && (self.icmp.is_empty() || (p.protocol == PROTOCOL_ICMP && self.icmp.iter().any(icmp)))
     }
 }
@@ -217,10 +207,7 @@ impl Ruleset {
     /// The last matching rule, or the first that is `quick`, decides; no rule: pass.
     /// `interface` is the name of the packet's interface, if it is known.
     pub fn decide(&self, p: &Packet, interface: Option<&str>) -> Decision {
-        let mut decision = Decision {
-            pass: true,
-            keep_state: false,
-        };
+        let mut decision = Decision { pass: true, keep_state: false };
         for rule in &self.rules {
             if rule.matches(p, interface, &self.tables) {
                 decision.pass = rule.action == Action::Pass;

@@ -41,11 +41,7 @@ struct Network<'a>(&'a Cidr);
 impl Display for Network<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let whole = if self.0.address.is_ipv4() { 32 } else { 128 };
-        if self.0.prefix_len == whole {
-            write!(f, "{}", self.0.address)
-        } else {
-            write!(f, "{}", self.0)
-        }
+        if self.0.prefix_len == whole { write!(f, "{}", self.0.address) } else { write!(f, "{}", self.0) }
     }
 }
 
@@ -176,10 +172,7 @@ impl Display for Ruleset {
             write!(f, "table <{name}> {{")?;
             for (i, entry) in table.entries().iter().enumerate() {
                 let value = Network(&entry.value);
-                let entry = Not {
-                    negated: entry.negated,
-                    value,
-                };
+                let entry = Not { negated: entry.negated, value };
                 write!(f, "{} {entry}", if i > 0 { "," } else { "" })?;
             }
             f.write_str(" }\n")?;

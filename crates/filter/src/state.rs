@@ -7,9 +7,7 @@ use crate::rule::Packet;
 use core::cmp::Ordering;
 use core::net::IpAddr;
 use core::time::Duration;
-use eft_base::wire::{
-    PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN,
-};
+use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 use eft_base::{Instant, WireAddress};
 
 /// The two ends of a connection, in a fixed order, so that both directions give the same key.
@@ -28,9 +26,7 @@ pub fn key(p: &Packet) -> Option<(Key, bool)> {
     let (from, to) = match p.protocol {
         PROTOCOL_TCP | PROTOCOL_UDP => (p.source_port, p.destination_port),
         PROTOCOL_ICMP => {
-            let (query, _) = ICMP_QUERIES
-                .iter()
-                .find(|(q, r)| p.source_port == *q || p.source_port == *r)?;
+            let (query, _) = ICMP_QUERIES.iter().find(|(q, r)| p.source_port == *q || p.source_port == *r)?;
             (*query, *query)
         }
         _ => (0, 0),
@@ -38,20 +34,9 @@ pub fn key(p: &Packet) -> Option<(Key, bool)> {
     let source = (WireAddress::from(p.source).0, from);
     let destination = (WireAddress::from(p.destination).0, to);
     let source_is_low = source.cmp(&destination) != Ordering::Greater;
-    let (low, high) = if source_is_low {
-        (source, destination)
-    } else {
-        (destination, source)
-    };
+    let (low, high) = if source_is_low { (source, destination) } else { (destination, source) };
     let protocol = p.protocol;
-    Some((
-        Key {
-            low,
-            high,
-            protocol,
-        },
-        source_is_low,
-    ))
+    Some((Key { low, high, protocol }, source_is_low))
 }
 
 /// What has been seen from one end.
@@ -162,11 +147,7 @@ impl State {
         if self.key.protocol == PROTOCOL_TCP {
             observe_tcp(me, peer, tcp_flags);
         } else {
-            *me = if *me == Seen::Nothing {
-                Seen::First
-            } else {
-                Seen::Established
-            };
+            *me = if *me == Seen::Nothing { Seen::First } else { Seen::Established };
         }
         self.expires = now + self.lifetime();
     }
@@ -197,11 +178,7 @@ impl State {
     pub fn ends(&self) -> [(IpAddr, u16); 2] {
         let end = |(a, port): ([u8; 16], u16)| (IpAddr::from(WireAddress(a)), port);
         let (low, high) = (end(self.key.low), end(self.key.high));
-        if self.opener_is_low {
-            [low, high]
-        } else {
-            [high, low]
-        }
+        if self.opener_is_low { [low, high] } else { [high, low] }
     }
 }
 

@@ -14,9 +14,7 @@ use alloc::vec::Vec;
 use core::mem::offset_of;
 use core::net::Ipv4Addr;
 use eft_base::errno::{EHOSTUNREACH, ENOBUFS};
-use eft_base::wire::{
-    ARP_REPLY, ARP_REQUEST, ArpPacket, ETHERTYPE_ARP, ETHERTYPE_IPV4, EthernetHeader,
-};
+use eft_base::wire::{ARP_REPLY, ARP_REQUEST, ArpPacket, ETHERTYPE_ARP, ETHERTYPE_IPV4, EthernetHeader};
 use eft_base::{MacAddress, RequestId};
 use eft_component::Context;
 use eft_messages::nic::{FrameDescriptor, IpToNic};
@@ -100,11 +98,7 @@ impl Ip {
     pub(crate) fn expire_neighbours(&mut self, cx: &mut Context, out: &mut Out) {
         for due in self.neighbours.expire(cx.now) {
             match due {
-                Due::Ask {
-                    interface,
-                    address,
-                    mac,
-                } => self.ask_neighbour(cx, interface, address, mac, out),
+                Due::Ask { interface, address, mac } => self.ask_neighbour(cx, interface, address, mac, out),
                 Due::GiveUp(waiting) => {
                     cx.count(Counter::NeighbourTimeouts as usize);
                     for id in waiting {
@@ -127,21 +121,12 @@ impl Ip {
         let Some(link) = self.link(interface).copied() else {
             return;
         };
-        let hop = Hop {
-            interface,
-            next: Next::Neighbour(address),
-        };
+        let hop = Hop { interface, next: Next::Neighbour(address) };
         let Some(source) = self.routes.source_for(hop, address) else {
             return;
         };
         let target = mac.unwrap_or(MacAddress::BROADCAST);
-        let packet = arp(
-            ARP_REQUEST,
-            link.mac,
-            source,
-            mac.unwrap_or_default(),
-            address,
-        );
+        let packet = arp(ARP_REQUEST, link.mac, source, mac.unwrap_or_default(), address);
         self.send_arp(cx, interface, target, link.mac, packet, out);
     }
 
@@ -169,11 +154,7 @@ impl Ip {
         let Some(frame) = self.frames.allocate() else {
             return cx.count(Counter::DropNoSlot as usize);
         };
-        let ethernet = EthernetHeader {
-            destination: to,
-            source: from,
-            ethertype: ETHERTYPE_ARP.into(),
-        };
+        let ethernet = EthernetHeader { destination: to, source: from, ethertype: ETHERTYPE_ARP.into() };
         let mut d = FrameDescriptor::new_zeroed();
         let len = ETHERNET_LEN + size_of::<ArpPacket>();
         d.header[..ETHERNET_LEN].copy_from_slice(ethernet.as_bytes());
@@ -183,10 +164,7 @@ impl Ip {
         let flight = Flight {
             origin: Origin::Nobody,
             stage: Stage::Nic,
-            hop: Hop {
-                interface,
-                next: Next::Group(to),
-            },
+            hop: Hop { interface, next: Next::Group(to) },
             frame,
             packet: None,
             // ARP is not asked about: the filter judges IP.
@@ -206,10 +184,7 @@ impl Ip {
             return cx.count(Counter::DropNoSlot as usize);
         };
         cx.count(Counter::ArpOut as usize);
-        let send = IpToNic::Send {
-            request,
-            descriptor: frame,
-        };
+        let send = IpToNic::Send { request, descriptor: frame };
         out.push(ToPeer::Nic(interface, send));
     }
 
@@ -256,9 +231,7 @@ impl Ip {
                 return cx.count(Counter::DropArpSpoofed as usize);
             }
             if asked_us || self.neighbours.knows(interface, sender) {
-                let waiting = self
-                    .neighbours
-                    .learn(cx.now, interface, sender, p.sender_mac);
+                let waiting = self.neighbours.learn(cx.now, interface, sender, p.sender_mac);
                 self.release_waiting(cx, waiting, p.sender_mac, out);
             }
         }

@@ -28,11 +28,7 @@ impl PieceSum {
 
 impl Ip {
     /// Segment and offset of the referenced bytes, wherever they lie.
-    pub(crate) fn resolve<'a>(
-        &'a self,
-        memory: &'a Memory,
-        r: PacketRef,
-    ) -> Option<(&'a Segment, usize)> {
+    pub(crate) fn resolve<'a>(&'a self, memory: &'a Memory, r: PacketRef) -> Option<(&'a Segment, usize)> {
         if r.pool == self.packets.id() {
             let view = self.packets.view();
             return Some((&view.segment, view.locate(r)?));
@@ -50,12 +46,7 @@ impl Ip {
     }
 
     /// Copies as many of the referenced bytes out as fit into `to`.
-    pub(crate) fn read_head<'b>(
-        &self,
-        memory: &Memory,
-        r: PacketRef,
-        to: &'b mut [u8],
-    ) -> Option<&'b [u8]> {
+    pub(crate) fn read_head<'b>(&self, memory: &Memory, r: PacketRef, to: &'b mut [u8]) -> Option<&'b [u8]> {
         let n = to.len().min(r.len as usize);
         self.read(memory, r, &mut to[..n])?;
         Some(&to[..n])
@@ -85,9 +76,7 @@ mod tests {
     fn pieces_of_any_length_sum_as_the_whole() {
         let mut random = Random::new(3);
         for round in 0..500 {
-            let bytes: Vec<u8> = (0..random.below(300))
-                .map(|_| random.next_u32() as u8)
-                .collect();
+            let bytes: Vec<u8> = (0..random.below(300)).map(|_| random.next_u32() as u8).collect();
             let mut sum = PieceSum::default();
             let mut rest = &bytes[..];
             while !rest.is_empty() {

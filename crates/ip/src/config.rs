@@ -63,10 +63,7 @@ impl Config {
             }
             let before = &self.interface[..i];
             if before.iter().any(|o| o.index == interface.index) {
-                return Err(format!(
-                    "interface {name}: index {} is taken",
-                    interface.index
-                ));
+                return Err(format!("interface {name}: index {} is taken", interface.index));
             }
             if before.iter().any(|o| o.name == *name) {
                 return Err(format!("interface {name} is named twice"));
@@ -80,8 +77,7 @@ impl Config {
             }
         }
         for route in &self.route {
-            self.check_route(route)
-                .map_err(|e| format!("route to {}: {e}", route.destination))?;
+            self.check_route(route).map_err(|e| format!("route to {}: {e}", route.destination))?;
         }
         Ok(())
     }

@@ -57,11 +57,7 @@ impl Given {
         if self.pools.len() <= i {
             self.pools.resize_with(i + 1, || None);
         }
-        self.pools[i] = Some(Table {
-            owner,
-            slots: alloc::vec![None; slots],
-            given: 0,
-        });
+        self.pools[i] = Some(Table { owner, slots: alloc::vec![None; slots], given: 0 });
     }
 
     fn table(&mut self, id: PoolId) -> Option<&mut Table> {
@@ -86,11 +82,7 @@ impl Given {
         if let Some(t) = self.table(packet.pool)
             && let Some(slot @ None) = t.slots.get_mut(packet.slot as usize)
         {
-            *slot = Some(Entry {
-                packet,
-                to,
-                answerable,
-            });
+            *slot = Some(Entry { packet, to, answerable });
             t.given += 1;
         }
     }
@@ -134,10 +126,7 @@ impl Given {
 
     fn forget_dead(&mut self) {
         for table in &mut self.pools {
-            if table
-                .as_ref()
-                .is_some_and(|t| t.owner == Owner::Dead && t.given == 0)
-            {
+            if table.as_ref().is_some_and(|t| t.owner == Owner::Dead && t.given == 0) {
                 *table = None;
             }
         }
@@ -167,13 +156,7 @@ impl Ip {
     }
 
     /// Counts why a packet goes no further, and gives its buffer back.
-    pub(crate) fn drop_packet(
-        &mut self,
-        cx: &mut Context,
-        packet: PacketRef,
-        why: Counter,
-        out: &mut Out,
-    ) {
+    pub(crate) fn drop_packet(&mut self, cx: &mut Context, packet: PacketRef, why: Counter, out: &mut Out) {
         cx.count(why as usize);
         self.release(packet, out);
     }
@@ -230,13 +213,7 @@ impl Ip {
         out.push(ToPeer::Transport(peer, message));
     }
 
-    pub(crate) fn receive_done(
-        &mut self,
-        cx: &mut Context,
-        peer: Peer,
-        packet: PacketRef,
-        out: &mut Out,
-    ) {
+    pub(crate) fn receive_done(&mut self, cx: &mut Context, peer: Peer, packet: PacketRef, out: &mut Out) {
         match self.given.take(packet, peer) {
             Some(entry) => self.release(entry.packet, out),
             None => cx.count(Counter::BadDone as usize),
@@ -244,13 +221,7 @@ impl Ip {
     }
 
     /// Nobody listens on the port (RFC 1122 §4.1.3.1).
-    pub(crate) fn receive_refuse(
-        &mut self,
-        cx: &mut Context,
-        peer: Peer,
-        packet: PacketRef,
-        out: &mut Out,
-    ) {
+    pub(crate) fn receive_refuse(&mut self, cx: &mut Context, peer: Peer, packet: PacketRef, out: &mut Out) {
         match self.given.take(packet, peer) {
             Some(entry) => {
                 if entry.answerable {

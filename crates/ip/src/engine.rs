@@ -197,34 +197,23 @@ impl Ip {
                     cx.count(Counter::StaleReply as usize);
                 }
             }
-            NicToIp::Received {
-                packet,
-                checksum_ok,
-                segment_size,
-            } => self.receive_frame(cx, n, packet, checksum_ok, segment_size, out),
+            NicToIp::Received { packet, checksum_ok, segment_size } => {
+                self.receive_frame(cx, n, packet, checksum_ok, segment_size, out)
+            }
             NicToIp::Link { .. } => {}
         }
     }
 
-    fn handle_transport(
-        &mut self,
-        cx: &mut Context,
-        peer: Peer,
-        message: TransportToIp,
-        out: &mut Out,
-    ) {
+    fn handle_transport(&mut self, cx: &mut Context, peer: Peer, message: TransportToIp, out: &mut Out) {
         match message {
-            TransportToIp::Send {
-                request,
-                descriptor,
-            } => self.receive_send(cx, peer, request, descriptor, out),
+            TransportToIp::Send { request, descriptor } => {
+                self.receive_send(cx, peer, request, descriptor, out)
+            }
             TransportToIp::Done { packet } => self.receive_done(cx, peer, packet, out),
             TransportToIp::Refuse { packet } => self.receive_refuse(cx, peer, packet, out),
-            TransportToIp::Route {
-                request,
-                source,
-                destination,
-            } => self.receive_route(cx, peer, request, source, destination, out),
+            TransportToIp::Route { request, source, destination } => {
+                self.receive_route(cx, peer, request, source, destination, out)
+            }
         }
     }
 
@@ -246,10 +235,7 @@ impl Ip {
         for (request, flight) in self.flights.iter().filter(|(_, f)| there(f)) {
             cx.count(Counter::Resubmitted as usize);
             let descriptor = flight.frame;
-            let send = IpToNic::Send {
-                request,
-                descriptor,
-            };
+            let send = IpToNic::Send { request, descriptor };
             out.push(ToPeer::Nic(n, send));
         }
     }
@@ -301,16 +287,7 @@ impl Component for Ip {
 
     fn receive(&mut self, cx: &mut Context, from: Peer, message: FromPeer, out: &mut Out) {
         match (from, message) {
-            (
-                Peer::Nic(n),
-                FromPeer::Nic(NicToIp::Link {
-                    mac,
-                    mtu,
-                    up,
-                    checksum,
-                    segment_max,
-                }),
-            ) => {
+            (Peer::Nic(n), FromPeer::Nic(NicToIp::Link { mac, mtu, up, checksum, segment_max })) => {
                 let link = Link {
                     mac,
                     mtu: mtu.max(MTU_MIN),
@@ -346,11 +323,7 @@ impl Component for Ip {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let deadlines = [
-            self.gate.deadline(),
-            self.neighbours.deadline(),
-            self.reassembly.deadline(),
-        ];
+        let deadlines = [self.gate.deadline(), self.neighbours.deadline(), self.reassembly.deadline()];
         deadlines.into_iter().flatten().min()
     }
 

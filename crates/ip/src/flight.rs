@@ -45,6 +45,13 @@ impl Output for ToPeer {
         }
     }
 
+    fn is_urgent(&self) -> bool {
+        !matches!(
+            self,
+            ToPeer::Transport(_, IpToTransport::Sent { errno: 0, .. }) | ToPeer::Nic(_, IpToNic::Done { .. })
+        )
+    }
+
     fn into_effect(self) -> Option<Effect> {
         None
     }
@@ -69,10 +76,7 @@ pub(crate) struct Hop {
 }
 
 impl Hop {
-    pub const LOCAL: Hop = Hop {
-        interface: LOCAL_INTERFACE,
-        next: Next::Local,
-    };
+    pub const LOCAL: Hop = Hop { interface: LOCAL_INTERFACE, next: Next::Local };
 }
 
 /// Who wants to know what became of a packet that goes out.
@@ -152,12 +156,7 @@ pub(crate) struct Question {
 
 impl Question {
     /// Reads the start of the transport header. `None`: too short to be one.
-    pub fn new(
-        source: Ipv4Addr,
-        destination: Ipv4Addr,
-        protocol: u8,
-        transport: &[u8],
-    ) -> Option<Question> {
+    pub fn new(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, transport: &[u8]) -> Option<Question> {
         let (source_port, destination_port, tcp_flags) = match protocol {
             PROTOCOL_TCP => {
                 let (h, _) = TcpHeader::ref_from_prefix(transport).ok()?;
@@ -173,13 +172,6 @@ impl Question {
             }
             _ => (0, 0, 0),
         };
-        Some(Question {
-            source,
-            destination,
-            protocol,
-            tcp_flags,
-            source_port,
-            destination_port,
-        })
+        Some(Question { source, destination, protocol, tcp_flags, source_port, destination_port })
     }
 }

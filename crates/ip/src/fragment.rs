@@ -44,23 +44,14 @@ impl Ip {
         }
         self.flights.remove(id);
         self.frames.free(flight.frame);
-        let datagram = Datagram {
-            origin: flight.origin,
-            packet: flight.packet,
-            remaining: count,
-            errno: 0,
-        };
+        let datagram = Datagram { origin: flight.origin, packet: flight.packet, remaining: count, errno: 0 };
         let Ok(datagram) = self.datagrams.insert(datagram) else {
             // Cannot be: there are as many entries as frame slots.
             return self.settle(flight.origin, flight.packet, ENOBUFS, out);
         };
         for i in 0..count {
             let offset = i * room;
-            let piece = Piece {
-                offset,
-                len: room.min(body - offset),
-                last: i + 1 == count,
-            };
+            let piece = Piece { offset, len: room.min(body - offset), last: i + 1 == count };
             self.launch_fragment(cx, &flight, datagram, whole, piece, out);
         }
     }
@@ -129,10 +120,7 @@ fn cut(whole: &FrameDescriptor, piece: &Piece) -> FrameDescriptor {
         let len = rest.min(r.len as usize);
         rest -= len;
         if len > 0 {
-            d.payload[d.payload_count as usize] = PacketRef {
-                len: len as u32,
-                ..r
-            };
+            d.payload[d.payload_count as usize] = PacketRef { len: len as u32, ..r };
             d.payload_count += 1;
         }
     }

@@ -29,12 +29,7 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub fn new() -> Gate {
-        Gate {
-            configured: false,
-            is_open: false,
-            until: None,
-            held: VecDeque::new(),
-        }
+        Gate { configured: false, is_open: false, until: None, held: VecDeque::new() }
     }
 
     pub fn is_open(&self) -> bool {
@@ -46,8 +41,7 @@ impl Gate {
     }
 
     pub fn may_open(&self, now: Instant, links_known: bool) -> bool {
-        !self.is_open
-            && ((self.configured && links_known) || self.until.is_some_and(|until| until <= now))
+        !self.is_open && ((self.configured && links_known) || self.until.is_some_and(|until| until <= now))
     }
 
     /// Opens; the caller handles what was held, in order.
@@ -73,21 +67,15 @@ impl Gate {
     }
 
     pub fn uses(&self, pool: PoolId) -> bool {
-        self.held.iter().any(|(_, m)| {
-            matches!(m, FromPeer::Nic(NicToIp::Received { packet, .. }) if packet.pool == pool)
-        })
+        self.held
+            .iter()
+            .any(|(_, m)| matches!(m, FromPeer::Nic(NicToIp::Received { packet, .. }) if packet.pool == pool))
     }
 }
 
 impl Ip {
     /// Answers what the gate has no room for, so that nobody waits for ever.
-    pub(crate) fn refuse_early(
-        &mut self,
-        cx: &mut Context,
-        from: Peer,
-        message: FromPeer,
-        out: &mut Out,
-    ) {
+    pub(crate) fn refuse_early(&mut self, cx: &mut Context, from: Peer, message: FromPeer, out: &mut Out) {
         cx.count(Counter::RefusedFull as usize);
         let errno = ENETUNREACH;
         let answer = match (from, message) {

@@ -14,9 +14,8 @@ use core::net::Ipv4Addr;
 use eft_base::PacketRef;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{
-    ICMP_ECHO_REPLY, ICMP_ECHO_REQUEST, ICMP_PARAMETER_PROBLEM, ICMP_TIME_EXCEEDED,
-    ICMP_UNREACHABLE, IPV4_OFFSET_MASK, IcmpHeader, Ipv4Header, PROTOCOL_ICMP, PROTOCOL_TCP,
-    PROTOCOL_UDP,
+    ICMP_ECHO_REPLY, ICMP_ECHO_REQUEST, ICMP_PARAMETER_PROBLEM, ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE,
+    IPV4_OFFSET_MASK, IcmpHeader, Ipv4Header, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP,
 };
 use eft_component::Context;
 use eft_messages::Peer;
@@ -42,18 +41,9 @@ pub(crate) struct IcmpError {
 }
 
 impl IcmpError {
-    pub const PROTOCOL_UNREACHABLE: IcmpError = IcmpError {
-        kind: ICMP_UNREACHABLE,
-        code: 2,
-    };
-    pub const PORT_UNREACHABLE: IcmpError = IcmpError {
-        kind: ICMP_UNREACHABLE,
-        code: 3,
-    };
-    pub const REASSEMBLY_TIMEOUT: IcmpError = IcmpError {
-        kind: ICMP_TIME_EXCEEDED,
-        code: 1,
-    };
+    pub const PROTOCOL_UNREACHABLE: IcmpError = IcmpError { kind: ICMP_UNREACHABLE, code: 2 };
+    pub const PORT_UNREACHABLE: IcmpError = IcmpError { kind: ICMP_UNREACHABLE, code: 3 };
+    pub const REASSEMBLY_TIMEOUT: IcmpError = IcmpError { kind: ICMP_TIME_EXCEEDED, code: 1 };
 }
 
 impl Ip {
@@ -96,22 +86,13 @@ impl Ip {
             return cx.count(Counter::DropNoSlot as usize);
         };
         let data = message.skip(ICMP_LEN as u32);
-        let payload = PacketRef {
-            len: data.len,
-            ..slot
-        };
+        let payload = PacketRef { len: data.len, ..slot };
         let copied = self.resolve(cx.memory, data).and_then(|(segment, offset)| {
             let view = self.packets.view();
             let to = view.locate(payload)?;
-            segment
-                .copy_to(offset, &view.segment, to, data.len as usize)
-                .ok()
+            segment.copy_to(offset, &view.segment, to, data.len as usize).ok()
         });
-        let mut header = IcmpHeader {
-            kind: ICMP_ECHO_REPLY,
-            checksum: 0.into(),
-            ..request
-        };
+        let mut header = IcmpHeader { kind: ICMP_ECHO_REPLY, checksum: 0.into(), ..request };
         let mut sum = PieceSum::default();
         sum.add(header.as_bytes());
         if copied.is_none() || self.sum(cx.memory, payload, &mut sum).is_none() {
@@ -181,9 +162,7 @@ impl Ip {
         };
         let (source, destination) = (Ipv4Addr::from(ip.source), Ipv4Addr::from(ip.destination));
         let is_error = ip.protocol == PROTOCOL_ICMP
-            && quote
-                .get(ip.header_len())
-                .is_none_or(|kind| !QUERIES.contains(kind));
+            && quote.get(ip.header_len()).is_none_or(|kind| !QUERIES.contains(kind));
         if is_error
             || ip.flags_fragment.get() & IPV4_OFFSET_MASK != 0
             || !is_unicast(source)
@@ -197,21 +176,11 @@ impl Ip {
         let Some(slot) = self.packets.allocate() else {
             return cx.count(Counter::DropNoSlot as usize);
         };
-        let mut header = IcmpHeader {
-            kind: error.kind,
-            code: error.code,
-            checksum: 0.into(),
-            rest: [0; 4],
-        };
-        let sum = Checksum::new()
-            .add_bytes(header.as_bytes())
-            .add_bytes(quote);
+        let mut header = IcmpHeader { kind: error.kind, code: error.code, checksum: 0.into(), rest: [0; 4] };
+        let sum = Checksum::new().add_bytes(header.as_bytes()).add_bytes(quote);
         header.checksum = sum.finish().into();
         self.packets.write(slot, 0, quote);
-        let payload = PacketRef {
-            len: quote.len() as u32,
-            ..slot
-        };
+        let payload = PacketRef { len: quote.len() as u32, ..slot };
         if self.send_icmp(cx, destination, source, header, payload, out) {
             cx.count(Counter::IcmpErrorsOut as usize);
         }

@@ -113,15 +113,10 @@ impl Ip {
                 return None;
             }
             let (segment, offset) = self.resolve(cx.memory, *r)?;
-            segment
-                .copy_to(offset, &view.segment, start + len, r.len as usize)
-                .ok()?;
+            segment.copy_to(offset, &view.segment, start + len, r.len as usize).ok()?;
             len += r.len as usize;
         }
-        Some(PacketRef {
-            len: len as u32,
-            ..slot
-        })
+        Some(PacketRef { len: len as u32, ..slot })
     }
 }
 

@@ -81,12 +81,7 @@ pub(crate) struct Neighbours {
 impl Neighbours {
     /// At most `waiting_max` packets wait in all, and half of that for one neighbour.
     pub fn new(waiting_max: usize) -> Neighbours {
-        Neighbours {
-            entries: BTreeMap::new(),
-            waiting: 0,
-            waiting_max,
-            next: None,
-        }
+        Neighbours { entries: BTreeMap::new(), waiting: 0, waiting_max, next: None }
     }
 
     pub fn deadline(&self) -> Option<Instant> {
@@ -98,23 +93,14 @@ impl Neighbours {
     }
 
     /// The way to a neighbour for packet `id`, which is queued if it must wait.
-    pub fn lookup(
-        &mut self,
-        now: Instant,
-        interface: u8,
-        address: Ipv4Addr,
-        id: RequestId,
-    ) -> Lookup {
+    pub fn lookup(&mut self, now: Instant, interface: u8, address: Ipv4Addr, id: RequestId) -> Lookup {
         let first_wait = now + Duration::from_millis(WAITS_MS[0]);
         if let Some(n) = self.entries.get_mut(&(interface, address)) {
             n.used = now;
             match n.state {
                 State::Reachable { until } if now < until => return Lookup::Send(n.mac),
                 State::Reachable { .. } => {
-                    n.state = State::Probing {
-                        tries: 1,
-                        next: first_wait,
-                    };
+                    n.state = State::Probing { tries: 1, next: first_wait };
                     let mac = n.mac;
                     self.schedule(first_wait);
                     return Lookup::SendAndProbe(mac);
@@ -126,15 +112,12 @@ impl Neighbours {
         } else if !self.make_room(now) {
             return Lookup::Full;
         }
-        let n = self
-            .entries
-            .entry((interface, address))
-            .or_insert(Neighbour {
-                state: State::Silent { until: now },
-                mac: MacAddress::default(),
-                used: now,
-                waiting: VecDeque::new(),
-            });
+        let n = self.entries.entry((interface, address)).or_insert(Neighbour {
+            state: State::Silent { until: now },
+            mac: MacAddress::default(),
+            used: now,
+            waiting: VecDeque::new(),
+        });
         if self.waiting >= self.waiting_max || n.waiting.len() >= self.waiting_max / 2 {
             return Lookup::Full;
         }
@@ -142,10 +125,7 @@ impl Neighbours {
         self.waiting += 1;
         let ask = !matches!(n.state, State::Incomplete { .. });
         if ask {
-            n.state = State::Incomplete {
-                tries: 1,
-                next: first_wait,
-            };
+            n.state = State::Incomplete { tries: 1, next: first_wait };
             self.schedule(first_wait);
         }
         Lookup::Wait { ask }
@@ -167,19 +147,14 @@ impl Neighbours {
         if !self.knows(interface, address) && !self.make_room(now) {
             return VecDeque::new();
         }
-        let n = self
-            .entries
-            .entry((interface, address))
-            .or_insert(Neighbour {
-                state: State::Silent { until: now },
-                mac,
-                used: now,
-                waiting: VecDeque::new(),
-            });
+        let n = self.entries.entry((interface, address)).or_insert(Neighbour {
+            state: State::Silent { until: now },
+            mac,
+            used: now,
+            waiting: VecDeque::new(),
+        });
         n.mac = mac;
-        n.state = State::Reachable {
-            until: now + REACHABLE,
-        };
+        n.state = State::Reachable { until: now + REACHABLE };
         let waiting = core::mem::take(&mut n.waiting);
         self.waiting -= waiting.len();
         waiting
@@ -203,10 +178,7 @@ impl Neighbours {
         if self.entries.len() < ENTRIES_MAX {
             return true;
         }
-        let idle = self
-            .entries
-            .iter()
-            .filter(|(_, n)| n.waiting.is_empty() && n.used < now);
+        let idle = self.entries.iter().filter(|(_, n)| n.waiting.is_empty() && n.used < now);
         let oldest = idle.min_by_key(|(_, n)| n.used).map(|(k, _)| *k);
         oldest.is_some_and(|k| self.entries.remove(&k).is_some())
     }
@@ -230,9 +202,7 @@ impl Neighbours {
                 if silent && !probing {
                     self.waiting -= n.waiting.len();
                     due.push(Due::GiveUp(core::mem::take(&mut n.waiting)));
-                    n.state = State::Silent {
-                        until: now + SILENT,
-                    };
+                    n.state = State::Silent { until: now + SILENT };
                     continue;
                 }
                 let tries = if silent { 0 } else { tries };
@@ -265,10 +235,7 @@ mod tests {
     const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 9]);
 
     fn id(index: u32) -> RequestId {
-        RequestId {
-            index,
-            generation: 1,
-        }
+        RequestId { index, generation: 1 }
     }
 
     #[test]

@@ -20,7 +20,7 @@ use eft_component::Context;
 use zerocopy::{FromBytes, IntoBytes};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-const DATAGRAMS_MAX: usize = 64;
+const DATAGRAMS_MAX: usize = 256;
 const FRAGMENTS_MAX: usize = 256;
 /// Where the body begins in a slot: the longest header fits before it.
 const BODY_AT: usize = 60;
@@ -77,10 +77,7 @@ enum Fit {
 
 impl Reassembly {
     pub fn new(slots_max: usize) -> Reassembly {
-        Reassembly {
-            entries: Vec::new(),
-            slots_max,
-        }
+        Reassembly { entries: Vec::new(), slots_max }
     }
 
     pub fn deadline(&self) -> Option<Instant> {
@@ -169,8 +166,7 @@ impl Ip {
             entry.header_len = Some(p.header_len);
         }
         let complete = entry.is_complete();
-        self.store(cx, slot, p, place)
-            .ok_or(Counter::DropMalformed)?;
+        self.store(cx, slot, p, place).ok_or(Counter::DropMalformed)?;
         if complete {
             let entry = self.reassembly.entries.remove(i);
             self.complete(cx, entry, slot, out)?;
@@ -178,20 +174,11 @@ impl Ip {
         Ok(())
     }
 
-    fn begin(
-        &mut self,
-        now: Instant,
-        key: Key,
-        interface: u8,
-        group: bool,
-    ) -> Result<usize, Counter> {
+    fn begin(&mut self, now: Instant, key: Key, interface: u8, group: bool) -> Result<usize, Counter> {
         let r = &mut self.reassembly;
         if r.entries.len() >= DATAGRAMS_MAX || r.slots() >= r.slots_max {
             // The oldest gives way: a flood of first fragments must not lock everybody out.
-            if let Some(slot) = (!r.entries.is_empty())
-                .then(|| r.entries.remove(0))
-                .and_then(|e| e.slot)
-            {
+            if let Some(slot) = (!r.entries.is_empty()).then(|| r.entries.remove(0)).and_then(|e| e.slot) {
                 self.packets.free(slot);
             }
         }
@@ -220,14 +207,7 @@ impl Ip {
         }
         let body = p.packet.skip(p.header_len as u32);
         let (segment, offset) = cx.memory.resolve(body)?;
-        segment
-            .copy_to(
-                offset,
-                &view.segment,
-                start + BODY_AT + place.start,
-                body.len as usize,
-            )
-            .ok()
+        segment.copy_to(offset, &view.segment, start + BODY_AT + place.start, body.len as usize).ok()
     }
 
     /// All of a datagram is there: makes one packet of it.
@@ -240,27 +220,21 @@ impl Ip {
     ) -> Result<(), Counter> {
         let header_len = entry.header_len.unwrap_or(0);
         let len = header_len + entry.received;
-        let packet = PacketRef {
-            offset: (BODY_AT - header_len) as u32,
-            len: len as u32,
-            ..slot
-        };
-        let arrival = self
-            .finish_header(cx, packet, header_len, len)
-            .and_then(|head| {
-                let transport = head.get(header_len..)?;
-                let k = entry.key;
-                let question = Question::new(k.source, k.destination, k.protocol, transport)?;
-                Some(Arrival {
-                    packet,
-                    interface: entry.interface,
-                    header_len: header_len as u16,
-                    checksum_ok: false,
-                    segment_size: 0,
-                    group: entry.group,
-                    question,
-                })
-            });
+        let packet = PacketRef { offset: (BODY_AT - header_len) as u32, len: len as u32, ..slot };
+        let arrival = self.finish_header(cx, packet, header_len, len).and_then(|head| {
+            let transport = head.get(header_len..)?;
+            let k = entry.key;
+            let question = Question::new(k.source, k.destination, k.protocol, transport)?;
+            Some(Arrival {
+                packet,
+                interface: entry.interface,
+                header_len: header_len as u16,
+                checksum_ok: false,
+                segment_size: 0,
+                group: entry.group,
+                question,
+            })
+        });
         let Some(arrival) = arrival else {
             self.packets.free(slot);
             return Err(Counter::DropMalformed);
@@ -292,9 +266,7 @@ impl Ip {
         let (h, _) = Ipv4Header::mut_from_prefix(&mut head[..]).ok()?;
         h.checksum = sum.into();
         let header = *h;
-        self.packets
-            .write(packet, 0, header.as_bytes())
-            .then_some(head)
+        self.packets.write(packet, 0, header.as_bytes()).then_some(head)
     }
 
     pub(crate) fn expire_reassembly(&mut self, cx: &mut Context, out: &mut Out) {

@@ -12,8 +12,8 @@ use core::net::Ipv4Addr;
 use eft_base::PacketRef;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{
-    ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetHeader, IPV4_MORE_FRAGMENTS,
-    IPV4_OFFSET_MASK, Ipv4Header,
+    ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetHeader, IPV4_MORE_FRAGMENTS, IPV4_OFFSET_MASK,
+    Ipv4Header,
 };
 use eft_component::Context;
 use zerocopy::FromBytes;
@@ -67,16 +67,7 @@ impl Ip {
             ETHERTYPE_IPV4 => {
                 let group = ethernet.destination.is_multicast();
                 let ip_packet = packet.skip(ETHERNET_LEN as u32);
-                self.receive_ipv4(
-                    cx,
-                    nic,
-                    ip_packet,
-                    body,
-                    group,
-                    checksum_ok,
-                    segment_size,
-                    out,
-                );
+                self.receive_ipv4(cx, nic, ip_packet, body, group, checksum_ok, segment_size, out);
             }
             ETHERTYPE_ARP => {
                 self.receive_arp(cx, nic, ethernet, body, out);
@@ -180,10 +171,7 @@ fn parse(head: &[u8], packet: PacketRef, merged: bool) -> Result<Ipv4<'_>, Count
         header,
         header_len,
         head: &head[..head.len().min(total_len as usize)],
-        packet: PacketRef {
-            len: total_len,
-            ..packet
-        },
+        packet: PacketRef { len: total_len, ..packet },
         source: header.source.into(),
         destination: header.destination.into(),
     })

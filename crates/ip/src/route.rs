@@ -45,11 +45,7 @@ impl Routes {
                     broadcast: cidr.broadcast(),
                     interface: interface.index,
                 });
-                r.routes.push(Route {
-                    destination: *cidr,
-                    interface: interface.index,
-                    gateway: None,
-                });
+                r.routes.push(Route { destination: *cidr, interface: interface.index, gateway: None });
             }
         }
         for route in &config.route {
@@ -57,24 +53,17 @@ impl Routes {
                 continue;
             };
             if let Some(interface) = r.interface_of_neighbour(gateway) {
-                r.routes.push(Route {
-                    destination: route.destination,
-                    interface,
-                    gateway: Some(gateway),
-                });
+                r.routes.push(Route { destination: route.destination, interface, gateway: Some(gateway) });
             }
         }
         // Stable: of equal prefixes the first named wins.
-        r.routes
-            .sort_by_key(|route| core::cmp::Reverse(route.destination.prefix_len));
+        r.routes.sort_by_key(|route| core::cmp::Reverse(route.destination.prefix_len));
         r
     }
 
     fn interface_of_neighbour(&self, a: Ipv4Addr) -> Option<u8> {
         let connected = self.addresses.iter().filter(|x| x.cidr.contains(a.into()));
-        connected
-            .max_by_key(|x| x.cidr.prefix_len)
-            .map(|x| x.interface)
+        connected.max_by_key(|x| x.cidr.prefix_len).map(|x| x.interface)
     }
 
     /// Numbers of the configured interfaces.
@@ -84,10 +73,7 @@ impl Routes {
 
     /// Our addresses on an interface.
     pub fn addresses_of(&self, interface: u8) -> impl Iterator<Item = Ipv4Addr> {
-        let here = self
-            .addresses
-            .iter()
-            .filter(move |a| a.interface == interface);
+        let here = self.addresses.iter().filter(move |a| a.interface == interface);
         here.map(|a| a.address)
     }
 
@@ -104,10 +90,7 @@ impl Routes {
     pub fn is_on_link(&self, interface: u8, a: Ipv4Addr) -> bool {
         is_unicast(a)
             && !self.is_broadcast(a)
-            && self
-                .addresses
-                .iter()
-                .any(|x| x.interface == interface && x.cidr.contains(a.into()))
+            && self.addresses.iter().any(|x| x.interface == interface && x.cidr.contains(a.into()))
     }
 
     /// The way to `destination`. `source` decides by which interface what concerns all goes out.
@@ -117,9 +100,7 @@ impl Routes {
         }
         if destination.is_broadcast() || destination.is_multicast() {
             let mut from = self.addresses.iter();
-            let from = from
-                .find(|a| a.address == source)
-                .or(self.addresses.first())?;
+            let from = from.find(|a| a.address == source).or(self.addresses.first())?;
             let [_, b, c, d] = destination.octets();
             let mac = if destination.is_multicast() {
                 // RFC 1112 §6.4
@@ -127,27 +108,18 @@ impl Routes {
             } else {
                 MacAddress::BROADCAST
             };
-            return Some(Hop {
-                interface: from.interface,
-                next: Next::Group(mac),
-            });
+            return Some(Hop { interface: from.interface, next: Next::Group(mac) });
         }
         if !is_unicast(destination) || destination.is_loopback() {
             return None;
         }
-        let route = self
-            .routes
-            .iter()
-            .find(|r| r.destination.contains(destination.into()))?;
+        let route = self.routes.iter().find(|r| r.destination.contains(destination.into()))?;
         let next = if route.gateway.is_none() && self.is_broadcast(destination) {
             Next::Group(MacAddress::BROADCAST)
         } else {
             Next::Neighbour(route.gateway.unwrap_or(destination))
         };
-        Some(Hop {
-            interface: route.interface,
-            next,
-        })
+        Some(Hop { interface: route.interface, next })
     }
 
     /// Our address to use on the way over `hop` to `destination`.
@@ -157,11 +129,7 @@ impl Routes {
             Next::Neighbour(a) => a,
             Next::Group(_) => destination,
         };
-        let here = || {
-            self.addresses
-                .iter()
-                .filter(|a| a.interface == hop.interface)
-        };
+        let here = || self.addresses.iter().filter(|a| a.interface == hop.interface);
         let same_network = here().find(|a| a.cidr.contains(toward.into()));
         Some(same_network.or(here().next())?.address)
     }
@@ -172,7 +140,8 @@ mod tests {
     use super::*;
 
     fn routes() -> Routes {
-        let text = b"[[interface]]\nindex = 0\nname = \"a\"\naddresses = [\"10.0.0.2/24\", \"10.0.0.3/24\"]\n\
+        let text =
+            b"[[interface]]\nindex = 0\nname = \"a\"\naddresses = [\"10.0.0.2/24\", \"10.0.0.3/24\"]\n\
             [[interface]]\nindex = 1\nname = \"b\"\naddresses = [\"192.168.1.2/16\"]\n\
             [[route]]\ndestination = \"0.0.0.0/0\"\ngateway = \"10.0.0.1\"\n\
             [[route]]\ndestination = \"10.0.0.128/25\"\ngateway = \"192.168.9.9\"\n";
@@ -185,28 +154,13 @@ mod tests {
         let a = |s: &str| s.parse::<Ipv4Addr>().unwrap();
         let way = |s: &str| r.hop(a("10.0.0.2"), a(s)).map(|h| (h.interface, h.next));
         assert_eq!(way("10.0.0.9"), Some((0, Next::Neighbour(a("10.0.0.9")))));
-        assert_eq!(
-            way("10.0.0.129"),
-            Some((1, Next::Neighbour(a("192.168.9.9"))))
-        );
+        assert_eq!(way("10.0.0.129"), Some((1, Next::Neighbour(a("192.168.9.9")))));
         assert_eq!(way("8.8.8.8"), Some((0, Next::Neighbour(a("10.0.0.1")))));
-        assert_eq!(
-            way("192.168.44.1"),
-            Some((1, Next::Neighbour(a("192.168.44.1"))))
-        );
+        assert_eq!(way("192.168.44.1"), Some((1, Next::Neighbour(a("192.168.44.1")))));
         assert_eq!(way("10.0.0.3"), Some((255, Next::Local)));
-        assert_eq!(
-            way("255.255.255.255"),
-            Some((0, Next::Group(MacAddress::BROADCAST)))
-        );
-        assert_eq!(
-            way("192.168.255.255"),
-            Some((1, Next::Group(MacAddress::BROADCAST)))
-        );
-        assert_eq!(
-            way("224.129.2.3"),
-            Some((0, Next::Group(MacAddress([1, 0, 0x5e, 1, 2, 3]))))
-        );
+        assert_eq!(way("255.255.255.255"), Some((0, Next::Group(MacAddress::BROADCAST))));
+        assert_eq!(way("192.168.255.255"), Some((1, Next::Group(MacAddress::BROADCAST))));
+        assert_eq!(way("224.129.2.3"), Some((0, Next::Group(MacAddress([1, 0, 0x5e, 1, 2, 3])))));
         assert_eq!(way("127.0.0.1"), None);
         assert_eq!(way("0.0.0.0"), None);
         let hop = r.hop(a("10.0.0.2"), a("8.8.8.8")).unwrap();

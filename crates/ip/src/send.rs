@@ -46,10 +46,7 @@ pub(crate) struct Lane {
 impl Lane {
     /// Of a transport that has just been connected.
     pub fn seen() -> Lane {
-        Lane {
-            waiting: VecDeque::new(),
-            seen: true,
-        }
+        Lane { waiting: VecDeque::new(), seen: true }
     }
 }
 
@@ -128,14 +125,7 @@ impl Ip {
         }
     }
 
-    fn send_now(
-        &mut self,
-        cx: &mut Context,
-        peer: Peer,
-        request: RequestId,
-        at: PacketRef,
-        out: &mut Out,
-    ) {
+    fn send_now(&mut self, cx: &mut Context, peer: Peer, request: RequestId, at: PacketRef, out: &mut Out) {
         let sent = self.try_send(cx, peer, request, at, out);
         if let Err(refusal) = sent {
             self.refuse(cx, peer, request, refusal, out);
@@ -178,8 +168,7 @@ impl Ip {
             cx.memory.resolve(*r).ok_or(bad)?;
         }
         let unreachable = (Counter::NoRoute, ENETUNREACH);
-        let (IpAddr::V4(source), IpAddr::V4(destination)) = (d.source.into(), d.destination.into())
-        else {
+        let (IpAddr::V4(source), IpAddr::V4(destination)) = (d.source.into(), d.destination.into()) else {
             return Err(unreachable);
         };
         if !self.routes.is_ours(source) {
@@ -198,14 +187,7 @@ impl Ip {
             segment_size: d.segment_size,
             checksum_offset: Some(d.checksum_offset),
         };
-        self.launch(
-            cx,
-            Origin::Transport { peer, request },
-            hop,
-            outgoing,
-            None,
-            out,
-        )
+        self.launch(cx, Origin::Transport { peer, request }, hop, outgoing, None, out)
     }
 
     /// Whether a packet of this form can go this way; the payload per segment if it must be cut.
@@ -218,10 +200,7 @@ impl Ip {
         if hop.next == Next::Local {
             return Ok(o.segment_size);
         }
-        let link = self
-            .link(hop.interface)
-            .filter(|l| l.up)
-            .ok_or((Counter::LinkDown, ENETUNREACH))?;
+        let link = self.link(hop.interface).filter(|l| l.up).ok_or((Counter::LinkDown, ENETUNREACH))?;
         let mtu = link.mtu as usize;
         let headers = IPV4_LEN + o.header.len();
         let segment_size = o.segment_size as usize;
@@ -284,9 +263,7 @@ impl Ip {
         let ethernet = EthernetHeader {
             // Filled in when the neighbour is known.
             destination: MacAddress::default(),
-            source: self
-                .link(hop.interface)
-                .map_or(MacAddress::default(), |l| l.mac),
+            source: self.link(hop.interface).map_or(MacAddress::default(), |l| l.mac),
             ethertype: ETHERTYPE_IPV4.into(),
         };
         let ipv4 = ipv4_header(o, len, self.identification);
@@ -325,13 +302,7 @@ impl Ip {
     }
 
     /// A packet that may pass leaves.
-    pub(crate) fn depart(
-        &mut self,
-        cx: &mut Context,
-        id: RequestId,
-        d: &mut FrameDescriptor,
-        out: &mut Out,
-    ) {
+    pub(crate) fn depart(&mut self, cx: &mut Context, id: RequestId, d: &mut FrameDescriptor, out: &mut Out) {
         let Some(&flight) = self.flights.get(id) else {
             return;
         };
@@ -347,10 +318,7 @@ impl Ip {
             if flight.segment_size > 0 {
                 return self.finish(id, EMSGSIZE, out);
             }
-            if self
-                .complete_checksum(cx, flight.question.protocol, d)
-                .is_none()
-            {
+            if self.complete_checksum(cx, flight.question.protocol, d).is_none() {
                 return self.finish(id, EINVAL, out);
             }
         }
@@ -386,10 +354,7 @@ impl Ip {
         flight.stage = Stage::Nic;
         cx.count(Counter::PacketsOut as usize);
         cx.add(Counter::BytesOut as usize, flight.len as u64);
-        let send = IpToNic::Send {
-            request: id,
-            descriptor: flight.frame,
-        };
+        let send = IpToNic::Send { request: id, descriptor: flight.frame };
         out.push(ToPeer::Nic(flight.hop.interface, send));
     }
 
@@ -401,13 +366,7 @@ impl Ip {
         }
     }
 
-    pub(crate) fn settle(
-        &mut self,
-        origin: Origin,
-        packet: Option<PacketRef>,
-        errno: i32,
-        out: &mut Out,
-    ) {
+    pub(crate) fn settle(&mut self, origin: Origin, packet: Option<PacketRef>, errno: i32, out: &mut Out) {
         if let Some(packet) = packet {
             self.packets.free(packet);
         }
@@ -422,14 +381,7 @@ impl Ip {
     }
 
     pub(crate) fn no_route(request: RequestId, source: WireAddress, errno: i32) -> IpToTransport {
-        IpToTransport::Routed {
-            request,
-            errno,
-            source,
-            mtu: 0,
-            segment_max: 0,
-            local: false,
-        }
+        IpToTransport::Routed { request, errno, source, mtu: 0, segment_max: 0, local: false }
     }
 
     pub(crate) fn receive_route(
@@ -457,11 +409,7 @@ impl Ip {
     }
 
     /// Source, MTU, segment_max, and whether it is local.
-    fn route(
-        &self,
-        source: IpAddr,
-        destination: IpAddr,
-    ) -> Result<(Ipv4Addr, u16, u32, bool), i32> {
+    fn route(&self, source: IpAddr, destination: IpAddr) -> Result<(Ipv4Addr, u16, u32, bool), i32> {
         let IpAddr::V4(destination) = destination else {
             return Err(ENETUNREACH);
         };
@@ -470,13 +418,8 @@ impl Ip {
             s if s.is_unspecified() => None,
             _ => return Err(EADDRNOTAVAIL),
         };
-        let hop = self
-            .routes
-            .hop(chosen.unwrap_or(Ipv4Addr::UNSPECIFIED), destination)
-            .ok_or(ENETUNREACH)?;
-        let source = chosen
-            .or_else(|| self.routes.source_for(hop, destination))
-            .ok_or(ENETUNREACH)?;
+        let hop = self.routes.hop(chosen.unwrap_or(Ipv4Addr::UNSPECIFIED), destination).ok_or(ENETUNREACH)?;
+        let source = chosen.or_else(|| self.routes.source_for(hop, destination)).ok_or(ENETUNREACH)?;
         if hop.next == Next::Local {
             return Ok((source, LOCAL_MTU, SEGMENT_MAX, true));
         }
@@ -487,10 +430,7 @@ impl Ip {
 
 /// What each transport may send.
 fn speaks(peer: Peer, protocol: u8) -> bool {
-    matches!(
-        (peer, protocol),
-        (Peer::Tcp, PROTOCOL_TCP) | (Peer::Udp, PROTOCOL_UDP)
-    )
+    matches!((peer, protocol), (Peer::Tcp, PROTOCOL_TCP) | (Peer::Udp, PROTOCOL_UDP))
 }
 
 fn ipv4_header(o: &Outgoing, len: usize, identification: u16) -> Ipv4Header {
@@ -499,12 +439,7 @@ fn ipv4_header(o: &Outgoing, len: usize, identification: u16) -> Ipv4Header {
         tos: o.tos,
         total_len: (len as u16).into(),
         id: identification.into(),
-        flags_fragment: if o.dont_fragment {
-            IPV4_DONT_FRAGMENT
-        } else {
-            0
-        }
-        .into(),
+        flags_fragment: if o.dont_fragment { IPV4_DONT_FRAGMENT } else { 0 }.into(),
         ttl: if o.ttl == 0 { DEFAULT_TTL } else { o.ttl },
         protocol: o.protocol,
         checksum: 0.into(),

@@ -36,10 +36,7 @@ impl Ip {
     }
 
     pub(crate) fn ask_in(id: RequestId, a: &Arrival) -> ToPeer {
-        let id = RequestId {
-            index: id.index | ARRIVAL,
-            ..id
-        };
+        let id = RequestId { index: id.index | ARRIVAL, ..id };
         ask(id, &a.question, a.interface, true, a.packet.len)
     }
 
@@ -65,10 +62,7 @@ impl Ip {
         out: &mut Out,
     ) {
         if request.index & ARRIVAL != 0 {
-            let id = RequestId {
-                index: request.index & !ARRIVAL,
-                ..request
-            };
+            let id = RequestId { index: request.index & !ARRIVAL, ..request };
             return match self.arrivals.remove(id) {
                 Some(a) if pass => self.accept(cx, a, out),
                 Some(a) => self.drop_packet(cx, a.packet, Counter::FilterBlockedIn, out),

@@ -25,22 +25,47 @@ pub const STATE_DIR: &str = "/run/eft/cpu";
 #[serde(tag = "change", rename_all = "kebab-case")]
 pub enum Change {
     /// A value of sysfs, procfs or a cgroup.
-    Write { path: String, old: String, new: String },
+    Write {
+        path: String,
+        old: String,
+        new: String,
+    },
     /// A cgroup; its tasks go to its parent before it is removed.
-    MakeCgroup { path: String },
+    MakeCgroup {
+        path: String,
+    },
     /// The cpuset controller enabled for the children of a cgroup v2.
-    Controller { path: String },
+    Controller {
+        path: String,
+    },
     /// Processes moved between cgroups.
-    Attach { processes: Vec<TaskId>, from: String, to: String },
+    Attach {
+        processes: Vec<TaskId>,
+        from: String,
+        to: String,
+    },
     /// Affinity masks of threads.
-    Masks { tasks: Vec<TaskMask> },
+    Masks {
+        tasks: Vec<TaskMask>,
+    },
     /// A CPU taken offline: the cpusets and masks that lose it, to be given it back.
-    Offline { cpu: u32, cpusets: Vec<(String, CpuSet)>, tasks: Vec<TaskMask> },
+    Offline {
+        cpu: u32,
+        cpusets: Vec<(String, CpuSet)>,
+        tasks: Vec<TaskMask>,
+    },
     /// A CPU brought online that was offline before.
-    Online { cpu: u32 },
+    Online {
+        cpu: u32,
+    },
     /// `/sys/kernel/rcu_expedited` raised; lowered when the last of these is done.
     Expedite,
-    Msr { cpu: u32, register: u64, old: u64, new: u64 },
+    Msr {
+        cpu: u32,
+        register: u64,
+        old: u64,
+        new: u64,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,7 +116,8 @@ impl Journal {
             opened.map_err(|error| complain(&path, error))
         };
         let lock = open("lock")?;
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive).map_err(|error| complain(&dir.join("lock"), error.into()))?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive)
+            .map_err(|error| complain(&dir.join("lock"), error.into()))?;
         let mut journal = Self {
             tree: tree.clone(),
             dir: dir.to_path_buf(),
@@ -107,7 +133,10 @@ impl Journal {
 
     fn load(&mut self) -> Result<(), String> {
         let mut text = Vec::new();
-        self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.read_to_end(&mut text)).map_err(|error| self.broken(&error))?;
+        self.file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| self.file.read_to_end(&mut text))
+            .map_err(|error| self.broken(&error))?;
         for line in String::from_utf8_lossy(&text).lines() {
             match serde_json::from_str(line) {
                 Ok(Line::Entry(entry)) => {
@@ -133,7 +162,10 @@ impl Journal {
 
     /// Gives the lock away while `wait` runs. Callers reload if they go on.
     pub fn unlocked<T>(&mut self, wait: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-        let lock = |operation| rustix::fs::flock(&self.lock, operation).map_err(|error| format!("the lock cannot be used ({error})"));
+        let lock = |operation| {
+            rustix::fs::flock(&self.lock, operation)
+                .map_err(|error| format!("the lock cannot be used ({error})"))
+        };
         lock(FlockOperation::Unlock)?;
         let outcome = wait();
         lock(FlockOperation::LockExclusive)?;
@@ -196,7 +228,9 @@ impl Journal {
         }
         // A value changed again keeps its first old value: one undo leads back to the beginning.
         let earlier = self.entries.iter().find_map(|entry| match &entry.change {
-            Change::Write { path: known, old, .. } if known == path && entry.owner == self.owner => Some((entry.id, old.clone())),
+            Change::Write { path: known, old, .. } if known == path && entry.owner == self.owner => {
+                Some((entry.id, old.clone()))
+            }
             _ => None,
         });
         let first = earlier.as_ref().map_or(old, |(_, first)| first.clone());
@@ -216,7 +250,8 @@ impl Journal {
         let chosen: Vec<Entry> = self.entries.iter().rev().filter(|entry| choose(entry)).cloned().collect();
         let mut notes = Vec::new();
         for entry in chosen {
-            let is_last_hold = self.entries.iter().filter(|other| other.change == Change::Expedite).count() <= 1;
+            let is_last_hold =
+                self.entries.iter().filter(|other| other.change == Change::Expedite).count() <= 1;
             match undo::undo(&self.tree, &entry.change, is_last_hold) {
                 Ok(note) => {
                     notes.extend(note);

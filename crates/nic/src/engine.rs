@@ -11,8 +11,7 @@ use eft_base::errno::{EINVAL, EMSGSIZE, ENOBUFS};
 use eft_base::{Instant, PacketRef, RequestId};
 use eft_channel::{Memory, Pool};
 use eft_component::{
-    Component, Context, Device, DeviceError, DeviceInfo, Effect, Event, Frame, Outbox, Output,
-    ReceivedFrame,
+    Component, Context, Device, DeviceError, DeviceInfo, Effect, Event, Frame, Outbox, Output, ReceivedFrame,
 };
 use eft_messages::nic::{
     FRAME_CHECKSUM, FRAME_HEADER_MAX, FRAME_PAYLOAD_MAX, FrameDescriptor, IpToNic, NicToIp,
@@ -41,6 +40,9 @@ impl Output for ToIp {
     }
     fn encode(&self) -> Encoded {
         self.0.encode()
+    }
+    fn is_urgent(&self) -> bool {
+        !matches!(self.0, NicToIp::Sent { errno: 0, .. })
     }
     fn into_effect(self) -> Option<Effect> {
         None
@@ -154,13 +156,7 @@ impl<D: Device> Nic<D> {
         Ok(d)
     }
 
-    fn receive_send(
-        &mut self,
-        cx: &mut Context,
-        request: RequestId,
-        at: PacketRef,
-        out: &mut Outbox<ToIp>,
-    ) {
+    fn receive_send(&mut self, cx: &mut Context, request: RequestId, at: PacketRef, out: &mut Outbox<ToIp>) {
         let descriptor = match self.check(cx.memory, at) {
             Ok(d) => d,
             Err((why, errno)) => {
@@ -198,10 +194,7 @@ impl<D: Device> Nic<D> {
 
     /// Hands a checked frame to the device: the errno of the answer, or [`Busy`].
     fn transmit(&mut self, cx: &mut Context, d: &FrameDescriptor) -> Result<i32, Busy> {
-        let frame = Frame {
-            descriptor: d,
-            memory: cx.memory,
-        };
+        let frame = Frame { descriptor: d, memory: cx.memory };
         match self.device.send(&frame) {
             Ok(()) => {
                 let refs = &d.payload[..d.payload_count as usize];
@@ -295,10 +288,7 @@ impl<D: Device> Nic<D> {
         frame: ReceivedFrame,
         out: &mut Outbox<ToIp>,
     ) {
-        let packet = PacketRef {
-            len: frame.len.min(slot.len),
-            ..slot
-        };
+        let packet = PacketRef { len: frame.len.min(slot.len), ..slot };
         cx.count(Counter::FramesIn as usize);
         cx.add(Counter::BytesIn as usize, packet.len as u64);
         if frame.segment_size > 0 {
@@ -313,11 +303,7 @@ impl<D: Device> Nic<D> {
 struct Busy;
 
 fn received(packet: PacketRef, frame: ReceivedFrame) -> ToIp {
-    ToIp(NicToIp::Received {
-        packet,
-        checksum_ok: frame.checksum_ok,
-        segment_size: frame.segment_size,
-    })
+    ToIp(NicToIp::Received { packet, checksum_ok: frame.checksum_ok, segment_size: frame.segment_size })
 }
 
 impl<D: Device> Component for Nic<D> {
@@ -334,10 +320,7 @@ impl<D: Device> Component for Nic<D> {
 
     fn receive(&mut self, cx: &mut Context, _: Peer, message: IpToNic, out: &mut Outbox<ToIp>) {
         match message {
-            IpToNic::Send {
-                request,
-                descriptor,
-            } => self.receive_send(cx, request, descriptor, out),
+            IpToNic::Send { request, descriptor } => self.receive_send(cx, request, descriptor, out),
             IpToNic::Done { packet } => {
                 if self.pool.free(packet) {
                     self.received.remove(packet.slot);

@@ -15,10 +15,7 @@ pub(crate) struct Received {
 
 impl Received {
     pub fn new(pool: &Pool) -> Received {
-        Received {
-            frames: Requests::new(pool.slots()),
-            by_slot: vec![None; pool.slots()],
-        }
+        Received { frames: Requests::new(pool.slots()), by_slot: vec![None; pool.slots()] }
     }
 
     /// Remembers a frame that lies in a slot just allocated.

@@ -5,9 +5,7 @@ use eft_base::{Instant, MacAddress, PacketRef, PoolId, Random, RequestId};
 use eft_channel::status::Status;
 use eft_channel::{Memory, Pool, PoolView, Segment};
 use eft_component::server::FRAME_COUNTERS;
-use eft_component::{
-    Component, Context, Device, DeviceError, DeviceInfo, Frame, Outbox, ReceivedFrame,
-};
+use eft_component::{Component, Context, Device, DeviceError, DeviceInfo, Frame, Outbox, ReceivedFrame};
 use eft_messages::Peer;
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp};
 use std::collections::VecDeque;
@@ -45,11 +43,7 @@ impl Device for TestDevice {
     fn receive(&mut self, pool: &Pool, slot: PacketRef) -> Result<ReceivedFrame, DeviceError> {
         let bytes = self.arriving.pop_front().ok_or(DeviceError::WouldBlock)?;
         assert!(pool.write(slot, 0, &bytes));
-        Ok(ReceivedFrame {
-            len: bytes.len() as u32,
-            checksum_ok: true,
-            segment_size: 0,
-        })
+        Ok(ReceivedFrame { len: bytes.len() as u32, checksum_ok: true, segment_size: 0 })
     }
 }
 
@@ -84,15 +78,8 @@ impl Bench {
         let frames = Pool::new(FRAMES, Segment::heap(64 * FRAME_SLOT_LEN), FRAME_SLOT_LEN);
         let mut memory = Memory::new();
         memory.insert(FRAMES, frames.view().clone());
-        memory.insert(
-            PAYLOAD,
-            PoolView {
-                segment: Segment::heap(70000),
-                base: 0,
-                slot_size: 70000,
-                slots: 1,
-            },
-        );
+        memory
+            .insert(PAYLOAD, PoolView { segment: Segment::heap(70000), base: 0, slot_size: 70000, slots: 1 });
         Bench {
             nic: Nic::new(device, pool, 0),
             memory,
@@ -104,16 +91,9 @@ impl Bench {
         }
     }
 
-    fn with<T>(
-        &mut self,
-        f: impl FnOnce(&mut Nic<TestDevice>, &mut Context, &mut Outbox<ToIp>) -> T,
-    ) -> T {
-        let mut cx = Context {
-            now: self.now,
-            random: &mut self.random,
-            memory: &self.memory,
-            status: &self.status,
-        };
+    fn with<T>(&mut self, f: impl FnOnce(&mut Nic<TestDevice>, &mut Context, &mut Outbox<ToIp>) -> T) -> T {
+        let mut cx =
+            Context { now: self.now, random: &mut self.random, memory: &self.memory, status: &self.status };
         f(&mut self.nic, &mut cx, &mut self.out)
     }
 
@@ -137,10 +117,7 @@ impl Bench {
         let slot = self.frames.allocate().unwrap();
         assert!(self.frames.write(slot, 0, d.as_bytes()));
         let request = request(index);
-        let message = IpToNic::Send {
-            request,
-            descriptor: slot,
-        };
+        let message = IpToNic::Send { request, descriptor: slot };
         self.with(|n, cx, out| n.receive(cx, Peer::Ip, message, out));
         self.frames.free(slot);
         self.drain()
@@ -152,17 +129,11 @@ impl Bench {
 }
 
 fn request(index: u32) -> RequestId {
-    RequestId {
-        index,
-        generation: 1,
-    }
+    RequestId { index, generation: 1 }
 }
 
 fn sent(index: u32, errno: i32) -> NicToIp {
-    NicToIp::Sent {
-        request: request(index),
-        errno,
-    }
+    NicToIp::Sent { request: request(index), errno }
 }
 
 fn descriptor(tag: u8, payload: u32) -> FrameDescriptor {
@@ -171,11 +142,7 @@ fn descriptor(tag: u8, payload: u32) -> FrameDescriptor {
     d.header[0] = tag;
     if payload > 0 {
         d.payload_count = 1;
-        d.payload[0] = PacketRef {
-            pool: PAYLOAD,
-            len: payload,
-            ..PacketRef::default()
-        };
+        d.payload[0] = PacketRef { pool: PAYLOAD, len: payload, ..PacketRef::default() };
     }
     d
 }
@@ -204,89 +171,24 @@ fn descriptors_are_checked() {
     let mut b = Bench::new(4);
     b.connect();
     let good = descriptor(0, 100);
-    let foreign = PacketRef {
-        pool: PoolId(77),
-        ..good.payload[0]
-    };
-    let over_the_end = PacketRef {
-        offset: u32::MAX,
-        ..good.payload[0]
-    };
-    let segmented = FrameDescriptor {
-        segment_size: 1000,
-        flags: FRAME_CHECKSUM,
-        ..descriptor(0, 50000)
-    };
+    let foreign = PacketRef { pool: PoolId(77), ..good.payload[0] };
+    let over_the_end = PacketRef { offset: u32::MAX, ..good.payload[0] };
+    let segmented = FrameDescriptor { segment_size: 1000, flags: FRAME_CHECKSUM, ..descriptor(0, 50000) };
     let cases: [(FrameDescriptor, i32); 11] = [
+        (FrameDescriptor { header_len: 13, ..good }, 22),
+        (FrameDescriptor { header_len: 129, ..good }, 22),
+        (FrameDescriptor { payload_count: 5, ..good }, 22),
+        (FrameDescriptor { payload: [foreign; 4], ..good }, 22),
+        (FrameDescriptor { payload: [over_the_end; 4], ..good }, 22),
+        (FrameDescriptor { flags: FRAME_CHECKSUM, checksum_start: 13, ..good }, 22),
         (
-            FrameDescriptor {
-                header_len: 13,
-                ..good
-            },
-            22,
-        ),
-        (
-            FrameDescriptor {
-                header_len: 129,
-                ..good
-            },
-            22,
-        ),
-        (
-            FrameDescriptor {
-                payload_count: 5,
-                ..good
-            },
-            22,
-        ),
-        (
-            FrameDescriptor {
-                payload: [foreign; 4],
-                ..good
-            },
-            22,
-        ),
-        (
-            FrameDescriptor {
-                payload: [over_the_end; 4],
-                ..good
-            },
-            22,
-        ),
-        (
-            FrameDescriptor {
-                flags: FRAME_CHECKSUM,
-                checksum_start: 13,
-                ..good
-            },
-            22,
-        ),
-        (
-            FrameDescriptor {
-                flags: FRAME_CHECKSUM,
-                checksum_start: 65535,
-                checksum_offset: 65535,
-                ..good
-            },
+            FrameDescriptor { flags: FRAME_CHECKSUM, checksum_start: 65535, checksum_offset: 65535, ..good },
             22,
         ),
         (descriptor(0, 1501 + 4), 90),
         (segmented, 0),
-        (
-            FrameDescriptor {
-                flags: 0,
-                ..segmented
-            },
-            22,
-        ),
-        (
-            FrameDescriptor {
-                segment_size: 1000,
-                flags: FRAME_CHECKSUM,
-                ..descriptor(0, 60001)
-            },
-            90,
-        ),
+        (FrameDescriptor { flags: 0, ..segmented }, 22),
+        (FrameDescriptor { segment_size: 1000, flags: FRAME_CHECKSUM, ..descriptor(0, 60001) }, 90),
     ];
     for (i, (d, errno)) in cases.into_iter().enumerate() {
         assert_eq!(b.send(i as u32, &d), [sent(i as u32, errno)], "case {i}");
@@ -301,24 +203,14 @@ fn random_descriptors_do_no_harm() {
     for _ in 0..20_000 {
         let mut bytes = [0u8; size_of::<FrameDescriptor>()];
         for b in &mut bytes {
-            *b = if random.chance(0.7) {
-                random.below(4) as u8
-            } else {
-                random.next_u32() as u8
-            };
+            *b = if random.chance(0.7) { random.below(4) as u8 } else { random.next_u32() as u8 };
         }
         let d = FrameDescriptor::read_from_bytes(&bytes).unwrap();
         assert_eq!(b.send(1, &d).len(), 1);
     }
     let wild = IpToNic::Send {
         request: request(1),
-        descriptor: PacketRef {
-            pool: FRAMES,
-            slot: 1 << 30,
-            generation: 0,
-            offset: 1,
-            len: 4000,
-        },
+        descriptor: PacketRef { pool: FRAMES, slot: 1 << 30, generation: 0, offset: 1, len: 4000 },
     };
     b.with(|n, cx, out| n.receive(cx, Peer::Ip, wild, out));
     assert_eq!(b.drain(), [sent(1, 22)]);
@@ -335,9 +227,7 @@ fn frames_stay_until_given_back_and_come_again_to_a_reborn_ip() {
     assert_eq!(first.len(), 3, "three slots");
     assert_eq!(b.poll(), []);
     assert!(b.count(Counter::NoSlot) > 0);
-    let NicToIp::Received { packet, .. } = first[1] else {
-        panic!()
-    };
+    let NicToIp::Received { packet, .. } = first[1] else { panic!() };
     let done = IpToNic::Done { packet };
     b.with(|n, cx, out| n.receive(cx, Peer::Ip, done, out));
     b.with(|n, cx, out| n.receive(cx, Peer::Ip, done, out));

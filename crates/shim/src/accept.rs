@@ -111,9 +111,7 @@ fn retire(fd: c_int, listener: &Socket) {
 }
 
 fn pop(fd: c_int, listener: &Socket) -> Result<Option<AcceptRecord>> {
-    let guard = listener
-        .lock_receive()
-        .map_err(|e| readiness::reentered(fd, 0, e))?;
+    let guard = listener.lock_receive().map_err(|e| readiness::reentered(fd, 0, e))?;
     let page = &listener.page;
     let size = size_of::<AcceptRecord>();
     if page.receivable() < size {
@@ -160,10 +158,7 @@ fn attach(
         Some(far),
     )?;
     table::set(near, convert::entry(socket));
-    Ok(Some(Endpoint::new(
-        record.remote.into(),
-        record.remote_port,
-    )))
+    Ok(Some(Endpoint::new(record.remote.into(), record.remote_port)))
 }
 
 /// Gives the accepted descriptor the flags that the program asked for.

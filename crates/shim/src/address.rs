@@ -118,12 +118,7 @@ pub fn from_storage(storage: &sockaddr_storage) -> Option<Endpoint> {
 ///
 /// # Safety
 /// `to` and `len` must be as the program passed them: null, or valid.
-pub unsafe fn write(
-    endpoint: Endpoint,
-    inet6: bool,
-    to: *mut sockaddr,
-    len: *mut socklen_t,
-) -> Result<()> {
+pub unsafe fn write(endpoint: Endpoint, inet6: bool, to: *mut sockaddr, len: *mut socklen_t) -> Result<()> {
     if to.is_null() {
         return Ok(());
     }
@@ -134,11 +129,7 @@ pub unsafe fn write(
     // SAFETY: the program's pointers; at most `*len` bytes are written.
     unsafe {
         let room = *len as usize;
-        core::ptr::copy_nonoverlapping(
-            (&raw const storage).cast::<u8>(),
-            to.cast::<u8>(),
-            room.min(real),
-        );
+        core::ptr::copy_nonoverlapping((&raw const storage).cast::<u8>(), to.cast::<u8>(), room.min(real));
         *len = real as socklen_t;
     }
     Ok(())

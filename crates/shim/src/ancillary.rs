@@ -20,10 +20,7 @@ impl Writer {
     unsafe fn put(&mut self, level: c_int, kind: c_int, data: &[u8]) {
         // SAFETY: plain arithmetic.
         let (space, len) = unsafe {
-            (
-                libc::CMSG_SPACE(data.len() as u32) as usize,
-                libc::CMSG_LEN(data.len() as u32) as usize,
-            )
+            (libc::CMSG_SPACE(data.len() as u32) as usize, libc::CMSG_LEN(data.len() as u32) as usize)
         };
         if self.room - self.used < len {
             self.truncated = true;

@@ -61,9 +61,7 @@ impl Quiet {
             libc::sigfillset(all.as_mut_ptr());
             libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
             libc::pthread_mutex_lock(LOCK.0.get());
-            Quiet {
-                before: before.assume_init(),
-            }
+            Quiet { before: before.assume_init() }
         }
     }
 }
@@ -123,12 +121,7 @@ pub fn hello(attempts: Option<u32>) -> Result<(c_int, Answer)> {
     loop {
         let [near, far] = sys::pair()?;
         let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
-        let request = Request {
-            version: LAYOUT_VERSION,
-            op: op::HELLO,
-            sequence,
-            ..Request::default()
-        };
+        let request = Request { version: LAYOUT_VERSION, op: op::HELLO, sequence, ..Request::default() };
         let sent = send(family_fd(), &request, Some(far));
         sys::close(far);
         if sent.is_err() {
@@ -217,11 +210,7 @@ enum Trouble {
     HungUp,
 }
 
-fn wait_generation(
-    fd: c_int,
-    sequence: u64,
-    generation: u32,
-) -> core::result::Result<Answer, Trouble> {
+fn wait_generation(fd: c_int, sequence: u64, generation: u32) -> core::result::Result<Answer, Trouble> {
     loop {
         match wait(fd, sequence, 1) {
             Ok(answer) => return Ok(answer),
@@ -261,10 +250,7 @@ struct ControlBuffer([u8; 128]);
 
 fn send(fd: c_int, request: &Request, descriptor: Option<c_int>) -> Result<()> {
     let bytes = request.as_bytes();
-    let mut iov = libc::iovec {
-        iov_base: bytes.as_ptr() as *mut _,
-        iov_len: bytes.len(),
-    };
+    let mut iov = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
     let mut control = ControlBuffer([0; 128]);
     // SAFETY: all zeroes is a msghdr.
     let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
@@ -279,23 +265,14 @@ fn send(fd: c_int, request: &Request, descriptor: Option<c_int>) -> Result<()> {
             (*header).cmsg_level = libc::SOL_SOCKET;
             (*header).cmsg_type = libc::SCM_RIGHTS;
             (*header).cmsg_len = libc::CMSG_LEN(4) as _;
-            libc::CMSG_DATA(header)
-                .cast::<c_int>()
-                .write_unaligned(descriptor);
+            libc::CMSG_DATA(header).cast::<c_int>().write_unaligned(descriptor);
         }
     }
     // SAFETY: all pointers are to locals.
     unsafe {
         sys::call(
             libc::SYS_sendmsg,
-            [
-                fd as usize,
-                &raw const message as usize,
-                libc::MSG_NOSIGNAL as usize,
-                0,
-                0,
-                0,
-            ],
+            [fd as usize, &raw const message as usize, libc::MSG_NOSIGNAL as usize, 0, 0, 0],
         )
         .map(drop)
     }
@@ -304,10 +281,7 @@ fn send(fd: c_int, request: &Request, descriptor: Option<c_int>) -> Result<()> {
 /// Takes one reply; EPROTO if it is none.
 fn receive(fd: c_int) -> Result<Answer> {
     let mut bytes = [0u8; REPLY_LEN];
-    let mut iov = libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: REPLY_LEN,
-    };
+    let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: REPLY_LEN };
     let mut control = ControlBuffer([0; 128]);
     // SAFETY: all zeroes is a msghdr.
     let mut message: libc::msghdr = unsafe { core::mem::zeroed() };

@@ -45,9 +45,6 @@ fn queue(socket: &Socket, request: c_ulong) -> usize {
         (SIOCATMARK, _) => 0,
         (libc::FIONREAD, true) => socket.page.receivable(),
         (libc::FIONREAD, false) => datagram::next_len(socket),
-        _ => socket
-            .page
-            .send_end()
-            .saturating_sub(socket.page.send_released()) as usize,
+        _ => socket.page.send_end().saturating_sub(socket.page.send_released()) as usize,
     }
 }

@@ -71,20 +71,12 @@ pub fn begin(socket: &Socket, inode: u64) {
 
 /// The table entry of a socket.
 pub fn entry(socket: &Socket) -> Entry {
-    Entry::Eft {
-        slot: socket.slot,
-        incarnation: socket.page.incarnation(),
-    }
+    Entry::Eft { slot: socket.slot, incarnation: socket.page.incarnation() }
 }
 
 /// Replaces the undecided socket `fd` by an eft socket. With `keep`, the kernel socket is returned
 /// too, under a hidden number.
-pub fn to_eft(
-    fd: c_int,
-    stream: bool,
-    inet6: bool,
-    keep: bool,
-) -> Result<(&'static Socket, Option<c_int>)> {
+pub fn to_eft(fd: c_int, stream: bool, inet6: bool, keep: bool) -> Result<(&'static Socket, Option<c_int>)> {
     if !table::fits(fd) {
         return Err(Errno(libc::EMFILE));
     }
@@ -166,9 +158,7 @@ pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
     copy_status_flags(fd, kernel);
     let stream = socket.is_stream();
     let own = entry(socket);
-    let numbers: Vec<c_int> = table::numbers(0, c_int::MAX)
-        .filter(|&n| table::get(n) == own)
-        .collect();
+    let numbers: Vec<c_int> = table::numbers(0, c_int::MAX).filter(|&n| table::get(n) == own).collect();
     for number in numbers {
         replace(kernel, number, Entry::Undecided { stream, inet6 });
     }

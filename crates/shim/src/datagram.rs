@@ -36,6 +36,7 @@ pub fn send(
     if flags & libc::MSG_OOB != 0 {
         return Err(Errno(libc::EOPNOTSUPP));
     }
+    from.touchable()?;
     let len = from.left();
     if len > PAYLOAD_MAX {
         return Err(Errno(libc::EMSGSIZE));
@@ -93,11 +94,7 @@ fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader) 
     }
     let end = page.send_end();
     page.write_send(end, header.as_bytes());
-    from.write_send(
-        page,
-        end.wrapping_add(HEADER_LEN as u64),
-        header.len as usize,
-    );
+    from.write_send(page, end.wrapping_add(HEADER_LEN as u64), header.len as usize);
     page.set_send_end(end.wrapping_add(len as u64));
     drop(guard);
     socket.notify();
@@ -112,6 +109,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
     if flags & libc::MSG_ERRQUEUE != 0 {
         return Err(Errno(libc::EAGAIN));
     }
+    to.touchable()?;
     let mut rounds = 0;
     loop {
         socket.take_error()?;
@@ -178,12 +176,7 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
     if !peek {
         socket.notify_taken();
     }
-    Ok(Some(Received {
-        len,
-        copied,
-        from: Endpoint::new(header.address.into(), header.port),
-        header,
-    }))
+    Ok(Some(Received { len, copied, from: Endpoint::new(header.address.into(), header.port), header }))
 }
 
 /// Length of the next datagram, for FIONREAD.
@@ -195,8 +188,6 @@ pub fn next_len(socket: &Socket) -> usize {
         return 0;
     }
     let mut header = DatagramHeader::default();
-    socket
-        .page
-        .read_receive(socket.page.receive_taken(), header.as_mut_bytes());
+    socket.page.read_receive(socket.page.receive_taken(), header.as_mut_bytes());
     header.len as usize
 }

@@ -30,12 +30,7 @@ pub fn note(set: c_int, operation: c_int, fd: c_int, event: Option<epoll_event>)
     if operation != libc::EPOLL_CTL_DEL
         && let Some(event) = event
     {
-        all.push(Registration {
-            set,
-            fd,
-            events: event.events,
-            data: event.u64,
-        });
+        all.push(Registration { set, fd, events: event.events, data: event.u64 });
     }
 }
 
@@ -70,10 +65,7 @@ pub fn take_out(fd: c_int) -> Moved {
 /// Adds the registrations again, now of what `fd` has become.
 pub fn put_back(moved: &Moved, fd: c_int) {
     for r in &moved.0 {
-        let mut event = epoll_event {
-            events: r.events,
-            u64: r.data,
-        };
+        let mut event = epoll_event { events: r.events, u64: r.data };
         // SAFETY: the event is ours.
         unsafe { real::epoll_ctl.get()(r.set, libc::EPOLL_CTL_ADD, fd, &mut event) };
     }

@@ -73,8 +73,7 @@ fn v6_only(fd: c_int) -> bool {
 /// Asks for the binding; returns the port.
 fn bind_eft(socket: &Socket, to: Endpoint) -> Result<u16> {
     let bits = socket.bits();
-    let reuse =
-        (bits & bit::REUSE_ADDRESS != 0) as u32 | ((bits & bit::REUSE_PORT != 0) as u32) << 1;
+    let reuse = (bits & bit::REUSE_ADDRESS != 0) as u32 | ((bits & bit::REUSE_PORT != 0) as u32) << 1;
     let reply = control::request(
         Request {
             op: op::BIND,
@@ -102,11 +101,7 @@ pub fn bind_any(socket: &Socket) -> Result<()> {
 
 /// `listen`.
 pub fn listen(fd: c_int, backlog: c_int) -> Result<c_int> {
-    if let Entry::Undecided {
-        stream: true,
-        inet6,
-    } = table::get(fd)
-    {
+    if let Entry::Undecided { stream: true, inet6 } = table::get(fd) {
         convert::to_eft(fd, true, inet6, false)?;
     }
     let Some(socket) = table::socket(fd).transpose()? else {

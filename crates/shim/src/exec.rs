@@ -19,11 +19,7 @@ static UNSHIMMED: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Remembers what the environment must say: copies, since programs overwrite theirs.
 pub fn remember() {
-    for (name, place) in [
-        (c"EFT_SHIM", &SHIM),
-        (c"EFT_STACK", &STACK),
-        (c"EFT_UNSHIMMED", &UNSHIMMED),
-    ] {
+    for (name, place) in [(c"EFT_SHIM", &SHIM), (c"EFT_STACK", &STACK), (c"EFT_UNSHIMMED", &UNSHIMMED)] {
         // SAFETY: both are NUL-terminated; the copy is kept for good.
         unsafe {
             let value = libc::getenv(name.as_ptr());
@@ -86,10 +82,7 @@ struct Text {
 
 impl Text {
     fn new() -> Text {
-        Text {
-            bytes: [0; TEXT_MAX],
-            used: 0,
-        }
+        Text { bytes: [0; TEXT_MAX], used: 0 }
     }
 
     fn join(&mut self, parts: &[&[u8]]) -> Option<*const c_char> {
@@ -129,9 +122,7 @@ fn decimal(number: c_int, digits: &mut [u8; 12]) -> &[u8] {
 
 /// Whether a list of libraries, separated by colons or blanks, names `library`.
 fn lists(list: &CStr, library: &CStr) -> bool {
-    list.to_bytes()
-        .split(|&b| b == b':' || b == b' ')
-        .any(|item| item == library.to_bytes())
+    list.to_bytes().split(|&b| b == b':' || b == b' ').any(|item| item == library.to_bytes())
 }
 
 /// The value of `NAME=` in an entry.
@@ -182,12 +173,9 @@ pub unsafe fn with_environment(
         _ => &[b"LD_PRELOAD=", shim.to_bytes()],
     };
     let stack = remembered(&STACK).unwrap_or(c"");
-    for parts in [
-        old,
-        &[b"EFT_FAMILY_FD=", fd],
-        &[b"EFT_SHIM=", shim.to_bytes()],
-        &[b"EFT_STACK=", stack.to_bytes()],
-    ] {
+    for parts in
+        [old, &[b"EFT_FAMILY_FD=", fd], &[b"EFT_SHIM=", shim.to_bytes()], &[b"EFT_STACK=", stack.to_bytes()]]
+    {
         entries[count] = text.join(parts).ok_or(Errno(libc::E2BIG))?;
         count += 1;
     }
@@ -229,10 +217,7 @@ fn permit_if(path: &CStr, verdict: core::result::Result<(), loadable::Reason>) -
     if let Some(line) = line {
         // SAFETY: NUL-terminated, in `text`.
         let line = unsafe { CStr::from_ptr(line) };
-        sys::complain(
-            line.to_str()
-                .unwrap_or("a program that the shim cannot enter is not started"),
-        );
+        sys::complain(line.to_str().unwrap_or("a program that the shim cannot enter is not started"));
     }
     Err(Errno(libc::EPERM))
 }
@@ -242,14 +227,7 @@ fn readable(path: &CStr) -> bool {
     unsafe {
         sys::call(
             libc::SYS_faccessat,
-            [
-                libc::AT_FDCWD as usize,
-                path.as_ptr() as usize,
-                libc::R_OK as usize,
-                0,
-                0,
-                0,
-            ],
+            [libc::AT_FDCWD as usize, path.as_ptr() as usize, libc::R_OK as usize, 0, 0, 0],
         )
         .is_ok()
     }
@@ -287,14 +265,7 @@ pub unsafe fn search(file: *const c_char, found: &mut [u8; 4096]) -> Option<&CSt
         let executable = unsafe {
             sys::call(
                 libc::SYS_faccessat,
-                [
-                    libc::AT_FDCWD as usize,
-                    found.as_ptr() as usize,
-                    libc::X_OK as usize,
-                    0,
-                    0,
-                    0,
-                ],
+                [libc::AT_FDCWD as usize, found.as_ptr() as usize, libc::X_OK as usize, 0, 0, 0],
             )
         };
         if executable.is_ok() {

@@ -50,9 +50,7 @@ impl Family {
             tcp: bell(tcp, Transport::Tcp),
             udp: udp.map(|status| bell(status, Transport::Udp)),
             view: arena.view(),
-            sockets: (0..arena.geometry().slots)
-                .map(|_| AtomicPtr::new(core::ptr::null_mut()))
-                .collect(),
+            sockets: (0..arena.geometry().slots).map(|_| AtomicPtr::new(core::ptr::null_mut())).collect(),
             arena,
         }
     }

@@ -33,9 +33,7 @@ pub fn duplicated(from: c_int, to: c_int) {
 
 /// The shim's own numbers from `low` on, in order.
 pub fn hidden_from(low: c_int) -> Vec<c_int> {
-    table::numbers(low, c_int::MAX)
-        .filter(|&fd| table::get(fd) == Entry::Hidden)
-        .collect()
+    table::numbers(low, c_int::MAX).filter(|&fd| table::get(fd) == Entry::Hidden).collect()
 }
 
 /// Whether the program may see `from`.
@@ -65,14 +63,8 @@ fn make_way(to: c_int) {
         return;
     }
     let cloexec = sys::is_cloexec(to);
-    let command = if cloexec {
-        libc::F_DUPFD_CLOEXEC
-    } else {
-        libc::F_DUPFD
-    };
-    let Ok(moved) =
-        sys::fcntl(to, command, to as usize + 1).or_else(|_| sys::fcntl(to, command, 3))
-    else {
+    let command = if cloexec { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD };
+    let Ok(moved) = sys::fcntl(to, command, to as usize + 1).or_else(|_| sys::fcntl(to, command, 3)) else {
         return;
     };
     let moved = moved as c_int;
@@ -85,12 +77,7 @@ fn make_way(to: c_int) {
     } else {
         for fd in table::numbers(0, c_int::MAX) {
             if let Some(Ok(socket)) = table::socket(fd) {
-                let _ = socket.loopback.compare_exchange(
-                    to,
-                    moved,
-                    Ordering::AcqRel,
-                    Ordering::Acquire,
-                );
+                let _ = socket.loopback.compare_exchange(to, moved, Ordering::AcqRel, Ordering::Acquire);
             }
         }
     }

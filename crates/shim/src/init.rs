@@ -44,10 +44,7 @@ pub fn ensure() {
 
 #[cold]
 fn first() {
-    if STATE
-        .compare_exchange(NEW, RUNNING, Ordering::AcqRel, Ordering::Acquire)
-        .is_err()
-    {
+    if STATE.compare_exchange(NEW, RUNNING, Ordering::AcqRel, Ordering::Acquire).is_err() {
         // By this thread: the constructor's own calls. (No other thread runs yet.)
         return;
     }
@@ -74,19 +71,16 @@ fn start() -> core::result::Result<(), &'static str> {
     exec::remember();
     table::set(fd, Entry::Hidden);
     control::set_family_fd(fd);
-    let (connection, answer) =
-        control::hello(Some(HELLO_ATTEMPTS)).map_err(|errno| match errno {
-            Errno(libc::ETIMEDOUT) => "the stack does not answer (see `eft ps`)",
-            _ => "the stack is gone (see `eft up`)",
-        })?;
+    let (connection, answer) = control::hello(Some(HELLO_ATTEMPTS)).map_err(|errno| match errno {
+        Errno(libc::ETIMEDOUT) => "the stack does not answer (see `eft ps`)",
+        _ => "the stack is gone (see `eft up`)",
+    })?;
     if answer.reply.errno != 0 {
         return Err(refused(answer.reply.errno));
     }
     let mapped = map(&answer.reply, &answer.descriptors);
     answer.descriptors.into_iter().for_each(sys::close);
-    mapped
-        .map_err(|_| "the stack's shared memory cannot be mapped")?
-        .install();
+    mapped.map_err(|_| "the stack's shared memory cannot be mapped")?.install();
     control::adopt_connection(connection).map_err(|_| "no descriptor is free")?;
     scan::inherited();
     crate::stdio::adopt_standard();
@@ -142,10 +136,7 @@ fn segment(fd: c_int, len: usize, writable: bool) -> Result<Segment> {
     // SAFETY: all zeroes is a stat; it is ours.
     let size = unsafe {
         let mut stat: libc::stat = core::mem::zeroed();
-        sys::call(
-            libc::SYS_fstat,
-            [fd as usize, &raw mut stat as usize, 0, 0, 0, 0],
-        )?;
+        sys::call(libc::SYS_fstat, [fd as usize, &raw mut stat as usize, 0, 0, 0, 0])?;
         stat.st_size as usize
     };
     if size < len {

@@ -99,10 +99,8 @@ unsafe fn answer(request: *mut u8, read: fn(&Interface) -> Value) -> Result<c_in
     let raw = unsafe { core::slice::from_raw_parts(request, NAME_LEN) };
     // An alias (eth0:1) means its interface.
     let name = raw.split(|&b| b == 0 || b == b':').next().unwrap_or(&[]);
-    let found = interfaces::all()
-        .into_iter()
-        .find(|i| i.name.as_bytes() == name)
-        .ok_or(Errno(libc::ENODEV))?;
+    let found =
+        interfaces::all().into_iter().find(|i| i.name.as_bytes() == name).ok_or(Errno(libc::ENODEV))?;
     let value = read(&found);
     // SAFETY: by the caller.
     unsafe {
@@ -120,10 +118,7 @@ unsafe fn name(request: *mut u8) -> Result<c_int> {
     // SAFETY: by the caller.
     unsafe {
         let index = request.add(NAME_LEN).cast::<u32>().read_unaligned();
-        let found = interfaces::all()
-            .into_iter()
-            .find(|i| i.index == index)
-            .ok_or(Errno(libc::ENODEV))?;
+        let found = interfaces::all().into_iter().find(|i| i.index == index).ok_or(Errno(libc::ENODEV))?;
         put_name(request, &found.name);
     }
     Ok(0)

@@ -66,11 +66,7 @@ impl Interface {
     }
 
     pub fn netmask(&self) -> Ipv4Addr {
-        Ipv4Addr::from_bits(
-            u32::MAX
-                .checked_shl(32 - self.prefix_len as u32)
-                .unwrap_or(0),
-        )
+        Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - self.prefix_len as u32).unwrap_or(0))
     }
 
     pub fn broadcast(&self) -> Ipv4Addr {
@@ -92,10 +88,7 @@ impl Interface {
 
 /// The index of the interface that has this address; 0 if none has.
 pub fn index_of(address: IpAddr) -> u32 {
-    all()
-        .iter()
-        .find(|i| IpAddr::V4(i.address) == address)
-        .map_or(0, |i| i.index)
+    all().iter().find(|i| IpAddr::V4(i.address) == address).map_or(0, |i| i.index)
 }
 
 /// One entry per interface name.

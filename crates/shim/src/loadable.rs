@@ -62,9 +62,7 @@ fn check_open(fd: c_int, path: &CStr, depth: u32) -> Result<(), Reason> {
     let head = &head[..n];
     if head.starts_with(b"#!") {
         return match (interpreter(head), depth) {
-            (Some(next), 1..) => {
-                check_nested(CStr::from_bytes_until_nul(&next).unwrap_or(c""), depth - 1)
-            }
+            (Some(next), 1..) => check_nested(CStr::from_bytes_until_nul(&next).unwrap_or(c""), depth - 1),
             _ => Ok(()),
         };
     }
@@ -121,10 +119,7 @@ fn is_privileged(fd: c_int) -> bool {
     // SAFETY: all zeroes is a stat; `stat` is ours; the other calls take no addresses.
     unsafe {
         let mut stat: libc::stat = core::mem::zeroed();
-        let done = sys::call(
-            libc::SYS_fstat,
-            [fd as usize, &raw mut stat as usize, 0, 0, 0, 0],
-        );
+        let done = sys::call(libc::SYS_fstat, [fd as usize, &raw mut stat as usize, 0, 0, 0, 0]);
         if done.is_err() {
             return false;
         }
@@ -161,9 +156,7 @@ fn is_privileged(fd: c_int) -> bool {
 /// The interpreter that a `#!` line names, NUL-terminated.
 fn interpreter(head: &[u8]) -> Option<[u8; 256]> {
     let line = head[2..].split(|&b| b == b'\n').next()?;
-    let word = line
-        .split(|&b| b == b' ' || b == b'\t')
-        .find(|word| !word.is_empty())?;
+    let word = line.split(|&b| b == b' ' || b == b'\t').find(|word| !word.is_empty())?;
     let mut path = [0; 256];
     path.get_mut(..word.len())?.copy_from_slice(word);
     Some(path)

@@ -20,9 +20,7 @@ pub fn init(page: &SocketPage) {
         // SAFETY: the attribute is ours; the mutex lies in the page, 64 bytes are set aside for it,
         // and nobody else uses it yet.
         unsafe {
-            mutex
-                .cast::<u8>()
-                .write_bytes(0, size_of::<pthread_mutex_t>());
+            mutex.cast::<u8>().write_bytes(0, size_of::<pthread_mutex_t>());
             libc::pthread_mutexattr_init(attr.as_mut_ptr());
             libc::pthread_mutexattr_settype(attr.as_mut_ptr(), libc::PTHREAD_MUTEX_ERRORCHECK);
             libc::pthread_mutexattr_setpshared(attr.as_mut_ptr(), libc::PTHREAD_PROCESS_SHARED);

@@ -22,9 +22,7 @@ pub fn bind(kernel: c_int, port: u16, inet6: bool) -> Result<c_int> {
     let endpoint = Endpoint::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
     let (storage, len) = address::to_storage(endpoint, inet6);
     // SAFETY: the address is ours.
-    errno::of(unsafe {
-        real::bind.get()(kernel, (&raw const storage).cast(), len as libc::socklen_t)
-    })
+    errno::of(unsafe { real::bind.get()(kernel, (&raw const storage).cast(), len as libc::socklen_t) })
 }
 
 /// Binds the kept kernel socket beside its eft socket; gives it up if that fails.

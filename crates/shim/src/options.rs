@@ -182,11 +182,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::Linger => {
             let seconds = int_of(value.get(4..).unwrap_or(&[]))?;
             let on = int_of(value)? != 0;
-            let word = if on {
-                seconds.clamp(0, 65535) as u32 + 1
-            } else {
-                0
-            };
+            let word = if on { seconds.clamp(0, 65535) as u32 + 1 } else { 0 };
             page.set_option(Opt::Linger, word);
             socket.notify();
             return Ok(());
@@ -411,10 +407,7 @@ pub fn carry_over(from: c_int, near: c_int, socket: &Socket) {
         {
             continue;
         }
-        if matches!(
-            (level, name),
-            (SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF)
-        ) {
+        if matches!((level, name), (SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF)) {
             // The kernel tells twice what was set.
             let told = int_of(&now).unwrap_or(0);
             now[..4].copy_from_slice(&(told / 2).to_ne_bytes());

@@ -31,15 +31,8 @@ pub fn install() -> bool {
     }
     // SAFETY: our own fresh page.
     unsafe {
-        let _ = sys::call(
-            libc::SYS_madvise,
-            [page as usize, 4096, libc::MADV_WIPEONFORK as usize, 0, 0, 0],
-        );
-        libc::pthread_atfork(
-            Some(before_fork),
-            Some(after_fork_parent),
-            Some(after_fork_child),
-        );
+        let _ = sys::call(libc::SYS_madvise, [page as usize, 4096, libc::MADV_WIPEONFORK as usize, 0, 0, 0]);
+        libc::pthread_atfork(Some(before_fork), Some(after_fork_parent), Some(after_fork_child));
     }
     OWNER.store(page.cast(), Ordering::Release);
     owner().store(sys::getpid(), Ordering::Relaxed);

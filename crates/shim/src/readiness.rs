@@ -102,11 +102,7 @@ pub fn wait_stream(fd: c_int) -> Result<()> {
 /// several threads or processes wait on need: datagram sockets and listeners.
 pub fn wait(fd: c_int, events: i16, timeout: c_int) -> Result<()> {
     let limit = timeout_of(fd, timeout);
-    let mut poll = libc::pollfd {
-        fd,
-        events,
-        revents: 0,
-    };
+    let mut poll = libc::pollfd { fd, events, revents: 0 };
     loop {
         // SAFETY: the structure is ours.
         match unsafe { real::poll.get()(&mut poll, 1, limit.unwrap_or(-1)) } {
@@ -125,12 +121,9 @@ pub fn wait(fd: c_int, events: i16, timeout: c_int) -> Result<()> {
 fn timeout_of(fd: c_int, name: c_int) -> Option<c_int> {
     let mut bytes = [0; 16];
     sys::get_option(fd, libc::SOL_SOCKET, name, &mut bytes).ok()?;
-    let [seconds, micros] = [&bytes[..8], &bytes[8..]]
-        .map(|b| i64::from_ne_bytes(b.try_into().unwrap_or([0; 8])).max(0));
-    match seconds
-        .saturating_mul(1000)
-        .saturating_add((micros + 999) / 1000)
-    {
+    let [seconds, micros] =
+        [&bytes[..8], &bytes[8..]].map(|b| i64::from_ne_bytes(b.try_into().unwrap_or([0; 8])).max(0));
+    match seconds.saturating_mul(1000).saturating_add((micros + 999) / 1000) {
         0 => None,
         ms => Some(ms.min(c_int::MAX as i64) as c_int),
     }

@@ -8,8 +8,8 @@ use core::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{
-    FILE, addrinfo, epoll_event, ifaddrs, iovec, mmsghdr, msghdr, off64_t, pid_t,
-    posix_spawn_file_actions_t, posix_spawnattr_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
+    FILE, addrinfo, epoll_event, ifaddrs, iovec, mmsghdr, msghdr, off64_t, pid_t, posix_spawn_file_actions_t,
+    posix_spawnattr_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 
 /// A function of type `F` in the next library that has it.
@@ -22,11 +22,7 @@ pub struct Real<F> {
 impl<F: Copy> Real<F> {
     const fn new(name: &'static core::ffi::CStr) -> Self {
         assert!(size_of::<F>() == size_of::<usize>());
-        Real {
-            name,
-            address: AtomicUsize::new(0),
-            kind: PhantomData,
-        }
+        Real { name, address: AtomicUsize::new(0), kind: PhantomData }
     }
 
     #[cold]

@@ -44,13 +44,7 @@ pub fn adopt(candidates: &[(c_int, u64)]) {
         for &(fd, inode) in candidates {
             if page.inode() == inode && table::fits(fd) {
                 family.socket(slot);
-                table::set(
-                    fd,
-                    Entry::Eft {
-                        slot,
-                        incarnation: page.incarnation(),
-                    },
-                );
+                table::set(fd, Entry::Eft { slot, incarnation: page.incarnation() });
                 left -= 1;
             }
         }
@@ -63,10 +57,7 @@ pub fn adopt(candidates: &[(c_int, u64)]) {
 /// All open descriptors, by /proc, or by trying if there is none (after chroot).
 pub fn open_descriptors() -> Vec<c_int> {
     let listed: Vec<c_int> = std::fs::read_dir("/proc/self/fd")
-        .map(|dir| {
-            dir.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok())
-                .collect()
-        })
+        .map(|dir| dir.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect())
         .unwrap_or_default();
     let mut fds = listed;
     if fds.is_empty() {
@@ -122,14 +113,7 @@ fn is_fresh(fd: c_int) -> bool {
     let named = unsafe {
         sys::call(
             libc::SYS_getsockname,
-            [
-                fd as usize,
-                &raw mut address as usize,
-                &raw mut len as usize,
-                0,
-                0,
-                0,
-            ],
+            [fd as usize, &raw mut address as usize, &raw mut len as usize, 0, 0, 0],
         )
     };
     named.is_ok() && crate::address::from_storage(&address).is_some_and(|e| e.port == 0)

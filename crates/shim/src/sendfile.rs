@@ -29,11 +29,7 @@ impl Source for File {
                 break;
             }
             let at = family.view.locate(piece).ok_or(Errno(libc::EIO))?;
-            let to = family
-                .view
-                .segment
-                .range_mut(at, len)
-                .map_err(|_| Errno(libc::EIO))?;
+            let to = family.view.segment.range_mut(at, len).map_err(|_| Errno(libc::EIO))?;
             // SAFETY: free bytes of the send ring, ours under the send lock.
             let read = match unsafe { sys::read_into(self.fd, to, len, self.offset) } {
                 Ok(read) => read,
@@ -57,13 +53,7 @@ impl Source for File {
 ///
 /// # Safety
 /// `offset` must be null or valid.
-pub unsafe fn send(
-    fd: c_int,
-    socket: &Socket,
-    from: c_int,
-    offset: *mut i64,
-    count: usize,
-) -> Result<usize> {
+pub unsafe fn send(fd: c_int, socket: &Socket, from: c_int, offset: *mut i64, count: usize) -> Result<usize> {
     let (_, mode) = sys::identity(from)?;
     if !matches!(mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFBLK) {
         // As the kernel: what cannot be mapped cannot be sent. Programs copy by hand then.

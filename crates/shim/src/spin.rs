@@ -14,10 +14,7 @@ unsafe impl<T: Send> Sync for Spin<T> {}
 
 impl<T> Spin<T> {
     pub const fn new(value: T) -> Self {
-        Spin {
-            held: AtomicBool::new(false),
-            value: UnsafeCell::new(value),
-        }
+        Spin { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
     pub fn lock(&self) -> SpinGuard<'_, T> {

@@ -20,11 +20,7 @@ struct CookieFunctions {
 }
 
 unsafe extern "C" {
-    fn fopencookie(
-        cookie: *mut c_void,
-        mode: *const c_char,
-        functions: CookieFunctions,
-    ) -> *mut FILE;
+    fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: CookieFunctions) -> *mut FILE;
     static mut stdin: *mut FILE;
     static mut stdout: *mut FILE;
     static mut stderr: *mut FILE;

@@ -61,11 +61,7 @@ pub unsafe fn raw(number: i64, args: [usize; 6]) -> isize {
 }
 
 fn check(ret: isize) -> Result<usize> {
-    if ret < 0 {
-        Err(Errno(-ret as c_int))
-    } else {
-        Ok(ret as usize)
-    }
+    if ret < 0 { Err(Errno(-ret as c_int)) } else { Ok(ret as usize) }
 }
 
 /// # Safety
@@ -110,11 +106,7 @@ pub fn is_cloexec(fd: c_int) -> bool {
 }
 
 pub fn set_cloexec(fd: c_int, on: bool) {
-    let _ = fcntl(
-        fd,
-        libc::F_SETFD,
-        if on { libc::FD_CLOEXEC as usize } else { 0 },
-    );
+    let _ = fcntl(fd, libc::F_SETFD, if on { libc::FD_CLOEXEC as usize } else { 0 });
 }
 
 /// Inode and mode of a descriptor.
@@ -122,12 +114,7 @@ pub fn identity(fd: c_int) -> Result<(u64, u32)> {
     // SAFETY: all zeroes is a stat.
     let mut stat: libc::stat = unsafe { core::mem::zeroed() };
     // SAFETY: `stat` is ours.
-    unsafe {
-        call(
-            libc::SYS_fstat,
-            [fd as usize, &raw mut stat as usize, 0, 0, 0, 0],
-        )?
-    };
+    unsafe { call(libc::SYS_fstat, [fd as usize, &raw mut stat as usize, 0, 0, 0, 0])? };
     Ok((stat.st_ino, stat.st_mode))
 }
 
@@ -177,34 +164,19 @@ pub fn send_now(fd: c_int, bytes: &[u8]) -> Result<usize> {
 /// to a stream that is not eft's, nothing of it is lost.
 pub fn take_message(fd: c_int) -> Result<()> {
     // SAFETY: no buffer is passed.
-    unsafe {
-        call(
-            libc::SYS_recvfrom,
-            [fd as usize, 0, 0, libc::MSG_DONTWAIT as usize, 0, 0],
-        )
-        .map(drop)
-    }
+    unsafe { call(libc::SYS_recvfrom, [fd as usize, 0, 0, libc::MSG_DONTWAIT as usize, 0, 0]).map(drop) }
 }
 
 /// Waits for events of one descriptor; no cancellation point. Returns the events.
 pub fn poll(fd: c_int, events: i16, timeout_ms: Option<u64>) -> Result<i16> {
-    let mut poll = libc::pollfd {
-        fd,
-        events,
-        revents: 0,
-    };
+    let mut poll = libc::pollfd { fd, events, revents: 0 };
     let timeout = timeout_ms.map(|ms| libc::timespec {
         tv_sec: (ms / 1000) as libc::time_t,
         tv_nsec: (ms % 1000 * 1_000_000) as _,
     });
     let timeout_ptr = timeout.as_ref().map_or(0, |t| t as *const _ as usize);
     // SAFETY: both structures are ours; no signal mask.
-    unsafe {
-        call(
-            libc::SYS_ppoll,
-            [&raw mut poll as usize, 1, timeout_ptr, 0, 0, 0],
-        )?
-    };
+    unsafe { call(libc::SYS_ppoll, [&raw mut poll as usize, 1, timeout_ptr, 0, 0, 0])? };
     Ok(poll.revents)
 }
 
@@ -214,14 +186,7 @@ pub fn get_option(fd: c_int, level: c_int, name: c_int, to: &mut [u8]) -> Result
     unsafe {
         call(
             libc::SYS_getsockopt,
-            [
-                fd as usize,
-                level as usize,
-                name as usize,
-                to.as_mut_ptr() as usize,
-                &raw mut len as usize,
-                0,
-            ],
+            [fd as usize, level as usize, name as usize, to.as_mut_ptr() as usize, &raw mut len as usize, 0],
         )?
     };
     Ok(len as usize)
@@ -238,14 +203,7 @@ pub fn set_option(fd: c_int, level: c_int, name: c_int, value: &[u8]) -> Result<
     unsafe {
         call(
             libc::SYS_setsockopt,
-            [
-                fd as usize,
-                level as usize,
-                name as usize,
-                value.as_ptr() as usize,
-                value.len(),
-                0,
-            ],
+            [fd as usize, level as usize, name as usize, value.as_ptr() as usize, value.len(), 0],
         )
         .map(drop)
     }
@@ -255,10 +213,7 @@ pub fn set_option(fd: c_int, level: c_int, name: c_int, value: &[u8]) -> Result<
 pub fn futex_wake(word: *const u32) {
     // SAFETY: FUTEX_WAKE does not access the word.
     unsafe {
-        let _ = call(
-            libc::SYS_futex,
-            [word as usize, libc::FUTEX_WAKE as usize, 1, 0, 0, 0],
-        );
+        let _ = call(libc::SYS_futex, [word as usize, libc::FUTEX_WAKE as usize, 1, 0, 0, 0]);
     }
 }
 
@@ -270,10 +225,7 @@ pub unsafe fn read_into(fd: c_int, to: *mut u8, len: usize, offset: Option<i64>)
     // SAFETY: by the caller.
     unsafe {
         match offset {
-            Some(at) => call(
-                libc::SYS_pread64,
-                [fd as usize, to as usize, len, at as usize, 0, 0],
-            ),
+            Some(at) => call(libc::SYS_pread64, [fd as usize, to as usize, len, at as usize, 0, 0]),
             None => call(libc::SYS_read, [fd as usize, to as usize, len, 0, 0, 0]),
         }
     }
@@ -305,14 +257,7 @@ pub fn map_shared(fd: c_int, len: usize, writable: bool) -> Result<*mut u8> {
     unsafe {
         call(
             libc::SYS_mmap,
-            [
-                0,
-                len,
-                (libc::PROT_READ | write) as usize,
-                libc::MAP_SHARED as usize,
-                fd as usize,
-                0,
-            ],
+            [0, len, (libc::PROT_READ | write) as usize, libc::MAP_SHARED as usize, fd as usize, 0],
         )
         .map(|p| p as *mut u8)
     }
@@ -324,25 +269,11 @@ pub fn move_high(fd: c_int, cloexec: bool) -> Result<c_int> {
     let mut limit: libc::rlimit64 = unsafe { core::mem::zeroed() };
     // SAFETY: `limit` is ours.
     let known = unsafe {
-        call(
-            libc::SYS_prlimit64,
-            [
-                0,
-                libc::RLIMIT_NOFILE as usize,
-                0,
-                &raw mut limit as usize,
-                0,
-                0,
-            ],
-        )
+        call(libc::SYS_prlimit64, [0, libc::RLIMIT_NOFILE as usize, 0, &raw mut limit as usize, 0, 0])
     };
     let highest = if known.is_ok() { limit.rlim_cur } else { 1024 };
     let low = highest.min(65536).saturating_sub(64) as usize;
-    let command = if cloexec {
-        libc::F_DUPFD_CLOEXEC
-    } else {
-        libc::F_DUPFD
-    };
+    let command = if cloexec { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD };
     let moved = fcntl(fd, command, low).or_else(|_| fcntl(fd, command, 3))?;
     close(fd);
     Ok(moved as c_int)

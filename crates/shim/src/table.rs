@@ -34,9 +34,7 @@ impl Entry {
     fn encode(self) -> u64 {
         match self {
             Entry::Foreign => 0,
-            Entry::Undecided { stream, inet6 } => {
-                UNDECIDED | (stream as u64) << 4 | (inet6 as u64) << 5
-            }
+            Entry::Undecided { stream, inet6 } => UNDECIDED | (stream as u64) << 4 | (inet6 as u64) << 5,
             Entry::Eft { slot, incarnation } => {
                 EFT | (slot as u64 & 0xffff) << 8 | (incarnation as u64) << 32
             }
@@ -46,14 +44,8 @@ impl Entry {
 
     fn decode(word: u64) -> Entry {
         match word & 15 {
-            UNDECIDED => Entry::Undecided {
-                stream: word >> 4 & 1 != 0,
-                inet6: word >> 5 & 1 != 0,
-            },
-            EFT => Entry::Eft {
-                slot: (word >> 8) as u32 & 0xffff,
-                incarnation: (word >> 32) as u32,
-            },
+            UNDECIDED => Entry::Undecided { stream: word >> 4 & 1 != 0, inet6: word >> 5 & 1 != 0 },
+            EFT => Entry::Eft { slot: (word >> 8) as u32 & 0xffff, incarnation: (word >> 32) as u32 },
             HIDDEN => Entry::Hidden,
             _ => Entry::Foreign,
         }

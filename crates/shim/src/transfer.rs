@@ -90,12 +90,7 @@ pub unsafe fn receive_from(
 ///
 /// # Safety
 /// `message` must be as for `sendmsg`.
-pub unsafe fn send_message(
-    fd: c_int,
-    socket: &Socket,
-    message: &msghdr,
-    flags: c_int,
-) -> Result<usize> {
+pub unsafe fn send_message(fd: c_int, socket: &Socket, message: &msghdr, flags: c_int) -> Result<usize> {
     // SAFETY: by the caller.
     unsafe {
         let buffers = Buffers::new(message.msg_iov, message.msg_iovlen as usize)?;
@@ -148,16 +143,9 @@ pub unsafe fn receive_message(
 ///
 /// # Safety
 /// `to` must be null or valid for `len` bytes.
-pub unsafe fn decide(
-    fd: c_int,
-    to: *const sockaddr,
-    len: socklen_t,
-) -> Option<Result<&'static Socket>> {
+pub unsafe fn decide(fd: c_int, to: *const sockaddr, len: socklen_t) -> Option<Result<&'static Socket>> {
     match table::get(fd) {
-        Entry::Undecided {
-            stream: false,
-            inet6,
-        } if !to.is_null() => {
+        Entry::Undecided { stream: false, inet6 } if !to.is_null() => {
             // SAFETY: by the caller.
             match unsafe { address::read(to, len) } {
                 Ok(Target::Eft(to)) if !to.address.is_unspecified() => {
@@ -177,10 +165,7 @@ pub unsafe fn decide(
 
 /// One buffer as a list.
 pub fn buffer(pointer: *const core::ffi::c_void, len: usize) -> iovec {
-    iovec {
-        iov_base: pointer.cast_mut(),
-        iov_len: len,
-    }
+    iovec { iov_base: pointer.cast_mut(), iov_len: len }
 }
 
 /// Where `getsockname` and `getpeername` read.

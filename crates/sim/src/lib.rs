@@ -1,1 +1,27 @@
-//! The simulated world: links, faults, oracles, in virtual time, from a seed.
+//! The simulated world: whole stacks of the real servers, in virtual time, from a seed.
+//!
+//! Two [`stack::Stack`]s run the production engines in the production loop over the production
+//! queues, pools and doorbells; only memory is on the heap, time is a number, and the wire is a
+//! [`link::Link`] that delays, loses, repeats, reorders and corrupts. A seeded schedule
+//! ([`simulation`]) chooses who runs next and when a server dies; [`application::Application`]s move
+//! bytes through socket pages as the shim does, and compare every one. A failure names its seed, and
+//! the same seed repeats it.
+//!
+//! [`replay`] records what goes into a server and checks that the same inputs give the same outputs.
+
+pub mod application;
+pub mod datagrams;
+pub mod device;
+pub mod link;
+pub mod makes;
+pub mod node;
+pub mod replay;
+pub mod simulation;
+pub mod stack;
+pub mod wiring;
+
+pub use application::{Application, Plan};
+pub use datagrams::Datagrams;
+pub use link::Conditions;
+pub use simulation::{Faults, Simulation};
+pub use stack::{Shape, Stack};

@@ -48,6 +48,10 @@ impl Output for Out {
         }
     }
 
+    fn is_urgent(&self) -> bool {
+        !matches!(self, Out::Ip(TransportToIp::Done { .. }))
+    }
+
     fn into_effect(self) -> Option<Effect> {
         match self {
             Out::Effect(e) => Some(e),

@@ -97,7 +97,11 @@ const STATES_MAX: usize = 256;
 const GENERIC_REGISTER: u8 = 0x82;
 
 /// `definition_blocks`: DSDT first, then SSDTs. `loadable`: tables that firmware loads by itself.
-pub fn read_processors(definition_blocks: &[Table], loadable: &[Table], madt: Option<&Madt>) -> Result<Processors, String> {
+pub fn read_processors(
+    definition_blocks: &[Table],
+    loadable: &[Table],
+    madt: Option<&Madt>,
+) -> Result<Processors, String> {
     let dsdt = definition_blocks.iter().find(|table| table.is(b"DSDT"));
     // A folder may hold a lone SSDT, as iasl makes it.
     let revision = dsdt.map_or(2, |table| table.revision);
@@ -113,7 +117,8 @@ pub fn read_processors(definition_blocks: &[Table], loadable: &[Table], madt: Op
         load(&mut interpreter, &table[table.len() - Table::parse(&table)?.body.len()..])?;
     }
     let processors = interpreter.processors();
-    let processors = processors.into_iter().map(|(path, id)| read_one(&mut interpreter, &path, id, madt)).collect();
+    let processors =
+        processors.into_iter().map(|(path, id)| read_one(&mut interpreter, &path, id, madt)).collect();
     let hardware_writes_left_out = interpreter.hardware_writes_left_out;
     Ok(Processors { processors, problems: interpreter.problems, hardware_writes_left_out })
 }
@@ -131,7 +136,9 @@ fn announce(interpreter: &mut Interpreter) -> Result<(), String> {
             continue;
         }
         match interpreter.evaluate(&method, alloc::vec![capabilities.clone()]) {
-            Err(error @ (Error::TooManySteps | Error::TooLarge)) => return Err(format!("{}: {error}", method.to_text())),
+            Err(error @ (Error::TooManySteps | Error::TooLarge)) => {
+                return Err(format!("{}: {error}", method.to_text()));
+            }
             Err(error) => interpreter.problems.push(format!("{}: {error}", method.to_text())),
             Ok(_) => {}
         }
@@ -140,7 +147,8 @@ fn announce(interpreter: &mut Interpreter) -> Result<(), String> {
 }
 
 fn read_one(interpreter: &mut Interpreter, path: &Path, id: Option<u64>, madt: Option<&Madt>) -> Processor {
-    let entry = id.and_then(|id| madt?.processors.iter().enumerate().find(|(_, entry)| u64::from(entry.acpi_id) == id));
+    let entry = id
+        .and_then(|id| madt?.processors.iter().enumerate().find(|(_, entry)| u64::from(entry.acpi_id) == id));
     let mut processor = Processor {
         path: path.to_text(),
         acpi_id: id,
@@ -157,7 +165,9 @@ fn read_one(interpreter: &mut Interpreter, path: &Path, id: Option<u64>, madt: O
         asked.map_err(|error| processor.not_evaluated.push(format!("{}: {error}", object.to_text()))).ok()
     };
     let (pss, ppc, pct, psd) = (ask(b"_PSS"), ask(b"_PPC"), ask(b"_PCT"), ask(b"_PSD"));
-    let mut problem = |name: &str, reason: String| processor.not_evaluated.push(format!("{}.{name}: {reason}", path.to_text()));
+    let mut problem = |name: &str, reason: String| {
+        processor.not_evaluated.push(format!("{}.{name}: {reason}", path.to_text()))
+    };
     let mut keep = |name: &str, error: Error| problem(name, error.to_string());
     match pss.as_ref().map(states).transpose() {
         Ok(states) => processor.states = states.unwrap_or_default(),
@@ -168,7 +178,9 @@ fn read_one(interpreter: &mut Interpreter, path: &Path, id: Option<u64>, madt: O
         Err(error) => keep("_PPC", error),
     }
     match pct.as_ref().map(registers).transpose() {
-        Ok(pair) => (processor.control, processor.status) = (pair.map(|pair| pair.0), pair.map(|pair| pair.1)),
+        Ok(pair) => {
+            (processor.control, processor.status) = (pair.map(|pair| pair.0), pair.map(|pair| pair.1))
+        }
         Err(error) => keep("_PCT", error),
     }
     match psd.as_ref().map(dependency).transpose() {
@@ -188,7 +200,9 @@ fn states(value: &Value) -> Result<Vec<AcpiPState>, Error> {
 
 fn state(value: &Value) -> Result<AcpiPState, Error> {
     let numbers: Vec<u64> = value.as_package()?.iter().map(Value::as_integer).collect::<Result<_, _>>()?;
-    let [frequency_mhz, power_mw, transition_latency_us, bus_master_latency_us, control, status, ..] = numbers[..] else {
+    let [frequency_mhz, power_mw, transition_latency_us, bus_master_latency_us, control, status, ..] =
+        numbers[..]
+    else {
         return Err(Error::Malformed("a P-state needs six numbers"));
     };
     Ok(AcpiPState { frequency_mhz, power_mw, transition_latency_us, bus_master_latency_us, control, status })
@@ -203,12 +217,14 @@ fn registers(value: &Value) -> Result<(Register, Register), Error> {
 
 fn register(bytes: &[u8]) -> Result<Register, Error> {
     match bytes {
-        [GENERIC_REGISTER, _, _, space, bits, offset, _, address @ ..] if address.len() >= 8 => Ok(Register {
-            space: *space,
-            bits: *bits,
-            offset: *offset,
-            address: address[..8].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)),
-        }),
+        [GENERIC_REGISTER, _, _, space, bits, offset, _, address @ ..] if address.len() >= 8 => {
+            Ok(Register {
+                space: *space,
+                bits: *bits,
+                offset: *offset,
+                address: address[..8].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)),
+            })
+        }
         _ => Err(Error::Malformed("no generic register descriptor")),
     }
 }

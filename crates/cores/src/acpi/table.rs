@@ -18,12 +18,17 @@ pub struct Table<'a> {
 impl<'a> Table<'a> {
     /// Length and checksum must be right: a damaged table is refused as a whole.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, String> {
-        let header = bytes.get(..HEADER).ok_or_else(|| format!("{} bytes are too few for an ACPI table", bytes.len()))?;
+        let header = bytes
+            .get(..HEADER)
+            .ok_or_else(|| format!("{} bytes are too few for an ACPI table", bytes.len()))?;
         let signature = [header[0], header[1], header[2], header[3]];
         let name = String::from_utf8_lossy(&signature).to_string();
         let length = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
         if length < HEADER || length > bytes.len() {
-            return Err(format!("table {name}: its header says {length} bytes, the file has {}", bytes.len()));
+            return Err(format!(
+                "table {name}: its header says {length} bytes, the file has {}",
+                bytes.len()
+            ));
         }
         let bytes = &bytes[..length];
         if bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)) != 0 {
@@ -116,7 +121,8 @@ mod tests {
 
     #[test]
     fn madt_entries_are_read_and_bad_lengths_refused() {
-        let table = |body: &'static [u8]| Table { signature: *b"APIC", revision: 1, length: 0, body, bytes: body };
+        let table =
+            |body: &'static [u8]| Table { signature: *b"APIC", revision: 1, length: 0, body, bytes: body };
         let body: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 5, 2, 1, 0, 0, 0, 0, 8, 6, 3, 0, 0, 0, 0];
         let madt = Madt::parse(&table(body)).unwrap();
         assert_eq!(madt.processors, [MadtProcessor { acpi_id: 5, hardware_id: 2 }]);

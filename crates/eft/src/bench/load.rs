@@ -40,10 +40,15 @@ pub fn run(arguments: &LoadArguments) -> Result<(), String> {
                 }
             }
         };
-        std::thread::Builder::new().stack_size(64 << 10).spawn(work).map_err(|error| format!("thread {index} cannot be started ({error})"))?;
+        std::thread::Builder::new()
+            .stack_size(64 << 10)
+            .spawn(work)
+            .map_err(|error| format!("thread {index} cannot be started ({error})"))?;
     }
     let mut output = std::io::stdout();
-    let mut say = |text: String| writeln!(output, "{text}").and_then(|()| output.flush()).map_err(|error| error.to_string());
+    let mut say = |text: String| {
+        writeln!(output, "{text}").and_then(|()| output.flush()).map_err(|error| error.to_string())
+    };
     say("ready".into())?;
     for _ in std::io::stdin().lines().map_while(Result::ok) {
         say(format!("alive {}", alive(&counters)))?;
@@ -63,7 +68,11 @@ fn alive(counters: &[Arc<AtomicU64>]) -> usize {
     let before: Vec<u64> = counters.iter().map(|counter| counter.load(Ordering::Relaxed)).collect();
     let begin = Instant::now();
     loop {
-        let moved = counters.iter().zip(&before).filter(|(counter, before)| counter.load(Ordering::Relaxed) > **before).count();
+        let moved = counters
+            .iter()
+            .zip(&before)
+            .filter(|(counter, before)| counter.load(Ordering::Relaxed) > **before)
+            .count();
         if moved == counters.len() || begin.elapsed() > PATIENCE {
             return moved;
         }
@@ -111,7 +120,9 @@ impl Load {
     pub fn alive(&mut self) -> Result<usize, String> {
         self.input.write_all(b"\n").map_err(|error| format!("the load has ended ({error})"))?;
         let line = self.line()?;
-        line.strip_prefix("alive ").and_then(|count| count.parse().ok()).ok_or(format!("the load says '{line}'"))
+        line.strip_prefix("alive ")
+            .and_then(|count| count.parse().ok())
+            .ok_or(format!("the load says '{line}'"))
     }
 }
 

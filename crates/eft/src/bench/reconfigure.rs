@@ -124,7 +124,10 @@ const DWELL: Duration = Duration::from_millis(6);
 
 pub fn run(arguments: &ReconfigureArguments) -> Result<(), String> {
     let ways = arguments.ways.iter().map(|name| way(name)).collect::<Result<Vec<Way>, String>>()?;
-    let managed = arguments.managed.clone().ok_or("no CPU is managed; list those that may be switched with --managed")?;
+    let managed = arguments
+        .managed
+        .clone()
+        .ok_or("no CPU is managed; list those that may be switched with --managed")?;
     if arguments.rounds == 0 || arguments.rounds > 100_000 {
         return Err("--rounds must lie between 1 and 100000".into());
     }
@@ -140,13 +143,24 @@ pub fn run(arguments: &ReconfigureArguments) -> Result<(), String> {
         return Err("eft holds changes on this host; 'eft cpu restore' first".into());
     }
     let sets = topology::cpu_sets(&tree)?;
-    let situation = Situation { present: sets.present, online: sets.online, managed: managed.clone(), ..Situation::default() };
+    let situation = Situation {
+        present: sets.present,
+        online: sets.online,
+        managed: managed.clone(),
+        ..Situation::default()
+    };
     situation.check_leave(&managed)?;
     hotplug::check(&tree, &managed)?;
     // The measuring thread stays on the base CPUs; so does what it starts, unless it says otherwise.
     let base = situation.online.minus(&managed);
     let tracer = Tracer::new(&["sched/sched_switch"], Some(&managed))?;
-    let options = ParkOptions { back_end: arguments.back_end, scope: Scope::All, spread: Vec::new(), managed: managed.clone(), force: true };
+    let options = ParkOptions {
+        back_end: arguments.back_end,
+        scope: Scope::All,
+        spread: Vec::new(),
+        managed: managed.clone(),
+        force: true,
+    };
     let mut bench = Bench { journal, managed, tracer, signals: EndSignals::block()?, options };
     let before = snapshot(&tree);
     let mut report = bench.measure(arguments, &ways, &base)?;
@@ -159,7 +173,11 @@ pub fn run(arguments: &ReconfigureArguments) -> Result<(), String> {
         print_table(&report);
     }
     if report.tasks_lost > 0 || !report.left_changed.is_empty() {
-        return Err(format!("{} tasks lost; left changed: {}", report.tasks_lost, report.left_changed.join(", ")));
+        return Err(format!(
+            "{} tasks lost; left changed: {}",
+            report.tasks_lost,
+            report.left_changed.join(", ")
+        ));
     }
     Ok(())
 }
@@ -174,7 +192,12 @@ fn way(name: &str) -> Result<Way, String> {
 }
 
 impl Bench {
-    fn measure(&mut self, arguments: &ReconfigureArguments, ways: &[Way], base: &CpuSet) -> Result<Report, String> {
+    fn measure(
+        &mut self,
+        arguments: &ReconfigureArguments,
+        ways: &[Way],
+        base: &CpuSet,
+    ) -> Result<Report, String> {
         let (mut rows, mut tasks_lost, mut back_end) = (Vec::new(), 0, None);
         for threads in &arguments.threads {
             // Started before we bind ourselves, or the load would inherit that.
@@ -211,7 +234,12 @@ impl Bench {
         })
     }
 
-    fn measure_under(&mut self, load: &mut Load, rounds: usize, ways: &[Way]) -> Result<(Vec<Row>, Option<String>), String> {
+    fn measure_under(
+        &mut self,
+        load: &mut Load,
+        rounds: usize,
+        ways: &[Way],
+    ) -> Result<(Vec<Row>, Option<String>), String> {
         let mut parking = None;
         if ways.contains(&Way::Park) {
             // v2 isolates from everybody; it needs no scope.
@@ -220,7 +248,8 @@ impl Bench {
             }
             parking = Some(Parking::set_up(&mut self.journal, &self.options)?.0);
         }
-        let whiches: &[Which] = if self.managed.len() > 1 { &[Which::One, Which::Bulk, Which::OneByOne] } else { &[Which::One] };
+        let whiches: &[Which] =
+            if self.managed.len() > 1 { &[Which::One, Which::Bulk, Which::OneByOne] } else { &[Which::One] };
         let mut rows: BTreeMap<(Which, Way), Row> = BTreeMap::new();
         for round in 0..rounds {
             for which in whiches {
@@ -252,7 +281,9 @@ impl Bench {
             .map(|row| (row.which, (row.leave.call_us.median, row.back.call_us.median)))
             .collect();
         for row in rows.iter_mut() {
-            let Some((leave, back)) = natives.get(&row.which) else { continue };
+            let Some((leave, back)) = natives.get(&row.which) else {
+                continue;
+            };
             row.leave_times_faster_than_native = Some(leave / row.leave.call_us.median.max(0.001));
             row.back_times_faster_than_native = Some(back / row.back.call_us.median.max(0.001));
         }
@@ -264,7 +295,14 @@ impl Bench {
         eft_linux::actuators::parking::choose(&Tree::live(), &any) == Ok(ParkBackEnd::V2)
     }
 
-    fn round_trip(&mut self, way: Way, which: Which, load: i32, parking: Option<&Parking>, row: &mut Row) -> Result<(), String> {
+    fn round_trip(
+        &mut self,
+        way: Way,
+        which: Which,
+        load: i32,
+        parking: Option<&Parking>,
+        row: &mut Row,
+    ) -> Result<(), String> {
         let sets: Vec<CpuSet> = match which {
             Which::One => vec![CpuSet::one(self.managed.first().unwrap_or(1))],
             Which::Bulk => vec![self.managed.clone()],
@@ -275,15 +313,23 @@ impl Bench {
         std::thread::sleep(DWELL);
         let (begin_us, end_us, events) = self.timed(way, &sets, true, parking, &mut row.leave)?;
         let is_load = |event: &&Event| {
-            event.cpu != u32::MAX && all.contains(event.cpu) && trace::next_pid(event).is_some_and(|pid| members.contains(&pid))
+            event.cpu != u32::MAX
+                && all.contains(event.cpu)
+                && trace::next_pid(event).is_some_and(|pid| members.contains(&pid))
         };
         let leaves = |event: &&Event| all.contains(event.cpu) && members.contains(&event.pid);
         let last = |us: Option<u64>| us.map_or(0.0, |us| us.saturating_sub(begin_us) as f64);
-        row.leave.edge_us.push(last(events.iter().filter(is_load).map(|event| event.us).filter(|us| *us >= begin_us).max()));
-        row.leave.vacated_us.push(last(events.iter().filter(leaves).map(|event| event.us).filter(|us| *us >= begin_us).max()));
+        row.leave.edge_us.push(last(
+            events.iter().filter(is_load).map(|event| event.us).filter(|us| *us >= begin_us).max(),
+        ));
+        row.leave.vacated_us.push(last(
+            events.iter().filter(leaves).map(|event| event.us).filter(|us| *us >= begin_us).max(),
+        ));
         row.stayed += events.iter().filter(is_load).filter(|event| event.us > end_us).count();
         let (begin_us, _, events) = self.timed(way, &sets, false, parking, &mut row.back)?;
-        let first = events.iter().filter(|event| event.us >= begin_us && all.contains(event.cpu) && trace::switches_to_user(event));
+        let first = events.iter().filter(|event| {
+            event.us >= begin_us && all.contains(event.cpu) && trace::switches_to_user(event)
+        });
         if let Some(us) = first.map(|event| event.us).min() {
             row.back.edge_us.push((us - begin_us) as f64);
         }
@@ -291,12 +337,22 @@ impl Bench {
     }
 
     /// One call, or one for each set, under trace. Returns begin, end, and the events until a dwell after the end.
-    fn timed(&mut self, way: Way, sets: &[CpuSet], leave: bool, parking: Option<&Parking>, row: &mut Direction) -> Result<(u64, u64, Vec<Event>), String> {
+    fn timed(
+        &mut self,
+        way: Way,
+        sets: &[CpuSet],
+        leave: bool,
+        parking: Option<&Parking>,
+        row: &mut Direction,
+    ) -> Result<(u64, u64, Vec<Event>), String> {
         let tree = Tree::live();
         let options = HotplugOptions { force: true, native: way == Way::Native };
         let mut prepared = Vec::new();
         if leave && way == Way::Expedited {
-            prepared = sets.iter().map(|set| hotplug::prepare(&self.journal, set, options)).collect::<Result<Vec<_>, String>>()?;
+            prepared = sets
+                .iter()
+                .map(|set| hotplug::prepare(&self.journal, set, options))
+                .collect::<Result<Vec<_>, String>>()?;
         }
         let own = own_cpusets(&tree, sets);
         self.tracer.start()?;
@@ -327,7 +383,8 @@ impl Bench {
             sets.iter().flat_map(CpuSet::iter).for_each(probe);
         }
         row.call_us.push(elapsed.as_secs_f64() * 1e6);
-        row.interrupts_elsewhere.push(interrupts_elsewhere(&tree, &self.managed).saturating_sub(interrupts) as f64);
+        row.interrupts_elsewhere
+            .push(interrupts_elsewhere(&tree, &self.managed).saturating_sub(interrupts) as f64);
         std::thread::sleep(DWELL);
         self.tracer.stop()?;
         if !leave && way == Way::Native {
@@ -381,7 +438,12 @@ fn probe(cpu: u32) {
 }
 
 fn interrupts_elsewhere(tree: &Tree, managed: &CpuSet) -> u64 {
-    rates::read(tree).interrupts.iter().filter(|(cpu, _)| !managed.contains(**cpu)).map(|(_, count)| count).sum()
+    rates::read(tree)
+        .interrupts
+        .iter()
+        .filter(|(cpu, _)| !managed.contains(**cpu))
+        .map(|(_, count)| count)
+        .sum()
 }
 
 impl Row {
@@ -402,11 +464,21 @@ fn snapshot(tree: &Tree) -> BTreeMap<String, String> {
         let value = tree.text(&path).unwrap_or_default();
         seen.insert(path, value);
     };
-    ["sys/devices/system/cpu/online", "sys/kernel/rcu_expedited", "sys/devices/virtual/workqueue/cpumask", "proc/irq/default_smp_affinity"]
+    [
+        "sys/devices/system/cpu/online",
+        "sys/kernel/rcu_expedited",
+        "sys/devices/virtual/workqueue/cpumask",
+        "proc/irq/default_smp_affinity",
+    ]
+    .into_iter()
+    .for_each(|path| look(path.into()));
+    tree.numbered("proc/irq", "")
         .into_iter()
-        .for_each(|path| look(path.into()));
-    tree.numbered("proc/irq", "").into_iter().for_each(|irq| look(format!("proc/irq/{irq}/smp_affinity_list")));
-    for mount in eft_linux::actuators::cpuset_v1::mount(tree).into_iter().chain(eft_linux::actuators::cpuset_v2::mount(tree)) {
+        .for_each(|irq| look(format!("proc/irq/{irq}/smp_affinity_list")));
+    for mount in eft_linux::actuators::cpuset_v1::mount(tree)
+        .into_iter()
+        .chain(eft_linux::actuators::cpuset_v2::mount(tree))
+    {
         for name in tree.entries(&mount) {
             look(format!("{mount}/{name}/cpuset.cpus"));
         }
@@ -425,9 +497,13 @@ fn differences(before: &BTreeMap<String, String>, after: &BTreeMap<String, Strin
 
 fn print_table(report: &Report) {
     let back_end = report.back_end.as_deref().unwrap_or("none");
-    println!("kernel {}, managed {}, {} rounds, parking by {back_end}", report.kernel, report.managed, report.rounds);
+    println!(
+        "kernel {}, managed {}, {} rounds, parking by {back_end}",
+        report.kernel, report.managed, report.rounds
+    );
     println!("medians in us (spread); against native hotplug of the same run\n");
-    let heading = "THREADS WHICH WAY LEAVE ENTRY VACATED IRQS-ELSEWHERE FASTER BACK EXIT IRQS-ELSEWHERE FASTER STAYED";
+    let heading =
+        "THREADS WHICH WAY LEAVE ENTRY VACATED IRQS-ELSEWHERE FASTER BACK EXIT IRQS-ELSEWHERE FASTER STAYED";
     let mut rows: Vec<Vec<String>> = vec![heading.split(' ').map(String::from).collect()];
     let time = |samples: &Samples| format!("{:.0} ({:.0})", samples.median, samples.spread);
     let times = |factor: Option<f64>| factor.map_or("-".into(), |factor| format!("{factor:.1}x"));

@@ -7,6 +7,7 @@ use eft_linux::devices::LiveDevice;
 use eft_linux::serve::{self, Answering, Applications, Plain, Setup, TransportSurroundings};
 use eft_messages::Peer;
 use eft_transport::tcp::{Tcp, TcpConfig};
+use eft_transport::udp::{Udp, UdpConfig};
 
 #[derive(clap::Args, Debug)]
 pub struct ServeArguments {
@@ -24,6 +25,10 @@ pub fn tcp_config(limits: &Limits, seed: u64) -> TcpConfig {
         listeners_per_family: limits.listeners_per_family,
         seed,
     }
+}
+
+pub fn udp_config(limits: &Limits, seed: u64) -> UdpConfig {
+    UdpConfig { sockets: limits.connections, sockets_per_family: limits.sockets_per_family, seed }
 }
 
 pub fn filter_config(seed: u64) -> eft_filter::FilterConfig {
@@ -58,7 +63,11 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             let tcp = Tcp::open(arena, pool, tcp_config(&limits, seed));
             serve::run(setup, tcp, TransportSurroundings::new(Transport::Tcp))
         }
-        Peer::Udp => Err(eft_linux::Error("udp is not there yet".into())),
+        Peer::Udp => {
+            let (arena, pool) = (setup.take_arena()?, setup.take_pool()?);
+            let udp = Udp::open(arena, pool, udp_config(&limits, seed));
+            serve::run(setup, udp, TransportSurroundings::new(Transport::Udp))
+        }
         Peer::Ip => {
             let (frames, packets) = (setup.take_pool()?, setup.take_pool()?);
             let config = eft_ip::IpConfig { with_filter: setup.identity.with_filter, seed };

@@ -23,6 +23,7 @@ fn engine_counters(component: &str) -> &'static [&'static str] {
     match component {
         "sockets" => eft_sockets::Sockets::COUNTERS,
         "tcp" => eft_transport::tcp::Tcp::COUNTERS,
+        "udp" => eft_transport::udp::Udp::COUNTERS,
         "ip" => eft_ip::Ip::COUNTERS,
         "filter" => eft_filter::Filter::COUNTERS,
         _ => <eft_nic::Nic<eft_linux::devices::LiveDevice>>::COUNTERS,

@@ -105,6 +105,7 @@ fn interface_name(spec: &DeviceSpec, i: usize) -> String {
 fn arena_len(peer: Peer, topology: &Topology) -> usize {
     match peer {
         Peer::Tcp => eft_transport::tcp::arena_len(&super::serve::tcp_config(&topology.limits, 0)),
+        Peer::Udp => eft_transport::udp::arena_len(&super::serve::udp_config(&topology.limits, 0)),
         Peer::Filter => eft_filter::arena_len(&super::serve::filter_config(0)),
         _ => 0,
     }

@@ -14,10 +14,7 @@ use eft_messages::filter::{FilterToIp, IpToFilter};
 use std::time::Duration;
 
 const STATES: usize = 64;
-const CONFIG: FilterConfig = FilterConfig {
-    states: STATES,
-    seed: 5,
-};
+const CONFIG: FilterConfig = FilterConfig { states: STATES, seed: 5 };
 const US: &str = "10.77.0.2";
 const THEM: &str = "10.77.0.1";
 
@@ -61,20 +58,13 @@ impl Bench {
     }
 
     fn with<T>(&mut self, f: impl FnOnce(&mut Filter, &mut Context, &mut Outbox<ToIp>) -> T) -> T {
-        let mut cx = Context {
-            now: self.now,
-            random: &mut self.random,
-            memory: &self.memory,
-            status: &self.status,
-        };
+        let mut cx =
+            Context { now: self.now, random: &mut self.random, memory: &self.memory, status: &self.status };
         f(&mut self.filter, &mut cx, &mut self.out)
     }
 
     fn configure(&mut self, key: &str, value: &str) -> Option<String> {
-        let event = Event::Configure {
-            key: key.into(),
-            value: value.into(),
-        };
+        let event = Event::Configure { key: key.into(), value: value.into() };
         self.with(|f, cx, out| f.event(cx, event, out));
         self.out.drain().find_map(|o| match o {
             ToIp::Effect(Effect::Answer { key: k, value }) => {
@@ -86,10 +76,7 @@ impl Bench {
     }
 
     fn ask(&mut self, p: &Packet) -> Option<bool> {
-        let request = RequestId {
-            index: 7,
-            generation: 9,
-        };
+        let request = RequestId { index: 7, generation: 9 };
         let m = IpToFilter::Ask {
             request,
             source: p.source.into(),
@@ -114,15 +101,8 @@ impl Bench {
     }
 
     fn tcp(&mut self, from_us: bool, flags: u8) -> bool {
-        let (from, to) = if from_us {
-            ((US, 80), (THEM, 4000))
-        } else {
-            ((THEM, 4000), (US, 80))
-        };
-        let p = Packet {
-            tcp_flags: flags,
-            ..packet(!from_us, 6, from, to)
-        };
+        let (from, to) = if from_us { ((US, 80), (THEM, 4000)) } else { ((THEM, 4000), (US, 80)) };
+        let p = Packet { tcp_flags: flags, ..packet(!from_us, 6, from, to) };
         self.ask(&p).unwrap()
     }
 
@@ -138,8 +118,7 @@ impl Bench {
     }
 }
 
-const STATEFUL: &str =
-    "block all\npass in on eft0 proto tcp to port 80 keep state\npass out keep state";
+const STATEFUL: &str = "block all\npass in on eft0 proto tcp to port 80 keep state\npass out keep state";
 
 #[test]
 fn a_connection_lives_by_its_state() {
@@ -153,10 +132,7 @@ fn a_connection_lives_by_its_state() {
     b.configure("filter", "block all");
     assert!(b.tcp(true, TCP_ACK));
     b.pass_time(80_000);
-    assert!(
-        b.tcp(false, TCP_ACK),
-        "established connections may idle for a day"
-    );
+    assert!(b.tcp(false, TCP_ACK), "established connections may idle for a day");
     assert_eq!(
         b.configure("filter.show:states:1", "").unwrap(),
         "all tcp 10.77.0.2:80 <- 10.77.0.1:4000       ESTABLISHED:ESTABLISHED\n"
@@ -204,26 +180,15 @@ fn udp_and_ping_replies_pass_by_state() {
     assert_eq!(b.ask(&reply), Some(false));
     assert_eq!(b.ask(&query), Some(true));
     assert_eq!(b.ask(&reply), Some(true));
-    assert_eq!(
-        b.ask(&packet(true, 17, (THEM, 54), (US, 5000))),
-        Some(false)
-    );
+    assert_eq!(b.ask(&packet(true, 17, (THEM, 54), (US, 5000))), Some(false));
     b.pass_time(61);
     assert_eq!(b.ask(&reply), Some(false));
 
     let ping = packet(false, 1, (US, 8), (THEM, 0));
     assert_eq!(b.ask(&ping), Some(true));
     assert_eq!(b.ask(&packet(true, 1, (THEM, 0), (US, 0))), Some(true));
-    assert_eq!(
-        b.ask(&packet(true, 1, (THEM, 8), (US, 0))),
-        Some(false),
-        "they may not ask"
-    );
-    assert_eq!(
-        b.ask(&packet(true, 1, (THEM, 3), (US, 1))),
-        Some(false),
-        "errors need a rule"
-    );
+    assert_eq!(b.ask(&packet(true, 1, (THEM, 8), (US, 0))), Some(false), "they may not ask");
+    assert_eq!(b.ask(&packet(true, 1, (THEM, 3), (US, 1))), Some(false), "errors need a rule");
 }
 
 #[test]
@@ -234,10 +199,7 @@ fn nothing_passes_before_the_first_rules() {
     b.configure("filter", "pass foo");
     assert!(b.filter.last_error().is_some());
     assert_eq!(b.ask(&p), None);
-    let event = Event::Configure {
-        key: "filter".into(),
-        value: Vec::new(),
-    };
+    let event = Event::Configure { key: "filter".into(), value: Vec::new() };
     b.with(|f, cx, out| f.event(cx, event, out));
     assert_eq!(b.out.items().len(), 2, "both are answered now");
 }
@@ -245,34 +207,14 @@ fn nothing_passes_before_the_first_rules() {
 #[test]
 fn operators_load_and_look() {
     let mut b = Bench::new("block in all");
-    let bad = b
-        .configure("filter.load:42", "pass all\npass in on\n")
-        .unwrap();
-    assert_eq!(
-        bad,
-        "error: line 2, column 11: expected an interface's name, found end of line"
-    );
-    assert_eq!(
-        b.configure("filter.show:rules:1", "").unwrap(),
-        "block drop in all\n",
-        "unchanged"
-    );
-    assert_eq!(
-        b.configure("filter.load:43", "pass all # fine\n").unwrap(),
-        "ok"
-    );
-    assert_eq!(
-        b.configure("filter.show:rules:2", "").unwrap(),
-        "pass all\n"
-    );
-    let event = Event::Configure {
-        key: "filter.load:44".into(),
-        value: b"pass\n\xff".into(),
-    };
+    let bad = b.configure("filter.load:42", "pass all\npass in on\n").unwrap();
+    assert_eq!(bad, "error: line 2, column 11: expected an interface's name, found end of line");
+    assert_eq!(b.configure("filter.show:rules:1", "").unwrap(), "block drop in all\n", "unchanged");
+    assert_eq!(b.configure("filter.load:43", "pass all # fine\n").unwrap(), "ok");
+    assert_eq!(b.configure("filter.show:rules:2", "").unwrap(), "pass all\n");
+    let event = Event::Configure { key: "filter.load:44".into(), value: b"pass\n\xff".into() };
     b.with(|f, cx, out| f.event(cx, event, out));
-    let ToIp::Effect(Effect::Answer { value, .. }) = b.out.drain().next().unwrap() else {
-        panic!()
-    };
+    let ToIp::Effect(Effect::Answer { value, .. }) = b.out.drain().next().unwrap() else { panic!() };
     assert_eq!(value, b"error: line 2, column 1: expected UTF-8 text");
 }
 
@@ -366,11 +308,7 @@ fn the_table_agrees_with_a_plain_map() {
             let known = model.get(&(x, y)).is_some_and(|e| *e > b.now);
             let hits = b.count(Counter::StateHits);
             assert_eq!(b.ask(&p), Some(true));
-            assert_eq!(
-                b.count(Counter::StateHits) - hits,
-                known as u64,
-                "seed {seed}"
-            );
+            assert_eq!(b.count(Counter::StateHits) - hits, known as u64, "seed {seed}");
             let lifetime = if known { 30 } else { 60 };
             model.insert((x, y), b.now + Duration::from_secs(lifetime));
             if random.chance(0.1) {

@@ -22,10 +22,7 @@ const US: &str = "10.77.0.2";
 const THEM: &str = "10.77.0.1";
 
 fn passes(rules: &str, p: &Packet) -> bool {
-    parse(rules)
-        .unwrap_or_else(|e| panic!("{rules}: {e}"))
-        .decide(p, Some("eft0"))
-        .pass
+    parse(rules).unwrap_or_else(|e| panic!("{rules}: {e}")).decide(p, Some("eft0")).pass
 }
 
 #[test]
@@ -39,10 +36,7 @@ fn the_last_match_wins_unless_it_is_quick() {
         ("block quick all\npass all", false),
         ("pass quick all\nblock all", true),
         ("block all\npass out all", false),
-        (
-            "block all\npass in proto tcp to port 80\nblock in from 10.77.0.9",
-            true,
-        ),
+        ("block all\npass in proto tcp to port 80\nblock in from 10.77.0.9", true),
     ] {
         assert_eq!(passes(rules, &p), expected, "{rules}");
     }
@@ -93,22 +87,13 @@ fn each_criterion_matches_what_it_says() {
         ("proto tcp from port >= 4000", [true, false, false, false]),
         ("proto tcp from port < 4000", [false, false, false, true]),
         ("proto tcp from port <= 4000", [true, false, false, true]),
-        (
-            "proto { tcp udp } to port { 53 80 }",
-            [true, true, false, false],
-        ),
-        (
-            "proto udp from 10.77.0.2 port 5000 to 10.77.0.1 port domain",
-            [false, true, false, false],
-        ),
+        ("proto { tcp udp } to port { 53 80 }", [true, true, false, false]),
+        ("proto udp from 10.77.0.2 port 5000 to 10.77.0.1 port domain", [false, true, false, false]),
         ("proto tcp flags S/SA", [true, false, false, true]),
         ("proto tcp flags A/SA", [false; 4]),
         ("proto tcp flags /S", [false; 4]),
         ("proto icmp icmp-type echoreq", [false, false, true, false]),
-        (
-            "proto icmp icmp-type echoreq code 0",
-            [false, false, true, false],
-        ),
+        ("proto icmp icmp-type echoreq code 0", [false, false, true, false]),
         ("proto icmp icmp-type echoreq code 1", [false; 4]),
         ("proto icmp icmp-type 0", [false; 4]),
     ];
@@ -129,11 +114,7 @@ fn the_longest_prefix_of_a_table_decides() {
         ("10.1.1.1", false),
         ("11.0.0.1", false),
     ] {
-        assert_eq!(
-            !passes(rules, &packet(true, 17, (a, 1), (US, 2))),
-            blocked,
-            "{a}"
-        );
+        assert_eq!(!passes(rules, &packet(true, 17, (a, 1), (US, 2))), blocked, "{a}");
     }
 }
 

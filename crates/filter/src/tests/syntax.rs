@@ -5,9 +5,7 @@ use proptest::prelude::*;
 use std::string::{String, ToString};
 
 fn shown(text: &str) -> String {
-    parse(text)
-        .unwrap_or_else(|e| panic!("{text}: {e}"))
-        .to_string()
+    parse(text).unwrap_or_else(|e| panic!("{text}: {e}")).to_string()
 }
 
 fn error(text: &str) -> String {
@@ -35,10 +33,7 @@ fn rules_are_shown_as_pfctl_does_and_can_be_read_again() {
             "pass from !10.0.0.1 to { 10.0.0.2/32 10.0.0.0/24 }",
             "pass from ! 10.0.0.1 to { 10.0.0.2, 10.0.0.0/24 }\n",
         ),
-        (
-            "pass on ! eft1 inet6 from 2001:db8::/32",
-            "pass on ! eft1 inet6 from 2001:db8::/32 to any\n",
-        ),
+        ("pass on ! eft1 inet6 from 2001:db8::/32", "pass on ! eft1 inet6 from 2001:db8::/32 to any\n"),
         (
             "pass proto icmp icmp-type { echoreq, unreach code 4 }",
             "pass proto icmp all icmp-type { echoreq, unreach code 4 }\n",
@@ -57,19 +52,13 @@ fn rules_are_shown_as_pfctl_does_and_can_be_read_again() {
             "table <a> persist { 10.0.0.0/8, !10.1.0.0/16\n 10.1.1.1 }\nblock from <a>",
             "table <a> { 10.1.1.1, ! 10.1.0.0/16, 10.0.0.0/8 }\nblock drop from <a> to any\n",
         ),
-        (
-            "table <empty> const\ntable <e> { }",
-            "table <e> { }\ntable <empty> { }\n",
-        ),
+        ("table <empty> const\ntable <e> { }", "table <e> { }\ntable <empty> { }\n"),
         ("block \\\n  in \\  \n quick", "block drop in quick all\n"),
         (
             "ext = \"eft0\"\nports = \"{ 22, 80 }\"\nboth = $ports\npass on $ext proto tcp to port $both",
             "pass on eft0 proto tcp from any to any port { = 22, = 80 }\n",
         ),
-        (
-            "h = { 10.0.0.1,\n 10.0.0.2 }\npass to $h",
-            "pass from any to { 10.0.0.1, 10.0.0.2 }\n",
-        ),
+        ("h = { 10.0.0.1,\n 10.0.0.2 }\npass to $h", "pass from any to { 10.0.0.1, 10.0.0.2 }\n"),
         ("", ""),
     ];
     for (text, expected) in cases {
@@ -84,108 +73,39 @@ fn rules_are_shown_as_pfctl_does_and_can_be_read_again() {
 fn errors_name_the_place_and_what_was_expected() {
     let cases = [
         ("pass\nblock foo", "line 2, column 7: expected `from`, `to`"),
-        (
-            "allow all",
-            "line 1, column 1: expected `pass`, `block`, `table` or `NAME =`, found `allow`",
-        ),
-        (
-            "pass in on",
-            "line 1, column 11: expected an interface's name, found end of file",
-        ),
-        (
-            "pass from 10.0.0.256",
-            "line 1, column 11: expected an address, a prefix",
-        ),
-        (
-            "pass from 10.0.0.0/33",
-            "line 1, column 11: expected an address",
-        ),
-        (
-            "pass to any port 80",
-            "line 1, column 13: expected no `port` without `proto tcp`",
-        ),
-        (
-            "pass proto tcp to any port 65536",
-            "line 1, column 28: expected a port",
-        ),
-        (
-            "pass proto tcp to any port 20:10",
-            "line 1, column 28: the range 20:10 runs backwards",
-        ),
-        (
-            "pass proto tcp to any port { 22, }\npass proto tcp port {}",
-            "line 2, column 16: expected",
-        ),
-        (
-            "pass proto tcp to port { }",
-            "line 1, column 27: expected something in the braces",
-        ),
+        ("allow all", "line 1, column 1: expected `pass`, `block`, `table` or `NAME =`, found `allow`"),
+        ("pass in on", "line 1, column 11: expected an interface's name, found end of file"),
+        ("pass from 10.0.0.256", "line 1, column 11: expected an address, a prefix"),
+        ("pass from 10.0.0.0/33", "line 1, column 11: expected an address"),
+        ("pass to any port 80", "line 1, column 13: expected no `port` without `proto tcp`"),
+        ("pass proto tcp to any port 65536", "line 1, column 28: expected a port"),
+        ("pass proto tcp to any port 20:10", "line 1, column 28: the range 20:10 runs backwards"),
+        ("pass proto tcp to any port { 22, }\npass proto tcp port {}", "line 2, column 16: expected"),
+        ("pass proto tcp to port { }", "line 1, column 27: expected something in the braces"),
         ("pass proto foo", "line 1, column 12: expected a protocol"),
-        (
-            "pass proto udp flags S/SA",
-            "line 1, column 16: expected no `flags`",
-        ),
-        (
-            "pass proto tcp flags S/A",
-            "line 1, column 22: expected flags",
-        ),
-        (
-            "pass proto tcp icmp-type 8",
-            "line 1, column 16: expected no `icmp-type`",
-        ),
-        (
-            "block keep state",
-            "line 1, column 7: expected no state for `block`",
-        ),
-        (
-            "pass keep",
-            "line 1, column 10: expected `state`, found end of file",
-        ),
-        (
-            "pass from <nobody>",
-            "line 1, column 11: the table <nobody> is not defined",
-        ),
-        (
-            "table <a>\ntable <a>",
-            "line 2, column 10: expected no second definition",
-        ),
-        (
-            "table <a> file \"/etc/a\"",
-            "line 1, column 11: expected `persist`, `const` or `{`",
-        ),
-        (
-            "pass on $ext",
-            "line 1, column 9: the macro `ext` is not defined",
-        ),
+        ("pass proto udp flags S/SA", "line 1, column 16: expected no `flags`"),
+        ("pass proto tcp flags S/A", "line 1, column 22: expected flags"),
+        ("pass proto tcp icmp-type 8", "line 1, column 16: expected no `icmp-type`"),
+        ("block keep state", "line 1, column 7: expected no state for `block`"),
+        ("pass keep", "line 1, column 10: expected `state`, found end of file"),
+        ("pass from <nobody>", "line 1, column 11: the table <nobody> is not defined"),
+        ("table <a>\ntable <a>", "line 2, column 10: expected no second definition"),
+        ("table <a> file \"/etc/a\"", "line 1, column 11: expected `persist`, `const` or `{`"),
+        ("pass on $ext", "line 1, column 9: the macro `ext` is not defined"),
         ("ext = \"foo", "line 1, column 7: expected a closing `\"`"),
         ("ext =\npass", "line 1, column 1: the macro has no value"),
-        (
-            "p = \"tcp foo\"\npass proto $p",
-            "line 2, column 12: expected",
-        ),
+        ("p = \"tcp foo\"\npass proto $p", "line 2, column 12: expected"),
         ("pass ~", "line 1, column 6: unexpected character `~`"),
         ("päss", "line 1, column 2: unexpected character `ä`"),
-        (
-            "pass \\ in",
-            "line 1, column 6: expected the end of the line after `\\`",
-        ),
-        (
-            "pass inet from 2001:db8::1",
-            "line 1, column 16: 2001:db8::1 is no inet address",
-        ),
+        ("pass \\ in", "line 1, column 6: expected the end of the line after `\\`"),
+        ("pass inet from 2001:db8::1", "line 1, column 16: 2001:db8::1 is no inet address"),
         ("set skip on lo", "line 1, column 1: expected `pass`"),
         ("pass log", "line 1, column 6: expected"),
-        (
-            "pass from {10.0.0.1",
-            "line 1, column 20: expected an address",
-        ),
+        ("pass from {10.0.0.1", "line 1, column 20: expected an address"),
     ];
     for (text, expected) in cases {
         let e = error(text);
-        assert!(
-            e.starts_with(expected),
-            "{text}\n  said: {e}\n  not:  {expected}"
-        );
+        assert!(e.starts_with(expected), "{text}\n  said: {e}\n  not:  {expected}");
         assert_eq!(e.lines().count(), 1);
     }
 }

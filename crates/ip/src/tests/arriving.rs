@@ -16,10 +16,7 @@ fn a_datagram_is_delivered_without_its_padding_and_given_back() {
     f.extend([0; 20]);
     let frame = b.arrive(&f);
     let (peer, p) = delivered(&b.drain()).unwrap();
-    assert_eq!(
-        (peer, p.slot, p.offset, p.len),
-        (Peer::Udp, frame.slot, 14, 31)
-    );
+    assert_eq!((peer, p.slot, p.offset, p.len), (Peer::Udp, frame.slot, 14, 31));
     b.transport_says(Peer::Udp, TransportToIp::Done { packet: p });
     assert_eq!(b.drain(), [done(p)]);
     b.assert_idle();
@@ -30,10 +27,7 @@ fn a_full_transport_costs_the_packet() {
     let mut b = Bench::new(false);
     b.out.set_room(Peer::Udp, 512, 1024);
     b.arrive(&packet(PROTOCOL_UDP, 0, 1, &udp(5, 6, &[])));
-    assert!(matches!(
-        b.drain()[..],
-        [ToPeer::Nic(0, IpToNic::Done { .. })]
-    ));
+    assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]));
     assert_eq!(b.count(Counter::DropTransportFull), 1);
 }
 
@@ -54,96 +48,33 @@ fn what_is_wrong_is_dropped_and_counted() {
     routed[17] += 8;
     fix_header(&mut routed);
     let cases: Vec<(&str, Vec<u8>, Counter)> = vec![
-        (
-            "checksum",
-            change(22, &[63], false),
-            Counter::DropHeaderChecksum,
-        ),
+        ("checksum", change(22, &[63], false), Counter::DropHeaderChecksum),
         ("version", change(14, &[0x65], true), Counter::DropMalformed),
-        (
-            "short header",
-            change(14, &[0x44], true),
-            Counter::DropMalformed,
-        ),
-        (
-            "longer than the frame",
-            change(16, &[0, 200], true),
-            Counter::DropMalformed,
-        ),
-        (
-            "shorter than its header",
-            change(16, &[0, 19], true),
-            Counter::DropMalformed,
-        ),
-        (
-            "half a udp header",
-            change(16, &[0, 27], true),
-            Counter::DropMalformed,
-        ),
+        ("short header", change(14, &[0x44], true), Counter::DropMalformed),
+        ("longer than the frame", change(16, &[0, 200], true), Counter::DropMalformed),
+        ("shorter than its header", change(16, &[0, 19], true), Counter::DropMalformed),
+        ("half a udp header", change(16, &[0, 27], true), Counter::DropMalformed),
         ("truncated", good[..30].to_vec(), Counter::DropMalformed),
         ("no ethernet", good[..10].to_vec(), Counter::DropMalformed),
-        (
-            "for another",
-            change(30, &[10, 77, 0, 3], true),
-            Counter::DropNotOurs,
-        ),
-        (
-            "another's mac",
-            change(0, &[2, 9], false),
-            Counter::DropNotOurs,
-        ),
-        (
-            "one host, many macs",
-            change(0, &[0xff; 6], false),
-            Counter::DropNotOurs,
-        ),
-        (
-            "from ourselves",
-            change(26, &US.octets(), true),
-            Counter::DropMartian,
-        ),
-        (
-            "from many",
-            change(26, &[224, 0, 0, 1], true),
-            Counter::DropMartian,
-        ),
-        (
-            "from all",
-            change(26, &[255; 4], true),
-            Counter::DropMartian,
-        ),
-        (
-            "from all here",
-            change(26, &[10, 77, 0, 255], true),
-            Counter::DropMartian,
-        ),
-        (
-            "from nobody",
-            change(26, &[0; 4], true),
-            Counter::DropMartian,
-        ),
-        (
-            "from loopback",
-            change(26, &[127, 0, 0, 1], true),
-            Counter::DropMartian,
-        ),
+        ("for another", change(30, &[10, 77, 0, 3], true), Counter::DropNotOurs),
+        ("another's mac", change(0, &[2, 9], false), Counter::DropNotOurs),
+        ("one host, many macs", change(0, &[0xff; 6], false), Counter::DropNotOurs),
+        ("from ourselves", change(26, &US.octets(), true), Counter::DropMartian),
+        ("from many", change(26, &[224, 0, 0, 1], true), Counter::DropMartian),
+        ("from all", change(26, &[255; 4], true), Counter::DropMartian),
+        ("from all here", change(26, &[10, 77, 0, 255], true), Counter::DropMartian),
+        ("from nobody", change(26, &[0; 4], true), Counter::DropMartian),
+        ("from loopback", change(26, &[127, 0, 0, 1], true), Counter::DropMartian),
         ("source route", routed, Counter::DropSourceRouted),
         ("ipv6", change(12, &[0x86, 0xdd], false), Counter::DropIpv6),
-        (
-            "unknown",
-            change(12, &[0x88, 0xcc], false),
-            Counter::DropEthertype,
-        ),
+        ("unknown", change(12, &[0x88, 0xcc], false), Counter::DropEthertype),
     ];
     for (name, f, why) in cases {
         let mut b = Bench::new(false);
         b.arrive(&f);
         assert_eq!(b.count(why), 1, "{name}");
         let out = b.drain();
-        assert!(
-            matches!(out[..], [ToPeer::Nic(0, IpToNic::Done { .. })]),
-            "{name}: {out:?}"
-        );
+        assert!(matches!(out[..], [ToPeer::Nic(0, IpToNic::Done { .. })]), "{name}: {out:?}");
         b.assert_idle();
     }
 }
@@ -169,10 +100,7 @@ fn broadcasts_reach_udp_alone_and_are_not_answered() {
             broadcast(99, &[0; 20]),
         ] {
             b.arrive(&f);
-            assert!(matches!(
-                b.drain()[..],
-                [ToPeer::Nic(0, IpToNic::Done { .. })]
-            ));
+            assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]));
         }
     }
 }
@@ -186,15 +114,9 @@ fn echo_is_replied_to() {
         b.arrive(&packet(PROTOCOL_ICMP, 0, 1, &message));
         let out = b.drain();
         let mut body: Vec<u8> = Vec::new();
-        for m in out
-            .iter()
-            .filter(|m| matches!(m, ToPeer::Nic(0, IpToNic::Send { .. })))
-        {
+        for m in out.iter().filter(|m| matches!(m, ToPeer::Nic(0, IpToNic::Send { .. }))) {
             let f = b.frame(m);
-            assert_eq!(
-                (&f[26..30], &f[30..34]),
-                (&US.octets()[..], &THEM.octets()[..])
-            );
+            assert_eq!((&f[26..30], &f[30..34]), (&US.octets()[..], &THEM.octets()[..]));
             body.extend(&f[34..]);
         }
         assert_eq!(body, icmp(ICMP_ECHO_REPLY, 0, [1, 2, 3, 4], &data), "{len}");
@@ -264,26 +186,12 @@ fn errors_about_our_packets_reach_their_transport() {
     let mut try_error = |kind, code, rest, quote: &[u8]| {
         b.arrive(&packet(PROTOCOL_ICMP, 0, 1, &icmp(kind, code, rest, quote)));
         match b.drain()[..] {
-            [
-                ToPeer::Transport(
-                    peer,
-                    IpToTransport::Error {
-                        packet,
-                        header_len: 20,
-                        kind,
-                        code,
-                        mtu,
-                    },
-                ),
-            ] => {
+            [ToPeer::Transport(peer, IpToTransport::Error { packet, header_len: 20, kind, code, mtu })] => {
                 let mut q = vec![0; packet.len as usize];
                 b.memory.read(packet, &mut q).unwrap();
                 assert_eq!(q, quote);
                 b.transport_says(peer, TransportToIp::Done { packet });
-                assert!(matches!(
-                    b.drain()[..],
-                    [ToPeer::Nic(0, IpToNic::Done { .. })]
-                ));
+                assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]));
                 Some((peer, kind, code, mtu))
             }
             [ToPeer::Nic(0, IpToNic::Done { .. })] => None,
@@ -292,25 +200,11 @@ fn errors_about_our_packets_reach_their_transport() {
     };
     let ours = quoted(US, PROTOCOL_TCP, 28);
     assert_eq!(try_error(3, 1, [0; 4], &ours), Some((Peer::Tcp, 3, 1, 0)));
-    assert_eq!(
-        try_error(3, 4, [0, 0, 5, 0], &ours),
-        Some((Peer::Tcp, 3, 4, 1280))
-    );
-    assert_eq!(
-        try_error(11, 0, [0; 4], &quoted(US, PROTOCOL_UDP, 60)),
-        Some((Peer::Udp, 11, 0, 0))
-    );
+    assert_eq!(try_error(3, 4, [0, 0, 5, 0], &ours), Some((Peer::Tcp, 3, 4, 1280)));
+    assert_eq!(try_error(11, 0, [0; 4], &quoted(US, PROTOCOL_UDP, 60)), Some((Peer::Udp, 11, 0, 0)));
     assert_eq!(try_error(3, 4, [0, 0, 0, 40], &ours), None, "no such MTU");
-    assert_eq!(
-        try_error(3, 1, [0; 4], &ours[..27]),
-        None,
-        "too little quoted"
-    );
-    assert_eq!(
-        try_error(3, 1, [0; 4], &quoted(FAR, PROTOCOL_TCP, 28)),
-        None,
-        "not ours"
-    );
+    assert_eq!(try_error(3, 1, [0; 4], &ours[..27]), None, "too little quoted");
+    assert_eq!(try_error(3, 1, [0; 4], &quoted(FAR, PROTOCOL_TCP, 28)), None, "not ours");
     assert_eq!(try_error(3, 1, [0; 4], &quoted(US, 99, 28)), None);
 }
 
@@ -320,14 +214,8 @@ fn arp_is_answered_and_believed_within_reason() {
     b.arp(ARP_REQUEST, THEIR_MAC, THEM, US);
     let out = b.drain();
     let reply = b.frame(&out[0]);
-    assert_eq!(
-        (&reply[..6], &reply[20..22]),
-        (&THEIR_MAC.0[..], &[0, 2][..])
-    );
-    assert_eq!(
-        (&reply[22..28], &reply[28..32]),
-        (&OUR_MAC.0[..], &US.octets()[..])
-    );
+    assert_eq!((&reply[..6], &reply[20..22]), (&THEIR_MAC.0[..], &[0, 2][..]));
+    assert_eq!((&reply[22..28], &reply[28..32]), (&OUR_MAC.0[..], &US.octets()[..]));
     b.confirm(&out);
     assert!(b.ip.neighbours.knows(0, THEM));
 
@@ -346,11 +234,7 @@ fn arp_is_answered_and_believed_within_reason() {
     b.arp(ARP_REQUEST, MacAddress([2, 6, 6, 6, 6, 6]), other, US);
     b.arp(ARP_REQUEST, THEIR_MAC, Ipv4Addr::new(10, 77, 0, 255), US);
     assert_eq!(b.count(Counter::DropArpSpoofed), 3);
-    assert!(
-        b.drain()
-            .iter()
-            .all(|m| matches!(m, ToPeer::Nic(0, IpToNic::Done { .. })))
-    );
+    assert!(b.drain().iter().all(|m| matches!(m, ToPeer::Nic(0, IpToNic::Done { .. }))));
 }
 
 /// Fragments as (start, len, more).
@@ -365,12 +249,7 @@ fn fragments(b: &mut Bench, protocol: u8, id: u16, list: &[(usize, usize, bool)]
 #[test]
 fn fragments_in_any_order_with_duplicates() {
     let mut b = Bench::new(false);
-    fragments(
-        &mut b,
-        PROTOCOL_UDP,
-        7,
-        &[(16, 8, true), (24, 5, false), (16, 8, true), (0, 16, true)],
-    );
+    fragments(&mut b, PROTOCOL_UDP, 7, &[(16, 8, true), (24, 5, false), (16, 8, true), (0, 16, true)]);
     let out = b.drain();
     let (_, p) = delivered(&out).unwrap();
     assert_eq!(p.len, 20 + 29);
@@ -385,18 +264,9 @@ fn bad_fragments_spoil_their_datagram() {
     type Case = (&'static str, &'static [(usize, usize, bool)]);
     let cases: [Case; 7] = [
         ("overlap", &[(0, 16, true), (8, 16, true), (24, 8, false)]),
-        (
-            "two ends",
-            &[(0, 16, true), (32, 8, false), (16, 8, false), (24, 8, true)],
-        ),
-        (
-            "beyond the end",
-            &[(16, 8, false), (24, 8, true), (0, 16, true)],
-        ),
-        (
-            "end before what came",
-            &[(32, 8, true), (16, 8, false), (0, 16, true)],
-        ),
+        ("two ends", &[(0, 16, true), (32, 8, false), (16, 8, false), (24, 8, true)]),
+        ("beyond the end", &[(16, 8, false), (24, 8, true), (0, 16, true)]),
+        ("end before what came", &[(32, 8, true), (16, 8, false), (0, 16, true)]),
         ("odd length", &[(0, 15, true), (15, 8, false)]),
         ("empty", &[(0, 0, true), (0, 16, true)]),
         ("too long", &[(65512, 100, false), (0, 65512, true)]),
@@ -414,10 +284,7 @@ fn bad_fragments_spoil_their_datagram() {
         b.drain();
     }
     // Half a TCP header, and one that rewrites its flags.
-    for list in [
-        &[(0, 16, true), (16, 16, false)],
-        &[(0, 24, true), (8, 16, false)],
-    ] {
+    for list in [&[(0, 16, true), (16, 16, false)], &[(0, 24, true), (8, 16, false)]] {
         let mut b = Bench::new(false);
         fragments(&mut b, PROTOCOL_TCP, 7, list);
         assert_eq!(b.count(Counter::DropFragment), 1);

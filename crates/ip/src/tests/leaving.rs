@@ -62,11 +62,7 @@ fn without_offload_the_checksum_is_ours() {
     b.payload.write(slot, 0, &bytes);
     let mut d = segment(THEM, 1001, 0);
     d.payload_count = 2;
-    d.payload[1] = PacketRef {
-        offset: 333,
-        len: 668,
-        ..d.payload[0]
-    };
+    d.payload[1] = PacketRef { offset: 333, len: 668, ..d.payload[0] };
     d.payload[0].len = 333;
     b.send(Peer::Tcp, 1, &d);
     let out = b.drain();
@@ -84,18 +80,14 @@ fn large_segments_pass_to_a_device_that_cuts_them() {
     let mut b = Bench::met(false);
     b.send(Peer::Tcp, 1, &segment(THEM, 60000, 1460));
     let out = b.drain();
-    let ToPeer::Nic(0, IpToNic::Send { descriptor, .. }) = out[0] else {
-        panic!()
-    };
+    let ToPeer::Nic(0, IpToNic::Send { descriptor, .. }) = out[0] else { panic!() };
     let d: FrameDescriptor = b.memory.read_value(descriptor).unwrap();
     assert_eq!((d.segment_size, d.flags), (1460, FRAME_CHECKSUM));
     assert_eq!(d.payload[0].len, 60000);
     // One segment is no segmentation; too large a segment is the sender's mistake.
     b.send(Peer::Tcp, 2, &segment(THEM, 1000, 1460));
     let out = b.drain();
-    let ToPeer::Nic(0, IpToNic::Send { descriptor, .. }) = out[0] else {
-        panic!()
-    };
+    let ToPeer::Nic(0, IpToNic::Send { descriptor, .. }) = out[0] else { panic!() };
     let d: FrameDescriptor = b.memory.read_value(descriptor).unwrap();
     assert_eq!(d.segment_size, 0);
     b.send(Peer::Tcp, 3, &segment(THEM, 60000, 1461));
@@ -115,16 +107,8 @@ fn long_datagrams_are_cut_and_come_together_again() {
         let mut d = datagram(THEM, 0, len);
         // Pieces of unequal length.
         d.payload_count = 3;
-        d.payload[1] = PacketRef {
-            offset: 9,
-            len: 1400,
-            ..d.payload[0]
-        };
-        d.payload[2] = PacketRef {
-            offset: 1409,
-            len: len - 1409,
-            ..d.payload[0]
-        };
+        d.payload[1] = PacketRef { offset: 9, len: 1400, ..d.payload[0] };
+        d.payload[2] = PacketRef { offset: 1409, len: len - 1409, ..d.payload[0] };
         d.payload[0].len = 9;
         b.send(Peer::Udp, 1, &d);
         let out = b.drain();
@@ -147,14 +131,8 @@ fn long_datagrams_are_cut_and_come_together_again() {
             b.arrive(&f);
         }
         let out = b.drain();
-        let Some(ToPeer::Transport(
-            Peer::Udp,
-            IpToTransport::Deliver {
-                packet,
-                header_len: 20,
-                ..
-            },
-        )) = out.iter().find(|m| matches!(m, ToPeer::Transport(..)))
+        let Some(ToPeer::Transport(Peer::Udp, IpToTransport::Deliver { packet, header_len: 20, .. })) =
+            out.iter().find(|m| matches!(m, ToPeer::Transport(..)))
         else {
             panic!("{len}: {out:?}")
         };
@@ -172,86 +150,19 @@ fn long_datagrams_are_cut_and_come_together_again() {
 fn requests_are_checked() {
     let mut b = Bench::met(false);
     let good = datagram(THEM, 0, 100);
-    let wild = PacketRef {
-        slot: 7,
-        ..good.payload[0]
-    };
+    let wild = PacketRef { slot: 7, ..good.payload[0] };
     let address = |s: &str| s.parse::<IpAddr>().unwrap().into();
     let cases: [(Peer, SendDescriptor, i32); 10] = [
         (Peer::Tcp, good, 22),
-        (
-            Peer::Udp,
-            SendDescriptor {
-                header_len: 65,
-                ..good
-            },
-            22,
-        ),
-        (
-            Peer::Udp,
-            SendDescriptor {
-                header_len: 7,
-                checksum_offset: 5,
-                ..good
-            },
-            22,
-        ),
-        (
-            Peer::Udp,
-            SendDescriptor {
-                checksum_offset: 7,
-                ..good
-            },
-            22,
-        ),
-        (
-            Peer::Udp,
-            SendDescriptor {
-                payload_count: 5,
-                ..good
-            },
-            22,
-        ),
-        (
-            Peer::Udp,
-            SendDescriptor {
-                payload: [wild; 4],
-                ..good
-            },
-            22,
-        ),
-        (
-            Peer::Udp,
-            SendDescriptor {
-                source: address("10.77.0.3"),
-                ..good
-            },
-            99,
-        ),
-        (
-            Peer::Udp,
-            SendDescriptor {
-                destination: address("2001:db8::1"),
-                ..good
-            },
-            101,
-        ),
-        (
-            Peer::Udp,
-            SendDescriptor {
-                destination: address("127.0.0.1"),
-                ..good
-            },
-            101,
-        ),
-        (
-            Peer::Udp,
-            SendDescriptor {
-                flags: 1,
-                ..datagram(THEM, 0, 1473)
-            },
-            90,
-        ),
+        (Peer::Udp, SendDescriptor { header_len: 65, ..good }, 22),
+        (Peer::Udp, SendDescriptor { header_len: 7, checksum_offset: 5, ..good }, 22),
+        (Peer::Udp, SendDescriptor { checksum_offset: 7, ..good }, 22),
+        (Peer::Udp, SendDescriptor { payload_count: 5, ..good }, 22),
+        (Peer::Udp, SendDescriptor { payload: [wild; 4], ..good }, 22),
+        (Peer::Udp, SendDescriptor { source: address("10.77.0.3"), ..good }, 99),
+        (Peer::Udp, SendDescriptor { destination: address("2001:db8::1"), ..good }, 101),
+        (Peer::Udp, SendDescriptor { destination: address("127.0.0.1"), ..good }, 101),
+        (Peer::Udp, SendDescriptor { flags: 1, ..datagram(THEM, 0, 1473) }, 90),
     ];
     for (i, (peer, d, errno)) in cases.into_iter().enumerate() {
         b.send(peer, i as u32, &d);
@@ -278,38 +189,16 @@ fn routes_are_answered() {
             [
                 ToPeer::Transport(
                     Peer::Tcp,
-                    IpToTransport::Routed {
-                        errno,
-                        source,
-                        mtu,
-                        segment_max,
-                        local,
-                        ..
-                    },
+                    IpToTransport::Routed { errno, source, mtu, segment_max, local, .. },
                 ),
-            ] => (
-                errno,
-                IpAddr::from(source).to_string(),
-                mtu,
-                segment_max,
-                local,
-            ),
+            ] => (errno, IpAddr::from(source).to_string(), mtu, segment_max, local),
             ref other => panic!("{other:?}"),
         }
     };
     let us = US.to_string();
-    assert_eq!(
-        ask("0.0.0.0", "8.8.8.8"),
-        (0, us.clone(), 1500, 60000, false)
-    );
-    assert_eq!(
-        ask("10.77.0.2", "10.77.0.9"),
-        (0, us.clone(), 1500, 60000, false)
-    );
-    assert_eq!(
-        ask("0.0.0.0", "10.77.0.2"),
-        (0, us.clone(), 65535, 65455, true)
-    );
+    assert_eq!(ask("0.0.0.0", "8.8.8.8"), (0, us.clone(), 1500, 60000, false));
+    assert_eq!(ask("10.77.0.2", "10.77.0.9"), (0, us.clone(), 1500, 60000, false));
+    assert_eq!(ask("0.0.0.0", "10.77.0.2"), (0, us.clone(), 65535, 65455, true));
     assert_eq!(ask("10.77.0.9", "10.77.0.1").0, 99);
     assert_eq!(ask("::", "2001:db8::1").0, 101);
 }
@@ -325,12 +214,7 @@ fn packets_to_oneself_turn_round() {
     assert_eq!(out[0], sent(Peer::Tcp, 1, 0));
     let ToPeer::Transport(
         Peer::Tcp,
-        IpToTransport::Deliver {
-            packet,
-            header_len: 20,
-            checksum_ok: true,
-            segment_size: 16384,
-        },
+        IpToTransport::Deliver { packet, header_len: 20, checksum_ok: true, segment_size: 16384 },
     ) = out[1]
     else {
         panic!("{out:?}")
@@ -381,21 +265,13 @@ fn a_refused_local_datagram_comes_back_as_an_error() {
     b.payload.allocate().unwrap();
     b.send(Peer::Udp, 1, &datagram(US, 0, 10));
     let out = b.drain();
-    let ToPeer::Transport(_, IpToTransport::Deliver { packet, .. }) = out[1] else {
-        panic!()
-    };
+    let ToPeer::Transport(_, IpToTransport::Deliver { packet, .. }) = out[1] else { panic!() };
     b.transport_says(Peer::Udp, TransportToIp::Refuse { packet });
     let out = b.drain();
     let [
         ToPeer::Transport(
             Peer::Udp,
-            IpToTransport::Error {
-                packet,
-                header_len: 20,
-                kind: 3,
-                code: 3,
-                mtu: 0,
-            },
+            IpToTransport::Error { packet, header_len: 20, kind: 3, code: 3, mtu: 0 },
         ),
     ] = out[..]
     else {

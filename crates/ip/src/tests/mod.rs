@@ -63,14 +63,7 @@ impl Bench {
             memory.insert(p.id(), p.view().clone());
         }
         Bench {
-            ip: Ip::new(
-                frames,
-                packets,
-                IpConfig {
-                    with_filter,
-                    seed: 9,
-                },
-            ),
+            ip: Ip::new(frames, packets, IpConfig { with_filter, seed: 9 }),
             memory,
             status: Status::heap(),
             random: Random::new(1),
@@ -101,33 +94,22 @@ impl Bench {
         b.arp(ARP_REQUEST, THEIR_MAC, THEM, US);
         let reply = b.drain();
         b.confirm(&reply);
-        if let [
-            ToPeer::Nic(0, IpToNic::Send { .. }),
-            ToPeer::Nic(0, IpToNic::Done { packet }),
-        ] = reply[..]
-        {
+        if let [ToPeer::Nic(0, IpToNic::Send { .. }), ToPeer::Nic(0, IpToNic::Done { packet })] = reply[..] {
             b.nic.free(packet);
         }
         b
     }
 
     fn with<T>(&mut self, f: impl FnOnce(&mut Ip, &mut Context, &mut Outbox<ToPeer>) -> T) -> T {
-        let mut cx = Context {
-            now: self.now,
-            random: &mut self.random,
-            memory: &self.memory,
-            status: &self.status,
-        };
+        let mut cx =
+            Context { now: self.now, random: &mut self.random, memory: &self.memory, status: &self.status };
         let result = f(&mut self.ip, &mut cx, &mut self.out);
         self.ip.flush(&mut cx, &mut self.out);
         result
     }
 
     fn configure(&mut self, text: &str) {
-        let event = Event::Configure {
-            key: "ip".into(),
-            value: text.into(),
-        };
+        let event = Event::Configure { key: "ip".into(), value: text.into() };
         self.with(|ip, cx, out| ip.event(cx, event, out));
     }
 
@@ -149,13 +131,7 @@ impl Bench {
     }
 
     fn link(&mut self, checksum: bool, segment_max: u32) {
-        self.nic_says(NicToIp::Link {
-            mac: OUR_MAC,
-            mtu: 1500,
-            up: true,
-            checksum,
-            segment_max,
-        });
+        self.nic_says(NicToIp::Link { mac: OUR_MAC, mtu: 1500, up: true, checksum, segment_max });
     }
 
     /// Lets time pass, deadline by deadline.
@@ -184,15 +160,8 @@ impl Bench {
     fn arrive(&mut self, frame: &[u8]) -> PacketRef {
         let slot = self.nic.allocate().unwrap();
         assert!(self.nic.write(slot, 0, frame));
-        let packet = PacketRef {
-            len: frame.len() as u32,
-            ..slot
-        };
-        self.nic_says(NicToIp::Received {
-            packet,
-            checksum_ok: true,
-            segment_size: 0,
-        });
+        let packet = PacketRef { len: frame.len() as u32, ..slot };
+        self.nic_says(NicToIp::Received { packet, checksum_ok: true, segment_size: 0 });
         packet
     }
 
@@ -222,13 +191,7 @@ impl Bench {
     fn send(&mut self, peer: Peer, index: u32, d: &SendDescriptor) {
         let descriptor = self.descriptor(d);
         let request = request(index);
-        self.transport_says(
-            peer,
-            TransportToIp::Send {
-                request,
-                descriptor,
-            },
-        );
+        self.transport_says(peer, TransportToIp::Send { request, descriptor });
     }
 
     /// The frame that a `Send` describes, gathered as a device does; checksum offload done.
@@ -256,10 +219,7 @@ impl Bench {
     fn confirm(&mut self, messages: &[ToPeer]) {
         for m in messages {
             if let ToPeer::Nic(0, IpToNic::Send { request, .. }) = m {
-                self.nic_says(NicToIp::Sent {
-                    request: *request,
-                    errno: 0,
-                });
+                self.nic_says(NicToIp::Sent { request: *request, errno: 0 });
             }
         }
     }
@@ -274,18 +234,11 @@ impl Bench {
 }
 
 fn request(index: u32) -> RequestId {
-    RequestId {
-        index,
-        generation: 1,
-    }
+    RequestId { index, generation: 1 }
 }
 
 fn ethernet(ethertype: u16, body: &[u8]) -> Vec<u8> {
-    let h = EthernetHeader {
-        destination: OUR_MAC,
-        source: THEIR_MAC,
-        ethertype: ethertype.into(),
-    };
+    let h = EthernetHeader { destination: OUR_MAC, source: THEIR_MAC, ethertype: ethertype.into() };
     let mut f = h.as_bytes().to_vec();
     f.extend(body);
     f
@@ -333,12 +286,7 @@ fn udp(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 fn icmp(kind: u8, code: u8, rest: [u8; 4], payload: &[u8]) -> Vec<u8> {
-    let h = IcmpHeader {
-        kind,
-        code,
-        checksum: 0.into(),
-        rest,
-    };
+    let h = IcmpHeader { kind, code, checksum: 0.into(), rest };
     let mut p = h.as_bytes().to_vec();
     p.extend(payload);
     let sum = Checksum::new().add_bytes(&p).finish();
@@ -364,13 +312,7 @@ fn datagram(destination: Ipv4Addr, offset: u32, len: u32) -> SendDescriptor {
     d.checksum_offset = 6;
     if len > 0 {
         d.payload_count = 1;
-        d.payload[0] = PacketRef {
-            pool: PAYLOAD,
-            generation: 0,
-            slot: 0,
-            offset,
-            len,
-        };
+        d.payload[0] = PacketRef { pool: PAYLOAD, generation: 0, slot: 0, offset, len };
     }
     d
 }

@@ -60,30 +60,18 @@ fn a_reborn_filter_is_asked_again_in_order() {
     let frames = b.drain();
     b.reborn(Peer::Filter);
     let again = b.drain();
-    let (outbound, inbound): (Vec<_>, Vec<_>) =
-        first.iter().enumerate().partition(|(i, _)| i % 2 == 0);
-    let expected: Vec<ToPeer> = outbound[1..]
-        .iter()
-        .chain(&inbound)
-        .map(|(_, m)| **m)
-        .collect();
+    let (outbound, inbound): (Vec<_>, Vec<_>) = first.iter().enumerate().partition(|(i, _)| i % 2 == 0);
+    let expected: Vec<ToPeer> = outbound[1..].iter().chain(&inbound).map(|(_, m)| **m).collect();
     assert_eq!(again, expected);
     for m in &again {
         b.verdict(asked(m), true);
     }
     let out = b.drain();
-    let sends: Vec<ToPeer> = frames
-        .into_iter()
-        .chain(out.iter().copied().filter(|m| matches!(m, ToPeer::Nic(..))))
-        .collect();
+    let sends: Vec<ToPeer> =
+        frames.into_iter().chain(out.iter().copied().filter(|m| matches!(m, ToPeer::Nic(..)))).collect();
     let lens: Vec<usize> = sends.iter().map(|m| b.frame(m).len()).collect();
     assert_eq!(lens, [64, 65, 66, 67, 68]);
-    assert_eq!(
-        out.iter()
-            .filter(|m| matches!(m, ToPeer::Transport(..)))
-            .count(),
-        5
-    );
+    assert_eq!(out.iter().filter(|m| matches!(m, ToPeer::Transport(..))).count(), 5);
 }
 
 #[test]
@@ -110,9 +98,7 @@ fn a_dead_nics_packets_are_given_back_to_nobody() {
     let mut b = Bench::met(false);
     receive_udp(&mut b);
     let out = b.drain();
-    let ToPeer::Transport(_, IpToTransport::Deliver { packet, .. }) = out[0] else {
-        panic!()
-    };
+    let ToPeer::Transport(_, IpToTransport::Deliver { packet, .. }) = out[0] else { panic!() };
     assert!(b.ip.uses_pool(NIC));
     b.reborn(Peer::Nic(0));
     b.transport_says(Peer::Udp, TransportToIp::Done { packet });
@@ -137,10 +123,7 @@ fn a_reborn_transport_owes_and_is_owed_nothing() {
     let frames = b.drain();
     assert_eq!(frames.len(), 1 + 3);
     b.reborn(Peer::Udp);
-    assert!(
-        matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]),
-        "its packet went home"
-    );
+    assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]), "its packet went home");
     // Frames that the NIC has keep their slots until it answers; nobody is told.
     b.confirm(&frames);
     assert_eq!(b.drain(), []);
@@ -168,10 +151,7 @@ fn a_reborn_ip_holds_what_comes_before_it_knows_where_it_is() {
     // Announcement, question, delivery.
     assert_eq!(b.frame(&out[0])[28..32], US.octets());
     assert_eq!(b.frame(&out[1])[38..42], THEM.octets());
-    assert!(matches!(
-        out[2],
-        ToPeer::Transport(Peer::Udp, IpToTransport::Deliver { .. })
-    ));
+    assert!(matches!(out[2], ToPeer::Transport(Peer::Udp, IpToTransport::Deliver { .. })));
     assert_eq!(b.count(Counter::HeldEarly), 2);
 }
 

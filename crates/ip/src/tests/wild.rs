@@ -4,28 +4,13 @@ use super::*;
 
 /// A frame that is right in most places.
 fn mutated(random: &mut Random) -> Vec<u8> {
-    let body: Vec<u8> = (0..random.below(100))
-        .map(|_| random.next_u32() as u8)
-        .collect();
+    let body: Vec<u8> = (0..random.below(100)).map(|_| random.next_u32() as u8).collect();
     let mut f = match random.below(5) {
-        0 => packet(
-            PROTOCOL_TCP,
-            random.next_u32() as u16 & 0x600f,
-            random.below(3) as u16,
-            &body,
-        ),
-        1 => packet(
-            PROTOCOL_UDP,
-            random.next_u32() as u16 & 0x2003,
-            random.below(3) as u16,
-            &udp(1, 2, &body),
-        ),
-        2 => packet(
-            PROTOCOL_ICMP,
-            0,
-            1,
-            &icmp(random.below(20) as u8, random.below(6) as u8, [0; 4], &body),
-        ),
+        0 => packet(PROTOCOL_TCP, random.next_u32() as u16 & 0x600f, random.below(3) as u16, &body),
+        1 => {
+            packet(PROTOCOL_UDP, random.next_u32() as u16 & 0x2003, random.below(3) as u16, &udp(1, 2, &body))
+        }
+        2 => packet(PROTOCOL_ICMP, 0, 1, &icmp(random.below(20) as u8, random.below(6) as u8, [0; 4], &body)),
         3 => ethernet(ETHERTYPE_ARP, &body),
         _ => body,
     };
@@ -85,11 +70,7 @@ fn random_frames_do_no_harm() {
             b.pass(Duration::from_secs(10));
         }
         b.assert_idle();
-        assert_eq!(
-            b.nic.available(),
-            b.nic.slots(),
-            "seed {seed}: a frame was kept"
-        );
+        assert_eq!(b.nic.available(), b.nic.slots(), "seed {seed}: a frame was kept");
     }
 }
 
@@ -104,11 +85,7 @@ fn random_messages_do_no_harm() {
             let mut line = [0u64; 7];
             for word in &mut line {
                 for byte in 0..8 {
-                    let v = if random.chance(0.9) {
-                        random.below(6)
-                    } else {
-                        random.below(256)
-                    };
+                    let v = if random.chance(0.9) { random.below(6) } else { random.below(256) };
                     *word |= v << (byte * 8);
                 }
             }
@@ -130,25 +107,13 @@ fn random_descriptors_do_no_harm() {
     let mut random = Random::new(5);
     let mut b = Bench::met(false);
     for i in 0..20_000 {
-        let mut d = if random.chance(0.5) {
-            datagram(THEM, 0, 900)
-        } else {
-            segment(US, 900, 100)
-        };
+        let mut d = if random.chance(0.5) { datagram(THEM, 0, 900) } else { segment(US, 900, 100) };
         for _ in 0..1 + random.below(4) {
             let bytes = d.as_mut_bytes();
             let at = random.below(bytes.len() as u64) as usize;
             bytes[at] = random.next_u32() as u8;
         }
-        b.send(
-            if d.protocol == 6 {
-                Peer::Tcp
-            } else {
-                Peer::Udp
-            },
-            i,
-            &d,
-        );
+        b.send(if d.protocol == 6 { Peer::Tcp } else { Peer::Udp }, i, &d);
         let mut answers = 0;
         for _ in 0..4 {
             for m in b.drain() {
@@ -163,11 +128,7 @@ fn random_descriptors_do_no_harm() {
             b.pass(Duration::from_secs(2));
         }
         assert_eq!(answers, 1, "descriptor {i}");
-        b.headers.free(PacketRef {
-            slot: 0,
-            generation: 0,
-            ..PacketRef::default()
-        });
+        b.headers.free(PacketRef { slot: 0, generation: 0, ..PacketRef::default() });
         while b.headers.available() < 512 {
             b.headers = Pool::new(HEADERS, b.headers.view().segment.clone(), SEND_SLOT_LEN);
         }

@@ -21,7 +21,9 @@ pub fn set(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), Str
     }
     let error = std::io::Error::last_os_error();
     match error.raw_os_error() {
-        Some(libc::EINVAL) => Err(format!("thread {tid} may not run on CPU {cpus}: it is offline, or its cpuset forbids it")),
+        Some(libc::EINVAL) => {
+            Err(format!("thread {tid} may not run on CPU {cpus}: it is offline, or its cpuset forbids it"))
+        }
         Some(libc::EPERM) => Err(format!("the affinity of thread {tid} may not be changed: this needs root")),
         _ => Err(format!("the affinity of thread {tid} cannot be set ({error})")),
     }
@@ -41,7 +43,13 @@ pub fn is_everywhere(tree: &Tree, tid: i32, online: &CpuSet) -> bool {
 fn set_recorded(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), String> {
     let path = format!("proc/{process}/task/{tid}/status");
     let status = tree.read(&path)?;
-    let line = |line: &str| if line.starts_with("Cpus_allowed_list:") { format!("Cpus_allowed_list:\t{cpus}") } else { line.into() };
+    let line = |line: &str| {
+        if line.starts_with("Cpus_allowed_list:") {
+            format!("Cpus_allowed_list:\t{cpus}")
+        } else {
+            line.into()
+        }
+    };
     tree.write(&path, &(status.lines().map(line).collect::<Vec<String>>().join("\n") + "\n"))
 }
 

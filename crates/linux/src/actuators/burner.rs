@@ -88,10 +88,13 @@ pub fn now_ns() -> u64 {
 
 /// Sleeps until a moment of the monotonic clock.
 pub fn sleep_until_ns(moment: u64) {
-    let until = libc::timespec { tv_sec: (moment / 1_000_000_000) as i64, tv_nsec: (moment % 1_000_000_000) as i64 };
+    let until =
+        libc::timespec { tv_sec: (moment / 1_000_000_000) as i64, tv_nsec: (moment % 1_000_000_000) as i64 };
     // SAFETY: `until` lives through the call, which only reads it; an early return by a signal is handled by callers,
     // who look at the clock.
-    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut()) };
+    unsafe {
+        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut())
+    };
 }
 
 fn burn(options: DutyOptions, stop: &AtomicBool) {

@@ -16,22 +16,31 @@ pub const FULL: u8 = 8;
 /// The processor announces it by the `acpi` flag (CPUID.01H:EDX[22]); the msr driver must be there too.
 pub fn is_available(tree: &Tree, cpu: u32) -> bool {
     let info = tree.text("proc/cpuinfo").unwrap_or_default();
-    let has_flag = info.lines().any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "acpi"));
+    let has_flag = info
+        .lines()
+        .any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "acpi"));
     has_flag && info.contains("GenuineIntel") && tree.exists(&format!("dev/cpu/{cpu}/msr"))
 }
 
 pub fn read(tree: &Tree, cpu: u32, register: u64) -> Result<u64, String> {
     let path = tree.path(&format!("dev/cpu/{cpu}/msr"));
     let mut bytes = [0; 8];
-    let read = OpenOptions::new().read(true).open(path).and_then(|file| file.read_exact_at(&mut bytes, register));
-    read.map_err(|error| format!("MSR {register:#x} of CPU {cpu} cannot be read ({error}); this needs root and the msr driver"))?;
+    let read =
+        OpenOptions::new().read(true).open(path).and_then(|file| file.read_exact_at(&mut bytes, register));
+    read.map_err(|error| {
+        format!("MSR {register:#x} of CPU {cpu} cannot be read ({error}); this needs root and the msr driver")
+    })?;
     Ok(u64::from_le_bytes(bytes))
 }
 
 pub fn write(tree: &Tree, cpu: u32, register: u64, value: u64) -> Result<(), String> {
     let path = tree.path(&format!("dev/cpu/{cpu}/msr"));
-    let written = OpenOptions::new().write(true).open(path).and_then(|file| file.write_all_at(&value.to_le_bytes(), register));
-    written.map_err(|error| format!("MSR {register:#x} of CPU {cpu} cannot be written ({error}); locked down?"))
+    let written = OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|file| file.write_all_at(&value.to_le_bytes(), register));
+    written
+        .map_err(|error| format!("MSR {register:#x} of CPU {cpu} cannot be written ({error}); locked down?"))
 }
 
 pub fn set(journal: &mut Journal, cpu: u32, eighths: u8) -> Result<(), String> {

@@ -16,7 +16,9 @@ pub fn mount(tree: &Tree) -> Option<String> {
     let mounts = tree.text("proc/mounts")?;
     mounts.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, at, "cgroup", options, ..] = words[..] else { return None };
+        let [_, at, "cgroup", options, ..] = words[..] else {
+            return None;
+        };
         options.split(',').any(|option| option == "cpuset").then(|| at.trim_start_matches('/').to_string())
     })
 }
@@ -28,7 +30,9 @@ pub fn own(tree: &Tree) -> Option<String> {
 
 /// Every cpuset below the root, as paths.
 fn cpusets(tree: &Tree) -> Vec<String> {
-    let Some(mount) = mount(tree) else { return Vec::new() };
+    let Some(mount) = mount(tree) else {
+        return Vec::new();
+    };
     let (mut open, mut found) = (vec![mount], Vec::new());
     while let Some(dir) = open.pop() {
         for name in tree.entries(&dir) {
@@ -49,14 +53,17 @@ fn names(tree: &Tree, cpuset: &str, cpu: u32) -> Option<CpuSet> {
 /// A cpuset, v1 or v2, that is not ours and names the CPU.
 pub fn named_by_others(tree: &Tree, cpu: u32) -> Option<String> {
     let own = own(tree).unwrap_or_default();
-    let foreign = cpusets(tree).into_iter().filter(|path| *path != own && !path.starts_with(&format!("{own}/")));
+    let foreign =
+        cpusets(tree).into_iter().filter(|path| *path != own && !path.starts_with(&format!("{own}/")));
     let v1 = foreign.into_iter().find(|path| names(tree, path, cpu).is_some()).map(|path| format!("/{path}"));
     v1.or_else(|| super::cpuset_v2::named_by_others(tree, cpu))
 }
 
 /// Our cpusets that name the CPU, with all that they name.
 pub fn own_naming(tree: &Tree, cpu: u32) -> Vec<(String, CpuSet)> {
-    let Some(own) = own(tree) else { return Vec::new() };
+    let Some(own) = own(tree) else {
+        return Vec::new();
+    };
     names(tree, &own, cpu).map(|cpus| vec![(own, cpus)]).unwrap_or_default()
 }
 
@@ -67,7 +74,8 @@ pub fn set_up(journal: &mut Journal, scope: &Scope, cpus: &CpuSet) -> Result<(us
     let own = format!("{mount}/{OWN}");
     if !tree.exists(&own) {
         let id = journal.announce(Change::MakeCgroup { path: own.clone() })?;
-        let made = std::fs::create_dir(tree.path(&own)).map_err(|error| format!("/{own} cannot be made ({error})"));
+        let made =
+            std::fs::create_dir(tree.path(&own)).map_err(|error| format!("/{own} cannot be made ({error})"));
         let mems = tree.text(&format!("{mount}/cpuset.mems")).unwrap_or_else(|| "0".into());
         let filled = made.and_then(|()| tree.write(&format!("{own}/cpuset.mems"), &mems));
         if let Err(reason) = filled.and_then(|()| apply(&tree, &own, cpus)) {
@@ -87,8 +95,10 @@ fn attach(journal: &mut Journal, mount: &str, scope: &Scope) -> Result<(usize, V
     // Processes fork meanwhile; the children of those attached are attached, and a second look finds the rest.
     for _ in 0..3 {
         let in_root = members(&tree, mount, "cgroup.procs");
-        let leaders: Vec<tasks::Task> =
-            scope::processes(&tree, scope)?.into_iter().filter(|task| in_root.contains(&task.process)).collect();
+        let leaders: Vec<tasks::Task> = scope::processes(&tree, scope)?
+            .into_iter()
+            .filter(|task| in_root.contains(&task.process))
+            .collect();
         if leaders.is_empty() || !refused.is_empty() {
             break;
         }
@@ -128,7 +138,9 @@ fn explicit_masks(tree: &Tree, leaders: &[tasks::Task]) -> Vec<TaskMask> {
 /// Kernels before 6.2 forget explicit masks when a task is attached.
 fn keep_masks(journal: &mut Journal, masks: Vec<TaskMask>) -> Result<(), String> {
     let tree = journal.tree().clone();
-    let lost = |mask: &TaskMask| tasks::affinity(&tree, mask.process, mask.id.tid).is_some_and(|now| now != mask.old);
+    let lost = |mask: &TaskMask| {
+        tasks::affinity(&tree, mask.process, mask.id.tid).is_some_and(|now| now != mask.old)
+    };
     let lost: Vec<TaskMask> = masks.into_iter().filter(lost).collect();
     if lost.is_empty() {
         return Ok(());
@@ -153,10 +165,13 @@ fn members(tree: &Tree, cgroup: &str, file: &str) -> HashSet<i32> {
 /// Attaches processes that appeared in the root since. `known` keeps kernel threads from being looked at again.
 pub fn sweep(journal: &mut Journal, known: &mut HashSet<i32>) -> Result<usize, String> {
     let tree = journal.tree().clone();
-    let Some(mount) = mount(&tree) else { return Ok(0) };
+    let Some(mount) = mount(&tree) else {
+        return Ok(0);
+    };
     let now = members(&tree, &mount, "cgroup.procs");
     known.retain(|pid| now.contains(pid));
-    let is_newcomer = |pid: &&i32| !known.contains(pid) && tasks::leader(&tree, **pid).is_some_and(|task| !task.kernel);
+    let is_newcomer =
+        |pid: &&i32| !known.contains(pid) && tasks::leader(&tree, **pid).is_some_and(|task| !task.kernel);
     let found = now.iter().filter(is_newcomer).count();
     let swept = if found > 0 { attach(journal, &mount, &Scope::All)?.0 } else { 0 };
     known.extend(members(&tree, &mount, "cgroup.procs"));

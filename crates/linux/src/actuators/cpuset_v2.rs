@@ -13,7 +13,9 @@ pub fn mount(tree: &Tree) -> Option<String> {
     let mounts = tree.text("proc/mounts")?;
     let mut mounted = mounts.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, at, "cgroup2", ..] = words[..] else { return None };
+        let [_, at, "cgroup2", ..] = words[..] else {
+            return None;
+        };
         Some(at.trim_start_matches('/').to_string())
     });
     mounted.find(|at| {
@@ -33,7 +35,8 @@ pub fn named_by_others(tree: &Tree, cpu: u32) -> Option<String> {
     let first = children(&mount);
     let second: Vec<String> = first.iter().flat_map(|dir| children(dir)).collect();
     let names = |path: &&String| {
-        **path != own && tree.parsed::<CpuSet>(&format!("{path}/cpuset.cpus")).is_some_and(|cpus| cpus.contains(cpu))
+        **path != own
+            && tree.parsed::<CpuSet>(&format!("{path}/cpuset.cpus")).is_some_and(|cpus| cpus.contains(cpu))
     };
     first.iter().chain(&second).find(names).map(|path| format!("/{path}"))
 }
@@ -80,14 +83,17 @@ pub fn apply(tree: &Tree, own: &str, parked: &CpuSet) -> Result<(), String> {
         return tree.write(&cpus, "\n");
     }
     let before: Option<CpuSet> = tree.parsed(&cpus);
-    let was_partition = tree.text(&partition).is_some_and(|state| matches!(state.as_str(), "isolated" | "root"));
+    let was_partition =
+        tree.text(&partition).is_some_and(|state| matches!(state.as_str(), "isolated" | "root"));
     let applied = tree.write(&cpus, &parked.to_string()).and_then(|()| {
         if !was_partition {
             become_partition(tree, &partition)?;
         }
         match tree.text(&partition) {
             // "isolated invalid (reason)": the CPUs are not ours.
-            Some(state) if state.contains("invalid") => Err(format!("the kernel refuses to isolate CPU {parked}: {state}")),
+            Some(state) if state.contains("invalid") => {
+                Err(format!("the kernel refuses to isolate CPU {parked}: {state}"))
+            }
             _ => Ok(()),
         }
     });

@@ -109,5 +109,7 @@ fn read<T: Default + for<'de> Deserialize<'de>>(dir: &Path, name: &str) -> T {
 fn write<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<(), String> {
     let (path, fresh) = (dir.join(name), dir.join(format!("{name}.new")));
     let text = serde_json::to_vec(value).map_err(|error| error.to_string())?;
-    fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, &path)).map_err(|error| format!("{} cannot be written ({error})", path.display()))
+    fs::write(&fresh, text)
+        .and_then(|()| fs::rename(&fresh, &path))
+        .map_err(|error| format!("{} cannot be written ({error})", path.display()))
 }

@@ -35,13 +35,16 @@ pub fn set_online(tree: &Tree, cpu: u32, online: bool) -> Result<(), String> {
         return Ok(());
     }
     let verb = if online { "online" } else { "offline" };
-    tree.write(&online_path(cpu), if online { "1" } else { "0" }).map_err(|reason| format!("CPU {cpu} does not go {verb}: {reason}"))
+    tree.write(&online_path(cpu), if online { "1" } else { "0" })
+        .map_err(|reason| format!("CPU {cpu} does not go {verb}: {reason}"))
 }
 
 /// May these be switched at all?
 pub fn check(tree: &Tree, cpus: &CpuSet) -> Result<(), String> {
     match cpus.iter().find(|cpu| !tree.exists(&online_path(*cpu))) {
-        Some(cpu) => Err(format!("CPU {cpu} cannot be taken offline or brought online: the kernel has no switch for it")),
+        Some(cpu) => Err(format!(
+            "CPU {cpu} cannot be taken offline or brought online: the kernel has no switch for it"
+        )),
         None => Ok(()),
     }
 }
@@ -58,17 +61,27 @@ pub fn prepare(journal: &Journal, cpus: &CpuSet, options: HotplugOptions) -> Res
     if !options.force {
         online.iter().try_for_each(|cpu| refuse_if_named_by_others(journal, *cpu))?;
     }
-    let change = |cpu: u32| (cpu, Change::Offline { cpu, cpusets: cpuset_v1::own_naming(tree, cpu), tasks: bound_to(tree, cpu) });
+    let change = |cpu: u32| {
+        (cpu, Change::Offline { cpu, cpusets: cpuset_v1::own_naming(tree, cpu), tasks: bound_to(tree, cpu) })
+    };
     Ok(Prepared { changes: online.into_iter().map(change).collect() })
 }
 
 /// Takes CPUs offline, one after the other: the kernel knows no other way. All or none.
-pub fn offline(journal: &mut Journal, cpus: &CpuSet, options: HotplugOptions) -> Result<Option<String>, String> {
+pub fn offline(
+    journal: &mut Journal,
+    cpus: &CpuSet,
+    options: HotplugOptions,
+) -> Result<Option<String>, String> {
     let prepared = prepare(journal, cpus, options)?;
     offline_prepared(journal, prepared, options)
 }
 
-pub fn offline_prepared(journal: &mut Journal, prepared: Prepared, options: HotplugOptions) -> Result<Option<String>, String> {
+pub fn offline_prepared(
+    journal: &mut Journal,
+    prepared: Prepared,
+    options: HotplugOptions,
+) -> Result<Option<String>, String> {
     with_grace_periods(journal, options, |journal| {
         let mut taken = CpuSet::new();
         for (cpu, change) in prepared.changes {
@@ -122,14 +135,16 @@ fn bound_to(tree: &Tree, cpu: u32) -> Vec<TaskMask> {
         if affinity::is_everywhere(tree, tid, &online) {
             return None;
         }
-        let old = tasks::affinity(tree, process, tid).filter(|old| old.contains(cpu) && !online.is_subset(old))?;
+        let old =
+            tasks::affinity(tree, process, tid).filter(|old| old.contains(cpu) && !online.is_subset(old))?;
         let task = tasks::read(tree, process, tid).filter(|task| !task.kernel)?;
         let rest = old.minus(&CpuSet::one(cpu));
         // With nothing left the kernel lets it run anywhere it may.
         let new = if rest.is_empty() { online.minus(&CpuSet::one(cpu)) } else { rest };
         Some(TaskMask { process, id: task.id, old, new })
     };
-    let of = |process: i32| tasks::threads(tree, process).into_iter().filter_map(move |tid| mask(process, tid));
+    let of =
+        |process: i32| tasks::threads(tree, process).into_iter().filter_map(move |tid| mask(process, tid));
     tasks::processes(tree).into_iter().flat_map(of).collect()
 }
 
@@ -148,7 +163,11 @@ pub fn give_back(tree: &Tree, cpu: u32, cpusets: &[(String, CpuSet)]) {
 }
 
 /// Brings CPUs online. Those that eft took offline get their cpusets and masks back; others are journaled.
-pub fn online(journal: &mut Journal, cpus: &CpuSet, options: HotplugOptions) -> Result<Option<String>, String> {
+pub fn online(
+    journal: &mut Journal,
+    cpus: &CpuSet,
+    options: HotplugOptions,
+) -> Result<Option<String>, String> {
     check(journal.tree(), cpus)?;
     with_grace_periods(journal, options, |journal| {
         for cpu in cpus.iter() {
@@ -159,7 +178,11 @@ pub fn online(journal: &mut Journal, cpus: &CpuSet, options: HotplugOptions) -> 
 }
 
 fn online_one(journal: &mut Journal, cpu: u32) -> Result<(), String> {
-    let offlined = journal.entries().iter().find(|entry| matches!(&entry.change, Change::Offline { cpu: own, .. } if *own == cpu)).cloned();
+    let offlined = journal
+        .entries()
+        .iter()
+        .find(|entry| matches!(&entry.change, Change::Offline { cpu: own, .. } if *own == cpu))
+        .cloned();
     let tree = journal.tree().clone();
     let Some(entry) = offlined else {
         if is_online(&tree, cpu) {
@@ -176,16 +199,20 @@ fn online_one(journal: &mut Journal, cpu: u32) -> Result<(), String> {
 
 /// CPUs that eft took offline.
 pub fn offlined(journal: &Journal) -> CpuSet {
-    let cpu = |entry: &crate::journal::Entry| if let Change::Offline { cpu, .. } = entry.change { Some(cpu) } else { None };
+    let cpu = |entry: &crate::journal::Entry| {
+        if let Change::Offline { cpu, .. } = entry.change { Some(cpu) } else { None }
+    };
     journal.entries().iter().filter_map(cpu).filter(|cpu| !is_online(journal.tree(), *cpu)).collect()
 }
 
 /// Sets a thread's mask and remembers the old one.
 pub fn move_component(journal: &mut Journal, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), String> {
     let tree = journal.tree().clone();
-    let task = tasks::read(&tree, process, tid).ok_or_else(|| format!("thread {tid} of process {process} does not exist"))?;
+    let task = tasks::read(&tree, process, tid)
+        .ok_or_else(|| format!("thread {tid} of process {process} does not exist"))?;
     let old = tasks::affinity(&tree, process, tid).ok_or_else(|| format!("thread {tid} has ended"))?;
-    let id = journal.announce(Change::Masks { tasks: vec![TaskMask { process, id: task.id, old, new: cpus.clone() }] })?;
+    let id = journal
+        .announce(Change::Masks { tasks: vec![TaskMask { process, id: task.id, old, new: cpus.clone() }] })?;
     affinity::set(&tree, process, tid, cpus).inspect_err(|_| {
         let _ = journal.done(id);
     })

@@ -27,7 +27,12 @@ fn mask(tree: &Tree, irq: u32) -> Option<CpuSet> {
 }
 
 /// Takes every interrupt off the managed CPUs, new ones too; those in `spread` stay.
-pub fn set_base(journal: &mut Journal, base: &CpuSet, managed: &CpuSet, spread: &[u32]) -> Result<InterruptReport, String> {
+pub fn set_base(
+    journal: &mut Journal,
+    base: &CpuSet,
+    managed: &CpuSet,
+    spread: &[u32],
+) -> Result<InterruptReport, String> {
     let mut report = InterruptReport { spread: spread.to_vec(), ..InterruptReport::default() };
     let tree = journal.tree().clone();
     if tree.exists(DEFAULT) {
@@ -47,7 +52,9 @@ pub fn move_off(journal: &mut Journal, base: &CpuSet, parked: &CpuSet, spread: &
 }
 
 fn leave(journal: &mut Journal, irq: u32, base: &CpuSet, left: &CpuSet, report: &mut InterruptReport) {
-    let Some(now) = mask(journal.tree(), irq).filter(|mask| !mask.and(left).is_empty()) else { return };
+    let Some(now) = mask(journal.tree(), irq).filter(|mask| !mask.and(left).is_empty()) else {
+        return;
+    };
     let rest = now.minus(left);
     let new = if rest.is_empty() { base.clone() } else { rest };
     match journal.write(&path(irq), &new.to_string()) {

@@ -45,8 +45,12 @@ pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), String> {
     // A terminal that goes away must not take the keeper with it unasked; it may lead a session already.
     let _ = rustix::process::setsid();
     let tree = Tree::live();
-    let mut keeper =
-        Keeper { me: tasks::myself(&tree), burners: BTreeMap::new(), lazy: LazyWork::default(), status: Status::default() };
+    let mut keeper = Keeper {
+        me: tasks::myself(&tree),
+        burners: BTreeMap::new(),
+        lazy: LazyWork::default(),
+        status: Status::default(),
+    };
     ready();
     // The command that started us holds the lock until everything is in place.
     loop {
@@ -82,7 +86,8 @@ impl Keeper {
         if let Some(parking) = &held.parking {
             let now_ms = now_ns() / 1_000_000;
             let since = parking.since();
-            let options = LazyOptions { delays: parking.delays, spread: &parking.spread, force: parking.force };
+            let options =
+                LazyOptions { delays: parking.delays, spread: &parking.spread, force: parking.force };
             let parked = Parking::resume(journal.tree(), parking.back_end, parking.scope.clone());
             self.lazy.run(journal, &parked, &since, &options, now_ms);
             // Where the kernel keeps newcomers out, or they are born inside, there is nothing to sweep.

@@ -43,7 +43,9 @@ impl LazyWork {
     /// When the next step is due; `None` if nothing is parked.
     pub fn next_ms(&self, parked: &[ParkedSince], delays: &Delays, sweeps: bool) -> Option<u64> {
         let of = |cpu: &ParkedSince| {
-            let open = STEPS.iter().filter(|(step, _)| *step != Step::SweepNewcomers && !self.done.contains(&(cpu.cpu, *step)));
+            let open = STEPS
+                .iter()
+                .filter(|(step, _)| *step != Step::SweepNewcomers && !self.done.contains(&(cpu.cpu, *step)));
             open.filter_map(|(step, _)| delays.due_ms(*step)).map(|due| cpu.since_ms + due).min()
         };
         let sweep = (sweeps && !parked.is_empty()).then_some(self.swept_ms + delays.sweep_ms);
@@ -51,7 +53,14 @@ impl LazyWork {
     }
 
     /// Takes every step that is due at `now_ms`.
-    pub fn run(&mut self, journal: &mut Journal, parking: &Parking, parked: &[ParkedSince], options: &LazyOptions, now_ms: u64) {
+    pub fn run(
+        &mut self,
+        journal: &mut Journal,
+        parking: &Parking,
+        parked: &[ParkedSince],
+        options: &LazyOptions,
+        now_ms: u64,
+    ) {
         let set: CpuSet = parked.iter().map(|cpu| cpu.cpu).collect();
         self.done.retain(|(cpu, _)| set.contains(*cpu));
         if set.is_empty() {
@@ -64,9 +73,14 @@ impl LazyWork {
                 Err(reason) => self.note(reason),
             }
         }
-        for (step, _) in STEPS.iter().filter(|(step, urgency)| *urgency == Urgency::Lazy && *step != Step::SweepNewcomers) {
-            let Some(delay) = options.delays.due_ms(*step) else { continue };
-            let due = |cpu: &&ParkedSince| now_ms >= cpu.since_ms + delay && !self.done.contains(&(cpu.cpu, *step));
+        for (step, _) in
+            STEPS.iter().filter(|(step, urgency)| *urgency == Urgency::Lazy && *step != Step::SweepNewcomers)
+        {
+            let Some(delay) = options.delays.due_ms(*step) else {
+                continue;
+            };
+            let due =
+                |cpu: &&ParkedSince| now_ms >= cpu.since_ms + delay && !self.done.contains(&(cpu.cpu, *step));
             let due: CpuSet = parked.iter().filter(due).map(|cpu| cpu.cpu).collect();
             if due.is_empty() {
                 continue;
@@ -85,17 +99,29 @@ impl LazyWork {
     }
 }
 
-fn take(journal: &mut Journal, step: Step, parked: &CpuSet, due: &CpuSet, options: &LazyOptions) -> Result<(), String> {
+fn take(
+    journal: &mut Journal,
+    step: Step,
+    parked: &CpuSet,
+    due: &CpuSet,
+    options: &LazyOptions,
+) -> Result<(), String> {
     let usable = topology::cpu_sets(journal.tree())?.online.minus(parked);
     match step {
         Step::SweepKernelThreads => move_kernel_threads(journal, parked, &usable),
-        Step::WorkqueueMask if journal.tree().exists(WORKQUEUE_MASK) => journal.write(WORKQUEUE_MASK, &usable.to_mask()),
+        Step::WorkqueueMask if journal.tree().exists(WORKQUEUE_MASK) => {
+            journal.write(WORKQUEUE_MASK, &usable.to_mask())
+        }
         // Timers of an idle CPU are armed elsewhere if this is on; those pinned wait for the real offlining.
         Step::MoveTimers if journal.tree().exists(TIMER_MIGRATION) => journal.write(TIMER_MIGRATION, "1"),
         Step::MoveInterrupts => {
             let report = interrupts::move_off(journal, &usable, parked, options.spread);
             let refused: Vec<String> = report.refused.iter().map(u32::to_string).collect();
-            if refused.is_empty() { Ok(()) } else { Err(format!("the kernel will not move interrupt {}", refused.join(","))) }
+            if refused.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("the kernel will not move interrupt {}", refused.join(",")))
+            }
         }
         // Folds the per-CPU counters of the VM; changes nothing, so nothing is journaled.
         Step::Statistics if journal.tree().exists(STAT_REFRESH) => journal.tree().write(STAT_REFRESH, "1"),
@@ -117,7 +143,8 @@ fn move_kernel_threads(journal: &mut Journal, parked: &CpuSet, usable: &CpuSet) 
         moves.then_some(TaskMask { process: task.process, id: task.id, old, new })
     };
     let movable = tasks::processes(&tree).into_iter().filter_map(|pid| tasks::leader(&tree, pid));
-    let masks: Vec<TaskMask> = movable.filter(|task| task.kernel && !task.pinned_by_kernel).filter_map(mask).collect();
+    let masks: Vec<TaskMask> =
+        movable.filter(|task| task.kernel && !task.pinned_by_kernel).filter_map(mask).collect();
     if masks.is_empty() {
         return Ok(());
     }
@@ -135,8 +162,14 @@ pub fn give_back(journal: &mut Journal, parked: &CpuSet, spread: &[u32]) -> Resu
     notes.extend(interrupts::move_back(journal, spread));
     let is_global = |path: &str| path == WORKQUEUE_MASK || path == TIMER_MIGRATION;
     if parked.is_empty() {
-        notes.extend(journal.undo(|entry| matches!(&entry.change, Change::Write { path, .. } if is_global(path))));
-    } else if journal.entries().iter().any(|entry| matches!(&entry.change, Change::Write { path, .. } if path == WORKQUEUE_MASK)) {
+        notes.extend(
+            journal.undo(|entry| matches!(&entry.change, Change::Write { path, .. } if is_global(path))),
+        );
+    } else if journal
+        .entries()
+        .iter()
+        .any(|entry| matches!(&entry.change, Change::Write { path, .. } if path == WORKQUEUE_MASK))
+    {
         let usable = topology::cpu_sets(journal.tree())?.online.minus(parked);
         journal.write(WORKQUEUE_MASK, &usable.to_mask())?;
     }

@@ -68,7 +68,9 @@ pub fn available(tree: &Tree) -> Vec<ParkBackEnd> {
 pub fn choose(tree: &Tree, options: &ParkOptions) -> Result<ParkBackEnd, String> {
     let available = available(tree);
     match options.back_end {
-        Some(named) if !available.contains(&named) => Err(format!("the back end {named} is not available: no such cpuset is mounted")),
+        Some(named) if !available.contains(&named) => {
+            Err(format!("the back end {named} is not available: no such cpuset is mounted"))
+        }
         Some(ParkBackEnd::V2) if options.scope != Scope::All => {
             Err("the back end v2 isolates CPUs from everybody; a scope needs v1 or affinity".into())
         }
@@ -115,7 +117,9 @@ impl Parking {
         let (processes_attached, refused) = match back_end {
             ParkBackEnd::V2 => cpuset_v2::set_up(journal).map(|()| (0, Vec::new()))?,
             ParkBackEnd::V1 => cpuset_v1::set_up(journal, &options.scope, &online)?,
-            ParkBackEnd::Affinity => scope::processes(&tree, &options.scope).map(|found| (found.len(), Vec::new()))?,
+            ParkBackEnd::Affinity => {
+                scope::processes(&tree, &options.scope).map(|found| (found.len(), Vec::new()))?
+            }
         };
         let interrupts = interrupts::set_base(journal, &base, &options.managed, &options.spread)?;
         let set_up = SetUp { back_end: back_end.name().into(), processes_attached, refused, interrupts };
@@ -123,7 +127,12 @@ impl Parking {
     }
 
     /// Makes `parked` the parked set. Returns how long the call took.
-    pub fn apply(&self, journal: &mut Journal, parked: &CpuSet, components: &[ComponentMove]) -> Result<Duration, String> {
+    pub fn apply(
+        &self,
+        journal: &mut Journal,
+        parked: &CpuSet,
+        components: &[ComponentMove],
+    ) -> Result<Duration, String> {
         let begin = Instant::now();
         for component in components {
             hotplug::move_component(journal, component.process, component.tid, &component.cpus)?;
@@ -143,7 +152,12 @@ impl Parking {
     }
 
     /// Newcomers: tasks that the critical step could not know. Returns how many were moved.
-    pub fn sweep(&self, journal: &mut Journal, parked: &CpuSet, known: &mut HashSet<i32>) -> Result<usize, String> {
+    pub fn sweep(
+        &self,
+        journal: &mut Journal,
+        parked: &CpuSet,
+        known: &mut HashSet<i32>,
+    ) -> Result<usize, String> {
         match self.back_end {
             // The kernel keeps newcomers out of a partition.
             ParkBackEnd::V2 => Ok(0),
@@ -165,13 +179,17 @@ fn take_from_masks(journal: &mut Journal, scope: &Scope, parked: &CpuSet) -> Res
     let mut moved = 0;
     for _ in 0..2 {
         let leaders = scope::processes(&tree, scope)?;
-        let masks: Vec<TaskMask> = leaders.iter().flat_map(|leader| masks_naming(&tree, leader.process, parked, &usable)).collect();
+        let masks: Vec<TaskMask> =
+            leaders.iter().flat_map(|leader| masks_naming(&tree, leader.process, parked, &usable)).collect();
         if masks.is_empty() {
             break;
         }
         journal.announce(Change::Masks { tasks: masks.clone() })?;
         // A thread that ends meanwhile is no failure.
-        moved += masks.iter().filter(|mask| affinity::set(&tree, mask.process, mask.id.tid, &mask.new).is_ok()).count();
+        moved += masks
+            .iter()
+            .filter(|mask| affinity::set(&tree, mask.process, mask.id.tid, &mask.new).is_ok())
+            .count();
     }
     Ok(moved)
 }
@@ -194,11 +212,14 @@ pub fn give_masks_back(journal: &mut Journal, parked: &CpuSet) -> Result<Vec<Str
     let notes = journal.undo(|entry| is_free(&entry.change));
     let tree = journal.tree().clone();
     for entry in journal.entries().to_vec() {
-        let Change::Masks { tasks } = &entry.change else { continue };
+        let Change::Masks { tasks } = &entry.change else {
+            continue;
+        };
         if tasks.iter().all(|task| taken(task).is_subset(parked)) {
             continue;
         }
-        let shrunk: Vec<TaskMask> = tasks.iter().map(|task| TaskMask { new: task.old.minus(parked), ..task.clone() }).collect();
+        let shrunk: Vec<TaskMask> =
+            tasks.iter().map(|task| TaskMask { new: task.old.minus(parked), ..task.clone() }).collect();
         journal.announce(Change::Masks { tasks: shrunk.clone() })?;
         for (before, after) in tasks.iter().zip(&shrunk).filter(|(_, after)| !after.new.is_empty()) {
             if tasks::affinity(&tree, before.process, before.id.tid).is_some_and(|now| now == before.new) {

@@ -26,15 +26,19 @@ impl FromStr for Scope {
         }
         let pid = |part: &str| part.trim().parse::<i32>().ok().filter(|pid| *pid > 0);
         let pids: Option<Vec<i32>> = text.split(',').map(pid).collect();
-        pids.map(Self::Processes).ok_or_else(|| format!("'{text}' is no scope (all, or process ids as 12,34)"))
+        pids.map(Self::Processes)
+            .ok_or_else(|| format!("'{text}' is no scope (all, or process ids as 12,34)"))
     }
 }
 
 /// The user processes of a scope that exist now, as leaders.
 pub fn processes(tree: &Tree, scope: &Scope) -> Result<Vec<tasks::Task>, String> {
-    let leaders: Vec<tasks::Task> = tasks::processes(tree).into_iter().filter_map(|pid| tasks::leader(tree, pid)).collect();
+    let leaders: Vec<tasks::Task> =
+        tasks::processes(tree).into_iter().filter_map(|pid| tasks::leader(tree, pid)).collect();
     let users = leaders.into_iter().filter(|task| !task.kernel);
-    let Scope::Processes(roots) = scope else { return Ok(users.collect()) };
+    let Scope::Processes(roots) = scope else {
+        return Ok(users.collect());
+    };
     let users: Vec<tasks::Task> = users.collect();
     if let Some(missing) = roots.iter().find(|pid| !users.iter().any(|task| task.process == **pid)) {
         return Err(format!("process {missing} does not exist, or is a kernel thread"));

@@ -125,7 +125,13 @@ impl Session {
         Ok(())
     }
 
-    pub fn park(&mut self, cpus: &CpuSet, options: &ParkOptions, delays: Delays, keep_set_up: bool) -> Result<Parked, String> {
+    pub fn park(
+        &mut self,
+        cpus: &CpuSet,
+        options: &ParkOptions,
+        delays: Delays,
+        keep_set_up: bool,
+    ) -> Result<Parked, String> {
         self.situation()?.check_leave(&cpus.minus(&self.held.parked()).union(cpus))?;
         super::parking::choose(&self.host.tree, options)?;
         let before = self.held.clone();
@@ -133,7 +139,13 @@ impl Session {
         self.park_checked(cpus, options, delays, keep_set_up).map_err(|reason| self.abandon(before, reason))
     }
 
-    fn park_checked(&mut self, cpus: &CpuSet, options: &ParkOptions, delays: Delays, keep_set_up: bool) -> Result<Parked, String> {
+    fn park_checked(
+        &mut self,
+        cpus: &CpuSet,
+        options: &ParkOptions,
+        delays: Delays,
+        keep_set_up: bool,
+    ) -> Result<Parked, String> {
         let (parking, set_up) = match &self.held.parking {
             Some(held) => (Parking::resume(&self.host.tree, held.back_end, held.scope.clone()), None),
             None => {
@@ -170,7 +182,9 @@ impl Session {
             return Err(format!("CPU {not_parked} is not parked"));
         }
         self.ensure_keeper()?;
-        let Some(mut parking) = self.held.parking.clone() else { return Err(format!("CPU {cpus} is not parked")) };
+        let Some(mut parking) = self.held.parking.clone() else {
+            return Err(format!("CPU {cpus} is not parked"));
+        };
         let begin = Instant::now();
         let offlined = hotplug::offlined(&self.journal).and(cpus);
         if !offlined.is_empty() {
@@ -178,7 +192,11 @@ impl Session {
         }
         parking.parked.retain(|cpu, _| !cpus.contains(*cpu));
         let rest = parking.set();
-        Parking::resume(&self.host.tree, parking.back_end, parking.scope.clone()).apply(&mut self.journal, &rest, &[])?;
+        Parking::resume(&self.host.tree, parking.back_end, parking.scope.clone()).apply(
+            &mut self.journal,
+            &rest,
+            &[],
+        )?;
         let latency = begin.elapsed();
         let mut notes = lazy::give_back(&mut self.journal, &rest, &parking.spread)?;
         let gone = cpus.iter().filter(|cpu| !hotplug::is_online(&self.host.tree, *cpu));
@@ -193,7 +211,11 @@ impl Session {
         Ok((latency, notes))
     }
 
-    pub fn offline(&mut self, cpus: &CpuSet, options: HotplugOptions) -> Result<(Duration, Option<String>), String> {
+    pub fn offline(
+        &mut self,
+        cpus: &CpuSet,
+        options: HotplugOptions,
+    ) -> Result<(Duration, Option<String>), String> {
         self.situation()?.check_leave(cpus)?;
         hotplug::check(&self.host.tree, cpus)?;
         let before = self.held.clone();
@@ -210,7 +232,11 @@ impl Session {
         }
     }
 
-    pub fn online(&mut self, cpus: &CpuSet, options: HotplugOptions) -> Result<(Duration, Option<String>), String> {
+    pub fn online(
+        &mut self,
+        cpus: &CpuSet,
+        options: HotplugOptions,
+    ) -> Result<(Duration, Option<String>), String> {
         self.situation()?.check_managed(cpus)?;
         hotplug::check(&self.host.tree, cpus)?;
         let before = self.held.clone();
@@ -219,8 +245,10 @@ impl Session {
         match hotplug::online(&mut self.journal, cpus, options) {
             Ok(note) => {
                 let latency = begin.elapsed();
-                let foreign = |entry: &Entry| matches!(&entry.change, Change::Online { cpu } if cpus.contains(*cpu));
-                let by_us: CpuSet = if self.journal.entries().iter().any(foreign) { cpus.clone() } else { CpuSet::new() };
+                let foreign =
+                    |entry: &Entry| matches!(&entry.change, Change::Online { cpu } if cpus.contains(*cpu));
+                let by_us: CpuSet =
+                    if self.journal.entries().iter().any(foreign) { cpus.clone() } else { CpuSet::new() };
                 self.held.switched = self.held.switched.minus(cpus).union(&by_us);
                 self.publish()?;
                 Ok((latency, note))
@@ -234,7 +262,8 @@ impl Session {
         Capabilities {
             cpufreq: cpufreq::range(&self.host.tree, cpu),
             clock_modulation: clock_modulation::is_available(&self.host.tree, cpu),
-            full_khz: frequency::read(&self.host.tree, cpu).and_then(|frequency| frequency.max_khz.or(frequency.now_khz)),
+            full_khz: frequency::read(&self.host.tree, cpu)
+                .and_then(|frequency| frequency.max_khz.or(frequency.now_khz)),
         }
     }
 
@@ -254,10 +283,12 @@ impl Session {
         }
         let mut settings = Vec::new();
         for (cpu, speed) in wishes {
-            let setting = choose(*speed, &self.capabilities(*cpu), back_end).map_err(|reason| format!("CPU {cpu}: {reason}"))?;
+            let setting = choose(*speed, &self.capabilities(*cpu), back_end)
+                .map_err(|reason| format!("CPU {cpu}: {reason}"))?;
             settings.push((*cpu, setting));
         }
-        let is_emulated = |(_, setting): &&(u32, Setting)| setting.back_end == BackEnd::Emulated && setting.share < 1.0;
+        let is_emulated =
+            |(_, setting): &&(u32, Setting)| setting.back_end == BackEnd::Emulated && setting.share < 1.0;
         if self.host.tree.is_live() && settings.iter().any(|setting| is_emulated(&setting)) {
             burner::check_allowed()?;
         }
@@ -269,7 +300,8 @@ impl Session {
         let period_ns = burner::PERIOD.as_nanos() as u64;
         let mut phases = phases_ns(phase, slowed, period_ns);
         for (cpu, setting) in &settings {
-            let phase_ns = if is_emulated(&&(*cpu, setting.clone())) { phases.next().unwrap_or(0) } else { 0 };
+            let phase_ns =
+                if is_emulated(&&(*cpu, setting.clone())) { phases.next().unwrap_or(0) } else { 0 };
             if let Err(reason) = self.set_one(*cpu, setting, phase, phase_ns) {
                 return Err(self.abandon(before, reason));
             }
@@ -283,9 +315,17 @@ impl Session {
     }
 
     fn set_one(&mut self, cpu: u32, setting: &Setting, phase: Phase, phase_ns: u64) -> Result<(), String> {
-        let mut held = HeldSpeed { back_end: setting.back_end, share: setting.share, duty: None, phase: None, full_rate: self.full_rates.get(&cpu).copied() };
+        let mut held = HeldSpeed {
+            back_end: setting.back_end,
+            share: setting.share,
+            duty: None,
+            phase: None,
+            full_rate: self.full_rates.get(&cpu).copied(),
+        };
         match (setting.back_end, setting.khz, setting.eighths) {
-            (BackEnd::Cpufreq, Some(khz), _) if setting.share < 1.0 => cpufreq::set(&mut self.journal, cpu, khz)?,
+            (BackEnd::Cpufreq, Some(khz), _) if setting.share < 1.0 => {
+                cpufreq::set(&mut self.journal, cpu, khz)?
+            }
             (BackEnd::Msr, _, Some(eighths)) if eighths < clock_modulation::FULL => {
                 clock_modulation::set(&mut self.journal, cpu, eighths)?;
             }
@@ -326,7 +366,9 @@ impl Session {
 
     /// Waits until the keeper has done what was published. The lock is given away meanwhile.
     fn await_keeper(&mut self) -> Result<(), String> {
-        let Some(keeper) = self.held.keeper.filter(|_| self.host.tree.is_live()) else { return Ok(()) };
+        let Some(keeper) = self.held.keeper.filter(|_| self.host.tree.is_live()) else {
+            return Ok(());
+        };
         self.journal.unlocked(|| {
             let begin = Instant::now();
             loop {
@@ -350,7 +392,9 @@ impl Session {
         let mut notes = std::mem::take(&mut self.notes);
         let live = Tree::live();
         let count = self.journal.entries().len() + self.held.speeds.len() + self.recovered;
-        if let Some(keeper) = self.held.keeper.filter(|keeper| keeper.tid > 1 && tasks::is_alive(&live, *keeper)) {
+        if let Some(keeper) =
+            self.held.keeper.filter(|keeper| keeper.tid > 1 && tasks::is_alive(&live, *keeper))
+        {
             self.journal.unlocked(|| end_process(keeper))?;
             notes.extend(held::load_status(&self.host.dir).notes);
             self.journal.reload()?;
@@ -360,8 +404,13 @@ impl Session {
         if self.journal.entries().is_empty() {
             held::save(&self.host.dir, &Held::default())?;
         } else {
-            let owners: Vec<String> = self.journal.entries().iter().map(|entry| entry.owner.tid.to_string()).collect();
-            notes.push(format!("{} changes belong to running processes ({}), and are theirs to undo", owners.len(), owners[0]));
+            let owners: Vec<String> =
+                self.journal.entries().iter().map(|entry| entry.owner.tid.to_string()).collect();
+            notes.push(format!(
+                "{} changes belong to running processes ({}), and are theirs to undo",
+                owners.len(),
+                owners[0]
+            ));
         }
         Ok((count, notes))
     }
@@ -373,7 +422,10 @@ const COST_NS: i64 = 2_000;
 /// Set-up and masks of parking, in contrast to speeds.
 fn is_parking(change: &Change) -> bool {
     match change {
-        Change::MakeCgroup { .. } | Change::Controller { .. } | Change::Attach { .. } | Change::Masks { .. } => true,
+        Change::MakeCgroup { .. }
+        | Change::Controller { .. }
+        | Change::Attach { .. }
+        | Change::Masks { .. } => true,
         Change::Write { path, .. } => path.starts_with("proc/irq/"),
         _ => false,
     }

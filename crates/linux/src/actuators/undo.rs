@@ -14,7 +14,8 @@ pub fn same_value(left: &str, right: &str) -> bool {
     if left == right {
         return true;
     }
-    let looks_like_mask = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit() || c == ',');
+    let looks_like_mask =
+        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit() || c == ',');
     match (left.parse::<CpuSet>(), right.parse::<CpuSet>()) {
         (Ok(left), Ok(right)) if left == right => true,
         _ if looks_like_mask(left) && looks_like_mask(right) && left.len().max(right.len()) >= 8 => {
@@ -59,7 +60,9 @@ pub fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<S
         Change::Msr { cpu, register, old, new } => match clock_modulation::read(tree, *cpu, *register) {
             Ok(now) if now == *new => clock_modulation::write(tree, *cpu, *register, *old).map(|()| None),
             Ok(now) if now == *old => Ok(None),
-            Ok(_) => Ok(Some(format!("MSR {register:#x} of CPU {cpu} was changed by somebody else; left as it is"))),
+            Ok(_) => Ok(Some(format!(
+                "MSR {register:#x} of CPU {cpu} was changed by somebody else; left as it is"
+            ))),
             Err(reason) => Err(reason),
         },
     }
@@ -120,7 +123,11 @@ fn remove_cgroup(tree: &Tree, path: &str) -> Result<(), String> {
             let _ = std::fs::remove_dir_all(tree.path(path));
         }
     }
-    let removed = if tree.is_live() { std::fs::remove_dir(tree.path(path)) } else { std::fs::remove_dir_all(tree.path(path)) };
+    let removed = if tree.is_live() {
+        std::fs::remove_dir(tree.path(path))
+    } else {
+        std::fs::remove_dir_all(tree.path(path))
+    };
     match removed {
         Err(error) if tree.exists(path) => Err(format!("/{path} cannot be removed ({error})")),
         _ => Ok(()),

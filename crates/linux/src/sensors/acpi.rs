@@ -40,7 +40,8 @@ pub fn read_dir(dir: &Path) -> Result<Processors, String> {
 
 fn files(dir: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
     let complain = |error: std::io::Error| format!("{} cannot be read ({error})", dir.display());
-    let mut found: Vec<_> = fs::read_dir(dir).map_err(complain)?.flatten().map(|entry| entry.path()).collect();
+    let mut found: Vec<_> =
+        fs::read_dir(dir).map_err(complain)?.flatten().map(|entry| entry.path()).collect();
     found.sort();
     let mut tables = Vec::new();
     for path in found.into_iter().filter(|path| path.is_file()).take(TABLES_MAX) {
@@ -49,7 +50,10 @@ fn files(dir: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
             return Err(format!("{} is too large for an ACPI table", path.display()));
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        tables.push((name, fs::read(&path).map_err(|error| format!("{} cannot be read ({error})", path.display()))?));
+        tables.push((
+            name,
+            fs::read(&path).map_err(|error| format!("{} cannot be read ({error})", path.display()))?,
+        ));
     }
     Ok(tables)
 }
@@ -57,7 +61,8 @@ fn files(dir: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
 /// Tables that matter, and what is wrong with files that look like one.
 fn parse(files: &[(String, Vec<u8>)]) -> (Vec<Table<'_>>, Vec<String>) {
     let (mut tables, mut problems) = (Vec::new(), Vec::new());
-    let matters = |bytes: &[u8]| [b"DSDT", b"SSDT", b"APIC"].iter().any(|signature| bytes.starts_with(*signature));
+    let matters =
+        |bytes: &[u8]| [b"DSDT", b"SSDT", b"APIC"].iter().any(|signature| bytes.starts_with(*signature));
     for (name, bytes) in files.iter().filter(|(_, bytes)| matters(bytes)) {
         match Table::parse(bytes) {
             Ok(table) => tables.push(table),
@@ -85,7 +90,9 @@ pub fn by_cpu(tree: &Tree, processors: &Processors) -> BTreeMap<u32, usize> {
 fn apic_ids(tree: &Tree) -> BTreeMap<u64, u32> {
     let (mut ids, mut cpu) = (BTreeMap::new(), None);
     for line in tree.text("proc/cpuinfo").unwrap_or_default().lines() {
-        let Some((name, value)) = line.split_once(':') else { continue };
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
         match (name.trim(), value.trim().parse::<u64>()) {
             ("processor", Ok(number)) => cpu = u32::try_from(number).ok(),
             ("apicid", Ok(id)) => {
@@ -99,10 +106,17 @@ fn apic_ids(tree: &Tree) -> BTreeMap<u64, u32> {
 
 /// P-states by CPU; empty where the tables are absent, unreadable or silent.
 pub fn p_states(tree: &Tree) -> BTreeMap<u32, Vec<PState>> {
-    let Ok(processors) = read_dir(&tree.path(TABLES)) else { return BTreeMap::new() };
-    let states = |index: usize| -> Vec<PState> { processors.processors[index].states.iter().map(p_state).collect() };
+    let Ok(processors) = read_dir(&tree.path(TABLES)) else {
+        return BTreeMap::new();
+    };
+    let states =
+        |index: usize| -> Vec<PState> { processors.processors[index].states.iter().map(p_state).collect() };
     let by_cpu = by_cpu(tree, &processors);
-    by_cpu.into_iter().map(|(cpu, index)| (cpu, states(index))).filter(|(_, states)| !states.is_empty()).collect()
+    by_cpu
+        .into_iter()
+        .map(|(cpu, index)| (cpu, states(index)))
+        .filter(|(_, states)| !states.is_empty())
+        .collect()
 }
 
 fn p_state(state: &AcpiPState) -> PState {

@@ -83,7 +83,10 @@ impl Counters {
     }
 
     pub fn read(&mut self) -> Result<Vec<Counts>, String> {
-        self.sets.iter_mut().map(|set| set.read().map_err(|error| format!("performance counters cannot be read ({error})"))).collect()
+        self.sets
+            .iter_mut()
+            .map(|set| set.read().map_err(|error| format!("performance counters cannot be read ({error})")))
+            .collect()
     }
 }
 
@@ -94,14 +97,18 @@ pub fn core_types(tree: &Tree, target: Target) -> Vec<(String, Option<u32>)> {
         Target::Cpu(cpu) => cpus.contains(cpu),
     };
     let number = |name: &str| tree.number::<u32>(&format!("sys/bus/event_source/devices/{name}/type"));
-    let hybrid = topology::core_types(tree).into_iter().filter(|(name, cpus)| name.starts_with("cpu_") && counts_there(cpus));
+    let hybrid = topology::core_types(tree)
+        .into_iter()
+        .filter(|(name, cpus)| name.starts_with("cpu_") && counts_there(cpus));
     let types: Vec<_> = hybrid.filter_map(|(name, _)| Some((name.clone(), Some(number(&name)?)))).collect();
     if types.is_empty() { vec![("cpu".into(), None)] } else { types }
 }
 
 fn refusal(target: Target, error: &io::Error) -> String {
     match error.raw_os_error() {
-        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => "not available: this machine has no performance counters (PMU)".into(),
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
+            "not available: this machine has no performance counters (PMU)".into()
+        }
         Some(libc::EACCES | libc::EPERM) => {
             "not available: performance counters need root, or a lower kernel.perf_event_paranoid".into()
         }
@@ -114,7 +121,8 @@ impl EventSet {
     fn open(core_type: &str, pmu: Option<u32>, target: Target) -> io::Result<Self> {
         let leader = open_event(EVENTS[0], pmu, target, -1)?;
         let group = leader.as_raw_fd();
-        let members: io::Result<Vec<File>> = EVENTS[1..].iter().map(|event| open_event(*event, pmu, target, group)).collect();
+        let members: io::Result<Vec<File>> =
+            EVENTS[1..].iter().map(|event| open_event(*event, pmu, target, group)).collect();
         let cpu = if let Target::Cpu(cpu) = target { Some(cpu) } else { None };
         Ok(Self { core_type: core_type.into(), cpu, leader, _members: members? })
     }
@@ -125,7 +133,9 @@ impl EventSet {
         self.leader.read_exact(&mut bytes)?;
         let word = |index: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[index * 8 + byte]));
         let running_share = if word(1) == 0 { 0.0 } else { word(2) as f64 / word(1) as f64 };
-        let count = |index: usize| if running_share > 0.0 { (word(3 + index) as f64 / running_share) as u64 } else { 0 };
+        let count = |index: usize| {
+            if running_share > 0.0 { (word(3 + index) as f64 / running_share) as u64 } else { 0 }
+        };
         Ok(Counts {
             core_type: self.core_type.clone(),
             cpu: self.cpu,

@@ -13,13 +13,18 @@ pub fn read(tree: &Tree, cpu: u32) -> Option<Frequency> {
     let number = |name: &str| tree.number::<u64>(&format!("{dir}/{name}"));
     let text = |name: &str| tree.text(&format!("{dir}/{name}")).filter(|value| value != "<unknown>");
     let list = |name: &str| -> Vec<u64> {
-        text(name).map(|list| list.split_whitespace().filter_map(|khz| khz.parse().ok()).collect()).unwrap_or_default()
+        text(name)
+            .map(|list| list.split_whitespace().filter_map(|khz| khz.parse().ok()).collect())
+            .unwrap_or_default()
     };
-    let mut available_khz = [list("scaling_available_frequencies"), list("scaling_boost_frequencies")].concat();
+    let mut available_khz =
+        [list("scaling_available_frequencies"), list("scaling_boost_frequencies")].concat();
     available_khz.sort_unstable();
     available_khz.dedup();
     Some(Frequency {
-        now_khz: number("cpuinfo_avg_freq").or_else(|| number("scaling_cur_freq")).or_else(|| number("cpuinfo_cur_freq")),
+        now_khz: number("cpuinfo_avg_freq")
+            .or_else(|| number("scaling_cur_freq"))
+            .or_else(|| number("cpuinfo_cur_freq")),
         min_khz: number("cpuinfo_min_freq"),
         max_khz: number("cpuinfo_max_freq"),
         base_khz: number("base_frequency").or_else(|| nominal_khz(tree, cpu)),
@@ -40,7 +45,9 @@ fn clock_only(tree: &Tree, cpu: u32) -> Option<Frequency> {
     let info = tree.text("proc/cpuinfo")?;
     let mut current = None;
     for line in info.lines() {
-        let Some((name, value)) = line.split_once(':') else { continue };
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
         match name.trim() {
             "processor" => current = value.trim().parse::<u32>().ok(),
             "cpu MHz" if current == Some(cpu) => {
@@ -55,7 +62,9 @@ fn clock_only(tree: &Tree, cpu: u32) -> Option<Frequency> {
 }
 
 fn nominal_khz(tree: &Tree, cpu: u32) -> Option<u64> {
-    tree.number::<u64>(&format!("{}/acpi_cppc/nominal_freq", topology::dir(cpu))).map(|mhz| mhz * 1000).filter(|khz| *khz > 0)
+    tree.number::<u64>(&format!("{}/acpi_cppc/nominal_freq", topology::dir(cpu)))
+        .map(|mhz| mhz * 1000)
+        .filter(|khz| *khz > 0)
 }
 
 /// `related_cpus` is separated by blanks, unlike every other list.
@@ -73,7 +82,8 @@ fn boost(tree: &Tree, dir: &str) -> Option<bool> {
 /// cpufreq names frequencies; power and latency per state it does not know, the transition latency it does.
 pub fn p_states(frequency: &Frequency) -> Vec<PState> {
     let latency_us = frequency.transition_latency_ns.map(|ns| ns.div_ceil(1000));
-    let state = |khz: &u64| PState { frequency_khz: *khz, power_mw: None, latency_us, source: PStateSource::Cpufreq };
+    let state =
+        |khz: &u64| PState { frequency_khz: *khz, power_mw: None, latency_us, source: PStateSource::Cpufreq };
     frequency.available_khz.iter().rev().map(state).collect()
 }
 

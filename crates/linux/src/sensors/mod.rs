@@ -29,8 +29,11 @@ pub fn observe(tree: &Tree) -> Result<Machine, String> {
     let isolated = topology::isolated(tree);
     let core_types = topology::core_types(tree);
     let acpi = acpi::p_states(tree);
-    let mut cpus: Vec<Cpu> =
-        sets.present.iter().map(|cpu| observe_cpu(tree, cpu, &sets.online, &isolated, &core_types, &acpi)).collect();
+    let mut cpus: Vec<Cpu> = sets
+        .present
+        .iter()
+        .map(|cpu| observe_cpu(tree, cpu, &sets.online, &isolated, &core_types, &acpi))
+        .collect();
     let evidence: Vec<Evidence> = cpus.iter().map(evidence).collect();
     let (classes, class_from) = classify(&evidence);
     for (cpu, class) in cpus.iter_mut().zip(classes) {
@@ -42,7 +45,9 @@ pub fn observe(tree: &Tree) -> Result<Machine, String> {
         offline: sets.present.minus(&sets.online),
         online: sets.online,
         virtual_machine: topology::is_virtual(tree),
-        idle_driver: tree.text("sys/devices/system/cpu/cpuidle/current_driver").filter(|driver| driver != "none"),
+        idle_driver: tree
+            .text("sys/devices/system/cpu/cpuidle/current_driver")
+            .filter(|driver| driver != "none"),
         idle_governor: tree
             .text("sys/devices/system/cpu/cpuidle/current_governor_ro")
             .or_else(|| tree.text("sys/devices/system/cpu/cpuidle/current_governor")),

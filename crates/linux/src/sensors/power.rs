@@ -44,7 +44,8 @@ pub fn between(earlier: &[Energy], later: &[Energy], seconds: f64) -> Vec<Measur
             Some(used) => used,
             None => after.range_uj.checked_sub(before.energy_uj)?.checked_add(after.energy_uj)?,
         };
-        (seconds > 0.0).then(|| MeasuredPower { domain: after.domain.clone(), watts: used_uj as f64 / seconds / 1e6 })
+        (seconds > 0.0)
+            .then(|| MeasuredPower { domain: after.domain.clone(), watts: used_uj as f64 / seconds / 1e6 })
     };
     later.iter().filter_map(watts).collect()
 }

@@ -22,7 +22,10 @@ pub struct CpuTimes {
 
 pub fn read(tree: &Tree) -> Reading {
     let stat = tree.text("proc/stat").unwrap_or_default();
-    Reading { interrupts: total_interrupts(&interrupt_lines(tree)), times: stat.lines().filter_map(cpu_times).collect() }
+    Reading {
+        interrupts: total_interrupts(&interrupt_lines(tree)),
+        times: stat.lines().filter_map(cpu_times).collect(),
+    }
 }
 
 /// `cpuN user nice system idle iowait irq softirq steal ...`. Stolen time is nobody's load here.
@@ -48,7 +51,8 @@ pub fn interrupt_lines(tree: &Tree) -> Vec<InterruptLine> {
     let mut lines = text.lines();
     // Offline CPUs have no column, so the heading tells which is which.
     let heading = lines.next().unwrap_or_default();
-    let cpus: Vec<u32> = heading.split_whitespace().filter_map(|name| name.strip_prefix("CPU")?.parse().ok()).collect();
+    let cpus: Vec<u32> =
+        heading.split_whitespace().filter_map(|name| name.strip_prefix("CPU")?.parse().ok()).collect();
     lines.filter_map(|line| interrupt_line(line, &cpus)).collect()
 }
 
@@ -57,7 +61,9 @@ fn interrupt_line(line: &str, cpus: &[u32]) -> Option<InterruptLine> {
     let mut counts = BTreeMap::new();
     let mut words = rest.split_whitespace().peekable();
     for cpu in cpus {
-        let Some(count) = words.peek().and_then(|word| word.parse().ok()) else { break };
+        let Some(count) = words.peek().and_then(|word| word.parse().ok()) else {
+            break;
+        };
         counts.insert(*cpu, count);
         words.next();
     }
@@ -65,7 +71,11 @@ fn interrupt_line(line: &str, cpus: &[u32]) -> Option<InterruptLine> {
     if counts.len() < cpus.len() {
         counts.clear();
     }
-    Some(InterruptLine { name: name.trim().to_string(), counts, description: words.collect::<Vec<_>>().join(" ") })
+    Some(InterruptLine {
+        name: name.trim().to_string(),
+        counts,
+        description: words.collect::<Vec<_>>().join(" "),
+    })
 }
 
 fn total_interrupts(lines: &[InterruptLine]) -> BTreeMap<u32, u64> {
@@ -82,7 +92,9 @@ pub fn fill(machine: &mut Machine, earlier: &Reading, later: &Reading, seconds: 
         return;
     }
     for cpu in &mut machine.cpus {
-        if let (Some(before), Some(after)) = (earlier.interrupts.get(&cpu.cpu), later.interrupts.get(&cpu.cpu)) {
+        if let (Some(before), Some(after)) =
+            (earlier.interrupts.get(&cpu.cpu), later.interrupts.get(&cpu.cpu))
+        {
             cpu.interrupts_per_s = Some(after.saturating_sub(*before) as f64 / seconds);
         }
         if let (Some(before), Some(after)) = (earlier.times.get(&cpu.cpu), later.times.get(&cpu.cpu)) {

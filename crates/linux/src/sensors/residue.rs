@@ -47,7 +47,11 @@ pub fn end(tree: &Tree, before: &Before, cpus: &CpuSet, tick_ms: f64) -> Vec<Res
     cpus.iter().map(of).collect()
 }
 
-fn arrived(before: &[rates::InterruptLine], after: &[rates::InterruptLine], cpu: u32) -> BTreeMap<String, u64> {
+fn arrived(
+    before: &[rates::InterruptLine],
+    after: &[rates::InterruptLine],
+    cpu: u32,
+) -> BTreeMap<String, u64> {
     let earlier: BTreeMap<&str, u64> =
         before.iter().filter_map(|line| Some((line.name.as_str(), *line.counts.get(&cpu)?))).collect();
     let count = |line: &rates::InterruptLine| {
@@ -59,7 +63,8 @@ fn arrived(before: &[rates::InterruptLine], after: &[rates::InterruptLine], cpu:
 
 fn bound(tree: &Tree, all: &[tasks::Task], cpu: u32) -> Vec<String> {
     let is_bound = |task: &&tasks::Task| {
-        task.kernel && tasks::affinity(tree, task.process, task.id.tid).is_some_and(|mask| mask == CpuSet::one(cpu))
+        task.kernel
+            && tasks::affinity(tree, task.process, task.id.tid).is_some_and(|mask| mask == CpuSet::one(cpu))
     };
     all.iter().filter(is_bound).map(|task| format!("{} ({})", task.name, task.id.tid)).collect()
 }

@@ -88,7 +88,8 @@ fn summarise(cpu: u32, ends: &[u64], full_rate: Option<f64>, wake_delay: WakeDel
         from += count;
     }
     let mean = windows.iter().sum::<f64>() / windows.len().max(1) as f64;
-    let variance = windows.iter().map(|window| (window - mean).powi(2)).sum::<f64>() / windows.len().max(1) as f64;
+    let variance =
+        windows.iter().map(|window| (window - mean).powi(2)).sum::<f64>() / windows.len().max(1) as f64;
     SpeedMeasurement {
         cpu,
         share: share(lengths.len(), end - begin),

@@ -64,12 +64,16 @@ pub fn processes(tree: &Tree) -> Vec<i32> {
 }
 
 pub fn threads(tree: &Tree, process: i32) -> Vec<i32> {
-    tree.numbered(&format!("proc/{process}/task"), "").into_iter().filter_map(|tid| i32::try_from(tid).ok()).collect()
+    tree.numbered(&format!("proc/{process}/task"), "")
+        .into_iter()
+        .filter_map(|tid| i32::try_from(tid).ok())
+        .collect()
 }
 
 /// Every thread of the machine.
 pub fn all(tree: &Tree) -> Vec<Task> {
-    let of = |process: i32| threads(tree, process).into_iter().filter_map(move |tid| read(tree, process, tid));
+    let of =
+        |process: i32| threads(tree, process).into_iter().filter_map(move |tid| read(tree, process, tid));
     processes(tree).into_iter().flat_map(of).collect()
 }
 

@@ -46,7 +46,9 @@ pub fn model(tree: &Tree) -> Option<String> {
 
 pub fn is_virtual(tree: &Tree) -> bool {
     let flags = tree.text("proc/cpuinfo").unwrap_or_default();
-    flags.lines().any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor"))
+    flags
+        .lines()
+        .any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor"))
 }
 
 /// PMUs with a `cpus` list belong to one core type each. Others (uncore, `cpumask`) say nothing about cores.
@@ -64,7 +66,9 @@ pub fn core_types(tree: &Tree) -> Vec<(String, CpuSet)> {
 pub fn read(tree: &Tree, cpu: u32) -> Cpu {
     let dir = dir(cpu);
     // The kernel writes -1 where the hardware has no such level.
-    let number = |name: &str| tree.number::<i64>(&format!("{dir}/topology/{name}")).and_then(|id| u32::try_from(id).ok());
+    let number = |name: &str| {
+        tree.number::<i64>(&format!("{dir}/topology/{name}")).and_then(|id| u32::try_from(id).ok())
+    };
     let list = |name: &str| tree.parsed::<CpuSet>(&format!("{dir}/topology/{name}"));
     Cpu {
         cpu,
@@ -72,7 +76,9 @@ pub fn read(tree: &Tree, cpu: u32) -> Cpu {
         die: number("die_id"),
         cluster: number("cluster_id").filter(|id| *id != u32::from(u16::MAX)),
         core: number("core_id"),
-        siblings: list("core_cpus_list").or_else(|| list("thread_siblings_list")).unwrap_or_else(|| CpuSet::one(cpu)),
+        siblings: list("core_cpus_list")
+            .or_else(|| list("thread_siblings_list"))
+            .unwrap_or_else(|| CpuSet::one(cpu)),
         last_level_cache: last_level_cache(tree, &dir),
         numa_node: tree.numbered(&dir, "node").first().copied(),
         ..Cpu::default()
@@ -85,7 +91,9 @@ fn last_level_cache(tree: &Tree, dir: &str) -> Option<Cache> {
         let cache = format!("{caches}/index{index}");
         Some(Cache {
             level: tree.number(&format!("{cache}/level"))?,
-            size_kib: tree.text(&format!("{cache}/size")).and_then(|size| size.strip_suffix('K')?.parse().ok()),
+            size_kib: tree
+                .text(&format!("{cache}/size"))
+                .and_then(|size| size.strip_suffix('K')?.parse().ok()),
             shared: tree.parsed(&format!("{cache}/shared_cpu_list")).unwrap_or_default(),
         })
     };

@@ -61,7 +61,8 @@ impl Tracer {
         let (dir, mount) = tracefs()?;
         let name = format!("{PREFIX}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let instance = dir.join("instances").join(name);
-        fs::create_dir(&instance).map_err(|error| format!("no trace instance can be made ({error}); this needs root"))?;
+        fs::create_dir(&instance)
+            .map_err(|error| format!("no trace instance can be made ({error}); this needs root"))?;
         let tracer = Self { instance, _mount: mount };
         tracer.set("tracing_on", "0")?;
         tracer.set("trace_clock", "mono")?;
@@ -76,7 +77,8 @@ impl Tracer {
     }
 
     fn set(&self, file: &str, value: &str) -> Result<(), String> {
-        fs::write(self.instance.join(file), value).map_err(|error| format!("tracefs {file} does not take {value} ({error})"))
+        fs::write(self.instance.join(file), value)
+            .map_err(|error| format!("tracefs {file} does not take {value} ({error})"))
     }
 
     pub fn start(&self) -> Result<(), String> {
@@ -90,7 +92,8 @@ impl Tracer {
 
     pub fn read(&self) -> Result<Vec<Event>, String> {
         let mut bytes = Vec::new();
-        let mut file = fs::File::open(self.instance.join("trace")).map_err(|error| format!("tracefs: {error}"))?;
+        let mut file =
+            fs::File::open(self.instance.join("trace")).map_err(|error| format!("tracefs: {error}"))?;
         file.read_to_end(&mut bytes).map_err(|error| format!("tracefs: {error}"))?;
         // Thread names may hold any bytes.
         Ok(String::from_utf8_lossy(&bytes).lines().filter_map(parse).collect())
@@ -106,8 +109,12 @@ impl Drop for Tracer {
 
 /// Removes instances of processes that are gone.
 pub fn remove_stale() -> usize {
-    let Ok((dir, _mount)) = tracefs() else { return 0 };
-    let Ok(entries) = fs::read_dir(dir.join("instances")) else { return 0 };
+    let Ok((dir, _mount)) = tracefs() else {
+        return 0;
+    };
+    let Ok(entries) = fs::read_dir(dir.join("instances")) else {
+        return 0;
+    };
     let is_stale = |name: &str| {
         let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<i32>().ok());
         pid.is_some_and(|pid| super::tasks::leader(&Tree::live(), pid).is_none())
@@ -124,6 +131,8 @@ pub fn parse(line: &str) -> Option<Event> {
     }
     let (open, cpu, rest) = line.match_indices(" [").find_map(|(open, _)| {
         let (cpu, rest) = line[open + 2..].split_once("] ")?;
+        // The kernel writes at least three digits, and a colon follows the time.
+        (cpu.len() >= 3).then_some(())?;
         Some((open, cpu.parse().ok()?, rest))
     })?;
     let pid = line[..open].trim_end().rsplit_once('-')?.1.parse().ok()?;
@@ -161,9 +170,13 @@ mod tests {
     fn names_with_blanks_and_brackets_do_not_confuse() {
         let line = " Web [7] x-y-812     [001] d..2.  1032.000417: sched_switch: prev_comm=a next_pid=5 prev_pid=8 ==> next_comm=b next_pid=31 next_prio=120";
         let event = parse(line).unwrap();
-        assert_eq!((event.us, event.cpu, event.pid, event.name.as_str()), (1_032_000_417, 1, 812, "sched_switch"));
+        assert_eq!(
+            (event.us, event.cpu, event.pid, event.name.as_str()),
+            (1_032_000_417, 1, 812, "sched_switch")
+        );
         assert_eq!(field(&event.fields, "next_pid="), Some("31"));
-        let cpuhp = parse("   bash-9   [000] .....  3.000001: cpuhp_enter: cpu: 0001 target: 140 step: 232 (sched_cpu_deactivate)").unwrap();
+        let cpuhp =
+            parse("   bash-9   [000] .....  3.000001: cpuhp_enter: cpu: 0001 target: 140 step: 232 (sched_cpu_deactivate)").unwrap();
         assert_eq!(field(&cpuhp.fields, "step:"), Some("232"));
         for text in ["", "# tracer", "a-1 [0", "a [x] y", "CPU:1 [LOST 5 EVENTS]"] {
             assert!(parse(text).is_none());

@@ -62,15 +62,23 @@ impl Tree {
     pub fn write(&self, path: &str, value: &str) -> Result<(), String> {
         let write = || {
             use io::Write;
-            fs::OpenOptions::new().write(true).create(!self.is_live()).truncate(!self.is_live()).open(self.path(path))?.write_all(value.as_bytes())
+            fs::OpenOptions::new()
+                .write(true)
+                .create(!self.is_live())
+                .truncate(!self.is_live())
+                .open(self.path(path))?
+                .write_all(value.as_bytes())
         };
         write().map_err(|error| complain(path, &format!("does not take '{}'", value.trim()), &error))
     }
 
     /// Names of a folder's entries, sorted; empty if it is absent.
     pub fn entries(&self, path: &str) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.path(path)) else { return Vec::new() };
-        let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let Ok(entries) = fs::read_dir(self.path(path)) else {
+            return Vec::new();
+        };
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();
         names
     }
@@ -102,7 +110,8 @@ fn read_whole(path: &Path) -> io::Result<String> {
     }
     bytes.truncate(length);
     // Names of threads may hold any bytes.
-    Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 /// One line that says what failed and what to do about it.

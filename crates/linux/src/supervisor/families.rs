@@ -45,7 +45,6 @@ impl Keeping {
     pub fn sockets(&self) -> usize {
         self.far.len()
     }
-
 }
 
 /// Even slots are tcp's, odd ones udp's.

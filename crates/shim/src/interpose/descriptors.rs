@@ -27,17 +27,13 @@ pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
     // SAFETY: as above.
-    errno::int(fdops::dup_onto(from, to, || unsafe {
-        real::dup2.get()(from, to)
-    }))
+    errno::int(fdops::dup_onto(from, to, || unsafe { real::dup2.get()(from, to) }))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
     // SAFETY: as above.
-    errno::int(fdops::dup_onto(from, to, || unsafe {
-        real::dup3.get()(from, to, flags)
-    }))
+    errno::int(fdops::dup_onto(from, to, || unsafe { real::dup3.get()(from, to, flags) }))
 }
 
 // The third argument of fcntl and ioctl is a word in a register, whether the caller passed one or

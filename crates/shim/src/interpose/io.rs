@@ -24,12 +24,7 @@ pub unsafe extern "C" fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __read_chk(
-    fd: c_int,
-    to: *mut c_void,
-    len: size_t,
-    room: size_t,
-) -> ssize_t {
+pub unsafe extern "C" fn __read_chk(fd: c_int, to: *mut c_void, len: size_t, room: size_t) -> ssize_t {
     check_room(len, room);
     // SAFETY: as above.
     unsafe { read(fd, to, len) }
@@ -190,12 +185,7 @@ pub unsafe extern "C" fn recvmmsg(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn send(
-    fd: c_int,
-    from: *const c_void,
-    len: size_t,
-    flags: c_int,
-) -> ssize_t {
+pub unsafe extern "C" fn send(fd: c_int, from: *const c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: as above.
     unsafe {
         let Some(socket) = eft!(fd) else {
@@ -247,12 +237,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendmmsg(
-    fd: c_int,
-    messages: *mut mmsghdr,
-    count: c_uint,
-    flags: c_int,
-) -> c_int {
+pub unsafe extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
     // SAFETY: as above.
     unsafe {
         if matches!(table::get(fd), table::Entry::Foreign | table::Entry::Hidden) {
@@ -268,27 +253,16 @@ pub unsafe extern "C" fn sendmmsg(
             message.msg_len = sent as c_uint;
             done += 1;
         }
-        if done == 0 && count > 0 {
-            -1
-        } else {
-            done as c_int
-        }
+        if done == 0 && count > 0 { -1 } else { done as c_int }
     }
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendfile64(
-    to: c_int,
-    from: c_int,
-    offset: *mut off64_t,
-    count: size_t,
-) -> ssize_t {
+pub unsafe extern "C" fn sendfile64(to: c_int, from: c_int, offset: *mut off64_t, count: size_t) -> ssize_t {
     // SAFETY: as above.
     unsafe {
         match eft!(to) {
-            Some(socket) => {
-                errno::long(socket.and_then(|s| sendfile::send(to, s, from, offset, count)))
-            }
+            Some(socket) => errno::long(socket.and_then(|s| sendfile::send(to, s, from, offset, count))),
             None if eft!(from).is_some() => errno::long(Err(crate::sys::Errno(libc::EINVAL))),
             None => real::sendfile64.get()(to, from, offset, count),
         }
@@ -296,12 +270,7 @@ pub unsafe extern "C" fn sendfile64(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendfile(
-    to: c_int,
-    from: c_int,
-    offset: *mut off64_t,
-    count: size_t,
-) -> ssize_t {
+pub unsafe extern "C" fn sendfile(to: c_int, from: c_int, offset: *mut off64_t, count: size_t) -> ssize_t {
     // off_t has 64 bits wherever eft runs.
     // SAFETY: as above.
     unsafe { sendfile64(to, from, offset, count) }

@@ -55,11 +55,7 @@ unsafe fn answer(
             Err(code) => {
                 *h_errno = code;
                 // "Not found" is no failure of the call.
-                return if code == table::TRY_AGAIN {
-                    libc::EAGAIN
-                } else {
-                    0
-                };
+                return if code == table::TRY_AGAIN { libc::EAGAIN } else { 0 };
             }
         };
         if let Err(code) = table::fill(&entry, to, buffer, len) {
@@ -155,14 +151,7 @@ fn in_static(found: Result<table::Entry, c_int>) -> *mut hostent {
         unsafe {
             let buffer = place.buffer.get().cast();
             let h_errno = __h_errno_location();
-            answer(
-                found,
-                place.entry.get(),
-                buffer,
-                STATIC_LEN,
-                &mut result,
-                h_errno,
-            );
+            answer(found, place.entry.get(), buffer, STATIC_LEN, &mut result, h_errno);
         }
         result
     })

@@ -16,9 +16,10 @@ unsafe extern "C" {
 pub unsafe extern "C" fn execve(path: *const c_char, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: the program's call, as are all below.
     unsafe {
-        errno::int(permit(path).and_then(|()| {
-            exec::with_environment(envp, |envp| real::execve.get()(path, argv, envp))
-        }))
+        errno::int(
+            permit(path)
+                .and_then(|()| exec::with_environment(envp, |envp| real::execve.get()(path, argv, envp))),
+        )
     }
 }
 
@@ -53,9 +54,10 @@ pub unsafe extern "C" fn execv(path: *const c_char, argv: Strings) -> c_int {
 pub unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: as above.
     unsafe {
-        errno::int(permit_found(file).and_then(|()| {
-            exec::with_environment(envp, |envp| real::execvpe.get()(file, argv, envp))
-        }))
+        errno::int(
+            permit_found(file)
+                .and_then(|()| exec::with_environment(envp, |envp| real::execvpe.get()(file, argv, envp))),
+        )
     }
 }
 
@@ -69,9 +71,10 @@ pub unsafe extern "C" fn execvp(file: *const c_char, argv: Strings) -> c_int {
 pub unsafe extern "C" fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: as above.
     unsafe {
-        errno::int(exec::permit_fd(fd).and_then(|()| {
-            exec::with_environment(envp, |envp| real::fexecve.get()(fd, argv, envp))
-        }))
+        errno::int(
+            exec::permit_fd(fd)
+                .and_then(|()| exec::with_environment(envp, |envp| real::fexecve.get()(fd, argv, envp))),
+        )
     }
 }
 
@@ -86,15 +89,10 @@ pub unsafe extern "C" fn execveat(
     // SAFETY: as above.
     unsafe {
         let absolute = !path.is_null() && *path == b'/' as c_char;
-        let permitted = if absolute || directory == libc::AT_FDCWD {
-            permit(path)
-        } else {
-            permit_at(directory, path)
-        };
+        let permitted =
+            if absolute || directory == libc::AT_FDCWD { permit(path) } else { permit_at(directory, path) };
         errno::int(permitted.and_then(|()| {
-            exec::with_environment(envp, |envp| {
-                real::execveat.get()(directory, path, argv, envp, flags)
-            })
+            exec::with_environment(envp, |envp| real::execveat.get()(directory, path, argv, envp, flags))
         }))
     }
 }

@@ -81,9 +81,7 @@ unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
 unsafe fn older(number: c_long, args: [usize; 6]) -> Option<isize> {
     // SAFETY: as above.
     match number {
-        libc::SYS_dup2 => {
-            Some(unsafe { descriptors::dup2(args[0] as c_int, args[1] as c_int) } as isize)
-        }
+        libc::SYS_dup2 => Some(unsafe { descriptors::dup2(args[0] as c_int, args[1] as c_int) } as isize),
         _ => None,
     }
 }

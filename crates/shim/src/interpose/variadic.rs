@@ -46,11 +46,7 @@ unsafe fn run(
     has_environment: bool,
     call: unsafe fn(*const c_char, Strings, Option<Strings>) -> c_int,
 ) -> c_int {
-    let mut arguments = Arguments {
-        registers,
-        stack,
-        next: 0,
-    };
+    let mut arguments = Arguments { registers, stack, next: 0 };
     let mut argv = [core::ptr::null::<c_char>(); ARGUMENTS_MAX];
     // SAFETY: the contract of execl: a null ends the list.
     unsafe {
@@ -68,28 +64,18 @@ unsafe fn run(
 
 unsafe extern "C" fn execl_with(registers: *const usize, stack: *const usize) -> c_int {
     // SAFETY: the program's call, as are all below.
-    unsafe {
-        run(registers, stack, false, |p, a, _| {
-            super::programs::execv(p, a)
-        })
-    }
+    unsafe { run(registers, stack, false, |p, a, _| super::programs::execv(p, a)) }
 }
 
 unsafe extern "C" fn execlp_with(registers: *const usize, stack: *const usize) -> c_int {
     // SAFETY: as above.
-    unsafe {
-        run(registers, stack, false, |p, a, _| {
-            super::programs::execvp(p, a)
-        })
-    }
+    unsafe { run(registers, stack, false, |p, a, _| super::programs::execvp(p, a)) }
 }
 
 unsafe extern "C" fn execle_with(registers: *const usize, stack: *const usize) -> c_int {
     // SAFETY: as above.
     unsafe {
-        run(registers, stack, true, |p, a, e| {
-            super::programs::execve(p, a, e.unwrap_or(core::ptr::null()))
-        })
+        run(registers, stack, true, |p, a, e| super::programs::execve(p, a, e.unwrap_or(core::ptr::null())))
     }
 }
 
@@ -154,11 +140,7 @@ spread! {
     execle => execle_with;
 }
 
-unsafe extern "C" fn dprintf_with(
-    fd: c_int,
-    format: *const c_char,
-    list: *mut core::ffi::c_void,
-) -> c_int {
+unsafe extern "C" fn dprintf_with(fd: c_int, format: *const c_char, list: *mut core::ffi::c_void) -> c_int {
     // SAFETY: as above; `list` is a va_list.
     unsafe { super::streams::vdprintf(fd, format, list) }
 }

@@ -34,10 +34,7 @@ pub unsafe fn getaddrinfo(
         }
         let mut asked: addrinfo = match hints.is_null() {
             // As glibc does without hints.
-            true => addrinfo {
-                ai_flags: libc::AI_V4MAPPED | libc::AI_ADDRCONFIG,
-                ..core::mem::zeroed()
-            },
+            true => addrinfo { ai_flags: libc::AI_V4MAPPED | libc::AI_ADDRCONFIG, ..core::mem::zeroed() },
             false => *hints,
         };
         let wanted = asked.ai_flags;

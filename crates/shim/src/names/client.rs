@@ -25,20 +25,10 @@ impl Drop for Connection {
 impl Connection {
     /// Connects to a server; through the stack, unless it sits on the loopback.
     fn open(server: IpAddr, stream: bool, timeout_ms: u64) -> Result<Connection> {
-        let kind = if stream {
-            libc::SOCK_STREAM
-        } else {
-            libc::SOCK_DGRAM
-        };
+        let kind = if stream { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };
         let fd = sys::socket(libc::AF_INET, kind | libc::SOCK_CLOEXEC)?;
         let connection = Connection(fd);
-        table::set(
-            fd,
-            Entry::Undecided {
-                stream,
-                inet6: false,
-            },
-        );
+        table::set(fd, Entry::Undecided { stream, inet6: false });
         connection.limit(timeout_ms)?;
         let (storage, len) = address::to_storage(Endpoint::new(server, PORT), false);
         // SAFETY: the address is ours.
@@ -60,14 +50,8 @@ impl Connection {
         let buffer = transfer::buffer(bytes.as_ptr().cast(), bytes.len());
         let Some(socket) = table::socket(self.0) else {
             // SAFETY: our bytes.
-            let n = unsafe {
-                real::send.get()(self.0, buffer.iov_base, bytes.len(), libc::MSG_NOSIGNAL)
-            };
-            return if n < 0 {
-                Err(crate::errno::get())
-            } else {
-                Ok(())
-            };
+            let n = unsafe { real::send.get()(self.0, buffer.iov_base, bytes.len(), libc::MSG_NOSIGNAL) };
+            return if n < 0 { Err(crate::errno::get()) } else { Ok(()) };
         };
         // SAFETY: our bytes.
         let buffers = unsafe { Buffers::one(&buffer)? };
@@ -79,17 +63,11 @@ impl Connection {
         loop {
             let got = match table::socket(self.0) {
                 // SAFETY: our bytes, in both arms.
-                Some(socket) => unsafe {
-                    transfer::receive(self.0, socket?, Buffers::one(&buffer)?, flags)
-                },
+                Some(socket) => unsafe { transfer::receive(self.0, socket?, Buffers::one(&buffer)?, flags) },
                 None => {
                     // SAFETY: our bytes.
                     let n = unsafe { real::recv.get()(self.0, buffer.iov_base, to.len(), flags) };
-                    if n < 0 {
-                        Err(crate::errno::get())
-                    } else {
-                        Ok(n as usize)
-                    }
+                    if n < 0 { Err(crate::errno::get()) } else { Ok(n as usize) }
                 }
             };
             match got {
@@ -159,10 +137,7 @@ pub fn random_id() -> u16 {
     let mut bytes = [0; 2];
     // SAFETY: our bytes.
     unsafe {
-        let _ = sys::call(
-            libc::SYS_getrandom,
-            [bytes.as_mut_ptr() as usize, 2, 0, 0, 0, 0],
-        );
+        let _ = sys::call(libc::SYS_getrandom, [bytes.as_mut_ptr() as usize, 2, 0, 0, 0, 0]);
     }
     u16::from_ne_bytes(bytes)
 }

@@ -29,13 +29,8 @@ pub fn read() -> Configuration {
 }
 
 fn parse(text: &str) -> Configuration {
-    let mut c = Configuration {
-        servers: Vec::new(),
-        search: Vec::new(),
-        dots: 1,
-        timeout_ms: 5000,
-        attempts: 2,
-    };
+    let mut c =
+        Configuration { servers: Vec::new(), search: Vec::new(), dots: 1, timeout_ms: 5000, attempts: 2 };
     for line in text.lines() {
         let mut words = line.split_whitespace();
         match words.next() {

@@ -13,9 +13,7 @@ fn lines(text: &str) -> impl Iterator<Item = (IpAddr, Vec<&str>)> {
 }
 
 fn read() -> String {
-    std::fs::read("/etc/hosts")
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .unwrap_or_default()
+    std::fs::read("/etc/hosts").map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 
 /// The addresses of a name, and its canonical name.

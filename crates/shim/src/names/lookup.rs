@@ -20,17 +20,11 @@ pub struct Found {
 /// Looks a name up.
 pub fn lookup(name: &str) -> Result<Found, Failure> {
     if let Some((addresses, canonical)) = hosts::addresses(name) {
-        return Ok(Found {
-            addresses,
-            canonical,
-        });
+        return Ok(Found { addresses, canonical });
     }
     let by_dns = dns(name);
     match by_dns {
-        Err(_) if is_own(name) => Ok(Found {
-            addresses: own_addresses(),
-            canonical: name.to_string(),
-        }),
+        Err(_) if is_own(name) => Ok(Found { addresses: own_addresses(), canonical: name.to_string() }),
         other => other,
     }
 }
@@ -41,29 +35,19 @@ fn is_own(name: &str) -> bool {
     // SAFETY: our buffer.
     let done = unsafe { libc::gethostname(own.as_mut_ptr().cast(), own.len() - 1) };
     let own = own.split(|&b| b == 0).next().unwrap_or(&[]);
-    done == 0
-        && !own.is_empty()
-        && own.eq_ignore_ascii_case(name.as_bytes())
-        && !own_addresses().is_empty()
+    done == 0 && !own.is_empty() && own.eq_ignore_ascii_case(name.as_bytes()) && !own_addresses().is_empty()
 }
 
 fn own_addresses() -> Vec<IpAddr> {
-    crate::interfaces::records()
-        .iter()
-        .map(|record| record.address.into())
-        .collect()
+    crate::interfaces::records().iter().map(|record| record.address.into()).collect()
 }
 
 fn dns(name: &str) -> Result<Found, Failure> {
     let configuration = configuration::read();
     let mut failure = Failure::NoName;
     for candidate in configuration.candidates(name) {
-        let Some(query) = message::query(
-            client::random_id(),
-            &candidate,
-            message::TYPE_A,
-            message::CLASS_IN,
-        ) else {
+        let Some(query) = message::query(client::random_id(), &candidate, message::TYPE_A, message::CLASS_IN)
+        else {
             continue;
         };
         let Ok(bytes) = client::exchange(&configuration, &query) else {
@@ -101,13 +85,8 @@ pub fn names(address: IpAddr) -> Result<Vec<String>, Failure> {
     }
     let [a, b, c, d] = v4.octets();
     let name = format!("{d}.{c}.{b}.{a}.in-addr.arpa");
-    let query = message::query(
-        client::random_id(),
-        &name,
-        message::TYPE_PTR,
-        message::CLASS_IN,
-    )
-    .ok_or(Failure::NoName)?;
+    let query = message::query(client::random_id(), &name, message::TYPE_PTR, message::CLASS_IN)
+        .ok_or(Failure::NoName)?;
     let bytes = client::exchange(&configuration::read(), &query).map_err(|_| Failure::TryAgain)?;
     let response = message::parse(&bytes, &query).ok_or(Failure::TryAgain)?;
     match response.names() {

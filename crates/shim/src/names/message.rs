@@ -85,11 +85,7 @@ pub fn parse<'a>(bytes: &'a [u8], query: &[u8]) -> Option<Response<'a>> {
     if !answers(bytes, query) {
         return None;
     }
-    let mut response = Response {
-        bytes,
-        code: bytes[3] & 15,
-        answers: Vec::new(),
-    };
+    let mut response = Response { bytes, code: bytes[3] & 15, answers: Vec::new() };
     let mut at = question_end(query)?;
     for _ in 0..u16_at(bytes, 6)? {
         let (owner, next) = name_at(bytes, at)?;
@@ -178,9 +174,7 @@ mod tests {
         bytes[2] |= 0x80;
         bytes[7] = 2;
         // www CNAME web (compressed), web A 10.0.0.1.
-        bytes.extend([
-            0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 9, 0, 6, 3, b'w', b'e', b'b', 0xc0, 16,
-        ]);
+        bytes.extend([0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 9, 0, 6, 3, b'w', b'e', b'b', 0xc0, 16]);
         let web = (bytes.len() - 6) as u8;
         bytes.extend([0xc0, web, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 10, 0, 0, 1]);
         bytes

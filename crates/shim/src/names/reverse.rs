@@ -25,11 +25,7 @@ pub unsafe fn getnameinfo(
         let real = |host, host_len, flags| {
             real::getnameinfo.get()(from, from_len, host, host_len, service, service_len, flags)
         };
-        if host.is_null()
-            || host_len == 0
-            || flags & libc::NI_NUMERICHOST != 0
-            || !init::is_active()
-        {
+        if host.is_null() || host_len == 0 || flags & libc::NI_NUMERICHOST != 0 || !init::is_active() {
             return real(host, host_len, flags);
         }
         let found = match address::read(from, from_len) {

@@ -55,12 +55,7 @@ pub fn by_name(name: &str, family: c_int) -> Result<Entry, c_int> {
         true => Vec::new(),
         false => vec![name.to_string()],
     };
-    Ok(Entry {
-        name: canonical,
-        aliases,
-        family,
-        addresses,
-    })
+    Ok(Entry { name: canonical, aliases, family, addresses })
 }
 
 /// Looks an address up.
@@ -128,16 +123,8 @@ impl Room {
 ///
 /// # Safety
 /// `buffer` must be valid for `len` bytes, `to` for a `hostent`.
-pub unsafe fn fill(
-    entry: &Entry,
-    to: *mut hostent,
-    buffer: *mut c_char,
-    len: usize,
-) -> Result<(), c_int> {
-    let mut room = Room {
-        at: buffer.cast(),
-        left: len,
-    };
+pub unsafe fn fill(entry: &Entry, to: *mut hostent, buffer: *mut c_char, len: usize) -> Result<(), c_int> {
+    let mut room = Room { at: buffer.cast(), left: len };
     let filled = (|| {
         let addresses = room.list(entry.addresses.len())?;
         let aliases = room.list(entry.aliases.len())?;

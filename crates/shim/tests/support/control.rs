@@ -28,19 +28,11 @@ impl Control {
     pub fn new(network: Arc<Mutex<Network>>) -> Control {
         // SAFETY: a fresh descriptor.
         let epoll = unsafe { OwnedFd::from_raw_fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)) };
-        Control {
-            network,
-            epoll,
-            connections: Mutex::new(HashMap::new()),
-            drop_next: AtomicBool::new(false),
-        }
+        Control { network, epoll, connections: Mutex::new(HashMap::new()), drop_next: AtomicBool::new(false) }
     }
 
     fn watch(&self, fd: RawFd, events: i32, data: u64) {
-        let mut event = libc::epoll_event {
-            events: events as u32,
-            u64: data,
-        };
+        let mut event = libc::epoll_event { events: events as u32, u64: data };
         // SAFETY: the event is ours.
         unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) };
     }
@@ -55,8 +47,7 @@ impl Control {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
         while !stop.load(Ordering::SeqCst) {
             // SAFETY: the array is ours.
-            let n =
-                unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), 64, 50) };
+            let n = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), 64, 50) };
             for event in events.iter().take(n.max(0) as usize) {
                 let (kind, value) = (event.u64 & 0xff, event.u64 >> 8);
                 let (family, slot) = ((value >> 32) as usize, value as u32);
@@ -129,11 +120,7 @@ impl Control {
             op::ACCEPTED => network.accepted(family, request, descriptor.expect("a far end")),
             other => panic!("unknown request {other}"),
         };
-        let mut reply = Reply {
-            version: LAYOUT_VERSION,
-            sequence: request.sequence,
-            ..Reply::default()
-        };
+        let mut reply = Reply { version: LAYOUT_VERSION, sequence: request.sequence, ..Reply::default() };
         match result {
             Ok((slot, port)) => {
                 (reply.slot, reply.port) = (slot, port);

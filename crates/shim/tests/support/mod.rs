@@ -48,12 +48,7 @@ impl Fake {
                 move || network::run(&network, &stop)
             }),
         ];
-        Fake {
-            network,
-            control,
-            stop,
-            threads,
-        }
+        Fake { network, control, stop, threads }
     }
 
     pub fn family(&self) -> Family {

@@ -3,16 +3,12 @@
 use super::sys;
 use eft_base::Endpoint;
 use eft_channel::segment::Segment;
-use eft_channel::socket::{Arena, Geometry, SocketPage};
+use eft_channel::socket::{Arena, Geometry, SocketPage, flag};
 use eft_messages::control::{InfoHeader, InterfaceInfo};
 use std::os::fd::{AsRawFd, OwnedFd};
 use zerocopy::IntoBytes;
 
-pub const GEOMETRY: Geometry = Geometry {
-    slots: 256,
-    send_len: 1 << 18,
-    receive_len: 1 << 18,
-};
+pub const GEOMETRY: Geometry = Geometry { slots: 256, send_len: 1 << 18, receive_len: 1 << 18 };
 
 /// Names a socket in the whole network.
 pub type Id = (usize, u32);
@@ -55,11 +51,8 @@ impl FamilySlots {
 
     pub fn write_info(&self, generation: u32) {
         let address = |a: &str| a.parse::<std::net::IpAddr>().unwrap().into();
-        let header = InfoHeader {
-            sockets_generation: generation,
-            interfaces: 1,
-            nameserver: address("10.78.0.53"),
-        };
+        let header =
+            InfoHeader { sockets_generation: generation, interfaces: 1, nameserver: address("10.78.0.53") };
         let mut name = [0; 16];
         name[..4].copy_from_slice(b"eft0");
         let interface = InterfaceInfo {
@@ -78,9 +71,7 @@ impl FamilySlots {
 
     pub fn allocate(&mut self, stream: bool) -> Option<u32> {
         let parity = if stream { 0 } else { 1 };
-        let slot = (parity..GEOMETRY.slots)
-            .step_by(2)
-            .find(|&i| self.slots[i].is_none())?;
+        let slot = (parity..GEOMETRY.slots).step_by(2).find(|&i| self.slots[i].is_none())?;
         let page = self.arena.socket(slot as u32).unwrap();
         page.reset(if stream { 1 } else { 2 });
         page.set_receive_notify(u64::MAX);
@@ -130,17 +121,18 @@ impl Slot {
         self.page.set_flags(self.page.flags() | more);
     }
 
-    pub fn hang_up(&self, how: i32) {
-        if let Some(far) = &self.far {
-            sys::shutdown(far, how);
+    /// The descriptor becomes readable for good, if the socket has ended. Only the sending half is
+    /// shut: shutting both would hang up this end too, as if the application had closed its own.
+    pub fn show_end(&self) {
+        if self.page.flags() & (flag::RECEIVE_END | flag::DEAD) != 0
+            && let Some(far) = &self.far
+        {
+            sys::shutdown(far, libc::SHUT_WR);
         }
     }
 
     pub fn receive_room(&self) -> usize {
-        let used = self
-            .page
-            .receive_end()
-            .saturating_sub(self.page.receive_taken()) as usize;
+        let used = self.page.receive_end().saturating_sub(self.page.receive_taken()) as usize;
         self.page.receive_len().saturating_sub(used)
     }
 }

@@ -11,10 +11,7 @@ pub fn pair() -> (OwnedFd, OwnedFd) {
     // SAFETY: fds is ours; both are fresh.
     unsafe {
         let flags = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-        assert_eq!(
-            libc::socketpair(libc::AF_UNIX, flags, 0, fds.as_mut_ptr()),
-            0
-        );
+        assert_eq!(libc::socketpair(libc::AF_UNIX, flags, 0, fds.as_mut_ptr()), 0);
         (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))
     }
 }
@@ -42,10 +39,7 @@ pub fn memory(len: usize) -> (OwnedFd, Segment) {
 
 /// Sends one message, with descriptors. False if the other side is gone or full.
 pub fn send(fd: RawFd, bytes: &[u8], descriptors: &[RawFd]) -> bool {
-    let mut iov = libc::iovec {
-        iov_base: bytes.as_ptr() as *mut _,
-        iov_len: bytes.len(),
-    };
+    let mut iov = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
     let mut control = [0u64; 16];
     // SAFETY: everything is local; the control buffer holds several descriptors.
     unsafe {
@@ -71,10 +65,7 @@ pub fn send(fd: RawFd, bytes: &[u8], descriptors: &[RawFd]) -> bool {
 
 /// Receives one message with descriptors; `None` if there is none. `Some((0, _))` may be the end.
 pub fn receive(fd: RawFd, bytes: &mut [u8]) -> Option<(usize, Vec<OwnedFd>)> {
-    let mut iov = libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
-    };
+    let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let mut control = [0u64; 32];
     let mut descriptors = Vec::new();
     // SAFETY: everything is local; received descriptors are fresh.
@@ -135,13 +126,6 @@ pub fn futex_wait_any(words: &[(*const u32, u32)]) {
             end.tv_nsec -= 1_000_000_000;
             end.tv_sec += 1;
         }
-        libc::syscall(
-            libc::SYS_futex_waitv,
-            waiters.as_ptr(),
-            waiters.len(),
-            0,
-            &end,
-            libc::CLOCK_MONOTONIC,
-        );
+        libc::syscall(libc::SYS_futex_waitv, waiters.as_ptr(), waiters.len(), 0, &end, libc::CLOCK_MONOTONIC);
     }
 }

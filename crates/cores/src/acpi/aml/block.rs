@@ -38,7 +38,9 @@ impl Interpreter {
 
     /// A term that declares something; `None` if the opcode does not.
     pub(super) fn declaration(&mut self, scope: &Path, reader: &mut Reader) -> Result<Option<()>, Error> {
-        let Some(opcode) = reader.peek() else { return Ok(None) };
+        let Some(opcode) = reader.peek() else {
+            return Ok(None);
+        };
         if opcode == 0x5b {
             return self.extended_declaration(scope, reader);
         }
@@ -68,7 +70,10 @@ impl Interpreter {
                 let path = inside.name()?.in_scope(scope);
                 let arguments = inside.byte()? & 7;
                 self.charge(inside.rest().len())?;
-                self.define(path, Object::Method { arguments, body: Rc::from(inside.rest()), native: false })?;
+                self.define(
+                    path,
+                    Object::Method { arguments, body: Rc::from(inside.rest()), native: false },
+                )?;
             }
             0x15 => {
                 // External says only what the compiler needs.
@@ -86,7 +91,9 @@ impl Interpreter {
 
     fn extended_declaration(&mut self, scope: &Path, reader: &mut Reader) -> Result<Option<()>, Error> {
         let opcode = reader.peek_second();
-        let Some(opcode @ (0x01 | 0x02 | 0x13 | 0x80..=0x88)) = opcode else { return Ok(None) };
+        let Some(opcode @ (0x01 | 0x02 | 0x13 | 0x80..=0x88)) = opcode else {
+            return Ok(None);
+        };
         reader.take(2)?;
         match opcode {
             0x01 => {
@@ -144,12 +151,21 @@ impl Interpreter {
     fn declare_alias(&mut self, scope: &Path, reader: &mut Reader) -> Result<(), Error> {
         let source = reader.name()?;
         let path = reader.name()?.in_scope(scope);
-        let target = self.namespace.find(&source, scope).ok_or_else(|| Error::UnknownName(source.in_scope(scope).to_text()))?;
+        let target = self
+            .namespace
+            .find(&source, scope)
+            .ok_or_else(|| Error::UnknownName(source.in_scope(scope).to_text()))?;
         self.define(path, Object::Alias(target))
     }
 
     /// `bits` of a source, at an index counted in `unit` bits; `None`: the term names the number of bits.
-    fn declare_buffer_field(&mut self, scope: &Path, reader: &mut Reader, bits: Option<usize>, unit: usize) -> Result<(), Error> {
+    fn declare_buffer_field(
+        &mut self,
+        scope: &Path,
+        reader: &mut Reader,
+        bits: Option<usize>,
+        unit: usize,
+    ) -> Result<(), Error> {
         let source = self.super_name(scope, reader)?;
         let index = self.integer(scope, reader)? as usize;
         let bits = match bits {
@@ -225,14 +241,19 @@ impl Interpreter {
             Some(Object::Value(Value::Buffer(bytes))) => bytes.clone(),
             Some(Object::Region { length }) => {
                 let length = *length;
-                let fits = |table: &&mut Option<Vec<u8>>| table.as_ref().is_some_and(|table| table.len() as u64 == length);
+                let fits = |table: &&mut Option<Vec<u8>>| {
+                    table.as_ref().is_some_and(|table| table.len() as u64 == length)
+                };
                 let found = self.loadable.iter_mut().find(fits).and_then(Option::take);
-                found.ok_or_else(|| Error::NoSuchTable(alloc::format!("{} ({length} bytes)", path.to_text())))?
+                found.ok_or_else(|| {
+                    Error::NoSuchTable(alloc::format!("{} ({length} bytes)", path.to_text()))
+                })?
             }
             _ => return Err(Error::NoSuchTable(path.to_text())),
         };
         self.charge(table.len())?;
-        let table = crate::acpi::Table::parse(&table).map_err(|_| Error::Malformed("a table that is loaded is damaged"))?;
+        let table = crate::acpi::Table::parse(&table)
+            .map_err(|_| Error::Malformed("a table that is loaded is damaged"))?;
         // The loaded names outlive the method that loads them: they are made outside of every frame.
         let frames = core::mem::take(&mut self.frames);
         let outcome = self.run_block(&Path::root(), table.body);

@@ -43,11 +43,17 @@ impl Interpreter {
         match target {
             Target::Nowhere => Err(Error::WrongType { wanted: "a place", found: "nothing" }),
             Target::Local { frame, index } => {
-                let frame = self.frames.get_mut(*frame).ok_or(Error::Unsupported("a reference to a local of a finished call"))?;
+                let frame = self
+                    .frames
+                    .get_mut(*frame)
+                    .ok_or(Error::Unsupported("a reference to a local of a finished call"))?;
                 Ok(&mut frame.locals[*index])
             }
             Target::Argument { frame, index } => {
-                let frame = self.frames.get_mut(*frame).ok_or(Error::Unsupported("a reference to an argument of a finished call"))?;
+                let frame = self
+                    .frames
+                    .get_mut(*frame)
+                    .ok_or(Error::Unsupported("a reference to an argument of a finished call"))?;
                 Ok(&mut frame.arguments[*index])
             }
             Target::Named(path) => match self.namespace.get_mut(path) {
@@ -68,7 +74,10 @@ impl Interpreter {
         if let Target::Element { of, index } = target
             && let Value::Buffer(bytes) = self.place(of)?
         {
-            return bytes.get(*index).map(|byte| Value::Integer(u64::from(*byte))).ok_or(Error::OutOfRange("an index"));
+            return bytes
+                .get(*index)
+                .map(|byte| Value::Integer(u64::from(*byte)))
+                .ok_or(Error::OutOfRange("an index"));
         }
         if let Target::Named(path) = target {
             match self.namespace.get(path) {
@@ -97,7 +106,9 @@ impl Interpreter {
     }
 
     fn namespace_value(&self, target: &Target) -> Option<Value> {
-        let Target::Named(path) = target else { return None };
+        let Target::Named(path) = target else {
+            return None;
+        };
         match self.namespace.get(path)? {
             Object::Value(value) => Some(value.clone()),
             _ => None,
@@ -160,9 +171,15 @@ impl Interpreter {
 
     fn store_element(&mut self, of: &Target, index: usize, value: Value) -> Result<(), Error> {
         match self.place(of)? {
-            Value::Package(elements) => *elements.get_mut(index).ok_or(Error::OutOfRange("an index"))? = value,
-            Value::Buffer(bytes) => *bytes.get_mut(index).ok_or(Error::OutOfRange("an index"))? = value.as_integer()? as u8,
-            other => return Err(Error::WrongType { wanted: "a package or a buffer", found: other.kind() }),
+            Value::Package(elements) => {
+                *elements.get_mut(index).ok_or(Error::OutOfRange("an index"))? = value
+            }
+            Value::Buffer(bytes) => {
+                *bytes.get_mut(index).ok_or(Error::OutOfRange("an index"))? = value.as_integer()? as u8
+            }
+            other => {
+                return Err(Error::WrongType { wanted: "a package or a buffer", found: other.kind() });
+            }
         }
         Ok(())
     }
@@ -182,7 +199,9 @@ impl Interpreter {
         }
         let place = self.place(&Target::Named(path.clone()))?;
         *place = match (&*place, value) {
-            (Value::Integer(_), value @ (Value::Buffer(_) | Value::String(_))) => Value::Integer(value.as_integer()?),
+            (Value::Integer(_), value @ (Value::Buffer(_) | Value::String(_))) => {
+                Value::Integer(value.as_integer()?)
+            }
             (Value::String(_), Value::Integer(number)) => Value::String(format!("{number:016X}")),
             (Value::Buffer(old), value @ (Value::Buffer(_) | Value::String(_) | Value::Integer(_))) => {
                 let mut bytes = to_bytes(&value)?;
@@ -195,7 +214,12 @@ impl Interpreter {
     }
 
     /// Concatenate, ToBuffer, ToDecimalString, ToHexString, ToInteger, ToString, Mid.
-    pub(super) fn conversion(&mut self, opcode: u8, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
+    pub(super) fn conversion(
+        &mut self,
+        opcode: u8,
+        scope: &Path,
+        reader: &mut Reader,
+    ) -> Result<Value, Error> {
         let value = self.expression(scope, reader)?;
         let result = match opcode {
             0x73 => concatenate(value, self.expression(scope, reader)?)?,
@@ -204,19 +228,21 @@ impl Interpreter {
             0x98 => return Err(Error::Unsupported("ToHexString")),
             0x99 => match &value {
                 // Unlike the implicit conversion, this one reads decimal unless it begins with 0x.
-                Value::String(text) if !text.trim_start().starts_with("0x") => {
-                    Value::Integer(text.trim().parse().map_err(|_| Error::OutOfRange("a number in a string"))?)
-                }
+                Value::String(text) if !text.trim_start().starts_with("0x") => Value::Integer(
+                    text.trim().parse().map_err(|_| Error::OutOfRange("a number in a string"))?,
+                ),
                 other => Value::Integer(other.as_integer()?),
             },
             0x9c => {
                 let length = self.integer(scope, reader)?;
                 let length = usize::try_from(length).unwrap_or(usize::MAX);
-                let text: Vec<u8> = value.as_buffer()?.iter().copied().take(length).take_while(|byte| *byte != 0).collect();
+                let text: Vec<u8> =
+                    value.as_buffer()?.iter().copied().take(length).take_while(|byte| *byte != 0).collect();
                 Value::String(String::from_utf8_lossy(&text).into_owned())
             }
             _ => {
-                let (start, length) = (self.integer(scope, reader)? as usize, self.integer(scope, reader)? as usize);
+                let (start, length) =
+                    (self.integer(scope, reader)? as usize, self.integer(scope, reader)? as usize);
                 middle(&value, start, length)?
             }
         };
@@ -226,7 +252,9 @@ impl Interpreter {
 
     /// What leaves a method must not point into it.
     pub(super) fn detach(&mut self, value: Value) -> Result<Value, Error> {
-        let Value::Reference(target) = &value else { return Ok(value) };
+        let Value::Reference(target) = &value else {
+            return Ok(value);
+        };
         let mut root: &Target = target;
         while let Target::Element { of, .. } = root {
             root = of;
@@ -286,7 +314,8 @@ fn concatenate(left: Value, right: Value) -> Result<Value, Error> {
             Ok(Value::String(text))
         }
         Value::Integer(_) | Value::Buffer(_) => {
-            let right = if matches!(left, Value::Integer(_)) { Value::Integer(right.as_integer()?) } else { right };
+            let right =
+                if matches!(left, Value::Integer(_)) { Value::Integer(right.as_integer()?) } else { right };
             Ok(Value::Buffer([to_bytes(&left)?, to_bytes(&right)?].concat()))
         }
         other => Err(Error::WrongType { wanted: "something to concatenate", found: other.kind() }),
@@ -296,7 +325,9 @@ fn concatenate(left: Value, right: Value) -> Result<Value, Error> {
 fn middle(value: &Value, start: usize, length: usize) -> Result<Value, Error> {
     let part = |bytes: &[u8]| bytes.iter().copied().skip(start).take(length).collect::<Vec<u8>>();
     match value {
-        Value::String(text) => Ok(Value::String(String::from_utf8_lossy(&part(text.as_bytes())).into_owned())),
+        Value::String(text) => {
+            Ok(Value::String(String::from_utf8_lossy(&part(text.as_bytes())).into_owned()))
+        }
         Value::Buffer(bytes) => Ok(Value::Buffer(part(bytes))),
         other => Err(Error::WrongType { wanted: "a string or a buffer", found: other.kind() }),
     }

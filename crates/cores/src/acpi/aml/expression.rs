@@ -31,17 +31,25 @@ impl Interpreter {
 
     pub(super) fn expression(&mut self, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
         self.step(0)?;
-        self.deeper(|this| if reader.at_name() { this.named(scope, reader) } else { this.operation(scope, reader) })
+        self.deeper(
+            |this| {
+                if reader.at_name() { this.named(scope, reader) } else { this.operation(scope, reader) }
+            },
+        )
     }
 
     /// A name: the object's value, or the call of a method.
     fn named(&mut self, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
         let name = reader.name()?;
-        let path = self.namespace.find(&name, scope).ok_or_else(|| Error::UnknownName(name.in_scope(scope).to_text()))?;
+        let path = self
+            .namespace
+            .find(&name, scope)
+            .ok_or_else(|| Error::UnknownName(name.in_scope(scope).to_text()))?;
         let Some(Object::Method { arguments, .. }) = self.namespace.get(&path) else {
             return self.read_target(&Target::Named(path));
         };
-        let arguments = (0..*arguments).map(|_| self.expression(scope, reader)).collect::<Result<Vec<Value>, Error>>()?;
+        let arguments =
+            (0..*arguments).map(|_| self.expression(scope, reader)).collect::<Result<Vec<Value>, Error>>()?;
         self.call(&path, arguments)
     }
 
@@ -123,7 +131,10 @@ impl Interpreter {
             }
             0x20 => {
                 let name = reader.name()?;
-                let path = self.namespace.find(&name, scope).ok_or_else(|| Error::UnknownName(name.in_scope(scope).to_text()))?;
+                let path = self
+                    .namespace
+                    .find(&name, scope)
+                    .ok_or_else(|| Error::UnknownName(name.in_scope(scope).to_text()))?;
                 let handle = self.target(scope, reader)?;
                 self.load_from(&path)?;
                 self.store(&handle, Value::Integer(1))?;
@@ -163,12 +174,17 @@ impl Interpreter {
 
     fn package(&mut self, scope: &Path, reader: &mut Reader, variable: bool) -> Result<Value, Error> {
         let mut inside = reader.package()?;
-        let count = if variable { self.integer(scope, &mut inside)? as usize } else { usize::from(inside.byte()?) };
+        let count =
+            if variable { self.integer(scope, &mut inside)? as usize } else { usize::from(inside.byte()?) };
         self.charge(count.saturating_mul(size_of::<Value>()))?;
         self.step(count / 8)?;
         let mut elements = Vec::new();
         while !inside.is_empty() && elements.len() < count {
-            let element = if inside.at_name() { self.package_name(scope, &mut inside)? } else { self.expression(scope, &mut inside)? };
+            let element = if inside.at_name() {
+                self.package_name(scope, &mut inside)?
+            } else {
+                self.expression(scope, &mut inside)?
+            };
             elements.push(element);
         }
         elements.resize(count, Value::Uninitialised);
@@ -183,7 +199,8 @@ impl Interpreter {
     }
 
     fn slot(&self, opcode: u8) -> Result<Target, Error> {
-        let frame = self.frames.len().checked_sub(1).ok_or(Error::Malformed("a local outside of every method"))?;
+        let frame =
+            self.frames.len().checked_sub(1).ok_or(Error::Malformed("a local outside of every method"))?;
         Ok(match opcode {
             0x60..=0x67 => Target::Local { frame, index: usize::from(opcode - 0x60) },
             _ => Target::Argument { frame, index: usize::from(opcode - 0x68) },
@@ -195,7 +212,9 @@ impl Interpreter {
         if reader.at_name() {
             let name = reader.name()?;
             let found = self.namespace.find(&name, scope);
-            return found.map(Target::Named).ok_or_else(|| Error::UnknownName(name.in_scope(scope).to_text()));
+            return found
+                .map(Target::Named)
+                .ok_or_else(|| Error::UnknownName(name.in_scope(scope).to_text()));
         }
         match reader.peek().ok_or(Error::Malformed("a place is missing"))? {
             slot @ 0x60..=0x6e => {
@@ -228,7 +247,12 @@ impl Interpreter {
         self.super_name(scope, reader)
     }
 
-    pub(super) fn store_to_next(&mut self, scope: &Path, reader: &mut Reader, value: Value) -> Result<Value, Error> {
+    pub(super) fn store_to_next(
+        &mut self,
+        scope: &Path,
+        reader: &mut Reader,
+        value: Value,
+    ) -> Result<Value, Error> {
         let target = self.target(scope, reader)?;
         self.charge(value.size())?;
         self.store(&target, value.clone())?;
@@ -265,7 +289,8 @@ impl Interpreter {
         let left = self.integer(scope, reader)?;
         let right = self.integer(scope, reader)?;
         let zero = Error::OutOfRange("a division by zero");
-        let (quotient, remainder) = (left.checked_div(right).ok_or(zero.clone())?, left.checked_rem(right).ok_or(zero)?);
+        let (quotient, remainder) =
+            (left.checked_div(right).ok_or(zero.clone())?, left.checked_rem(right).ok_or(zero)?);
         self.store_to_next(scope, reader, Value::Integer(remainder))?;
         self.store_to_next(scope, reader, Value::Integer(quotient))
     }
@@ -348,7 +373,9 @@ impl Interpreter {
     }
 
     fn length(&mut self, element: &Target) -> Result<usize, Error> {
-        let Target::Element { of, .. } = element else { return Ok(0) };
+        let Target::Element { of, .. } = element else {
+            return Ok(0);
+        };
         match self.place(of)? {
             Value::Package(elements) => Ok(elements.len()),
             Value::Buffer(bytes) => Ok(bytes.len()),
@@ -377,7 +404,8 @@ impl Interpreter {
         };
         let elements = package.as_package()?;
         self.step(elements.len())?;
-        let found = (start..elements.len()).find(|index| matches!(elements[*index], Value::Integer(value) if holds(value)));
+        let found = (start..elements.len())
+            .find(|index| matches!(elements[*index], Value::Integer(value) if holds(value)));
         Ok(Value::Integer(found.map_or(ONES & self.integer_mask, |index| index as u64)))
     }
 }

@@ -49,7 +49,10 @@ pub enum Error {
     /// Its value lies in a device, which is not touched.
     Hardware(String),
     Unsupported(&'static str),
-    WrongType { wanted: &'static str, found: &'static str },
+    WrongType {
+        wanted: &'static str,
+        found: &'static str,
+    },
     OutOfRange(&'static str),
     TooManySteps,
     TooDeep,
@@ -72,7 +75,9 @@ impl fmt::Display for Error {
             Self::TooManySteps => f.write_str("it runs too long (an endless loop?)"),
             Self::TooDeep => f.write_str("it is nested too deeply"),
             Self::TooLarge => f.write_str("it makes too large values"),
-            Self::NoSuchTable(name) => write!(f, "it loads {name}, a table that is not among those given"),
+            Self::NoSuchTable(name) => {
+                write!(f, "it loads {name}, a table that is not among those given")
+            }
             Self::Fatal(code) => write!(f, "the firmware calls this fatal (code {code:#x})"),
         }
     }
@@ -181,7 +186,10 @@ impl Interpreter {
             match declared {
                 Some(id) => found.push((path, Some(u64::from(id)))),
                 None if self.is_processor_device(&path) => {
-                    let id = self.evaluate(&path.child(*b"_UID"), Vec::new()).ok().and_then(|uid| uid.as_integer().ok());
+                    let id = self
+                        .evaluate(&path.child(*b"_UID"), Vec::new())
+                        .ok()
+                        .and_then(|uid| uid.as_integer().ok());
                     found.push((path, id));
                 }
                 None => {}
@@ -226,7 +234,9 @@ impl Interpreter {
     fn call(&mut self, path: &Path, mut arguments: Vec<Value>) -> Result<Value, Error> {
         let (body, native) = match self.namespace.get(path) {
             Some(Object::Method { body, native, .. }) => (body.clone(), *native),
-            _ => return Err(Error::WrongType { wanted: "a method", found: "another object" }),
+            _ => {
+                return Err(Error::WrongType { wanted: "a method", found: "another object" });
+            }
         };
         if native {
             return Ok(Value::Integer(namespace::osi(arguments.first())));

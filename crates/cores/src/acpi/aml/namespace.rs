@@ -82,14 +82,26 @@ impl Name {
 #[derive(Clone, Debug)]
 pub enum Object {
     Value(Value),
-    Method { arguments: u8, body: Rc<[u8]>, native: bool },
+    Method {
+        arguments: u8,
+        body: Rc<[u8]>,
+        native: bool,
+    },
     Scope,
     Device,
-    Processor { id: u8 },
-    Region { length: u64 },
+    Processor {
+        id: u8,
+    },
+    Region {
+        length: u64,
+    },
     /// A field of an operation region: never read, never written.
     HardwareField,
-    BufferField { source: Target, bit: usize, bits: usize },
+    BufferField {
+        source: Target,
+        bit: usize,
+        bits: usize,
+    },
     Alias(Path),
     Mutex,
 }

@@ -54,7 +54,8 @@ impl<'a> Reader<'a> {
     }
 
     pub fn string(&mut self) -> Result<&'a [u8], Error> {
-        let length = self.rest().iter().position(|byte| *byte == 0).ok_or(Error::Malformed("a string has no end"))?;
+        let length =
+            self.rest().iter().position(|byte| *byte == 0).ok_or(Error::Malformed("a string has no end"))?;
         let text = self.take(length)?;
         self.at += 1;
         Ok(text)
@@ -76,8 +77,10 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let length = self.package_length()?;
         let used = self.at - start;
-        let length = length.checked_sub(used).ok_or(Error::Malformed("a package is shorter than its own length"))?;
-        let inside = self.take(length).map_err(|_| Error::Malformed("a package reaches beyond its surroundings"))?;
+        let length =
+            length.checked_sub(used).ok_or(Error::Malformed("a package is shorter than its own length"))?;
+        let inside =
+            self.take(length).map_err(|_| Error::Malformed("a package reaches beyond its surroundings"))?;
         Ok(Reader::new(inside))
     }
 

@@ -59,7 +59,9 @@ fn deep_nesting_ends() {
 
 #[test]
 fn bad_lengths_are_errors() {
-    for body in [&[0x10, 0x3f, b'A'][..], &[0x10, 0xff], &[0x12, 0x00], &[0x11, 0x01, 0x01], &[0x0d, b'a'], &[0x5b]] {
+    for body in
+        [&[0x10, 0x3f, b'A'][..], &[0x10, 0xff], &[0x12, 0x00], &[0x11, 0x01, 0x01], &[0x0d, b'a'], &[0x5b]]
+    {
         let (interpreter, outcome) = load(body);
         assert!(outcome.is_err() || !interpreter.problems.is_empty(), "{body:x?}");
     }
@@ -82,7 +84,8 @@ fn a_package_that_contains_itself_is_bounded() {
 /// `While (1) { Local0 = Index (Local0, 0) }`: references to references.
 #[test]
 fn chained_references_are_bounded() {
-    let start = [&[0x70][..], &package(&[0x12], &[1, 1]), &[0x61], &[0x70, 0x88, 0x61, 0x00, 0x00, 0x60]].concat();
+    let start =
+        [&[0x70][..], &package(&[0x12], &[1, 1]), &[0x61], &[0x70, 0x88, 0x61, 0x00, 0x00, 0x60]].concat();
     let chain = package(&[0xa2], &[0x01, 0x70, 0x88, 0x60, 0x00, 0x00, 0x60]);
     assert!(evaluate(&[start, chain].concat()).is_err());
 }
@@ -100,7 +103,8 @@ fn hardware_is_named_and_not_read() {
     assert_eq!(interpreter.hardware_writes_left_out, 1);
 }
 
-const OPCODES: &[u8] = b"\x70\x60\x61\x68\x88\x83\x12\x11\xa0\xa1\xa2\xa4\x00\x01\x0a\x5b\x80\x82\x10\x14\x08\x04\x06\x72\x8a\x13A_\x0d\x87\x93\xff";
+const OPCODES: &[u8] =
+    b"\x70\x60\x61\x68\x88\x83\x12\x11\xa0\xa1\xa2\xa4\x00\x01\x0a\x5b\x80\x82\x10\x14\x08\x04\x06\x72\x8a\x13A_\x0d\x87\x93\xff";
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]

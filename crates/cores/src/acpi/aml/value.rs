@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::namespace::Path;
 use super::Error;
+use super::namespace::Path;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Value {
@@ -94,5 +94,9 @@ impl Value {
 fn leading_hexadecimal(text: &str) -> u64 {
     let digits = text.trim_start();
     let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")).unwrap_or(digits);
-    digits.chars().map_while(|digit| digit.to_digit(16)).take(16).fold(0, |value, digit| value << 4 | u64::from(digit))
+    digits
+        .chars()
+        .map_while(|digit| digit.to_digit(16))
+        .take(16)
+        .fold(0, |value, digit| value << 4 | u64::from(digit))
 }

@@ -1,0 +1,134 @@
+/* Datagram sockets. */
+#include "check.h"
+
+static void echo(void) {
+    int s = bound(SOCK_DGRAM, host), c = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in to = at(host, port_of(s)), from;
+    socklen_t len = sizeof from;
+    char buffer[2000];
+    FAILS(send(c, "x", 1, 0), EDESTADDRREQ);
+    EQUAL(sendto(c, "hello", 5, 0, (void *)&to, sizeof to), 5);
+    EQUAL(recvfrom(s, buffer, 3, 0, (void *)&from, &len), 3);
+    EQUAL(len, sizeof from);
+    EQUAL(ntohs(from.sin_port), port_of(c));
+    EQUAL(sendto(s, "", 0, 0, (void *)&from, sizeof from), 0);
+    EQUAL(recv(c, buffer, 100, 0), 0);
+    CHECK(connect(c, (void *)&to, sizeof to) == 0);
+    EQUAL(send(c, "again", 5, 0), 5);
+    EQUAL(await(s, POLLIN), POLLIN);
+    EQUAL(recv(s, buffer, 2, MSG_PEEK | MSG_TRUNC), 5);
+    EQUAL(recv(s, buffer, 2, MSG_TRUNC), 5);
+    EQUAL(now(s, POLLIN), 0);
+    FAILS(recv(s, buffer, 2, MSG_DONTWAIT), EAGAIN);
+    struct sockaddr_in peer;
+    len = sizeof peer;
+    CHECK(getpeername(c, (void *)&peer, &len) == 0);
+    CHECK(memcmp(&peer, &to, 8) == 0);
+    char *big = pattern(65508, 1);
+    FAILS(send(c, big, 65508, 0), EMSGSIZE);
+    EQUAL(send(c, big, 60000, 0), 60000);
+    static char back[65536];
+    EQUAL(recv(s, back, sizeof back, 0), 60000);
+    CHECK(memcmp(back, big, 60000) == 0);
+}
+
+static void messages(void) {
+    int s = bound(SOCK_DGRAM, host), c = socket(AF_INET, SOCK_DGRAM, 0);
+    int on = 1;
+    CHECK(setsockopt(s, IPPROTO_IP, IP_PKTINFO, &on, sizeof on) == 0);
+    struct sockaddr_in to = at(host, port_of(s)), from;
+    CHECK(connect(c, (void *)&to, sizeof to) == 0);
+    struct mmsghdr many[3];
+    struct iovec v[3] = {{"a", 1}, {"bb", 2}, {"ccc", 3}};
+    memset(many, 0, sizeof many);
+    for (int i = 0; i < 3; i++) {
+        many[i].msg_hdr.msg_iov = &v[i];
+        many[i].msg_hdr.msg_iovlen = 1;
+    }
+    EQUAL(sendmmsg(c, many, 3, 0), 3);
+    EQUAL(many[2].msg_len, 3);
+    char text[4], control[200];
+    struct iovec r = {text, 4};
+    struct msghdr m = {.msg_name = &from, .msg_namelen = sizeof from, .msg_iov = &r,
+                       .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    EQUAL(recvmsg(s, &m, 0), 1);
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    CHECK(h && h->cmsg_level == IPPROTO_IP && h->cmsg_type == IP_PKTINFO);
+    struct in_pktinfo info;
+    memcpy(&info, CMSG_DATA(h), sizeof info);
+    EQUAL(info.ipi_addr.s_addr, to.sin_addr.s_addr);
+    char buffers[3][8];
+    for (int i = 0; i < 3; i++) v[i] = (struct iovec){buffers[i], 8};
+    memset(many, 0, sizeof many);
+    for (int i = 0; i < 3; i++) {
+        many[i].msg_hdr.msg_iov = &v[i];
+        many[i].msg_hdr.msg_iovlen = 1;
+    }
+    settle();
+    EQUAL(recvmmsg(s, many, 3, MSG_WAITFORONE, NULL), 2);
+    EQUAL(many[1].msg_len, 3);
+    CHECK(sendto(c, "to", 2, 0, (void *)&to, sizeof to) == 2);
+    m.msg_controllen = 0;
+    r.iov_len = 1;
+    EQUAL(recvmsg(s, &m, 0), 1);
+    CHECK(m.msg_flags & MSG_TRUNC);
+}
+
+static void refused(void) {
+    int gone = bound(SOCK_DGRAM, host);
+    struct sockaddr_in to = at(host, port_of(gone));
+    close(gone);
+    settle();
+    int c = socket(AF_INET, SOCK_DGRAM, 0);
+    CHECK(connect(c, (void *)&to, sizeof to) == 0);
+    EQUAL(send(c, "x", 1, 0), 1);
+    CHECK(await(c, POLLIN) != 0);
+    char b;
+    FAILS(recv(c, &b, 1, 0), ECONNREFUSED);
+    FAILS(recv(c, &b, 1, MSG_DONTWAIT), EAGAIN);
+    struct sockaddr none = {.sa_family = AF_UNSPEC};
+    CHECK(connect(c, &none, sizeof none) == 0);
+    FAILS(send(c, "x", 1, 0), EDESTADDRREQ);
+    struct sockaddr_in a;
+    socklen_t len = sizeof a;
+    FAILS(getpeername(c, (void *)&a, &len), ENOTCONN);
+}
+
+/* Several threads wait on one socket; each datagram is received once. */
+static int shared;
+static int received;
+static void *receiver(void *arg) {
+    (void)arg;
+    char b[10];
+    for (;;) {
+        ssize_t n = recv(shared, b, 10, 0);
+        CHECK(n > 0);
+        if (b[0] == 'q') return NULL;
+        __atomic_add_fetch(&received, 1, __ATOMIC_SEQ_CST);
+    }
+}
+
+static void many_waiters(void) {
+    shared = bound(SOCK_DGRAM, host);
+    int c = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in to = at(host, port_of(shared));
+    CHECK(connect(c, (void *)&to, sizeof to) == 0);
+    pthread_t t[4];
+    for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, receiver, NULL);
+    for (int i = 0; i < 300; i++) {
+        EQUAL(send(c, "d", 1, 0), 1);
+        if (i % 50 == 0) usleep(1000);
+        while (i - __atomic_load_n(&received, __ATOMIC_SEQ_CST) > 100) usleep(100);
+    }
+    for (int i = 0; i < 4; i++) EQUAL(send(c, "q", 1, 0), 1);
+    for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
+    EQUAL(received, 300);
+}
+
+int main(int argc, char **argv) {
+    static const struct test cases[] = {
+        {"echo", echo}, {"messages", messages}, {"refused", refused},
+        {"many_waiters", many_waiters}, {0},
+    };
+    return run_case(cases, argc, argv);
+}

@@ -1,0 +1,450 @@
+/* Streams: bytes, flags, ends, errors, options. */
+#include "check.h"
+#include <linux/sockios.h>
+
+static void *sender(void *arg) {
+    int fd = *(int *)arg;
+    char *bytes = pattern(3000000, 5);
+    write_all(fd, bytes, 3000000);
+    CHECK(shutdown(fd, SHUT_WR) == 0);
+    return NULL;
+}
+
+static void large(void) {
+    int fds[2];
+    connected(fds);
+    pthread_t t;
+    pthread_create(&t, NULL, sender, &fds[0]);
+    char *got = malloc(3000000), *want = pattern(3000000, 5);
+    read_all(fds[1], got, 3000000);
+    CHECK(memcmp(got, want, 3000000) == 0);
+    EQUAL(read(fds[1], got, 1), 0);
+    EQUAL(read(fds[1], got, 1), 0);
+    pthread_join(t, NULL);
+    /* Half closed: the other way still works. */
+    write_all(fds[1], "back", 4);
+    read_all(fds[0], got, 4);
+    CHECK(memcmp(got, "back", 4) == 0);
+    FAILS(send(fds[0], "x", 1, MSG_NOSIGNAL), EPIPE);
+}
+
+static void full(void) {
+    int fds[2];
+    connected(fds);
+    nonblocking(fds[0]);
+    EQUAL(now(fds[0], POLLOUT), POLLOUT);
+    char *bytes = pattern(10000, 1);
+    size_t sent = 0;
+    for (;;) {
+        ssize_t n = write(fds[0], bytes, 10000);
+        if (n < 0) {
+            EQUAL(errno, EAGAIN);
+            /* The kernel moves on behind our back for a while. */
+            settle();
+            if (write(fds[0], bytes, 1) < 0) break;
+            n = 1;
+        }
+        sent += n;
+    }
+    EQUAL(now(fds[0], POLLOUT), 0);
+    nonblocking(fds[1]);
+    size_t got = 0;
+    static char to[65536];
+    while (got < sent) {
+        ssize_t n = read(fds[1], to, sizeof to);
+        if (n < 0) {
+            EQUAL(errno, EAGAIN);
+            EQUAL(await(fds[1], POLLIN), POLLIN);
+            continue;
+        }
+        CHECK(n > 0);
+        got += n;
+    }
+    FAILS(read(fds[1], to, 1), EAGAIN);
+    EQUAL(now(fds[1], POLLIN), 0);
+    EQUAL(await(fds[0], POLLOUT), POLLOUT);
+    EQUAL(write(fds[0], "x", 1), 1);
+}
+
+static void flags(void) {
+    int fds[2];
+    connected(fds);
+    char to[100];
+    FAILS(recv(fds[1], to, 10, MSG_DONTWAIT), EAGAIN);
+    write_all(fds[0], "hello world", 11);
+    EQUAL(await(fds[1], POLLIN), POLLIN);
+    settle();
+    EQUAL(recv(fds[1], to, 5, MSG_PEEK), 5);
+    EQUAL(recv(fds[1], to, 100, MSG_PEEK), 11);
+    EQUAL(recv(fds[1], NULL, 6, MSG_TRUNC), 6);
+    EQUAL(recv(fds[1], to, 100, MSG_PEEK | MSG_DONTWAIT), 5);
+    CHECK(memcmp(to, "world", 5) == 0);
+    EQUAL(now(fds[1], POLLIN), POLLIN);
+    EQUAL(read(fds[1], to, 0), 0);
+    struct iovec v[3] = {{to, 2}, {to + 50, 0}, {to + 10, 20}};
+    EQUAL(readv(fds[1], v, 3), 5);
+    CHECK(memcmp(to, "wo", 2) == 0 && memcmp(to + 10, "rld", 3) == 0);
+    EQUAL(now(fds[1], POLLIN), 0);
+    EQUAL(send(fds[0], "a", 1, MSG_MORE), 1);
+    EQUAL(send(fds[0], "b", 1, 0), 1);
+    EQUAL(recv(fds[1], to, 2, MSG_WAITALL), 2);
+    struct iovec w[2] = {{"12", 2}, {"345", 3}};
+    struct msghdr m = {.msg_iov = w, .msg_iovlen = 2};
+    EQUAL(sendmsg(fds[0], &m, 0), 5);
+    struct sockaddr_in name;
+    char control[100];
+    struct iovec r = {to, 100};
+    m = (struct msghdr){.msg_name = &name, .msg_namelen = sizeof name, .msg_iov = &r,
+                        .msg_iovlen = 1, .msg_control = control, .msg_controllen = 100};
+    EQUAL(recvmsg(fds[1], &m, MSG_WAITALL & 0), 5);
+    EQUAL(m.msg_namelen, 0);
+    EQUAL(m.msg_controllen, 0);
+    FAILS(pread(fds[1], to, 1, 0), ESPIPE);
+    FAILS(lseek(fds[1], 0, SEEK_SET), ESPIPE);
+    FAILS(recv(fds[1], to, 1, MSG_OOB), EINVAL);
+}
+
+static volatile sig_atomic_t signals;
+static void count(int s) { (void)s, signals++; }
+
+static void ended(void) {
+    int fds[2];
+    connected(fds);
+    signal(SIGPIPE, count);
+    close(fds[1]);
+    EQUAL(await(fds[0], POLLIN | POLLRDHUP) & (POLLIN | POLLRDHUP), POLLIN | POLLRDHUP);
+    char to[10];
+    EQUAL(read(fds[0], to, 10), 0);
+    /* The first write is answered by a reset, the second meets it. */
+    (void)!write(fds[0], "x", 1);
+    settle();
+    EQUAL(send(fds[0], "x", 1, MSG_NOSIGNAL), -1);
+    EQUAL(signals, 0);
+    EQUAL(write(fds[0], "x", 1), -1);
+    EQUAL(errno, EPIPE);
+    EQUAL(signals, 1);
+    int fresh = socket(AF_INET, SOCK_STREAM, 0);
+    FAILS(write(fresh, "x", 1), EPIPE);
+    EQUAL(signals, 2);
+    FAILS(read(fresh, to, 1), ENOTCONN);
+}
+
+static void reset(void) {
+    int fds[2];
+    connected(fds);
+    char to[10];
+    write_all(fds[0], "unread", 6);
+    EQUAL(await(fds[1], POLLIN), POLLIN);
+    settle();
+    close(fds[1]);
+    CHECK(await(fds[0], POLLIN) & POLLIN);
+    settle();
+    FAILS(read(fds[0], to, 10), ECONNRESET);
+    EQUAL(read(fds[0], to, 10), 0);
+    int e;
+    socklen_t len = sizeof e;
+    CHECK(getsockopt(fds[0], SOL_SOCKET, SO_ERROR, &e, &len) == 0);
+    EQUAL(e, 0);
+    struct sockaddr_in a;
+    len = sizeof a;
+    FAILS(getpeername(fds[0], (void *)&a, &len), ENOTCONN);
+}
+
+static void timeouts(void) {
+    int fds[2];
+    connected(fds);
+    struct timeval t = {.tv_usec = 30000};
+    CHECK(setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t) == 0);
+    char to[4];
+    FAILS(read(fds[0], to, 4), EAGAIN);
+    struct timeval back;
+    socklen_t len = sizeof back;
+    CHECK(getsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &back, &len) == 0);
+    CHECK(back.tv_sec == 0 && back.tv_usec >= 28000 && back.tv_usec <= 40000);
+    CHECK(setsockopt(fds[0], SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t) == 0);
+    char *bytes = pattern(1 << 20, 1);
+    ssize_t n = 0;
+    for (int i = 0; i < 100 && n >= 0; i++) n = write(fds[0], bytes, 1 << 20);
+    EQUAL(n, -1);
+    EQUAL(errno, EAGAIN);
+    /* Set before it was decided: carried over. */
+    int l = listening();
+    CHECK(setsockopt(l, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t) == 0);
+    FAILS(accept(l, NULL, NULL), EAGAIN);
+    int fresh = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(setsockopt(fresh, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t) == 0);
+    struct sockaddr_in a = at(host, port_of(l));
+    CHECK(connect(fresh, (void *)&a, sizeof a) == 0);
+    FAILS(recv(fresh, to, 4, 0), EAGAIN);
+}
+
+static void alarm_in(int ms, int flags) {
+    struct sigaction action = {.sa_handler = count, .sa_flags = flags};
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+    struct itimerval i = {.it_value = {.tv_usec = ms * 1000}};
+    CHECK(setitimer(ITIMER_REAL, &i, NULL) == 0);
+}
+
+static void *write_later(void *arg) {
+    usleep(100000);
+    write_all(*(int *)arg, "late", 4);
+    return NULL;
+}
+
+static void interrupted(void) {
+    int fds[2];
+    connected(fds);
+    char to[10];
+    alarm_in(20, 0);
+    FAILS(read(fds[0], to, 4), EINTR);
+    EQUAL(signals, 1);
+    /* With SA_RESTART the call goes on. */
+    alarm_in(20, SA_RESTART);
+    pthread_t t;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    pthread_create(&t, NULL, write_later, &fds[1]);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    EQUAL(read(fds[0], to, 4), 4);
+    EQUAL(signals, 2);
+    pthread_join(t, NULL);
+    int l = listening();
+    alarm_in(20, 0);
+    FAILS(accept(l, NULL, NULL), EINTR);
+    /* A full buffer. */
+    char *bytes = pattern(1 << 20, 1);
+    nonblocking(fds[0]);
+    while (write(fds[0], bytes, 1 << 20) > 0) settle();
+    CHECK(fcntl(fds[0], F_SETFL, 0) == 0);
+    alarm_in(20, 0);
+    FAILS(write(fds[0], bytes, 1 << 20), EINTR);
+}
+
+static void names(void) {
+    int l = listening();
+    int c = connect_to(port_of(l));
+    struct sockaddr_in peer, a, b;
+    socklen_t len = sizeof peer;
+    int s = accept4(l, (void *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    CHECK(s >= 0);
+    EQUAL(len, sizeof peer);
+    CHECK(fcntl(s, F_GETFL) & O_NONBLOCK);
+    CHECK(fcntl(s, F_GETFD) & FD_CLOEXEC);
+    len = sizeof a;
+    CHECK(getsockname(c, (void *)&a, &len) == 0);
+    CHECK(memcmp(&a, &peer, 8) == 0);
+    CHECK(getpeername(s, (void *)&b, &len) == 0);
+    CHECK(memcmp(&a, &b, 8) == 0);
+    CHECK(getpeername(c, (void *)&a, &len) == 0);
+    CHECK(getsockname(s, (void *)&b, &len) == 0);
+    CHECK(memcmp(&a, &b, 8) == 0);
+    EQUAL(ntohs(a.sin_port), port_of(l));
+    struct sockaddr_in want = at(host, 0);
+    EQUAL(a.sin_addr.s_addr, want.sin_addr.s_addr);
+    FAILS(getpeername(l, (void *)&a, &len), ENOTCONN);
+    /* A short buffer is filled as far as it goes, and the length says how long it would be. */
+    memset(&a, 7, sizeof a);
+    len = 4;
+    CHECK(getsockname(c, (void *)&a, &len) == 0);
+    EQUAL(len, sizeof a);
+    EQUAL(a.sin_addr.s_addr, 0x07070707);
+    struct stat st;
+    CHECK(fstat(c, &st) == 0 && S_ISSOCK(st.st_mode));
+    CHECK(connect(c, (void *)&want, sizeof want) == -1 && errno == EISCONN);
+}
+
+static void queues(void) {
+    int fds[2], n;
+    connected(fds);
+    CHECK(ioctl(fds[1], FIONREAD, &n) == 0);
+    EQUAL(n, 0);
+    write_all(fds[0], "12345", 5);
+    EQUAL(await(fds[1], POLLIN), POLLIN);
+    settle();
+    CHECK(ioctl(fds[1], FIONREAD, &n) == 0);
+    EQUAL(n, 5);
+    CHECK(ioctl(fds[0], SIOCOUTQ, &n) == 0);
+    EQUAL(n, 0);
+    n = 1;
+    CHECK(ioctl(fds[0], FIONBIO, &n) == 0);
+    char to[4];
+    FAILS(read(fds[0], to, 4), EAGAIN);
+    CHECK(fcntl(fds[0], F_GETFL) & O_NONBLOCK);
+}
+
+static int unused_port(void) {
+    int fd = bound(SOCK_STREAM, "0.0.0.0");
+    int port = port_of(fd);
+    close(fd);
+    return port;
+}
+
+static void refused(void) {
+    struct sockaddr_in a = at(host, unused_port());
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    FAILS(connect(fd, (void *)&a, sizeof a), ECONNREFUSED);
+    int e;
+    socklen_t len = sizeof e;
+    CHECK(getsockopt(fd, SOL_SOCKET, SO_ERROR, &e, &len) == 0);
+    EQUAL(e, 0);
+    /* The same descriptor may try again, and reach somebody. */
+    int l = listening();
+    struct sockaddr_in good = at(host, port_of(l));
+    CHECK(connect(fd, (void *)&good, sizeof good) == 0);
+    int s = accept(l, NULL, NULL);
+    write_all(s, "hi", 2);
+    char to[2];
+    read_all(fd, to, 2);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int r = connect(fd, (void *)&a, sizeof a);
+    CHECK(r == -1 && (errno == EINPROGRESS || errno == ECONNREFUSED));
+    if (errno == EINPROGRESS) {
+        CHECK(await(fd, POLLOUT) & POLLOUT);
+        len = sizeof e;
+        CHECK(getsockopt(fd, SOL_SOCKET, SO_ERROR, &e, &len) == 0);
+        EQUAL(e, ECONNREFUSED);
+    }
+}
+
+static void connecting(void) {
+    int l = listening();
+    struct sockaddr_in a = at(host, port_of(l));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int r = connect(fd, (void *)&a, sizeof a);
+    CHECK(r == 0 || errno == EINPROGRESS);
+    CHECK(await(fd, POLLOUT) & POLLOUT);
+    int e;
+    socklen_t len = sizeof e;
+    CHECK(getsockopt(fd, SOL_SOCKET, SO_ERROR, &e, &len) == 0);
+    EQUAL(e, 0);
+    r = connect(fd, (void *)&a, sizeof a);
+    CHECK(r == 0 || errno == EISCONN);
+    FAILS(connect(fd, (void *)&a, sizeof a), EISCONN);
+    int s = accept(l, NULL, NULL);
+    write_all(fd, "x", 1);
+    char to;
+    read_all(s, &to, 1);
+    /* shutdown wakes whoever waits in accept. */
+    CHECK(shutdown(l, SHUT_RD) == 0);
+    FAILS(accept(l, NULL, NULL), EINVAL);
+}
+
+static int get(int fd, int level, int name) {
+    int v = -1;
+    socklen_t len = sizeof v;
+    CHECK(getsockopt(fd, level, name, &v, &len) == 0);
+    EQUAL(len, sizeof v);
+    return v;
+}
+
+static void set(int fd, int level, int name, int v) {
+    CHECK(setsockopt(fd, level, name, &v, sizeof v) == 0);
+}
+
+static const struct { int level, name, value; } numbers[] = {
+    {SOL_SOCKET, SO_KEEPALIVE, 1},    {SOL_SOCKET, SO_REUSEADDR, 1},
+    {IPPROTO_TCP, TCP_NODELAY, 1},    {IPPROTO_TCP, TCP_KEEPIDLE, 33},
+    {IPPROTO_TCP, TCP_KEEPINTVL, 11}, {IPPROTO_TCP, TCP_KEEPCNT, 4},
+    {IPPROTO_TCP, TCP_USER_TIMEOUT, 5000}, {IPPROTO_IP, IP_TOS, 16},
+    {IPPROTO_IP, IP_TTL, 33},         {SOL_SOCKET, SO_RCVLOWAT, 3},
+    {SOL_SOCKET, SO_OOBINLINE, 1},
+};
+#define NUMBERS (int)(sizeof numbers / sizeof *numbers)
+
+static void check_options(int fd) {
+    for (int i = 0; i < NUMBERS; i++)
+        EQUAL(get(fd, numbers[i].level, numbers[i].name), numbers[i].value);
+    struct linger linger;
+    socklen_t len = sizeof linger;
+    CHECK(getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len) == 0);
+    CHECK(linger.l_onoff && linger.l_linger == 7);
+    char name[16];
+    len = sizeof name;
+    CHECK(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0);
+    CHECK(!strcmp(name, "reno"));
+    EQUAL(get(fd, SOL_SOCKET, SO_TYPE), SOCK_STREAM);
+    EQUAL(get(fd, SOL_SOCKET, SO_DOMAIN), AF_INET);
+    EQUAL(get(fd, SOL_SOCKET, SO_PROTOCOL), IPPROTO_TCP);
+}
+
+static void set_options(int fd) {
+    for (int i = 0; i < NUMBERS; i++)
+        set(fd, numbers[i].level, numbers[i].name, numbers[i].value);
+    struct linger linger = {1, 7};
+    CHECK(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger) == 0);
+    CHECK(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4) == 0);
+}
+
+static void options(void) {
+    /* Before the first address, they go along; an accepted connection has its listener's. */
+    int l = socket(AF_INET, SOCK_STREAM, 0);
+    set_options(l);
+    EQUAL(get(l, SOL_SOCKET, SO_ACCEPTCONN), 0);
+    struct sockaddr_in a = at("0.0.0.0", 0);
+    CHECK(bind(l, (void *)&a, sizeof a) == 0);
+    check_options(l);
+    CHECK(listen(l, 5) == 0);
+    EQUAL(get(l, SOL_SOCKET, SO_ACCEPTCONN), 1);
+    int c = connect_to(port_of(l));
+    EQUAL(get(c, IPPROTO_TCP, TCP_NODELAY), 0);
+    EQUAL(get(c, IPPROTO_TCP, TCP_KEEPIDLE), 7200);
+    set_options(c);
+    check_options(c);
+    int s = accept(l, NULL, NULL);
+    check_options(s);
+    set(s, SOL_SOCKET, SO_SNDBUF, 20000);
+    EQUAL(get(s, SOL_SOCKET, SO_SNDBUF), 40000);
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    CHECK(getsockopt(c, IPPROTO_TCP, TCP_INFO, &info, &len) == 0);
+    CHECK(len >= 104);
+    FAILS(setsockopt(c, 999, 1, &len, 4), EOPNOTSUPP * 0 + ENOPROTOOPT);
+    FAILS(setsockopt(c, IPPROTO_TCP, 9999, &len, 4), ENOPROTOOPT);
+    FAILS(setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &len, 0), EINVAL);
+}
+
+static void six(void) {
+    /* A dual-stack wildcard listener serves IPv4; addresses are mapped. */
+    int l = socket(AF_INET6, SOCK_STREAM, 0);
+    if (l < 0) return;
+    int off = 0;
+    CHECK(setsockopt(l, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0);
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    CHECK(bind(l, (void *)&any, sizeof any) == 0);
+    CHECK(listen(l, 5) == 0);
+    struct sockaddr_in6 a;
+    socklen_t len = sizeof a;
+    CHECK(getsockname(l, (void *)&a, &len) == 0);
+    EQUAL(len, sizeof a);
+    EQUAL(a.sin6_family, AF_INET6);
+    int c = connect_to(ntohs(a.sin6_port));
+    len = sizeof a;
+    int s = accept(l, (void *)&a, &len);
+    CHECK(s >= 0 && IN6_IS_ADDR_V4MAPPED(&a.sin6_addr));
+    EQUAL(get(s, SOL_SOCKET, SO_DOMAIN), AF_INET6);
+    write_all(c, "six", 3);
+    char to[3];
+    read_all(s, to, 3);
+    /* And an IPv6 socket connects to a mapped address. */
+    int l4 = listening();
+    int six = socket(AF_INET6, SOCK_STREAM, 0);
+    struct sockaddr_in v4 = at(host, 0);
+    a = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(port_of(l4))};
+    a.sin6_addr.s6_addr[10] = a.sin6_addr.s6_addr[11] = 0xff;
+    memcpy(&a.sin6_addr.s6_addr[12], &v4.sin_addr, 4);
+    CHECK(connect(six, (void *)&a, sizeof a) == 0);
+    CHECK(accept(l4, NULL, NULL) >= 0);
+}
+
+int main(int argc, char **argv) {
+    static const struct test cases[] = {
+        {"large", large},         {"full", full},           {"flags", flags},
+        {"ended", ended},         {"reset", reset},         {"timeouts", timeouts},
+        {"interrupted", interrupted}, {"names", names},     {"queues", queues},
+        {"refused", refused},     {"connecting", connecting}, {"options", options},
+        {"six", six},             {0},
+    };
+    return run_case(cases, argc, argv);
+}

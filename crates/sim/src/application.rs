@@ -1,0 +1,349 @@
+//! A simulated program: sockets through requests, bytes through socket pages, as the shim does it.
+//!
+//! It acts only on what it is told (replies and readiness), so a wake-up that a server owes and does
+//! not give shows as a standstill. Every byte is compared.
+
+use crate::datagrams::{DatagramSocket, Datagrams};
+use crate::stack::{FAMILY, Stack};
+use eft_base::{Endpoint, Instant, SocketId, WireAddress};
+use eft_channel::socket::{AcceptRecord, LAYOUT_VERSION, Opt, SocketPage, Transport, flag, wish};
+use eft_component::effect::{ConnectionId, Handle};
+use eft_component::{Effect, Event};
+use eft_messages::Peer;
+use eft_messages::control::{Reply, Request, op};
+use std::collections::{BTreeMap, VecDeque};
+use zerocopy::{FromZeros, IntoBytes};
+
+/// What one end of a stream does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plan {
+    pub send: u64,
+    pub receive: u64,
+    /// Writes at most so much at once; 0: what fits.
+    pub write_max: usize,
+}
+
+/// One end of a stream.
+#[derive(Debug)]
+pub struct Stream {
+    pub socket: SocketId,
+    plan: Plan,
+    pub sent: u64,
+    pub received: u64,
+    pub end_seen: bool,
+    pub error: i32,
+    /// Which bytes it sends, and expects: both ends know the client's port.
+    salts: Option<(u64, u64)>,
+}
+
+enum Intent {
+    Listen { port: u16, plan: Plan },
+    Connect { to: Endpoint, plan: Plan },
+    Datagrams(Datagrams),
+}
+
+enum Asked {
+    Open(Intent),
+    Bind(Plan),
+    BindDatagrams(Datagrams),
+    Listen(Plan),
+    Connect,
+}
+
+/// A program.
+#[derive(Default)]
+pub struct Application {
+    asked: BTreeMap<u64, (Asked, SocketId)>,
+    sequence: u64,
+    listener: Option<(SocketId, Plan)>,
+    pub streams: Vec<Stream>,
+    pub datagrams: Vec<DatagramSocket>,
+    told: VecDeque<Effect>,
+    requests: VecDeque<Request>,
+    pub failures: Vec<i32>,
+}
+
+/// The byte at `offset` of the stream with that salt.
+pub(crate) fn byte_at(salt: u64, offset: u64) -> u8 {
+    let x = (offset / 8).wrapping_add(salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (x >> (offset % 8 * 8)) as u8
+}
+
+impl Application {
+    pub fn listen(&mut self, port: u16, plan: Plan) {
+        self.open(Intent::Listen { port, plan });
+    }
+
+    pub fn connect(&mut self, to: Endpoint, plan: Plan) {
+        self.open(Intent::Connect { to, plan });
+    }
+
+    pub fn is_listening(&self) -> bool {
+        self.listener.is_some()
+    }
+
+    /// All streams have sent and received everything, to the end.
+    pub fn is_done(&self) -> bool {
+        !self.streams.is_empty() && self.streams.iter().all(Stream::is_done)
+    }
+
+    pub fn exchange(&mut self, plan: Datagrams) {
+        self.open(Intent::Datagrams(plan));
+    }
+
+    /// Lets its datagram sockets send so many more.
+    pub fn send_more(&mut self, count: u64) {
+        for d in &mut self.datagrams {
+            d.send_more(count);
+            self.told.push_back(Effect::Writable(d.socket));
+        }
+    }
+
+    fn open(&mut self, intent: Intent) {
+        let mut request = Request::default();
+        request.args[0] = if matches!(intent, Intent::Datagrams(_)) { 2 } else { 1 };
+        self.ask(op::OPEN, SocketId::default(), request, Asked::Open(intent));
+    }
+
+    fn ask(&mut self, op: u32, socket: SocketId, request: Request, asked: Asked) {
+        self.sequence += 1;
+        self.asked.insert(self.sequence, (asked, socket));
+        self.requests.push_back(Request {
+            version: LAYOUT_VERSION,
+            op,
+            sequence: self.sequence,
+            slot: socket.slot,
+            ..request
+        });
+    }
+
+    /// Something for it to do?
+    pub fn is_runnable(&self) -> bool {
+        !self.told.is_empty() || !self.requests.is_empty()
+    }
+
+    pub fn tell(&mut self, effect: Effect) {
+        self.told.push_back(effect);
+    }
+
+    /// Runs until it waits again. `seed` is for failure lines.
+    pub fn step(&mut self, now: Instant, stack: &mut Stack, seed: u64) {
+        while let Some(effect) = self.told.pop_front() {
+            match effect {
+                Effect::Reply { reply, .. } => self.answered(stack, reply, seed),
+                Effect::Readable(s) | Effect::EndOfStream(s) | Effect::HangUp(s) => {
+                    self.progress(stack, s, seed)
+                }
+                Effect::Writable(s) => {
+                    if let Some(page) = stack.family.socket(s.slot) {
+                        page.write_plug().clear();
+                    }
+                    self.progress(stack, s, seed);
+                }
+                _ => {}
+            }
+        }
+        while let Some(request) = self.requests.pop_front() {
+            let handle = match request.op {
+                op::OPEN | op::ACCEPTED => Handle(self.sequence + 1),
+                _ => Handle::default(),
+            };
+            let event = Event::Request {
+                connection: ConnectionId(1),
+                family: FAMILY,
+                privileged: true,
+                request,
+                handle,
+            };
+            stack.event(now, Peer::Sockets, event);
+        }
+    }
+
+    fn answered(&mut self, stack: &mut Stack, reply: Reply, seed: u64) {
+        let Some((asked, socket)) = self.asked.remove(&reply.sequence) else {
+            return;
+        };
+        if reply.errno != 0 {
+            self.failures.push(reply.errno);
+            return;
+        }
+        match asked {
+            Asked::Open(intent) => {
+                let socket = SocketId { family: FAMILY, slot: reply.slot };
+                self.opened(stack, socket, intent);
+            }
+            Asked::Bind(plan) => {
+                let mut request = Request::default();
+                request.args[0] = 64;
+                self.ask(op::LISTEN, socket, request, Asked::Listen(plan));
+            }
+            Asked::BindDatagrams(plan) => {
+                self.datagrams.push(DatagramSocket::new(socket, plan));
+                self.progress(stack, socket, seed);
+            }
+            Asked::Listen(plan) => self.listener = Some((socket, plan)),
+            Asked::Connect => self.progress(stack, socket, seed),
+        }
+    }
+
+    fn opened(&mut self, stack: &mut Stack, socket: SocketId, intent: Intent) {
+        match intent {
+            Intent::Listen { port, plan } => {
+                let address = WireAddress::from(std::net::IpAddr::from([0u8; 4]));
+                let mut request = Request { address, port, ..Request::default() };
+                request.args[0] = 1;
+                self.ask(op::BIND, socket, request, Asked::Bind(plan));
+            }
+            Intent::Datagrams(plan) => {
+                let address = WireAddress::from(std::net::IpAddr::from([0u8; 4]));
+                let request = Request { address, port: plan.port, ..Request::default() };
+                self.ask(op::BIND, socket, request, Asked::BindDatagrams(plan));
+            }
+            Intent::Connect { to, plan } => {
+                if let Some(page) = stack.family.socket(socket.slot) {
+                    // A connecting writer waits for the plug to be pulled.
+                    page.write_plug().set();
+                    page.set_option(Opt::NoDelay, (plan.write_max > 0) as u32);
+                }
+                self.streams.push(Stream::new(socket, plan));
+                let request = Request { address: to.address.into(), port: to.port, ..Request::default() };
+                self.ask(op::CONNECT, socket, request, Asked::Connect);
+            }
+        }
+    }
+
+    /// A socket may have news: accepts, reads and writes what is possible.
+    fn progress(&mut self, stack: &mut Stack, socket: SocketId, seed: u64) {
+        let Some(page) = stack.family.socket(socket.slot) else {
+            return;
+        };
+        if let Some((listener, plan)) = self.listener
+            && listener == socket
+        {
+            return self.accept(stack, &page, plan, seed);
+        }
+        if let Some(d) = self.datagrams.iter_mut().find(|d| d.socket == socket) {
+            if d.progress(&page, seed) {
+                stack.family.dirty(Transport::Udp).mark(socket.slot as usize);
+                stack.wake(Peer::Udp);
+            }
+            return;
+        }
+        let Some(stream) = self.streams.iter_mut().find(|s| s.socket == socket) else {
+            return;
+        };
+        if stream.progress(&page, seed) {
+            stack.family.dirty(Transport::Tcp).mark(socket.slot as usize);
+            stack.wake(Peer::Tcp);
+        }
+    }
+
+    fn accept(&mut self, stack: &mut Stack, listener: &SocketPage, plan: Plan, seed: u64) {
+        let mut taken = Vec::new();
+        while listener.receivable() >= size_of::<AcceptRecord>() {
+            let at = listener.receive_taken();
+            let mut record = AcceptRecord::new_zeroed();
+            listener.read_receive(at, record.as_mut_bytes());
+            listener.set_receive_taken(at + size_of::<AcceptRecord>() as u64);
+            taken.push(record);
+        }
+        for record in taken {
+            let socket = SocketId { family: FAMILY, slot: record.slot };
+            let known = self.streams.iter().any(|s| s.socket == socket);
+            assert!(!known, "seed {seed}: slot {} accepted twice", record.slot);
+            self.streams.push(Stream::new(socket, plan));
+            self.sequence += 1;
+            let mut request = Request {
+                version: LAYOUT_VERSION,
+                op: op::ACCEPTED,
+                sequence: self.sequence,
+                slot: socket.slot,
+                ..Request::default()
+            };
+            request.args[0] = record.incarnation;
+            self.requests.push_back(request);
+            self.progress(stack, socket, seed);
+        }
+    }
+}
+
+impl Stream {
+    fn new(socket: SocketId, plan: Plan) -> Stream {
+        Stream { socket, plan, sent: 0, received: 0, end_seen: false, error: 0, salts: None }
+    }
+
+    fn is_done(&self) -> bool {
+        self.sent == self.plan.send && self.received == self.plan.receive && self.end_seen
+    }
+
+    /// True if the transport must be told.
+    fn progress(&mut self, page: &SocketPage, seed: u64) -> bool {
+        let flags = page.flags();
+        if flags & flag::DEAD != 0 && self.error == 0 {
+            self.error = page.take_error();
+        }
+        if flags & flag::CONNECTED == 0 {
+            return false;
+        }
+        let (local, remote) = (page.local().port as u64, page.remote().port as u64);
+        let (to_send, to_receive) = (local << 16 | remote, remote << 16 | local);
+        self.salts.get_or_insert((to_send, to_receive));
+        let mut news = self.read(page, seed);
+        if flags & flag::DEAD == 0 {
+            news |= self.write(page);
+        }
+        if page.receivable() == 0 && page.flags() & flag::RECEIVE_END != 0 {
+            self.end_seen = true;
+        }
+        news
+    }
+
+    fn read(&mut self, page: &SocketPage, seed: u64) -> bool {
+        let mut news = false;
+        let salt = self.salts.map_or(0, |s| s.1);
+        loop {
+            let n = page.receivable();
+            if n == 0 {
+                return news;
+            }
+            let at = page.receive_taken();
+            assert_eq!(at, self.received, "seed {seed}: position");
+            let mut bytes = vec![0; n];
+            page.read_receive(at, &mut bytes);
+            for (i, b) in bytes.iter().enumerate() {
+                let at = at + i as u64;
+                assert_eq!(*b, byte_at(salt, at), "seed {seed}: wrong byte at {at}");
+            }
+            self.received += n as u64;
+            let (got, wanted) = (self.received, self.plan.receive);
+            assert!(got <= wanted, "seed {seed}: {got} bytes of {wanted}");
+            page.set_receive_taken(self.received);
+            news |= self.received >= page.receive_notify();
+        }
+    }
+
+    fn write(&mut self, page: &SocketPage) -> bool {
+        let mut news = false;
+        let salt = self.salts.map_or(0, |s| s.0);
+        while self.sent < self.plan.send {
+            let mut n = (self.plan.send - self.sent).min(page.sendable() as u64) as usize;
+            if self.plan.write_max > 0 {
+                n = n.min(self.plan.write_max);
+            }
+            if n == 0 {
+                page.write_plug().set();
+                return true;
+            }
+            let bytes: Vec<u8> = (0..n as u64).map(|i| byte_at(salt, self.sent + i)).collect();
+            page.write_send(self.sent, &bytes);
+            self.sent += n as u64;
+            page.set_send_end(self.sent);
+            news = true;
+        }
+        if page.wishes() & wish::SHUT_WRITE == 0 {
+            page.add_wish(wish::SHUT_WRITE);
+            news = true;
+        }
+        news
+    }
+}

@@ -1,0 +1,109 @@
+//! A simulated program's datagram socket: sends numbered datagrams, checks those that come.
+
+use crate::application::byte_at;
+use eft_base::{Endpoint, SocketId};
+use eft_channel::socket::{DatagramHeader, SocketPage, datagram_record_len};
+use std::collections::BTreeSet;
+use zerocopy::{FromZeros, IntoBytes};
+
+/// What it does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Datagrams {
+    /// Bound to this port; 0: any.
+    pub port: u16,
+    /// Whom it sends to.
+    pub to: Option<Endpoint>,
+    pub count: u64,
+    /// Payload bytes at most; each datagram has a length of its own. At least 8, for the number.
+    pub len_max: u64,
+}
+
+/// One such socket.
+#[derive(Debug)]
+pub struct DatagramSocket {
+    pub socket: SocketId,
+    plan: Datagrams,
+    sent: u64,
+    /// Numbers that have come.
+    pub received: BTreeSet<u64>,
+    pub duplicates: u64,
+}
+
+fn len_of(number: u64, len_max: u64) -> usize {
+    8 + (number.wrapping_mul(0x9e37_79b9) % (len_max - 7)) as usize
+}
+
+fn payload(number: u64, len: usize) -> Vec<u8> {
+    let rest = (8..len as u64).map(|i| byte_at(number, i));
+    number.to_le_bytes().into_iter().chain(rest).collect()
+}
+
+impl DatagramSocket {
+    pub fn new(socket: SocketId, plan: Datagrams) -> DatagramSocket {
+        DatagramSocket { socket, plan, sent: 0, received: BTreeSet::new(), duplicates: 0 }
+    }
+
+    pub fn has_sent_all(&self) -> bool {
+        self.sent == self.plan.count
+    }
+
+    /// Sends so many more.
+    pub fn send_more(&mut self, count: u64) {
+        self.plan.count += count;
+    }
+
+    /// Reads and writes what is possible. True if the transport must be told.
+    pub fn progress(&mut self, page: &SocketPage, seed: u64) -> bool {
+        let news = self.read(page, seed);
+        self.write(page) || news
+    }
+
+    fn read(&mut self, page: &SocketPage, seed: u64) -> bool {
+        let mut news = false;
+        while page.receivable() >= size_of::<DatagramHeader>() {
+            let at = page.receive_taken();
+            let mut header = DatagramHeader::new_zeroed();
+            page.read_receive(at, header.as_mut_bytes());
+            let len = header.len as usize;
+            assert!(datagram_record_len(len) <= page.receivable(), "seed {seed}: half a record");
+            let mut bytes = vec![0; len];
+            page.read_receive(at + size_of::<DatagramHeader>() as u64, &mut bytes);
+            let number = bytes.first_chunk().map_or(u64::MAX, |b| u64::from_le_bytes(*b));
+            assert!(bytes == payload(number, len), "seed {seed}: datagram {number} was altered");
+            if !self.received.insert(number) {
+                self.duplicates += 1;
+            }
+            let taken = at + datagram_record_len(len) as u64;
+            page.set_receive_taken(taken);
+            news |= taken >= page.receive_notify();
+        }
+        news
+    }
+
+    fn write(&mut self, page: &SocketPage) -> bool {
+        let Some(to) = self.plan.to else {
+            return false;
+        };
+        let mut news = false;
+        while self.sent < self.plan.count {
+            let len = len_of(self.sent, self.plan.len_max);
+            if page.sendable() < datagram_record_len(len) {
+                page.write_plug().set();
+                return true;
+            }
+            let header = DatagramHeader {
+                len: len as u32,
+                port: to.port,
+                address: to.address.into(),
+                ..DatagramHeader::default()
+            };
+            let at = page.send_end();
+            page.write_send(at, header.as_bytes());
+            page.write_send(at + size_of::<DatagramHeader>() as u64, &payload(self.sent, len));
+            page.set_send_end(at + datagram_record_len(len) as u64);
+            self.sent += 1;
+            news = true;
+        }
+        news
+    }
+}

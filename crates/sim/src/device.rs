@@ -1,0 +1,81 @@
+//! A simulated network device: one end of a link.
+//!
+//! The end outlives its driver, as a device handle that the supervisor holds does: what the wire
+//! has brought while the driver was dead is still there for its successor.
+
+use eft_base::PacketRef;
+use eft_base::checksum::Checksum;
+use eft_channel::Pool;
+use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
+use eft_messages::nic::FRAME_CHECKSUM;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// A frame between two devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WireFrame {
+    pub bytes: Vec<u8>,
+    /// TCP payload per segment if this is several, else 0.
+    pub segment_size: u16,
+    /// Nobody on the way could have damaged it.
+    pub checksum_ok: bool,
+}
+
+/// What a device and the wire share.
+pub struct End {
+    pub info: DeviceInfo,
+    pub outgoing: VecDeque<WireFrame>,
+    pub incoming: VecDeque<WireFrame>,
+    /// Frames that the device holds before it blocks.
+    pub depth: usize,
+}
+
+/// The driver's handle on an [`End`].
+#[derive(Clone)]
+pub struct SimDevice(pub Rc<RefCell<End>>);
+
+impl Device for SimDevice {
+    fn info(&mut self) -> DeviceInfo {
+        self.0.borrow().info
+    }
+
+    fn send(&mut self, frame: &Frame) -> Result<(), DeviceError> {
+        let mut end = self.0.borrow_mut();
+        if end.outgoing.len() >= end.depth {
+            return Err(DeviceError::WouldBlock);
+        }
+        let d = frame.descriptor;
+        let mut bytes = d.header[..d.header_len as usize].to_vec();
+        for r in &d.payload[..d.payload_count as usize] {
+            let start = bytes.len();
+            bytes.resize(start + r.len as usize, 0);
+            frame.memory.read(*r, &mut bytes[start..]).ok_or(DeviceError::Failed(14))?;
+        }
+        if d.flags & FRAME_CHECKSUM != 0 && d.segment_size == 0 {
+            let start = d.checksum_start as usize;
+            let field = start + d.checksum_offset as usize;
+            let sum = Checksum::new().add_bytes(&bytes[start..]).finish();
+            bytes[field..field + 2].copy_from_slice(&sum.to_be_bytes());
+        }
+        end.outgoing.push_back(WireFrame {
+            bytes,
+            segment_size: d.segment_size,
+            checksum_ok: d.segment_size > 0,
+        });
+        Ok(())
+    }
+
+    fn receive(&mut self, pool: &Pool, slot: PacketRef) -> Result<ReceivedFrame, DeviceError> {
+        let mut end = self.0.borrow_mut();
+        let frame = end.incoming.pop_front().ok_or(DeviceError::WouldBlock)?;
+        if !pool.write(slot, 0, &frame.bytes) {
+            return Err(DeviceError::Failed(90));
+        }
+        Ok(ReceivedFrame {
+            len: frame.bytes.len() as u32,
+            checksum_ok: frame.checksum_ok,
+            segment_size: frame.segment_size,
+        })
+    }
+}

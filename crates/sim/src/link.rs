@@ -1,0 +1,176 @@
+//! The wire between two devices: delay, rate, loss, repetition, reordering, corruption.
+
+use crate::device::{End, WireFrame};
+use eft_base::checksum::Checksum;
+use eft_base::wire::{EthernetHeader, Ipv4Header, PROTOCOL_TCP, TCP_FIN, TCP_PSH, TcpHeader};
+use eft_base::{Instant, Random};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+use std::time::Duration;
+use zerocopy::FromBytes;
+
+/// How the wire behaves, in both directions.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions {
+    pub delay: Duration,
+    /// Each frame is delayed by up to so much more, and may overtake others.
+    pub jitter: Duration,
+    pub loss: f64,
+    pub duplicate: f64,
+    /// A frame loses a bit. Only frames that are summed on arrival.
+    pub corrupt: f64,
+    /// Bytes per second; 0: unlimited.
+    pub rate: u64,
+    /// Large segments are cut into wire segments, as an Ethernet does; a TAP does not.
+    pub cut: bool,
+}
+
+impl Default for Conditions {
+    fn default() -> Self {
+        Conditions {
+            delay: Duration::from_micros(50),
+            jitter: Duration::ZERO,
+            loss: 0.0,
+            duplicate: 0.0,
+            corrupt: 0.0,
+            rate: 0,
+            cut: false,
+        }
+    }
+}
+
+/// A wire with a device at each end.
+pub struct Link {
+    pub conditions: Conditions,
+    pub ends: [Rc<RefCell<End>>; 2],
+    /// By arrival, then by order of sending: the side it arrives at, and the frame.
+    flying: BTreeMap<(Instant, u64), (usize, WireFrame)>,
+    order: u64,
+    /// When each direction has sent what it was given.
+    busy_until: [Instant; 2],
+    pub delivered: u64,
+    pub lost: u64,
+}
+
+impl Link {
+    pub fn new(conditions: Conditions, ends: [Rc<RefCell<End>>; 2]) -> Link {
+        Link {
+            conditions,
+            ends,
+            flying: BTreeMap::new(),
+            order: 0,
+            busy_until: [Instant::ZERO; 2],
+            delivered: 0,
+            lost: 0,
+        }
+    }
+
+    /// When the next frame arrives.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.flying.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Takes what the devices want to send. True for the sides whose devices have room again.
+    pub fn take(&mut self, now: Instant, random: &mut Random) -> [bool; 2] {
+        let mut took = [false; 2];
+        for (side, took) in took.iter_mut().enumerate() {
+            let frames: Vec<WireFrame> = self.ends[side].borrow_mut().outgoing.drain(..).collect();
+            *took = !frames.is_empty();
+            for frame in frames {
+                if self.conditions.cut && frame.segment_size > 0 {
+                    for piece in cut(&frame) {
+                        self.launch(now, side, piece, random);
+                    }
+                } else {
+                    self.launch(now, side, frame, random);
+                }
+            }
+        }
+        took
+    }
+
+    fn launch(&mut self, now: Instant, side: usize, mut frame: WireFrame, random: &mut Random) {
+        let c = self.conditions;
+        let mut at = now.max(self.busy_until[side]);
+        if let Some(nanos) = (frame.bytes.len() as u64 * 1_000_000_000).checked_div(c.rate) {
+            at += Duration::from_nanos(nanos);
+            self.busy_until[side] = at;
+        }
+        if random.chance(c.loss) {
+            self.lost += 1;
+            return;
+        }
+        if !frame.checksum_ok && random.chance(c.corrupt) {
+            // Behind the Ethernet header, whose own check sequence is not simulated.
+            let at = 14 + random.below(frame.bytes.len() as u64 - 14) as usize;
+            frame.bytes[at] ^= 1 << random.below(8);
+        }
+        let copies = 1 + random.chance(c.duplicate) as usize;
+        for _ in 0..copies {
+            let jitter = Duration::from_nanos(random.below(c.jitter.as_nanos() as u64));
+            self.order += 1;
+            let key = (at + c.delay + jitter, self.order);
+            self.flying.insert(key, (1 - side, frame.clone()));
+        }
+    }
+
+    /// Hands over what has arrived. True for the sides that got something.
+    pub fn deliver(&mut self, now: Instant) -> [bool; 2] {
+        let mut got = [false; 2];
+        while let Some(entry) = self.flying.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            let (side, frame) = entry.remove();
+            self.ends[side].borrow_mut().incoming.push_back(frame);
+            self.delivered += 1;
+            got[side] = true;
+        }
+        got
+    }
+}
+
+/// Cuts a large TCP segment as a device does: each piece with its own headers and checksums.
+fn cut(frame: &WireFrame) -> Vec<WireFrame> {
+    let eth = size_of::<EthernetHeader>();
+    let Ok((ip, _)) = Ipv4Header::read_from_prefix(&frame.bytes[eth..]) else {
+        return Vec::new();
+    };
+    let tcp_at = eth + ip.header_len();
+    let Ok((tcp, _)) = TcpHeader::read_from_prefix(&frame.bytes[tcp_at..]) else {
+        return Vec::new();
+    };
+    let data_at = tcp_at + tcp.header_len();
+    let (headers, data) = frame.bytes.split_at(data_at);
+    let pieces: Vec<&[u8]> = data.chunks(frame.segment_size as usize).collect();
+    let last = pieces.len() - 1;
+    let mut offset = 0;
+    let mut cut = Vec::new();
+    for (i, piece) in pieces.into_iter().enumerate() {
+        let mut bytes = [headers, piece].concat();
+        let (h, _) = Ipv4Header::mut_from_prefix(&mut bytes[eth..]).expect("as above");
+        h.total_len = ((headers.len() - eth + piece.len()) as u16).into();
+        h.id = ip.id.get().wrapping_add(i as u16).into();
+        h.checksum = 0.into();
+        let sum = Checksum::new().add_bytes(&bytes[eth..tcp_at]).finish();
+        bytes[eth + 10..eth + 12].copy_from_slice(&sum.to_be_bytes());
+        let (t, _) = TcpHeader::mut_from_prefix(&mut bytes[tcp_at..]).expect("as above");
+        t.sequence = tcp.sequence.get().wrapping_add(offset).into();
+        if i < last {
+            t.flags &= !(TCP_FIN | TCP_PSH);
+        }
+        t.checksum = 0.into();
+        let (s, d) = (Ipv4Addr::from(ip.source), Ipv4Addr::from(ip.destination));
+        let len = (bytes.len() - tcp_at) as u32;
+        let sum = Checksum::new()
+            .add_pseudo_header(s.into(), d.into(), PROTOCOL_TCP, len)
+            .add_bytes(&bytes[tcp_at..])
+            .finish();
+        bytes[tcp_at + 16..tcp_at + 18].copy_from_slice(&sum.to_be_bytes());
+        cut.push(WireFrame { bytes, segment_size: 0, checksum_ok: false });
+        offset += piece.len() as u32;
+    }
+    cut
+}

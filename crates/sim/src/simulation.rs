@@ -1,0 +1,281 @@
+//! The schedule: who runs next, when time passes, who dies. All of it follows from the seed.
+
+use crate::application::{Application, Plan};
+use crate::device::End;
+use crate::link::{Conditions, Link};
+use crate::stack::{Shape, Stack};
+use eft_base::{Cidr, Endpoint, Instant, MacAddress, Random};
+use eft_channel::socket::Geometry;
+use eft_component::DeviceInfo;
+use eft_messages::Peer;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Who may die, and how often.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    pub peers: Vec<Peer>,
+    /// Chance per step that one of them dies.
+    pub crash: f64,
+    /// How long a dead server stays dead, at most.
+    pub downtime: Duration,
+    /// Nobody dies while another server of its stack is dead. What a NIC has handed to an ip that
+    /// is dead can only come again from that NIC.
+    pub one_at_a_time: bool,
+}
+
+/// Two stacks and the wire between them.
+pub struct Simulation {
+    pub seed: u64,
+    pub now: Instant,
+    pub random: Random,
+    pub stacks: [Stack; 2],
+    pub applications: [Application; 2],
+    pub link: Link,
+    pub faults: Faults,
+    /// Side, who, and when it comes back.
+    dead: Vec<(usize, Peer, Instant)>,
+    pub steps: u64,
+    /// The last steps, for failure lines.
+    trace: VecDeque<String>,
+}
+
+/// Everything that a simulation is made of besides its seed.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub conditions: Conditions,
+    pub faults: Faults,
+    pub topology: String,
+    /// pf.conf text for both stacks.
+    pub rules: String,
+    pub geometry: Geometry,
+    pub device: DeviceInfo,
+    /// Record ip and the filter for the replay oracle.
+    pub record: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            conditions: Conditions::default(),
+            faults: Faults::default(),
+            topology: include_str!("../../../topologies/default.toml").to_string(),
+            rules: "block all\npass proto icmp\npass proto { tcp udp } keep state\n".to_string(),
+            geometry: Geometry { slots: 32, send_len: 1 << 18, receive_len: 1 << 18 },
+            device: DeviceInfo {
+                mac: MacAddress::default(),
+                mtu: 1500,
+                up: true,
+                checksum: true,
+                segment_max: 60000,
+            },
+            record: false,
+        }
+    }
+}
+
+impl Simulation {
+    pub fn new(seed: u64, settings: Settings) -> Simulation {
+        let now = Instant::from_millis(1000);
+        let ends = [0, 1].map(|side| {
+            Rc::new(RefCell::new(End {
+                info: DeviceInfo { mac: MacAddress([2, 0, 0, 0, 0, side as u8 + 1]), ..settings.device },
+                outgoing: VecDeque::new(),
+                incoming: VecDeque::new(),
+                depth: 64,
+            }))
+        });
+        let stack = |side: usize| {
+            let shape = Shape {
+                address: address(side),
+                rules: Some(settings.rules.clone()),
+                topology: settings.topology.clone(),
+                geometry: settings.geometry,
+                seed: seed.wrapping_mul(2) + side as u64,
+                record: settings.record,
+            };
+            Stack::new(now, shape, ends[side].clone())
+        };
+        Simulation {
+            seed,
+            now,
+            random: Random::new(seed),
+            stacks: [stack(0), stack(1)],
+            applications: Default::default(),
+            link: Link::new(settings.conditions, ends.clone()),
+            faults: settings.faults,
+            dead: Vec::new(),
+            steps: 0,
+            trace: VecDeque::new(),
+        }
+    }
+
+    /// A stream from side 0 to port 80 of side 1, with so many bytes in each direction.
+    pub fn stream(&mut self, up: u64, down: u64, write_max: usize) {
+        self.stream_from(0, up, down, write_max);
+    }
+
+    /// The same from either side; side 1 then speaks with itself.
+    pub fn stream_from(&mut self, side: usize, up: u64, down: u64, write_max: usize) {
+        let to = Endpoint::new(address(1).address, 80);
+        let plan = Plan { send: up, receive: down, write_max };
+        self.applications[side].connect(to, plan);
+    }
+
+    /// Side 1 serves such streams; returns when it listens.
+    pub fn serve(&mut self, up: u64, down: u64, write_max: usize) {
+        let plan = Plan { send: down, receive: up, write_max };
+        self.applications[1].listen(80, plan);
+        self.run(Duration::from_secs(5), |s| s.applications[1].is_listening());
+    }
+
+    /// Runs until `done`, for at most `limit` of virtual time.
+    pub fn run(&mut self, limit: Duration, done: impl Fn(&Simulation) -> bool) {
+        let end = self.now + limit;
+        while !done(self) {
+            if self.now >= end {
+                self.fail(&format!("not done after {limit:?}"));
+            }
+            if !self.step() {
+                self.fail("everybody sleeps, and nothing will happen any more");
+            }
+        }
+    }
+
+    /// Runs on for a while, whatever happens.
+    pub fn run_for(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end && self.step() {}
+    }
+
+    /// Ends the test; the line says how to repeat it.
+    pub fn fail(&self, why: &str) -> ! {
+        let mut text =
+            format!("seed {}: {why} (at {} us, step {})\n", self.seed, self.now.as_micros(), self.steps);
+        for (side, app) in self.applications.iter().enumerate() {
+            text += &format!("side {side}: failures {:?}\n", app.failures);
+            for s in &app.streams {
+                text += &format!("  {s:?}\n");
+            }
+        }
+        for line in &self.trace {
+            text += &format!("  {line}\n");
+        }
+        panic!("{text}");
+    }
+
+    fn note(&mut self, line: String) {
+        if self.trace.len() >= 40 {
+            self.trace.pop_front();
+        }
+        self.trace.push_back(line);
+    }
+
+    /// One turn of somebody, or the passing of time. False: nothing will ever happen again.
+    pub fn step(&mut self) -> bool {
+        self.steps += 1;
+        self.maybe_kill();
+        self.revive();
+        self.pump();
+        let mut runnable: Vec<(usize, Option<Peer>)> = Vec::new();
+        for side in 0..2 {
+            runnable.extend(self.stacks[side].runnable(self.now).map(|p| (side, Some(p))));
+            if self.applications[side].is_runnable() {
+                runnable.push((side, None));
+            }
+        }
+        if runnable.is_empty() {
+            return self.pass_time();
+        }
+        let (side, who) = runnable[self.random.below(runnable.len() as u64) as usize];
+        match who {
+            Some(peer) => {
+                let budget = 1 + self.random.below(64) as usize;
+                self.stacks[side].step(self.now, peer, budget);
+                self.hand_over_effects(side);
+            }
+            None => self.applications[side].step(self.now, &mut self.stacks[side], self.seed),
+        }
+        self.now += Duration::from_nanos(200 + self.random.below(2000));
+        true
+    }
+
+    fn hand_over_effects(&mut self, side: usize) {
+        for effect in std::mem::take(&mut self.stacks[side].effects) {
+            self.applications[side].tell(effect);
+        }
+    }
+
+    /// Moves frames between devices and wire; whom that concerns wakes up.
+    fn pump(&mut self) {
+        let took = self.link.take(self.now, &mut self.random);
+        let got = self.link.deliver(self.now);
+        for side in 0..2 {
+            if took[side] || got[side] {
+                self.stacks[side].wake(Peer::Nic(0));
+            }
+        }
+    }
+
+    fn pass_time(&mut self) -> bool {
+        let stacks = self.stacks.iter().filter_map(Stack::deadline);
+        let births = self.dead.iter().map(|(_, _, at)| *at);
+        let next = stacks.chain(births).chain(self.link.deadline()).min();
+        match next {
+            Some(at) => {
+                self.now = self.now.max(at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn maybe_kill(&mut self) {
+        if self.faults.peers.is_empty() || !self.random.chance(self.faults.crash) {
+            return;
+        }
+        let side = self.random.below(2) as usize;
+        let peer = self.faults.peers[self.random.below(self.faults.peers.len() as u64) as usize];
+        if self.faults.one_at_a_time && self.dead.iter().any(|d| d.0 == side) {
+            return;
+        }
+        self.kill(side, peer);
+    }
+
+    /// Kills a server; it comes back after a random part of the downtime.
+    pub fn kill(&mut self, side: usize, peer: Peer) {
+        if !self.stacks[side].is_alive(peer) {
+            return;
+        }
+        self.note(format!("{} us: {peer} of side {side} dies", self.now.as_micros()));
+        self.stacks[side].kill(self.now, peer);
+        self.hand_over_effects(side);
+        let downtime = self.faults.downtime.as_nanos() as u64;
+        let back = self.now + Duration::from_nanos(self.random.below(downtime));
+        self.dead.push((side, peer, back));
+    }
+
+    fn revive(&mut self) {
+        let now = self.now;
+        let due: Vec<_> = self.dead.iter().filter(|d| d.2 <= now).copied().collect();
+        self.dead.retain(|d| d.2 > now);
+        for (side, peer, _) in due {
+            self.note(format!("{} us: {peer} of side {side} is back", now.as_micros()));
+            self.stacks[side].restart(now, peer);
+            self.hand_over_effects(side);
+        }
+    }
+
+    /// A counter, summed over both sides.
+    pub fn total(&self, peer: Peer, name: &str) -> u64 {
+        self.stacks.iter().map(|s| s.counter(peer, name)).sum()
+    }
+}
+
+/// The address of each side.
+pub fn address(side: usize) -> Cidr {
+    let text = ["10.77.0.1/24", "10.77.0.2/24"][side];
+    text.parse().expect("an address")
+}

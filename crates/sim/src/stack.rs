@@ -1,0 +1,475 @@
+//! One whole stack: its servers, their memory, and how they die and come back.
+//!
+//! What the supervisor does live is done here in the same order: a dead server's neighbours first
+//! take what it had said, then forget it; its successor gets fresh pools, its arena, the families,
+//! the configuration, and fresh queues.
+
+use crate::device::{End, SimDevice};
+use crate::makes::{self, Life};
+use crate::node::{Node, Surroundings};
+use crate::replay::{Recorder, Recording};
+use crate::wiring::edge;
+use eft_base::{Cidr, FamilyId, Instant, PoolId};
+use eft_channel::notify::Mode;
+use eft_channel::socket::{Arena, Geometry, Transport};
+use eft_channel::status::Status;
+use eft_channel::{Pool, PoolView, Segment};
+use eft_component::{Effect, Event, Server, Topology};
+use eft_control::plan;
+use eft_filter::FilterConfig;
+use eft_ip::IpConfig;
+use eft_messages::Peer;
+use eft_nic::Nic;
+use eft_sockets::{Sockets, SocketsConfig};
+use eft_transport::tcp::{Tcp, TcpConfig};
+use eft_transport::udp::{Udp, UdpConfig};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+pub const FAMILY: FamilyId = FamilyId(1);
+const FAMILY_POOL: PoolId = PoolId(1);
+/// How long a dead server's pools stay mapped, as in the supervisor.
+const OLD_POOLS: Duration = Duration::from_secs(2);
+
+/// What a stack is made of.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub address: Cidr,
+    /// pf.conf text; `None`: the topology has no filter.
+    pub rules: Option<String>,
+    pub topology: String,
+    pub geometry: Geometry,
+    pub seed: u64,
+    /// Record each life of ip and of the filter.
+    pub record: bool,
+}
+
+struct Member {
+    peer: Peer,
+    node: Option<Box<dyn Node>>,
+    status: Status,
+    counters: Vec<&'static str>,
+    arena: Option<Segment>,
+    asleep: bool,
+    deadline: Option<Instant>,
+    generation: u32,
+}
+
+struct MappedPool {
+    id: PoolId,
+    view: PoolView,
+    owner: Peer,
+    readers: Vec<Peer>,
+    dropped_at: Option<Instant>,
+}
+
+/// A stack with one device.
+pub struct Stack {
+    shape: Shape,
+    topology: Topology,
+    members: Vec<Member>,
+    pools: Vec<MappedPool>,
+    next_pool: u16,
+    pub family: Arena,
+    end: Rc<RefCell<End>>,
+    surroundings: Surroundings,
+    /// What applications are to hear.
+    pub effects: Vec<Effect>,
+    /// Servers that died so far.
+    pub crashes: u64,
+    /// Of ip and of the filter, if they are recorded.
+    pub lives: Vec<Life>,
+}
+
+impl Stack {
+    pub fn new(now: Instant, shape: Shape, end: Rc<RefCell<End>>) -> Stack {
+        let topology = Topology::parse(&shape.topology).expect("a sound topology");
+        let segment = Segment::heap(shape.geometry.arena_len());
+        let family = Arena::new(segment, shape.geometry).expect("long enough");
+        let mut stack = Stack {
+            members: Vec::new(),
+            pools: Vec::new(),
+            next_pool: FAMILY_POOL.0,
+            family,
+            end,
+            surroundings: Surroundings::default(),
+            effects: Vec::new(),
+            crashes: 0,
+            lives: Vec::new(),
+            topology,
+            shape,
+        };
+        stack.surroundings.now = now;
+        for peer in stack.topology.peers(1) {
+            let arena = arena_len(peer).map(Segment::heap);
+            stack.members.push(Member {
+                peer,
+                node: None,
+                status: Status::heap(),
+                counters: Vec::new(),
+                arena,
+                asleep: false,
+                deadline: None,
+                generation: 0,
+            });
+        }
+        for i in 0..stack.members.len() {
+            stack.start(i);
+        }
+        stack
+    }
+
+    pub fn peers(&self) -> impl Iterator<Item = Peer> {
+        self.members.iter().map(|m| m.peer)
+    }
+
+    fn index(&self, peer: Peer) -> Option<usize> {
+        self.members.iter().position(|m| m.peer == peer)
+    }
+
+    pub fn is_alive(&self, peer: Peer) -> bool {
+        self.index(peer).is_some_and(|i| self.members[i].node.is_some())
+    }
+
+    /// A counter of a server, by name; it goes on over its deaths.
+    pub fn counter(&self, peer: Peer, name: &str) -> u64 {
+        let i = self.index(peer).unwrap_or_else(|| panic!("no {peer}"));
+        let m = &self.members[i];
+        let at = m.counters.iter().position(|n| *n == name);
+        m.status.get(at.unwrap_or_else(|| panic!("{peer} has no counter {name}")))
+    }
+
+    /// All counters but zeroes, for failure messages.
+    pub fn counters(&self, peer: Peer, names: &[&str]) -> String {
+        let values = names.iter().map(|n| format!("{n}={}", self.counter(peer, n)));
+        values.collect::<Vec<_>>().join(" ")
+    }
+
+    // -- running -----------------------------------------------------------------------------
+
+    /// The servers that would run now.
+    pub fn runnable(&self, now: Instant) -> impl Iterator<Item = Peer> {
+        let ready =
+            move |m: &&Member| m.node.is_some() && (!m.asleep || m.deadline.is_some_and(|d| d <= now));
+        self.members.iter().filter(ready).map(|m| m.peer)
+    }
+
+    /// When a sleeping server wants to run.
+    pub fn deadline(&self) -> Option<Instant> {
+        let living = self.members.iter().filter(|m| m.node.is_some());
+        living.filter_map(|m| m.deadline).min()
+    }
+
+    /// The device, or an application, rings.
+    pub fn wake(&mut self, peer: Peer) {
+        if let Some(i) = self.index(peer) {
+            self.members[i].asleep = false;
+            self.members[i].status.state().awake();
+        }
+    }
+
+    /// One turn of a server; it goes to sleep if it found nothing to do.
+    pub fn step(&mut self, now: Instant, peer: Peer, budget: usize) {
+        self.surroundings.now = now;
+        let Some(i) = self.index(peer) else {
+            return;
+        };
+        self.tell_news(i);
+        let member = &mut self.members[i];
+        let Some(node) = &mut member.node else {
+            return;
+        };
+        let step = node.step(&mut self.surroundings, budget);
+        member.deadline = step.deadline;
+        if step.work == 0 {
+            // As live: announce, look once more, sleep.
+            member.status.state().announce(Mode::Futex);
+            member.asleep = !node.has_message();
+            if !member.asleep {
+                member.status.state().awake();
+            }
+        }
+        self.settle();
+    }
+
+    /// Applications' marks become events.
+    fn tell_news(&mut self, i: usize) {
+        let transport = match self.members[i].peer {
+            Peer::Tcp => Transport::Tcp,
+            Peer::Udp => Transport::Udp,
+            _ => return,
+        };
+        let now = self.surroundings.now;
+        if let Some(node) = &mut self.members[i].node {
+            self.family.dirty(transport).take(|slot| {
+                let socket = eft_base::SocketId { family: FAMILY, slot: slot as u32 };
+                node.event(now, Event::Dirty(socket));
+            });
+        }
+    }
+
+    /// Wakes whoever was rung, keeps effects for the applications.
+    fn settle(&mut self) {
+        for peer in core::mem::take(&mut self.surroundings.woken) {
+            self.wake(peer);
+        }
+        self.effects.append(&mut self.surroundings.effects);
+    }
+
+    pub fn event(&mut self, now: Instant, peer: Peer, event: Event) {
+        if let Some(i) = self.index(peer)
+            && let Some(node) = &mut self.members[i].node
+        {
+            node.event(now, event);
+            self.wake(peer);
+        }
+    }
+
+    // -- dying -------------------------------------------------------------------------------
+
+    /// Kills a server between two of its turns.
+    pub fn kill(&mut self, now: Instant, peer: Peer) {
+        self.surroundings.now = now;
+        let Some(i) = self.index(peer) else {
+            return;
+        };
+        if self.members[i].node.take().is_none() {
+            return;
+        }
+        self.crashes += 1;
+        self.members[i].deadline = None;
+        for other in self.neighbours(peer) {
+            let Some(j) = self.index(other) else {
+                continue;
+            };
+            if let Some(node) = &mut self.members[j].node {
+                // What the dead one had said is still heard.
+                node.step(&mut self.surroundings, usize::MAX);
+                node.disconnect(peer);
+            }
+            self.wake(other);
+        }
+        self.settle();
+        for pool in self.pools.iter_mut().filter(|p| p.owner == peer) {
+            pool.dropped_at.get_or_insert(now + OLD_POOLS);
+        }
+    }
+
+    /// Starts a dead server's successor.
+    pub fn restart(&mut self, now: Instant, peer: Peer) {
+        self.surroundings.now = now;
+        if let Some(i) = self.index(peer)
+            && self.members[i].node.is_none()
+        {
+            self.start(i);
+        }
+        self.drop_old_pools(now);
+    }
+
+    fn drop_old_pools(&mut self, now: Instant) {
+        let is_old = |p: &MappedPool| p.dropped_at.is_some_and(|at| at <= now);
+        let old: Vec<PoolId> = self.pools.iter().filter(|p| is_old(p)).map(|p| p.id).collect();
+        self.pools.retain(|p| !old.contains(&p.id));
+        for node in self.members.iter_mut().filter_map(|m| m.node.as_mut()) {
+            for id in &old {
+                node.memory().remove(*id);
+            }
+        }
+    }
+
+    fn neighbours(&self, peer: Peer) -> Vec<Peer> {
+        let all = plan::neighbours(&self.topology, 1, peer);
+        all.into_iter().map(|(p, _)| p).collect()
+    }
+
+    fn start(&mut self, i: usize) {
+        let peer = self.members[i].peer;
+        self.members[i].generation += 1;
+        let own = self.make_pools(peer);
+        let node = self.construct(i, own);
+        let member = &mut self.members[i];
+        member.counters = node.counters();
+        member.node = Some(node);
+        member.asleep = false;
+        member.status.state().awake();
+        self.map_pools(i);
+        self.introduce_family(i);
+        self.configure(i);
+        self.connect(i);
+    }
+
+    fn make_pools(&mut self, peer: Peer) -> Vec<Pool> {
+        let mut own = Vec::new();
+        for p in plan::pools(&self.topology, 1, peer) {
+            self.next_pool += 1;
+            let id = PoolId(self.next_pool);
+            let pool = Pool::new(id, Segment::heap(p.slots * p.slot_size), p.slot_size);
+            let mut view = pool.view().clone();
+            view.segment = view.segment.read_only();
+            for reader in &p.readers {
+                if let Some(j) = self.index(*reader)
+                    && let Some(node) = &mut self.members[j].node
+                {
+                    node.memory().insert(id, view.clone());
+                }
+            }
+            self.pools.push(MappedPool { id, view, owner: peer, readers: p.readers, dropped_at: None });
+            own.push(pool);
+        }
+        own
+    }
+
+    /// A new recording, if this server is to be recorded.
+    fn recording(&mut self, i: usize, seed: u64, own: &[Pool]) -> Option<Rc<RefCell<Recording>>> {
+        let peer = self.members[i].peer;
+        if !self.shape.record || !matches!(peer, Peer::Ip | Peer::Filter) {
+            return None;
+        }
+        let recording = Rc::new(RefCell::new(Recording::default()));
+        let arena = self.members[i].arena.as_ref().map(|a| {
+            let mut bytes = vec![0; a.len()];
+            a.read(0, &mut bytes).expect("all of it");
+            bytes
+        });
+        self.lives.push(Life {
+            peer,
+            seed,
+            with_filter: self.topology.has("filter"),
+            pools: own.iter().map(|p| (p.id(), p.slots(), p.slot_size())).collect(),
+            arena: arena.unwrap_or_default(),
+            recording: recording.clone(),
+        });
+        Some(recording)
+    }
+
+    fn construct(&mut self, i: usize, own: Vec<Pool>) -> Box<dyn Node> {
+        let member = &self.members[i];
+        let (peer, generation) = (member.peer, member.generation);
+        let status = member.status.clone();
+        let seed = self.shape.seed ^ (generation as u64) << 32 ^ i as u64;
+        let arena = member.arena.clone();
+        let recording = self.recording(i, seed, &own);
+        let arena = || arena.expect("made in `new`");
+        let mut own = own.into_iter();
+        let mut pool = || own.next().expect("as the plan says");
+        match peer {
+            Peer::Sockets => {
+                let sockets = Sockets::new(SocketsConfig { generation, ..Default::default() });
+                Box::new(Server::new(sockets, status, seed))
+            }
+            Peer::Tcp => Box::new(Server::new(Tcp::open(arena(), pool(), tcp_config()), status, seed)),
+            Peer::Udp => Box::new(Server::new(Udp::open(arena(), pool(), udp_config()), status, seed)),
+            Peer::Ip => {
+                let with_filter = self.topology.has("filter");
+                let (ip, make) = makes::ip(pool(), pool(), IpConfig { with_filter, seed });
+                match recording {
+                    Some(r) => Box::new(Server::new(Recorder::new(ip, make, r), status, seed)),
+                    None => Box::new(Server::new(ip, status, seed)),
+                }
+            }
+            Peer::Filter => {
+                let (filter, make) = makes::filter(arena(), filter_config());
+                match recording {
+                    Some(r) => Box::new(Server::new(Recorder::new(filter, make, r), status, seed)),
+                    None => Box::new(Server::new(filter, status, seed)),
+                }
+            }
+            Peer::Nic(n) => {
+                let nic = Nic::new(SimDevice(self.end.clone()), pool(), n);
+                Box::new(Server::new(nic, status, seed))
+            }
+        }
+    }
+
+    /// Maps others' pools into a newborn.
+    fn map_pools(&mut self, i: usize) {
+        let peer = self.members[i].peer;
+        if let Some(node) = &mut self.members[i].node {
+            for p in self.pools.iter().filter(|p| p.owner == peer || p.readers.contains(&peer)) {
+                node.memory().insert(p.id, p.view.clone());
+            }
+        }
+    }
+
+    fn introduce_family(&mut self, i: usize) {
+        let peer = self.members[i].peer;
+        let mappers = plan::family_mappers(&self.topology, 1);
+        let Some((_, writable)) = mappers.into_iter().find(|(p, _)| *p == peer) else {
+            return;
+        };
+        let now = self.surroundings.now;
+        let arena = self.family.clone();
+        if let Some(node) = &mut self.members[i].node {
+            let mut view = arena.view();
+            if !writable {
+                view.segment = view.segment.read_only();
+            }
+            node.memory().insert(FAMILY_POOL, view);
+            if writable {
+                node.event(now, Event::FamilyOpened { family: FAMILY, pool: FAMILY_POOL, arena });
+            }
+        }
+    }
+
+    fn configure(&mut self, i: usize) {
+        let address = self.shape.address;
+        let ip = format!("[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"{address}\"]\n");
+        let (key, value) = match self.members[i].peer {
+            Peer::Ip => ("ip", ip),
+            Peer::Filter => ("filter", self.shape.rules.clone().unwrap_or_default()),
+            Peer::Tcp | Peer::Udp => ("addresses", format!("{address}\n")),
+            _ => return,
+        };
+        let now = self.surroundings.now;
+        if let Some(node) = &mut self.members[i].node {
+            let (key, value) = (key.to_string(), value.into_bytes());
+            node.event(now, Event::Configure { key, value });
+        }
+    }
+
+    /// Fresh queues to every living neighbour.
+    fn connect(&mut self, i: usize) {
+        let peer = self.members[i].peer;
+        for (other, capacity) in plan::neighbours(&self.topology, 1, peer) {
+            let Some(j) = self.index(other) else {
+                continue;
+            };
+            if self.members[j].node.is_none() || i == j {
+                continue;
+            }
+            let (a, b) = (&self.members[i], &self.members[j]);
+            let (for_a, for_b) = edge((a.peer, &a.status), (b.peer, &b.status), capacity);
+            for (k, port) in [(i, for_a), (j, for_b)] {
+                if let Some(node) = &mut self.members[k].node {
+                    node.connect(&mut self.surroundings, port);
+                }
+            }
+            self.wake(other);
+        }
+        self.settle();
+    }
+}
+
+fn tcp_config() -> TcpConfig {
+    TcpConfig { connections: 128, sockets_per_family: 64, listeners_per_family: 8, seed: 1 }
+}
+
+fn udp_config() -> UdpConfig {
+    UdpConfig { sockets: 64, sockets_per_family: 64, seed: 1 }
+}
+
+/// The filter's size in every simulated stack.
+pub fn filter_config() -> FilterConfig {
+    FilterConfig { states: 1024, seed: 1 }
+}
+
+/// Bytes of the arena that outlives this server.
+fn arena_len(peer: Peer) -> Option<usize> {
+    match peer {
+        Peer::Tcp => Some(eft_transport::tcp::arena_len(&tcp_config())),
+        Peer::Udp => Some(eft_transport::udp::arena_len(&udp_config())),
+        Peer::Filter => Some(eft_filter::arena_len(&filter_config())),
+        _ => None,
+    }
+}

@@ -1,0 +1,94 @@
+//! Datagrams through two whole stacks, beside streams.
+
+use eft_base::Endpoint;
+use eft_messages::Peer;
+use eft_sim::simulation::{Settings, address};
+use eft_sim::{Conditions, Datagrams, Faults, Simulation};
+use std::time::Duration;
+
+/// Side 1 waits on port 53; side 0 will send there.
+fn pair(seed: u64, settings: Settings, count: u64, len_max: u64) -> Simulation {
+    let mut s = Simulation::new(seed, settings);
+    s.applications[1].exchange(Datagrams { port: 53, ..Datagrams::default() });
+    s.run(Duration::from_secs(5), |s| s.applications[1].datagrams.len() == 1);
+    let to = Some(Endpoint::new(address(1).address, 53));
+    s.applications[0].exchange(Datagrams { port: 0, to, count, len_max });
+    s.run(Duration::from_secs(60), |s| s.applications[0].datagrams.iter().any(|d| d.has_sent_all()));
+    s
+}
+
+fn received(s: &Simulation) -> usize {
+    s.applications[1].datagrams[0].received.len()
+}
+
+#[test]
+fn all_arrive_once_on_a_clean_wire() {
+    for seed in 0..4 {
+        for len_max in [500, 4000, 60000] {
+            let mut s = pair(seed, Settings::default(), 60, len_max);
+            s.run(Duration::from_secs(10), |s| received(s) == 60);
+            assert_eq!(s.applications[1].datagrams[0].duplicates, 0, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn what_arrives_over_a_bad_wire_is_whole() {
+    for seed in 10..14 {
+        let conditions = Conditions {
+            loss: 0.03,
+            duplicate: 0.03,
+            corrupt: 0.02,
+            jitter: Duration::from_micros(300),
+            ..Conditions::default()
+        };
+        let settings = Settings { conditions, ..Settings::default() };
+        let mut s = pair(seed, settings, 400, 5000);
+        s.run_for(Duration::from_secs(40));
+        let n = received(&s);
+        assert!((200..400).contains(&n), "seed {seed}: {n} of 400");
+    }
+}
+
+#[test]
+fn sockets_outlive_udp_and_streams_do_not_notice() {
+    let mut deaths = 0;
+    for seed in 20..26 {
+        let mut s = pair(seed, Settings::default(), 10, 2000);
+        s.serve(2_000_000, 2_000_000, 0);
+        s.stream(2_000_000, 2_000_000, 0);
+        s.faults = Faults {
+            peers: vec![Peer::Udp],
+            crash: 0.002,
+            downtime: Duration::from_millis(2),
+            one_at_a_time: true,
+        };
+        for _ in 0..20 {
+            s.applications[0].send_more(20);
+            s.run_for(Duration::from_millis(1));
+        }
+        s.run(Duration::from_secs(60), |s| {
+            s.applications.iter().all(|a| a.streams.len() == 1 && a.is_done())
+        });
+        assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}");
+        deaths += s.stacks[0].crashes + s.stacks[1].crashes;
+        // After the last death the same sockets carry everything again.
+        s.faults = Faults::default();
+        s.run_for(Duration::from_secs(3));
+        let before = received(&s);
+        s.applications[0].send_more(50);
+        s.run(Duration::from_secs(10), |s| received(s) == before + 50);
+    }
+    assert!(deaths > 10, "only {deaths} deaths");
+}
+
+#[test]
+fn a_datagram_to_a_closed_port_is_refused() {
+    for seed in 30..33 {
+        let mut s = Simulation::new(seed, Settings::default());
+        let to = Some(Endpoint::new(address(1).address, 9));
+        s.applications[0].exchange(Datagrams { port: 0, to, count: 5, len_max: 100 });
+        s.run(Duration::from_secs(10), |s| s.stacks[0].counter(Peer::Ip, "icmp_errors_in") >= 5);
+        assert_eq!(s.stacks[1].counter(Peer::Ip, "icmp_errors_out"), 5, "seed {seed}");
+    }
+}

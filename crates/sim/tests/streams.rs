@@ -1,0 +1,172 @@
+//! Bytes through two whole stacks.
+
+use eft_component::DeviceInfo;
+use eft_messages::Peer;
+use eft_sim::simulation::Settings;
+use eft_sim::{Conditions, Faults, Simulation};
+use std::time::Duration;
+
+fn settings() -> Settings {
+    Settings::default()
+}
+
+/// Streams of these lengths, to the end.
+fn transfer(seed: u64, settings: Settings, streams: usize, up: u64, down: u64) -> Simulation {
+    let faults = settings.faults.clone();
+    let calm = Settings { faults: Faults::default(), ..settings };
+    let mut s = Simulation::new(seed, calm);
+    s.serve(up, down, 0);
+    s.faults = faults;
+    for _ in 0..streams {
+        s.stream(up, down, 0);
+    }
+    s.run(Duration::from_secs(600), |s| {
+        s.applications.iter().all(|a| a.streams.len() == streams && a.is_done())
+    });
+    s
+}
+
+#[test]
+fn a_clean_wire_carries_both_ways_without_a_retransmission() {
+    for seed in 0..6 {
+        let s = transfer(seed, settings(), 2, 2_000_000, 3_000_000);
+        assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_device_without_offloads_and_a_stack_without_filter() {
+    for seed in 0..4 {
+        let mut settings = settings();
+        settings.device = DeviceInfo { checksum: false, segment_max: 0, ..settings.device };
+        settings.topology = include_str!("../../../topologies/no-filter.toml").into();
+        let s = transfer(seed, settings, 1, 300_000, 500_000);
+        assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_bad_wire_carries_everything_in_the_end() {
+    for seed in 0..8 {
+        let mut settings = settings();
+        settings.conditions = Conditions {
+            delay: Duration::from_micros(300),
+            jitter: Duration::from_micros(400),
+            loss: 0.02,
+            duplicate: 0.02,
+            corrupt: 0.01,
+            rate: 100_000_000,
+            cut: true,
+        };
+        let s = transfer(seed, settings, 2, 200_000, 400_000);
+        assert!(s.link.lost > 0, "seed {seed}: the wire was not bad");
+    }
+}
+
+/// A lossless wire, while these die at random: nothing may be lost by us.
+fn without_loss(peers: &[Peer], seeds: std::ops::Range<u64>) {
+    let mut deaths = 0;
+    for seed in seeds {
+        let mut settings = settings();
+        settings.conditions.rate = 500_000_000;
+        settings.faults = Faults {
+            peers: peers.to_vec(),
+            crash: 0.001,
+            downtime: Duration::from_millis(2),
+            one_at_a_time: true,
+        };
+        let s = transfer(seed, settings, 2, 3_000_000, 4_000_000);
+        deaths += s.stacks[0].crashes + s.stacks[1].crashes;
+        let names =
+            ["retransmitted_segments", "retransmit_timeouts", "fast_recoveries", "duplicate_segments"];
+        let counts: Vec<String> = s.stacks.iter().map(|k| k.counters(Peer::Tcp, &names)).collect();
+        assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}: {counts:?}");
+    }
+    assert!(deaths > 20, "only {deaths} deaths");
+}
+
+#[test]
+fn ip_may_die_without_a_retransmission() {
+    without_loss(&[Peer::Ip], 100..112);
+}
+
+#[test]
+fn the_filter_may_die_without_a_retransmission() {
+    without_loss(&[Peer::Filter], 200..212);
+}
+
+#[test]
+fn the_nic_may_die_without_a_retransmission() {
+    without_loss(&[Peer::Nic(0)], 300..312);
+}
+
+#[test]
+fn they_may_die_together_without_a_retransmission() {
+    without_loss(&[Peer::Ip, Peer::Filter, Peer::Nic(0)], 400..424);
+}
+
+#[test]
+fn tcp_may_die_and_its_streams_go_on() {
+    let mut deaths = 0;
+    for seed in 500..520 {
+        let mut settings = settings();
+        settings.conditions.rate = 500_000_000;
+        settings.faults = Faults {
+            peers: vec![Peer::Tcp],
+            crash: 0.002,
+            downtime: Duration::from_millis(2),
+            one_at_a_time: true,
+        };
+        let s = transfer(seed, settings, 2, 1_000_000, 2_000_000);
+        deaths += s.stacks[0].crashes + s.stacks[1].crashes;
+    }
+    assert!(deaths > 30, "only {deaths} deaths");
+}
+
+#[test]
+fn anybody_may_die_on_a_bad_wire() {
+    for seed in 600..612 {
+        let mut settings = settings();
+        settings.conditions = Conditions {
+            jitter: Duration::from_micros(200),
+            loss: 0.01,
+            duplicate: 0.01,
+            rate: 200_000_000,
+            cut: true,
+            ..Conditions::default()
+        };
+        settings.faults = Faults {
+            peers: vec![Peer::Ip, Peer::Filter, Peer::Nic(0), Peer::Tcp],
+            crash: 0.0003,
+            downtime: Duration::from_millis(5),
+            one_at_a_time: true,
+        };
+        transfer(seed, settings, 2, 200_000, 300_000);
+    }
+}
+
+#[test]
+fn a_stack_speaks_with_itself_while_its_servers_die() {
+    let mut deaths = 0;
+    for seed in 700..708 {
+        let mut s = Simulation::new(seed, settings());
+        s.serve(6_000_000, 8_000_000, 0);
+        s.faults = Faults {
+            peers: vec![Peer::Ip, Peer::Filter, Peer::Nic(0)],
+            crash: 0.02,
+            downtime: Duration::from_millis(2),
+            one_at_a_time: true,
+        };
+        for _ in 0..3 {
+            s.stream_from(1, 6_000_000, 8_000_000, 0);
+        }
+        s.run(Duration::from_secs(600), |s| {
+            s.applications[1].streams.len() == 6 && s.applications[1].is_done()
+        });
+        deaths += s.stacks[1].crashes;
+        let names = ["retransmitted_segments", "duplicate_segments"];
+        let counts = s.stacks[1].counters(Peer::Tcp, &names);
+        assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}: {counts}");
+    }
+    assert!(deaths > 20, "only {deaths} deaths");
+}
