@@ -140,7 +140,14 @@ impl Stack {
         m.status.get(at.unwrap_or_else(|| panic!("{peer} has no counter {name}")))
     }
 
-    /// All counters but zeroes, for failure messages.
+    /// All counters of a server.
+    pub fn all_counters(&self, peer: Peer) -> Vec<(&'static str, u64)> {
+        let member = self.index(peer).map(|i| &self.members[i]);
+        let counters = member.into_iter().flat_map(|m| m.counters.iter().enumerate().map(move |c| (m, c)));
+        counters.map(|(m, (i, name))| (*name, m.status.get(i))).collect()
+    }
+
+    /// Some counters as text, for failure messages.
     pub fn counters(&self, peer: Peer, names: &[&str]) -> String {
         let values = names.iter().map(|n| format!("{n}={}", self.counter(peer, n)));
         values.collect::<Vec<_>>().join(" ")
