@@ -183,7 +183,7 @@ def leftovers():
     left += [f"device {d}" for d in re.findall(r"\d+: (eft[^:@]*)", links)]
     left += [f"namespace {n.split()[0]}" for n in sh("ip", "netns").stdout.splitlines() if n.startswith("eft")]
     left += [f"process {line}" for line in sh("ps", "-eo", "pid,args").stdout.splitlines()
-             if re.search(r"eft (serve|up) .*\b(lt|stack)\b", line) and "ps -eo" not in line]
+             if re.search(r"eft (serve|up) .*(--stack|--name) lt", line) and "ps -eo" not in line]
     return left
 
 

@@ -148,7 +148,9 @@ impl PowerModel {
 
     /// Linear between the operating points, flat beyond them.
     pub fn voltage(&self, frequency: f64) -> f64 {
-        let Some(first) = self.points.first() else { return 1.0 };
+        let Some(first) = self.points.first() else {
+            return 1.0;
+        };
         let mut below = first;
         for point in &self.points {
             if point.frequency >= frequency {

@@ -56,7 +56,12 @@ impl Machine {
     }
 
     fn cpufreq(&self, cpu: u32, driver: &str, min: u64, max: u64) {
-        for (name, value) in [("cpuinfo_min_freq", min), ("cpuinfo_max_freq", max), ("scaling_min_freq", min), ("scaling_max_freq", max)] {
+        for (name, value) in [
+            ("cpuinfo_min_freq", min),
+            ("cpuinfo_max_freq", max),
+            ("scaling_min_freq", min),
+            ("scaling_max_freq", max),
+        ] {
             self.put_cpu(cpu, &format!("cpufreq/{name}"), &value.to_string());
         }
         self.put_cpu(cpu, "cpufreq/scaling_driver", driver);
@@ -115,7 +120,10 @@ fn intel_hybrid_is_seen() {
     assert_eq!(seen.cpus[0].throttle.as_ref().unwrap().core_events, 7);
     assert_eq!(seen.cpus[0].idle_states[0].target_residency_us, Some(4));
     let frequency = seen.cpus[2].frequency.as_ref().unwrap();
-    assert_eq!((frequency.boost, frequency.max_khz, frequency.driver.as_deref()), (Some(true), Some(3_800_000), Some("intel_pstate")));
+    assert_eq!(
+        (frequency.boost, frequency.max_khz, frequency.driver.as_deref()),
+        (Some(true), Some(3_800_000), Some("intel_pstate"))
+    );
     // One event set per core type for a thread, the CPU's own for a CPU.
     assert_eq!(core_types(&machine.tree(), Target::Thread(1)).len(), 2);
     assert_eq!(core_types(&machine.tree(), Target::Cpu(3)), [("cpu_atom".to_string(), Some(10))]);
@@ -193,7 +201,8 @@ fn arm_big_little_is_seen_and_parked_by_a_v2_partition() {
     let seen = observe(&machine.tree()).unwrap();
     assert_eq!((seen.cpus[0].package, seen.cpus[0].p_states.len()), (None, 3));
     let mut session = machine.session("2-3");
-    let parked = session.park(&"2-3".parse().unwrap(), &options("2-3", None), Delays::default(), false).unwrap();
+    let parked =
+        session.park(&"2-3".parse().unwrap(), &options("2-3", None), Delays::default(), false).unwrap();
     assert_eq!(parked.set_up.unwrap().back_end, "v2");
     assert_eq!(machine.get("sys/fs/cgroup/eft-parked/cpuset.cpus"), "2-3");
     assert_eq!(machine.get("sys/fs/cgroup/eft-parked/cpuset.cpus.partition"), "isolated");
@@ -204,11 +213,18 @@ fn arm_big_little_is_seen_and_parked_by_a_v2_partition() {
 }
 
 fn options(managed: &str, back_end: Option<ParkBackEnd>) -> ParkOptions {
-    ParkOptions { back_end, scope: Scope::All, spread: Vec::new(), managed: managed.parse().unwrap(), force: false }
+    ParkOptions {
+        back_end,
+        scope: Scope::All,
+        spread: Vec::new(),
+        managed: managed.parse().unwrap(),
+        force: false,
+    }
 }
 
 fn virtual_machine() -> Machine {
-    let machine = Machine::new(4, "processor : 0\nmodel name\t: EPYC\nflags\t\t: fpu hypervisor\ncpu MHz : 2596.1");
+    let machine =
+        Machine::new(4, "processor : 0\nmodel name\t: EPYC\nflags\t\t: fpu hypervisor\ncpu MHz : 2596.1");
     machine.put("proc/mounts", "cgroup /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0");
     machine.put("sys/fs/cgroup/cpuset/cpuset.mems", "0");
     machine.put("sys/fs/cgroup/cpuset/cgroup.procs", "100\n2");
@@ -216,7 +232,9 @@ fn virtual_machine() -> Machine {
     machine.put("sys/kernel/rcu_normal", "0");
     machine.put("proc/irq/default_smp_affinity", "f");
     machine.put("proc/irq/24/smp_affinity_list", "0-3");
-    let stat = |flags: u64| format!("S 1 1 1 0 -1 {flags} 0 0 0 0 5 5 0 0 20 0 1 0 777 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 0 0");
+    let stat = |flags: u64| {
+        format!("S 1 1 1 0 -1 {flags} 0 0 0 0 5 5 0 0 20 0 1 0 777 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 0 0")
+    };
     for (pid, flags) in [(100, 0u64), (2, 0x0020_0000)] {
         for path in [format!("proc/{pid}/stat"), format!("proc/{pid}/task/{pid}/stat")] {
             machine.put(&path, &format!("{pid} (work er) {}", stat(flags)));
@@ -232,9 +250,15 @@ fn a_virtual_machine_without_cpufreq_offers_only_emulation() {
     let seen = observe(&machine.tree()).unwrap();
     assert!(seen.virtual_machine && seen.cpus.iter().all(|cpu| cpu.p_states.is_empty()));
     assert_eq!(seen.cpus[0].frequency.as_ref().unwrap().now_khz, Some(2_596_100));
-    let set = machine.session("1").set_speeds(&[(1, Speed::Share(0.421))], None, Phase::InPhase, None).unwrap();
+    let set =
+        machine.session("1").set_speeds(&[(1, Speed::Share(0.421))], None, Phase::InPhase, None).unwrap();
     assert_eq!(set[0].1.back_end, BackEnd::Emulated);
-    let refused = machine.session("1").set_speeds(&[(1, Speed::Share(0.5))], Some(BackEnd::Cpufreq), Phase::InPhase, None);
+    let refused = machine.session("1").set_speeds(
+        &[(1, Speed::Share(0.5))],
+        Some(BackEnd::Cpufreq),
+        Phase::InPhase,
+        None,
+    );
     assert!(refused.unwrap_err().contains("cpufreq"));
 }
 
@@ -242,9 +266,15 @@ fn a_virtual_machine_without_cpufreq_offers_only_emulation() {
 fn parking_by_v1_attaches_interrupts_move_and_all_comes_back() {
     let machine = virtual_machine();
     let mut session = machine.session("1-3");
-    let parked = session.park(&"1,3".parse().unwrap(), &options("1-3", Some(ParkBackEnd::V1)), Delays::default(), false).unwrap();
+    let parked = session
+        .park(&"1,3".parse().unwrap(), &options("1-3", Some(ParkBackEnd::V1)), Delays::default(), false)
+        .unwrap();
     let set_up = parked.set_up.unwrap();
-    assert_eq!((set_up.processes_attached, set_up.interrupts.moved.as_slice()), (1, &[24][..]), "no kernel thread is attached");
+    assert_eq!(
+        (set_up.processes_attached, set_up.interrupts.moved.as_slice()),
+        (1, &[24][..]),
+        "no kernel thread is attached"
+    );
     assert_eq!(machine.get("sys/fs/cgroup/cpuset/eft/cpuset.cpus"), "0,2");
     assert_eq!(machine.get("proc/irq/24/smp_affinity_list"), "0");
     assert!(session.unpark(&"2".parse().unwrap()).unwrap_err().contains("not parked"));
@@ -259,7 +289,9 @@ fn parking_by_v1_attaches_interrupts_move_and_all_comes_back() {
 fn parking_by_affinity_gives_masks_back_in_parts() {
     let machine = virtual_machine();
     let mut session = machine.session("1-3");
-    session.park(&"1-2".parse().unwrap(), &options("1-3", Some(ParkBackEnd::Affinity)), Delays::default(), false).unwrap();
+    session
+        .park(&"1-2".parse().unwrap(), &options("1-3", Some(ParkBackEnd::Affinity)), Delays::default(), false)
+        .unwrap();
     let mask = || machine.get("proc/100/task/100/status").split('\t').nth(1).unwrap().to_string();
     assert_eq!(mask(), "0,3", "nothing of its mask is left, so it may run anywhere usable");
     session.unpark(&CpuSet::one(2)).unwrap();
@@ -283,14 +315,26 @@ fn offlining_expedites_only_meanwhile_and_respects_others() {
     assert!(note.unwrap().contains("rcu_normal"));
     session.online(&cpu, HotplugOptions::default()).unwrap();
     machine.put("sys/fs/cgroup/cpuset/docker/cpuset.cpus", "3");
-    assert!(session.offline(&cpu, HotplugOptions::default()).unwrap_err().contains("/sys/fs/cgroup/cpuset/docker"));
-    assert!(session.park(&cpu, &options("1-3", None), Delays::default(), false).unwrap_err().contains("docker"));
+    assert!(
+        session
+            .offline(&cpu, HotplugOptions::default())
+            .unwrap_err()
+            .contains("/sys/fs/cgroup/cpuset/docker")
+    );
+    assert!(
+        session.park(&cpu, &options("1-3", None), Delays::default(), false).unwrap_err().contains("docker")
+    );
     assert_eq!(machine.get("sys/devices/system/cpu/cpu3/online"), "1");
     session.offline(&cpu, HotplugOptions { force: true, native: false }).unwrap();
     // A core that somebody else takes offline is not ours to park.
     machine.put_cpu(2, "online", "0");
     machine.put("sys/devices/system/cpu/online", "0-1");
-    assert!(session.park(&CpuSet::one(2), &options("1-3", None), Delays::default(), false).unwrap_err().contains("not by eft"));
+    assert!(
+        session
+            .park(&CpuSet::one(2), &options("1-3", None), Delays::default(), false)
+            .unwrap_err()
+            .contains("not by eft")
+    );
 }
 
 #[test]

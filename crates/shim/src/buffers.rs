@@ -35,9 +35,6 @@ impl<'a> Buffers<'a> {
                 .checked_add(v.iov_len)
                 .filter(|&t| t <= isize::MAX as usize)
                 .ok_or(Errno(libc::EINVAL))?;
-            if v.iov_base.is_null() && v.iov_len != 0 {
-                return Err(Errno(libc::EFAULT));
-            }
         }
         Ok(Buffers::over(list))
     }
@@ -53,6 +50,15 @@ impl<'a> Buffers<'a> {
     pub unsafe fn one(one: &'a iovec) -> Result<Buffers<'a>> {
         // SAFETY: by the caller.
         unsafe { Buffers::new(one, 1) }
+    }
+
+    /// EFAULT if a buffer is null, which only a call that does not touch it may pass.
+    pub fn touchable(&self) -> Result<()> {
+        let null = |v: &iovec| v.iov_base.is_null() && v.iov_len != 0;
+        match self.list.iter().any(null) {
+            true => Err(Errno(libc::EFAULT)),
+            false => Ok(()),
+        }
     }
 
     /// Bytes not yet used.

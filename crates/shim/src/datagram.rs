@@ -36,6 +36,7 @@ pub fn send(
     if flags & libc::MSG_OOB != 0 {
         return Err(Errno(libc::EOPNOTSUPP));
     }
+    from.touchable()?;
     let len = from.left();
     if len > PAYLOAD_MAX {
         return Err(Errno(libc::EMSGSIZE));
@@ -108,6 +109,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
     if flags & libc::MSG_ERRQUEUE != 0 {
         return Err(Errno(libc::EAGAIN));
     }
+    to.touchable()?;
     let mut rounds = 0;
     loop {
         socket.take_error()?;

@@ -31,6 +31,7 @@ impl Source for Buffers<'_> {
     }
 
     fn fill(&mut self, socket: &Socket, offset: u64, n: usize) -> Result<usize> {
+        self.touchable()?;
         self.write_send(&socket.page, offset, n);
         Ok(n)
     }
@@ -185,9 +186,15 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
     if flags & libc::MSG_ERRQUEUE != 0 {
         return Err(Errno(libc::EAGAIN));
     }
+    if flags & libc::MSG_TRUNC == 0 {
+        to.touchable()?;
+    }
     let wanted = to.left();
+    if wanted == 0 {
+        return Ok(0);
+    }
     let enough = match flags & libc::MSG_WAITALL {
-        0 => (socket.low_water().load(Ordering::Relaxed) as usize).clamp(1, wanted.max(1)),
+        0 => (socket.low_water().load(Ordering::Relaxed) as usize).clamp(1, wanted),
         _ => wanted,
     };
     let mut done = 0;
@@ -206,7 +213,6 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
                 }
             }
             Taken::End => return Ok(done),
-            Taken::Nothing if wanted == 0 => return Ok(0),
             Taken::Nothing if readiness::must_not_wait(fd, flags) => {
                 if done > 0 {
                     return Ok(done);

@@ -19,9 +19,7 @@ fn compiled(name: &str) -> PathBuf {
     let _guard = LOCK.lock();
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let program = directory.join(name);
-    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/programs")
-        .join(format!("{name}.c"));
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
     let newest = |p: &PathBuf| p.metadata().and_then(|m| m.modified()).ok();
     let header = source.with_file_name("check.h");
     if newest(&program) < newest(&source).max(newest(&header)) {
@@ -64,10 +62,7 @@ fn on_eft(program: &str, case: &str) {
     let fake = Fake::start();
     let family = fake.family();
     let mut command = family.command("timeout");
-    command
-        .args(["-k", "5", &PATIENCE_SECONDS.to_string()])
-        .arg(compiled(program))
-        .args([case, EFT]);
+    command.args(["-k", "5", &PATIENCE_SECONDS.to_string()]).arg(compiled(program)).args([case, EFT]);
     let output = command.output().expect("timeout runs");
     check(&format!("{program} {case} on eft"), output);
     // Everything that the programs opened is closed again.

@@ -281,7 +281,9 @@ impl Bench {
             .map(|row| (row.which, (row.leave.call_us.median, row.back.call_us.median)))
             .collect();
         for row in rows.iter_mut() {
-            let Some((leave, back)) = natives.get(&row.which) else { continue };
+            let Some((leave, back)) = natives.get(&row.which) else {
+                continue;
+            };
             row.leave_times_faster_than_native = Some(leave / row.leave.call_us.median.max(0.001));
             row.back_times_faster_than_native = Some(back / row.back.call_us.median.max(0.001));
         }

@@ -16,7 +16,9 @@ pub fn mount(tree: &Tree) -> Option<String> {
     let mounts = tree.text("proc/mounts")?;
     mounts.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, at, "cgroup", options, ..] = words[..] else { return None };
+        let [_, at, "cgroup", options, ..] = words[..] else {
+            return None;
+        };
         options.split(',').any(|option| option == "cpuset").then(|| at.trim_start_matches('/').to_string())
     })
 }
@@ -28,7 +30,9 @@ pub fn own(tree: &Tree) -> Option<String> {
 
 /// Every cpuset below the root, as paths.
 fn cpusets(tree: &Tree) -> Vec<String> {
-    let Some(mount) = mount(tree) else { return Vec::new() };
+    let Some(mount) = mount(tree) else {
+        return Vec::new();
+    };
     let (mut open, mut found) = (vec![mount], Vec::new());
     while let Some(dir) = open.pop() {
         for name in tree.entries(&dir) {
@@ -57,7 +61,9 @@ pub fn named_by_others(tree: &Tree, cpu: u32) -> Option<String> {
 
 /// Our cpusets that name the CPU, with all that they name.
 pub fn own_naming(tree: &Tree, cpu: u32) -> Vec<(String, CpuSet)> {
-    let Some(own) = own(tree) else { return Vec::new() };
+    let Some(own) = own(tree) else {
+        return Vec::new();
+    };
     names(tree, &own, cpu).map(|cpus| vec![(own, cpus)]).unwrap_or_default()
 }
 
@@ -159,7 +165,9 @@ fn members(tree: &Tree, cgroup: &str, file: &str) -> HashSet<i32> {
 /// Attaches processes that appeared in the root since. `known` keeps kernel threads from being looked at again.
 pub fn sweep(journal: &mut Journal, known: &mut HashSet<i32>) -> Result<usize, String> {
     let tree = journal.tree().clone();
-    let Some(mount) = mount(&tree) else { return Ok(0) };
+    let Some(mount) = mount(&tree) else {
+        return Ok(0);
+    };
     let now = members(&tree, &mount, "cgroup.procs");
     known.retain(|pid| now.contains(pid));
     let is_newcomer =

@@ -13,7 +13,9 @@ pub fn mount(tree: &Tree) -> Option<String> {
     let mounts = tree.text("proc/mounts")?;
     let mut mounted = mounts.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, at, "cgroup2", ..] = words[..] else { return None };
+        let [_, at, "cgroup2", ..] = words[..] else {
+            return None;
+        };
         Some(at.trim_start_matches('/').to_string())
     });
     mounted.find(|at| {

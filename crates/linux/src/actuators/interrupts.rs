@@ -52,7 +52,9 @@ pub fn move_off(journal: &mut Journal, base: &CpuSet, parked: &CpuSet, spread: &
 }
 
 fn leave(journal: &mut Journal, irq: u32, base: &CpuSet, left: &CpuSet, report: &mut InterruptReport) {
-    let Some(now) = mask(journal.tree(), irq).filter(|mask| !mask.and(left).is_empty()) else { return };
+    let Some(now) = mask(journal.tree(), irq).filter(|mask| !mask.and(left).is_empty()) else {
+        return;
+    };
     let rest = now.minus(left);
     let new = if rest.is_empty() { base.clone() } else { rest };
     match journal.write(&path(irq), &new.to_string()) {

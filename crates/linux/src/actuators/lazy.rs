@@ -76,7 +76,9 @@ impl LazyWork {
         for (step, _) in
             STEPS.iter().filter(|(step, urgency)| *urgency == Urgency::Lazy && *step != Step::SweepNewcomers)
         {
-            let Some(delay) = options.delays.due_ms(*step) else { continue };
+            let Some(delay) = options.delays.due_ms(*step) else {
+                continue;
+            };
             let due =
                 |cpu: &&ParkedSince| now_ms >= cpu.since_ms + delay && !self.done.contains(&(cpu.cpu, *step));
             let due: CpuSet = parked.iter().filter(due).map(|cpu| cpu.cpu).collect();

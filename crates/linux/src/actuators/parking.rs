@@ -212,7 +212,9 @@ pub fn give_masks_back(journal: &mut Journal, parked: &CpuSet) -> Result<Vec<Str
     let notes = journal.undo(|entry| is_free(&entry.change));
     let tree = journal.tree().clone();
     for entry in journal.entries().to_vec() {
-        let Change::Masks { tasks } = &entry.change else { continue };
+        let Change::Masks { tasks } = &entry.change else {
+            continue;
+        };
         if tasks.iter().all(|task| taken(task).is_subset(parked)) {
             continue;
         }

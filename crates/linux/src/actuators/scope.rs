@@ -36,7 +36,9 @@ pub fn processes(tree: &Tree, scope: &Scope) -> Result<Vec<tasks::Task>, String>
     let leaders: Vec<tasks::Task> =
         tasks::processes(tree).into_iter().filter_map(|pid| tasks::leader(tree, pid)).collect();
     let users = leaders.into_iter().filter(|task| !task.kernel);
-    let Scope::Processes(roots) = scope else { return Ok(users.collect()) };
+    let Scope::Processes(roots) = scope else {
+        return Ok(users.collect());
+    };
     let users: Vec<tasks::Task> = users.collect();
     if let Some(missing) = roots.iter().find(|pid| !users.iter().any(|task| task.process == **pid)) {
         return Err(format!("process {missing} does not exist, or is a kernel thread"));

@@ -366,7 +366,9 @@ impl Session {
 
     /// Waits until the keeper has done what was published. The lock is given away meanwhile.
     fn await_keeper(&mut self) -> Result<(), String> {
-        let Some(keeper) = self.held.keeper.filter(|_| self.host.tree.is_live()) else { return Ok(()) };
+        let Some(keeper) = self.held.keeper.filter(|_| self.host.tree.is_live()) else {
+            return Ok(());
+        };
         self.journal.unlocked(|| {
             let begin = Instant::now();
             loop {

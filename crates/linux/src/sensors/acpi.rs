@@ -90,7 +90,9 @@ pub fn by_cpu(tree: &Tree, processors: &Processors) -> BTreeMap<u32, usize> {
 fn apic_ids(tree: &Tree) -> BTreeMap<u64, u32> {
     let (mut ids, mut cpu) = (BTreeMap::new(), None);
     for line in tree.text("proc/cpuinfo").unwrap_or_default().lines() {
-        let Some((name, value)) = line.split_once(':') else { continue };
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
         match (name.trim(), value.trim().parse::<u64>()) {
             ("processor", Ok(number)) => cpu = u32::try_from(number).ok(),
             ("apicid", Ok(id)) => {
@@ -104,7 +106,9 @@ fn apic_ids(tree: &Tree) -> BTreeMap<u64, u32> {
 
 /// P-states by CPU; empty where the tables are absent, unreadable or silent.
 pub fn p_states(tree: &Tree) -> BTreeMap<u32, Vec<PState>> {
-    let Ok(processors) = read_dir(&tree.path(TABLES)) else { return BTreeMap::new() };
+    let Ok(processors) = read_dir(&tree.path(TABLES)) else {
+        return BTreeMap::new();
+    };
     let states =
         |index: usize| -> Vec<PState> { processors.processors[index].states.iter().map(p_state).collect() };
     let by_cpu = by_cpu(tree, &processors);

@@ -45,7 +45,9 @@ fn clock_only(tree: &Tree, cpu: u32) -> Option<Frequency> {
     let info = tree.text("proc/cpuinfo")?;
     let mut current = None;
     for line in info.lines() {
-        let Some((name, value)) = line.split_once(':') else { continue };
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
         match name.trim() {
             "processor" => current = value.trim().parse::<u32>().ok(),
             "cpu MHz" if current == Some(cpu) => {

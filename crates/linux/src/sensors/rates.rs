@@ -61,7 +61,9 @@ fn interrupt_line(line: &str, cpus: &[u32]) -> Option<InterruptLine> {
     let mut counts = BTreeMap::new();
     let mut words = rest.split_whitespace().peekable();
     for cpu in cpus {
-        let Some(count) = words.peek().and_then(|word| word.parse().ok()) else { break };
+        let Some(count) = words.peek().and_then(|word| word.parse().ok()) else {
+            break;
+        };
         counts.insert(*cpu, count);
         words.next();
     }

@@ -109,8 +109,12 @@ impl Drop for Tracer {
 
 /// Removes instances of processes that are gone.
 pub fn remove_stale() -> usize {
-    let Ok((dir, _mount)) = tracefs() else { return 0 };
-    let Ok(entries) = fs::read_dir(dir.join("instances")) else { return 0 };
+    let Ok((dir, _mount)) = tracefs() else {
+        return 0;
+    };
+    let Ok(entries) = fs::read_dir(dir.join("instances")) else {
+        return 0;
+    };
     let is_stale = |name: &str| {
         let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<i32>().ok());
         pid.is_some_and(|pid| super::tasks::leader(&Tree::live(), pid).is_none())
@@ -171,7 +175,8 @@ mod tests {
             (1_032_000_417, 1, 812, "sched_switch")
         );
         assert_eq!(field(&event.fields, "next_pid="), Some("31"));
-        let cpuhp = parse("   bash-9   [000] .....  3.000001: cpuhp_enter: cpu: 0001 target: 140 step: 232 (sched_cpu_deactivate)").unwrap();
+        let cpuhp =
+            parse("   bash-9   [000] .....  3.000001: cpuhp_enter: cpu: 0001 target: 140 step: 232 (sched_cpu_deactivate)").unwrap();
         assert_eq!(field(&cpuhp.fields, "step:"), Some("232"));
         for text in ["", "# tracer", "a-1 [0", "a [x] y", "CPU:1 [LOST 5 EVENTS]"] {
             assert!(parse(text).is_none());

@@ -74,7 +74,9 @@ impl Tree {
 
     /// Names of a folder's entries, sorted; empty if it is absent.
     pub fn entries(&self, path: &str) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.path(path)) else { return Vec::new() };
+        let Ok(entries) = fs::read_dir(self.path(path)) else {
+            return Vec::new();
+        };
         let mut names: Vec<String> =
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();

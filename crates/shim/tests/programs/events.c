@@ -170,7 +170,8 @@ static void selecting(void) {
     connected(fds);
     CHECK(pipe(p) == 0);
     fd_set r, w;
-    FD_ZERO(&r), FD_ZERO(&w);
+    FD_ZERO(&r);
+    FD_ZERO(&w);
     FD_SET(fds[1], &r), FD_SET(p[0], &r), FD_SET(fds[0], &w);
     struct timeval t = {10, 0};
     EQUAL(select(FD_SETSIZE, &r, &w, NULL, &t), 1);

@@ -12,7 +12,7 @@ use eft_messages::control::Request;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -25,7 +25,6 @@ pub struct Network {
     families: Vec<FamilySlots>,
     status: [(OwnedFd, Status); 2],
     connecting: Vec<(Instant, Id, Endpoint)>,
-    next_port: u16,
     generation: u32,
     /// Connections that were ever accepted, for tests that count.
     pub delivered_bytes: u64,
@@ -43,7 +42,6 @@ impl Network {
             families: Vec::new(),
             status: [page(), page()],
             connecting: Vec::new(),
-            next_port: 40000,
             generation: 1,
             delivered_bytes: 0,
         }
@@ -72,25 +70,21 @@ impl Network {
     }
 
     pub fn open(&mut self, family: usize, kind: u32, far: OwnedFd) -> Answer {
-        let slot = self.families[family]
-            .allocate(kind == 1)
-            .ok_or(libc::EMFILE)?;
+        let slot = self.families[family].allocate(kind == 1).ok_or(libc::EMFILE)?;
         self.slot((family, slot)).unwrap().far = Some(far);
         Ok((slot, 0))
     }
 
-    fn ephemeral(&mut self) -> u16 {
-        self.next_port = self.next_port.checked_add(1).unwrap_or(40000);
-        self.next_port
+    fn ephemeral(&self) -> u16 {
+        // Below the kernel's own range, and different in every network of this test program: the
+        // twins on the kernel's loopback must not meet.
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        20000 + (NEXT.fetch_add(1, Ordering::Relaxed) + std::process::id() as u16) % 12000
     }
 
     fn sockets(&self) -> impl Iterator<Item = (Id, &Slot)> {
         self.families.iter().enumerate().flat_map(|(f, family)| {
-            family
-                .slots
-                .iter()
-                .enumerate()
-                .filter_map(move |(s, slot)| Some(((f, s as u32), slot.as_ref()?)))
+            family.slots.iter().enumerate().filter_map(move |(s, slot)| Some(((f, s as u32), slot.as_ref()?)))
         })
     }
 
@@ -148,17 +142,13 @@ impl Network {
         slot.page.set_remote(to);
         if slot.stream {
             slot.set_flags(flag::CONNECTING);
-            self.connecting
-                .push((Instant::now() + CONNECT_TIME, id, to));
+            self.connecting.push((Instant::now() + CONNECT_TIME, id, to));
         }
         Ok((request.slot, port))
     }
 
     pub fn accepted(&mut self, family: usize, request: &Request, far: OwnedFd) -> Answer {
-        let slot = self
-            .slot((family, request.slot))
-            .filter(|s| s.waiting)
-            .ok_or(libc::EINVAL)?;
+        let slot = self.slot((family, request.slot)).filter(|s| s.waiting).ok_or(libc::EINVAL)?;
         assert_eq!(slot.page.incarnation(), request.args[0]);
         assert_eq!(slot.page.inode(), request.value);
         slot.far = Some(far);
@@ -166,7 +156,7 @@ impl Network {
         if slot.page.receivable() > 0 {
             slot.post();
         }
-        show_end(slot);
+        slot.show_end();
         Ok((request.slot, 0))
     }
 
@@ -190,7 +180,7 @@ impl Network {
             return self.free(id);
         };
         if unread && s.stream && !s.listening {
-            self.reset_connection(peer);
+            self.reset_connection(peer, libc::ECONNRESET);
             return self.free(id);
         }
         self.pump(id);
@@ -206,37 +196,46 @@ impl Network {
         self.connecting.retain(|&(_, id, _)| id != (family, slot));
     }
 
-    fn reset_connection(&mut self, id: Id) {
+    fn reset_connection(&mut self, id: Id, errno: i32) {
         if let Some(s) = self.slot(id) {
-            s.page.set_error(libc::ECONNRESET);
+            s.page.set_error(errno);
             s.set_flags(flag::DEAD | flag::RECEIVE_END | flag::SEND_CLOSED);
             s.unplug();
             s.post();
-            s.hang_up(libc::SHUT_RDWR);
+            s.show_end();
             s.peer = None;
+            if s.closed {
+                self.free(id);
+            }
         }
     }
 
     /// Sends FIN when everything is sent and the application wants to; frees closed sockets.
     fn finish(&mut self, id: Id) {
         let Some(s) = self.slot(id) else { return };
-        let wants_fin = s.closed || s.page.wishes() & wish::SHUT_WRITE != 0;
+        let (closed, peer) = (s.closed, s.peer);
+        let wants_fin = closed || s.page.wishes() & wish::SHUT_WRITE != 0;
         let all_sent = s.page.send_end() == s.page.send_released();
-        let peer = s.peer;
-        if !wants_fin || !all_sent || s.fin_sent {
+        if !wants_fin || !all_sent {
             return;
         }
-        s.fin_sent = true;
-        let closed = s.closed;
+        let first = !std::mem::replace(&mut s.fin_sent, true);
         if let Some(p) = peer.and_then(|p| self.slot(p)) {
-            p.set_flags(flag::RECEIVE_END);
+            if first {
+                p.set_flags(flag::RECEIVE_END);
+                p.show_end();
+            }
             if closed {
                 p.peer = None;
             }
-            show_end(p);
         }
         if closed {
             self.free(id);
+            // The other end may have waited for this one to read.
+            if let Some(peer) = peer {
+                self.pump(peer);
+                self.finish(peer);
+            }
         }
     }
 
@@ -253,24 +252,19 @@ impl Network {
         let Some((listener, _)) = listener else {
             let Some(s) = self.slot(from) else { return };
             s.page.set_error(libc::ECONNREFUSED);
-            s.page
-                .set_flags(flag::DEAD | flag::SEND_CLOSED | flag::RECEIVE_END);
+            s.page.set_flags(flag::DEAD | flag::SEND_CLOSED | flag::RECEIVE_END);
             s.unplug();
             s.post();
-            s.hang_up(libc::SHUT_RDWR);
+            s.show_end();
             return;
         };
         let client = self.slot(from).unwrap().bound.unwrap();
         let record_len = size_of::<AcceptRecord>();
         let full = self.slot(listener).unwrap().receive_room() < record_len;
         let family = listener.0;
-        let Some(slot) = (!full)
-            .then(|| self.families[family].allocate(true))
-            .flatten()
-        else {
+        let Some(slot) = (!full).then(|| self.families[family].allocate(true)).flatten() else {
             // Try again later, as a SYN would be sent again.
-            self.connecting
-                .push((Instant::now() + Duration::from_millis(20), from, to));
+            self.connecting.push((Instant::now() + Duration::from_millis(20), from, to));
             return;
         };
         let server = (family, slot);
@@ -307,10 +301,10 @@ impl Network {
         let Some(s) = self.slot(from) else { return };
         let (page, peer) = (s.page.clone(), s.peer);
         let Some(p) = peer.and_then(|p| self.slot(p)) else {
-            // Nobody reads any more: swallowed.
-            page.set_send_released(page.send_end());
-            if let Some(s) = self.slot(from) {
-                s.unplug();
+            // Nobody reads any more: a reset is the answer.
+            if page.send_end() != page.send_released() && page.flags() & flag::CONNECTED != 0 {
+                page.set_send_released(page.send_end());
+                self.reset_connection(from, libc::EPIPE);
             }
             return;
         };
@@ -332,7 +326,7 @@ impl Network {
         }
         let blocked = page.send_end() != page.send_released();
         let notify = match blocked {
-            true => p.page.receive_end() - p.page.receive_len() as u64 / 2,
+            true => p.page.receive_end().saturating_sub(p.page.receive_len() as u64 / 2),
             false => u64::MAX,
         };
         p.page.set_receive_notify(notify);
@@ -355,7 +349,7 @@ impl Network {
         let Some(s) = self.slot(id) else { return };
         if s.page.wishes() & wish::SHUT_READ != 0 && !s.listening {
             s.set_flags(flag::RECEIVE_END);
-            s.hang_up(libc::SHUT_WR);
+            s.show_end();
         }
         let peer = s.peer;
         self.pump(id);
@@ -450,10 +444,7 @@ impl Network {
         for family in 0..self.families.len() {
             let mut dirty = Vec::new();
             for transport in [Transport::Tcp, Transport::Udp] {
-                self.families[family]
-                    .arena
-                    .dirty(transport)
-                    .take(|slot| dirty.push(slot as u32));
+                self.families[family].arena.dirty(transport).take(|slot| dirty.push(slot as u32));
             }
             busy |= !dirty.is_empty();
             for slot in dirty {
@@ -467,14 +458,6 @@ impl Network {
     }
 }
 
-fn show_end(s: &Slot) {
-    if s.page.flags() & flag::DEAD != 0 {
-        s.hang_up(libc::SHUT_RDWR);
-    } else if s.page.flags() & flag::RECEIVE_END != 0 {
-        s.hang_up(libc::SHUT_WR);
-    }
-}
-
 /// The transports' loop: works, announces that it will sleep, looks again, sleeps on the bells.
 pub fn run(network: &Mutex<Network>, stop: &AtomicBool) {
     while !stop.load(Ordering::SeqCst) {
@@ -484,10 +467,7 @@ pub fn run(network: &Mutex<Network>, stop: &AtomicBool) {
             .iter()
             .flat_map(|f| [Transport::Tcp, Transport::Udp].map(|t| f.arena.doorbell(t)))
             .collect();
-        let words: Vec<_> = bells
-            .iter()
-            .map(|b| (b.word().as_ptr() as *const u32, b.value()))
-            .collect();
+        let words: Vec<_> = bells.iter().map(|b| (b.word().as_ptr() as *const u32, b.value())).collect();
         if net.step() {
             continue;
         }

@@ -3,7 +3,7 @@
 use super::sys;
 use eft_base::Endpoint;
 use eft_channel::segment::Segment;
-use eft_channel::socket::{Arena, Geometry, SocketPage};
+use eft_channel::socket::{Arena, Geometry, SocketPage, flag};
 use eft_messages::control::{InfoHeader, InterfaceInfo};
 use std::os::fd::{AsRawFd, OwnedFd};
 use zerocopy::IntoBytes;
@@ -121,9 +121,13 @@ impl Slot {
         self.page.set_flags(self.page.flags() | more);
     }
 
-    pub fn hang_up(&self, how: i32) {
-        if let Some(far) = &self.far {
-            sys::shutdown(far, how);
+    /// The descriptor becomes readable for good, if the socket has ended. Only the sending half is
+    /// shut: shutting both would hang up this end too, as if the application had closed its own.
+    pub fn show_end(&self) {
+        if self.page.flags() & (flag::RECEIVE_END | flag::DEAD) != 0
+            && let Some(far) = &self.far
+        {
+            sys::shutdown(far, libc::SHUT_WR);
         }
     }
 

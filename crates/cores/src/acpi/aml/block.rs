@@ -38,7 +38,9 @@ impl Interpreter {
 
     /// A term that declares something; `None` if the opcode does not.
     pub(super) fn declaration(&mut self, scope: &Path, reader: &mut Reader) -> Result<Option<()>, Error> {
-        let Some(opcode) = reader.peek() else { return Ok(None) };
+        let Some(opcode) = reader.peek() else {
+            return Ok(None);
+        };
         if opcode == 0x5b {
             return self.extended_declaration(scope, reader);
         }
@@ -89,7 +91,9 @@ impl Interpreter {
 
     fn extended_declaration(&mut self, scope: &Path, reader: &mut Reader) -> Result<Option<()>, Error> {
         let opcode = reader.peek_second();
-        let Some(opcode @ (0x01 | 0x02 | 0x13 | 0x80..=0x88)) = opcode else { return Ok(None) };
+        let Some(opcode @ (0x01 | 0x02 | 0x13 | 0x80..=0x88)) = opcode else {
+            return Ok(None);
+        };
         reader.take(2)?;
         match opcode {
             0x01 => {

@@ -106,7 +106,9 @@ impl Interpreter {
     }
 
     fn namespace_value(&self, target: &Target) -> Option<Value> {
-        let Target::Named(path) = target else { return None };
+        let Target::Named(path) = target else {
+            return None;
+        };
         match self.namespace.get(path)? {
             Object::Value(value) => Some(value.clone()),
             _ => None,
@@ -175,7 +177,9 @@ impl Interpreter {
             Value::Buffer(bytes) => {
                 *bytes.get_mut(index).ok_or(Error::OutOfRange("an index"))? = value.as_integer()? as u8
             }
-            other => return Err(Error::WrongType { wanted: "a package or a buffer", found: other.kind() }),
+            other => {
+                return Err(Error::WrongType { wanted: "a package or a buffer", found: other.kind() });
+            }
         }
         Ok(())
     }
@@ -248,7 +252,9 @@ impl Interpreter {
 
     /// What leaves a method must not point into it.
     pub(super) fn detach(&mut self, value: Value) -> Result<Value, Error> {
-        let Value::Reference(target) = &value else { return Ok(value) };
+        let Value::Reference(target) = &value else {
+            return Ok(value);
+        };
         let mut root: &Target = target;
         while let Target::Element { of, .. } = root {
             root = of;

@@ -32,7 +32,9 @@ impl Interpreter {
     pub(super) fn expression(&mut self, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
         self.step(0)?;
         self.deeper(
-            |this| if reader.at_name() { this.named(scope, reader) } else { this.operation(scope, reader) },
+            |this| {
+                if reader.at_name() { this.named(scope, reader) } else { this.operation(scope, reader) }
+            },
         )
     }
 
@@ -371,7 +373,9 @@ impl Interpreter {
     }
 
     fn length(&mut self, element: &Target) -> Result<usize, Error> {
-        let Target::Element { of, .. } = element else { return Ok(0) };
+        let Target::Element { of, .. } = element else {
+            return Ok(0);
+        };
         match self.place(of)? {
             Value::Package(elements) => Ok(elements.len()),
             Value::Buffer(bytes) => Ok(bytes.len()),

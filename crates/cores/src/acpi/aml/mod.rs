@@ -75,7 +75,9 @@ impl fmt::Display for Error {
             Self::TooManySteps => f.write_str("it runs too long (an endless loop?)"),
             Self::TooDeep => f.write_str("it is nested too deeply"),
             Self::TooLarge => f.write_str("it makes too large values"),
-            Self::NoSuchTable(name) => write!(f, "it loads {name}, a table that is not among those given"),
+            Self::NoSuchTable(name) => {
+                write!(f, "it loads {name}, a table that is not among those given")
+            }
             Self::Fatal(code) => write!(f, "the firmware calls this fatal (code {code:#x})"),
         }
     }
@@ -232,7 +234,9 @@ impl Interpreter {
     fn call(&mut self, path: &Path, mut arguments: Vec<Value>) -> Result<Value, Error> {
         let (body, native) = match self.namespace.get(path) {
             Some(Object::Method { body, native, .. }) => (body.clone(), *native),
-            _ => return Err(Error::WrongType { wanted: "a method", found: "another object" }),
+            _ => {
+                return Err(Error::WrongType { wanted: "a method", found: "another object" });
+            }
         };
         if native {
             return Ok(Value::Integer(namespace::osi(arguments.first())));

@@ -57,7 +57,9 @@ fn burned_ns(held: &Held, status: &Status) -> Vec<u64> {
 fn subtract_burners(machine: &mut Machine, held: &Held, before: &[u64], after: &[u64], seconds: f64) {
     for ((cpu, before), after) in held.speeds.keys().zip(before).zip(after) {
         let burned = after.saturating_sub(*before) as f64 / 1e9 / seconds.max(1e-9);
-        let Some(cpu) = machine.cpus.iter_mut().find(|found| found.cpu == *cpu) else { continue };
+        let Some(cpu) = machine.cpus.iter_mut().find(|found| found.cpu == *cpu) else {
+            continue;
+        };
         if let Some(load) = cpu.load.as_mut().filter(|_| burned < 1.0) {
             *load = ((*load - burned) / (1.0 - burned)).clamp(0.0, 1.0);
         }

@@ -51,7 +51,9 @@ pub fn run(context: &Context, arguments: &PowerArguments) -> Result<(), String> 
 }
 
 fn model(arguments: &PowerArguments) -> Result<PowerModel, String> {
-    let Some(path) = &arguments.model else { return Ok(PowerModel::default()) };
+    let Some(path) = &arguments.model else {
+        return Ok(PowerModel::default());
+    };
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
     let description = Description::parse(&text).map_err(|reason| format!("{}: {reason}", path.display()))?;

@@ -1,0 +1,254 @@
+//! `eft cpu` from the outside: wrong input on a recorded machine and on this one, and live changes where this machine
+//! allows them. Live tests run one after the other, and put everything back, also when they fail.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+static LIVE: Mutex<()> = Mutex::new(());
+
+fn eft(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_eft")).args(arguments).env_remove("EFT_MANAGED").output().unwrap()
+}
+
+/// The single line of an error.
+fn refusal(arguments: &[&str]) -> String {
+    let output = eft(arguments);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{arguments:?} was accepted");
+    assert_eq!(text.trim().lines().count(), 1, "{arguments:?}: {text}");
+    text
+}
+
+fn out(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A state folder of the test's own; dropping it restores the machine.
+struct Live {
+    dir: tempfile::TempDir,
+    online: String,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Live {
+    /// `None`, with a line that says why, where this machine cannot do it.
+    fn new() -> Option<Self> {
+        let turn = LIVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+        let is_root = fs::metadata("/proc/self")
+            .is_ok_and(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata) == 0);
+        if !is_root || !Path::new("/sys/devices/system/cpu/cpu1/online").exists() || online.trim() == "0" {
+            eprintln!("skipped: this needs root and a second CPU that can be switched");
+            return None;
+        }
+        Some(Self { dir: tempfile::tempdir().unwrap(), online, _turn: turn })
+    }
+
+    fn eft(&self, arguments: &[&str]) -> Output {
+        let state = self.dir.path().to_str().unwrap();
+        eft(&[&["cpu", "--state-dir", state, "--managed", "1"], arguments].concat())
+    }
+
+    fn keeper(&self) -> Option<i32> {
+        let held = fs::read_to_string(self.dir.path().join("held.json")).ok()?;
+        held.split("\"tid\":").nth(1)?.split(',').next()?.parse().ok()
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.eft(&["restore"]);
+        let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+        if !std::thread::panicking() {
+            assert_eq!(online, self.online);
+            assert!(!Path::new("/sys/fs/cgroup/cpuset/eft").exists());
+        }
+    }
+}
+
+/// A program that is ours to move about.
+struct Sleeper(std::process::Child);
+
+impl Sleeper {
+    fn start(command: &str) -> Self {
+        Self(Command::new("sh").args(["-c", command]).spawn().unwrap())
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    fn allowed(&self) -> String {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_string()
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn wrong_input_gets_one_clear_line() {
+    let state = tempfile::tempdir().unwrap();
+    let state = state.path().to_str().unwrap();
+    let cpu = |arguments: &[&str]| refusal(&[&["cpu", "--state-dir", state], arguments].concat());
+    assert!(cpu(&["park", "1"]).contains("not managed"));
+    assert!(cpu(&["--managed", "0-1", "park", "0"]).contains("base CPU"));
+    assert!(cpu(&["--managed", "1", "park", "4000"]).contains("does not exist"));
+    assert!(cpu(&["--managed", "1", "unpark", "1"]).contains("not parked"));
+    assert!(cpu(&["--managed", "1", "offline", "0"]).contains("base CPU"));
+    assert!(cpu(&["--managed", "1", "speed", "1", "2"]).contains("share"));
+    assert!(cpu(&["--managed", "1", "speed", "1", "0.01"]).contains("0.0625"));
+    assert!(cpu(&["speed", "1", "1/2"]).contains("not managed"));
+    assert!(cpu(&["emulate", "/nonexistent"]).contains("cannot be read"));
+    assert!(cpu(&["acpi", "--tables", state]).contains("neither"));
+    assert!(cpu(&["--config", "/nonexistent"]).contains("cannot be read"));
+    assert!(cpu(&["--managed", "1", "park", "1", "--offline-after", "1e30"]).contains("--offline-after"));
+    assert!(refusal(&["bench", "reconfigure", "--state-dir", state]).contains("--managed"));
+    assert!(!eft(&["cpu", "park", "1-"]).status.success());
+}
+
+#[test]
+fn every_cpu_is_listed_as_table_and_json() {
+    let table = out(&eft(&["cpu", "--interval", "20"]));
+    let json = out(&eft(&["cpu", "--json", "--interval", "300"]));
+    let machine: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for cpu in machine["cpus"].as_array().unwrap() {
+        let number = cpu["cpu"].to_string();
+        assert!(table.lines().any(|line| line.split_whitespace().next() == Some(&number)), "{table}");
+        assert!(cpu["load"].is_number() || cpu["online"] == false);
+    }
+    let power = out(&eft(&["cpu", "power", "--sensitivity", "--for", "50"]));
+    assert!(power.contains("modelled") && power.contains("static share"));
+}
+
+#[test]
+fn parking_moves_a_program_and_gives_the_cpu_back() {
+    let Some(live) = Live::new() else { return };
+    let sleeper = Sleeper::start("while :; do :; done");
+    let parked = live.eft(&["park", "1", "--scope", &sleeper.pid(), "--observe", "20", "--json"]);
+    let parked: serde_json::Value = serde_json::from_str(&out(&parked)).unwrap();
+    assert_eq!(parked["parked"], "1");
+    assert!(!sleeper.allowed().contains('1'), "{}", sleeper.allowed());
+    out(&live.eft(&["unpark", "1"]));
+    assert!(sleeper.allowed().contains('1'));
+}
+
+#[test]
+fn a_parked_cpu_goes_offline_in_the_background_and_returns() {
+    let Some(live) = Live::new() else { return };
+    let sleeper = Sleeper::start("sleep 30");
+    out(&live.eft(&["park", "1", "--scope", &sleeper.pid(), "--observe", "1", "--offline-after", "0.1"]));
+    let begin = Instant::now();
+    while fs::read_to_string("/sys/devices/system/cpu/cpu1/online").unwrap().trim() != "0" {
+        assert!(begin.elapsed() < Duration::from_secs(20), "it never went offline");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    while fs::read_to_string("/sys/kernel/rcu_expedited").unwrap().trim() != "0" {
+        assert!(begin.elapsed() < Duration::from_secs(20), "grace periods stay expedited");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    out(&live.eft(&["unpark", "1"]));
+    assert_eq!(fs::read_to_string("/sys/devices/system/cpu/cpu1/online").unwrap().trim(), "1");
+    assert!(sleeper.allowed().contains('1'));
+}
+
+#[test]
+fn after_a_sigkill_the_next_start_undoes() {
+    let Some(live) = Live::new() else { return };
+    let sleeper = Sleeper::start("sleep 30");
+    out(&live.eft(&["park", "1", "--scope", &sleeper.pid(), "--observe", "1"]));
+    out(&live.eft(&["offline", "1"]));
+    let keeper = live.keeper().unwrap();
+    out(&Command::new("kill").args(["-9", &keeper.to_string()]).output().unwrap());
+    while fs::read_to_string(format!("/proc/{keeper}/stat")).is_ok_and(|stat| !stat.contains(") Z")) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let restored = live.eft(&["restore"]);
+    assert!(String::from_utf8_lossy(&restored.stderr).contains("left behind"), "{restored:?}");
+    assert_eq!(fs::read_to_string("/sys/devices/system/cpu/online").unwrap(), live.online);
+    assert!(sleeper.allowed().contains('1'));
+}
+
+#[test]
+fn a_signal_to_the_keeper_undoes() {
+    let Some(live) = Live::new() else { return };
+    out(&live.eft(&["offline", "1"]));
+    let keeper = live.keeper().unwrap();
+    out(&Command::new("kill").args(["-TERM", &keeper.to_string()]).output().unwrap());
+    let begin = Instant::now();
+    while fs::read_to_string("/sys/devices/system/cpu/online").unwrap() != live.online {
+        assert!(begin.elapsed() < Duration::from_secs(20), "the keeper did not undo");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn an_emulated_speed_is_held_and_released() {
+    let Some(live) = Live::new() else { return };
+    let set = live.eft(&["speed", "1", "1/2", "--no-measure"]);
+    if !set.status.success() {
+        let reason = String::from_utf8_lossy(&set.stderr).into_owned();
+        assert!(reason.contains("real-time"), "{reason}");
+        return;
+    }
+    let listed: serde_json::Value =
+        serde_json::from_str(&out(&live.eft(&["--json", "--interval", "10"]))).unwrap();
+    assert_eq!(listed["cpus"][1]["speed_set"]["back_end"], "emulated");
+    let keeper = live.keeper().unwrap();
+    out(&live.eft(&["speed", "1", "full", "--no-measure"]));
+    let begin = Instant::now();
+    while fs::read_to_string(format!("/proc/{keeper}/stat")).is_ok_and(|stat| !stat.contains(") Z")) {
+        assert!(begin.elapsed() < Duration::from_secs(20), "with nothing to hold the keeper ends");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_trace_shows_the_kernels_steps() {
+    let Some(live) = Live::new() else { return };
+    let picture = live.dir.path().join("offline.svg");
+    let traced = live.eft(&["trace", "--json", "--picture", picture.to_str().unwrap(), "--", "offline", "1"]);
+    if !traced.status.success() {
+        let reason = String::from_utf8_lossy(&traced.stderr).into_owned();
+        assert!(reason.contains("trac"), "{reason}");
+        return;
+    }
+    let trace: serde_json::Value = serde_json::from_str(&out(&traced)).unwrap();
+    assert!(trace["steps"].as_array().unwrap().len() > 10);
+    assert!(trace["groups"].as_array().unwrap().iter().any(|group| group["group"] == "stop-machine"));
+    assert!(fs::read_to_string(picture).unwrap().starts_with("<svg"));
+    out(&live.eft(&["online", "1"]));
+}
+
+#[test]
+fn the_benchmark_loses_nothing_and_leaves_nothing() {
+    let Some(live) = Live::new() else { return };
+    let state = live.dir.path().to_str().unwrap();
+    let run = eft(&[
+        "bench",
+        "reconfigure",
+        "--managed",
+        "1",
+        "--state-dir",
+        state,
+        "--rounds",
+        "2",
+        "--threads",
+        "20",
+        "--ways",
+        "park,expedited",
+        "--json",
+    ]);
+    let report: serde_json::Value = serde_json::from_str(&out(&run)).unwrap();
+    assert_eq!((&report["tasks_lost"], report["left_changed"].as_array().unwrap().len()), (&0.into(), 0));
+    assert_eq!(report["rows"][0]["leave"]["call_us"]["samples"].as_array().unwrap().len(), 2);
+}
