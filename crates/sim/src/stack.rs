@@ -9,7 +9,7 @@ use crate::makes::{self, Life};
 use crate::node::{Node, Surroundings};
 use crate::replay::{Recorder, Recording};
 use crate::wiring::edge;
-use eft_base::{Cidr, FamilyId, Instant, PoolId};
+use eft_base::{Cidr, FamilyId, Instant, PoolId, SocketId};
 use eft_channel::notify::Mode;
 use eft_channel::socket::{Arena, Geometry, Transport};
 use eft_channel::status::Status;
@@ -24,6 +24,7 @@ use eft_sockets::{Sockets, SocketsConfig};
 use eft_transport::tcp::{Tcp, TcpConfig};
 use eft_transport::udp::{Udp, UdpConfig};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -36,8 +37,8 @@ const OLD_POOLS: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub address: Cidr,
-    /// pf.conf text; `None`: the topology has no filter.
-    pub rules: Option<String>,
+    /// pf.conf text, for a topology with a filter.
+    pub rules: String,
     pub topology: String,
     pub geometry: Geometry,
     pub seed: u64,
@@ -78,6 +79,8 @@ pub struct Stack {
     pub effects: Vec<Effect>,
     /// Servers that died so far.
     pub crashes: u64,
+    /// Sockets whose descriptors the supervisor holds.
+    kept: BTreeSet<SocketId>,
     /// Of ip and of the filter, if they are recorded.
     pub lives: Vec<Life>,
 }
@@ -96,6 +99,7 @@ impl Stack {
             surroundings: Surroundings::default(),
             effects: Vec::new(),
             crashes: 0,
+            kept: BTreeSet::new(),
             lives: Vec::new(),
             topology,
             shape,
@@ -210,7 +214,7 @@ impl Stack {
         let now = self.surroundings.now;
         if let Some(node) = &mut self.members[i].node {
             self.family.dirty(transport).take(|slot| {
-                let socket = eft_base::SocketId { family: FAMILY, slot: slot as u32 };
+                let socket = SocketId { family: FAMILY, slot: slot as u32 };
                 node.event(now, Event::Dirty(socket));
             });
         }
@@ -221,7 +225,17 @@ impl Stack {
         for peer in core::mem::take(&mut self.surroundings.woken) {
             self.wake(peer);
         }
-        self.effects.append(&mut self.surroundings.effects);
+        for effect in core::mem::take(&mut self.surroundings.effects) {
+            match effect {
+                Effect::Keep { socket, .. } => {
+                    self.kept.insert(socket);
+                }
+                Effect::Drop(socket) => {
+                    self.kept.remove(&socket);
+                }
+                effect => self.effects.push(effect),
+            }
+        }
     }
 
     pub fn event(&mut self, now: Instant, peer: Peer, event: Event) {
@@ -302,6 +316,7 @@ impl Stack {
         member.status.state().awake();
         self.map_pools(i);
         self.introduce_family(i);
+        self.tell_survivors(i);
         self.configure(i);
         self.connect(i);
     }
@@ -419,12 +434,24 @@ impl Stack {
         }
     }
 
+    /// A reborn sockets hears which descriptors are still open.
+    fn tell_survivors(&mut self, i: usize) {
+        let now = self.surroundings.now;
+        if self.members[i].peer == Peer::Sockets
+            && let Some(node) = &mut self.members[i].node
+        {
+            for socket in &self.kept {
+                node.event(now, Event::Survivor(*socket));
+            }
+        }
+    }
+
     fn configure(&mut self, i: usize) {
         let address = self.shape.address;
         let ip = format!("[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"{address}\"]\n");
         let (key, value) = match self.members[i].peer {
             Peer::Ip => ("ip", ip),
-            Peer::Filter => ("filter", self.shape.rules.clone().unwrap_or_default()),
+            Peer::Filter => ("filter", self.shape.rules.clone()),
             Peer::Tcp | Peer::Udp => ("addresses", format!("{address}\n")),
             _ => return,
         };
