@@ -8,6 +8,7 @@ use crate::device::{End, SimDevice};
 use crate::makes::{self, Life};
 use crate::node::{Node, Surroundings};
 use crate::replay::{Recorder, Recording};
+use crate::sizes::{arena_len, filter_config, tcp_config, udp_config};
 use crate::wiring::edge;
 use eft_base::{Cidr, FamilyId, Instant, PoolId, SocketId};
 use eft_channel::notify::Mode;
@@ -16,13 +17,12 @@ use eft_channel::status::Status;
 use eft_channel::{Pool, PoolView, Segment};
 use eft_component::{Effect, Event, Server, Topology};
 use eft_control::plan;
-use eft_filter::FilterConfig;
 use eft_ip::IpConfig;
 use eft_messages::Peer;
 use eft_nic::Nic;
 use eft_sockets::{Sockets, SocketsConfig};
-use eft_transport::tcp::{Tcp, TcpConfig};
-use eft_transport::udp::{Udp, UdpConfig};
+use eft_transport::tcp::Tcp;
+use eft_transport::udp::Udp;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -482,28 +482,5 @@ impl Stack {
             self.wake(other);
         }
         self.settle();
-    }
-}
-
-fn tcp_config() -> TcpConfig {
-    TcpConfig { connections: 128, sockets_per_family: 64, listeners_per_family: 8, seed: 1 }
-}
-
-fn udp_config() -> UdpConfig {
-    UdpConfig { sockets: 64, sockets_per_family: 64, seed: 1 }
-}
-
-/// The filter's size in every simulated stack.
-pub fn filter_config() -> FilterConfig {
-    FilterConfig { states: 1024, seed: 1 }
-}
-
-/// Bytes of the arena that outlives this server.
-fn arena_len(peer: Peer) -> Option<usize> {
-    match peer {
-        Peer::Tcp => Some(eft_transport::tcp::arena_len(&tcp_config())),
-        Peer::Udp => Some(eft_transport::udp::arena_len(&udp_config())),
-        Peer::Filter => Some(eft_filter::arena_len(&filter_config())),
-        _ => None,
     }
 }
