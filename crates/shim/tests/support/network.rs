@@ -176,15 +176,34 @@ impl Network {
         }
         s.closed = true;
         let unread = s.page.receivable() > 0;
-        let Some(peer) = s.peer else {
+        if s.listening {
+            let port = s.page.local().port;
+            self.drop_waiting(family, port);
+        }
+        let Some(peer) = self.slot(id).and_then(|s| s.peer) else {
             return self.free(id);
         };
-        if unread && s.stream && !s.listening {
+        if unread {
             self.reset_connection(peer, libc::ECONNRESET);
             return self.free(id);
         }
         self.pump(id);
         self.finish(id);
+    }
+
+    /// Connections that nobody accepted go with their listener.
+    fn drop_waiting(&mut self, family: usize, port: u16) {
+        let waiting: Vec<Id> = self
+            .sockets()
+            .filter(|(id, s)| id.0 == family && s.waiting && s.page.local().port == port)
+            .map(|(id, _)| id)
+            .collect();
+        for id in waiting {
+            if let Some(peer) = self.slot(id).and_then(|s| s.peer) {
+                self.reset_connection(peer, libc::ECONNRESET);
+            }
+            self.free(id);
+        }
     }
 
     fn free(&mut self, (family, slot): Id) {

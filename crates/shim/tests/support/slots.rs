@@ -112,8 +112,10 @@ impl Slot {
             && self.page.write_plug().clear()
         {
             let mut bytes = [0; 2000];
-            let (n, _) = sys::receive(far.as_raw_fd(), &mut bytes).expect("the plug is there");
-            assert_eq!(n, 1500, "a plug has 1500 bytes");
+            // It is missing only if its sender died at the wrong moment.
+            if let Some((n, _)) = sys::receive(far.as_raw_fd(), &mut bytes) {
+                assert_eq!(n, 1500, "a plug has 1500 bytes");
+            }
         }
     }
 
