@@ -226,12 +226,12 @@ def socat_both_ways():
         stack = Stack(scene)
         path, want = scene.file("data", 16 << 20)
         limit = time.monotonic() + seconds() / 3
-        scene.start(*stack.on("socat", "-u", f"TCP-LISTEN:7001,bind={stack.address},fork,reuseaddr", f"OPEN:{path},rdonly"))
+        scene.start(*stack.on("socat", "-U", f"TCP-LISTEN:7001,bind={stack.address},fork,reuseaddr", f"OPEN:{path},rdonly"))
         stack.listening(7001)
         while time.monotonic() < limit:
             got = sha256_of(stack.beside("socat", "-u", f"TCP:{stack.address}:7001", "-"))
             check(got == want, "what socat served differs")
-        scene.start(*stack.beside("socat", "-u", f"TCP-LISTEN:7002,bind={stack.host},fork,reuseaddr", f"OPEN:{path},rdonly"))
+        scene.start(*stack.beside("socat", "-U", f"TCP-LISTEN:7002,bind={stack.host},fork,reuseaddr", f"OPEN:{path},rdonly"))
         time.sleep(0.5)
         check(sha256_of(stack.on("socat", "-u", f"TCP:{stack.host}:7002", "-")) == want, "what socat fetched differs")
         scene.start(*stack.on("socat", f"UDP-LISTEN:7003,bind={stack.address},fork", "EXEC:cat"))

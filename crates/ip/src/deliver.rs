@@ -17,6 +17,17 @@ use eft_messages::Peer;
 use eft_messages::nic::IpToNic;
 use eft_messages::transport::IpToTransport;
 
+/// Packets that wait for room in a transport's queue: enough for a burst of receipts to pass, few
+/// enough that a transport that stays away does not take all of a NIC's buffers from the other.
+const UNDELIVERED_MAX: usize = 64;
+
+/// A packet that waits for room.
+pub(crate) struct Undelivered {
+    pub packet: PacketRef,
+    message: IpToTransport,
+    answerable: bool,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Us,
@@ -196,7 +207,7 @@ impl Ip {
         self.drop_packet(cx, a.packet, Counter::DropProtocol, out);
     }
 
-    /// Hands a packet to a transport if its queue may take what can be dropped.
+    /// Hands a packet to a transport if its queue may take what can be dropped; else a few wait.
     pub(crate) fn give(
         &mut self,
         cx: &mut Context,
@@ -206,11 +217,29 @@ impl Ip {
         answerable: bool,
         out: &mut Out,
     ) {
-        if !out.may_drop_in(peer) {
-            return self.drop_packet(cx, packet, Counter::DropTransportFull, out);
+        let Some(lane) = transport_index(peer).map(|i| &mut self.lanes[i]) else {
+            return;
+        };
+        if lane.undelivered.is_empty() && out.may_drop_in(peer) {
+            self.given.give(packet, peer, answerable);
+            out.push(ToPeer::Transport(peer, message));
+        } else if lane.undelivered.len() < UNDELIVERED_MAX {
+            lane.undelivered.push_back(Undelivered { packet, message, answerable });
+        } else {
+            self.drop_packet(cx, packet, Counter::DropTransportFull, out);
         }
-        self.given.give(packet, peer, answerable);
-        out.push(ToPeer::Transport(peer, message));
+    }
+
+    /// Hands over what waited for room.
+    pub(crate) fn flush_undelivered(&mut self, out: &mut Out) {
+        for (peer, lane) in [Peer::Tcp, Peer::Udp].into_iter().zip(&mut self.lanes) {
+            while out.may_drop_in(peer)
+                && let Some(u) = lane.undelivered.pop_front()
+            {
+                self.given.give(u.packet, peer, u.answerable);
+                out.push(ToPeer::Transport(peer, u.message));
+            }
+        }
     }
 
     pub(crate) fn receive_done(&mut self, cx: &mut Context, peer: Peer, packet: PacketRef, out: &mut Out) {

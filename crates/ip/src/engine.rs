@@ -14,6 +14,7 @@ use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 use eft_base::{Instant, MacAddress, PoolId, RequestId};
 use eft_channel::{Pool, Requests};
 use eft_component::{Component, Context, Event, Outbox};
@@ -28,6 +29,10 @@ const ARRIVALS_MAX: usize = 4096;
 pub(crate) const SEGMENT_MAX: u32 = 65535 - 20 - 60;
 /// What every link must carry (RFC 791 §3.2); a device that says less is not believed.
 const MTU_MIN: u16 = 576;
+
+/// How soon room is looked for again if nobody wakes us.
+const RETRY: Duration = Duration::from_micros(200);
+const RETRY_MAX: Duration = Duration::from_millis(20);
 
 pub(crate) type Out = Outbox<ToPeer>;
 
@@ -72,6 +77,11 @@ pub struct Ip {
     /// Flights in [`Stage::Local`], in order.
     pub(crate) local: VecDeque<RequestId>,
     pub(crate) identification: u16,
+    /// When to look again for room: a transport that takes receipts alone does not wake us.
+    retry_at: Option<Instant>,
+    retry_after: Duration,
+    /// Packets that waited for room when it was last looked for.
+    waiting_before: usize,
 }
 
 /// tcp's and udp's place in arrays.
@@ -96,13 +106,18 @@ impl Ip {
             flights: Requests::new(frames.slots()),
             datagrams: Requests::new(frames.slots()),
             arrivals: Requests::new(ARRIVALS_MAX),
-            neighbours: Neighbours::new(frames.slots() / 2),
+            // After a rebirth all that the transports resubmit waits for the gateway's address: that
+            // must fit, and a silent neighbour must not take the slots of all others.
+            neighbours: Neighbours::new(frames.slots() / 8 * 7, frames.slots() / 8 * 5),
             reassembly: Reassembly::new(packets.slots() / 2),
             given: Given::new(&packets),
             limiter: Limiter::new(),
             lanes: [Lane::default(), Lane::default()],
             local: VecDeque::new(),
             identification: config.seed as u16,
+            retry_at: None,
+            retry_after: RETRY,
+            waiting_before: 0,
             frames,
             packets,
         }
@@ -119,6 +134,7 @@ impl Ip {
         self.given.uses(pool)
             || self.gate.uses(pool)
             || self.arrivals.iter().any(|(_, a)| a.packet.pool == pool)
+            || self.lanes.iter().flat_map(|l| &l.undelivered).any(|u| u.packet.pool == pool)
     }
 
     pub(crate) fn link(&self, interface: u8) -> Option<&Link> {
@@ -217,6 +233,15 @@ impl Ip {
         }
     }
 
+    /// While packets wait for room: soon, then ever later, until one has moved.
+    fn schedule_retry(&mut self, now: Instant) {
+        let undelivered: usize = self.lanes.iter().map(|l| l.undelivered.len()).sum();
+        let waiting = self.local.len() + undelivered;
+        let moved = waiting < core::mem::replace(&mut self.waiting_before, waiting);
+        self.retry_after = if moved { RETRY } else { (self.retry_after * 2).clamp(RETRY, RETRY_MAX) };
+        self.retry_at = (waiting > 0).then_some(now + self.retry_after);
+    }
+
     fn filter_reborn(&mut self, cx: &mut Context, out: &mut Out) {
         let waiting = |f: &Flight| f.stage == Stage::Verdict;
         for (id, flight) in self.flights.iter().filter(|(_, f)| waiting(f)) {
@@ -244,7 +269,7 @@ impl Ip {
     fn transport_reborn(&mut self, peer: Peer, out: &mut Out) {
         self.gate.forget(peer);
         if let Some(i) = transport_index(peer) {
-            self.lanes[i] = Lane::seen();
+            self.lanes[i].reborn();
         }
         let of_peer = |o: Origin| matches!(o, Origin::Transport { peer: p, .. } if p == peer);
         for id in self.datagrams.ids() {
@@ -323,7 +348,8 @@ impl Component for Ip {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let deadlines = [self.gate.deadline(), self.neighbours.deadline(), self.reassembly.deadline()];
+        let deadlines =
+            [self.gate.deadline(), self.neighbours.deadline(), self.reassembly.deadline(), self.retry_at];
         deadlines.into_iter().flatten().min()
     }
 
@@ -338,6 +364,8 @@ impl Component for Ip {
 
     fn flush(&mut self, cx: &mut Context, out: &mut Out) {
         self.flush_local(cx, out);
+        self.flush_undelivered(out);
+        self.schedule_retry(cx.now);
         self.flush_lanes(cx, out);
         cx.gauge(Counter::Flights as usize, self.flights.len() as u64);
         cx.gauge(Counter::Arrivals as usize, self.arrivals.len() as u64);

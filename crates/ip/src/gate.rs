@@ -2,7 +2,7 @@
 //!
 //! After a crash of ip the transports resubmit and the NICs hand over again at once, in an order
 //! that nobody controls. Refusing or dropping then would lose what the crash did not, so it is held
-//! until the configuration and every configured device's `Link` are here, or a second has passed.
+//! until the configuration and every configured device's `Link` are here, or it has waited long enough.
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
@@ -17,7 +17,9 @@ use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 
 const HELD_MAX: usize = 16384;
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Shorter than TCP's least retransmission timeout: a NIC that is dead just now must not delay what
+/// goes by another for longer than that.
+const PATIENCE: Duration = Duration::from_millis(150);
 
 pub(crate) struct Gate {
     pub configured: bool,

@@ -75,13 +75,14 @@ pub(crate) struct Neighbours {
     entries: BTreeMap<(u8, Ipv4Addr), Neighbour>,
     waiting: usize,
     waiting_max: usize,
+    waiting_max_each: usize,
     next: Option<Instant>,
 }
 
 impl Neighbours {
-    /// At most `waiting_max` packets wait in all, and half of that for one neighbour.
-    pub fn new(waiting_max: usize) -> Neighbours {
-        Neighbours { entries: BTreeMap::new(), waiting: 0, waiting_max, next: None }
+    /// At most `waiting_max` packets wait in all, `waiting_max_each` of them for one neighbour.
+    pub fn new(waiting_max: usize, waiting_max_each: usize) -> Neighbours {
+        Neighbours { entries: BTreeMap::new(), waiting: 0, waiting_max, waiting_max_each, next: None }
     }
 
     pub fn deadline(&self) -> Option<Instant> {
@@ -118,7 +119,7 @@ impl Neighbours {
             used: now,
             waiting: VecDeque::new(),
         });
-        if self.waiting >= self.waiting_max || n.waiting.len() >= self.waiting_max / 2 {
+        if self.waiting >= self.waiting_max || n.waiting.len() >= self.waiting_max_each {
             return Lookup::Full;
         }
         n.waiting.push_back(id);
@@ -240,7 +241,7 @@ mod tests {
 
     #[test]
     fn packets_wait_for_the_answer_in_order_and_within_limits() {
-        let mut n = Neighbours::new(8);
+        let mut n = Neighbours::new(8, 4);
         let now = Instant::from_millis(5);
         assert_eq!(n.lookup(now, 0, A, id(1)), Lookup::Wait { ask: true });
         for i in 2..5 {
@@ -254,7 +255,7 @@ mod tests {
 
     #[test]
     fn the_silent_are_given_up_and_asked_again_later() {
-        let mut n = Neighbours::new(8);
+        let mut n = Neighbours::new(8, 4);
         let mut now = Instant::from_millis(5);
         n.lookup(now, 0, A, id(1));
         let mut asked = 1;
@@ -278,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_stale_entry_is_used_while_it_is_probed() {
-        let mut n = Neighbours::new(8);
+        let mut n = Neighbours::new(8, 4);
         let mut now = Instant::from_millis(5);
         n.learn(now, 0, A, MAC);
         now += REACHABLE;
@@ -303,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_table_is_bounded() {
-        let mut n = Neighbours::new(1 << 20);
+        let mut n = Neighbours::new(1 << 20, 1 << 19);
         for i in 0..5000u32 {
             let now = Instant::from_millis(i as u64);
             n.learn(now, 0, Ipv4Addr::from_bits(0x0a00_0000 + i), MAC);

@@ -6,6 +6,7 @@
 
 use crate::bytes::PieceSum;
 use crate::counters::Counter;
+use crate::deliver::Undelivered;
 use crate::engine::{Ip, Out, SEGMENT_MAX, transport_index};
 use crate::flight::{Flight, Hop, Next, Origin, Question, Stage, ToPeer};
 use alloc::collections::VecDeque;
@@ -35,18 +36,23 @@ const LANE_MAX: usize = 8192;
 /// What local packets may carry: there is no link to be limited by.
 const LOCAL_MTU: u16 = 65535;
 
-/// A transport's requests that wait for a frame slot, in order.
+/// What waits on the way from and to a transport, in order.
 #[derive(Default)]
 pub(crate) struct Lane {
+    /// Requests that wait for a frame slot.
     waiting: VecDeque<(RequestId, PacketRef)>,
+    /// Packets that wait for room in the transport's queue.
+    pub undelivered: VecDeque<Undelivered>,
     /// The transport has been connected at least once: the topology has it.
     pub seen: bool,
 }
 
 impl Lane {
-    /// Of a transport that has just been connected.
-    pub fn seen() -> Lane {
-        Lane { waiting: VecDeque::new(), seen: true }
+    /// The transport has a successor: what its predecessor asked is forgotten, what came for it is
+    /// not.
+    pub fn reborn(&mut self) {
+        self.waiting.clear();
+        self.seen = true;
     }
 }
 

@@ -25,7 +25,8 @@ crate::messages! {
         /// attempt ends shows in the socket page. An unspecified address with port 0 disconnects (udp).
         4 => Connect { request: RequestId, socket: SocketId, address: WireAddress, port: u16 },
         /// The application's last descriptor is gone: close as the kernel would (linger, FIN, or
-        /// RST if unread bytes are left), then free the slot. `Closed` follows when it is free.
+        /// RST if unread bytes are left), then free the slot. The reply comes at once; the
+        /// slot is used again only when nothing of the connection is left.
         /// Also for a connection that was never accepted.
         5 => Close { request: RequestId, socket: SocketId },
         /// The application took this connection from a listener's ring and attached a descriptor.

@@ -47,7 +47,7 @@ pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) 
         base: message.msg_control.cast(),
         room: match message.msg_control.is_null() {
             true => 0,
-            false => message.msg_controllen as usize,
+            false => message.msg_controllen,
         },
         used: 0,
         truncated: false,

@@ -8,10 +8,10 @@
 //! idempotent. The far ends that travel with a request stay open here until the reply is in.
 
 use crate::family::family;
+use crate::spin::Quiet;
 use crate::sys::{self, Errno, Result};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
-use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use eft_channel::socket::LAYOUT_VERSION;
 use eft_messages::control::{REPLY_LEN, Reply, Request, op};
@@ -47,32 +47,23 @@ pub fn reset_lock() {
     unsafe { *LOCK.0.get() = libc::PTHREAD_MUTEX_INITIALIZER };
 }
 
-/// All signals blocked, and the lock held, while it lives.
-struct Quiet {
-    before: libc::sigset_t,
+/// The lock held, and all signals blocked, while it lives.
+struct Held {
+    _quiet: Quiet,
 }
 
-impl Quiet {
-    fn enter() -> Quiet {
-        let mut all = MaybeUninit::uninit();
-        let mut before = MaybeUninit::uninit();
-        // SAFETY: both sets are ours; the lock is valid.
-        unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-            libc::pthread_mutex_lock(LOCK.0.get());
-            Quiet { before: before.assume_init() }
-        }
+impl Held {
+    fn enter() -> Held {
+        let quiet = Quiet::enter();
+        lock_for_fork();
+        Held { _quiet: quiet }
     }
 }
 
-impl Drop for Quiet {
+impl Drop for Held {
     fn drop(&mut self) {
-        // SAFETY: entered in `enter`.
-        unsafe {
-            libc::pthread_mutex_unlock(LOCK.0.get());
-            libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, core::ptr::null_mut());
-        }
+        // Before the signals come through again, which is when the field is dropped.
+        unlock_after_fork();
     }
 }
 
@@ -166,7 +157,7 @@ pub fn adopt_connection(fd: c_int) -> Result<c_int> {
 
 /// Asks sockets and waits for the reply. `descriptor` travels along; the caller keeps it.
 pub fn request(mut request: Request, descriptor: Option<c_int>) -> Result<Reply> {
-    let _quiet = Quiet::enter();
+    let _held = Held::enter();
     request.version = LAYOUT_VERSION;
     request.sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
     loop {
@@ -192,7 +183,7 @@ pub fn request(mut request: Request, descriptor: Option<c_int>) -> Result<Reply>
 
 /// Tells sockets something that has no reply.
 pub fn tell(mut request: Request, descriptor: Option<c_int>) -> Result<()> {
-    let _quiet = Quiet::enter();
+    let _held = Held::enter();
     request.version = LAYOUT_VERSION;
     request.sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
     loop {

@@ -88,12 +88,11 @@ pub fn to_eft(fd: c_int, stream: bool, inet6: bool, keep: bool) -> Result<(&'sta
     options::carry_over(fd, near, socket);
     copy_status_flags(fd, near);
     let kept = keep.then(|| hide_copy(fd)).flatten();
-    let numbers: Vec<c_int> = table::numbers(0, c_int::MAX)
-        .filter(|&n| matches!(table::get(n), Entry::Undecided { .. }))
-        .filter(|&n| n == fd || sys::identity(n).is_ok_and(|(i, _)| i == inode))
-        .collect();
-    for number in numbers {
-        replace(near, number, entry(socket));
+    for number in table::numbers(0, c_int::MAX) {
+        let same = || number == fd || sys::identity(number).is_ok_and(|(i, _)| i == inode);
+        if matches!(table::get(number), Entry::Undecided { .. }) && same() {
+            replace(near, number, entry(socket));
+        }
     }
     sys::close(near);
     Ok((socket, kept))
@@ -101,13 +100,13 @@ pub fn to_eft(fd: c_int, stream: bool, inet6: bool, keep: bool) -> Result<(&'sta
 
 /// Puts `with` under `number`, keeping close-on-exec and epoll registrations.
 fn replace(with: c_int, number: c_int, entry: Entry) {
-    let moved = epoll::take_out(number);
+    epoll::take_out(number);
     let cloexec = sys::is_cloexec(number);
     let flags = if cloexec { libc::O_CLOEXEC } else { 0 };
     if sys::dup3(with, number, flags).is_ok() {
         table::set(number, entry);
     }
-    epoll::put_back(&moved, number);
+    epoll::put_back(number);
 }
 
 fn copy_status_flags(from: c_int, to: c_int) {
@@ -158,9 +157,10 @@ pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
     copy_status_flags(fd, kernel);
     let stream = socket.is_stream();
     let own = entry(socket);
-    let numbers: Vec<c_int> = table::numbers(0, c_int::MAX).filter(|&n| table::get(n) == own).collect();
-    for number in numbers {
-        replace(kernel, number, Entry::Undecided { stream, inet6 });
+    for number in table::numbers(0, c_int::MAX) {
+        if table::get(number) == own {
+            replace(kernel, number, Entry::Undecided { stream, inet6 });
+        }
     }
     sys::close(kernel);
     Ok(())

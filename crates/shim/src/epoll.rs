@@ -40,33 +40,26 @@ pub fn forget(fd: c_int) {
     all.retain(|r| r.fd != fd && r.set != fd);
 }
 
-/// Registrations taken out of their sets, to be put back after the descriptor was replaced.
-pub struct Moved(Vec<Registration>);
+/// Takes `fd` out of all sets, to be put back with [`put_back`] after the descriptor was replaced.
+pub fn take_out(fd: c_int) {
+    let mut all = REGISTRATIONS.lock();
+    // A set that is gone by now (or whose number is something else) refuses, and is left alone.
+    // SAFETY: EPOLL_CTL_DEL takes no event.
+    all.retain(|r| {
+        r.fd != fd
+            || unsafe { real::epoll_ctl.get()(r.set, libc::EPOLL_CTL_DEL, fd, core::ptr::null_mut()) == 0 }
+    });
+}
 
-/// Takes `fd` out of all sets.
-pub fn take_out(fd: c_int) -> Moved {
-    let mut moved = Vec::new();
+/// Adds the registrations again, now of what `fd` has become. They need not be remembered longer.
+pub fn put_back(fd: c_int) {
     let mut all = REGISTRATIONS.lock();
     all.retain(|r| {
         if r.fd == fd {
-            moved.push(*r);
+            let mut event = epoll_event { events: r.events, u64: r.data };
+            // SAFETY: the event is ours.
+            unsafe { real::epoll_ctl.get()(r.set, libc::EPOLL_CTL_ADD, fd, &mut event) };
         }
         r.fd != fd
     });
-    drop(all);
-    // A set that is gone by now (or whose number is something else) refuses, and is left alone.
-    // SAFETY: EPOLL_CTL_DEL takes no event.
-    moved.retain(|r| unsafe {
-        real::epoll_ctl.get()(r.set, libc::EPOLL_CTL_DEL, fd, core::ptr::null_mut()) == 0
-    });
-    Moved(moved)
-}
-
-/// Adds the registrations again, now of what `fd` has become.
-pub fn put_back(moved: &Moved, fd: c_int) {
-    for r in &moved.0 {
-        let mut event = epoll_event { events: r.events, u64: r.data };
-        // SAFETY: the event is ours.
-        unsafe { real::epoll_ctl.get()(r.set, libc::EPOLL_CTL_ADD, fd, &mut event) };
-    }
 }

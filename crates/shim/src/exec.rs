@@ -40,9 +40,21 @@ fn remembered(place: &AtomicPtr<c_char>) -> Option<&'static CStr> {
 /// started by libc itself (`system`, `popen`).
 pub fn note_family_fd(fd: c_int) {
     let mut text = Text::new();
-    let Some(value) = text.number(fd) else { return };
-    // SAFETY: NUL-terminated; setenv copies.
-    unsafe { libc::setenv(c"EFT_FAMILY_FD".as_ptr(), value, 1) };
+    if let Some(value) = text.number(fd) {
+        // SAFETY: NUL-terminated.
+        unsafe { set(c"EFT_FAMILY_FD", CStr::from_ptr(value)) };
+    }
+}
+
+/// Sets a variable of the process's own, if it is not so already: setenv disturbs other threads.
+fn set(name: &CStr, value: &CStr) {
+    // SAFETY: NUL-terminated strings; setenv copies.
+    unsafe {
+        let now = libc::getenv(name.as_ptr());
+        if now.is_null() || CStr::from_ptr(now) != value {
+            libc::setenv(name.as_ptr(), value.as_ptr(), 1);
+        }
+    }
 }
 
 /// Puts eft's variables back into the process's own environment.
@@ -55,7 +67,7 @@ pub fn repair_own() {
     unsafe {
         for (name, place) in [(c"EFT_SHIM", &SHIM), (c"EFT_STACK", &STACK)] {
             if let Some(value) = remembered(place) {
-                libc::setenv(name.as_ptr(), value.as_ptr(), 1);
+                set(name, value);
             }
         }
         let Some(shim) = remembered(&SHIM) else {
@@ -69,7 +81,7 @@ pub fn repair_own() {
             false => text.join(&[shim.to_bytes(), b":", CStr::from_ptr(old).to_bytes()]),
         };
         if let Some(value) = value {
-            libc::setenv(c"LD_PRELOAD".as_ptr(), value, 1);
+            set(c"LD_PRELOAD", CStr::from_ptr(value));
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::socket::Socket;
 use crate::sys;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use eft_channel::memory::PoolView;
 use eft_channel::notify::{Doorbell, StateWord, Wake, ring_once};
 use eft_channel::shared::Shared;
@@ -21,6 +21,9 @@ struct Bell {
     dirty: Dirty,
 }
 
+/// Threads that make the handle of one slot at the same time waste a place each.
+const PLACES_PER_SLOT: usize = 2;
+
 pub struct Family {
     pub arena: Arena,
     /// How packet references point into the arena; gives the addresses of ring bytes.
@@ -28,6 +31,9 @@ pub struct Family {
     tcp: Bell,
     udp: Option<Bell>,
     sockets: Box<[AtomicPtr<Socket>]>,
+    /// Where handles are made, one after the other.
+    places: *mut Socket,
+    places_used: AtomicUsize,
 }
 
 static FAMILY: AtomicPtr<Family> = AtomicPtr::new(core::ptr::null_mut());
@@ -40,19 +46,26 @@ pub fn family() -> Option<&'static Family> {
 }
 
 impl Family {
-    pub fn new(arena: Arena, tcp: Status, udp: Option<Status>) -> Family {
+    /// `None` if memory is out.
+    pub fn new(arena: Arena, tcp: Status, udp: Option<Status>) -> Option<Family> {
         let bell = |status: Status, transport| Bell {
             state: status.state(),
             doorbell: arena.doorbell(transport),
             dirty: arena.dirty(transport),
         };
-        Family {
-            tcp: bell(tcp, Transport::Tcp),
-            udp: udp.map(|status| bell(status, Transport::Udp)),
+        let slots = arena.geometry().slots;
+        let places: *mut Socket = sys::map_anonymous(slots * PLACES_PER_SLOT * size_of::<Socket>()).cast();
+        let tcp = bell(tcp, Transport::Tcp);
+        let udp = udp.map(|status| bell(status, Transport::Udp));
+        (!places.is_null()).then(|| Family {
+            tcp,
+            udp,
             view: arena.view(),
-            sockets: (0..arena.geometry().slots).map(|_| AtomicPtr::new(core::ptr::null_mut())).collect(),
+            places,
+            places_used: AtomicUsize::new(0),
+            sockets: (0..slots).map(|_| AtomicPtr::new(core::ptr::null_mut())).collect(),
             arena,
-        }
+        })
     }
 
     /// Makes this the process's family, for good.
@@ -86,30 +99,35 @@ impl Family {
     pub fn socket(&self, slot: u32) -> Option<&'static Socket> {
         let cell = self.sockets.get(slot as usize)?;
         let known = cell.load(Ordering::Acquire);
-        // SAFETY: null, or leaked below.
+        // SAFETY: null, or a handle made below, which lives for good.
         if let Some(socket) = unsafe { known.as_ref() } {
             return Some(socket);
         }
-        let made = Box::into_raw(Box::new(Socket::new(slot, self.arena.socket(slot)?)));
+        let made = self.place()?;
+        // SAFETY: a place of our own, large enough and aligned.
+        unsafe { made.write(Socket::new(slot, self.arena.socket(slot)?)) };
         match cell.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: leaked just now.
+            // SAFETY: written just now.
             Ok(_) => unsafe { made.as_ref() },
-            Err(theirs) => {
-                // SAFETY: `made` was not published; `theirs` was leaked by another thread.
-                unsafe {
-                    drop(Box::from_raw(made));
-                    theirs.as_ref()
-                }
-            }
+            // Another thread was first; our place is lost, and there are enough.
+            // SAFETY: as above, by that thread.
+            Err(theirs) => unsafe { theirs.as_ref() },
         }
     }
 
-    /// As [`Family::socket`], but never allocates: for the hot paths, after the table said that the
+    /// Memory for one handle. Not from malloc: accept and connect may be called in signal handlers.
+    fn place(&self) -> Option<*mut Socket> {
+        let i = self.places_used.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: within the mapping.
+        (i < self.sockets.len() * PLACES_PER_SLOT).then(|| unsafe { self.places.add(i) })
+    }
+
+    /// As [`Family::socket`], but makes none: for the hot paths, after the table said that the
     /// slot is in use.
     #[inline]
     pub fn known_socket(&self, slot: u32) -> Option<&'static Socket> {
         let cell = self.sockets.get(slot as usize)?;
-        // SAFETY: null, or leaked by `socket`.
+        // SAFETY: null, or made by `socket`.
         unsafe { cell.load(Ordering::Acquire).as_ref() }
     }
 

@@ -129,7 +129,7 @@ fn map(reply: &Reply, descriptors: &[c_int]) -> Result<Family> {
     });
     let tcp = status.next().ok_or(Errno(libc::EPROTO))??;
     let udp = status.next().transpose()?;
-    Ok(Family::new(arena, tcp, udp))
+    Family::new(arena, tcp, udp).ok_or(Errno(libc::ENOMEM))
 }
 
 fn segment(fd: c_int, len: usize, writable: bool) -> Result<Segment> {

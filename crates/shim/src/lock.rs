@@ -55,6 +55,10 @@ pub fn lock(page: &SocketPage, offset: usize) -> Result<Guard> {
             // What the dead holder had not published is forgotten: positions still say so.
             // SAFETY: we hold it.
             unsafe { libc::pthread_mutex_consistent(mutex) };
+            if offset == SEND_LOCK {
+                // It may have sent a plug and not said so: say so, and the server takes it.
+                page.write_plug().set();
+            }
             Ok(Guard(mutex))
         }
         libc::EDEADLK => Err(Errno(libc::EDEADLK)),

@@ -174,6 +174,10 @@ fn int_of(value: &[u8]) -> Result<c_int> {
 
 /// `setsockopt`.
 pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) -> Result<()> {
+    if let Some(hidden) = socket.loopback_fd() {
+        // Connections from the loopback are to have it too.
+        let _ = sys::set_option(hidden, level, name, value);
+    }
     let kind = find(socket, level, name).ok_or(Errno(libc::ENOPROTOOPT))?;
     let page = &socket.page;
     match kind {

@@ -27,6 +27,8 @@ pub fn retire(fd: c_int, socket: &Socket, still_ready: impl Fn() -> bool) {
     for _ in 0..TAKE_ROUNDS {
         match sys::take_message(fd) {
             Ok(()) => return,
+            // Somebody thought us dead and took ours.
+            Err(Errno(libc::EAGAIN)) if was_taken(socket) => return,
             // The server has set the token and is about to send.
             Err(Errno(libc::EAGAIN)) => {
                 let _ = sys::poll(fd, libc::POLLIN, Some(2));
@@ -35,6 +37,11 @@ pub fn retire(fd: c_int, socket: &Socket, still_ready: impl Fn() -> bool) {
             Err(_) => return,
         }
     }
+}
+
+fn was_taken(socket: &Socket) -> bool {
+    let less = |n: u32| n.checked_sub(1);
+    socket.taken_for().fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok()
 }
 
 /// Stops the descriptor from being writable. Under the send lock; the caller notifies the transport
@@ -52,7 +59,7 @@ pub fn plug(fd: c_int, socket: &Socket) {
 /// A call found nothing and will not wait: now and then, see whether the descriptor is right.
 pub fn found_nothing(fd: c_int, socket: &Socket) {
     let idle = socket.idle().fetch_add(1, Ordering::Relaxed) + 1;
-    if idle % SUSPICION == 0 {
+    if idle.is_multiple_of(SUSPICION) {
         examine(fd, socket);
     }
 }
@@ -83,8 +90,12 @@ pub fn examine(fd: c_int, socket: &Socket) {
     // taker is only slow takes microseconds. Look again after a while, then take it.
     let _ = sys::poll(-1, 0, Some(1));
     let again = sys::poll(fd, libc::POLLIN, Some(0)).unwrap_or(0);
-    if again & libc::POLLIN != 0 && !socket.token.is_posted() && socket.page.receivable() == 0 {
-        let _ = sys::take_message(fd);
+    if again & libc::POLLIN != 0
+        && !socket.token.is_posted()
+        && socket.page.receivable() == 0
+        && sys::take_message(fd).is_ok()
+    {
+        socket.taken_for().fetch_add(1, Ordering::AcqRel);
     }
 }
 

@@ -45,6 +45,7 @@ const IDLE: usize = SHIM_WORDS + 16;
 const PRIORITY: usize = SHIM_WORDS + 20;
 const MAX_SEGMENT: usize = SHIM_WORDS + 24;
 const DEFER_ACCEPT: usize = SHIM_WORDS + 28;
+const TAKEN_FOR: usize = SHIM_WORDS + 32;
 
 pub struct Socket {
     pub slot: u32,
@@ -113,6 +114,11 @@ impl Socket {
     /// How often in a row a call found nothing without waiting.
     pub fn idle(&self) -> &AtomicU32 {
         self.word(IDLE)
+    }
+
+    /// Messages that were taken in place of others who gave up the token for them.
+    pub fn taken_for(&self) -> &AtomicU32 {
+        self.word(TAKEN_FOR)
     }
 
     pub fn priority(&self) -> &AtomicU32 {

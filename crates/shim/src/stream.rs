@@ -197,6 +197,9 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
         0 => (socket.low_water().load(Ordering::Relaxed) as usize).clamp(1, wanted),
         _ => wanted,
     };
+    if flags & libc::MSG_PEEK != 0 && enough > 1 && !readiness::must_not_wait(fd, flags) {
+        await_bytes(socket, enough)?;
+    }
     let mut done = 0;
     let mut rounds = 0;
     loop {
@@ -267,6 +270,16 @@ fn take(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int, done: usize)
         readiness::retire(fd, socket, || is_readable(socket));
     }
     Ok(Taken::Bytes(n))
+}
+
+/// Waits for so many bytes without taking any. The descriptor is readable with the first, so this
+/// looks again and again; the call is rare.
+fn await_bytes(socket: &Socket, enough: usize) -> Result<()> {
+    let enough = enough.min(socket.page.receive_len() / 2);
+    while socket.page.receivable() < enough && !socket.is_ended() && !socket.has(bit::ORPHAN) {
+        sys::poll(-1, 0, Some(1))?;
+    }
+    Ok(())
 }
 
 fn is_readable(socket: &Socket) -> bool {

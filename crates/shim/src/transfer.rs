@@ -93,7 +93,7 @@ pub unsafe fn receive_from(
 pub unsafe fn send_message(fd: c_int, socket: &Socket, message: &msghdr, flags: c_int) -> Result<usize> {
     // SAFETY: by the caller.
     unsafe {
-        let buffers = Buffers::new(message.msg_iov, message.msg_iovlen as usize)?;
+        let buffers = Buffers::new(message.msg_iov, message.msg_iovlen)?;
         let (name, len) = (message.msg_name, message.msg_namelen);
         send_to(fd, socket, buffers, flags, name.cast(), len)
     }
@@ -110,7 +110,7 @@ pub unsafe fn receive_message(
     flags: c_int,
 ) -> Result<usize> {
     // SAFETY: by the caller.
-    let mut buffers = unsafe { Buffers::new(message.msg_iov, message.msg_iovlen as usize)? };
+    let mut buffers = unsafe { Buffers::new(message.msg_iov, message.msg_iovlen)? };
     if socket.is_stream() {
         let n = stream::receive(fd, socket, &mut buffers, flags)?;
         message.msg_namelen = 0;

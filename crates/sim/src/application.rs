@@ -99,6 +99,11 @@ impl Application {
         }
     }
 
+    /// No request waits for its answer.
+    pub fn is_answered(&self) -> bool {
+        self.asked.is_empty() && self.requests.is_empty()
+    }
+
     fn open(&mut self, intent: Intent) {
         let mut request = Request::default();
         request.args[0] = if matches!(intent, Intent::Datagrams(_)) { 2 } else { 1 };

@@ -17,6 +17,7 @@ pub mod makes;
 pub mod node;
 pub mod replay;
 pub mod simulation;
+pub mod sizes;
 pub mod stack;
 pub mod wiring;
 

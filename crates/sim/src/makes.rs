@@ -1,7 +1,7 @@
 //! What the replay oracle must know of ip and of the filter, and how they are made, then and again.
 
 use crate::replay::{Divergence, Make, Recording, replay};
-use crate::stack::filter_config;
+use crate::sizes::filter_config;
 use eft_base::{PacketRef, PoolId};
 use eft_channel::{Memory, Pool, Segment};
 use eft_filter::{Filter, FilterConfig};

@@ -90,7 +90,7 @@ impl Simulation {
         let stack = |side: usize| {
             let shape = Shape {
                 address: address(side),
-                rules: Some(settings.rules.clone()),
+                rules: settings.rules.clone(),
                 topology: settings.topology.clone(),
                 geometry: settings.geometry,
                 seed: seed.wrapping_mul(2) + side as u64,

@@ -8,22 +8,23 @@ use crate::device::{End, SimDevice};
 use crate::makes::{self, Life};
 use crate::node::{Node, Surroundings};
 use crate::replay::{Recorder, Recording};
+use crate::sizes::{arena_len, filter_config, tcp_config, udp_config};
 use crate::wiring::edge;
-use eft_base::{Cidr, FamilyId, Instant, PoolId};
+use eft_base::{Cidr, FamilyId, Instant, PoolId, SocketId};
 use eft_channel::notify::Mode;
 use eft_channel::socket::{Arena, Geometry, Transport};
 use eft_channel::status::Status;
 use eft_channel::{Pool, PoolView, Segment};
 use eft_component::{Effect, Event, Server, Topology};
 use eft_control::plan;
-use eft_filter::FilterConfig;
 use eft_ip::IpConfig;
 use eft_messages::Peer;
 use eft_nic::Nic;
 use eft_sockets::{Sockets, SocketsConfig};
-use eft_transport::tcp::{Tcp, TcpConfig};
-use eft_transport::udp::{Udp, UdpConfig};
+use eft_transport::tcp::Tcp;
+use eft_transport::udp::Udp;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -36,8 +37,8 @@ const OLD_POOLS: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub address: Cidr,
-    /// pf.conf text; `None`: the topology has no filter.
-    pub rules: Option<String>,
+    /// pf.conf text, for a topology with a filter.
+    pub rules: String,
     pub topology: String,
     pub geometry: Geometry,
     pub seed: u64,
@@ -78,6 +79,8 @@ pub struct Stack {
     pub effects: Vec<Effect>,
     /// Servers that died so far.
     pub crashes: u64,
+    /// Sockets whose descriptors the supervisor holds.
+    kept: BTreeSet<SocketId>,
     /// Of ip and of the filter, if they are recorded.
     pub lives: Vec<Life>,
 }
@@ -96,6 +99,7 @@ impl Stack {
             surroundings: Surroundings::default(),
             effects: Vec::new(),
             crashes: 0,
+            kept: BTreeSet::new(),
             lives: Vec::new(),
             topology,
             shape,
@@ -140,7 +144,14 @@ impl Stack {
         m.status.get(at.unwrap_or_else(|| panic!("{peer} has no counter {name}")))
     }
 
-    /// All counters but zeroes, for failure messages.
+    /// All counters of a server.
+    pub fn all_counters(&self, peer: Peer) -> Vec<(&'static str, u64)> {
+        let member = self.index(peer).map(|i| &self.members[i]);
+        let counters = member.into_iter().flat_map(|m| m.counters.iter().enumerate().map(move |c| (m, c)));
+        counters.map(|(m, (i, name))| (*name, m.status.get(i))).collect()
+    }
+
+    /// Some counters as text, for failure messages.
     pub fn counters(&self, peer: Peer, names: &[&str]) -> String {
         let values = names.iter().map(|n| format!("{n}={}", self.counter(peer, n)));
         values.collect::<Vec<_>>().join(" ")
@@ -203,7 +214,7 @@ impl Stack {
         let now = self.surroundings.now;
         if let Some(node) = &mut self.members[i].node {
             self.family.dirty(transport).take(|slot| {
-                let socket = eft_base::SocketId { family: FAMILY, slot: slot as u32 };
+                let socket = SocketId { family: FAMILY, slot: slot as u32 };
                 node.event(now, Event::Dirty(socket));
             });
         }
@@ -214,7 +225,17 @@ impl Stack {
         for peer in core::mem::take(&mut self.surroundings.woken) {
             self.wake(peer);
         }
-        self.effects.append(&mut self.surroundings.effects);
+        for effect in core::mem::take(&mut self.surroundings.effects) {
+            match effect {
+                Effect::Keep { socket, .. } => {
+                    self.kept.insert(socket);
+                }
+                Effect::Drop(socket) => {
+                    self.kept.remove(&socket);
+                }
+                effect => self.effects.push(effect),
+            }
+        }
     }
 
     pub fn event(&mut self, now: Instant, peer: Peer, event: Event) {
@@ -295,6 +316,7 @@ impl Stack {
         member.status.state().awake();
         self.map_pools(i);
         self.introduce_family(i);
+        self.tell_survivors(i);
         self.configure(i);
         self.connect(i);
     }
@@ -412,12 +434,24 @@ impl Stack {
         }
     }
 
+    /// A reborn sockets hears which descriptors are still open.
+    fn tell_survivors(&mut self, i: usize) {
+        let now = self.surroundings.now;
+        if self.members[i].peer == Peer::Sockets
+            && let Some(node) = &mut self.members[i].node
+        {
+            for socket in &self.kept {
+                node.event(now, Event::Survivor(*socket));
+            }
+        }
+    }
+
     fn configure(&mut self, i: usize) {
         let address = self.shape.address;
         let ip = format!("[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"{address}\"]\n");
         let (key, value) = match self.members[i].peer {
             Peer::Ip => ("ip", ip),
-            Peer::Filter => ("filter", self.shape.rules.clone().unwrap_or_default()),
+            Peer::Filter => ("filter", self.shape.rules.clone()),
             Peer::Tcp | Peer::Udp => ("addresses", format!("{address}\n")),
             _ => return,
         };
@@ -448,28 +482,5 @@ impl Stack {
             self.wake(other);
         }
         self.settle();
-    }
-}
-
-fn tcp_config() -> TcpConfig {
-    TcpConfig { connections: 128, sockets_per_family: 64, listeners_per_family: 8, seed: 1 }
-}
-
-fn udp_config() -> UdpConfig {
-    UdpConfig { sockets: 64, sockets_per_family: 64, seed: 1 }
-}
-
-/// The filter's size in every simulated stack.
-pub fn filter_config() -> FilterConfig {
-    FilterConfig { states: 1024, seed: 1 }
-}
-
-/// Bytes of the arena that outlives this server.
-fn arena_len(peer: Peer) -> Option<usize> {
-    match peer {
-        Peer::Tcp => Some(eft_transport::tcp::arena_len(&tcp_config())),
-        Peer::Udp => Some(eft_transport::udp::arena_len(&udp_config())),
-        Peer::Filter => Some(eft_filter::arena_len(&filter_config())),
-        _ => None,
     }
 }

@@ -11,6 +11,12 @@ fn seeds() -> std::ops::Range<u64> {
     a.parse().expect("a number")..b.parse().expect("a number")
 }
 
+/// What does not happen on a good day.
+fn is_odd(name: &str) -> bool {
+    let words = ["drop", "refused", "full", "error", "retransm", "stale", "bad", "again", "resub", "no_"];
+    words.iter().any(|w| name.contains(w))
+}
+
 #[test]
 #[ignore = "long"]
 fn hunt() {
@@ -31,7 +37,7 @@ fn hunt() {
                 ..settings.conditions
             };
         }
-        let mut peers = vec![Peer::Ip, Peer::Filter, Peer::Nic(0)];
+        let mut peers = vec![Peer::Ip, Peer::Filter, Peer::Nic(0), Peer::Udp];
         if !lossless && r.chance(0.5) {
             peers.push(Peer::Tcp);
         }
@@ -49,12 +55,14 @@ fn hunt() {
             one_at_a_time: lossless,
         };
         let mut s = Simulation::new(seed, settings.clone());
-        let (up, down) = (r.below(1_000_000), r.below(1_000_000));
-        s.serve(up, down, 0);
+        let most = [2_000, 100_000, 1_000_000][r.below(3) as usize];
+        let (up, down) = (r.below(most), r.below(most));
+        let write_max = [0, 0, 64, 3000][r.below(4) as usize];
+        s.serve(up, down, write_max);
         s.faults = faults;
-        let n = 1 + r.below(4) as usize;
+        let n = 1 + r.below(10) as usize;
         for _ in 0..n {
-            s.stream(up, down, 0);
+            s.stream(up, down, write_max);
         }
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             s.run(Duration::from_secs(600), |s| {
@@ -71,6 +79,13 @@ fn hunt() {
         let c: Vec<String> = s.stacks.iter().map(|k| k.counters(Peer::Tcp, &names)).collect();
         if result.is_err() || (lossless && s.total(Peer::Tcp, "retransmitted_segments") > 0) {
             found.push(seed);
+            for (side, stack) in s.stacks.iter().enumerate() {
+                for peer in stack.peers() {
+                    let all = stack.all_counters(peer);
+                    let odd = all.iter().filter(|(n, v)| *v > 0 && is_odd(n));
+                    println!("  {side} {peer}: {:?}", odd.collect::<Vec<_>>());
+                }
+            }
             println!(
                 "seed {seed}: lossless {lossless} failed {} {:?} crash {} cond {:?} seg {} n {n} {up} {down}\n  {c:?}",
                 result.is_err(),

@@ -170,3 +170,28 @@ fn a_stack_speaks_with_itself_while_its_servers_die() {
     }
     assert!(deaths > 20, "only {deaths} deaths");
 }
+
+/// A program repeats the requests that a dead sockets did not answer; this one asks only while it
+/// lives. What is open goes on without it, and its successor serves on.
+#[test]
+fn streams_do_not_notice_the_death_of_sockets() {
+    for seed in 800..806 {
+        let mut s = Simulation::new(seed, settings());
+        s.serve(1_000_000, 1_000_000, 0);
+        for round in 1..4 {
+            s.stream(1_000_000, 1_000_000, 0);
+            s.run(Duration::from_secs(10), |s| {
+                s.applications.iter().all(|a| a.streams.len() == round && a.is_answered())
+            });
+            s.run_for(Duration::from_micros(200));
+            for side in 0..2 {
+                s.faults.downtime = Duration::from_millis(3);
+                s.kill(side, Peer::Sockets);
+            }
+            s.run_for(Duration::from_millis(20));
+        }
+        s.run(Duration::from_secs(60), |s| s.applications.iter().all(|a| a.is_done()));
+        assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}");
+        assert_eq!(s.stacks[0].crashes + s.stacks[1].crashes, 6, "seed {seed}");
+    }
+}

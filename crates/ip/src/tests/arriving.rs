@@ -23,12 +23,35 @@ fn a_datagram_is_delivered_without_its_padding_and_given_back() {
 }
 
 #[test]
-fn a_full_transport_costs_the_packet() {
+fn a_full_transport_costs_what_exceeds_a_burst() {
     let mut b = Bench::new(false);
-    b.out.set_room(Peer::Udp, 512, 1024);
-    b.arrive(&packet(PROTOCOL_UDP, 0, 1, &udp(5, 6, &[])));
+    let full = |b: &mut Bench| b.out.set_room(Peer::Udp, 512, 1024);
+    let mut frames = Vec::new();
+    for i in 0..64u16 {
+        full(&mut b);
+        frames.push(b.arrive(&packet(PROTOCOL_UDP, 0, i, &udp(5, 6, &[]))));
+    }
+    assert_eq!(b.drain(), [], "a burst waits");
+    assert!(b.ip.uses_pool(NIC));
+    let again = b.nic.free(frames[63]).then(|| b.nic.allocate()).flatten().unwrap();
+    assert!(b.nic.write(again, 0, &packet(PROTOCOL_UDP, 0, 99, &udp(5, 6, &[]))));
+    full(&mut b);
+    let excess = PacketRef { len: 42, ..again };
+    b.nic_says(NicToIp::Received { packet: excess, checksum_ok: true, segment_size: 0 });
     assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]));
     assert_eq!(b.count(Counter::DropTransportFull), 1);
+    // Looked for without being woken, and then in order.
+    b.pass(Duration::from_millis(25));
+    let slots: Vec<u32> = b
+        .drain()
+        .iter()
+        .map(|m| match m {
+            ToPeer::Transport(Peer::Udp, IpToTransport::Deliver { packet, .. }) => packet.slot,
+            m => panic!("{m:?}"),
+        })
+        .collect();
+    assert_eq!(slots, frames.iter().map(|f| f.slot).collect::<Vec<u32>>());
+    assert_eq!(b.ip.deadline(), None);
 }
 
 #[test]

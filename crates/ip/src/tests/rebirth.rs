@@ -156,13 +156,13 @@ fn a_reborn_ip_holds_what_comes_before_it_knows_where_it_is() {
 }
 
 #[test]
-fn without_a_configuration_the_answer_comes_after_a_second() {
+fn without_a_configuration_the_answer_comes_after_a_while() {
     let mut b = Bench::raw(false);
     b.reborn(Peer::Tcp);
     b.send(Peer::Tcp, 1, &segment(THEM, 10, 0));
-    b.pass(Duration::from_millis(900));
+    b.pass(Duration::from_millis(100));
     assert_eq!(b.drain(), []);
-    b.pass(Duration::from_millis(200));
+    b.pass(Duration::from_millis(100));
     assert_eq!(b.drain(), [sent(Peer::Tcp, 1, 99)]);
 }
 

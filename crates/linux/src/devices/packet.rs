@@ -16,6 +16,10 @@ const PACKET_VNET_HDR: i32 = 15;
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 const ETH_P_ALL: u16 = 0x0003;
 
+/// Bytes of frames (as the kernel counts them) that may wait in the socket: some milliseconds at
+/// full speed.
+const RECEIVE_BUFFER: usize = 32 << 20;
+
 /// An opened interface.
 pub struct Opened {
     pub fd: OwnedFd,
@@ -39,6 +43,8 @@ pub fn open(interface: &str) -> Result<Opened> {
         })?;
     set_option(&fd, PACKET_VNET_HDR, "PACKET_VNET_HDR")?;
     set_option(&fd, PACKET_IGNORE_OUTGOING, "PACKET_IGNORE_OUTGOING")?;
+    // Whatever arrives while the NIC's process is replaced waits here.
+    rustix::net::sockopt::set_socket_recv_buffer_size_force(&fd, RECEIVE_BUFFER).doing("SO_RCVBUFFORCE")?;
     // SAFETY: all-zero is a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;

@@ -11,12 +11,17 @@ use eft_base::Instant;
 use eft_channel::Shared;
 use eft_channel::notify::{Doorbell, Mode, StateWord};
 use rustix::event::epoll;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// How long a dedicated server watches before it goes to the kernel. Longer than waking a sleeper on
 /// another core takes (35 us measured), so that a steady stream never pays for a wake.
 const WATCH: Duration = Duration::from_micros(100);
+
+/// A sleep shorter than this would better have been spent looking around.
+const SHORT_SLEEP: Duration = Duration::from_micros(60);
+/// How long to look around on a shared core.
+const LINGER: Duration = Duration::from_micros(40);
 
 const CONTROL: u64 = 0;
 const EVENTFD: u64 = 1;
@@ -32,6 +37,11 @@ pub struct Parking {
     control_readable: bool,
     descriptors_ready: bool,
     waits: WaitSet,
+    /// How long it pays to look around before going to the kernel; see [`Parking::linger`].
+    patience: Duration,
+    /// The surroundings' descriptors in the set, and whether they are waited for.
+    devices: Vec<i32>,
+    devices_watched: bool,
 }
 
 impl Parking {
@@ -44,12 +54,14 @@ impl Parking {
     ) -> Result<Parking> {
         state.awake();
         let mut set = None;
+        let mut devices = Vec::new();
         if surroundings.sleeps_on_descriptors() {
             let e = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
             let level = epoll::EventFlags::IN;
             epoll::add(&e, control, epoll::EventData::new_u64(CONTROL), level).doing("epoll")?;
             epoll::add(&e, &eventfd, epoll::EventData::new_u64(EVENTFD), level).doing("epoll")?;
             for d in surroundings.descriptors() {
+                devices.push(d.as_raw_fd());
                 epoll::add(&e, d, epoll::EventData::new_u64(SURROUNDINGS), level).doing("epoll")?;
             }
             set = Some(e);
@@ -62,6 +74,9 @@ impl Parking {
             control_readable: false,
             descriptors_ready: true,
             waits: WaitSet::default(),
+            patience: Duration::ZERO,
+            devices,
+            devices_watched: true,
         })
     }
 
@@ -80,6 +95,19 @@ impl Parking {
         self.descriptors_ready
     }
 
+    /// Waits for the surroundings' descriptors from now on, or not. They are level-triggered: one that
+    /// is readable and not read would keep the server awake.
+    pub fn watch_devices(&mut self, wanted: bool) {
+        let Some(set) = self.epoll.as_ref().filter(|_| wanted != self.devices_watched) else { return };
+        self.devices_watched = wanted;
+        let events = if wanted { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
+        for raw in &self.devices {
+            // SAFETY: the surroundings keep their descriptors open as long as the server runs.
+            let device = unsafe { BorrowedFd::borrow_raw(*raw) };
+            let _ = epoll::modify(set, device, epoll::EventData::new_u64(SURROUNDINGS), events);
+        }
+    }
+
     /// Sleeps until something may have happened. `each_bell` is handed a function that takes all
     /// bells; `has_work` is the last look. Returns whether it went to sleep in the kernel.
     pub fn park(
@@ -92,12 +120,44 @@ impl Parking {
         if self.dedicated && self.watch(deadline, &each_bell, &has_work) {
             return false;
         }
+        if !self.dedicated && self.linger(deadline, &has_work) {
+            return false;
+        }
+        let fell_asleep = clock::now();
         let slept = match self.epoll {
             Some(_) => self.sleep_on_descriptors(deadline, &has_work),
             None => self.sleep_on_bells(deadline, &each_bell, &has_work),
         };
         self.state.awake();
+        if slept && !self.dedicated {
+            let gap = clock::now().saturating_since(fell_asleep);
+            self.patience = if gap < SHORT_SLEEP { LINGER } else { Duration::ZERO };
+        }
         slept
+    }
+
+    /// On a shared core: while sleeps have been short (traffic flows), lets the others run and looks
+    /// again for a moment, because falling asleep and being woken costs sender and sleeper more than
+    /// that (13 us and 35 us measured). True if work came.
+    fn linger(&mut self, deadline: Option<Instant>, has_work: &impl Fn() -> bool) -> bool {
+        if self.patience.is_zero() {
+            return false;
+        }
+        let end = clock::now() + self.patience;
+        loop {
+            rustix::thread::sched_yield();
+            if has_work() || (self.epoll.is_some() && self.poll_descriptors(Some(Duration::ZERO))) {
+                return true;
+            }
+            let now = clock::now();
+            if deadline.is_some_and(|d| now >= d) {
+                return true;
+            }
+            if now >= end {
+                self.patience = Duration::ZERO;
+                return false;
+            }
+        }
     }
 
     /// Watches the bells from user space. True if there is work.

@@ -16,6 +16,7 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
         libc::AF_INET => false,
         libc::AF_INET6 => true,
         // SAFETY: plain numbers, here and below.
+        // SAFETY: the real call with the caller's own arguments.
         _ => return unsafe { real::socket.get()(domain, kind, protocol) },
     };
     let stream = match (kind & !TYPE_FLAGS, protocol) {
@@ -27,8 +28,10 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
             return errno::int(Err(Errno(libc::EPROTONOSUPPORT)));
         }
         _ if !inet6 && init::is_active() => return errno::int(Err(Errno(libc::EPROTONOSUPPORT))),
+        // SAFETY: the real call with the caller's own arguments.
         _ => return unsafe { real::socket.get()(domain, kind, protocol) },
     };
+    // SAFETY: as above.
     let fd = unsafe { real::socket.get()(domain, kind, protocol) };
     if fd >= 0 && init::is_active() {
         table::set(fd, Entry::Undecided { stream, inet6 });

@@ -80,6 +80,7 @@ static inline int listening(void) {
 
 static inline int connect_to(int port) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(fd >= 0);
     struct sockaddr_in a = at(host, port);
     CHECK(connect(fd, (void *)&a, sizeof a) == 0);
     return fd;

@@ -1,5 +1,6 @@
 /* select, poll and epoll in all kinds. */
 #include "check.h"
+#include <sys/prctl.h>
 
 static int set_of(int fd, uint32_t events, int data) {
     int set = epoll_create1(0);
@@ -203,6 +204,7 @@ static void exclusive(void) {
     for (int i = 0; i < WORKERS; i++) {
         pids[i] = fork();
         if (pids[i] != 0) continue;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         int set = set_of(l, EPOLLIN | EPOLLEXCLUSIVE, 1);
         for (;;) {
             struct epoll_event e;

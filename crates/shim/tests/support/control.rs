@@ -1,7 +1,7 @@
 //! The fake's sockets: one thread that serves control connections and watches far ends.
 
 use super::network::Network;
-use super::sys;
+use super::sys::{self, Watched};
 use eft_channel::socket::LAYOUT_VERSION;
 use eft_messages::control::{REQUEST_LEN, Reply, Request, op};
 use std::collections::HashMap;
@@ -110,34 +110,33 @@ impl Control {
     }
 
     fn answer(&self, family: usize, request: &Request, descriptor: Option<OwnedFd>) -> Reply {
-        let far_end = descriptor.as_ref().map(|d| d.as_raw_fd());
+        // Held throughout, so that no event of a descriptor is served before its socket has it.
         let mut network = self.network.lock().unwrap();
+        let watched = |kind: u64, slot: u32, events: i32, fd: OwnedFd| {
+            let data = kind | (family as u64) << 40 | (slot as u64) << 8;
+            Watched::new(fd, self.epoll.as_raw_fd(), events, data)
+        };
+        let far = |slot: u32, fd: Option<OwnedFd>| {
+            watched(FAR_END, slot, libc::EPOLLRDHUP, fd.expect("a far end comes along"))
+        };
+        let slot = request.slot;
         let result = match request.op {
-            op::OPEN => network.open(family, request.args[0], descriptor.expect("a far end")),
+            op::OPEN => network.open(family, request.args[0], |slot| far(slot, descriptor)),
             op::BIND => network.bind(family, request),
-            op::LISTEN => network.listen(family, request.slot, descriptor),
+            op::LISTEN => {
+                let events = libc::EPOLLIN | libc::EPOLLET;
+                let hidden = descriptor.map(|fd| watched(HIDDEN, slot, events, fd));
+                network.listen(family, slot, hidden)
+            }
             op::CONNECT => network.connect(family, request),
-            op::ACCEPTED => network.accepted(family, request, descriptor.expect("a far end")),
+            op::ACCEPTED => network.accepted(family, request, far(slot, descriptor)),
             other => panic!("unknown request {other}"),
         };
         let mut reply = Reply { version: LAYOUT_VERSION, sequence: request.sequence, ..Reply::default() };
         match result {
-            Ok((slot, port)) => {
-                (reply.slot, reply.port) = (slot, port);
-                let data = (family as u64) << 40 | (slot as u64) << 8;
-                match (request.op, far_end) {
-                    (op::OPEN | op::ACCEPTED, Some(fd)) => {
-                        self.watch(fd, libc::EPOLLRDHUP, FAR_END | data);
-                    }
-                    (op::LISTEN, Some(fd)) => {
-                        self.watch(fd, libc::EPOLLIN | libc::EPOLLET, HIDDEN | data);
-                    }
-                    _ => {}
-                }
-            }
+            Ok((slot, port)) => (reply.slot, reply.port) = (slot, port),
             Err(errno) => reply.errno = errno,
         }
-        drop(network);
         reply
     }
 }

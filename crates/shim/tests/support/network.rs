@@ -1,6 +1,7 @@
 //! The fake's tcp and udp: delivers bytes from page to page.
 
 use super::slots::{FamilySlots, GEOMETRY, Id, Slot};
+use super::sys::Watched;
 use super::{dns, sys};
 use eft_base::{Endpoint, WireAddress};
 use eft_channel::notify::Mode;
@@ -69,9 +70,9 @@ impl Network {
         self.families.get_mut(family)?.get(slot)
     }
 
-    pub fn open(&mut self, family: usize, kind: u32, far: OwnedFd) -> Answer {
+    pub fn open(&mut self, family: usize, kind: u32, far: impl FnOnce(u32) -> Watched) -> Answer {
         let slot = self.families[family].allocate(kind == 1).ok_or(libc::EMFILE)?;
-        self.slot((family, slot)).unwrap().far = Some(far);
+        self.slot((family, slot)).unwrap().far = Some(far(slot));
         Ok((slot, 0))
     }
 
@@ -119,7 +120,7 @@ impl Network {
         Ok((request.slot, port))
     }
 
-    pub fn listen(&mut self, family: usize, slot: u32, hidden: Option<OwnedFd>) -> Answer {
+    pub fn listen(&mut self, family: usize, slot: u32, hidden: Option<Watched>) -> Answer {
         let slot_ref = self.slot((family, slot)).ok_or(libc::EBADF)?;
         slot_ref.listening = true;
         slot_ref.hidden = hidden;
@@ -147,7 +148,7 @@ impl Network {
         Ok((request.slot, port))
     }
 
-    pub fn accepted(&mut self, family: usize, request: &Request, far: OwnedFd) -> Answer {
+    pub fn accepted(&mut self, family: usize, request: &Request, far: Watched) -> Answer {
         let slot = self.slot((family, request.slot)).filter(|s| s.waiting).ok_or(libc::EINVAL)?;
         assert_eq!(slot.page.incarnation(), request.args[0]);
         assert_eq!(slot.page.inode(), request.value);
@@ -176,15 +177,34 @@ impl Network {
         }
         s.closed = true;
         let unread = s.page.receivable() > 0;
-        let Some(peer) = s.peer else {
+        if s.listening {
+            let port = s.page.local().port;
+            self.drop_waiting(family, port);
+        }
+        let Some(peer) = self.slot(id).and_then(|s| s.peer) else {
             return self.free(id);
         };
-        if unread && s.stream && !s.listening {
+        if unread {
             self.reset_connection(peer, libc::ECONNRESET);
             return self.free(id);
         }
         self.pump(id);
         self.finish(id);
+    }
+
+    /// Connections that nobody accepted go with their listener.
+    fn drop_waiting(&mut self, family: usize, port: u16) {
+        let waiting: Vec<Id> = self
+            .sockets()
+            .filter(|(id, s)| id.0 == family && s.waiting && s.page.local().port == port)
+            .map(|(id, _)| id)
+            .collect();
+        for id in waiting {
+            if let Some(peer) = self.slot(id).and_then(|s| s.peer) {
+                self.reset_connection(peer, libc::ECONNRESET);
+            }
+            self.free(id);
+        }
     }
 
     fn free(&mut self, (family, slot): Id) {
@@ -241,6 +261,13 @@ impl Network {
 
     fn establish(&mut self, from: Id, to: Endpoint) {
         if to.address == SILENT {
+            return;
+        }
+        if to.port == 53 {
+            let Some(s) = self.slot(from) else { return };
+            s.name_server = true;
+            s.page.set_flags(flag::CONNECTED);
+            s.unplug();
             return;
         }
         let listener = self.sockets().find(|(_, s)| {
@@ -300,6 +327,10 @@ impl Network {
     fn pump(&mut self, from: Id) {
         let Some(s) = self.slot(from) else { return };
         let (page, peer) = (s.page.clone(), s.peer);
+        if s.name_server {
+            s.answer_query();
+            return;
+        }
         let Some(p) = peer.and_then(|p| self.slot(p)) else {
             // Nobody reads any more: a reset is the answer.
             if page.send_end() != page.send_released() && page.flags() & flag::CONNECTED != 0 {
@@ -382,7 +413,7 @@ impl Network {
 
     fn deliver(&mut self, source: Endpoint, to: Endpoint, payload: &[u8]) {
         if to.port == 53 {
-            if let Some(answer) = dns::answer(payload) {
+            if let Some(answer) = dns::answer_datagram(payload) {
                 self.deliver(to, source, &answer);
             }
             return;

@@ -16,6 +16,35 @@ pub fn pair() -> (OwnedFd, OwnedFd) {
     }
 }
 
+/// A descriptor that is taken out of an epoll set before it is closed. Closing alone is not enough:
+/// while another thread of the test program forks, its child has a copy for a moment.
+pub struct Watched {
+    fd: OwnedFd,
+    set: RawFd,
+}
+
+impl Watched {
+    pub fn new(fd: OwnedFd, set: RawFd, events: i32, data: u64) -> Watched {
+        let mut event = libc::epoll_event { events: events as u32, u64: data };
+        // SAFETY: the event is ours.
+        unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event) };
+        Watched { fd, set }
+    }
+}
+
+impl AsRawFd for Watched {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // SAFETY: plain numbers.
+        unsafe { libc::epoll_ctl(self.set, libc::EPOLL_CTL_DEL, self.as_raw_fd(), std::ptr::null_mut()) };
+    }
+}
+
 pub fn keep_on_exec(fd: RawFd) {
     // SAFETY: plain numbers.
     unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
@@ -93,7 +122,7 @@ pub fn receive(fd: RawFd, bytes: &mut [u8]) -> Option<(usize, Vec<OwnedFd>)> {
     }
 }
 
-pub fn shutdown(fd: &OwnedFd, how: i32) {
+pub fn shutdown(fd: &impl AsRawFd, how: i32) {
     // SAFETY: plain numbers.
     unsafe { libc::shutdown(fd.as_raw_fd(), how) };
 }

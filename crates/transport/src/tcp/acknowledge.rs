@@ -27,14 +27,16 @@ const QUICK_ACKS: u32 = 16;
 const DUPLICATES_MAX: u32 = 64;
 
 /// Bytes of the receive ring that may be promised: all, or less if the application set SO_RCVBUF;
-/// the shift's granularity is kept back so that rounding up never promises what is not there.
-fn promisable(page: &SocketPage, scale: u8) -> u64 {
+/// the shift's granularity is kept back so that rounding up never promises what is not there. Never
+/// more than the window field can say.
+pub(super) fn promisable(page: &SocketPage, scale: u8) -> u64 {
     let ring = page.receive_len();
     let wanted = match page.option(Opt::ReceiveBuffer) as usize {
         0 => ring,
         n => n.clamp(4096, ring),
     };
-    (wanted - (1 << scale).min(wanted - 1)) as u64
+    let expressible = 65535u64 << scale;
+    ((wanted - (1 << scale).min(wanted - 1)) as u64).min(expressible)
 }
 
 impl Tcp {

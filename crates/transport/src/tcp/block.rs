@@ -216,7 +216,8 @@ pub struct Block {
     pub probes: u32,
     /// Why the connection will be said to have failed if it times out.
     pub soft_error: i32,
-    pub reserved: u32,
+    /// Path MTU that ICMP reported; 0: none did. What ip knows of its own link does not undo it.
+    pub learned_mtu: u32,
     pub reassembly: Reassembly,
 }
 
@@ -270,7 +271,7 @@ impl Block {
             retransmits: 0,
             probes: 0,
             soft_error: 0,
-            reserved: 0,
+            learned_mtu: 0,
             reassembly: Reassembly::new(),
         }
     }

@@ -78,8 +78,9 @@ impl Tcp {
             _ => return,
         }
         block.fin_at = block.snd_end;
+        let over = block.state() == State::LastAck;
         self.refresh_flags(i);
-        self.mark(i, due::SEND);
+        self.mark(i, due::SEND | if over { due::HANG_UP } else { 0 });
     }
 
     /// In FIN-WAIT-2 without application the peer's patience is not ours.
@@ -281,7 +282,9 @@ impl Tcp {
         live.recovery = Default::default();
         let block = &mut self.blocks[i];
         block.set_state(State::TimeWait);
-        self.time_wait.push_back((i, block.generation));
+        let entry = (i, block.generation);
+        self.forget_ended_waits();
+        self.time_wait.push_back(entry);
         self.restart_time_wait(cx.now, i);
         self.refresh_flags(i);
         self.mark(i, due::HANG_UP | due::END_OF_STREAM | due::READABLE);
@@ -304,6 +307,17 @@ impl Tcp {
     /// The 2MSL timer ran out, or the block is needed.
     pub(super) fn end_time_wait(&mut self, cx: &Context, i: u32) {
         self.end(cx, i, 0);
+    }
+
+    /// Keeps the list of waits as short as there are waits: they end in the order in which they began.
+    fn forget_ended_waits(&mut self) {
+        while let Some((i, generation)) = self.time_wait.front() {
+            let block = &self.blocks[*i];
+            if block.generation == *generation && block.state() == State::TimeWait {
+                break;
+            }
+            self.time_wait.pop_front();
+        }
     }
 
     /// Drives out the connection that has been in TIME-WAIT longest.

@@ -1,6 +1,7 @@
 //! Active open (RFC 9293 §3.10.1, §3.10.7.3), initial sequence numbers (RFC 6528), ephemeral ports
 //! (RFC 6056).
 
+use super::acknowledge::promisable;
 use super::block::{State, Tuple, bit};
 use super::counters::Counter;
 use super::emit::Outgoing;
@@ -139,9 +140,10 @@ impl Tcp {
         if active || block.has(bit::TIMESTAMPS) {
             options.timestamps(block.timestamp(cx.now), block.ts_recent);
         }
-        let ring = live.page.as_ref().map_or(65535, |p| p.receive_len());
-        let window = ring.min(65535) as u16;
-        block.rcv_adv = window as u64;
+        if let Some(page) = &live.page {
+            block.rcv_adv = promisable(page, block.receive_scale).min(65535);
+        }
+        let window = block.rcv_adv as u16;
         let (ack, flags) = if active { (0, TCP_SYN) } else { (block.acknowledgment(), TCP_SYN | TCP_ACK) };
         let segment = Outgoing::bare(block.tuple, block.iss, ack, flags, window, options.bytes());
         if !self.transmit_bare(cx, out, i, segment) {

@@ -166,7 +166,9 @@ fn is_sane(b: &Block) -> bool {
     let socket = b.slot == NONE || (b.slot % 2 == 0 && (b.slot as usize) < DIRTY_SLOTS);
     let shape = b.send_scale <= super::options::SCALE_MAX
         && b.receive_scale <= super::options::SCALE_MAX
-        && b.mss >= 1;
+        && b.mss >= 64
+        && (!b.has(bit::ROUTED) || b.mss <= b.path_mtu)
+        && b.segment_max <= 65535;
     let home = match state {
         State::Listen | State::Closed => b.slot != NONE,
         State::TimeWait | State::SynReceived => true,

@@ -101,6 +101,7 @@ impl Tcp {
         if !block.has(bit::ROUTED) || mtu >= block.path_mtu {
             return;
         }
+        block.learned_mtu = mtu as u32;
         block.path_mtu = mtu.max(fixed_headers(block.tuple.remote) + 64);
         self.set_mss(i);
         let block = &self.blocks[i];

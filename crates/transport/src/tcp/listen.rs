@@ -90,6 +90,8 @@ impl Tcp {
         block.iss = iss;
         block.ts_offset = ts_offset;
         block.receive_scale = scale_for(ring);
+        // Its own ring will be as long as its listener's.
+        block.rcv_adv = (ring as u64 - (1 << block.receive_scale)).min(65535);
         self.take_syn(cx, i, segment);
         let shared = parent.has(bit::REUSE_ADDRESS);
         self.ports.add_user(tuple.local, tuple.local_port, shared);
@@ -227,6 +229,9 @@ impl Tcp {
         }
         self.blocks[i].set(bit::ATTACHED);
         self.blocks[i].clear(bit::QUEUED);
+        if let Some(listener) = self.listener_of(i) {
+            self.waiting(listener);
+        }
         self.ring_socket(i);
         0
     }

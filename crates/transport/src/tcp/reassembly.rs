@@ -6,7 +6,7 @@
 use super::sack::Range;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-pub const RANGES_MAX: usize = 16;
+pub const RANGES_MAX: usize = 32;
 
 /// Durable set of ranges above `rcv_nxt`: sorted, disjoint, not touching.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -6,6 +6,7 @@
 //! announcing twice is harmless everywhere.
 
 use super::block::{Block, NONE, State, bit};
+use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use eft_component::Context;
@@ -109,8 +110,10 @@ impl Tcp {
     pub(super) fn revive(&mut self, cx: &Context, i: u32) {
         let first = self.live[i as usize].page.is_none();
         if !self.attach_page(i) {
-            // The arena shrank, which no honest world does.
-            return self.abort_later(cx, i, eft_base::errno::ECONNABORTED);
+            // A slot that the arena does not have: the block is damaged.
+            cx.count(Counter::Quarantined as usize);
+            self.say_reset(i);
+            return self.release(cx, i);
         }
         if !first {
             return;

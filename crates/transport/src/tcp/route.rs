@@ -143,7 +143,11 @@ impl Tcp {
     /// Takes what ip said of the path into the block.
     pub(super) fn set_path(&mut self, i: u32, path: Path) {
         let block = &mut self.blocks[i];
-        block.path_mtu = path.mtu.max(MTU_MIN);
+        let learned = match block.learned_mtu {
+            0 => u16::MAX,
+            mtu => mtu.min(u16::MAX as u32) as u16,
+        };
+        block.path_mtu = path.mtu.min(learned).max(MTU_MIN);
         block.segment_max = path.segment_max.min(PACKET_MAX - HEADERS_MAX);
         block.clear(bit::LOCAL);
         if path.local {

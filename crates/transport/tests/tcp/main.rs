@@ -1,5 +1,13 @@
-//! The tcp engine against itself, over a simulated network, with simulated applications.
+//! The tcp engine against itself, over a simulated network, with simulated applications; and against
+//! a script that plays the peer.
 
 mod app;
+mod closing;
+mod control;
+mod hostile;
+mod loss;
+mod rules;
+mod script;
 mod streams;
+mod windows;
 mod world;

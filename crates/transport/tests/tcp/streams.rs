@@ -3,6 +3,8 @@
 use crate::app::{App, Plan};
 use crate::world::{Conditions, World};
 use eft_base::Random;
+use eft_transport::tcp::inspect;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub const PORT: u16 = 80;
@@ -101,7 +103,29 @@ fn torment(seed: u64, change: impl FnOnce(&mut Conditions, &mut Random)) -> Worl
         App::connect(&mut world, 0, PORT, trim(client));
     }
     run_to_end(&mut world);
+    close_all(&mut world);
     world
+}
+
+/// Closes every descriptor, in either order, and sees that nothing of the connections is left.
+pub fn close_all(world: &mut World) {
+    let first = world.random.below(2) as usize;
+    for side in [first, 1 - first] {
+        let app = &world.sides[side].app;
+        let sockets: Vec<_> = app.streams.iter().map(|s| s.socket).chain(app.listener).collect();
+        for socket in sockets {
+            App::close(world, side, socket);
+        }
+    }
+    let empty = |w: &World| (0..2).all(|side| w.sides[side].counter("blocks") == 0);
+    let done = world.run_until(Duration::from_secs(600), empty);
+    let rows = |side: usize| inspect::list(&world.sides[side].durable).unwrap();
+    assert!(done, "seed {}: left over {:?} / {:?}", world.seed, rows(0), rows(1));
+    for side in [0, 1] {
+        let made = world.sides[side].app.streams.len() + side;
+        assert!(made > 0);
+        assert_eq!(world.sides[side].packets_in_use(), 0, "seed {}: packets kept", world.seed);
+    }
 }
 
 /// Seeds per test; `EFT_SEEDS` for long runs by hand, `EFT_SEED` for one.
@@ -114,7 +138,7 @@ fn seeds(default: u64) -> std::ops::Range<u64> {
 }
 
 /// Runs `f` for every seed and says which one failed.
-fn for_seeds(default: u64, f: impl Fn(u64) + std::panic::RefUnwindSafe) {
+pub fn for_seeds(default: u64, f: impl Fn(u64) + std::panic::RefUnwindSafe) {
     for seed in seeds(default) {
         if let Err(why) = std::panic::catch_unwind(|| f(seed)) {
             eprintln!("failed with EFT_SEED={seed}");
@@ -125,20 +149,43 @@ fn for_seeds(default: u64, f: impl Fn(u64) + std::panic::RefUnwindSafe) {
 
 #[test]
 fn loss_reordering_duplication_and_delay() {
+    let names = [
+        "retransmit_timeouts",
+        "fast_recoveries",
+        "retransmitted_segments",
+        "duplicate_acks",
+        "out_of_order_segments",
+        "duplicate_segments",
+        "drop_out_of_window",
+        "probes_sent",
+    ];
+    let totals: [AtomicU64; 8] = Default::default();
     for_seeds(150, |seed| {
-        torment(seed, |_, _| {});
+        let w = torment(seed, |_, _| {});
+        for (total, name) in totals.iter().zip(names) {
+            total.fetch_add(w.sides[0].counter(name) + w.sides[1].counter(name), Ordering::Relaxed);
+        }
     });
+    // The torment must be one: every mechanism was needed somewhere.
+    if std::env::var("EFT_SEED").is_err() {
+        for (total, name) in totals.iter().zip(names) {
+            assert!(total.load(Ordering::Relaxed) > 0, "{name} never happened");
+        }
+    }
 }
 
 #[test]
 fn corruption_is_caught_by_the_checksum() {
+    let caught = AtomicU64::new(0);
     for_seeds(40, |seed| {
         let w = torment(seed, |c, r| {
             c.checksum = true;
             c.corrupt = r.below(50) as f64 / 1000.0;
         });
-        let _ = w;
+        let dropped = w.sides[0].counter("drop_checksum") + w.sides[1].counter("drop_checksum");
+        caught.fetch_add(dropped, Ordering::Relaxed);
     });
+    assert!(caught.load(Ordering::Relaxed) > 0);
 }
 
 #[test]

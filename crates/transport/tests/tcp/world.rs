@@ -147,7 +147,7 @@ impl Ord for Entry {
 pub struct Side {
     pub tcp: Option<Tcp>,
     config: TcpConfig,
-    durable: Segment,
+    pub durable: Segment,
     pub memory: Memory,
     pub status: Status,
     random: Random,
@@ -182,6 +182,8 @@ pub struct World {
     pub events: u64,
     pub crashes: u64,
     pub ip_crashes: u64,
+    /// Packets may be larger than the MTU: ip would refuse them.
+    pub lenient: bool,
     /// While set, packets to this side are swallowed.
     pub blackhole: [bool; 2],
 }
@@ -267,8 +269,22 @@ impl Side {
         self.with(now, room, |tcp, cx, out| tcp.receive(cx, from, message, out));
     }
 
+    /// Received packets that the engine has not given back.
+    pub fn packets_in_use(&self) -> usize {
+        self.packets.slots() - self.packets.available()
+    }
+
     pub fn page(&self, socket: SocketId) -> SocketPage {
         self.arena.socket(socket.slot).unwrap()
+    }
+
+    /// Hands an ICMP error that quotes `quote` to the engine, as ip would.
+    pub fn deliver_error(&mut self, now: Instant, quote: &[u8], kind: u8, code: u8, mtu: u16, room: usize) {
+        let slot = self.packets.allocate().unwrap();
+        let packet = PacketRef { len: quote.len() as u32, ..slot };
+        self.packets.write(packet, 0, quote);
+        let message = IpToTransport::Error { packet, header_len: IP_HEADER as u16, kind, code, mtu };
+        self.receive(now, Peer::Ip, In::Ip(message), room);
     }
 
     /// A counter by name.
@@ -293,6 +309,7 @@ impl World {
             events: 0,
             crashes: 0,
             ip_crashes: 0,
+            lenient: false,
             blackhole: [false; 2],
         }
     }
@@ -341,9 +358,9 @@ impl World {
         for item in items {
             match item {
                 Out::Ip(m) => self.receive_at_ip(side, m),
-                Out::Sockets(TransportToSockets::Reply { request, errno, socket, address, port }) => {
+                Out::Sockets(TransportToSockets::Reply { request, errno, socket, .. }) => {
                     if let Some(asked) = self.sides[side].unanswered.remove(&request) {
-                        effects.push(Told::Reply(request, asked, errno, socket, address, port));
+                        effects.push(Told::Reply(asked, errno, socket));
                     }
                 }
                 Out::Effect(e) => effects.push(Told::Effect(e)),
@@ -397,6 +414,10 @@ impl World {
         s.largest = s.largest.max(payload.len());
         s.sends += 1;
         let size = d.segment_size as usize;
+        let wire_len = IP_HEADER + header.len() + if size == 0 { payload.len() } else { size };
+        if self.lenient && wire_len > self.conditions.mtu as usize {
+            return;
+        }
         if size == 0 {
             assert!(
                 IP_HEADER + header.len() + payload.len() <= self.conditions.mtu as usize,
@@ -624,7 +645,8 @@ impl World {
 
 /// What an application is told.
 pub enum Told {
-    Reply(RequestId, SocketsToTransport, i32, SocketId, WireAddress, u16),
+    /// What was asked, the error, the socket.
+    Reply(SocketsToTransport, i32, SocketId),
     Effect(Effect),
 }
 

@@ -1,0 +1,82 @@
+//! Compiles the test programs, and runs them with a limit.
+#![allow(dead_code)]
+
+use crate::support::{Fake, Family};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// The address of the fake stack.
+pub const EFT: &str = "10.78.0.2";
+/// A case that takes this many seconds hangs.
+const PATIENCE: &str = "60";
+
+fn source(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
+}
+
+/// Compiles a program once, with more flags if asked; tests run in parallel.
+pub fn compiled_with(name: &str, flags: &[&str]) -> PathBuf {
+    static LOCK: Mutex<()> = Mutex::new(());
+    let _guard = LOCK.lock();
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let program = directory.join(format!("{name}{}", flags.concat()));
+    let from = source(&format!("{name}.c"));
+    let time = |p: &PathBuf| p.metadata().and_then(|m| m.modified()).ok();
+    if time(&program) < time(&from).max(time(&source("check.h"))) {
+        // Another test program may be compiling the same.
+        let mine = directory.join(format!("{name}.{}", std::process::id()));
+        let status = Command::new("cc")
+            .args(["-O2", "-Wall", "-D_FORTIFY_SOURCE=2", "-pthread", "-o"])
+            .arg(&mine)
+            .arg(&from)
+            .args(flags)
+            .status()
+            .expect("a C compiler");
+        assert!(status.success(), "{} does not compile", from.display());
+        std::fs::rename(&mine, &program).expect("target directory");
+    }
+    program
+}
+
+pub fn compiled(name: &str) -> PathBuf {
+    compiled_with(name, &[])
+}
+
+/// Runs a program on the family's stack, within the limit.
+pub fn run_on(family: &Family, program: &str, arguments: &[&str]) -> Output {
+    limited(family.command("timeout"), program, arguments)
+}
+
+/// Runs a program on the kernel, within the limit.
+pub fn run_on_kernel(program: &str, arguments: &[&str]) -> Output {
+    limited(Command::new("timeout"), program, arguments)
+}
+
+fn limited(mut timeout: Command, program: &str, arguments: &[&str]) -> Output {
+    timeout.args(["-k", "5", PATIENCE]).arg(compiled(program)).args(arguments).output().expect("timeout runs")
+}
+
+pub fn check(what: &str, output: &Output) {
+    assert!(
+        output.status.success(),
+        "{what}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Everything that the programs opened is closed again.
+pub fn check_closed(what: &str, fake: &Fake) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let open = fake.network().open_sockets();
+        if open == 0 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{what}: {open} sockets are left open");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

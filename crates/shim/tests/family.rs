@@ -1,0 +1,144 @@
+//! What concerns a family as a whole: names and interfaces, the loopback, programs that the shim
+//! cannot enter, other families, the end of the stack.
+
+mod compile;
+mod support;
+
+use compile::{EFT, check, check_closed, compiled, compiled_with, run_on};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use support::Fake;
+
+fn stack_case(case: &str) {
+    let fake = Fake::start();
+    let family = fake.family();
+    let what = format!("stack {case}");
+    check(&what, &run_on(&family, "stack", &[case, EFT]));
+    check_closed(&what, &fake);
+}
+
+macro_rules! cases {
+    ($($case:ident)*) => {$(
+        #[test]
+        fn $case() {
+            stack_case(stringify!($case));
+        }
+    )*};
+}
+
+cases! { names interfaces loopback silent standard confined }
+
+/// Two families on one stack reach each other like two machines.
+#[test]
+fn families_meet_only_over_the_network() {
+    let fake = Fake::start();
+    let (one, other) = (fake.family(), fake.family());
+    let socket = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("over.{}", std::process::id()));
+    let _ = std::fs::remove_file(&socket);
+    let path = socket.to_str().expect("a plain path");
+    let mut stranger = std::process::Command::new("timeout");
+    stranger.arg("60").arg(compiled("stack")).args(["unix_listener", EFT, path]);
+    let mut stranger = stranger.stdout(Stdio::piped()).spawn().expect("program runs");
+    await_ready(&mut stranger);
+    let output = run_on(&one, "stack", &["hand_over", EFT, path]);
+    check("hand_over", &output);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("cannot be handed"), "{said}");
+    check("unix_listener", &stranger.wait_with_output().expect("program ends"));
+    check("connect_only", &run_on(&other, "stack", &["connect_only", EFT]));
+    check_closed("families", &fake);
+}
+
+/// sockets dies with a request in hand: it is asked again.
+#[test]
+fn requests_survive_sockets() {
+    let fake = Fake::start();
+    let family = fake.family();
+    fake.forget_next_request();
+    check("connect_only", &run_on(&family, "stack", &["connect_only", EFT]));
+    check_closed("reborn", &fake);
+}
+
+fn await_ready(child: &mut std::process::Child) {
+    let mut ready = [0; 6];
+    std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut ready).expect("ready");
+}
+
+fn refused(program: &str, start: &str) {
+    let fake = Fake::start();
+    let family = fake.family();
+    let output = run_on(&family, "stack", &[start, EFT, program]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(program) && said.contains("not started"), "{program}: {said}");
+    let result = String::from_utf8_lossy(&output.stdout);
+    assert!(result.contains("Operation not permitted"), "{program}: {result}");
+}
+
+#[test]
+fn programs_that_the_shim_cannot_enter_are_not_started() {
+    let fixed = compiled_with("nothing", &["-static"]);
+    refused(fixed.to_str().expect("a plain path"), "start");
+    // A script is as good as its interpreter.
+    let script = fixed.with_file_name("script");
+    std::fs::write(&script, format!("#!{}\n", fixed.display())).expect("target directory");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("own file");
+    refused(script.to_str().expect("a plain path"), "start");
+    // Allowed if asked for.
+    let fake = Fake::start();
+    let family = fake.family();
+    let mut command = family.command(compiled("stack"));
+    command.args(["start", EFT]).arg(&fixed).env("EFT_UNSHIMMED", "allow");
+    check("allowed", &command.output().expect("program runs"));
+}
+
+#[test]
+fn privileged_programs_are_not_started() {
+    // What root runs keeps its privileges, so the test runs it as somebody else.
+    // SAFETY: plain call.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let directory = std::env::temp_dir().join(format!("eft-shim-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("temporary directory");
+    let program = directory.join("setuid");
+    std::fs::copy(compiled("nothing"), &program).expect("copy");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).expect("own file");
+    refused(program.to_str().expect("a plain path"), "start_as_nobody");
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
+#[test]
+fn without_a_stack_nothing_starts() {
+    let fake = Fake::start();
+    let family = fake.family();
+    for (fd, expected) in [(None, "without a stack"), (Some("987"), "was closed")] {
+        let mut command = family.command(compiled("nothing"));
+        match fd {
+            None => command.env_remove("EFT_FAMILY_FD"),
+            Some(fd) => command.env("EFT_FAMILY_FD", fd),
+        };
+        let output = command.output().expect("program runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(127), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+    drop(fake);
+    let output = family.command(compiled("nothing")).output().expect("program runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(127), "{said}");
+    assert!(said.contains("the stack is gone"), "{said}");
+}
+
+#[test]
+fn the_end_of_the_stack_is_an_error_and_no_hang() {
+    let fake = Fake::start();
+    let family = fake.family();
+    let mut command = family.command("timeout");
+    command.arg("60").arg(compiled("stack")).args(["orphaned", EFT]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("program runs");
+    await_ready(&mut child);
+    drop(fake);
+    check("orphaned", &child.wait_with_output().expect("program ends"));
+}

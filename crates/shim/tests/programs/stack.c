@@ -1,0 +1,337 @@
+/* What only a program on eft sees: its names, its interfaces, the loopback beside it. */
+#include "check.h"
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netpacket/packet.h>
+#include <sys/prctl.h>
+#include <sys/un.h>
+
+static char **arguments;
+
+static int resolve(const char *name, int flags, int family, char *to, char *canonical) {
+    struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
+    struct addrinfo *list;
+    int r = getaddrinfo(name, "8080", &hints, &list);
+    if (r != 0) return r;
+    int count = 0;
+    for (struct addrinfo *a = list; a; a = a->ai_next) count++;
+    CHECK(getnameinfo(list->ai_addr, list->ai_addrlen, to, 100, NULL, 0, NI_NUMERICHOST) == 0);
+    struct sockaddr_in *in = (void *)list->ai_addr;
+    EQUAL(ntohs(in->sin_port), 8080);
+    if (canonical) strcpy(canonical, list->ai_canonname);
+    freeaddrinfo(list);
+    return -1000 * 0 + 100 + count;
+}
+
+static void names(void) {
+    char to[100], canonical[100];
+    EQUAL(resolve("web.test", 0, AF_UNSPEC, to, NULL), 101);
+    CHECK(!strcmp(to, "10.78.0.2"));
+    EQUAL(resolve("many.test", 0, AF_INET, to, NULL), 102);
+    EQUAL(resolve("alias.test", AI_CANONNAME, AF_INET, to, canonical), 101);
+    CHECK(!strcmp(canonical, "web.test"));
+    EQUAL(resolve("localhost", 0, AF_INET, to, NULL), 101);
+    CHECK(!strcmp(to, "127.0.0.1"));
+    EQUAL(resolve("10.1.2.3", 0, AF_UNSPEC, to, NULL), 101);
+    EQUAL(resolve("nobody.test", 0, AF_UNSPEC, to, NULL), EAI_NONAME);
+    EQUAL(resolve("web.test", AI_NUMERICHOST, AF_UNSPEC, to, NULL), EAI_NONAME);
+    EQUAL(resolve("web.test", 0, AF_INET6, to, NULL), EAI_NODATA);
+    EQUAL(resolve("web.test", AI_V4MAPPED, AF_INET6, to, NULL), 101);
+    CHECK(!strcmp(to, "::ffff:10.78.0.2"));
+    EQUAL(resolve("big.test", 0, AF_INET, to, NULL), 120);
+    struct sockaddr_in a = at("10.78.0.2", 80);
+    char host_name[100], service[100];
+    CHECK(getnameinfo((void *)&a, sizeof a, host_name, 100, service, 100, NI_NUMERICSERV) == 0);
+    CHECK(!strcmp(host_name, "web.test") && !strcmp(service, "80"));
+    a = at("10.78.0.77", 80);
+    EQUAL(getnameinfo((void *)&a, sizeof a, host_name, 100, NULL, 0, NI_NAMEREQD), EAI_NONAME);
+    struct hostent *h = gethostbyname("many.test");
+    CHECK(h && h->h_length == 4 && h->h_addr_list[1] && !h->h_addr_list[2]);
+    h = gethostbyname("nobody.test");
+    CHECK(!h && h_errno == HOST_NOT_FOUND);
+    struct hostent entry;
+    char small[20], large[2000];
+    int error;
+    EQUAL(gethostbyname_r("web.test", &entry, small, sizeof small, &h, &error), ERANGE);
+    EQUAL(gethostbyname_r("alias.test", &entry, large, sizeof large, &h, &error), 0);
+    CHECK(h == &entry && !strcmp(h->h_name, "web.test") && !strcmp(h->h_aliases[0], "alias.test"));
+    struct in_addr address = {htonl(0x0a4e0002)};
+    h = gethostbyaddr(&address, 4, AF_INET);
+    CHECK(h && !strcmp(h->h_name, "web.test"));
+}
+
+static void interfaces(void) {
+    struct ifaddrs *list;
+    CHECK(getifaddrs(&list) == 0);
+    int found = 0;
+    for (struct ifaddrs *i = list; i; i = i->ifa_next) {
+        CHECK(!strcmp(i->ifa_name, "lo") || !strcmp(i->ifa_name, "eft0"));
+        if (strcmp(i->ifa_name, "eft0")) continue;
+        if (i->ifa_addr->sa_family == AF_INET) {
+            EQUAL(((struct sockaddr_in *)i->ifa_addr)->sin_addr.s_addr, inet_addr("10.78.0.2"));
+            EQUAL(((struct sockaddr_in *)i->ifa_netmask)->sin_addr.s_addr, inet_addr("255.255.255.0"));
+            EQUAL(((struct sockaddr_in *)i->ifa_broadaddr)->sin_addr.s_addr, inet_addr("10.78.0.255"));
+            CHECK(i->ifa_flags & IFF_UP);
+            found |= 1;
+        } else {
+            EQUAL(i->ifa_addr->sa_family, AF_PACKET);
+            EQUAL(((struct sockaddr_ll *)i->ifa_addr)->sll_addr[0], 2);
+            found |= 2;
+        }
+    }
+    EQUAL(found, 3);
+    freeifaddrs(list);
+    EQUAL(if_nametoindex("eft0"), 7);
+    EQUAL(if_nametoindex("eth0"), 0);
+    char name[IF_NAMESIZE];
+    CHECK(if_indextoname(7, name) && !strcmp(name, "eft0"));
+    struct if_nameindex *names = if_nameindex();
+    CHECK(names && !strcmp(names[0].if_name, "lo") && !strcmp(names[1].if_name, "eft0"));
+    EQUAL(names[2].if_index, 0);
+    if_freenameindex(names);
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    struct ifreq r;
+    memset(&r, 0, sizeof r);
+    strcpy(r.ifr_name, "eft0");
+    CHECK(ioctl(fd, SIOCGIFADDR, &r) == 0);
+    EQUAL(((struct sockaddr_in *)&r.ifr_addr)->sin_addr.s_addr, inet_addr("10.78.0.2"));
+    CHECK(ioctl(fd, SIOCGIFMTU, &r) == 0);
+    EQUAL(r.ifr_mtu, 1500);
+    CHECK(ioctl(fd, SIOCGIFFLAGS, &r) == 0);
+    CHECK(r.ifr_flags & IFF_UP);
+    struct ifreq all[10];
+    struct ifconf c = {.ifc_len = sizeof all, .ifc_req = all};
+    CHECK(ioctl(fd, SIOCGIFCONF, &c) == 0);
+    EQUAL(c.ifc_len, 2 * sizeof all[0]);
+    strcpy(r.ifr_name, "nope");
+    FAILS(ioctl(fd, SIOCGIFADDR, &r), ENODEV);
+}
+
+/* One listener, two networks. */
+static void loopback(void) {
+    int l = listening();
+    nonblocking(l);
+    int set = epoll_create1(0);
+    struct epoll_event e = {.events = EPOLLIN};
+    CHECK(epoll_ctl(set, EPOLL_CTL_ADD, l, &e) == 0);
+    for (int i = 0; i < 30; i++) {
+        const char *from = i % 3 ? "127.0.0.1" : host;
+        struct sockaddr_in a = at(from, port_of(l)), peer;
+        int c = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK(connect(c, (void *)&a, sizeof a) == 0);
+        EQUAL(epoll_wait(set, &e, 1, 10000), 1);
+        socklen_t len = sizeof peer;
+        int s = accept(l, (void *)&peer, &len);
+        CHECK(s >= 0);
+        EQUAL(peer.sin_addr.s_addr, inet_addr(from));
+        FAILS(accept(l, NULL, NULL), EAGAIN);
+        EQUAL(epoll_wait(set, &e, 1, 0), 0);
+        write_all(c, "x", 1);
+        char to;
+        read_all(s, &to, 1);
+        close(c), close(s);
+    }
+    /* Both at once: two in the queues, one event, two accepts. */
+    struct sockaddr_in a = at("127.0.0.1", port_of(l)), b = at(host, port_of(l));
+    int c = socket(AF_INET, SOCK_STREAM, 0), d = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(connect(c, (void *)&a, sizeof a) == 0 && connect(d, (void *)&b, sizeof b) == 0);
+    for (int i = 0; i < 2; i++) {
+        EQUAL(epoll_wait(set, &e, 1, 10000), 1);
+        int s = accept(l, NULL, NULL);
+        CHECK(s >= 0 || errno == EAGAIN);
+        if (s < 0) i--;
+    }
+    EQUAL(epoll_wait(set, &e, 1, 50), 0);
+    /* Nobody else can listen there now; a loopback bind is the kernel's alone. */
+    int k = socket(AF_INET, SOCK_STREAM, 0);
+    FAILS(bind(k, (void *)&a, sizeof a), EADDRINUSE);
+    k = bound(SOCK_STREAM, "127.0.0.1");
+    CHECK(listen(k, 1) == 0);
+    b = at(host, port_of(k));
+    d = socket(AF_INET, SOCK_STREAM, 0);
+    FAILS(connect(d, (void *)&b, sizeof b), ECONNREFUSED);
+    close(l);
+    /* The stack's duplicate of the kernel's listener goes a moment later. */
+    for (int i = 0; i < 1000; i++) {
+        c = socket(AF_INET, SOCK_STREAM, 0);
+        if (connect(c, (void *)&a, sizeof a) != 0 && errno == ECONNREFUSED) break;
+        close(c);
+        usleep(10000);
+    }
+    EQUAL(errno, ECONNREFUSED);
+    /* Bound to the wildcard for eft, then connected to the loopback after all. */
+    c = bound(SOCK_STREAM, "0.0.0.0");
+    a = at("127.0.0.1", port_of(k));
+    CHECK(connect(c, (void *)&a, sizeof a) == 0);
+    int s = accept(k, NULL, NULL);
+    write_all(c, "y", 1);
+    char to;
+    read_all(s, &to, 1);
+}
+
+static void silent(void) {
+    struct sockaddr_in a = at("10.78.0.99", 80);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    FAILS(connect(fd, (void *)&a, sizeof a), EINPROGRESS);
+    FAILS(connect(fd, (void *)&a, sizeof a), EALREADY);
+    EQUAL(now(fd, POLLIN | POLLOUT), 0);
+    FAILS(write(fd, "x", 1), EAGAIN);
+    struct sockaddr_in peer;
+    socklen_t len = sizeof peer;
+    FAILS(getpeername(fd, (void *)&peer, &len), ENOTCONN);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct timeval t = {0, 30000};
+    CHECK(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t) == 0);
+    FAILS(connect(fd, (void *)&a, sizeof a), EINPROGRESS);
+    /* What would go past the stack fails. */
+    FAILS(socket(AF_INET, SOCK_RAW, IPPROTO_ICMP), EPROTONOSUPPORT);
+    FAILS(socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP), EPROTONOSUPPORT);
+}
+
+/* Started with a connection as standard input and output, knowing nothing of it. */
+static void filter(void) {
+    char line[100];
+    while (fgets(line, sizeof line, stdin)) {
+        printf("<%.*s>\n", (int)strlen(line) - 1, line);
+        fflush(stdout);
+    }
+    fprintf(stderr, "end of input\n");
+}
+
+static void standard(void) {
+    int fds[2];
+    connected(fds);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(fds[1], 0), dup2(fds[1], 1), dup2(fds[1], 2);
+        execl(arguments[0], arguments[0], "filter", host, (char *)NULL);
+        _exit(1);
+    }
+    close(fds[1]);
+    write_all(fds[0], "one\n", 4);
+    char to[14];
+    read_all(fds[0], to, 6);
+    CHECK(!memcmp(to, "<one>\n", 6));
+    shutdown(fds[0], SHUT_WR);
+    read_all(fds[0], to, 13);
+    CHECK(!memcmp(to, "end of input\n", 13));
+    EQUAL(read(fds[0], to, 1), 0);
+    reap(pid);
+}
+
+/* Privileges and the file system given up after the start. */
+static void confined(void) {
+    CHECK(chroot("/var/empty") == 0 || chroot("/tmp") == 0);
+    CHECK(chdir("/") == 0);
+    CHECK(setgid(65534) == 0 && setuid(65534) == 0);
+    int fds[2];
+    connected(fds);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int more[2];
+        connected(more);
+        write_all(more[0], "x", 1);
+        _exit(0);
+    }
+    reap(pid);
+    /* In here the shim's file cannot be seen, so nothing may be started. */
+    FAILS(execl("/program", "program", (char *)NULL), EPERM);
+}
+
+/* Runs what it is told to, and reports how that failed. */
+static void start(void) {
+    execl(arguments[3], arguments[3], (char *)NULL);
+    printf("exec: %s\n", strerror(errno));
+}
+
+static void start_as_nobody(void) {
+    CHECK(setgid(65534) == 0 && setuid(65534) == 0);
+    start();
+}
+
+/* Hands a connection to whoever listens at a Unix address: not of the family. */
+static void hand_over(void) {
+    int fds[2];
+    connected(fds);
+    int over = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    strcpy(a.sun_path, arguments[3]);
+    CHECK(connect(over, (void *)&a, sizeof a) == 0);
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec v = {"p", 1};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control,
+                       .msg_controllen = sizeof control};
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    h->cmsg_level = SOL_SOCKET, h->cmsg_type = SCM_RIGHTS, h->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(h), &fds[0], sizeof(int));
+    FAILS(sendmsg(over, &m, 0), EPERM);
+    int p[2];
+    CHECK(pipe(p) == 0);
+    memcpy(CMSG_DATA(h), &p[0], sizeof(int));
+    EQUAL(sendmsg(over, &m, 0), 1);
+}
+
+/* Not on eft: waits at a Unix address for one message. */
+static void unix_listener(void) {
+    int l = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    strcpy(a.sun_path, arguments[3]);
+    CHECK(bind(l, (void *)&a, sizeof a) == 0 && listen(l, 1) == 0);
+    printf("ready\n");
+    fflush(stdout);
+    int s = accept(l, NULL, NULL);
+    char to;
+    read_all(s, &to, 1);
+    unlink(arguments[3]);
+}
+
+static void *reader(void *arg) {
+    char to;
+    ssize_t n = read(*(int *)arg, &to, 1);
+    EQUAL(n, -1);
+    return NULL;
+}
+
+/* The stack ends: calls return errors, nothing hangs or spins. */
+static void orphaned(void) {
+    int fds[2], l = listening();
+    connected(fds);
+    pthread_t t;
+    pthread_create(&t, NULL, reader, &fds[1]);
+    printf("ready\n");
+    fflush(stdout);
+    EQUAL(accept(l, NULL, NULL), -1);
+    pthread_join(t, NULL);
+    char to;
+    EQUAL(read(fds[0], &to, 1), -1);
+    EQUAL(send(fds[0], "x", 1, MSG_NOSIGNAL), -1);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in a = at(host, 80);
+    FAILS(connect(fd, (void *)&a, sizeof a), ENETDOWN);
+    nonblocking(fds[1]);
+    int errors = 0;
+    for (int i = 0; i < 100; i++) errors += read(fds[1], &to, 1) == -1 && errno != EAGAIN;
+    CHECK(errors > 0);
+}
+
+static void connect_only(void) {
+    for (int i = 0; i < 20; i++) {
+        int fds[2];
+        connected(fds);
+        close(fds[0]), close(fds[1]);
+    }
+}
+
+int main(int argc, char **argv) {
+    arguments = argv;
+    static const struct test cases[] = {
+        {"names", names},       {"interfaces", interfaces}, {"loopback", loopback},
+        {"silent", silent},     {"filter", filter},         {"standard", standard},
+        {"confined", confined}, {"start", start},           {"start_as_nobody", start_as_nobody},
+        {"hand_over", hand_over}, {"orphaned", orphaned}, {"unix_listener", unix_listener},
+          {"connect_only", connect_only},
+        {0},
+    };
+    return run_case(cases, argc, argv);
+}

@@ -1,0 +1,29 @@
+//! How large the servers of a simulated stack are: small, so that limits are reached.
+
+use eft_filter::FilterConfig;
+use eft_messages::Peer;
+use eft_transport::tcp::TcpConfig;
+use eft_transport::udp::UdpConfig;
+
+pub fn tcp_config() -> TcpConfig {
+    TcpConfig { connections: 128, sockets_per_family: 64, listeners_per_family: 8, seed: 1 }
+}
+
+pub fn udp_config() -> UdpConfig {
+    UdpConfig { sockets: 64, sockets_per_family: 64, seed: 1 }
+}
+
+/// The filter's size in every simulated stack.
+pub fn filter_config() -> FilterConfig {
+    FilterConfig { states: 1024, seed: 1 }
+}
+
+/// Bytes of the arena that outlives this server.
+pub fn arena_len(peer: Peer) -> Option<usize> {
+    match peer {
+        Peer::Tcp => Some(eft_transport::tcp::arena_len(&tcp_config())),
+        Peer::Udp => Some(eft_transport::udp::arena_len(&udp_config())),
+        Peer::Filter => Some(eft_filter::arena_len(&filter_config())),
+        _ => None,
+    }
+}

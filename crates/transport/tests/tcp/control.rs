@@ -1,0 +1,289 @@
+//! Requests of sockets: binding, listening, quotas, what may come twice.
+
+use crate::app::App;
+use crate::script::*;
+use crate::streams::{plan, run_to_end};
+use crate::world::{Conditions, FAMILY, World};
+use eft_base::errno::*;
+use eft_base::{FamilyId, RequestId, SocketId, WireAddress};
+use eft_component::{Component, Event};
+use eft_messages::Peer;
+use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
+use eft_messages::transport::{IpToTransport, TransportToIp};
+use eft_transport::{In, Out};
+use std::time::Duration;
+
+/// Talks to side 0 of a world as sockets does, without the world's applications.
+struct Direct {
+    world: World,
+    next: u32,
+}
+
+#[derive(Debug)]
+struct Answer {
+    errno: i32,
+    socket: SocketId,
+    port: u16,
+}
+
+impl Direct {
+    fn new() -> Direct {
+        let mut world = World::new(1, Conditions::default());
+        let addresses = Event::Configure { key: "addresses".into(), value: b"10.0.0.1/24\n".to_vec() };
+        let (now, room) = (world.now, world.conditions.room);
+        world.sides[0].event(now, addresses, room);
+        Direct { world, next: 0 }
+    }
+
+    fn ask(&mut self, make: impl FnOnce(RequestId) -> SocketsToTransport) -> Answer {
+        self.next += 1;
+        self.ask_as(self.next, make)
+    }
+
+    fn ask_as(&mut self, index: u32, make: impl FnOnce(RequestId) -> SocketsToTransport) -> Answer {
+        self.try_ask(index, make).expect("an answer")
+    }
+
+    fn try_ask(&mut self, index: u32, make: impl FnOnce(RequestId) -> SocketsToTransport) -> Option<Answer> {
+        let request = RequestId { index, generation: 9 };
+        let (now, room) = (self.world.now, self.world.conditions.room);
+        let side = &mut self.world.sides[0];
+        side.receive(now, Peer::Sockets, In::Sockets(make(request)), room);
+        side.with(now, room, |tcp, cx, out| tcp.flush(cx, out));
+        // A way is known to everywhere.
+        let items: Vec<Out> = side.out.drain().collect();
+        let mut answer = pick(&items, request);
+        for item in items {
+            if let Out::Ip(TransportToIp::Route { request, .. }) = item {
+                let routed = IpToTransport::Routed {
+                    request,
+                    errno: 0,
+                    source: side.address,
+                    mtu: 1500,
+                    segment_max: 65000,
+                    local: false,
+                };
+                side.receive(now, Peer::Ip, In::Ip(routed), room);
+            }
+        }
+        let items: Vec<Out> = side.out.drain().collect();
+        answer = answer.or(pick(&items, request));
+        answer
+    }
+
+    fn open(&mut self) -> Answer {
+        self.ask(|request| SocketsToTransport::Open { request, socket: SocketId { family: FAMILY, slot: 0 } })
+    }
+
+    fn bind(&mut self, socket: SocketId, address: [u8; 4], port: u16, reuse: u8) -> Answer {
+        self.ask(|request| SocketsToTransport::Bind { request, socket, address: v4(address), port, reuse })
+    }
+
+    fn listen(&mut self, socket: SocketId) -> Answer {
+        self.ask(|request| SocketsToTransport::Listen { request, socket, backlog: 5 })
+    }
+
+    fn connect(&mut self, socket: SocketId, address: [u8; 4], port: u16) -> Answer {
+        self.ask(|request| SocketsToTransport::Connect { request, socket, address: v4(address), port })
+    }
+
+    fn close(&mut self, socket: SocketId) -> Answer {
+        self.ask(|request| SocketsToTransport::Close { request, socket })
+    }
+}
+
+fn pick(items: &[Out], wanted: RequestId) -> Option<Answer> {
+    items.iter().find_map(|o| match o {
+        Out::Sockets(TransportToSockets::Reply { request, errno, socket, port, .. })
+            if *request == wanted =>
+        {
+            Some(Answer { errno: *errno, socket: *socket, port: *port })
+        }
+        _ => None,
+    })
+}
+
+fn v4(address: [u8; 4]) -> WireAddress {
+    std::net::IpAddr::from(address).into()
+}
+
+const ANY: [u8; 4] = [0; 4];
+const OWN: [u8; 4] = [10, 0, 0, 1];
+
+#[test]
+fn addresses_in_use_and_not_ours() {
+    let mut d = Direct::new();
+    let (a, b, c) = (d.open().socket, d.open().socket, d.open().socket);
+    assert_eq!(d.bind(a, [10, 9, 9, 9], 80, 0).errno, EADDRNOTAVAIL);
+    assert_eq!(d.bind(a, OWN, 80, 0).errno, 0);
+    assert_eq!(d.bind(a, OWN, 80, 0).errno, 0, "asked again");
+    assert_eq!(d.bind(a, OWN, 81, 0).errno, EINVAL);
+    assert_eq!(d.bind(b, ANY, 80, 0).errno, EADDRINUSE);
+    assert_eq!(d.bind(b, ANY, 80, 1).errno, EADDRINUSE, "only one of them reuses");
+    assert_eq!(d.bind(b, ANY, 81, 1).errno, 0);
+    assert_eq!(d.bind(c, OWN, 81, 1).errno, 0, "both reuse, nobody listens");
+    assert_eq!(d.listen(b).errno, 0);
+    assert_eq!(d.listen(c).errno, EADDRINUSE);
+    let e = d.open().socket;
+    assert_eq!(d.bind(e, OWN, 81, 1).errno, EADDRINUSE, "somebody listens");
+}
+
+#[test]
+fn reuse_port_shares_a_listener_within_a_family() {
+    let mut d = Direct::new();
+    let (a, b) = (d.open().socket, d.open().socket);
+    for s in [a, b] {
+        assert_eq!(d.bind(s, ANY, 80, 2).errno, 0);
+        assert_eq!(d.listen(s).errno, 0);
+    }
+    let c = d.open().socket;
+    assert_eq!(d.bind(c, ANY, 80, 1).errno, EADDRINUSE);
+}
+
+#[test]
+fn port_zero_chooses_and_a_closed_socket_frees_its_port() {
+    let mut d = Direct::new();
+    let a = d.open().socket;
+    let bound = d.bind(a, ANY, 0, 0);
+    assert!(bound.port >= 32768);
+    assert_eq!(d.bind(a, ANY, 0, 0).port, bound.port, "asked again");
+    let b = d.open().socket;
+    assert_eq!(d.bind(b, ANY, bound.port, 0).errno, EADDRINUSE);
+    d.close(a);
+    assert_eq!(d.bind(b, ANY, bound.port, 0).errno, 0);
+}
+
+#[test]
+fn ephemeral_ports_differ_and_destinations_are_checked() {
+    let mut d = Direct::new();
+    let mut ports = std::collections::BTreeSet::new();
+    for _ in 0..10 {
+        let s = d.open().socket;
+        let answer = d.connect(s, [10, 0, 0, 2], 80);
+        assert_eq!(answer.errno, 0);
+        ports.insert(answer.port);
+        assert_eq!(d.connect(s, [10, 0, 0, 2], 80).errno, 0, "asked again");
+        assert_eq!(d.connect(s, [10, 0, 0, 3], 80).errno, EALREADY);
+    }
+    assert_eq!(ports.len(), 10);
+    let s = d.open().socket;
+    assert_eq!(d.connect(s, [10, 0, 0, 255], 80).errno, ENETUNREACH);
+    assert_eq!(d.connect(s, [224, 0, 0, 1], 80).errno, ENETUNREACH);
+    assert_eq!(d.connect(s, [0, 0, 0, 0], 80).errno, EADDRNOTAVAIL);
+    assert_eq!(d.connect(s, [10, 0, 0, 2], 0).errno, ECONNREFUSED);
+}
+
+#[test]
+fn quotas_hold() {
+    let mut d = Direct::new();
+    let mut sockets = Vec::new();
+    let refused = loop {
+        let answer = d.open();
+        if answer.errno != 0 {
+            break answer.errno;
+        }
+        sockets.push(answer.socket);
+    };
+    // 48 slots, the even ones ours: fewer than the quota of 32.
+    assert_eq!((refused, sockets.len()), (ENOBUFS, 24));
+    for (i, s) in sockets.iter().take(5).enumerate() {
+        let errno = d.listen(*s).errno;
+        assert_eq!(errno, if i < 4 { 0 } else { ENOBUFS });
+    }
+    for s in &sockets {
+        assert_eq!(d.close(*s).errno, 0);
+    }
+    assert_eq!(d.open().errno, 0);
+    assert_eq!(d.listen(SocketId { family: FAMILY, slot: 1 }).errno, EINVAL);
+    assert_eq!(d.listen(SocketId { family: FamilyId(99), slot: 0 }).errno, EINVAL);
+}
+
+#[test]
+fn an_open_that_is_asked_again_after_a_rebirth_gives_the_same_socket() {
+    let mut d = Direct::new();
+    let open = |request| SocketsToTransport::Open { request, socket: SocketId { family: FAMILY, slot: 0 } };
+    let first = d.ask_as(77, open).socket;
+    d.world.crash(0);
+    assert_eq!(d.ask_as(77, open).socket, first);
+    // Only once: the next one with that number is another.
+    assert_ne!(d.ask_as(77, open).socket, first);
+    // A socket that was used since is not given out again, nor after sockets itself was reborn.
+    let second = d.ask_as(78, open).socket;
+    d.bind(second, ANY, 99, 0);
+    let third = d.ask_as(79, open).socket;
+    d.world.crash(0);
+    assert_ne!(d.ask_as(78, open).socket, second);
+    let (now, room) = (d.world.now, d.world.conditions.room);
+    d.world.sides[0].with(now, room, |tcp, cx, out| tcp.peer_reborn(cx, Peer::Sockets, out));
+    assert_ne!(d.ask_as(79, open).socket, third);
+}
+
+#[test]
+fn a_family_is_closed_when_its_last_byte_is_sent() {
+    let mut w = World::new(1, Conditions { delay_us: 1000, ..Conditions::default() });
+    let bytes = 700_000;
+    App::listen(&mut w, 1, PORT, 16, plan(0, bytes));
+    App::connect(&mut w, 0, PORT, plan(bytes, 0));
+    w.run_until(Duration::from_secs(10), |w| w.sides[0].app.streams[0].sent == bytes);
+    let id = w.request(0, |request| SocketsToTransport::CloseFamily {
+        request,
+        socket: SocketId { family: FAMILY, slot: 0 },
+    });
+    assert!(w.sides[0].unanswered.contains_key(&id), "answered before the bytes were sent");
+    let done = w.run_until(Duration::from_secs(10), |w| {
+        w.sides[1].app.streams.first().is_some_and(|s| s.received == bytes)
+    });
+    assert!(done);
+    for s in w.sides[1].app.streams.iter().map(|s| s.socket).collect::<Vec<_>>() {
+        App::close(&mut w, 1, s);
+    }
+    let answered = w.run_until(Duration::from_secs(40), |w| !w.sides[0].unanswered.contains_key(&id));
+    assert!(answered);
+}
+
+#[test]
+fn a_family_whose_peer_is_silent_is_closed_all_the_same() {
+    let (mut s, _) = Script::connected(crate::app::Plan { send: 50_000, ..quiet_plan() });
+    let id = s.world.request(1, |request| SocketsToTransport::CloseFamily {
+        request,
+        socket: SocketId { family: FAMILY, slot: 0 },
+    });
+    let answered = s.world.run_until(Duration::from_secs(60), |w| !w.sides[1].unanswered.contains_key(&id));
+    assert!(answered);
+    assert_eq!(s.counter("blocks"), 0);
+}
+
+#[test]
+fn a_full_backlog_drops_and_what_it_dropped_comes_later() {
+    let mut w = World::new(1, Conditions::default());
+    App::listen(&mut w, 1, PORT, 2, plan(0, 100));
+    w.sides[1].app.idle = true;
+    for _ in 0..8 {
+        App::connect(&mut w, 0, PORT, plan(100, 0));
+    }
+    w.run_for(Duration::from_secs(2));
+    assert_eq!(w.sides[1].counter("accepted_connections"), 3, "a backlog of 2 lets 3 wait");
+    let dropped = w.sides[1].counter("drop_syn_backlog") + w.sides[1].counter("drop_accept_queue");
+    assert!(dropped > 0);
+    w.sides[1].app.idle = false;
+    App::accept(&mut w, 1);
+    run_to_end(&mut w);
+    assert_eq!(w.sides[1].app.accepted, 8);
+    crate::streams::close_all(&mut w);
+}
+
+#[test]
+fn a_closed_listener_resets_whom_nobody_took() {
+    let mut w = World::new(1, Conditions::default());
+    App::listen(&mut w, 1, PORT, 8, plan(0, 100));
+    w.sides[1].app.idle = true;
+    for _ in 0..3 {
+        App::connect(&mut w, 0, PORT, plan(0, 0));
+    }
+    w.run_for(Duration::from_secs(1));
+    let listener = w.sides[1].app.listener.unwrap();
+    App::close(&mut w, 1, listener);
+    w.run_for(Duration::from_secs(1));
+    assert!(w.sides[0].app.streams.iter().all(|s| s.error == ECONNRESET), "{:?}", w.sides[0].app.streams);
+    assert_eq!(w.sides[1].counter("blocks"), 0);
+}

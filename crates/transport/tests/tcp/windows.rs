@@ -1,0 +1,122 @@
+//! Flow control: closed windows, probes, silly windows, updates.
+
+use crate::app::{App, Plan};
+use crate::script::*;
+use crate::streams::{close_all, plan, run_to_end};
+use crate::world::{Conditions, World};
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_reader_that_pauses_closes_the_window_and_opens_it_again() {
+    for ring in [4096, 65536, 1 << 20] {
+        let mut w = World::new(1, Conditions { ring, ..Conditions::default() });
+        let total = 3 * ring as u64;
+        App::listen(&mut w, 1, PORT, 16, plan(0, total));
+        App::connect(&mut w, 0, PORT, plan(total, 0));
+        w.run_until(Duration::from_secs(1), |w| !w.sides[1].app.streams.is_empty());
+        w.sides[1].app.streams[0].paused = true;
+        w.run_for(Duration::from_secs(10));
+        let held = w.sides[1].counter("received_bytes");
+        assert!(held <= ring as u64 && held > ring as u64 / 2, "{held} of {ring}");
+        assert!(w.sides[0].counter("probes_sent") > 2);
+        assert_eq!(w.sides[0].counter("retransmitted_segments"), 0);
+        let probes = w.sides[0].counter("probes_sent");
+        w.sides[1].app.streams[0].paused = false;
+        let socket = w.sides[1].app.streams[0].socket;
+        let before = w.now;
+        App::progress(&mut w, 1, socket);
+        run_to_end(&mut w);
+        let took = w.now.saturating_since(before);
+        assert!(took < 100 * MS, "the window update came late: {took:?}");
+        assert_eq!(w.sides[0].counter("probes_sent"), probes);
+        close_all(&mut w);
+    }
+}
+
+#[test]
+fn a_closed_window_is_probed_ever_more_rarely_for_ever() {
+    let (mut s, _) = Script::connected(Plan { send: 10_000, ..quiet_plan() });
+    let heard = s.hear();
+    let sent: usize = heard.iter().map(|h| h.len).sum();
+    assert_eq!(sent, 10_000);
+    s.ack = s.ack.wrapping_add(10_000);
+    s.window = 0;
+    s.say(ACK, &[]);
+    let socket = s.world.sides[1].app.streams[0].socket;
+    s.world.sides[1].app.streams[0].plan.send += 5000;
+    App::progress(&mut s.world, 1, socket);
+    assert!(s.hear().iter().all(|h| h.len == 0));
+    let mut gaps = Vec::new();
+    let mut last = s.world.now;
+    for _ in 0..25 {
+        let n = s.counter("probes_sent");
+        s.world.run_until(Duration::from_secs(300), |w| w.sides[1].counter("probes_sent") > n);
+        let probe = s.hear().pop().expect("a probe");
+        assert_eq!((probe.len, probe.seq), (0, s.ack.wrapping_sub(1)));
+        gaps.push(probe.at.saturating_since(last).as_millis());
+        last = probe.at;
+        // The peer lives, its reader does not read.
+        s.say(ACK, &[]);
+        s.hear();
+    }
+    assert!(gaps[0] <= 1000 && gaps[20] >= 60_000, "{gaps:?}");
+    assert!(!s.world.sides[1].app.streams[0].hung_up);
+    s.window = 65_000;
+    s.say(ACK, &[]);
+    assert_eq!(s.hear().iter().map(|h| h.len).sum::<usize>(), 5000);
+}
+
+#[test]
+fn small_windows_are_not_filled_with_small_segments() {
+    let (mut s, _) = Script::connected(Plan { send: 10_000, ..quiet_plan() });
+    s.hear();
+    s.ack = s.ack.wrapping_add(10_000);
+    s.window = 0;
+    s.say(ACK, &[]);
+    let socket = s.world.sides[1].app.streams[0].socket;
+    s.world.sides[1].app.streams[0].plan.send += 5000;
+    App::progress(&mut s.world, 1, socket);
+    s.hear();
+    s.window = 300;
+    s.say(ACK, &[]);
+    assert!(s.hear().iter().all(|h| h.len == 0), "a silly segment");
+    // The override timer lets it go in the end.
+    let heard = s.wait(Duration::from_secs(2));
+    assert_eq!(heard.iter().find(|h| h.len > 0).map(|h| h.len), Some(300));
+}
+
+#[test]
+fn the_window_never_shrinks_while_the_reader_sleeps() {
+    let (mut s, _) = Script::connected(quiet_plan());
+    s.world.sides[1].app.streams[0].paused = true;
+    let mut edge = None;
+    let mut offset = 0u64;
+    for i in 0..200 {
+        let len = 1 + (i * 37) % 1000;
+        s.say(ACK, &stream_bytes(40_000, offset, len as usize));
+        offset += len;
+        for h in s.wait(50 * MS) {
+            let right = h.ack.wrapping_add(h.window as u32);
+            if let Some(edge) = edge.replace(right) {
+                let moved = right.wrapping_sub(edge) as i32;
+                assert!(moved >= 0, "shrank by {}", -moved);
+            }
+        }
+    }
+    assert!(edge.is_some());
+}
+
+#[test]
+fn writers_are_woken_when_a_third_is_free() {
+    let mut w = World::new(1, Conditions { ring: 65536, delay_us: 2000, ..Conditions::default() });
+    App::listen(&mut w, 1, PORT, 16, plan(0, 1 << 20));
+    App::connect(&mut w, 0, PORT, plan(1 << 20, 0));
+    run_to_end(&mut w);
+    let woken =
+        w.sides[0].app.effects.iter().filter(|e| matches!(e, eft_component::Effect::Writable(_))).count();
+    // 16 rings in pieces of at least a third of one: not once per acknowledgement.
+    assert!(woken <= 16 * 3 + 2, "{woken}");
+    close_all(&mut w);
+}
