@@ -31,7 +31,7 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     };
     let fd = unsafe { real::socket.get()(domain, kind, protocol) };
     if fd >= 0 && init::is_active() {
-        table::set(fd, Entry::Undecided { stream, inet6 });
+        table::set(fd, Entry::Undecided { stream, inet6, plain: true });
     }
     fd
 }
@@ -142,6 +142,7 @@ pub unsafe extern "C" fn setsockopt(
             if matches!(table::get(fd), Entry::Undecided { .. }) && joins_group(level, option) {
                 return errno::int(Err(Errno(libc::ENOPROTOOPT)));
             }
+            table::touched(fd);
             return real::setsockopt.get()(fd, level, option, value, len);
         };
         errno::int(socket.and_then(|socket| {
