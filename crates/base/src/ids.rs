@@ -58,7 +58,21 @@ pub struct PoolId(pub u16);
 ///
 /// `generation` is that of the slot when it was allocated; the owner refuses to free a slot for a
 /// reference of another generation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    FromBytes,
+    IntoBytes,
+    Immutable,
+    KnownLayout,
+)]
 #[repr(C)]
 pub struct PacketRef {
     pub pool: PoolId,

@@ -2,7 +2,7 @@
 //! live world seeds it from the kernel, and TCP's initial sequence numbers are keyed hashes.
 
 /// Seeded pseudo-random numbers; the same seed gives the same sequence in every world.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Random([u64; 4]);
 
 impl Random {

@@ -5,9 +5,10 @@
 
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;
+use serde::{Deserialize, Serialize};
 
 /// Nanoseconds since the world's origin. Good for 584 years.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(transparent)]
 pub struct Instant(pub u64);
 

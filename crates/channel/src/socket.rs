@@ -27,7 +27,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of everything in this file. A program keeps the shim that it started with, so a server
 /// refuses a family of another version instead of misreading it.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 
 /// Bytes before slot 0.
 pub const ARENA_HEADER_LEN: usize = 65536;
@@ -277,7 +277,7 @@ const RECEIVE_NOTIFY: usize = 24;
 const SEND_END: usize = 64;
 const WISHES: usize = 72;
 const RECEIVE_TAKEN: usize = 128;
-const READ_TOKEN: usize = 192;
+const READ_TOKEN: usize = 208;
 const WRITE_PLUG: usize = 196;
 const ERROR: usize = 200;
 const INCARNATION: usize = 204;
@@ -347,9 +347,16 @@ impl SocketPage {
     word!(
         /// Application: bytes put into the send ring.
         send_end, set_send_end, SEND_END);
-    word!(
-        /// Application: bytes taken from the receive ring.
-        receive_taken, set_receive_taken, RECEIVE_TAKEN);
+    /// Application: bytes taken from the receive ring.
+    pub fn receive_taken(&self) -> u64 {
+        self.u64_at(RECEIVE_TAKEN).load(Ordering::Acquire)
+    }
+
+    pub fn set_receive_taken(&self, taken: u64) {
+        self.u64_at(RECEIVE_TAKEN).store(taken, Ordering::Release);
+        self.read_token().note_taken(taken);
+    }
+
     word!(
         /// Transport: the application marks the socket dirty when `receive_taken` reaches this (the
         /// window can then be opened noticeably). `u64::MAX`: never.

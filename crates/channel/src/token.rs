@@ -10,39 +10,64 @@
 //! Each 0→1 transition of a word adds one message and each 1→0 transition takes one away, so the
 //! count is exact whatever the interleaving; `tests/loom.rs` checks it.
 
-use crate::atomic::{AtomicU32, Ordering, fence};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// 1 while an empty message lies (or is about to lie) in the application's descriptor.
+/// Bit 0 is set while an empty message lies (or is about to lie) in the application's descriptor; the
+/// bits above it repeat how far the application has read.
+///
+/// Both in one word, so that a server never posts for what was taken already: a descriptor that is
+/// readable without anything to read is an error to some programs.
 #[repr(C)]
-pub struct ReadToken(AtomicU32);
+pub struct ReadToken(AtomicU64);
+
+const POSTED: u64 = 1;
 
 impl ReadToken {
     pub fn new() -> ReadToken {
-        ReadToken(AtomicU32::new(0))
+        ReadToken(AtomicU64::new(0))
     }
 
     pub fn is_posted(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
+        self.0.load(Ordering::Relaxed) & POSTED != 0
     }
 
-    /// Server, after it published news: true if it must now send one empty message.
-    pub fn post(&self) -> bool {
+    /// Application: has read up to `taken`.
+    pub fn note_taken(&self, taken: u64) {
+        let mut word = self.0.load(Ordering::Relaxed);
+        while let Err(now) =
+            self.0.compare_exchange(word, taken << 1 | word & POSTED, Ordering::SeqCst, Ordering::SeqCst)
+        {
+            word = now;
+        }
+    }
+
+    /// Server, after it published `end`: true if it must now send one empty message.
+    pub fn post(&self, end: u64) -> bool {
         fence(Ordering::SeqCst);
-        self.0.load(Ordering::Relaxed) == 0 && self.0.swap(1, Ordering::SeqCst) == 0
+        let mut word = self.0.load(Ordering::Relaxed);
+        while word & POSTED == 0 && word >> 1 < end {
+            match self.0.compare_exchange(word, word | POSTED, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
+        }
+        false
+    }
+
+    /// As [`ReadToken::post`], for news that no position tells (a kernel listener beside this one).
+    pub fn post_anyway(&self) -> bool {
+        self.0.fetch_or(POSTED, Ordering::SeqCst) & POSTED == 0
     }
 
     /// Application, after it found nothing left: true if it must now take one message from its
     /// descriptor (waiting for it shortly if the server is just sending it). `still_ready` looks at
     /// the socket again.
     pub fn retire(&self, still_ready: impl FnOnce() -> bool) -> bool {
-        if self.0.swap(0, Ordering::SeqCst) == 0 {
+        if self.0.fetch_and(!POSTED, Ordering::SeqCst) & POSTED == 0 {
             return false;
         }
         fence(Ordering::SeqCst);
-        if still_ready() && self.0.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
-            return false;
-        }
-        true
+        !(still_ready() && self.post_anyway())
     }
 }
 

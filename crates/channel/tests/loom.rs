@@ -109,8 +109,8 @@ fn token_counts_exactly() {
         let (t, a, m) = (token.clone(), available.clone(), messages.clone());
         let server = thread::spawn(move || {
             for _ in 0..2 {
-                a.fetch_add(1, Ordering::Release);
-                if t.post() {
+                let end = a.fetch_add(1, Ordering::Release) + 1;
+                if t.post(end as u64) {
                     m.fetch_add(1, Ordering::SeqCst);
                 }
             }
@@ -118,6 +118,7 @@ fn token_counts_exactly() {
         let mut taken = 0;
         for _ in 0..2 {
             taken = available.load(Ordering::Acquire);
+            token.note_taken(taken as u64);
             if token.retire(|| available.load(Ordering::Acquire) != taken) {
                 messages.fetch_sub(1, Ordering::SeqCst);
             }
@@ -127,6 +128,8 @@ fn token_counts_exactly() {
         assert_eq!(count, token.is_posted() as usize);
         if available.load(Ordering::SeqCst) != taken {
             assert!(token.is_posted(), "news without readiness");
+        } else {
+            assert!(!token.is_posted(), "readiness without news");
         }
     });
 }

@@ -37,6 +37,8 @@ enum Command {
     Pf(commands::pf::PfArguments),
     /// Write what crosses a device as pcapng
     Capture(commands::capture::CaptureArguments),
+    /// Replay a recording of `eft up --record` in the simulator
+    Replay(commands::replay::ReplayArguments),
     /// See the CPUs, set their speed, park them
     Cpu(commands::cpu::CpuArguments),
     /// Measure something against a baseline of the same run
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::Move(a) => commands::place::run(&a),
         Command::Pf(a) => commands::pf::run(&a),
         Command::Capture(a) => commands::capture::run(&a),
+        Command::Replay(a) => commands::replay::run(&a),
         Command::Cpu(a) => commands::cpu::run(&a),
         Command::Bench(a) => bench::run(&a),
         Command::Serve(a) => commands::serve::run(&a),

@@ -12,6 +12,9 @@ use std::os::fd::OwnedFd;
 /// Bytes of a plug: enough to stop a send buffer of the least size.
 pub const PLUG_LEN: usize = 1500;
 
+/// [`SocketPage::kind`] of a datagram socket.
+const DATAGRAM: u32 = 2;
+
 struct Far {
     fd: OwnedFd,
     page: SocketPage,
@@ -56,7 +59,9 @@ impl FarEnds {
         if receivable > 0 {
             self.readable(socket);
         }
-        if flags & flag::CONNECTING == 0 {
+        // An unconnected stream has a plug only because a connect is on its way to us.
+        let settled = flags & (flag::CONNECTED | flag::DEAD | flag::SEND_CLOSED) != 0;
+        if settled || self.ends[&socket].page.kind() == DATAGRAM {
             let page = &self.ends[&socket].page;
             if page.sendable() >= page.send_limit() / 3 || flags & (flag::DEAD | flag::SEND_CLOSED) != 0 {
                 self.writable(socket);
@@ -72,9 +77,7 @@ impl FarEnds {
 
     pub fn readable(&mut self, socket: SocketId) {
         if let Some(far) = self.ends.get(&socket)
-            // Taken already since the batch began: readiness now would be a lie.
-            && far.page.receivable() > 0
-            && far.page.read_token().post()
+            && far.page.read_token().post(far.page.receive_end())
         {
             self.calls += 1;
             send_token(&far.fd);

@@ -51,6 +51,8 @@ pub struct Identity {
     pub sockets_per_family: usize,
     pub listeners_per_family: usize,
     pub device: Option<DeviceSetup>,
+    /// Where to write down what the server is told (ip only).
+    pub record: Option<std::path::PathBuf>,
 }
 
 /// From the supervisor to a server. Descriptors in brackets.

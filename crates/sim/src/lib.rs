@@ -12,6 +12,7 @@
 pub mod application;
 pub mod datagrams;
 pub mod device;
+pub mod file;
 pub mod link;
 pub mod makes;
 pub mod node;

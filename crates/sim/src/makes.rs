@@ -15,6 +15,9 @@ use std::rc::Rc;
 /// Capacity of every queue in the topologies that the simulator uses.
 const CAPACITY: usize = 1024;
 
+/// NICs that a recorded ip may have; the queues of those that are not there have no room.
+const NICS: u8 = 16;
+
 /// What a message to ip names: a received frame, or a descriptor and the payload it names.
 fn ip_reads(memory: &Memory, message: &FromPeer) -> Vec<PacketRef> {
     match message {
@@ -43,7 +46,7 @@ pub fn ip(frames: Pool, packets: Pool, config: IpConfig) -> (Ip, Make<Ip>) {
     let mut own = Memory::new();
     own.insert(frames.id(), frames.view().clone());
     let make = Make {
-        peers: vec![Peer::Tcp, Peer::Udp, Peer::Filter, Peer::Nic(0)],
+        peers: [Peer::Tcp, Peer::Udp, Peer::Filter].into_iter().chain((0..NICS).map(Peer::Nic)).collect(),
         capacity: CAPACITY,
         own,
         reads: ip_reads,
@@ -79,6 +82,15 @@ pub struct Life {
 impl Life {
     /// Lives `recording` (this life's, perhaps changed) again.
     pub fn again(&self, recording: &Recording) -> Result<(), Box<Divergence>> {
+        self.again_in(recording, Segment::heap)
+    }
+
+    /// As [`Life::again`], in memory of the caller's.
+    pub fn again_in(
+        &self,
+        recording: &Recording,
+        segments: impl Fn(usize) -> Segment,
+    ) -> Result<(), Box<Divergence>> {
         match self.peer {
             Peer::Ip => {
                 let mut pools = self
@@ -88,13 +100,13 @@ impl Life {
                 let mut pool = || pools.next().expect("ip has two pools");
                 let (with_filter, seed) = (self.with_filter, self.seed);
                 let (ip, make) = ip(pool(), pool(), IpConfig { with_filter, seed });
-                replay(recording, ip, &make)
+                replay(recording, ip, &make, segments)
             }
             Peer::Filter => {
                 let arena = Segment::heap(self.arena.len());
                 arena.write(0, &self.arena).expect("as long");
                 let (filter, make) = filter(arena, filter_config());
-                replay(recording, filter, &make)
+                replay(recording, filter, &make, segments)
             }
             peer => panic!("{peer} is not recorded"),
         }

@@ -12,15 +12,17 @@ use eft_channel::status::Status;
 use eft_channel::{Memory, PoolView, Segment};
 use eft_component::{Component, Context, Event, Outbox, Output};
 use eft_messages::{Encoded, Peer};
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::rc::Rc;
 
 /// A call to an engine.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub enum Input {
     Message(Peer, Encoded),
+    #[serde(with = "crate::file::event")]
     Event(Event),
     Poll(usize),
     Expire,
@@ -29,14 +31,14 @@ pub enum Input {
 }
 
 /// What an engine let out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Let {
     /// To whom, what, and the bytes of the engine's own memory that it names.
     Message(Peer, Encoded, Vec<u8>),
     Effect(String),
 }
 
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Call {
     pub now: Instant,
     random: Random,
@@ -49,17 +51,20 @@ pub struct Call {
 }
 
 /// How another component's memory is cut.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct Cut {
     base: usize,
     slot_size: usize,
     slots: usize,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Recording {
     pools: BTreeMap<PoolId, Cut>,
     pub calls: Vec<Call>,
+    /// Bytes of others' memory written down so far, and where to stop (0: never).
+    bytes: usize,
+    pub bytes_max: usize,
 }
 
 /// What a recorder must know of the engine.
@@ -99,6 +104,9 @@ where
         names: Vec<PacketRef>,
         call: impl FnOnce(&mut C, &mut Context, &mut Outbox<C::Out>) -> T,
     ) -> T {
+        if self.recording.borrow().is_full() {
+            return call(&mut self.component, cx, out);
+        }
         let rooms = self.make.peers.iter().map(|p| (*p, out.room(*p))).collect();
         let random = cx.random.clone();
         let mut recording = self.recording.borrow_mut();
@@ -114,6 +122,7 @@ where
                 slots: view.slots,
             });
             if cx.memory.read(r, &mut bytes).is_some() {
+                recording.bytes += bytes.len();
                 memory.push((r, bytes));
             }
         }
@@ -195,11 +204,13 @@ pub struct Divergence {
     pub replayed: Vec<Let>,
 }
 
-/// Makes the recorded calls to a fresh engine. `make` is of the fresh engine.
+/// Makes the recorded calls to a fresh engine. `make` is of the fresh engine; `segments` gives zeroed
+/// memory of a length, which may be large and sparse.
 pub fn replay<C: Component>(
     recording: &Recording,
     mut component: C,
     make: &Make<C>,
+    segments: impl Fn(usize) -> Segment,
 ) -> Result<(), Box<Divergence>>
 where
     C::Out: Debug,
@@ -207,7 +218,7 @@ where
     let mut memory = Memory::new();
     for (id, cut) in &recording.pools {
         let view = PoolView {
-            segment: Segment::heap(cut.base + cut.slots * cut.slot_size),
+            segment: segments(cut.base + cut.slots * cut.slot_size),
             base: cut.base,
             slot_size: cut.slot_size,
             slots: cut.slots,
@@ -251,6 +262,11 @@ where
 }
 
 impl Recording {
+    /// Whether nothing more is written down.
+    pub fn is_full(&self) -> bool {
+        self.bytes_max != 0 && self.bytes >= self.bytes_max
+    }
+
     /// Everything that came out, in order.
     pub fn outputs(&self) -> impl Iterator<Item = &Let> {
         self.calls.iter().flat_map(|c| &c.outputs)

@@ -6,6 +6,7 @@ pub mod kill;
 pub mod pf;
 pub mod place;
 pub mod ps;
+pub mod replay;
 pub mod run;
 pub mod serve;
 pub mod ss;

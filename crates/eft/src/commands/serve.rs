@@ -1,13 +1,19 @@
 //! `eft serve NAME`: one server in its process. Started by the supervisor, never by hand.
 
+use eft_channel::Pool;
 use eft_channel::socket::Transport;
 use eft_component::topology::Limits;
 use eft_linux::capture::{CaptureSlot, Captured};
 use eft_linux::devices::LiveDevice;
 use eft_linux::serve::{self, Answering, Applications, Plain, Setup, TransportSurroundings};
 use eft_messages::Peer;
+use eft_sim::makes::Life;
+use eft_sim::replay::Recorder;
 use eft_transport::tcp::{Tcp, TcpConfig};
 use eft_transport::udp::{Udp, UdpConfig};
+use std::io::Write;
+use std::path::Path;
+use std::rc::Rc;
 
 #[derive(clap::Args, Debug)]
 pub struct ServeArguments {
@@ -71,7 +77,10 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
         Peer::Ip => {
             let (frames, packets) = (setup.take_pool()?, setup.take_pool()?);
             let config = eft_ip::IpConfig { with_filter: setup.identity.with_filter, seed };
-            serve::run(setup, eft_ip::Ip::new(frames, packets, config), Plain::default())
+            match setup.identity.record.clone() {
+                None => serve::run(setup, eft_ip::Ip::new(frames, packets, config), Plain::default()),
+                Some(path) => record_ip(setup, frames, packets, config, &path),
+            }
         }
         Peer::Filter => {
             let arena = setup.take_arena()?;
@@ -92,4 +101,32 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             serve::run(setup, nic, surroundings)
         }
     }
+}
+
+/// Bytes of packets after which a recording is long enough.
+const RECORDING_MAX: usize = 64 << 20;
+
+/// Runs ip and writes down what it is told. The file is opened before the sandbox closes.
+fn record_ip(
+    setup: Setup,
+    frames: Pool,
+    packets: Pool,
+    config: eft_ip::IpConfig,
+    path: &Path,
+) -> eft_linux::Result<()> {
+    let failed = |e| eft_linux::Error(format!("{}: {e}", path.display()));
+    let mut file = std::fs::File::create(path).map_err(failed)?;
+    let shape = |p: &Pool| (p.id(), p.slots(), p.slot_size());
+    let life = Life {
+        peer: Peer::Ip,
+        seed: config.seed,
+        with_filter: config.with_filter,
+        pools: vec![shape(&frames), shape(&packets)],
+        arena: Vec::new(),
+        recording: Rc::default(),
+    };
+    life.recording.borrow_mut().bytes_max = RECORDING_MAX;
+    let (ip, make) = eft_sim::makes::ip(frames, packets, config);
+    serve::run(setup, Recorder::new(ip, make, life.recording.clone()), Plain::default())?;
+    file.write_all(&eft_sim::file::to_bytes(&life)).map_err(failed)
 }

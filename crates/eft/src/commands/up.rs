@@ -34,6 +34,9 @@ pub struct UpArguments {
     /// Name server that programs on the stack ask first
     #[arg(long)]
     nameserver: Option<IpAddr>,
+    /// Write down in this folder what ip is told, for `eft replay`
+    #[arg(long)]
+    record: Option<PathBuf>,
     /// Which components run, how they are connected and placed
     #[arg(long)]
     topology: Option<PathBuf>,
@@ -56,6 +59,11 @@ fn config(arguments: &UpArguments) -> Result<StackConfig, String> {
             Topology::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?
         }
     };
+    if arguments.record.is_some() && topology.edge.iter().any(|e| e.capacity != 1024) {
+        return Err(
+            "--record works with queues of 1024 messages only: drop `capacity` from the topology".into()
+        );
+    }
     let devices = &arguments.device;
     if arguments.address.len() < devices.len() {
         return Err(format!(
@@ -81,6 +89,7 @@ fn config(arguments: &UpArguments) -> Result<StackConfig, String> {
         host_address: arguments.host_address,
         mtu: arguments.mtu,
         nameserver: arguments.nameserver,
+        record: arguments.record.clone(),
         arena_len,
     })
 }

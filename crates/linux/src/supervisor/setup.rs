@@ -54,6 +54,8 @@ pub struct StackConfig {
     pub host_address: Option<Cidr>,
     pub mtu: Option<u16>,
     pub nameserver: Option<IpAddr>,
+    /// A folder for recordings of ip.
+    pub record: Option<std::path::PathBuf>,
     /// Bytes of each engine's durable arena, 0 for none: the engines know, and the program that
     /// composes them asks.
     pub arena_len: fn(Peer, &Topology) -> usize,

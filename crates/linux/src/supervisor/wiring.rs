@@ -80,6 +80,12 @@ impl Supervisor {
             sockets_per_family: limits.sockets_per_family,
             listeners_per_family: limits.listeners_per_family,
             device,
+            record: self
+                .config
+                .record
+                .as_ref()
+                .filter(|_| member.peer == Peer::Ip)
+                .map(|dir| dir.join(format!("{}-{}.eftrec", member.name, member.generation))),
         };
         let clone = |fd: &OwnedFd| fd.try_clone().doing("descriptor");
         let mut fds =

@@ -103,7 +103,7 @@ impl Slot {
     /// Makes the descriptor readable.
     pub fn post(&self) {
         if let Some(far) = &self.far
-            && self.page.read_token().post()
+            && self.page.read_token().post(self.page.receive_end())
         {
             sys::send(far.as_raw_fd(), &[], &[]);
         }

@@ -129,7 +129,9 @@ impl Tcp {
         };
         let block = &self.blocks[i];
         let ended = block.has(bit::DEAD) || block.fin_at != NOWHERE;
-        let room = !matches!(block.state(), State::SynSent) && page.sendable() * 3 >= page.send_limit();
+        // While unconnected, a plug says that a connect is on its way or under way.
+        let room = !matches!(block.state(), State::Closed | State::SynSent)
+            && page.sendable() * 3 >= page.send_limit();
         (ended || room) && page.write_plug().is_set()
     }
 
