@@ -180,8 +180,8 @@ def leftovers():
     """What a test must not leave behind."""
     left = []
     links = sh("ip", "-o", "link").stdout
-    left += [f"device {d}" for d in re.findall(r"\d+: (eft[^:@]*)", links)]
-    left += [f"namespace {n.split()[0]}" for n in sh("ip", "netns").stdout.splitlines() if n.startswith("eft")]
+    left += [f"device {d}" for d in re.findall(r"\d+: (eftv?lt[^:@]*)", links)]
+    left += [f"namespace {n.split()[0]}" for n in sh("ip", "netns").stdout.splitlines() if n.startswith("eft-lt")]
     left += [f"process {line}" for line in sh("ps", "-eo", "pid,args").stdout.splitlines()
              if re.search(r"eft (serve|up) .*(--stack|--name) lt", line) and "ps -eo" not in line]
     return left

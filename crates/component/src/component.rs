@@ -73,6 +73,12 @@ pub trait Component {
         0
     }
 
+    /// Whether [`Component::poll`] would take something from the device now. While it is false the
+    /// world does not wait for the device: it may have something, and would not be read.
+    fn wants_device(&self) -> bool {
+        true
+    }
+
     /// Handles every deadline that has passed.
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Self::Out>);
 

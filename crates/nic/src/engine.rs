@@ -339,6 +339,10 @@ impl<D: Device> Component for Nic<D> {
         sent + self.take_frames(cx, budget, out)
     }
 
+    fn wants_device(&self) -> bool {
+        self.wants_readable()
+    }
+
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<ToIp>) {
         // What is to be retried was retried in this turn's poll.
         if self.link_check_at <= cx.now {

@@ -53,6 +53,9 @@ pub fn open(path: &str) -> Result<Vec<OwnedFd>> {
     Ok(vec![event, half, taken, peer_half, peer_taken, peer_event])
 }
 
+/// Times to knock at a path where nobody answers before it is taken for a dead stack's.
+const KNOCKS: usize = 50;
+
 /// The first stack binds the path and waits, the second connects.
 fn meet(path: &str) -> Result<OwnedFd> {
     let address = SocketAddrUnix::new(path).doing(format_args!("pair:{path}"))?;
@@ -60,18 +63,29 @@ fn meet(path: &str) -> Result<OwnedFd> {
         rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .doing("pair: socket")
     };
-    let client = socket()?;
-    if rustix::net::connect(&client, &address).is_ok() {
-        return Ok(client);
+    for knock in 0..=KNOCKS {
+        let server = socket()?;
+        match rustix::net::bind(&server, &address) {
+            Ok(()) => {
+                rustix::net::listen(&server, 1).doing(format_args!("pair:{path}"))?;
+                let accepted = rustix::net::accept_with(&server, SocketFlags::CLOEXEC);
+                let _ = std::fs::remove_file(path);
+                return accepted.doing(format_args!("pair:{path}: waiting for the other stack"));
+            }
+            Err(rustix::io::Errno::ADDRINUSE) => {}
+            Err(e) => return Err(e).doing(format_args!("pair:{path}")),
+        }
+        let client = socket()?;
+        if rustix::net::connect(&client, &address).is_ok() {
+            return Ok(client);
+        }
+        // The other stack is about to listen, or died while it waited.
+        if knock + 1 == KNOCKS {
+            let _ = std::fs::remove_file(path);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    let server = socket()?;
-    // Left over from a stack that died while it waited.
-    let _ = std::fs::remove_file(path);
-    rustix::net::bind(&server, &address).doing(format_args!("pair:{path}"))?;
-    rustix::net::listen(&server, 1).doing(format_args!("pair:{path}"))?;
-    let accepted = rustix::net::accept_with(&server, SocketFlags::CLOEXEC);
-    let _ = std::fs::remove_file(path);
-    accepted.doing(format_args!("pair:{path}: waiting for the other stack"))
+    Err(Error(format!("pair:{path}: the path is taken by something that does not answer; remove it")))
 }
 
 /// One side of a pair.

@@ -144,6 +144,7 @@ impl<C: Component, S: Surroundings> Running<C, S> {
     /// Announces the sleep, looks once more, sleeps.
     fn park(&mut self, deadline: Option<Instant>) {
         let server = &self.server;
+        self.parking.watch_devices(server.component().wants_device());
         let surroundings = &self.live.surroundings;
         let (bell, seen) = (&self.bell, self.bell_seen);
         let slept = self.parking.park(

@@ -11,7 +11,7 @@ use eft_base::Instant;
 use eft_channel::Shared;
 use eft_channel::notify::{Doorbell, Mode, StateWord};
 use rustix::event::epoll;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// How long a dedicated server watches before it goes to the kernel. Longer than waking a sleeper on
@@ -39,6 +39,9 @@ pub struct Parking {
     waits: WaitSet,
     /// How long it pays to look around before going to the kernel; see [`Parking::linger`].
     patience: Duration,
+    /// The surroundings' descriptors in the set, and whether they are waited for.
+    devices: Vec<i32>,
+    devices_watched: bool,
 }
 
 impl Parking {
@@ -51,12 +54,14 @@ impl Parking {
     ) -> Result<Parking> {
         state.awake();
         let mut set = None;
+        let mut devices = Vec::new();
         if surroundings.sleeps_on_descriptors() {
             let e = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
             let level = epoll::EventFlags::IN;
             epoll::add(&e, control, epoll::EventData::new_u64(CONTROL), level).doing("epoll")?;
             epoll::add(&e, &eventfd, epoll::EventData::new_u64(EVENTFD), level).doing("epoll")?;
             for d in surroundings.descriptors() {
+                devices.push(d.as_raw_fd());
                 epoll::add(&e, d, epoll::EventData::new_u64(SURROUNDINGS), level).doing("epoll")?;
             }
             set = Some(e);
@@ -70,6 +75,8 @@ impl Parking {
             descriptors_ready: true,
             waits: WaitSet::default(),
             patience: Duration::ZERO,
+            devices,
+            devices_watched: true,
         })
     }
 
@@ -86,6 +93,19 @@ impl Parking {
     /// that they have not.
     pub fn descriptors_ready(&self) -> bool {
         self.descriptors_ready
+    }
+
+    /// Waits for the surroundings' descriptors from now on, or not. They are level-triggered: one that
+    /// is readable and not read would keep the server awake.
+    pub fn watch_devices(&mut self, wanted: bool) {
+        let Some(set) = self.epoll.as_ref().filter(|_| wanted != self.devices_watched) else { return };
+        self.devices_watched = wanted;
+        let events = if wanted { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
+        for raw in &self.devices {
+            // SAFETY: the surroundings keep their descriptors open as long as the server runs.
+            let device = unsafe { BorrowedFd::borrow_raw(*raw) };
+            let _ = epoll::modify(set, device, epoll::EventData::new_u64(SURROUNDINGS), events);
+        }
     }
 
     /// Sleeps until something may have happened. `each_bell` is handed a function that takes all

@@ -1,0 +1,129 @@
+//! An engine with what surrounds it: memory, time, counters, an outbox.
+
+use eft_base::{Instant, Random};
+use eft_channel::Memory;
+use eft_channel::status::Status;
+use eft_component::{Component, Context, Event, Outbox};
+use eft_messages::{Encoded, Peer};
+use std::time::Duration;
+
+/// Turns that one input may cause before the target gives up waiting for quiet.
+const TURNS_MAX: usize = 64;
+
+/// One engine, called as the server loop calls it.
+pub struct Host<C: Component> {
+    pub engine: C,
+    pub memory: Memory,
+    pub status: Status,
+    pub random: Random,
+    pub now: Instant,
+    pub out: Outbox<C::Out>,
+    peers: Vec<Peer>,
+    room: usize,
+}
+
+impl<C: Component> Host<C> {
+    pub fn new(engine: C, memory: Memory, peers: &[Peer], seed: u64) -> Host<C> {
+        let mut host = Host {
+            engine,
+            memory,
+            status: Status::heap(),
+            random: Random::new(seed),
+            now: Instant::from_millis(1000),
+            out: Outbox::new(),
+            peers: peers.to_vec(),
+            room: 1024,
+        };
+        host.connect(peers);
+        host
+    }
+
+    /// Connects neighbours for the first time.
+    pub fn connect(&mut self, peers: &[Peer]) {
+        self.peers = peers.to_vec();
+        self.refresh();
+        for peer in peers {
+            self.reborn(*peer);
+        }
+    }
+
+    pub fn peers(&self) -> &[Peer] {
+        &self.peers
+    }
+
+    /// Places in the queues from now on.
+    pub fn set_room(&mut self, room: usize) {
+        self.room = room;
+        self.refresh();
+    }
+
+    fn refresh(&mut self) {
+        for peer in &self.peers {
+            self.out.set_room(*peer, self.room, 1024);
+        }
+    }
+
+    pub fn with<R>(&mut self, f: impl FnOnce(&mut C, &mut Context, &mut Outbox<C::Out>) -> R) -> R {
+        let mut cx =
+            Context { now: self.now, random: &mut self.random, memory: &self.memory, status: &self.status };
+        f(&mut self.engine, &mut cx, &mut self.out)
+    }
+
+    pub fn receive(&mut self, from: Peer, message: C::In) {
+        self.with(|e, cx, out| e.receive(cx, from, message, out));
+        self.turn();
+    }
+
+    /// As the server loop does with a line: what does not decode is dropped.
+    pub fn line(&mut self, from: Peer, line: &Encoded) {
+        match C::decode(from, line) {
+            Some(message) => self.receive(from, message),
+            None => self.turn(),
+        }
+    }
+
+    pub fn event(&mut self, event: Event) {
+        self.with(|e, cx, out| e.event(cx, event, out));
+        self.turn();
+    }
+
+    pub fn reborn(&mut self, peer: Peer) {
+        self.with(|e, cx, out| e.peer_reborn(cx, peer, out));
+        self.turn();
+    }
+
+    pub fn poll(&mut self) {
+        self.with(|e, cx, out| e.poll(cx, 64, out));
+        self.turn();
+    }
+
+    /// The rest of a server's turn.
+    pub fn turn(&mut self) {
+        self.with(|e, cx, out| {
+            if e.deadline().is_some_and(|d| d <= cx.now) {
+                e.expire(cx, out);
+            }
+            e.flush(cx, out);
+        });
+    }
+
+    /// Lets time pass, deadline by deadline.
+    pub fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        for _ in 0..TURNS_MAX {
+            let Some(next) = self.engine.deadline().filter(|d| *d <= end) else {
+                break;
+            };
+            self.now = self.now.max(next);
+            self.turn();
+        }
+        self.now = end;
+    }
+
+    /// What left, with room again for more.
+    pub fn take(&mut self) -> Vec<C::Out> {
+        let all = self.out.drain().collect();
+        self.refresh();
+        all
+    }
+}

@@ -1,0 +1,139 @@
+//! Questions and rules into a filter engine.
+
+use super::Target;
+use super::texts::pf_corpus;
+use crate::host::Host;
+use crate::mutate::Corpus;
+use eft_base::{Random, RequestId, WireAddress};
+use eft_channel::{Memory, Segment};
+use eft_component::{Effect, Event};
+use eft_filter::{Filter, FilterConfig, ToIp, arena_len};
+use eft_messages::Peer;
+use eft_messages::filter::{FilterToIp, IpToFilter};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+const CONFIG: FilterConfig = FilterConfig { states: 48, seed: 3 };
+
+pub struct FilterBench {
+    pub host: Host<Filter>,
+    pub arena: Segment,
+    next: u32,
+    unanswered: BTreeSet<RequestId>,
+}
+
+impl FilterBench {
+    pub fn new(random: &mut Random) -> FilterBench {
+        let arena = Segment::heap(arena_len(&CONFIG));
+        let filter = Filter::open(arena.clone(), CONFIG);
+        let host = Host::new(filter, Memory::new(), &[Peer::Ip], random.next_u64());
+        let mut bench = FilterBench { host, arena, next: 0, unanswered: BTreeSet::new() };
+        bench.configure("interfaces", "0 eft0\n1 eft1\n");
+        bench
+    }
+
+    /// Configures; returns the answers to operators.
+    pub fn configure(&mut self, key: &str, value: &str) -> Vec<String> {
+        self.host.event(Event::Configure { key: key.into(), value: value.into() });
+        self.look()
+    }
+
+    pub fn load(&mut self, rules: &str) {
+        self.configure("filter", rules);
+    }
+
+    /// The filter dies; a successor opens its arena and asks nobody: ip asks again.
+    pub fn die(&mut self, random: &mut Random) {
+        let now = self.host.now;
+        let filter = Filter::open(self.arena.clone(), CONFIG);
+        self.host = Host::new(filter, Memory::new(), &[Peer::Ip], random.next_u64());
+        self.host.now = now;
+        self.unanswered.clear();
+    }
+
+    fn look(&mut self) -> Vec<String> {
+        let mut answers = Vec::new();
+        for m in self.host.take() {
+            match m {
+                ToIp::Verdict(FilterToIp::Verdict { request, .. }) => {
+                    assert!(self.unanswered.remove(&request), "{request:?} was answered twice");
+                }
+                ToIp::Effect(Effect::Answer { value, .. }) => {
+                    answers.push(String::from_utf8(value).expect("answers are text"));
+                }
+                ToIp::Effect(e) => panic!("a filter does not ask for {e:?}"),
+            }
+        }
+        answers
+    }
+
+    /// Asks about a packet of few hosts and ports, so that states are met again, or of any.
+    pub fn ask(&mut self, random: &mut Random) {
+        self.next += 1;
+        let request = RequestId { index: self.next, generation: 1 };
+        let mut address = || -> WireAddress {
+            match random.below(8) {
+                0 => WireAddress(core::array::from_fn(|_| random.next_u32() as u8)),
+                n => IpAddr::from([10, 77, 0, n as u8]).into(),
+            }
+        };
+        let (source, destination) = (address(), address());
+        let m = IpToFilter::Ask {
+            request,
+            source,
+            destination,
+            source_port: random.below(4) as u16,
+            destination_port: [22, 53, 80, 65535][random.below(4) as usize],
+            protocol: [1, 6, 6, 17, random.next_u32() as u8][random.below(5) as usize],
+            tcp_flags: random.next_u32() as u8,
+            interface: [0, 1, 255, random.next_u32() as u8][random.below(4) as usize],
+            inbound: random.chance(0.5),
+            len: random.next_u32() as u16,
+        };
+        self.unanswered.insert(request);
+        self.host.line(Peer::Ip, &m.encode());
+        self.look();
+    }
+
+    /// With rules loaded, every question must have been answered.
+    pub fn check_answered(&self) {
+        assert!(self.unanswered.is_empty(), "not answered: {:?}", self.unanswered);
+    }
+}
+
+pub struct Asks {
+    bench: FilterBench,
+    rules: Corpus,
+}
+
+impl Asks {
+    pub fn new(random: &mut Random) -> Asks {
+        let mut bench = FilterBench::new(random);
+        bench.load("pass");
+        Asks { bench, rules: pf_corpus() }
+    }
+}
+
+impl Target for Asks {
+    fn feed(&mut self, random: &mut Random) {
+        match random.below(40) {
+            0..4 => {
+                let answers = self.bench.configure("filter.load:1", &self.rules.mutated_text(random));
+                assert_eq!(answers.len(), 1);
+                assert!(answers[0] == "ok" || answers[0].starts_with("error: "), "{}", answers[0]);
+            }
+            4 => {
+                self.bench.configure("interfaces", &self.rules.mutated_text(random));
+            }
+            5 => {
+                self.bench.configure("filter.show:states:1", "");
+                self.bench.configure("filter.show:rules:1", "");
+            }
+            _ => {}
+        }
+        self.bench.ask(random);
+        self.bench.check_answered();
+        self.bench.host.pass(Duration::from_millis(random.below(3000)));
+    }
+}

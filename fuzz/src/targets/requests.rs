@@ -1,0 +1,176 @@
+//! Requests of hostile applications, and answers of mad transports, into sockets.
+
+use super::Target;
+use crate::host::Host;
+use eft_base::{FamilyId, PoolId, Random, RequestId, SocketId, WireAddress};
+use eft_channel::socket::{Arena, Geometry, LAYOUT_VERSION};
+use eft_channel::{Memory, Segment};
+use eft_component::effect::{ConnectionId, Handle};
+use eft_component::{Effect, Event};
+use eft_messages::Peer;
+use eft_messages::control::{Request, op};
+use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
+use eft_sockets::{Out, Sockets, SocketsConfig};
+use std::collections::{BTreeMap, BTreeSet};
+
+const FAMILIES: [FamilyId; 2] = [FamilyId(1), FamilyId(2)];
+
+fn open_family(family: FamilyId) -> Event {
+    let geometry = Geometry { slots: 12, send_len: 4096, receive_len: 4096 };
+    let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).expect("geometry is valid");
+    Event::FamilyOpened { family, pool: PoolId(20 + family.0), arena }
+}
+
+/// sockets with two families.
+pub fn host(random: &mut Random) -> Host<Sockets> {
+    let config = SocketsConfig { listeners_per_family: 3, requests: 40, generation: 1 };
+    let peers = [Peer::Tcp, Peer::Udp];
+    let mut host = Host::new(Sockets::new(config), Memory::new(), &peers, random.next_u64());
+    for family in FAMILIES {
+        host.event(open_family(family));
+    }
+    host
+}
+
+pub struct Requests {
+    host: Host<Sockets>,
+    sequence: u64,
+    /// Requests of applications without a reply.
+    waiting: BTreeSet<u64>,
+    /// Requests to transports without an answer.
+    asked: BTreeMap<RequestId, (Peer, SocketsToTransport)>,
+}
+
+impl Requests {
+    pub fn new(random: &mut Random) -> Requests {
+        Requests { host: host(random), sequence: 0, waiting: BTreeSet::new(), asked: BTreeMap::new() }
+    }
+
+    fn look(&mut self) {
+        for m in self.host.take() {
+            match m {
+                Out::Effect(Effect::Reply { reply, .. }) => {
+                    assert!(self.waiting.remove(&reply.sequence), "{reply:?} came twice");
+                }
+                Out::Effect(_) => {}
+                Out::Transport(peer, m) => {
+                    self.asked.insert(request_of(&m), (peer, m));
+                }
+            }
+        }
+    }
+
+    fn request(&mut self, random: &mut Random) {
+        self.sequence += 1;
+        let request = Request {
+            version: if random.chance(0.98) { LAYOUT_VERSION } else { random.next_u32() },
+            op: match random.below(12) {
+                0 => random.below(10) as u32,
+                1..5 => op::OPEN,
+                5..7 => op::BIND,
+                7 => op::LISTEN,
+                8..10 => op::CONNECT,
+                _ => op::ACCEPTED,
+            },
+            sequence: self.sequence,
+            slot: if random.chance(0.95) { random.below(12) as u32 } else { random.next_u32() },
+            port: random.next_u32() as u16,
+            address: WireAddress(core::array::from_fn(|_| random.next_u32() as u8)),
+            value: random.next_u64(),
+            args: [
+                [1, 2, 1, random.next_u32()][random.below(4) as usize],
+                random.next_u32(),
+                0,
+                random.next_u32(),
+            ],
+            ..Request::default()
+        };
+        if request.op != op::ACCEPTED {
+            self.waiting.insert(self.sequence);
+        }
+        self.host.event(Event::Request {
+            connection: ConnectionId(random.below(3)),
+            family: if random.chance(0.95) { FAMILIES[random.below(2) as usize] } else { FamilyId(9) },
+            privileged: random.chance(0.5),
+            request,
+            handle: Handle(random.below(4)),
+        });
+        self.look();
+    }
+
+    fn answer(&mut self, random: &mut Random) {
+        let Some((request, (peer, asked))) = self.asked.pop_first() else { return };
+        let mut socket = socket_of(&asked);
+        if random.chance(0.5) {
+            socket.slot = random.below(12) as u32;
+        }
+        if random.chance(0.1) {
+            socket = SocketId { family: FamilyId(random.below(4) as u16), slot: random.next_u32() };
+        }
+        let errno = if random.chance(0.8) { 0 } else { random.next_u32() as i32 };
+        let address = WireAddress::default();
+        let m = TransportToSockets::Reply { request, errno, socket, address, port: 9 };
+        for _ in 0..1 + random.below(2) {
+            self.host.line(peer, &m.encode());
+        }
+        self.look();
+    }
+}
+
+fn request_of(m: &SocketsToTransport) -> RequestId {
+    use SocketsToTransport::*;
+    match *m {
+        Open { request, .. }
+        | Bind { request, .. }
+        | Listen { request, .. }
+        | Connect { request, .. }
+        | Close { request, .. }
+        | Attached { request, .. }
+        | CloseFamily { request, .. } => request,
+    }
+}
+
+fn socket_of(m: &SocketsToTransport) -> SocketId {
+    use SocketsToTransport::*;
+    match *m {
+        Open { socket, .. }
+        | Bind { socket, .. }
+        | Listen { socket, .. }
+        | Connect { socket, .. }
+        | Close { socket, .. }
+        | Attached { socket, .. }
+        | CloseFamily { socket, .. } => socket,
+    }
+}
+
+impl Target for Requests {
+    fn feed(&mut self, random: &mut Random) {
+        self.request(random);
+        while self.asked.len() > random.below(30) as usize {
+            self.answer(random);
+        }
+        let family = FAMILIES[random.below(2) as usize];
+        let socket = SocketId { family, slot: random.below(14) as u32 };
+        match random.below(100) {
+            0 => self.host.event(Event::FamilyClosed(family)),
+            1..4 => self.host.event(open_family(family)),
+            4 => self.host.event(Event::Survivor(socket)),
+            5 => self.host.reborn(Peer::Tcp),
+            6..20 => self.host.event(Event::Closed(socket)),
+            20 => {
+                let value = (0..random.below(200)).map(|_| random.next_u32() as u8).collect();
+                self.host.event(Event::Configure { key: "info".into(), value });
+            }
+            _ => {}
+        }
+        self.look();
+    }
+
+    /// Every request gets exactly one reply once the transports have answered.
+    fn finish(&mut self, random: &mut Random) {
+        while !self.asked.is_empty() {
+            self.answer(random);
+        }
+        assert!(self.waiting.is_empty(), "no reply to {:?}", self.waiting);
+    }
+}

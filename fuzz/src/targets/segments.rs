@@ -1,0 +1,279 @@
+//! Segments and datagrams from the network into tcp and udp, with an application that behaves or one
+//! that scribbles over everything that it may write.
+
+use super::Target;
+use super::packets::{SYN_OPTIONS, Segment, THEM, US, ipv4, tcp, udp};
+use super::transport_bench::{Engine, FAMILY, Flow, LISTEN_PORT, TransportBench};
+use crate::mutate::{hostile_u64, write_edge};
+use eft_base::wire::*;
+use eft_base::{Random, SocketId};
+use eft_channel::socket::{ARENA_HEADER_LEN, Opt, SOCKET_HEADER_LEN, SocketPage};
+use eft_messages::sockets::SocketsToTransport;
+use eft_transport::tcp::Tcp;
+use eft_transport::udp::Udp;
+use std::time::Duration;
+
+const FLAGS: [u8; 9] = [
+    TCP_ACK,
+    TCP_ACK,
+    TCP_ACK | TCP_PSH,
+    TCP_ACK | TCP_FIN,
+    TCP_SYN,
+    TCP_SYN | TCP_ACK,
+    TCP_RST,
+    TCP_RST | TCP_ACK,
+    TCP_ACK | TCP_URG,
+];
+
+pub struct Segments<E: Engine> {
+    bench: TransportBench<E>,
+    is_tcp: bool,
+    /// The application scribbles.
+    hostile: bool,
+}
+
+impl Segments<Tcp> {
+    pub fn tcp(hostile: bool, random: &mut Random) -> Self {
+        Segments { bench: TransportBench::new(true, random), is_tcp: true, hostile }
+    }
+}
+
+impl Segments<Udp> {
+    pub fn udp(hostile: bool, random: &mut Random) -> Self {
+        Segments { bench: TransportBench::new(true, random), is_tcp: false, hostile }
+    }
+}
+
+/// A sequence number at or near where it should be.
+fn near(n: u32, random: &mut Random) -> u32 {
+    match random.below(6) {
+        0..3 => n,
+        3 => n.wrapping_add(random.below(3000) as u32),
+        4 => n.wrapping_sub(random.below(3000) as u32),
+        _ => n.wrapping_add(hostile_u64(0, random) as u32),
+    }
+}
+
+fn options(random: &mut Random) -> Vec<u8> {
+    let mut options = match random.below(4) {
+        0 => Vec::new(),
+        1 => SYN_OPTIONS.to_vec(),
+        2 => vec![1, 1, 8, 10, 0, 0, 0, random.next_u32() as u8, 0, 0, 0, 1],
+        _ => {
+            // SACK blocks.
+            let mut o = vec![1, 1, 5, 18];
+            o.extend((0..16).map(|_| random.next_u32() as u8));
+            o
+        }
+    };
+    for _ in 0..random.below(3) {
+        let at = random.below(options.len() as u64) as usize;
+        match options.get_mut(at) {
+            Some(b) => *b = random.next_u32() as u8,
+            None => options.push(random.next_u32() as u8),
+        }
+    }
+    options
+}
+
+/// The next segment of a conversation, as a good peer sends it. `now` is its clock.
+fn good_segment(flow: &Flow, now: u32, random: &mut Random) -> Vec<u8> {
+    let payload = vec![0x3c; random.below(2) as usize * random.below(1400) as usize];
+    let mut options = vec![1, 1, 8, 10];
+    options.extend(now.to_be_bytes());
+    options.extend([0; 4]);
+    let segment = Segment {
+        from: flow.remote,
+        to: flow.local,
+        sequence: flow.acknowledged,
+        acknowledgment: flow.sent,
+        flags: TCP_ACK,
+        window: 30000,
+        options: &options,
+        payload: &payload,
+    };
+    ipv4(THEM, US, PROTOCOL_TCP, 0, &tcp(&segment))
+}
+
+/// A packet to the engine: of a known conversation, of a new one, or damaged.
+fn tcp_packet(flows: &[Flow], now: u32, random: &mut Random) -> Vec<u8> {
+    if !flows.is_empty() && random.chance(0.6) {
+        let flow = &flows[random.below(flows.len() as u64) as usize];
+        return good_segment(flow, now, random);
+    }
+    let flow = match flows.len() {
+        n if n > 0 && random.chance(0.85) => flows[random.below(n as u64) as usize],
+        _ => Flow { local: LISTEN_PORT, remote: random.below(30) as u16, sent: 0, acknowledged: 0 },
+    };
+    let payload = vec![0xc3; random.below(3) as usize * random.below(1600) as usize];
+    let options = options(random);
+    let segment = Segment {
+        from: flow.remote,
+        to: flow.local,
+        sequence: near(flow.acknowledged, random),
+        acknowledgment: near(flow.sent, random),
+        flags: match flow.sent {
+            0 if random.chance(0.8) => TCP_SYN,
+            _ => FLAGS[random.below(FLAGS.len() as u64) as usize],
+        },
+        window: hostile_u64(1000, random) as u16,
+        options: &options,
+        payload: &payload,
+    };
+    ipv4(THEM, US, PROTOCOL_TCP, 0, &tcp(&segment))
+}
+
+fn udp_packet(random: &mut Random) -> Vec<u8> {
+    let payload = vec![0x3c; random.below(3000) as usize];
+    let to = if random.chance(0.8) { LISTEN_PORT } else { random.next_u32() as u16 };
+    ipv4(THEM, US, PROTOCOL_UDP, 0, &udp(53, to, &payload))
+}
+
+impl<E: Engine> Segments<E> {
+    fn arrive(&mut self, random: &mut Random) {
+        let mut packet = match self.is_tcp {
+            true => tcp_packet(&self.bench.flows, self.bench.host.now.as_micros() as u32, random),
+            false => udp_packet(random),
+        };
+        if random.chance(0.15) {
+            for _ in 0..1 + random.below(3) {
+                let at = random.below(packet.len() as u64) as usize;
+                write_edge(&mut packet, at, random);
+            }
+            packet.truncate(random.below(packet.len() as u64 + 1).max(20) as usize);
+        }
+        // ip checked the header's length against the packet; nothing else is sure.
+        let header_len = if random.chance(0.95) { 20 } else { random.below(61) as u16 };
+        let header_len = header_len.min(packet.len() as u16);
+        self.bench.deliver(&packet, header_len, random.chance(0.9), random);
+    }
+
+    /// The engine's own packet comes back in an ICMP error.
+    fn error(&mut self, random: &mut Random) {
+        let flows = &self.bench.flows;
+        let quoted = match flows.len() {
+            0 => udp(LISTEN_PORT, 53, &[]),
+            n => {
+                let f = flows[random.below(n as u64) as usize];
+                let sequence = near(f.sent, random);
+                tcp(&Segment {
+                    from: f.local,
+                    to: f.remote,
+                    sequence,
+                    acknowledgment: 0,
+                    flags: TCP_ACK,
+                    window: 0,
+                    options: &[],
+                    payload: &[],
+                })
+            }
+        };
+        let protocol = if flows.is_empty() { PROTOCOL_UDP } else { PROTOCOL_TCP };
+        let mut packet =
+            ipv4(US, THEM, protocol, 0, &quoted[..8 + random.below(quoted.len() as u64 - 7) as usize]);
+        if random.chance(0.3) {
+            let at = random.below(packet.len() as u64) as usize;
+            write_edge(&mut packet, at, random);
+        }
+        self.bench.error(&packet, random);
+    }
+
+    /// What a program can do to the memory that it shares: anything.
+    fn scribble(&mut self, socket: SocketId, random: &mut Random) {
+        let page = self.bench.page(socket);
+        for _ in 0..1 + random.below(4) {
+            match random.below(8) {
+                0 => page.set_send_end(hostile_u64(page.send_released(), random)),
+                1 => page.set_receive_taken(hostile_u64(page.receive_end(), random)),
+                2 => page.set_flags(random.next_u32() & 63),
+                3 => set_option(&page, random),
+                4 => page.set_send_released(hostile_u64(page.send_end(), random)),
+                5 => page.set_receive_end(hostile_u64(page.receive_taken(), random)),
+                _ => self.scribble_bytes(socket, random),
+            }
+        }
+    }
+
+    fn scribble_bytes(&self, socket: SocketId, random: &mut Random) {
+        let arena = &self.bench.arena;
+        let slot = ARENA_HEADER_LEN + socket.slot as usize * arena.geometry().stride();
+        let at = match random.below(4) {
+            0 => random.below(ARENA_HEADER_LEN as u64) as usize,
+            1 => slot + SOCKET_HEADER_LEN + random.below(4096) as usize,
+            2 => slot + SOCKET_HEADER_LEN + page_send_len(arena) + random.below(4096) as usize,
+            _ => slot + random.below(1024) as usize,
+        };
+        let mut bytes = [0; 16];
+        write_edge(&mut bytes, 0, random);
+        let n = 1 + random.below(16) as usize;
+        arena.segment().write(at, &bytes[..n]).expect("within the arena");
+    }
+}
+
+fn page_send_len(arena: &eft_channel::socket::Arena) -> usize {
+    arena.geometry().send_len
+}
+
+fn set_option(page: &SocketPage, random: &mut Random) {
+    const ALL: [Opt; 16] = [
+        Opt::NoDelay,
+        Opt::Cork,
+        Opt::KeepAlive,
+        Opt::KeepIdle,
+        Opt::KeepInterval,
+        Opt::KeepCount,
+        Opt::UserTimeout,
+        Opt::Linger,
+        Opt::ReceiveBuffer,
+        Opt::SendBuffer,
+        Opt::Tos,
+        Opt::Ttl,
+        Opt::Broadcast,
+        Opt::QuickAck,
+        Opt::Congestion,
+        Opt::DontFragment,
+    ];
+    page.set_option(ALL[random.below(16) as usize], hostile_u64(0, random) as u32);
+}
+
+impl<E: Engine> Target for Segments<E> {
+    fn feed(&mut self, random: &mut Random) {
+        for _ in 0..1 + random.below(3) {
+            self.arrive(random);
+        }
+        self.bench.settle(random);
+        if random.chance(0.05) {
+            self.error(random);
+        }
+        if self.hostile && random.chance(0.03) {
+            // Its page may have cost it everything: begin again.
+            self.bench.close(0, random);
+        }
+        self.bench.tidy(random);
+        let sockets = self.bench.sockets.len() as u64;
+        if sockets > 0 && random.chance(0.5) {
+            let socket = self.bench.sockets[random.below(sockets) as usize];
+            if self.hostile && random.chance(0.6) {
+                self.scribble(socket, random);
+            }
+            self.bench.use_socket(socket, random);
+        }
+        match random.below(150) {
+            0..3 => self.bench.connect(random),
+            3..6 if sockets > 0 => self.bench.close(random.below(sockets) as usize, random),
+            6 => self.bench.die(random),
+            7 => self.bench.host.set_room(random.below(6) as usize),
+            8..14 => self.bench.host.set_room(1024),
+            14 => {
+                let socket = SocketId { family: FAMILY, slot: random.below(40) as u32 };
+                let incarnation = random.below(4) as u32;
+                let ask = |request| SocketsToTransport::Attached { request, socket, incarnation };
+                self.bench.ask(ask, random);
+            }
+            15 => self.bench.host.pass(Duration::from_secs(random.below(200))),
+            _ => {}
+        }
+        self.bench.host.pass(Duration::from_micros(random.below(60_000)));
+        self.bench.settle(random);
+    }
+}

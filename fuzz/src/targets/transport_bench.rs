@@ -1,0 +1,395 @@
+//! tcp or udp with ip, sockets and an application played by the target.
+
+use super::packets::{THEM, US};
+use crate::host::Host;
+use eft_base::wire::*;
+use eft_base::{FamilyId, PacketRef, PoolId, Random, RequestId, SocketId};
+use eft_channel::socket::{AcceptRecord, Arena, DatagramHeader, Geometry, SocketPage, datagram_record_len};
+use eft_channel::{Memory, Pool, Segment};
+use eft_component::{Component, Effect, Event};
+use eft_messages::Peer;
+use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
+use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
+use eft_transport::tcp::{self, Tcp, TcpConfig};
+use eft_transport::udp::{self, Udp, UdpConfig};
+use eft_transport::{In, Out};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use zerocopy::{FromZeros, IntoBytes};
+
+pub const FAMILY: FamilyId = FamilyId(3);
+pub const ARENA_POOL: PoolId = PoolId(2);
+pub const LISTEN_PORT: u16 = 80;
+const HEADERS: PoolId = PoolId(1);
+const PACKETS: PoolId = PoolId(4);
+const PACKET_LEN: usize = 1 << 16;
+const RING: usize = 1 << 16;
+const SLOTS: usize = 24;
+const TCP: TcpConfig =
+    TcpConfig { connections: 32, sockets_per_family: 12, listeners_per_family: 2, seed: 11 };
+const UDP: UdpConfig = UdpConfig { sockets: 16, sockets_per_family: 12, seed: 11 };
+
+/// What differs between tcp and udp.
+pub trait Engine: Component<In = In, Out = Out> {
+    fn arena_len() -> usize;
+    fn open(arena: Segment, headers: Pool) -> Self;
+}
+
+impl Engine for Tcp {
+    fn arena_len() -> usize {
+        tcp::arena_len(&TCP)
+    }
+    fn open(arena: Segment, headers: Pool) -> Tcp {
+        Tcp::open(arena, headers, TCP)
+    }
+}
+
+impl Engine for Udp {
+    fn arena_len() -> usize {
+        udp::arena_len(&UDP)
+    }
+    fn open(arena: Segment, headers: Pool) -> Udp {
+        Udp::open(arena, headers, UDP)
+    }
+}
+
+/// Where a conversation stands, as seen from the wire: what the engine sent last.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    pub local: u16,
+    pub remote: u16,
+    /// The sequence number after the last byte that the engine sent.
+    pub sent: u32,
+    /// What it acknowledged.
+    pub acknowledged: u32,
+}
+
+pub struct TransportBench<E: Engine> {
+    pub host: Host<E>,
+    pub arena: Arena,
+    pub durable: Segment,
+    packets: Pool,
+    /// Packets that the engine has.
+    given: Vec<PacketRef>,
+    pub sockets: Vec<SocketId>,
+    pub listener: Option<SocketId>,
+    pub flows: Vec<Flow>,
+    unanswered: BTreeMap<RequestId, SocketsToTransport>,
+    next_request: u32,
+    life: u64,
+    /// `Sent`s that ip has not told yet.
+    pub unconfirmed: Vec<RequestId>,
+    /// Whether what the engine says is checked: not while its neighbours lie.
+    strict: bool,
+}
+
+impl<E: Engine> TransportBench<E> {
+    pub fn new(strict: bool, random: &mut Random) -> TransportBench<E> {
+        let geometry = Geometry { slots: SLOTS, send_len: RING, receive_len: RING };
+        let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).expect("geometry is valid");
+        let packets = Pool::new(PACKETS, Segment::heap(16 * PACKET_LEN), PACKET_LEN);
+        let durable = Segment::heap(E::arena_len());
+        let host = Self::start(&arena, &packets, durable.clone(), random);
+        let mut bench = TransportBench {
+            host,
+            arena,
+            durable,
+            packets,
+            given: Vec::new(),
+            sockets: Vec::new(),
+            listener: None,
+            flows: Vec::new(),
+            unanswered: BTreeMap::new(),
+            next_request: 0,
+            life: 0,
+            unconfirmed: Vec::new(),
+            strict,
+        };
+        bench.settle(random);
+        bench.listen(random);
+        bench
+    }
+
+    fn start(arena: &Arena, packets: &Pool, durable: Segment, random: &mut Random) -> Host<E> {
+        let headers = Pool::new(HEADERS, Segment::heap(64 * SEND_SLOT_LEN), SEND_SLOT_LEN);
+        let mut memory = Memory::new();
+        memory.insert(HEADERS, headers.view().clone());
+        memory.insert(ARENA_POOL, arena.view());
+        memory.insert(PACKETS, packets.view().clone());
+        // The family comes before the neighbours, as the supervisor sends them.
+        let mut host = Host::new(E::open(durable, headers), memory, &[], random.next_u64());
+        host.event(Event::FamilyOpened { family: FAMILY, pool: ARENA_POOL, arena: arena.clone() });
+        host.connect(&[Peer::Ip, Peer::Sockets]);
+        host
+    }
+
+    /// The engine dies between two events; a successor opens what it left.
+    pub fn die(&mut self, random: &mut Random) {
+        let now = self.host.now;
+        for packet in self.given.drain(..) {
+            self.packets.free(packet);
+        }
+        self.unconfirmed.clear();
+        self.life += 1;
+        self.host = Self::start(&self.arena, &self.packets, self.durable.clone(), random);
+        self.host.now = now;
+        for message in self.unanswered.values().copied().collect::<Vec<_>>() {
+            self.host.receive(Peer::Sockets, In::Sockets(message));
+        }
+        self.settle(random);
+    }
+
+    /// Asks as sockets does.
+    pub fn ask(&mut self, build: impl FnOnce(RequestId) -> SocketsToTransport, random: &mut Random) {
+        self.next_request += 1;
+        let id = RequestId { index: self.next_request, generation: 1 };
+        let message = build(id);
+        self.unanswered.insert(id, message);
+        self.host.receive(Peer::Sockets, In::Sockets(message));
+        self.settle(random);
+    }
+
+    pub fn open(&mut self, random: &mut Random) -> Option<SocketId> {
+        let before = self.sockets.len();
+        let socket = SocketId { family: FAMILY, slot: 0 };
+        self.ask(|request| SocketsToTransport::Open { request, socket }, random);
+        (self.sockets.len() > before).then(|| self.sockets[before])
+    }
+
+    /// A socket bound to [`LISTEN_PORT`], and listening if it is tcp's.
+    fn listen(&mut self, random: &mut Random) {
+        let Some(socket) = self.open(random) else { return };
+        let address = IpAddr::from([0, 0, 0, 0]).into();
+        let port = LISTEN_PORT;
+        self.ask(|request| SocketsToTransport::Bind { request, socket, address, port, reuse: 1 }, random);
+        self.ask(|request| SocketsToTransport::Listen { request, socket, backlog: 5 }, random);
+        self.listener = Some(socket);
+    }
+
+    pub fn connect(&mut self, random: &mut Random) {
+        let Some(socket) = self.open(random) else { return };
+        let (address, port) = (IpAddr::V4(THEM).into(), 1000 + random.below(5) as u16);
+        self.ask(|request| SocketsToTransport::Connect { request, socket, address, port }, random);
+    }
+
+    pub fn close(&mut self, at: usize, random: &mut Random) {
+        if at >= self.sockets.len() {
+            return;
+        }
+        let socket = self.sockets.swap_remove(at);
+        if self.listener == Some(socket) {
+            self.listener = None;
+        }
+        self.ask(|request| SocketsToTransport::Close { request, socket }, random);
+    }
+
+    /// Closes one if there are too many for a new one, and listens again if nobody does.
+    pub fn tidy(&mut self, random: &mut Random) {
+        if self.sockets.len() > 8 {
+            self.close(0, random);
+        }
+        if self.listener.is_none() {
+            self.listen(random);
+        }
+    }
+
+    pub fn page(&self, socket: SocketId) -> SocketPage {
+        self.arena.socket(socket.slot).expect("the engine named the slot")
+    }
+
+    pub fn dirty(&mut self, socket: SocketId, random: &mut Random) {
+        self.host.event(Event::Dirty(socket));
+        self.settle(random);
+    }
+
+    /// A packet arrives. `header_len` is what ip says of it, right or not.
+    pub fn deliver(&mut self, packet: &[u8], header_len: u16, checksum_ok: bool, random: &mut Random) {
+        let Some(slot) = self.put(packet) else { return };
+        let segment_size = if random.chance(0.1) { random.below(1500) as u16 } else { 0 };
+        let m = IpToTransport::Deliver { packet: slot, header_len, checksum_ok, segment_size };
+        self.host.receive(Peer::Ip, In::Ip(m));
+    }
+
+    /// An ICMP error that quotes `packet`.
+    pub fn error(&mut self, packet: &[u8], random: &mut Random) {
+        let Some(slot) = self.put(packet) else { return };
+        let (kind, code) = [(3, 1), (3, 3), (3, 4), (11, 0), (4, 0)][random.below(5) as usize];
+        let mtu = random.below(1600) as u16;
+        let m = IpToTransport::Error { packet: slot, header_len: 20, kind, code, mtu };
+        self.host.receive(Peer::Ip, In::Ip(m));
+    }
+
+    fn put(&mut self, packet: &[u8]) -> Option<PacketRef> {
+        let slot = self.packets.allocate()?;
+        let len = packet.len().min(PACKET_LEN);
+        assert!(self.packets.write(slot, 0, &packet[..len]));
+        self.given.push(slot);
+        Some(PacketRef { len: len as u32, ..slot })
+    }
+
+    /// Takes what the engine says until it is quiet.
+    pub fn settle(&mut self, random: &mut Random) {
+        for _ in 0..8 {
+            let out = self.host.take();
+            if out.is_empty() {
+                return;
+            }
+            for m in out {
+                match m {
+                    Out::Ip(m) => self.receive_at_ip(m, random),
+                    Out::Sockets(m) => self.answered(m),
+                    Out::Effect(e) => self.effect(e),
+                }
+            }
+        }
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        // As the shim pulls the plug.
+        if let Effect::Writable(socket) = effect
+            && let Some(page) = self.arena.socket(socket.slot)
+        {
+            page.write_plug().clear();
+        }
+    }
+
+    fn answered(&mut self, TransportToSockets::Reply { request, errno, socket, .. }: TransportToSockets) {
+        let asked = self.unanswered.remove(&request);
+        assert!(asked.is_some() || !self.strict, "{request:?} was answered twice");
+        if let Some(SocketsToTransport::Open { .. }) = asked
+            && errno == 0
+        {
+            assert!(self.arena.socket(socket.slot).is_some(), "{socket:?} was opened");
+            self.sockets.push(socket);
+        }
+    }
+
+    fn receive_at_ip(&mut self, m: TransportToIp, random: &mut Random) {
+        match m {
+            TransportToIp::Done { packet } | TransportToIp::Refuse { packet } => {
+                assert!(self.packets.free(packet) || !self.strict, "{packet:?} was given back twice");
+                self.given.retain(|g| g.slot != packet.slot);
+            }
+            TransportToIp::Route { request, source, .. } => {
+                let unspecified = IpAddr::from(source).is_unspecified();
+                let m = IpToTransport::Routed {
+                    request,
+                    errno: if random.chance(0.02) { 101 } else { 0 },
+                    source: if unspecified { IpAddr::V4(US).into() } else { source },
+                    mtu: if random.chance(0.9) { 1500 } else { random.below(1600) as u16 },
+                    segment_max: if random.chance(0.5) { 60000 } else { 0 },
+                    local: false,
+                };
+                self.host.receive(Peer::Ip, In::Ip(m));
+            }
+            TransportToIp::Send { request, descriptor } => {
+                self.sent(descriptor);
+                self.unconfirmed.push(request);
+                while self.unconfirmed.len() > random.below(6) as usize {
+                    let request = self.unconfirmed.remove(0);
+                    let errno = if random.chance(0.03) { 105 } else { 0 };
+                    self.host.receive(Peer::Ip, In::Ip(IpToTransport::Sent { request, errno }));
+                }
+            }
+        }
+    }
+
+    /// Learns from a packet that leaves where the conversation stands.
+    fn sent(&mut self, descriptor: PacketRef) {
+        let d: SendDescriptor = self.host.memory.read_value(descriptor).expect("descriptor resolves");
+        assert!(d.header_len as usize <= d.header.len() && d.payload_count as usize <= d.payload.len());
+        let mut len = 0u32;
+        for r in &d.payload[..d.payload_count as usize] {
+            assert!(self.host.memory.resolve(*r).is_some(), "a descriptor refers to {r:?}");
+            len += r.len;
+        }
+        if d.protocol != PROTOCOL_TCP {
+            return;
+        }
+        let word = |at: usize| u32::from_be_bytes(d.header[at..at + 4].try_into().expect("four bytes"));
+        let ports = word(0);
+        let ends = (d.header[13] & TCP_SYN != 0) as u32 + (d.header[13] & TCP_FIN != 0) as u32;
+        let flow = Flow {
+            local: (ports >> 16) as u16,
+            remote: ports as u16,
+            sent: word(4).wrapping_add(len + ends),
+            acknowledged: word(8),
+        };
+        if d.header[13] & TCP_RST != 0 {
+            self.flows.retain(|f| (f.local, f.remote) != (flow.local, flow.remote));
+            return;
+        }
+        match self.flows.iter_mut().find(|f| (f.local, f.remote) == (flow.local, flow.remote)) {
+            Some(f) => *f = flow,
+            None => self.flows.push(flow),
+        }
+        if self.flows.len() > 40 {
+            self.flows.remove(0);
+        }
+    }
+
+    /// What a well-behaved application does with a socket: accept, read, write.
+    pub fn use_socket(&mut self, socket: SocketId, random: &mut Random) {
+        let page = self.page(socket);
+        if self.listener == Some(socket) && page.flags() & eft_channel::socket::flag::LISTENING != 0 {
+            self.accept(&page, random);
+        } else if random.chance(0.7) {
+            page.set_receive_taken(page.receive_end());
+        }
+        let room = page.sendable().min(page.send_len());
+        if page.kind() == 2 {
+            send_datagram(&page, room, random);
+        } else if room > 0 && self.listener != Some(socket) {
+            let n = (random.below(8000) as usize).min(room);
+            let end = page.send_end();
+            page.write_send(end, &vec![0x5a; n]);
+            page.set_send_end(end.wrapping_add(n as u64));
+        }
+        if random.chance(0.02) {
+            page.add_wish(1 + random.below(2) as u32);
+        }
+        if random.chance(0.1) {
+            page.write_plug().set();
+        }
+        self.dirty(socket, random);
+    }
+
+    fn accept(&mut self, page: &SocketPage, random: &mut Random) {
+        // Bounded: the positions may be anything.
+        for _ in 0..32 {
+            if page.receivable() < size_of::<AcceptRecord>() {
+                return;
+            }
+            let taken = page.receive_taken();
+            let mut record = AcceptRecord::new_zeroed();
+            page.read_receive(taken, record.as_mut_bytes());
+            page.set_receive_taken(taken.wrapping_add(size_of::<AcceptRecord>() as u64));
+            let socket = SocketId { family: FAMILY, slot: record.slot };
+            let incarnation = record.incarnation;
+            if self.arena.socket(record.slot).is_none() {
+                // Only an application can have written that: it scribbled over its own ring.
+                return;
+            }
+            self.sockets.push(socket);
+            self.ask(|request| SocketsToTransport::Attached { request, socket, incarnation }, random);
+        }
+    }
+}
+
+fn send_datagram(page: &SocketPage, room: usize, random: &mut Random) {
+    let len = random.below(4000) as usize;
+    if datagram_record_len(len) > room {
+        return;
+    }
+    let header = DatagramHeader {
+        len: len as u32,
+        port: 53,
+        address: IpAddr::V4(THEM).into(),
+        local: IpAddr::from([0, 0, 0, 0]).into(),
+        ..DatagramHeader::default()
+    };
+    let end = page.send_end();
+    page.write_send(end, header.as_bytes());
+    page.write_send(end.wrapping_add(size_of::<DatagramHeader>() as u64), &vec![0xa5; len]);
+    page.set_send_end(end.wrapping_add(datagram_record_len(len) as u64));
+}
