@@ -19,7 +19,6 @@ struct Far {
     fd: OwnedFd,
     page: SocketPage,
     ended: bool,
-    hung_up: bool,
 }
 
 /// The far ends of one transport's sockets.
@@ -36,7 +35,7 @@ impl FarEnds {
         let Some(page) = arena.socket(socket.slot) else { return };
         // A predecessor may have died between setting the token and sending its message.
         let token_lost = page.read_token().is_posted() && unread_by_peer(&fd) == 0;
-        let far = Far { fd, page, ended: false, hung_up: false };
+        let far = Far { fd, page, ended: false };
         if token_lost {
             send_token(&far.fd);
         }
@@ -77,7 +76,9 @@ impl FarEnds {
 
     pub fn readable(&mut self, socket: SocketId) {
         if let Some(far) = self.ends.get(&socket)
-            && far.page.read_token().post(far.page.receive_end())
+            && (far.page.read_token().post(far.page.receive_end())
+                // An error without data is news too: a refused datagram.
+                || (far.page.error() != 0 && far.page.read_token().post_anyway()))
         {
             self.calls += 1;
             send_token(&far.fd);
@@ -103,14 +104,11 @@ impl FarEnds {
         }
     }
 
+    /// The connection is over: readable and writable for good. Only the write half is shut down, since
+    /// shutting both would show here as the application's own close.
     pub fn hang_up(&mut self, socket: SocketId) {
         self.writable(socket);
-        if let Some(far) = self.ends.get_mut(&socket)
-            && !std::mem::replace(&mut far.hung_up, true)
-        {
-            self.calls += 1;
-            let _ = rustix::net::shutdown(&far.fd, Shutdown::Both);
-        }
+        self.end_of_stream(socket);
     }
 }
 
