@@ -4,10 +4,11 @@ contains one of the arguments. EFT_LIVE_SECONDS sets how long each program is un
 
 import sys
 
+import budget
 import crashes
 import inputs
 import programs
 from harness import run_all
 
 if __name__ == "__main__":
-    sys.exit(run_all(inputs.CASES + crashes.CASES + programs.CASES, sys.argv[1:]))
+    sys.exit(run_all(inputs.CASES + budget.CASES + crashes.CASES + programs.CASES, sys.argv[1:]))

@@ -1,25 +1,20 @@
 //! A component's status page: the only segment that it writes and everybody may read.
 //!
-//! It holds the state word (how it sleeps), the heartbeat, the positions of its queue consumers and
-//! its counters. Peers map it read-only, so nobody can forge another's state.
+//! It holds the state word (how it sleeps), the heartbeat and its counters. Peers map it read-only,
+//! so nobody can forge another's state.
 
 use crate::notify::StateWord;
-use crate::queue::Position;
 use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a status page.
 pub const STATUS_LEN: usize = 16384;
-/// Queues that one component can receive from.
-pub const PORTS_MAX: usize = 48;
 /// Counters that one component can have.
 pub const COUNTERS_MAX: usize = 512;
 
 const HEARTBEAT: usize = 64;
-const POSITIONS: usize = 128;
 const COUNTERS: usize = 8192;
-const _: () = assert!(POSITIONS + PORTS_MAX * 64 <= COUNTERS);
 const _: () = assert!(COUNTERS + COUNTERS_MAX * 8 <= STATUS_LEN);
 
 /// A view of a status page; its owner maps it writable.
@@ -50,15 +45,6 @@ impl Status {
     pub fn state(&self) -> Shared<StateWord> {
         // SAFETY: StateWord is one atomic; the length was checked in `new`.
         unsafe { self.segment.shared(0) }.expect("status page length was checked")
-    }
-
-    /// Where the consumer of port `port` publishes its position. `None` beyond [`PORTS_MAX`].
-    pub fn position(&self, port: usize) -> Option<Shared<Position>> {
-        if port >= PORTS_MAX {
-            return None;
-        }
-        // SAFETY: Position is one atomic.
-        unsafe { self.segment.shared(POSITIONS + port * 64) }.ok()
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {

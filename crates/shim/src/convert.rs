@@ -85,7 +85,9 @@ pub fn to_eft(fd: c_int, stream: bool, inet6: bool, keep: bool) -> Result<(&'sta
     if inet6 {
         socket.set_bits(bit::INET6);
     }
-    options::carry_over(fd, near, socket);
+    if !matches!(table::get(fd), Entry::Undecided { plain: true, .. }) {
+        options::carry_over(fd, near, socket);
+    }
     copy_status_flags(fd, near);
     let kept = keep.then(|| hide_copy(fd)).flatten();
     for number in table::numbers(0, c_int::MAX) {
@@ -159,7 +161,7 @@ pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
     let own = entry(socket);
     for number in table::numbers(0, c_int::MAX) {
         if table::get(number) == own {
-            replace(kernel, number, Entry::Undecided { stream, inet6 });
+            replace(kernel, number, Entry::Undecided { stream, inet6, plain: false });
         }
     }
     sys::close(kernel);

@@ -20,7 +20,7 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
     // SAFETY: by the caller.
     let in_kernel = || errno::of(unsafe { real::bind.get()(fd, address, len) });
     match table::get(fd) {
-        Entry::Undecided { stream, inet6 } => {
+        Entry::Undecided { stream, inet6, .. } => {
             // SAFETY: by the caller.
             let Ok(Target::Eft(to)) = (unsafe { address::read(address, len) }) else {
                 let done = in_kernel()?;
@@ -101,7 +101,7 @@ pub fn bind_any(socket: &Socket) -> Result<()> {
 
 /// `listen`.
 pub fn listen(fd: c_int, backlog: c_int) -> Result<c_int> {
-    if let Entry::Undecided { stream: true, inet6 } = table::get(fd) {
+    if let Entry::Undecided { stream: true, inet6, .. } = table::get(fd) {
         convert::to_eft(fd, true, inet6, false)?;
     }
     let Some(socket) = table::socket(fd).transpose()? else {
@@ -137,7 +137,7 @@ pub unsafe fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> Re
     // SAFETY: by the caller.
     let in_kernel = || errno::of(unsafe { real::connect.get()(fd, address, len) });
     match table::get(fd) {
-        Entry::Undecided { stream, inet6 } => {
+        Entry::Undecided { stream, inet6, .. } => {
             // SAFETY: by the caller.
             match unsafe { address::read(address, len) } {
                 Ok(Target::Eft(to)) if !to.address.is_unspecified() => {

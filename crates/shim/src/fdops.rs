@@ -24,6 +24,8 @@ pub fn close(fd: c_int) -> Result<c_int> {
 
 /// Notes that `to` is now a duplicate of `from`.
 pub fn duplicated(from: c_int, to: c_int) {
+    // What is set through one number holds for the other.
+    table::touched(from);
     let entry = match table::get(from) {
         Entry::Hidden => Entry::Foreign,
         entry => entry,

@@ -13,6 +13,22 @@
 //! socket's page (`socket`) under its locks (`lock`), keep its readiness (`readiness`) and ring the
 //! transport (`family`). What needs sockets goes over `control`.
 
+//!
+//! Limits, each of which fails loudly where the shim can see it:
+//!
+//! - Instructions of the program's own (liburing, Go) pass by the symbols. On an eft descriptor poll
+//!   and close work so; a read looks like the end of the stream. `syscall` is interposed, and denies
+//!   that there is an io_uring.
+//! - Datagram sockets have no twin on the kernel's loopback: one whose first address lies in 127/8
+//!   is the kernel's, any other gets ENETUNREACH for 127/8. No multicast, raw sockets or MPTCP.
+//! - The twin of a listener that was made with AF_INET6 listens on 127.0.0.1 only, not on ::1. A
+//!   listener that another process was sent over a Unix socket has no twin there.
+//! - Edge-triggered epoll reports when a socket becomes ready, not again when more arrives before
+//!   it was drained.
+//! - Netlink shows the kernel's interfaces. Names come from /etc/hosts and DNS only.
+//! - A child made by a bare `clone` that dies within a send or receive leaves that lock held.
+//! - A duplicate of an undecided socket in another process stays with the kernel.
+
 // Everything but the symbols is private, so what only they use looks dead to the unit tests, which
 // leave the symbols out: a test program must not interpose its own libc.
 #![cfg_attr(test, allow(dead_code))]

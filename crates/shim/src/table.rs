@@ -19,7 +19,8 @@ pub enum Entry {
     /// Not ours: files, pipes, kernel sockets that stay so.
     Foreign,
     /// A kernel socket of an Internet family that may yet become an eft socket.
-    Undecided { stream: bool, inet6: bool },
+    /// `plain`: certainly no option was set, so there is none to carry over.
+    Undecided { stream: bool, inet6: bool, plain: bool },
     /// An eft socket.
     Eft { slot: u32, incarnation: u32 },
     /// The shim's own; programs do not see it.
@@ -34,7 +35,9 @@ impl Entry {
     fn encode(self) -> u64 {
         match self {
             Entry::Foreign => 0,
-            Entry::Undecided { stream, inet6 } => UNDECIDED | (stream as u64) << 4 | (inet6 as u64) << 5,
+            Entry::Undecided { stream, inet6, plain } => {
+                UNDECIDED | (stream as u64) << 4 | (inet6 as u64) << 5 | (plain as u64) << 6
+            }
             Entry::Eft { slot, incarnation } => {
                 EFT | (slot as u64 & 0xffff) << 8 | (incarnation as u64) << 32
             }
@@ -44,7 +47,11 @@ impl Entry {
 
     fn decode(word: u64) -> Entry {
         match word & 15 {
-            UNDECIDED => Entry::Undecided { stream: word >> 4 & 1 != 0, inet6: word >> 5 & 1 != 0 },
+            UNDECIDED => Entry::Undecided {
+                stream: word >> 4 & 1 != 0,
+                inet6: word >> 5 & 1 != 0,
+                plain: word >> 6 & 1 != 0,
+            },
             EFT => Entry::Eft { slot: (word >> 8) as u32 & 0xffff, incarnation: (word >> 32) as u32 },
             HIDDEN => Entry::Hidden,
             _ => Entry::Foreign,
@@ -108,6 +115,13 @@ fn put(fd: c_int, entry: Entry) {
 pub fn set(fd: c_int, entry: Entry) {
     if (get(fd) != Entry::Foreign || entry != Entry::Foreign) && process::owns_memory() {
         put(fd, entry);
+    }
+}
+
+/// Options may have been set on an undecided socket.
+pub fn touched(fd: c_int) {
+    if let Entry::Undecided { stream, inet6, plain: true } = get(fd) {
+        set(fd, Entry::Undecided { stream, inet6, plain: false });
     }
 }
 

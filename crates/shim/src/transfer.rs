@@ -145,7 +145,7 @@ pub unsafe fn receive_message(
 /// `to` must be null or valid for `len` bytes.
 pub unsafe fn decide(fd: c_int, to: *const sockaddr, len: socklen_t) -> Option<Result<&'static Socket>> {
     match table::get(fd) {
-        Entry::Undecided { stream: false, inet6 } if !to.is_null() => {
+        Entry::Undecided { stream: false, inet6, .. } if !to.is_null() => {
             // SAFETY: by the caller.
             match unsafe { address::read(to, len) } {
                 Ok(Target::Eft(to)) if !to.address.is_unspecified() => {

@@ -41,7 +41,6 @@ pub struct UpArguments {
 
 pub fn run(arguments: &UpArguments) -> Result<(), String> {
     let config = config(arguments)?;
-    supervisor::set_arena_len(arena_len);
     supervisor::run(config, || {
         println!("ready");
         let _ = std::io::stdout().flush();
@@ -82,6 +81,7 @@ fn config(arguments: &UpArguments) -> Result<StackConfig, String> {
         host_address: arguments.host_address,
         mtu: arguments.mtu,
         nameserver: arguments.nameserver,
+        arena_len,
     })
 }
 

@@ -11,7 +11,7 @@ mod operations;
 mod setup;
 mod wiring;
 
-pub use setup::{DeviceConfig, StackConfig, set_arena_len};
+pub use setup::{DeviceConfig, StackConfig};
 
 use crate::devices::packet::Silencer;
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};

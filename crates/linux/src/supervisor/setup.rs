@@ -54,6 +54,9 @@ pub struct StackConfig {
     pub host_address: Option<Cidr>,
     pub mtu: Option<u16>,
     pub nameserver: Option<IpAddr>,
+    /// Bytes of each engine's durable arena, 0 for none: the engines know, and the program that
+    /// composes them asks.
+    pub arena_len: fn(Peer, &Topology) -> usize,
 }
 
 /// Devices that one stack can have (their interfaces are numbered in a byte; queues are counted).
@@ -147,16 +150,6 @@ fn local_mac() -> Result<MacAddress> {
     Ok(MacAddress(bytes))
 }
 
-/// The durable arenas: sizes come from the engines, which the composing program asks.
-pub type ArenaLen = fn(Peer, &Topology) -> usize;
-
-static ARENA_LEN: std::sync::OnceLock<ArenaLen> = std::sync::OnceLock::new();
-
-/// Tells the supervisor how large each engine's arena must be; 0 for none.
-pub fn set_arena_len(of: ArenaLen) {
-    let _ = ARENA_LEN.set(of);
-}
-
 fn member(config: &StackConfig, peer: Peer) -> Result<Member> {
     let name = match peer {
         Peer::Nic(n) => format!("nic:{}", config.devices[n as usize].interface),
@@ -174,7 +167,7 @@ fn member(config: &StackConfig, peer: Peer) -> Result<Member> {
         member.cpu = spec.cpu;
         member.dedicated = spec.dedicated;
     }
-    let arena_len = ARENA_LEN.get().map_or(0, |of| of(peer, &config.topology));
+    let arena_len = (config.arena_len)(peer, &config.topology);
     if arena_len > 0 {
         member.arena = Some(memory::create(&format!("eft-arena-{}", member.name), arena_len)?);
     }

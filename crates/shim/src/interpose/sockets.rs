@@ -12,12 +12,12 @@ const IPPROTO_MPTCP: c_int = 262;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     init::ensure();
+    // SAFETY: plain numbers.
+    let in_kernel = || unsafe { real::socket.get()(domain, kind, protocol) };
     let inet6 = match domain {
         libc::AF_INET => false,
         libc::AF_INET6 => true,
-        // SAFETY: plain numbers, here and below.
-        // SAFETY: the real call with the caller's own arguments.
-        _ => return unsafe { real::socket.get()(domain, kind, protocol) },
+        _ => return in_kernel(),
     };
     let stream = match (kind & !TYPE_FLAGS, protocol) {
         (libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => true,
@@ -28,13 +28,11 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
             return errno::int(Err(Errno(libc::EPROTONOSUPPORT)));
         }
         _ if !inet6 && init::is_active() => return errno::int(Err(Errno(libc::EPROTONOSUPPORT))),
-        // SAFETY: the real call with the caller's own arguments.
-        _ => return unsafe { real::socket.get()(domain, kind, protocol) },
+        _ => return in_kernel(),
     };
-    // SAFETY: as above.
-    let fd = unsafe { real::socket.get()(domain, kind, protocol) };
+    let fd = in_kernel();
     if fd >= 0 && init::is_active() {
-        table::set(fd, Entry::Undecided { stream, inet6 });
+        table::set(fd, Entry::Undecided { stream, inet6, plain: true });
     }
     fd
 }
@@ -145,6 +143,7 @@ pub unsafe extern "C" fn setsockopt(
             if matches!(table::get(fd), Entry::Undecided { .. }) && joins_group(level, option) {
                 return errno::int(Err(Errno(libc::ENOPROTOOPT)));
             }
+            table::touched(fd);
             return real::setsockopt.get()(fd, level, option, value, len);
         };
         errno::int(socket.and_then(|socket| {
