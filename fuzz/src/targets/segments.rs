@@ -26,7 +26,7 @@ const FLAGS: [u8; 9] = [
 ];
 
 pub struct Segments<E: Engine> {
-    bench: TransportBench<E>,
+    pub bench: TransportBench<E>,
     is_tcp: bool,
     /// The application scribbles.
     hostile: bool,
@@ -36,11 +36,21 @@ impl Segments<Tcp> {
     pub fn tcp(hostile: bool, random: &mut Random) -> Self {
         Segments { bench: TransportBench::new(true, random), is_tcp: true, hostile }
     }
+
+    /// What the engine says is not checked: its arena will be damaged.
+    pub fn tcp_unchecked(random: &mut Random) -> Self {
+        Segments { bench: TransportBench::new(false, random), ..Segments::tcp(false, random) }
+    }
 }
 
 impl Segments<Udp> {
     pub fn udp(hostile: bool, random: &mut Random) -> Self {
         Segments { bench: TransportBench::new(true, random), is_tcp: false, hostile }
+    }
+
+    /// As [`Segments::tcp_unchecked`].
+    pub fn udp_unchecked(random: &mut Random) -> Self {
+        Segments { bench: TransportBench::new(false, random), ..Segments::udp(false, random) }
     }
 }
 
