@@ -7,6 +7,8 @@ from harness import Scene, Stack, check, end, wait_until, sh
 
 # Sleeping, waking, letting others run. Nothing that moves data.
 QUIET = {"futex", "futex_waitv", "sched_yield", "clock_gettime", "restart_syscall", "strace"}
+# ip wakes the NIC, which sleeps on descriptors, through its eventfd.
+BELL = {"write"}
 # tcp also posts readiness into applications' descriptors (see docs/decisions.md).
 READINESS = {"sendto", "recvfrom", "shutdown"}
 
@@ -29,7 +31,7 @@ def servers_between_program_and_device_make_no_io_calls():
         load = scene.start(*stack.on("iperf3", "-c", stack.host, "-p", "5203", "-t", "30"))
         moved = stack.counter("tcp", "sent_bytes")
         wait_until(lambda: stack.counter("tcp", "sent_bytes") > moved + (1 << 20), 10, "data to flow")
-        for name, allowed in (("ip", QUIET), ("filter", QUIET), ("tcp", QUIET | READINESS)):
+        for name, allowed in (("ip", QUIET | BELL), ("filter", QUIET), ("tcp", QUIET | READINESS)):
             calls = system_calls(stack.components()[name]["pid"], 1.5)
             check(calls, f"strace saw nothing of {name}")
             check(calls <= allowed, f"{name} makes other calls under bulk load: {sorted(calls - allowed)}")

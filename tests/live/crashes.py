@@ -13,6 +13,11 @@ def retransmissions(stack):
     return sum(v for k, v in tcp.items() if "retransmit" in k)
 
 
+def drops(stack):
+    """Every counted drop of every component."""
+    return {f"{c}.{k}": v for c, all in stack.counters().items() for k, v in all.items() if "drop" in k and v}
+
+
 def linux_retransmissions(stack):
     out = sh(*stack.beside("nstat", "-asz", "TcpRetransSegs")).stdout
     return sum(int(line.split()[1]) for line in out.splitlines() if line.startswith("TcpRetransSegs"))
@@ -67,7 +72,7 @@ for _ in range(16):
         after, linux_after = retransmissions(stack), linux_retransmissions(stack)
         if lossless:
             check(after == before, f"killing {component} caused {after - before} retransmissions of ours")
-            check(linux_after == linux_before, f"killing {component} caused {linux_after - linux_before} retransmissions of Linux")
+            check(linux_after == linux_before, f"killing {component} caused {linux_after - linux_before} retransmissions of Linux; drops: {drops(stack)}")
 
 
 def ip_killed_under_load():
@@ -83,7 +88,8 @@ def nic_killed_under_load():
 
 
 def sockets_killed_under_load():
-    killed_under_load("sockets", 2, kind="veth")
+    # It carries no data; what is claimed is that nobody notices, not a count.
+    killed_under_load("sockets", 2, kind="veth", lossless=False)
 
 
 def udp_killed_under_load():

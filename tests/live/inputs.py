@@ -128,7 +128,28 @@ def pair():
         check(sha256_of(on("ltp2", "curl", "-sf", "http://10.77.4.1:8000/f")) == want, "a download over the pair differs")
 
 
+def a_live_recording_replays_to_identical_segments():
+    with Scene("record") as scene:
+        stack = Stack(scene, extra=("--record", str(scene.dir)))
+        _, want = scene.file("www/f", 4 << 20)
+        scene.start(*stack.on("python3", "-m", "http.server", "8000", "--bind", stack.address, "--directory", str(scene.dir / "www")))
+        stack.listening(8000)
+        from harness import end, sha256_of
+        check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:8000/f")) == want, "a download differs")
+        end(stack.process)
+        recordings = list(pathlib.Path(scene.dir).glob("*.eftrec"))
+        check(recordings, "nothing was recorded")
+        for recording in recordings:
+            said = sh(EFT, "replay", str(recording)).stdout
+            check("all identical" in said and not said.startswith("0 calls"), said)
+        damaged = scene.dir / "damaged.eftrec"
+        data = bytearray(recordings[0].read_bytes())
+        damaged.write_bytes(bytes(data[: len(data) // 2]))
+        refused(EFT, "replay", damaged, says="damaged")
+
+
 CASES = [
+    a_live_recording_replays_to_identical_segments,
     wrong_command_lines, names_and_addresses_in_use, programs_that_cannot_be_preloaded, no_privilege, filter_rules,
     capture, local_delivery_and_two_stacks, pair,
 ]

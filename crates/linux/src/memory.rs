@@ -33,6 +33,8 @@ pub fn create(name: &str, len: usize) -> Result<OwnedFd> {
         .doing("cannot make shared memory (memfd_create)")?;
     rustix::fs::ftruncate(&fd, len as u64)
         .doing(format_args!("cannot size segment {name} to {len} bytes"))?;
+    // Otherwise whoever gets a read-only descriptor could open it again through /proc for writing.
+    rustix::fs::fchmod(&fd, Mode::RUSR).doing(format_args!("cannot protect segment {name}"))?;
     rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
         .doing(format_args!("cannot seal segment {name}"))?;
     Ok(fd)

@@ -112,7 +112,7 @@ pub(super) fn open(segment: Segment, config: &TcpConfig) -> Opened {
     let mut blocks = Blocks { segment: segment.clone(), count: config.connections };
     let mut quarantined = 0;
     if known {
-        header.lives += 1;
+        header.lives = header.lives.wrapping_add(1);
         for i in 0..blocks.count as u32 {
             quarantined += !check(&mut blocks[i]) as u64;
         }
@@ -162,7 +162,7 @@ fn is_sane(b: &Block) -> bool {
         && b.rcv_nxt - b.rcv_taken <= 1 << 26
         && b.rcv_adv <= b.rcv_taken.saturating_add(1 << 27)
         && b.rcv_acked <= b.rcv_nxt
-        && b.reassembly.is_sane(b.rcv_nxt, b.rcv_taken + (1 << 26));
+        && b.reassembly.is_sane(b.rcv_nxt, b.rcv_taken.saturating_add(1 << 26));
     let socket = b.slot == NONE || (b.slot % 2 == 0 && (b.slot as usize) < DIRTY_SLOTS);
     let shape = b.send_scale <= super::options::SCALE_MAX
         && b.receive_scale <= super::options::SCALE_MAX

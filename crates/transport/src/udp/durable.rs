@@ -169,7 +169,7 @@ pub(super) fn open(segment: Segment, config: &UdpConfig) -> Opened {
     let mut blocks = Blocks { segment: segment.clone(), count: config.sockets };
     let mut quarantined = 0;
     if reborn {
-        header.lives += 1;
+        header.lives = header.lives.wrapping_add(1);
         for i in 0..blocks.count as u32 {
             let block = &mut blocks[i];
             if block.has(bit::USED) && !block.is_sane() {
