@@ -103,7 +103,9 @@ impl Slot {
     /// Makes the descriptor readable.
     pub fn post(&self) {
         if let Some(far) = &self.far
-            && self.page.read_token().post(self.page.receive_end())
+            && (self.page.read_token().post(self.page.receive_end())
+                // What no position tells: an error, a connection at the kernel's listener.
+                || ((self.page.error() != 0 || self.hidden.is_some()) && self.page.read_token().post_anyway()))
         {
             sys::send(far.as_raw_fd(), &[], &[]);
         }
