@@ -57,10 +57,8 @@ impl LiveDevice {
         let mut fds = fds.into_iter();
         let first = fds.next().ok_or_else(|| Error("the supervisor gave no device".into()))?;
         match setup.kind {
-            DeviceKind::Tap => Ok(LiveDevice::Vnet(vnet::VnetDevice::new(first, setup, vnet::TAP_RECEIVE))),
-            DeviceKind::Packet => {
-                Ok(LiveDevice::Vnet(vnet::VnetDevice::new(first, setup, vnet::PACKET_RECEIVE)))
-            }
+            DeviceKind::Tap => Ok(LiveDevice::Vnet(vnet::VnetDevice::new(first, setup))),
+            DeviceKind::Packet => Ok(LiveDevice::Vnet(vnet::VnetDevice::new(first, setup))),
             DeviceKind::Pair => {
                 let rest: Vec<OwnedFd> = fds.collect();
                 Ok(LiveDevice::Pair(pair::PairDevice::new(first, rest, setup)?))

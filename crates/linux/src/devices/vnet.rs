@@ -33,28 +33,17 @@ const GSO_ECN: u8 = 0x80;
 /// Largest TCP payload that goes with one frame: 64 KB less all headers.
 pub const SEGMENT_MAX: u32 = 65535 - 60 - 60;
 
-/// How frames are received: TAP ends quietly with EAGAIN and says EIO while its interface is down,
-/// AF_PACKET says ENETDOWN.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Receive {
-    Tap,
-    Packet,
-}
-pub const TAP_RECEIVE: Receive = Receive::Tap;
-pub const PACKET_RECEIVE: Receive = Receive::Packet;
-
 /// A TAP or packet-socket descriptor.
 pub struct VnetDevice {
     fd: OwnedFd,
     info: DeviceInfo,
-    kind: Receive,
 }
 
 impl VnetDevice {
-    pub fn new(fd: OwnedFd, setup: &DeviceSetup, kind: Receive) -> VnetDevice {
+    pub fn new(fd: OwnedFd, setup: &DeviceSetup) -> VnetDevice {
         let info =
             DeviceInfo { mac: setup.mac, mtu: setup.mtu, up: true, checksum: true, segment_max: SEGMENT_MAX };
-        VnetDevice { fd, info, kind }
+        VnetDevice { fd, info }
     }
 }
 
@@ -134,7 +123,6 @@ impl Device for VnetDevice {
         }
         let len = (n as usize).saturating_sub(VNET_HEADER_LEN) as u32;
         let segmented = vnet.gso_type & !GSO_ECN == GSO_TCPV4 && vnet.gso_type != GSO_NONE;
-        let _ = self.kind;
         Ok(ReceivedFrame {
             len,
             // NEEDS_CSUM: the frame comes from this machine and was never on a wire.
