@@ -16,6 +16,7 @@ pub mod hotplug;
 pub mod machine;
 pub mod park;
 pub mod power;
+pub mod sample;
 pub mod speed;
 
 pub use cpu_set::CpuSet;

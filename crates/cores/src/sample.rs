@@ -1,0 +1,131 @@
+//! One look at a running stack and its cores, as plain data: what sensors hand to the scheduler.
+//!
+//! All counters are cumulative since the component's first start and may wrap or go back (a status page outlives its
+//! component, but a component may scribble over its own): `observation` turns two samples into rates and
+//! refuses what is absurd. A value that the machine does not tell is `None`, never a guess.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+/// Everything seen at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Monotonic clock, ns.
+    pub at_ns: u64,
+    pub components: Vec<ComponentSample>,
+    pub cpus: Vec<CpuSample>,
+    /// Energy of all packages since some beginning, µJ; `None` without a meter.
+    pub energy_uj: Option<u64>,
+}
+
+/// One component.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ComponentSample {
+    /// As `eft ps` names it: `tcp`, `nic0`, …
+    pub name: String,
+    /// Grows with every rebirth; counters of two generations are not compared.
+    pub generation: u32,
+    pub running: bool,
+    /// Turns of its loop: stands still while it sleeps, and also if it hangs.
+    pub heartbeat: u64,
+    /// Where it was told to run; `None`: anywhere.
+    pub cpu: Option<u32>,
+    pub dedicated: bool,
+    /// Handling messages, events and deadlines.
+    pub busy_ns: u64,
+    /// Looking at empty queues from user space.
+    pub polling_ns: u64,
+    /// In user-mode wait (UMWAIT, MWAITX, WFE): the kernel takes it for busy, the core rests.
+    pub waiting_ns: u64,
+    /// In the kernel, asleep.
+    pub sleeping_ns: u64,
+    /// CPU time after the kernel's account.
+    pub cpu_ns: u64,
+    /// Times that it slept in the kernel and was woken.
+    pub wake_ups: u64,
+    /// Wakes that it sent by a system call, and what they cost it.
+    pub wakes_sent: u64,
+    pub wakes_sent_ns: u64,
+    pub queues: Vec<QueueSample>,
+    pub hint: Hint,
+    pub traffic: Traffic,
+    /// Of the component's thread, where there is a PMU.
+    pub counters: Option<HardwareCounters>,
+}
+
+/// A queue toward this component.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QueueSample {
+    /// The sender.
+    pub from: String,
+    pub capacity: u32,
+    /// Most and fewest messages in it since the previous look.
+    pub high: u32,
+    pub low: u32,
+    /// Times that it rose above its upper mark, and fell below its lower mark.
+    pub overloads: u64,
+    pub underloads: u64,
+}
+
+/// What a component says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hint {
+    #[default]
+    None,
+    /// The component that it sends to does not keep up.
+    ReceiverBehind,
+    /// It itself gets too little time: its queues fill while it is runnable.
+    Starved,
+}
+
+/// The indicators of Table 1 (`multiserver-scheduling`, section 3.1). What a component does not count stays 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// tcp, udp: payload.
+    pub received_bytes: u64,
+    pub sent_bytes: u64,
+    /// tcp: segments as on the wire; udp: datagrams.
+    pub received_segments: u64,
+    pub sent_segments: u64,
+    /// tcp: segments sent without payload.
+    pub sent_empty_segments: u64,
+    pub outbound_connections: u64,
+    pub accepted_connections: u64,
+    pub closed_connections: u64,
+    /// udp.
+    pub opened_sockets: u64,
+    pub closed_sockets: u64,
+    /// ip: bytes with headers, and packets of the protocols that it handles itself.
+    pub ip_received_bytes: u64,
+    pub ip_sent_bytes: u64,
+    pub arp_packets: u64,
+    pub icmp_packets: u64,
+    /// tcp: connections now.
+    pub connections_open: u64,
+}
+
+/// Per thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HardwareCounters {
+    pub instructions: u64,
+    pub cycles: u64,
+    pub cache_misses: u64,
+    pub cache_references: u64,
+}
+
+/// One CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuSample {
+    pub cpu: u32,
+    pub online: bool,
+    pub managed: bool,
+    pub parked: bool,
+    /// Share of full speed that it is set to.
+    pub speed: f64,
+    /// Busy and idle time after the kernel's account, ns; what a burner of ours took is not in `busy_ns`.
+    pub busy_ns: u64,
+    pub idle_ns: u64,
+}
