@@ -1,8 +1,8 @@
 //! What the replay oracle must know of ip and of the filter, and how they are made, then and again.
 
+use crate::file::Head;
 use crate::replay::{Divergence, Make, Recording, replay};
-use crate::sizes::filter_config;
-use eft_base::{PacketRef, PoolId};
+use eft_base::PacketRef;
 use eft_channel::{Memory, Pool, Segment};
 use eft_filter::{Filter, FilterConfig};
 use eft_ip::{FromPeer, Ip, IpConfig, ToPeer};
@@ -69,13 +69,7 @@ pub fn filter(arena: Segment, config: FilterConfig) -> (Filter, Make<Filter>) {
 
 /// One life of a server: what it was made of, and all that it was told.
 pub struct Life {
-    pub peer: Peer,
-    pub seed: u64,
-    pub with_filter: bool,
-    /// Its own pools: id, slots, bytes of a slot.
-    pub pools: Vec<(PoolId, usize, usize)>,
-    /// What its predecessor had left.
-    pub arena: Vec<u8>,
+    pub head: Head,
     pub recording: Rc<RefCell<Recording>>,
 }
 
@@ -91,21 +85,22 @@ impl Life {
         recording: &Recording,
         segments: impl Fn(usize) -> Segment,
     ) -> Result<(), Box<Divergence>> {
-        match self.peer {
+        let head = &self.head;
+        match head.peer {
             Peer::Ip => {
-                let mut pools = self
+                let mut pools = head
                     .pools
                     .iter()
                     .map(|(id, slots, len)| Pool::new(*id, Segment::heap(slots * len), *len));
                 let mut pool = || pools.next().expect("ip has two pools");
-                let (with_filter, seed) = (self.with_filter, self.seed);
+                let (with_filter, seed) = (head.with_filter, head.seed);
                 let (ip, make) = ip(pool(), pool(), IpConfig { with_filter, seed });
                 replay(recording, ip, &make, segments)
             }
             Peer::Filter => {
-                let arena = Segment::heap(self.arena.len());
-                arena.write(0, &self.arena).expect("as long");
-                let (filter, make) = filter(arena, filter_config());
+                let arena = Segment::heap(head.arena.len());
+                arena.write(0, &head.arena).expect("as long");
+                let (filter, make) = filter(arena, FilterConfig { states: head.states, seed: head.seed });
                 replay(recording, filter, &make, segments)
             }
             peer => panic!("{peer} is not recorded"),

@@ -13,8 +13,9 @@ use eft_channel::{Memory, PoolView, Segment};
 use eft_component::{Component, Context, Event, Outbox, Output};
 use eft_messages::{Encoded, Peer};
 use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::rc::Rc;
 
@@ -34,7 +35,7 @@ pub enum Input {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Let {
     /// To whom, what, and the bytes of the engine's own memory that it names.
-    Message(Peer, Encoded, Vec<u8>),
+    Message(Peer, Encoded, #[serde(with = "serde_bytes")] Vec<u8>),
     Effect(String),
 }
 
@@ -45,26 +46,67 @@ pub struct Call {
     /// Room in the queue to each peer.
     rooms: Vec<(Peer, usize)>,
     /// Bytes of others that the message names.
-    pub memory: Vec<(PacketRef, Vec<u8>)>,
+    pub memory: Vec<(PacketRef, ByteBuf)>,
     pub input: Input,
     pub outputs: Vec<Let>,
 }
 
 /// How another component's memory is cut.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-struct Cut {
+pub struct Cut {
     base: usize,
     slot_size: usize,
     slots: usize,
 }
 
-#[derive(Clone, Default, Serialize, Deserialize)]
+/// A line of a recording.
+#[derive(Clone, Serialize, Deserialize)]
+pub enum Entry {
+    /// Memory of another component that later calls name.
+    Pool(PoolId, Cut),
+    Call(Call),
+    /// The server ended as it was told. Without this line it died, and its last calls may be missing.
+    End,
+}
+
+/// Where a recorder writes.
+pub trait Log {
+    fn note(&mut self, entry: Entry);
+
+    /// Whether nothing more is written down.
+    fn is_full(&self) -> bool;
+}
+
+/// A recording in memory.
+#[derive(Clone, Default)]
 pub struct Recording {
     pools: BTreeMap<PoolId, Cut>,
     pub calls: Vec<Call>,
-    /// Bytes of others' memory written down so far, and where to stop (0: never).
-    bytes: usize,
-    pub bytes_max: usize,
+    pub ended: bool,
+}
+
+impl Log for Recording {
+    fn note(&mut self, entry: Entry) {
+        match entry {
+            Entry::Pool(id, cut) => drop(self.pools.insert(id, cut)),
+            Entry::Call(call) => self.calls.push(call),
+            Entry::End => self.ended = true,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        false
+    }
+}
+
+impl<L: Log> Log for Rc<RefCell<L>> {
+    fn note(&mut self, entry: Entry) {
+        self.borrow_mut().note(entry);
+    }
+
+    fn is_full(&self) -> bool {
+        self.borrow().is_full()
+    }
 }
 
 /// What a recorder must know of the engine.
@@ -81,18 +123,20 @@ pub struct Make<C: Component> {
 }
 
 /// An engine under observation.
-pub struct Recorder<C: Component> {
+pub struct Recorder<C: Component, L: Log> {
     component: C,
     make: Make<C>,
-    recording: Rc<RefCell<Recording>>,
+    log: L,
+    /// Pools that the log knows.
+    known: BTreeSet<PoolId>,
 }
 
-impl<C: Component> Recorder<C>
+impl<C: Component, L: Log> Recorder<C, L>
 where
     C::Out: Debug,
 {
-    pub fn new(component: C, make: Make<C>, recording: Rc<RefCell<Recording>>) -> Recorder<C> {
-        Recorder { component, make, recording }
+    pub fn new(component: C, make: Make<C>, log: L) -> Recorder<C, L> {
+        Recorder { component, make, log, known: BTreeSet::new() }
     }
 
     /// Makes a call and writes it down.
@@ -104,32 +148,29 @@ where
         names: Vec<PacketRef>,
         call: impl FnOnce(&mut C, &mut Context, &mut Outbox<C::Out>) -> T,
     ) -> T {
-        if self.recording.borrow().is_full() {
+        if self.log.is_full() {
             return call(&mut self.component, cx, out);
         }
         let rooms = self.make.peers.iter().map(|p| (*p, out.room(*p))).collect();
         let random = cx.random.clone();
-        let mut recording = self.recording.borrow_mut();
         let mut memory = Vec::new();
         for r in names {
             let mut bytes = vec![0; r.len as usize];
             let Some(view) = cx.memory.view(r.pool) else {
                 continue;
             };
-            recording.pools.entry(r.pool).or_insert(Cut {
-                base: view.base,
-                slot_size: view.slot_size,
-                slots: view.slots,
-            });
+            if self.known.insert(r.pool) {
+                let cut = Cut { base: view.base, slot_size: view.slot_size, slots: view.slots };
+                self.log.note(Entry::Pool(r.pool, cut));
+            }
             if cx.memory.read(r, &mut bytes).is_some() {
-                recording.bytes += bytes.len();
-                memory.push((r, bytes));
+                memory.push((r, ByteBuf::from(bytes)));
             }
         }
         let before = out.items().len();
         let result = call(&mut self.component, cx, out);
         let outputs = lets(&self.make, &out.items()[before..]);
-        recording.calls.push(Call { now: cx.now, random, rooms, memory, input, outputs });
+        self.log.note(Entry::Call(Call { now: cx.now, random, rooms, memory, input, outputs }));
         result
     }
 }
@@ -151,7 +192,16 @@ where
     items.iter().map(one).collect()
 }
 
-impl<C: Component> Component for Recorder<C>
+/// Dropped when its server ends as it was told.
+impl<C: Component, L: Log> Drop for Recorder<C, L> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.log.note(Entry::End);
+        }
+    }
+}
+
+impl<C: Component, L: Log> Component for Recorder<C, L>
 where
     C::Out: Debug,
 {
@@ -262,11 +312,6 @@ where
 }
 
 impl Recording {
-    /// Whether nothing more is written down.
-    pub fn is_full(&self) -> bool {
-        self.bytes_max != 0 && self.bytes >= self.bytes_max
-    }
-
     /// Everything that came out, in order.
     pub fn outputs(&self) -> impl Iterator<Item = &Let> {
         self.calls.iter().flat_map(|c| &c.outputs)

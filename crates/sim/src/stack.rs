@@ -7,6 +7,7 @@
 use crate::device::{End, SimDevice};
 use crate::makes::{self, Life};
 use crate::node::{Node, Surroundings};
+use crate::file::Head;
 use crate::replay::{Recorder, Recording};
 use crate::sizes::{arena_len, filter_config, tcp_config, udp_config};
 use crate::wiring::edge;
@@ -354,14 +355,15 @@ impl Stack {
             a.read(0, &mut bytes).expect("all of it");
             bytes
         });
-        self.lives.push(Life {
+        let head = Head {
             peer,
-            seed,
+            seed: if peer == Peer::Filter { filter_config().seed } else { seed },
             with_filter: self.topology.has("filter"),
+            states: filter_config().states,
             pools: own.iter().map(|p| (p.id(), p.slots(), p.slot_size())).collect(),
             arena: arena.unwrap_or_default(),
-            recording: recording.clone(),
-        });
+        };
+        self.lives.push(Life { head, recording: recording.clone() });
         Some(recording)
     }
 

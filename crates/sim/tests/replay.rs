@@ -42,7 +42,7 @@ fn ip_and_the_filter_answer_the_same_when_asked_again() {
             let recording = life.recording.borrow();
             assert!(recording.outputs().count() > 0, "seed {seed}");
             if let Err(d) = life.again(&recording) {
-                panic!("seed {seed}: {} differs at call {}: {d:?}", life.peer, d.call);
+                panic!("seed {seed}: {} differs at call {}: {d:?}", life.head.peer, d.call);
             }
             lives += 1;
         }
@@ -55,7 +55,7 @@ fn ip_and_the_filter_answer_the_same_when_asked_again() {
 fn a_changed_recording_is_noticed() {
     let s = recorded(1);
     for peer in [Peer::Ip, Peer::Filter] {
-        let mut lives = s.stacks[0].lives.iter().filter(|l| l.peer == peer);
+        let mut lives = s.stacks[0].lives.iter().filter(|l| l.head.peer == peer);
         let life = lives.next().expect("it was recorded");
         let original = life.recording.borrow();
         let changed = |change: &dyn Fn(&mut Recording)| {
@@ -75,7 +75,7 @@ fn a_changed_recording_is_noticed() {
         assert!(changed(&|r| r.calls[message].outputs.clear()), "{peer}: another answer");
     }
     // A byte of a packet that ip forwards.
-    let life = s.stacks[0].lives.iter().find(|l| l.peer == Peer::Ip).expect("recorded");
+    let life = s.stacks[0].lives.iter().find(|l| l.head.peer == Peer::Ip).expect("recorded");
     let mut recording = life.recording.borrow().clone();
     let call = recording
         .calls

@@ -1,5 +1,5 @@
-//! `eft replay`: what a live ip was told, told to a fresh one in the simulator, which must answer with
-//! the same segments.
+//! `eft replay`: what a live ip or filter was told, told to a fresh one in the simulator, which must answer with
+//! the same segments and verdicts.
 
 use eft_channel::Segment;
 use eft_linux::memory;
@@ -23,11 +23,13 @@ pub fn run(arguments: &ReplayArguments) -> Result<(), String> {
             .and_then(|fd| memory::map(&fd, true))
             .unwrap_or_else(|_| Segment::heap(len))
     };
-    let segments =
+    let sent =
         recording.outputs().filter(|o| matches!(o, Let::Message(_, _, bytes) if !bytes.is_empty())).count();
+    let end = if recording.ended { "" } else { " (it did not end in order: its last calls may be missing)" };
     match life.again_in(&recording, sparse) {
         Ok(()) => {
-            println!("{} calls, {segments} segments sent: all identical", recording.calls.len());
+            let (calls, peer) = (recording.calls.len(), life.head.peer);
+            println!("{peer}: {calls} calls, {sent} segments sent: all identical{end}");
             Ok(())
         }
         Err(d) => Err(format!("{shown}: call {} answers differently: {d:?}", d.call)),

@@ -7,13 +7,12 @@ use eft_linux::capture::{CaptureSlot, Captured};
 use eft_linux::devices::LiveDevice;
 use eft_linux::serve::{self, Answering, Applications, Plain, Setup, TransportSurroundings};
 use eft_messages::Peer;
-use eft_sim::makes::Life;
+use eft_sim::file::{self, Head};
+use eft_sim::makes;
 use eft_sim::replay::Recorder;
 use eft_transport::tcp::{Tcp, TcpConfig};
 use eft_transport::udp::{Udp, UdpConfig};
-use std::io::Write;
 use std::path::Path;
-use std::rc::Rc;
 
 #[derive(clap::Args, Debug)]
 pub struct ServeArguments {
@@ -74,19 +73,8 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             let udp = Udp::open(arena, pool, udp_config(&limits, seed));
             serve::run(setup, udp, TransportSurroundings::new(Transport::Udp))
         }
-        Peer::Ip => {
-            let (frames, packets) = (setup.take_pool()?, setup.take_pool()?);
-            let config = eft_ip::IpConfig { with_filter: setup.identity.with_filter, seed };
-            match setup.identity.record.clone() {
-                None => serve::run(setup, eft_ip::Ip::new(frames, packets, config), Plain::default()),
-                Some(path) => record_ip(setup, frames, packets, config, &path),
-            }
-        }
-        Peer::Filter => {
-            let arena = setup.take_arena()?;
-            let answering = Answering::new(&setup.control)?;
-            serve::run(setup, eft_filter::Filter::open(arena, filter_config(seed)), answering)
-        }
+        Peer::Ip => serve_ip(setup),
+        Peer::Filter => serve_filter(setup),
         Peer::Nic(interface) => {
             let pool = setup.take_pool()?;
             let device = setup
@@ -103,30 +91,43 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
     }
 }
 
-/// Bytes of packets after which a recording is long enough.
-const RECORDING_MAX: usize = 64 << 20;
+/// Bytes after which a recording is long enough.
+const RECORDING_MAX: usize = 256 << 20;
 
-/// Runs ip and writes down what it is told. The file is opened before the sandbox closes.
-fn record_ip(
-    setup: Setup,
-    frames: Pool,
-    packets: Pool,
-    config: eft_ip::IpConfig,
-    path: &Path,
-) -> eft_linux::Result<()> {
-    let failed = |e| eft_linux::Error(format!("{}: {e}", path.display()));
-    let mut file = std::fs::File::create(path).map_err(failed)?;
-    let shape = |p: &Pool| (p.id(), p.slots(), p.slot_size());
-    let life = Life {
-        peer: Peer::Ip,
-        seed: config.seed,
-        with_filter: config.with_filter,
-        pools: vec![shape(&frames), shape(&packets)],
-        arena: Vec::new(),
-        recording: Rc::default(),
+/// A file for what a server is told. It is opened before the sandbox closes.
+fn recording(path: &Path, head: &Head) -> eft_linux::Result<file::Writer<std::fs::File>> {
+    std::fs::File::create(path)
+        .and_then(|f| file::Writer::new(f, head, RECORDING_MAX))
+        .map_err(|e| eft_linux::Error(format!("{}: {e}", path.display())))
+}
+
+fn serve_ip(mut setup: Setup) -> eft_linux::Result<()> {
+    let (frames, packets) = (setup.take_pool()?, setup.take_pool()?);
+    let (with_filter, seed) = (setup.identity.with_filter, setup.identity.seed);
+    let config = eft_ip::IpConfig { with_filter, seed };
+    let Some(path) = setup.identity.record.clone() else {
+        return serve::run(setup, eft_ip::Ip::new(frames, packets, config), Plain::default());
     };
-    life.recording.borrow_mut().bytes_max = RECORDING_MAX;
-    let (ip, make) = eft_sim::makes::ip(frames, packets, config);
-    serve::run(setup, Recorder::new(ip, make, life.recording.clone()), Plain::default())?;
-    file.write_all(&eft_sim::file::to_bytes(&life)).map_err(failed)
+    let shape = |p: &Pool| (p.id(), p.slots(), p.slot_size());
+    let pools = vec![shape(&frames), shape(&packets)];
+    let head = Head { peer: Peer::Ip, seed, with_filter, states: 0, pools, arena: Vec::new() };
+    let log = recording(&path, &head)?;
+    let (ip, make) = makes::ip(frames, packets, config);
+    serve::run(setup, Recorder::new(ip, make, log), Plain::default())
+}
+
+fn serve_filter(mut setup: Setup) -> eft_linux::Result<()> {
+    let arena = setup.take_arena()?;
+    let answering = Answering::new(&setup.control)?;
+    let config = filter_config(setup.identity.seed);
+    let Some(path) = setup.identity.record.clone() else {
+        return serve::run(setup, eft_filter::Filter::open(arena, config), answering);
+    };
+    let mut left = vec![0; arena.len()];
+    arena.read(0, &mut left).map_err(|_| eft_linux::Error("the arena cannot be read".into()))?;
+    let (seed, states) = (config.seed, config.states);
+    let head = Head { peer: Peer::Filter, seed, with_filter: true, states, pools: Vec::new(), arena: left };
+    let log = recording(&path, &head)?;
+    let (filter, make) = makes::filter(arena, config);
+    serve::run(setup, Recorder::new(filter, make, log), answering)
 }

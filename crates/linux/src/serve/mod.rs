@@ -121,6 +121,9 @@ impl<C: Component, S: Surroundings> Running<C, S> {
             if rung != self.bell_seen || self.parking.control_is_readable() {
                 self.bell_seen = rung;
                 self.take_control()?;
+                if self.stop {
+                    break;
+                }
             }
             let now = self.live.now();
             let server = &mut self.server;

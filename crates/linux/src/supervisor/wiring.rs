@@ -84,7 +84,7 @@ impl Supervisor {
                 .config
                 .record
                 .as_ref()
-                .filter(|_| member.peer == Peer::Ip)
+                .filter(|_| matches!(member.peer, Peer::Ip | Peer::Filter))
                 .map(|dir| dir.join(format!("{}-{}.eftrec", member.name, member.generation))),
         };
         let clone = |fd: &OwnedFd| fd.try_clone().doing("descriptor");
