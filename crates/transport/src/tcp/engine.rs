@@ -2,7 +2,7 @@
 //! leave in `flush`, so that a batch of arriving segments is answered once.
 
 use super::TcpConfig;
-use super::block::{Block, NONE, State, Tuple};
+use super::block::{Block, State, Tuple};
 use super::close::Farewell;
 use super::counters::{COUNTERS, Counter};
 use super::durable::{self, Blocks};
@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use eft_base::{FamilyId, Instant, SocketId};
 use eft_channel::{Pool, Requests, Segment};
-use eft_component::{Component, Context, Effect, Event, Outbox};
+use eft_component::{Component, Context, Event, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{Encoded, Peer};
 
@@ -291,7 +291,7 @@ impl Component for Tcp {
 }
 
 impl Tcp {
-    /// Tells the application what is new, and sends what is due.
+    /// Sends what is due, and tells the application what is new.
     fn serve(&mut self, cx: &mut Context, i: u32, out: &mut Outbox<Out>) {
         if self.blocks[i].state() == State::Free {
             self.live[i as usize].due = 0;
@@ -306,32 +306,5 @@ impl Tcp {
         }
         self.send_due(cx, i, out);
         self.tell(cx, i, out);
-    }
-
-    /// Emits the effects that are due, if the application has a descriptor to show them on.
-    fn tell(&mut self, cx: &mut Context, i: u32, out: &mut Outbox<Out>) {
-        let attached = self.blocks[i].has(super::block::bit::ATTACHED)
-            && !self.blocks[i].has(super::block::bit::ORPHAN)
-            && self.blocks[i].slot != NONE;
-        let effects = due::READABLE | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP;
-        let live = &mut self.live[i as usize];
-        let what = live.due & effects;
-        live.due &= !effects;
-        if attached && what != 0 {
-            let socket = self.socket(i);
-            if what & due::READABLE != 0 {
-                out.push(Out::Effect(Effect::Readable(socket)));
-            }
-            if what & due::WRITABLE != 0 && self.has_room_for_writer(i) {
-                out.push(Out::Effect(Effect::Writable(socket)));
-            }
-            if what & due::END_OF_STREAM != 0 {
-                out.push(Out::Effect(Effect::EndOfStream(socket)));
-            }
-            if what & due::HANG_UP != 0 {
-                out.push(Out::Effect(Effect::HangUp(socket)));
-            }
-        }
-        self.publish_info(cx, i);
     }
 }

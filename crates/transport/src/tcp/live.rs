@@ -32,6 +32,8 @@ pub mod due {
     pub const INFO: u32 = 2048;
     /// The page is to be read as if the application had rung.
     pub const LOOK: u32 = 4096;
+    /// News were held back for long enough.
+    pub const TELL: u32 = 8192;
 }
 
 /// Derived state of one block.
@@ -49,6 +51,11 @@ pub struct Live {
     pub ack_at: Instant,
     pub keepalive_at: Instant,
     pub cork_at: Instant,
+    /// When news that are held back are told.
+    pub tell_at: Instant,
+    /// Bytes that came in order without a pause, and when the last of them did.
+    pub run_bytes: u64,
+    pub run_at: Instant,
     pub last_sent: Instant,
     pub last_heard: Instant,
     /// When the oldest byte in flight was first sent, for the user timeout.
@@ -86,6 +93,9 @@ impl Live {
             ack_at: NEVER,
             keepalive_at: NEVER,
             cork_at: NEVER,
+            tell_at: NEVER,
+            run_bytes: 0,
+            run_at: Instant::ZERO,
             last_sent: Instant::ZERO,
             last_heard: Instant::ZERO,
             stuck_since: Instant::ZERO,
@@ -108,7 +118,8 @@ impl Live {
 
     /// The earliest deadline.
     pub fn deadline(&self, close_at: u64) -> Instant {
-        self.retransmit_at.min(self.ack_at).min(self.keepalive_at).min(self.cork_at).min(Instant(close_at))
+        let at = self.retransmit_at.min(self.ack_at).min(self.keepalive_at);
+        at.min(self.cork_at).min(self.tell_at).min(Instant(close_at))
     }
 
     pub fn stop_timers(&mut self) {
@@ -116,5 +127,6 @@ impl Live {
         self.ack_at = NEVER;
         self.keepalive_at = NEVER;
         self.cork_at = NEVER;
+        self.tell_at = NEVER;
     }
 }

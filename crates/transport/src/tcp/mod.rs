@@ -14,7 +14,7 @@
 //! | [`rtt`], [`retransmit`], [`recovery`], [`sack`] | loss | RFC 6298, RFC 6675, RFC 6582 |
 //! | [`congestion`] | how much | RFC 5681, RFC 9438 |
 //! | [`close`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191 |
-//! | [`control`], [`application`] | requests of sockets; the application's page | |
+//! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
 //! | [`route`], [`icmp`] | the path and its errors | RFC 1191, RFC 5461, RFC 5927 |
 //! | [`inspect`] | the arena for `eft ss` | |
 //!
@@ -50,6 +50,7 @@ mod rtt;
 mod sack;
 mod segment;
 mod send;
+mod tell;
 
 pub use durable::arena_len;
 pub use engine::Tcp;

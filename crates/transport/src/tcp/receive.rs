@@ -351,7 +351,9 @@ impl Tcp {
         let fills = !block.reassembly.is_empty();
         block.rcv_nxt = block.reassembly.advance(end);
         page.set_receive_end(block.rcv_nxt);
-        cx.add(Counter::ReceivedBytes as usize, block.rcv_nxt - start);
+        let came = block.rcv_nxt - start;
+        self.live[i as usize].note_run(cx.now, came);
+        cx.add(Counter::ReceivedBytes as usize, came);
         self.mark(i, due::READABLE | due::INFO);
         if fills {
             // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.

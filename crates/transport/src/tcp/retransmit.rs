@@ -47,6 +47,11 @@ impl Tcp {
             live.cork_at = NEVER;
             self.mark(i, due::SEND | due::OVERRIDE);
         }
+        let live = &mut self.live[i as usize];
+        if live.tell_at <= now {
+            live.tell_at = NEVER;
+            self.mark(i, due::READABLE | due::TELL);
+        }
         if self.live[i as usize].retransmit_at <= now {
             self.live[i as usize].retransmit_at = NEVER;
             self.expire_retransmission(cx, i);

@@ -4,6 +4,7 @@ use crate::app::{App, Plan};
 use crate::script::*;
 use crate::streams::{close_all, plan, run_to_end};
 use crate::world::{Conditions, World};
+use eft_component::Effect;
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -119,4 +120,31 @@ fn writers_are_woken_when_a_third_is_free() {
     // 16 rings in pieces of at least a third of one: not once per acknowledgement.
     assert!(woken <= 16 * 3 + 2, "{woken}");
     close_all(&mut w);
+}
+
+/// Waking a program costs much; in bulk it is told of many segments at once, and never late.
+#[test]
+fn in_bulk_the_reader_is_told_seldom_and_soon() {
+    let (mut s, _) = Script::connected(quiet_plan());
+    let told = |s: &Script| {
+        s.world.sides[1].app.effects.iter().filter(|e| matches!(e, Effect::Readable(_))).count()
+    };
+    let segment = [0; 1000];
+    s.world.sides[1].app.streams[0].careless = true;
+    let begin = told(&s);
+    for _ in 0..1000 {
+        s.say(ACK, &segment);
+    }
+    assert_eq!(told(&s) - begin, 1000, "before it is bulk, each is told");
+    for _ in 0..1000 {
+        s.say(ACK, &segment);
+    }
+    let held = told(&s) - begin - 1000;
+    assert!((1..500).contains(&held), "told {held} times of 1000 segments");
+    s.world.run_for(Duration::from_micros(101));
+    assert_eq!(s.world.sides[1].app.streams[0].received, 2_000_000, "the last were held for too long");
+    s.world.run_for(MS * 2);
+    let before = told(&s);
+    s.say(ACK, &segment);
+    assert_eq!(told(&s), before + 1, "after a pause it is told at once");
 }

@@ -1,0 +1,73 @@
+//! What an application is told, and when.
+//!
+//! Waking a program costs tcp 13 us (docs/performance.md) and the program a sleep. While bulk data flows, the news that
+//! there is something to read are therefore held back until a good part has come, or for a moment: what network
+//! interfaces call interrupt moderation. Requests and answers never wait, since they make no run.
+
+use super::block::{NONE, bit};
+use super::engine::Tcp;
+use super::live::{Live, due};
+use crate::edge::Out;
+use crate::timers::NEVER;
+use core::time::Duration;
+use eft_base::Instant;
+use eft_component::{Context, Effect, Outbox};
+
+/// A run is bulk after so many bytes without a pause.
+const BULK: u64 = 1 << 20;
+const PAUSE: Duration = Duration::from_millis(1);
+/// News are held until so many bytes are unread …
+const HOLD_BYTES: usize = 256 << 10;
+/// … or for so long.
+const HOLD: Duration = Duration::from_micros(100);
+
+impl Live {
+    /// Notes that `len` bytes came in order.
+    pub(super) fn note_run(&mut self, now: Instant, len: u64) {
+        if now.saturating_since(self.run_at) > PAUSE {
+            self.run_bytes = 0;
+        }
+        self.run_at = now;
+        self.run_bytes = self.run_bytes.saturating_add(len);
+    }
+
+    /// Whether the news that something can be read should wait; sets the time at which they no longer do.
+    fn holds_news(&mut self, now: Instant) -> bool {
+        let unread = self.page.as_ref().map_or(0, |p| p.receivable());
+        let hold = self.run_bytes >= BULK && unread < HOLD_BYTES;
+        self.tell_at = if hold { self.tell_at.min(now + HOLD) } else { NEVER };
+        hold
+    }
+}
+
+impl Tcp {
+    /// Emits the effects that are due, if the application has a descriptor to show them on.
+    pub(super) fn tell(&mut self, cx: &mut Context, i: u32, out: &mut Outbox<Out>) {
+        let block = &self.blocks[i];
+        let attached = block.has(bit::ATTACHED) && !block.has(bit::ORPHAN) && block.slot != NONE;
+        let effects = due::READABLE | due::TELL | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP;
+        let live = &mut self.live[i as usize];
+        let what = live.due & effects;
+        live.due &= !effects;
+        if !attached {
+            live.tell_at = NEVER;
+        } else if what != 0 {
+            let at_once = what & (due::TELL | due::END_OF_STREAM | due::HANG_UP) != 0;
+            let readable = what & due::READABLE != 0 && (at_once || !live.holds_news(cx.now));
+            let socket = self.socket(i);
+            if readable {
+                out.push(Out::Effect(Effect::Readable(socket)));
+            }
+            if what & due::WRITABLE != 0 && self.has_room_for_writer(i) {
+                out.push(Out::Effect(Effect::Writable(socket)));
+            }
+            if what & due::END_OF_STREAM != 0 {
+                out.push(Out::Effect(Effect::EndOfStream(socket)));
+            }
+            if what & due::HANG_UP != 0 {
+                out.push(Out::Effect(Effect::HangUp(socket)));
+            }
+        }
+        self.publish_info(cx, i);
+    }
+}
