@@ -68,6 +68,7 @@ class Scene:
         shutil.rmtree(self.dir, ignore_errors=True)
         self.dir.mkdir(parents=True)
         self.stack_ = contextlib.ExitStack()
+        self.kernel_ = None
 
     def __enter__(self):
         return self
@@ -85,6 +86,11 @@ class Scene:
         process.log = self.dir / log
         self.stack_.callback(end, process)
         return process
+
+    def kernel(self):
+        """What a stack is compared with, made when it is first asked for."""
+        self.kernel_ = self.kernel_ or Kernel(self)
+        return self.kernel_
 
     def undo(self, *command):
         self.stack_.callback(lambda: subprocess.run(command, capture_output=True))
@@ -155,10 +161,41 @@ class Stack:
                    and c["state"] == "running", 10, f"{component} to come back")
 
     def listening(self, port, seconds=10):
-        def try_connect():
-            return subprocess.run(self.beside("bash", "-c", f"exec 3<>/dev/tcp/{self.address}/{port}"),
-                                  capture_output=True).returncode == 0
-        wait_until(try_connect, seconds, f"something to listen on {self.address}:{port}")
+        wait_for_listener(self, port, seconds)
+
+
+class Kernel:
+    """What a stack is compared with: the kernel at both ends of a veth pair between two namespaces. Programs run on it as
+    they run on a `Stack`."""
+
+    def __init__(self, scene, name="ltk", net=78):
+        self.address, self.host = f"10.{net}.3.2", f"10.{net}.3.1"
+        self.netns, far = f"eft-{name}", f"eft-{name}-far"
+        for namespace in (self.netns, far):
+            sh("ip", "netns", "add", namespace)
+            scene.undo("ip", "netns", "del", namespace)
+        sh("ip", "-n", self.netns, "link", "add", "near", "type", "veth", "peer", "name", "far", "netns", far)
+        for namespace, link, address in ((self.netns, "near", self.address), (far, "far", self.host)):
+            sh("ip", "-n", namespace, "addr", "add", f"{address}/24", "dev", link)
+            sh("ip", "-n", namespace, "link", "set", link, "up")
+            sh("ip", "-n", namespace, "link", "set", "lo", "up")
+        self.far = far
+
+    def on(self, *command):
+        return ["ip", "netns", "exec", self.netns, *map(str, command)]
+
+    def beside(self, *command):
+        return ["ip", "netns", "exec", self.far, *map(str, command)]
+
+    def listening(self, port, seconds=10):
+        wait_for_listener(self, port, seconds)
+
+
+def wait_for_listener(side, port, seconds):
+    def try_connect():
+        return subprocess.run(side.beside("bash", "-c", f"exec 3<>/dev/tcp/{side.address}/{port}"),
+                              capture_output=True).returncode == 0
+    wait_until(try_connect, seconds, f"something to listen on {side.address}:{port}")
 
 
 def sha256_of(command, timeout=120):
