@@ -58,6 +58,19 @@ def programs_that_cannot_be_preloaded():
         check("static" in out.stderr, f"a static descendant ran silently: {out.stdout!r} {out.stderr!r}")
 
 
+def no_io_uring():
+    """Its rings would bypass the library; a program must find that there is none, however it asks."""
+    ask = ("import ctypes; libc = ctypes.CDLL(None, use_errno=True); "
+           "print(libc.syscall(425, 8, ctypes.create_string_buffer(512)), ctypes.get_errno())")
+    with Scene("uring") as scene:
+        stack = Stack(scene)
+        said = sh(*stack.on("python3", "-c", ask)).stdout.strip()
+        check(said == "-1 38", f"io_uring_setup on the stack: {said}")
+        # Not an accident of the kernel that runs this.
+        beside = sh(*stack.beside("python3", "-c", ask)).stdout.strip()
+        check(beside != "-1 38" or "io_uring" not in sh("cat", "/proc/kallsyms").stdout, f"beside it: {beside}")
+
+
 def no_privilege():
     with Scene("privilege") as scene:
         # `nobody` cannot reach the build folder everywhere; a copy lies where it can.
@@ -158,6 +171,6 @@ def a_live_recording_replays_to_identical_segments():
 
 
 CASES = [
-    wrong_command_lines, names_and_addresses_in_use, programs_that_cannot_be_preloaded, no_privilege, filter_rules,
+    wrong_command_lines, names_and_addresses_in_use, programs_that_cannot_be_preloaded, no_io_uring, no_privilege, filter_rules,
     capture, local_delivery_and_two_stacks, pair, a_live_recording_replays_to_identical_segments,
 ]

@@ -11,6 +11,7 @@ pub mod descriptors;
 pub mod devices;
 pub mod futex;
 pub mod host;
+pub mod io_uring;
 pub mod journal;
 pub mod memory;
 pub mod monitor;

@@ -16,9 +16,9 @@
 //!
 //! Limits, each of which fails loudly where the shim can see it:
 //!
-//! - Instructions of the program's own (liburing, Go) pass by the symbols. On an eft descriptor poll
-//!   and close work so; a read looks like the end of the stream. `syscall` is interposed, and denies
-//!   that there is an io_uring.
+//! - Instructions of the program's own pass by the symbols (`syscall` is one). On an eft descriptor
+//!   poll and close work so; a read looks like the end of the stream, a write resets the connection.
+//!   io_uring, which liburing reaches so, is refused by the kernel (`eft run` sees to it).
 //! - Datagram sockets have no twin on the kernel's loopback: one whose first address lies in 127/8
 //!   is the kernel's, any other gets ENETUNREACH for 127/8. No multicast, raw sockets or MPTCP.
 //! - The twin of a listener that was made with AF_INET6 listens on 127.0.0.1 only, not on ::1. A

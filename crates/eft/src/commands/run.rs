@@ -38,6 +38,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), String> {
         preload.push(":");
         preload.push(old);
     }
+    eft_linux::io_uring::deny().map_err(|e| e.to_string())?;
     let error = std::process::Command::new(&program)
         .arg0(&arguments.command[0])
         .args(&arguments.command[1..])

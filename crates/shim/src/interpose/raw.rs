@@ -1,11 +1,11 @@
 //! `syscall`: system calls by number, on eft's descriptors as on others.
 //!
-//! What programs do with instructions of their own (liburing, Go) cannot be seen. On an eft
-//! descriptor poll and close work there; a read would look like the end of the stream. The shim
-//! therefore says that there is no io_uring to those who ask through libc.
+//! What programs do with instructions of their own cannot be seen. On an eft descriptor poll and close
+//! work there; a read looks like the end of the stream, a write resets the connection. `eft run` has
+//! the kernel refuse io_uring, whose library does so.
 
 use super::{descriptors, io, programs, sockets};
-use crate::sys::{self, Errno};
+use crate::sys;
 use crate::{errno, init};
 use core::ffi::{c_int, c_long};
 
@@ -70,7 +70,6 @@ unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
             libc::SYS_getsockopt => int(sockets::getsockopt(fd, b as _, c as _, d as _, e as _)),
             libc::SYS_execve => int(programs::execve(a as _, b as _, c as _)),
             libc::SYS_execveat => int(programs::execveat(fd, b as _, c as _, d as _, e as _)),
-            libc::SYS_io_uring_setup => errno::long(Err(Errno(libc::ENOSYS))),
             _ => return older(number, args),
         })
     }
