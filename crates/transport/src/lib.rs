@@ -9,8 +9,10 @@
 extern crate alloc;
 
 mod addresses;
+mod arena;
 pub mod edge;
 mod families;
+mod free;
 mod hash;
 mod in_flight;
 mod limits;

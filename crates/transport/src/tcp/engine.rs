@@ -5,14 +5,16 @@ use super::TcpConfig;
 use super::block::{Block, NONE, State, Tuple};
 use super::close::Farewell;
 use super::counters::{COUNTERS, Counter};
-use super::durable::{self, Blocks};
+use super::durable::Blocks;
 use super::emit::Request;
 use super::live::{Live, due};
 use super::ports::Ports;
 use super::route::Routes;
 use crate::addresses::Addresses;
+use crate::arena;
 use crate::edge::{In, Out};
 use crate::families::Families;
+use crate::free::FreeBlocks;
 use crate::hash::{Key, Map};
 use crate::limits::Bucket;
 use crate::timers::{NEVER, Timers};
@@ -42,7 +44,7 @@ pub struct Tcp {
     pub(super) blocks: Blocks,
     // Derived from it.
     pub(super) live: Vec<Live>,
-    pub(super) free: Vec<u32>,
+    pub(super) free: FreeBlocks,
     pub(super) table: Map<Tuple, u32>,
     pub(super) ports: Ports,
     pub(super) families: Families,
@@ -68,7 +70,8 @@ pub struct Tcp {
     pub(super) sockets_seen: bool,
     pub(super) ip_seen: bool,
     /// To be counted as soon as there is a place to count.
-    pub(super) found: Option<(bool, u64)>,
+    found: Option<bool>,
+    pub(super) quarantined: u64,
     /// Resets to be sent, if there is room.
     pub(super) farewells: Vec<Farewell>,
     /// Families whose last socket may be gone.
@@ -79,10 +82,10 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// Opens the arena (of [`durable::arena_len`] bytes), taking over what a predecessor left in it.
+    /// Opens the arena (of [`super::arena_len`] bytes), taking over what a predecessor left in it.
     /// `headers` is a pool of `SEND_SLOT_LEN` slots.
     pub fn open(arena: Segment, headers: Pool, config: TcpConfig) -> Tcp {
-        let opened = durable::open(arena, &config);
+        let opened = arena::open(arena, config.connections, config.seed);
         let key = Key(opened.secret);
         let limit = headers.slots() + config.connections;
         let count = opened.blocks.len();
@@ -90,7 +93,7 @@ impl Tcp {
             config,
             blocks: opened.blocks,
             live: (0..count).map(|_| Live::new()).collect(),
-            free: Vec::new(),
+            free: FreeBlocks::new(count),
             table: Map::with_hasher(key),
             ports: Ports::new(key),
             families: Families::new(key, 0),
@@ -109,7 +112,8 @@ impl Tcp {
             last: None,
             sockets_seen: false,
             ip_seen: false,
-            found: Some((opened.reborn, opened.quarantined)),
+            found: Some(opened.reborn),
+            quarantined: opened.quarantined,
             farewells: Vec::new(),
             emptied: Vec::new(),
             port_turn: 0,
@@ -124,7 +128,7 @@ impl Tcp {
         if self.free.is_empty() {
             self.evict_time_wait(cx);
         }
-        let Some(i) = self.free.pop() else {
+        let Some(i) = self.free.take() else {
             cx.count(Counter::DropNoBlock as usize);
             return None;
         };
@@ -137,8 +141,7 @@ impl Tcp {
     }
 
     pub(super) fn gauge_blocks(&self, cx: &Context) {
-        let used = self.blocks.len() - self.free.len();
-        cx.gauge(Counter::Blocks as usize, used as u64);
+        cx.gauge(Counter::Blocks as usize, self.free.used() as u64);
     }
 
     /// Something is due for a connection; `flush` will see to it.
@@ -186,9 +189,10 @@ impl Tcp {
 
     /// Counts what opening the arena found, once.
     fn report_opening(&mut self, cx: &Context) {
-        if let Some((reborn, quarantined)) = self.found.take() {
+        if let Some(reborn) = self.found.take() {
             cx.add(Counter::Rebirths as usize, reborn as u64);
-            cx.add(Counter::Quarantined as usize, quarantined);
+            cx.add(Counter::Quarantined as usize, self.quarantined);
+            self.limit_waits(cx.now);
             self.gauge_blocks(cx);
         }
     }

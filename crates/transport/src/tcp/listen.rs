@@ -18,7 +18,7 @@ use eft_channel::socket::{AcceptRecord, Opt};
 use eft_component::Context;
 use zerocopy::IntoBytes;
 
-const RECORD_LEN: u64 = size_of::<AcceptRecord>() as u64;
+pub(super) const RECORD_LEN: u64 = size_of::<AcceptRecord>() as u64;
 /// Connections under way per listener: as many as may wait, and some more.
 const EMBRYONIC_MIN: u32 = 128;
 
@@ -42,7 +42,7 @@ const INHERITED: &[Opt] = &[
 
 impl Tcp {
     /// Connections in the accept queue that the application has not taken.
-    fn waiting(&mut self, listener: u32) -> u64 {
+    pub(super) fn waiting(&mut self, listener: u32) -> u64 {
         let block = &mut self.blocks[listener];
         if let Some(page) = &self.live[listener as usize].page {
             let taken = page.receive_taken();
@@ -146,7 +146,7 @@ impl Tcp {
     }
 
     /// The listener of a connection, if it still listens.
-    fn listener_of(&self, i: u32) -> Option<u32> {
+    pub(super) fn listener_of(&self, i: u32) -> Option<u32> {
         let block = &self.blocks[i];
         if block.listener == NONE || block.listener as usize >= self.blocks.len() {
             return None;

@@ -16,7 +16,7 @@ use eft_component::{Context, Outbox};
 /// As Linux's tcp_syn_retries, tcp_synack_retries, tcp_retries2 and tcp_orphan_retries.
 const SYN_RETRIES: u8 = 6;
 const SYN_ACK_RETRIES: u8 = 5;
-const RETRIES: u8 = 15;
+pub(super) const RETRIES: u8 = 15;
 /// How long a connection without application may make no progress.
 const ORPHAN_STALL: Duration = Duration::from_secs(60);
 /// Expiries after which the way to the peer is asked for anew.

@@ -1,6 +1,6 @@
 //! The path to a peer: source address, MTU, segmentation (asked of ip, kept for a while).
 
-use super::block::{State, bit};
+use super::block::{Block, State, bit};
 use super::counters::Counter;
 use super::emit::Request;
 use super::engine::Tcp;
@@ -18,7 +18,7 @@ use eft_messages::transport::TransportToIp;
 const LIFETIME: Duration = Duration::from_secs(10);
 const ROUTES_MAX: usize = 1024;
 /// No path has less (RFC 791: 68; below this a segment would carry next to nothing).
-const MTU_MIN: u16 = 128;
+pub(super) const MTU_MIN: u16 = 128;
 /// An IP packet ends here, whatever the device can segment.
 const PACKET_MAX: u32 = 65535;
 /// IPv6 and TCP header with full options.
@@ -64,6 +64,12 @@ pub(super) fn fixed_headers(remote: WireAddress) -> u16 {
         IpAddr::V4(_) => 40,
         IpAddr::V6(_) => 60,
     }
+}
+
+/// What fits into a packet of the path besides fixed headers. Before the path is known, it is the
+/// least that any path has.
+fn path_mss(block: &Block) -> u16 {
+    block.path_mtu.max(MTU_MIN) - fixed_headers(block.tuple.remote)
 }
 
 impl Tcp {
@@ -160,12 +166,11 @@ impl Tcp {
     /// The largest segment that neither the path nor the peer refuses (RFC 9293 §3.7.1).
     pub(super) fn set_mss(&mut self, i: u32) {
         let block = &mut self.blocks[i];
-        let path = block.path_mtu - fixed_headers(block.tuple.remote);
-        block.mss = block.peer_mss.min(path).max(64);
+        block.mss = block.peer_mss.min(path_mss(block)).max(64);
     }
 
     /// The MSS that we announce.
     pub(super) fn own_mss(&self, i: u32) -> u16 {
-        self.blocks[i].path_mtu - fixed_headers(self.blocks[i].tuple.remote)
+        path_mss(&self.blocks[i])
     }
 }

@@ -84,9 +84,9 @@ impl Udp {
         if f.sockets >= limit {
             return Err(EMFILE);
         }
-        let i = self.free.pop().ok_or(ENOBUFS)?;
+        let i = self.free.take().ok_or(ENOBUFS)?;
         let Some(slot) = f.allocate(i) else {
-            self.free.push(i);
+            self.free.put(i);
             return Err(ENOBUFS);
         };
         self.live[i as usize] = Live::default();
@@ -297,8 +297,11 @@ impl Udp {
         }
     }
 
-    /// Frees a socket and its slot.
+    /// Frees a socket and its slot, once.
     pub(super) fn release(&mut self, cx: &Context, i: u32) {
+        if !self.free.put(i) {
+            return;
+        }
         let block = self.blocks[i];
         if block.has(bit::BOUND)
             && let Some(list) = self.ports.get_mut(&block.local_port)
@@ -321,7 +324,6 @@ impl Udp {
         self.blocks[i] = Block::free(block.generation.wrapping_add(1));
         let queued = self.live[i as usize].due & due::QUEUED;
         self.live[i as usize] = Live { due: queued, ..Live::default() };
-        self.free.push(i);
         cx.count(Counter::Closed as usize);
         self.gauge_blocks(cx);
     }

@@ -2,11 +2,13 @@
 
 use super::UdpConfig;
 use super::counters::{COUNTERS, Counter};
-use super::durable::{self, Block, Blocks, bit};
+use super::durable::{Block, Blocks, bit};
 use super::send::{Request, Routes};
 use crate::addresses::Addresses;
+use crate::arena;
 use crate::edge::{In, Out};
 use crate::families::{Families, NONE};
+use crate::free::FreeBlocks;
 use crate::hash::{Key, Map};
 use crate::in_flight::InFlight;
 use crate::timers::{NEVER, Timers};
@@ -53,7 +55,7 @@ pub struct Udp {
     pub(super) config: UdpConfig,
     pub(super) blocks: Blocks,
     pub(super) live: Vec<Live>,
-    pub(super) free: Vec<u32>,
+    pub(super) free: FreeBlocks,
     /// Sockets by local port.
     pub(super) ports: Map<u16, Vec<u32>>,
     pub(super) families: Families,
@@ -74,10 +76,10 @@ pub struct Udp {
 }
 
 impl Udp {
-    /// Opens the arena (of [`durable::arena_len`] bytes), taking over what a predecessor left in it.
+    /// Opens the arena (of [`super::arena_len`] bytes), taking over what a predecessor left in it.
     /// `headers` is a pool of `SEND_SLOT_LEN` slots.
     pub fn open(arena: Segment, headers: Pool, config: UdpConfig) -> Udp {
-        let opened = durable::open(arena, &config);
+        let opened = arena::open(arena, config.sockets, config.seed);
         let key = Key(opened.secret);
         let count = opened.blocks.len();
         let limit = headers.slots() + count;
@@ -85,7 +87,7 @@ impl Udp {
             config,
             blocks: opened.blocks,
             live: (0..count).map(|_| Live::default()).collect(),
-            free: Vec::new(),
+            free: FreeBlocks::new(count),
             ports: Map::with_hasher(key),
             families: Families::new(key, 1),
             opened: Map::with_hasher(key),
@@ -122,7 +124,7 @@ impl Udp {
                 if used {
                     self.blocks[i] = Block::free(block.generation.wrapping_add(1));
                 }
-                self.free.push(i);
+                self.free.put(i);
             }
         }
     }
@@ -218,8 +220,7 @@ impl Udp {
     }
 
     pub(super) fn gauge_blocks(&self, cx: &Context) {
-        let used = self.blocks.len() - self.free.len();
-        cx.gauge(Counter::Blocks as usize, used as u64);
+        cx.gauge(Counter::Blocks as usize, self.free.used() as u64);
     }
 
     fn tell(&mut self, i: u32, out: &mut Outbox<Out>) {

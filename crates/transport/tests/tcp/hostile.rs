@@ -352,3 +352,32 @@ fn a_damaged_block_costs_its_own_connection() {
         assert!(lost >= 1, "the peer of the lost one was not told");
     }
 }
+
+#[test]
+fn a_listener_that_claims_to_be_its_own_child_costs_itself_only() {
+    use eft_transport::tcp::block::{Block, State, bit};
+    use std::mem::offset_of;
+    let mut w = World::new(1, Conditions::default());
+    App::listen(&mut w, 1, PORT, 16, plan(0, 2_000_000));
+    App::connect(&mut w, 0, PORT, plan(2_000_000, 0));
+    w.run_until(Duration::from_secs(5), |w| w.sides[0].counter("sent_bytes") > 1_000_000);
+    let durable = w.sides[1].durable.clone();
+    let block_len = size_of::<Block>();
+    let read = |at: usize| {
+        let mut bytes = [0; 4];
+        durable.read(at, &mut bytes).unwrap();
+        u32::from_le_bytes(bytes)
+    };
+    let listener = (0..64u32)
+        .find(|i| read(4096 + *i as usize * block_len) as u8 == State::Listen as u8)
+        .expect("a listener");
+    let at = 4096 + listener as usize * block_len;
+    let flags = read(at + offset_of!(Block, flags)) | bit::QUEUED;
+    durable.write(at + offset_of!(Block, flags), &flags.to_le_bytes()).unwrap();
+    durable.write(at + offset_of!(Block, listener), &listener.to_le_bytes()).unwrap();
+    let generation = read(at + offset_of!(Block, generation));
+    durable.write(at + offset_of!(Block, listener_generation), &generation.to_le_bytes()).unwrap();
+    w.crash(1);
+    assert_eq!(w.sides[1].counter("quarantined_blocks"), 1);
+    assert!(w.run_until(Duration::from_secs(60), |w| w.sides[1].app.streams[0].is_done()));
+}
