@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use eft_base::{FamilyId, PoolId, RequestId, SocketId};
 use eft_channel::dirty::DIRTY_SLOTS;
-use eft_channel::socket::Arena;
+use eft_channel::socket::{Arena, SocketPage};
 
 /// No block, no slot.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -42,8 +42,14 @@ impl Family {
         }
     }
 
+    /// Whether this is the life of the family whose arena is `pool`. Numbers of families are used
+    /// again.
+    pub fn is_life(&self, pool: PoolId) -> bool {
+        self.arena.as_ref().is_none_or(|(_, known)| *known == pool)
+    }
+
     /// Takes the arena, and every slot in it that no block has.
-    pub fn open(&mut self, arena: Arena, pool: PoolId) {
+    fn open(&mut self, arena: Arena, pool: PoolId) {
         let all = arena.geometry().slots + 1 - self.parity as usize;
         let slots = (all / 2).min(SLOTS);
         self.blocks.resize(slots.max(self.blocks.len()), NONE);
@@ -119,8 +125,39 @@ impl Families {
         self.map.entry(id.0).or_insert_with(|| Family::new(parity))
     }
 
-    pub fn remove(&mut self, id: FamilyId) {
+    /// A family's arena is mapped, for the first time or again. Returns the blocks that have a slot
+    /// in it.
+    pub fn open(&mut self, id: FamilyId, arena: Arena, pool: PoolId) -> Vec<u32> {
+        let family = self.enter(id);
+        family.open(arena, pool);
+        family.members()
+    }
+
+    /// Forgets the families whose arena was never shown; returns the blocks that claimed a slot there.
+    pub fn remove_unopened(&mut self) -> Vec<u32> {
+        let mut blocks = Vec::new();
+        self.map.retain(|_, f| {
+            if f.arena.is_none() {
+                blocks.extend(f.members());
+            }
+            f.arena.is_some()
+        });
+        blocks
+    }
+
+    /// Forgets a family that is to end and has no socket left. Returns the `CloseFamily` to be
+    /// answered.
+    pub fn finish(&mut self, id: FamilyId) -> Option<RequestId> {
+        let request = self.map.get(&id.0).filter(|f| f.sockets == 0)?.closing?;
         self.map.remove(&id.0);
+        Some(request)
+    }
+
+    /// The page of a socket and the pool that it lies in. `None` if its arena is not open or has no
+    /// such slot.
+    pub fn page(&self, socket: SocketId) -> Option<(SocketPage, PoolId)> {
+        let (arena, pool) = self.map.get(&socket.family.0)?.arena.as_ref()?;
+        Some((arena.socket(socket.slot)?, *pool))
     }
 
     /// The block of a socket.

@@ -6,7 +6,7 @@ use super::engine::Tcp;
 use super::ports::Sharing;
 use crate::edge::Out;
 use eft_base::errno::{EADDRINUSE, EADDRNOTAVAIL, EINVAL, EMFILE, ENOBUFS};
-use eft_base::{FamilyId, RequestId, SocketId, WireAddress};
+use eft_base::{FamilyId, PoolId, RequestId, SocketId, WireAddress};
 use eft_component::{Context, Outbox};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 
@@ -23,28 +23,36 @@ impl Tcp {
         use SocketsToTransport::*;
         match message {
             Open { request, socket } => self.request_open(cx, request, socket.family, out),
-            Bind { request, socket, address, port, reuse } => {
-                let errno = self.request_bind(cx, socket, address, port, reuse);
-                self.reply_for(out, request, errno, socket);
+            Bind { request, socket, incarnation, address, port, reuse } => {
+                let meant = self.find_incarnation(socket, incarnation);
+                let errno = meant.map_or(EINVAL, |i| self.request_bind(cx, i, address, port, reuse));
+                self.reply(out, request, errno, socket, meant);
             }
-            Listen { request, socket, backlog } => {
-                let errno = self.request_listen(cx, socket, backlog);
-                self.reply_for(out, request, errno, socket);
+            Listen { request, socket, incarnation, backlog } => {
+                let meant = self.find_incarnation(socket, incarnation);
+                let errno = meant.map_or(EINVAL, |i| self.request_listen(cx, i, backlog));
+                self.reply(out, request, errno, socket, meant);
             }
-            Connect { request, socket, address, port } => {
-                self.request_connect(cx, request, socket, address, port, out)
+            Connect { request, socket, incarnation, address, port } => {
+                match self.find_incarnation(socket, incarnation) {
+                    Some(i) => self.request_connect(cx, request, i, address, port, out),
+                    None => self.reply(out, request, EINVAL, socket, None),
+                }
             }
-            Close { request, socket } => {
-                if let Some(i) = self.find_socket(socket) {
+            Close { request, socket, incarnation } => {
+                if let Some(i) = self.find_incarnation(socket, incarnation) {
                     self.close_socket(cx, i, out);
                 }
                 self.reply(out, request, 0, socket, None);
             }
             Attached { request, socket, incarnation } => {
-                let errno = self.request_attached(socket, incarnation);
-                self.reply_for(out, request, errno, socket);
+                let meant = self.find_incarnation(socket, incarnation);
+                let errno = meant.map_or(EINVAL, |i| self.request_attached(i));
+                self.reply(out, request, errno, socket, meant);
             }
-            CloseFamily { request, socket } => self.request_close_family(cx, request, socket.family, out),
+            CloseFamily { request, socket, pool } => {
+                self.request_close_family(cx, request, socket.family, pool, out)
+            }
         }
     }
 
@@ -57,15 +65,18 @@ impl Tcp {
         socket: SocketId,
         block: Option<u32>,
     ) {
-        let (address, port) = block.map_or((WireAddress::default(), 0), |i| {
-            let tuple = &self.blocks[i].tuple;
-            (tuple.local, tuple.local_port)
+        let (incarnation, address, port) = block.map_or((0, WireAddress::default(), 0), |i| {
+            let block = &self.blocks[i];
+            (block.incarnation, block.tuple.local, block.tuple.local_port)
         });
-        out.push(Out::Sockets(TransportToSockets::Reply { request, errno, socket, address, port }));
-    }
-
-    fn reply_for(&self, out: &mut Outbox<Out>, request: RequestId, errno: i32, socket: SocketId) {
-        self.reply(out, request, errno, socket, self.find_socket(socket));
+        out.push(Out::Sockets(TransportToSockets::Reply {
+            request,
+            errno,
+            socket,
+            incarnation,
+            address,
+            port,
+        }));
     }
 
     fn request_open(
@@ -111,17 +122,7 @@ impl Tcp {
         Ok(i)
     }
 
-    fn request_bind(
-        &mut self,
-        cx: &mut Context,
-        socket: SocketId,
-        address: WireAddress,
-        port: u16,
-        reuse: u8,
-    ) -> i32 {
-        let Some(i) = self.find_socket(socket) else {
-            return EINVAL;
-        };
+    fn request_bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32 {
         let block = &self.blocks[i];
         if block.has(bit::BOUND) {
             let same = block.tuple.local == address
@@ -171,10 +172,8 @@ impl Tcp {
         0
     }
 
-    fn request_listen(&mut self, cx: &mut Context, socket: SocketId, backlog: u32) -> i32 {
-        let Some(i) = self.find_socket(socket) else {
-            return EINVAL;
-        };
+    fn request_listen(&mut self, cx: &mut Context, i: u32, backlog: u32) -> i32 {
+        let family = self.blocks[i].family;
         let backlog = backlog.clamp(1, BACKLOG_MAX);
         match self.blocks[i].state() {
             State::Listen => {
@@ -185,7 +184,7 @@ impl Tcp {
             _ => return EINVAL,
         }
         let limit = self.config.listeners_per_family;
-        if self.families.get(socket.family).is_none_or(|f| f.listeners >= limit) {
+        if self.families.get(family).is_none_or(|f| f.listeners >= limit) {
             return ENOBUFS;
         }
         if !self.blocks[i].has(bit::BOUND) {
@@ -204,7 +203,7 @@ impl Tcp {
         block.backlog = backlog;
         let tuple = block.tuple;
         self.ports.listen(i, tuple.local, tuple.local_port);
-        if let Some(f) = self.families.get_mut(socket.family) {
+        if let Some(f) = self.families.get_mut(family) {
             f.listeners += 1;
         }
         self.refresh_flags(i);
@@ -218,10 +217,11 @@ impl Tcp {
         cx: &mut Context,
         request: RequestId,
         id: FamilyId,
+        pool: PoolId,
         out: &mut Outbox<Out>,
     ) {
-        let socket = SocketId { family: id, slot: NONE };
-        let Some(f) = self.families.get_mut(id) else {
+        let Some(f) = self.families.get_mut(id).filter(|f| f.is_life(pool)) else {
+            let socket = SocketId { family: id, slot: NONE };
             return self.reply(out, request, 0, socket, None);
         };
         f.closing = Some(request);
@@ -235,13 +235,7 @@ impl Tcp {
 
     /// Answers `CloseFamily` if the last socket of the family is gone.
     pub(super) fn finish_family(&mut self, id: FamilyId, out: &mut Outbox<Out>) {
-        let Some(f) = self.families.get(id) else {
-            return;
-        };
-        if let Some(request) = f.closing
-            && f.sockets == 0
-        {
-            self.families.remove(id);
+        if let Some(request) = self.families.finish(id) {
             let socket = SocketId { family: id, slot: NONE };
             self.reply(out, request, 0, socket, None);
         }

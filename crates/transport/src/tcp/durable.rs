@@ -28,7 +28,7 @@ pub fn arena_len(config: &TcpConfig) -> usize {
 
 impl Durable for Block {
     const MAGIC: [u8; 8] = *b"eft-tcp\0";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     fn free(generation: u32) -> Block {
         Block::free(generation)

@@ -170,6 +170,11 @@ impl Tcp {
         (!self.blocks[i].has(super::block::bit::ORPHAN)).then_some(i)
     }
 
+    /// The block of a socket that a request means: not of another that had or got its slot.
+    pub(super) fn find_incarnation(&self, socket: SocketId, incarnation: u32) -> Option<u32> {
+        self.find_socket(socket).filter(|i| self.blocks[*i].incarnation == incarnation)
+    }
+
     /// The connection that a tuple belongs to.
     pub(super) fn find(&mut self, tuple: &Tuple) -> Option<u32> {
         match self.last {
@@ -263,9 +268,12 @@ impl Component for Tcp {
             Peer::Ip => self.resubmit(cx, out),
             Peer::Sockets => {
                 // Its request numbers begin anew: an old one must not be taken for a new one. The
-                // first connection of our own life is no rebirth of sockets.
+                // first connection of our own life is no rebirth of sockets, but by then every
+                // family's arena is there.
                 if core::mem::replace(&mut self.sockets_seen, true) {
                     self.opened.clear();
+                } else {
+                    self.quarantine_homeless(cx);
                 }
             }
             _ => {}

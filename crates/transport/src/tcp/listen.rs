@@ -11,7 +11,6 @@ use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::segment::Segment;
-use eft_base::SocketId;
 use eft_base::errno::EINVAL;
 use eft_base::wire::{TCP_FIN, TCP_RST};
 use eft_channel::socket::{AcceptRecord, Opt};
@@ -202,13 +201,12 @@ impl Tcp {
     /// Writes a connection's record to its place in the listener's ring.
     pub(super) fn write_record(&mut self, i: u32, listener: u32) {
         let block = &self.blocks[i];
-        let (Some(page), Some(ring)) = (&self.live[i as usize].page, &self.live[listener as usize].page)
-        else {
+        let Some(ring) = &self.live[listener as usize].page else {
             return;
         };
         let record = AcceptRecord {
             slot: block.slot,
-            incarnation: page.incarnation(),
+            incarnation: block.incarnation,
             remote: block.tuple.remote,
             local: block.tuple.local,
             remote_port: block.tuple.remote_port,
@@ -219,12 +217,8 @@ impl Tcp {
     }
 
     /// The application took a connection and has a descriptor for it.
-    pub(super) fn request_attached(&mut self, socket: SocketId, incarnation: u32) -> i32 {
-        let Some(i) = self.find_socket(socket) else {
-            return EINVAL;
-        };
-        let known = self.live[i as usize].page.as_ref().is_some_and(|p| p.incarnation() == incarnation);
-        if !known || !self.blocks[i].has(bit::PASSIVE) || self.blocks[i].has(bit::ORPHAN) {
+    pub(super) fn request_attached(&mut self, i: u32) -> i32 {
+        if !self.blocks[i].has(bit::PASSIVE) {
             return EINVAL;
         }
         self.blocks[i].set(bit::ATTACHED);

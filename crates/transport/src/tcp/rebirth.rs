@@ -120,6 +120,15 @@ impl Tcp {
         }
     }
 
+    /// Gives up the sockets of families that nobody told us of: their blocks are damaged.
+    pub(super) fn quarantine_homeless(&mut self, cx: &Context) {
+        for i in self.families.remove_unopened() {
+            cx.count(Counter::Quarantined as usize);
+            self.say_reset(i);
+            self.release(cx, i);
+        }
+    }
+
     /// The page of a socket from before the crash is there again.
     pub(super) fn revive(&mut self, cx: &Context, i: u32) {
         if self.free.contains(i) {

@@ -8,7 +8,7 @@ use crate::edge::Out;
 use crate::families::NONE;
 use core::time::Duration;
 use eft_base::errno::{EACCES, EADDRINUSE, EADDRNOTAVAIL, EINVAL, EMFILE, ENOBUFS, EOPNOTSUPP};
-use eft_base::{FamilyId, Instant, RequestId, SocketId, WireAddress};
+use eft_base::{FamilyId, Instant, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
@@ -28,23 +28,29 @@ impl Udp {
         use SocketsToTransport::*;
         match message {
             Open { request, socket } => self.request_open(cx, request, socket.family, out),
-            Bind { request, socket, address, port, reuse } => {
-                let errno = self.request_bind(cx, socket, address, port, reuse);
-                self.reply_for(out, request, errno, socket);
+            Bind { request, socket, incarnation, address, port, reuse } => {
+                let meant = self.find_incarnation(socket, incarnation);
+                let errno = meant.map_or(EINVAL, |i| self.request_bind(cx, i, address, port, reuse));
+                self.reply(out, request, errno, socket, meant);
             }
-            Connect { request, socket, address, port } => {
-                self.request_connect(cx, request, socket, address, port, out)
+            Connect { request, socket, incarnation, address, port } => {
+                match self.find_incarnation(socket, incarnation) {
+                    Some(i) => self.request_connect(cx, request, i, address, port, out),
+                    None => self.reply(out, request, EINVAL, socket, None),
+                }
             }
             Listen { request, socket, .. } | Attached { request, socket, .. } => {
-                self.reply_for(out, request, EOPNOTSUPP, socket)
+                self.reply(out, request, EOPNOTSUPP, socket, None)
             }
-            Close { request, socket } => {
-                if let Some(i) = self.find_socket(socket) {
+            Close { request, socket, incarnation } => {
+                if let Some(i) = self.find_incarnation(socket, incarnation) {
                     self.close_socket(cx, i);
                 }
                 self.reply(out, request, 0, socket, None);
             }
-            CloseFamily { request, socket } => self.request_close_family(cx, request, socket.family, out),
+            CloseFamily { request, socket, pool } => {
+                self.request_close_family(cx, request, socket.family, pool, out)
+            }
         }
     }
 
@@ -56,13 +62,18 @@ impl Udp {
         socket: SocketId,
         block: Option<u32>,
     ) {
-        let (address, port) =
-            block.map_or((WireAddress::default(), 0), |i| (self.blocks[i].local, self.blocks[i].local_port));
-        out.push(Out::Sockets(TransportToSockets::Reply { request, errno, socket, address, port }));
-    }
-
-    fn reply_for(&self, out: &mut Outbox<Out>, request: RequestId, errno: i32, socket: SocketId) {
-        self.reply(out, request, errno, socket, self.find_socket(socket));
+        let (incarnation, address, port) = block.map_or((0, WireAddress::default(), 0), |i| {
+            let block = &self.blocks[i];
+            (block.incarnation, block.local, block.local_port)
+        });
+        out.push(Out::Sockets(TransportToSockets::Reply {
+            request,
+            errno,
+            socket,
+            incarnation,
+            address,
+            port,
+        }));
     }
 
     fn request_open(&mut self, cx: &Context, request: RequestId, family: FamilyId, out: &mut Outbox<Out>) {
@@ -102,23 +113,14 @@ impl Udp {
         if let Some(page) = &self.live[i as usize].page {
             page.reset(2);
             page.set_receive_notify(u64::MAX);
+            self.blocks[i].incarnation = page.incarnation();
         }
         cx.count(Counter::Opened as usize);
         self.gauge_blocks(cx);
         Ok(i)
     }
 
-    fn request_bind(
-        &mut self,
-        cx: &mut Context,
-        socket: SocketId,
-        address: WireAddress,
-        port: u16,
-        reuse: u8,
-    ) -> i32 {
-        let Some(i) = self.find_socket(socket) else {
-            return EINVAL;
-        };
+    fn request_bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32 {
         let block = &self.blocks[i];
         if block.has(bit::BOUND) {
             let same = block.local == address
@@ -186,14 +188,12 @@ impl Udp {
         &mut self,
         cx: &mut Context,
         request: RequestId,
-        socket: SocketId,
+        i: u32,
         address: WireAddress,
         port: u16,
         out: &mut Outbox<Out>,
     ) {
-        let Some(i) = self.find_socket(socket) else {
-            return self.reply(out, request, EINVAL, socket, None);
-        };
+        let socket = self.socket(i);
         if is_unspecified(address) {
             self.disconnect(i);
             return self.reply(out, request, 0, socket, Some(i));
@@ -333,9 +333,10 @@ impl Udp {
         cx: &Context,
         request: RequestId,
         id: FamilyId,
+        pool: PoolId,
         out: &mut Outbox<Out>,
     ) {
-        let Some(f) = self.families.get_mut(id) else {
+        let Some(f) = self.families.get_mut(id).filter(|f| f.is_life(pool)) else {
             let socket = SocketId { family: id, slot: NONE };
             return self.reply(out, request, 0, socket, None);
         };
@@ -350,13 +351,7 @@ impl Udp {
 
     /// Answers `CloseFamily` if the last socket of the family is gone.
     pub(super) fn finish_family(&mut self, id: FamilyId, out: &mut Outbox<Out>) {
-        let Some(f) = self.families.get(id) else {
-            return;
-        };
-        if let Some(request) = f.closing
-            && f.sockets == 0
-        {
-            self.families.remove(id);
+        if let Some(request) = self.families.finish(id) {
             let socket = SocketId { family: id, slot: NONE };
             self.reply(out, request, 0, socket, None);
         }

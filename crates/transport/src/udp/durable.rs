@@ -40,7 +40,9 @@ pub struct Block {
     pub local: WireAddress,
     pub remote: WireAddress,
     pub remote_port: u16,
-    pub reserved: [u16; 3],
+    pub reserved: u16,
+    /// Which use of its slot this socket is, as requests name it.
+    pub incarnation: u32,
     /// Ring bytes whose datagrams were handed to ip or given up.
     pub sent: u64,
     pub released: u64,
@@ -88,7 +90,7 @@ pub fn arena_len(config: &UdpConfig) -> usize {
 
 impl Durable for Block {
     const MAGIC: [u8; 8] = *b"eft-udp\0";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     fn free(generation: u32) -> Block {
         Block::free(generation)

@@ -148,14 +148,13 @@ impl Udp {
         (!self.blocks[i].has(bit::ORPHAN)).then_some(i)
     }
 
+    /// The block of a socket that a request means: not of another that had or got its slot.
+    pub(super) fn find_incarnation(&self, socket: SocketId, incarnation: u32) -> Option<u32> {
+        self.find_socket(socket).filter(|i| self.blocks[*i].incarnation == incarnation)
+    }
+
     pub(super) fn attach_page(&mut self, i: u32) -> bool {
-        let block = &self.blocks[i];
-        let found = self
-            .families
-            .get(block.family)
-            .and_then(|f| f.arena.as_ref())
-            .and_then(|(arena, pool)| Some((arena.socket(block.slot)?, *pool)));
-        let Some((page, pool)) = found else {
+        let Some((page, pool)) = self.families.page(self.socket(i)) else {
             return false;
         };
         let live = &mut self.live[i as usize];
@@ -287,9 +286,7 @@ impl Component for Udp {
                 }
             }
             Event::FamilyOpened { family, pool, arena } => {
-                let f = self.families.enter(family);
-                f.open(arena, pool);
-                for i in f.members() {
+                for i in self.families.open(family, arena, pool) {
                     self.revive(cx, i);
                 }
             }
@@ -320,9 +317,15 @@ impl Component for Udp {
         match peer {
             Peer::Ip => self.resubmit(cx, out),
             Peer::Sockets => {
-                // As in tcp: its request numbers begin anew, unless this is our own birth.
+                // As in tcp: its request numbers begin anew, unless this is our own birth, when
+                // every family's arena is there.
                 if core::mem::replace(&mut self.sockets_seen, true) {
                     self.opened.clear();
+                } else {
+                    for i in self.families.remove_unopened() {
+                        cx.count(Counter::Quarantined as usize);
+                        self.release(cx, i);
+                    }
                 }
             }
             _ => {}

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::script::*;
 use crate::streams::{plan, run_to_end};
-use crate::world::{Conditions, FAMILY, World};
+use crate::world::{ARENA_POOL, Conditions, FAMILY, World};
 use eft_base::errno::*;
 use eft_base::{FamilyId, RequestId, SocketId, WireAddress};
 use eft_component::{Component, Event};
@@ -23,6 +23,7 @@ struct Direct {
 struct Answer {
     errno: i32,
     socket: SocketId,
+    incarnation: u32,
     port: u16,
 }
 
@@ -71,33 +72,41 @@ impl Direct {
         answer
     }
 
+    fn incarnation(&self, socket: SocketId) -> u32 {
+        self.world.sides[0].incarnation(socket)
+    }
+
     fn open(&mut self) -> Answer {
         self.ask(|request| SocketsToTransport::Open { request, socket: SocketId { family: FAMILY, slot: 0 } })
     }
 
     fn bind(&mut self, socket: SocketId, address: [u8; 4], port: u16, reuse: u8) -> Answer {
-        self.ask(|request| SocketsToTransport::Bind { request, socket, address: v4(address), port, reuse })
+        let (incarnation, address) = (self.incarnation(socket), v4(address));
+        self.ask(|request| SocketsToTransport::Bind { request, socket, incarnation, address, port, reuse })
     }
 
     fn listen(&mut self, socket: SocketId) -> Answer {
-        self.ask(|request| SocketsToTransport::Listen { request, socket, backlog: 5 })
+        let incarnation = self.incarnation(socket);
+        self.ask(|request| SocketsToTransport::Listen { request, socket, incarnation, backlog: 5 })
     }
 
     fn connect(&mut self, socket: SocketId, address: [u8; 4], port: u16) -> Answer {
-        self.ask(|request| SocketsToTransport::Connect { request, socket, address: v4(address), port })
+        let (incarnation, address) = (self.incarnation(socket), v4(address));
+        self.ask(|request| SocketsToTransport::Connect { request, socket, incarnation, address, port })
     }
 
     fn close(&mut self, socket: SocketId) -> Answer {
-        self.ask(|request| SocketsToTransport::Close { request, socket })
+        let incarnation = self.incarnation(socket);
+        self.ask(|request| SocketsToTransport::Close { request, socket, incarnation })
     }
 }
 
 fn pick(items: &[Out], wanted: RequestId) -> Option<Answer> {
     items.iter().find_map(|o| match o {
-        Out::Sockets(TransportToSockets::Reply { request, errno, socket, port, .. })
+        Out::Sockets(TransportToSockets::Reply { request, errno, socket, incarnation, port, .. })
             if *request == wanted =>
         {
-            Some(Answer { errno: *errno, socket: *socket, port: *port })
+            Some(Answer { errno: *errno, socket: *socket, incarnation: *incarnation, port: *port })
         }
         _ => None,
     })
@@ -228,6 +237,7 @@ fn a_family_is_closed_when_its_last_byte_is_sent() {
     let id = w.request(0, |request| SocketsToTransport::CloseFamily {
         request,
         socket: SocketId { family: FAMILY, slot: 0 },
+        pool: ARENA_POOL,
     });
     assert!(w.sides[0].unanswered.contains_key(&id), "answered before the bytes were sent");
     let done = w.run_until(Duration::from_secs(10), |w| {
@@ -247,6 +257,7 @@ fn a_family_whose_peer_is_silent_is_closed_all_the_same() {
     let id = s.world.request(1, |request| SocketsToTransport::CloseFamily {
         request,
         socket: SocketId { family: FAMILY, slot: 0 },
+        pool: ARENA_POOL,
     });
     let answered = s.world.run_until(Duration::from_secs(60), |w| !w.sides[1].unanswered.contains_key(&id));
     assert!(answered);
@@ -286,4 +297,44 @@ fn a_closed_listener_resets_whom_nobody_took() {
     w.run_for(Duration::from_secs(1));
     assert!(w.sides[0].app.streams.iter().all(|s| s.error == ECONNRESET), "{:?}", w.sides[0].app.streams);
     assert_eq!(w.sides[1].counter("blocks"), 0);
+}
+
+#[test]
+fn a_late_request_finds_nobody_rather_than_the_slots_next_socket() {
+    let mut d = Direct::new();
+    let old = d.open().socket;
+    let incarnation = d.incarnation(old);
+    d.bind(old, ANY, 80, 0);
+    assert_eq!(d.listen(old).errno, 0);
+    d.close(old);
+    // A reborn engine gives out the lowest slots first: the next socket may have this one.
+    d.world.crash(0);
+    let new = d.open();
+    assert_eq!(new.socket, old);
+    assert_eq!(new.incarnation, d.incarnation(old));
+    assert_ne!(new.incarnation, incarnation);
+    let (address, port) = (v4(ANY), 81);
+    let late: [&dyn Fn(RequestId) -> SocketsToTransport; 4] = [
+        &|request| SocketsToTransport::Bind { request, socket: old, incarnation, address, port, reuse: 0 },
+        &|request| SocketsToTransport::Listen { request, socket: old, incarnation, backlog: 1 },
+        &|request| SocketsToTransport::Connect { request, socket: old, incarnation, address, port },
+        &|request| SocketsToTransport::Attached { request, socket: old, incarnation },
+    ];
+    for make in late {
+        assert_eq!(d.ask(make).errno, EINVAL);
+    }
+    assert_eq!(d.ask(|request| SocketsToTransport::Close { request, socket: old, incarnation }).errno, 0);
+    assert_eq!(d.bind(new.socket, ANY, 82, 0).port, 82, "the new socket is untouched");
+}
+
+#[test]
+fn a_late_end_of_a_family_spares_the_next_family_of_that_number() {
+    let mut d = Direct::new();
+    let socket = d.open().socket;
+    let pool = eft_base::PoolId(ARENA_POOL.0 + 1);
+    let end = |pool| move |request| SocketsToTransport::CloseFamily { request, socket, pool };
+    assert_eq!(d.ask(end(pool)).errno, 0);
+    assert_eq!(d.bind(socket, ANY, 80, 0).errno, 0);
+    assert_eq!(d.ask(end(ARENA_POOL)).errno, 0);
+    assert_eq!(d.bind(socket, ANY, 80, 0).errno, EINVAL);
 }
