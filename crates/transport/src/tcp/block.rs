@@ -117,6 +117,8 @@ pub mod bit {
     pub const FAILED: u32 = 1 << 17;
     /// Window scaling was agreed on.
     pub const SCALED: u32 = 1 << 18;
+    /// Seen to be taken from its listener's ring, and not attached yet.
+    pub const TAKEN: u32 = 1 << 19;
 }
 
 /// Both ends of a connection.

@@ -4,6 +4,11 @@
 //! flood of SYNs takes blocks (bounded per listener) but no family's memory. The accept queue is the
 //! listener's receive ring: each record's place is durable in its connection's block, so after a
 //! crash the same record is written to the same place again.
+//!
+//! A worker may die between taking a record and attaching the connection, while its family lives on.
+//! So every connection in the queue is looked at now and then: one that was seen taken and is not
+//! attached at the next look is reset. A worker that was merely stopped for so long finds a
+//! connection that was reset, as it would find one whose peer lost patience.
 
 use super::block::{NONE, State, bit};
 use super::connect::scale_for;
@@ -11,13 +16,19 @@ use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::segment::Segment;
-use eft_base::errno::EINVAL;
+use crate::timers::NEVER;
+use core::time::Duration;
+use eft_base::Instant;
+use eft_base::errno::{ECONNABORTED, EINVAL};
 use eft_base::wire::{TCP_FIN, TCP_RST};
 use eft_channel::socket::{AcceptRecord, Opt};
 use eft_component::Context;
 use zerocopy::IntoBytes;
 
 pub(super) const RECORD_LEN: u64 = size_of::<AcceptRecord>() as u64;
+/// How often a connection that is not attached is looked at. Between taking and attaching lie two
+/// messages; whoever needs longer than this is dead or stopped.
+const ATTACH_PATIENCE: Duration = Duration::from_secs(10);
 /// Connections under way per listener: as many as may wait, and some more.
 const EMBRYONIC_MIN: u32 = 128;
 
@@ -183,8 +194,54 @@ impl Tcp {
             page.set_receive_end(self.blocks[listener].rcv_nxt);
         }
         self.mark(listener, due::READABLE);
+        self.expect_attach(cx.now, i);
         cx.count(Counter::Accepted as usize);
         true
+    }
+
+    /// A connection lies in the accept queue, from now on or again.
+    pub(super) fn expect_attach(&mut self, now: Instant, i: u32) {
+        self.live[i as usize].attach_at = now + ATTACH_PATIENCE;
+        self.rearm(i);
+    }
+
+    /// Looks whether a connection was taken from the accept queue and forgotten. True if it was, and
+    /// is no more.
+    pub(super) fn expire_attach(&mut self, cx: &Context, i: u32) -> bool {
+        self.live[i as usize].attach_at = NEVER;
+        if !self.blocks[i].has(bit::QUEUED) {
+            return false;
+        }
+        if !self.blocks[i].has(bit::TAKEN) {
+            if self.is_taken(i) {
+                self.blocks[i].set(bit::TAKEN);
+            }
+            self.expect_attach(cx.now, i);
+            return false;
+        }
+        cx.count(Counter::Abandoned as usize);
+        self.abandon(cx, i, ECONNABORTED);
+        true
+    }
+
+    /// Whether a connection's record was taken from its listener's ring. What a listener that is
+    /// closed still had in its ring was reset with it.
+    pub(super) fn is_taken(&mut self, i: u32) -> bool {
+        let Some(listener) = self.listener_of(i) else {
+            return true;
+        };
+        self.waiting(listener);
+        self.blocks[i].accept_at < self.blocks[listener].rcv_taken
+    }
+
+    /// Ends a connection that no application has or will have.
+    fn abandon(&mut self, cx: &Context, i: u32, errno: i32) {
+        self.blocks[i].set(bit::ORPHAN);
+        self.blocks[i].clear(bit::QUEUED);
+        match self.blocks[i].state() {
+            State::Closed => self.release(cx, i),
+            _ => self.reset(cx, i, errno),
+        }
     }
 
     fn inherit_options(&mut self, i: u32, listener: u32) {
@@ -222,7 +279,7 @@ impl Tcp {
             return EINVAL;
         }
         self.blocks[i].set(bit::ATTACHED);
-        self.blocks[i].clear(bit::QUEUED);
+        self.blocks[i].clear(bit::QUEUED | bit::TAKEN);
         if let Some(listener) = self.listener_of(i) {
             self.waiting(listener);
         }
@@ -255,10 +312,7 @@ impl Tcp {
                     self.discard_embryonic(cx, i);
                 }
                 // Taken from the ring but not attached yet: the application has it.
-                _ if block.has(bit::QUEUED) && block.accept_at >= taken => {
-                    self.blocks[i].set(bit::ORPHAN);
-                    self.reset(cx, i, eft_base::errno::ECONNABORTED);
-                }
+                _ if block.has(bit::QUEUED) && block.accept_at >= taken => self.abandon(cx, i, ECONNABORTED),
                 _ => {}
             }
         }

@@ -49,6 +49,8 @@ pub struct Live {
     pub ack_at: Instant,
     pub keepalive_at: Instant,
     pub cork_at: Instant,
+    /// When to look whether a connection in the accept queue was taken and forgotten.
+    pub attach_at: Instant,
     pub last_sent: Instant,
     pub last_heard: Instant,
     /// When the oldest byte in flight was first sent, for the user timeout.
@@ -86,6 +88,7 @@ impl Live {
             ack_at: NEVER,
             keepalive_at: NEVER,
             cork_at: NEVER,
+            attach_at: NEVER,
             last_sent: Instant::ZERO,
             last_heard: Instant::ZERO,
             stuck_since: Instant::ZERO,
@@ -108,9 +111,11 @@ impl Live {
 
     /// The earliest deadline.
     pub fn deadline(&self, close_at: u64) -> Instant {
-        self.retransmit_at.min(self.ack_at).min(self.keepalive_at).min(self.cork_at).min(Instant(close_at))
+        let timers = [self.retransmit_at, self.ack_at, self.keepalive_at, self.cork_at, self.attach_at];
+        timers.into_iter().fold(Instant(close_at), Instant::min)
     }
 
+    /// The timers of the connection; that of its place in the accept queue goes on.
     pub fn stop_timers(&mut self) {
         self.retransmit_at = NEVER;
         self.ack_at = NEVER;

@@ -162,6 +162,9 @@ impl Tcp {
             _ => {}
         }
         self.take_up_listener(i);
+        if self.blocks[i].has(bit::QUEUED) {
+            self.expect_attach(cx.now, i);
+        }
         self.read_page(cx, i);
         self.ring_socket(i);
         self.rearm(i);
@@ -217,8 +220,7 @@ impl Tcp {
         let Some(listener) = self.listener_of(i).filter(|_| self.blocks[i].has(bit::QUEUED)) else {
             return;
         };
-        self.waiting(listener);
-        if self.blocks[i].accept_at >= self.blocks[listener].rcv_taken {
+        if !self.is_taken(i) {
             self.write_record(i, listener);
         }
     }

@@ -30,6 +30,9 @@ impl Tcp {
     /// Handles every deadline of a connection that has passed.
     pub(super) fn expire_connection(&mut self, cx: &Context, i: u32, _out: &mut Outbox<Out>) {
         let now = cx.now;
+        if self.live[i as usize].attach_at <= now && self.expire_attach(cx, i) {
+            return;
+        }
         if self.blocks[i].close_at <= now.as_nanos() {
             match self.blocks[i].state() {
                 State::TimeWait => return self.end_time_wait(cx, i),

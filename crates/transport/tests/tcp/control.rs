@@ -338,3 +338,94 @@ fn a_late_end_of_a_family_spares_the_next_family_of_that_number() {
     assert_eq!(d.ask(end(ARENA_POOL)).errno, 0);
     assert_eq!(d.bind(socket, ANY, 80, 0).errno, EINVAL);
 }
+
+/// Side 1 takes what lies in its accept queue, and its worker dies before it tells anyone.
+fn take_and_forget(w: &mut World) -> (SocketId, u32) {
+    let listener = w.sides[1].app.listener.expect("a listener");
+    let page = w.sides[1].page(listener);
+    let taken = page.receive_taken();
+    let mut record = eft_channel::socket::AcceptRecord::default();
+    page.read_receive(taken, zerocopy::IntoBytes::as_mut_bytes(&mut record));
+    page.set_receive_taken(taken + size_of_val(&record) as u64);
+    (SocketId { family: FAMILY, slot: record.slot }, record.incarnation)
+}
+
+/// A world with `clients` connections that lie in side 1's accept queue.
+fn world_with_queue(clients: usize) -> World {
+    let mut w = World::new(1, Conditions::default());
+    App::listen(&mut w, 1, PORT, 8, plan(100, 100));
+    w.sides[1].app.idle = true;
+    for _ in 0..clients {
+        App::connect(&mut w, 0, PORT, plan(100, 100));
+    }
+    w.run_for(Duration::from_secs(1));
+    assert_eq!(w.sides[1].counter("accepted_connections"), clients as u64);
+    w
+}
+
+#[test]
+fn a_connection_that_was_taken_and_forgotten_is_reset_and_no_other() {
+    let mut w = world_with_queue(3);
+    let (socket, incarnation) = take_and_forget(&mut w);
+    w.run_for(Duration::from_secs(8));
+    assert_eq!(w.sides[1].counter("abandoned_connections"), 0, "too early");
+    w.run_for(Duration::from_secs(120));
+    assert_eq!(w.sides[1].counter("abandoned_connections"), 1);
+    let lost = w.sides[0].app.streams.iter().filter(|s| s.hung_up).count();
+    assert_eq!(lost, 1, "its peer is told, and nobody else");
+    // A worker that was only stopped attaches late.
+    let attached = |request| SocketsToTransport::Attached { request, socket, incarnation };
+    w.request(1, attached);
+    assert_eq!(w.sides[1].app.failures, [EINVAL]);
+    // Those that nobody took wait as long as it takes.
+    w.sides[1].app.idle = false;
+    App::accept(&mut w, 1);
+    let done = w.run_until(Duration::from_secs(10), |w| {
+        w.sides[1].app.streams.len() == 2 && w.sides[1].app.all_done()
+    });
+    assert!(done, "{:?}", w.sides[1].app.streams);
+}
+
+#[test]
+fn a_connection_that_was_taken_and_forgotten_is_reset_after_a_rebirth_too() {
+    // Before anyone saw that it was taken, and after.
+    for seconds in [1, 12] {
+        let mut w = world_with_queue(2);
+        take_and_forget(&mut w);
+        w.run_for(Duration::from_secs(seconds));
+        w.crash(1);
+        w.run_for(Duration::from_secs(60));
+        assert_eq!(w.sides[1].counter("abandoned_connections"), 1, "{seconds}");
+        assert_eq!(w.sides[1].counter("quarantined_blocks"), 0);
+        w.sides[1].app.idle = false;
+        App::accept(&mut w, 1);
+        let done = w.run_until(Duration::from_secs(10), |w| {
+            w.sides[1].app.streams.len() == 1 && w.sides[1].app.all_done()
+        });
+        assert!(done, "{seconds}: {:?}", w.sides[1].app.streams);
+    }
+}
+
+#[test]
+fn a_slow_worker_keeps_its_connection() {
+    let mut w = world_with_queue(1);
+    let (socket, incarnation) = take_and_forget(&mut w);
+    w.run_for(Duration::from_secs(9));
+    w.request(1, |request| SocketsToTransport::Attached { request, socket, incarnation });
+    w.run_for(Duration::from_secs(120));
+    assert_eq!(w.sides[1].counter("abandoned_connections"), 0);
+    assert!(w.sides[1].app.failures.is_empty());
+    assert!(!w.sides[0].app.streams[0].hung_up);
+}
+
+#[test]
+fn a_connection_that_its_peer_reset_while_nobody_had_it_leaves_no_block() {
+    let mut w = world_with_queue(1);
+    take_and_forget(&mut w);
+    let used = w.sides[1].counter("blocks");
+    let client = w.sides[0].app.streams[0].socket;
+    w.sides[0].page(client).set_option(eft_channel::socket::Opt::Linger, 1);
+    App::close(&mut w, 0, client);
+    w.run_for(Duration::from_secs(60));
+    assert_eq!(w.sides[1].counter("blocks"), used - 1);
+}
