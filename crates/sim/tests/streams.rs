@@ -233,3 +233,26 @@ fn a_connection_whose_worker_died_is_reset_although_tcp_dies_too() {
         worker_dies(seed, faults);
     }
 }
+
+#[test]
+fn what_a_filter_returns_refuses_a_connection_at_once() {
+    for (seed, rules) in [
+        (800, "block return in\npass out keep state"),
+        (801, "pass in keep state\nblock return out proto tcp"),
+        (802, "pass out keep state\nblock drop in\nblock return-rst in proto tcp"),
+        (803, "pass in keep state\nblock return-icmp out"),
+    ] {
+        let settings = Settings { rules: rules.into(), ..settings() };
+        let mut s = Simulation::new(seed, settings);
+        s.serve(10, 10, 0);
+        s.stream(10, 10, 0);
+        let begun = s.now;
+        s.run(Duration::from_secs(5), |s| {
+            s.applications[0].streams.first().is_some_and(|c| c.error == eft_base::errno::ECONNREFUSED)
+        });
+        assert!(
+            s.now.saturating_since(begun) < Duration::from_millis(900),
+            "{rules}: after a retransmission"
+        );
+    }
+}
