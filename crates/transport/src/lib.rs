@@ -16,6 +16,7 @@ mod free;
 mod hash;
 mod in_flight;
 mod limits;
+mod requests;
 pub mod tcp;
 mod timers;
 pub mod udp;

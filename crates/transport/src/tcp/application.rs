@@ -5,6 +5,7 @@ use super::block::{NOWHERE, State, bit};
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
+use crate::requests::Transport as _;
 use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::errno::ECONNABORTED;

@@ -31,7 +31,7 @@ pub(super) struct Farewell {
 
 impl Tcp {
     /// The application's last descriptor is gone.
-    pub(super) fn close_socket(&mut self, cx: &Context, i: u32, _out: &mut Outbox<Out>) {
+    pub(super) fn close_socket(&mut self, cx: &Context, i: u32) {
         if self.blocks[i].has(bit::ORPHAN) {
             return;
         }
@@ -250,20 +250,15 @@ impl Tcp {
 
     /// Takes a block's slot back.
     pub(super) fn take_slot(&mut self, i: u32) {
-        let (id, slot) = (self.blocks[i].family, self.blocks[i].slot);
-        if slot == NONE {
+        let socket = self.socket(i);
+        if socket.slot == NONE {
             return;
         }
         if let Some(page) = self.live[i as usize].page.take() {
             page.set_kind(0);
         }
         self.blocks[i].slot = NONE;
-        if let Some(f) = self.families.get_mut(id) {
-            f.free(slot);
-            if f.closing.is_some() && f.sockets == 0 {
-                self.emptied.push(id);
-            }
-        }
+        self.families.free(socket);
     }
 
     /// Puts a block back among the free ones.

@@ -12,6 +12,7 @@ use super::ports::{EPHEMERAL_COUNT, EPHEMERAL_FIRST};
 use super::route::Path;
 use crate::addresses::is_unspecified;
 use crate::edge::Out;
+use crate::requests::Transport as _;
 use core::net::IpAddr;
 use eft_base::errno::{EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EISCONN, ENETUNREACH};
 use eft_base::wire::{TCP_ACK, TCP_SYN};

@@ -1,116 +1,35 @@
-//! Requests of sockets. Every one may come again after a rebirth of either side, and then does no
-//! harm.
+//! What sockets asks ([`crate::requests`]), as tcp does it.
 
-use super::block::{NONE, State, bit};
+use super::block::{State, Tuple, bit};
 use super::engine::Tcp;
 use super::ports::Sharing;
 use crate::edge::Out;
-use eft_base::errno::{EADDRINUSE, EADDRNOTAVAIL, EINVAL, EMFILE, ENOBUFS};
-use eft_base::{FamilyId, PoolId, RequestId, SocketId, WireAddress};
+use crate::families::Families;
+use crate::requests::{Place, Transport};
+use eft_base::errno::{EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS};
+use eft_base::{FamilyId, RequestId, SocketId, WireAddress};
 use eft_component::{Context, Outbox};
-use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 
 /// Connections that may wait to be accepted at most (Linux's somaxconn).
 const BACKLOG_MAX: u32 = 4096;
 
-impl Tcp {
-    pub(super) fn receive_request(
-        &mut self,
-        cx: &mut Context,
-        message: SocketsToTransport,
-        out: &mut Outbox<Out>,
-    ) {
-        use SocketsToTransport::*;
-        match message {
-            Open { request, socket } => self.request_open(cx, request, socket.family, out),
-            Bind { request, socket, incarnation, address, port, reuse } => {
-                let meant = self.find_incarnation(socket, incarnation);
-                let errno = meant.map_or(EINVAL, |i| self.request_bind(cx, i, address, port, reuse));
-                self.reply(out, request, errno, socket, meant);
-            }
-            Listen { request, socket, incarnation, backlog } => {
-                let meant = self.find_incarnation(socket, incarnation);
-                let errno = meant.map_or(EINVAL, |i| self.request_listen(cx, i, backlog));
-                self.reply(out, request, errno, socket, meant);
-            }
-            Connect { request, socket, incarnation, address, port } => {
-                match self.find_incarnation(socket, incarnation) {
-                    Some(i) => self.request_connect(cx, request, i, address, port, out),
-                    None => self.reply(out, request, EINVAL, socket, None),
-                }
-            }
-            Close { request, socket, incarnation } => {
-                if let Some(i) = self.find_incarnation(socket, incarnation) {
-                    self.close_socket(cx, i, out);
-                }
-                self.reply(out, request, 0, socket, None);
-            }
-            Attached { request, socket, incarnation } => {
-                let meant = self.find_incarnation(socket, incarnation);
-                let errno = meant.map_or(EINVAL, |i| self.request_attached(i));
-                self.reply(out, request, errno, socket, meant);
-            }
-            CloseFamily { request, socket, pool } => {
-                self.request_close_family(cx, request, socket.family, pool, out)
-            }
-        }
+impl Transport for Tcp {
+    fn families(&mut self) -> &mut Families {
+        &mut self.families
     }
 
-    /// Answers a request; `block` tells what the socket is bound to.
-    pub(super) fn reply(
-        &self,
-        out: &mut Outbox<Out>,
-        request: RequestId,
-        errno: i32,
-        socket: SocketId,
-        block: Option<u32>,
-    ) {
-        let (incarnation, address, port) = block.map_or((0, WireAddress::default(), 0), |i| {
-            let block = &self.blocks[i];
-            (block.incarnation, block.tuple.local, block.tuple.local_port)
-        });
-        out.push(Out::Sockets(TransportToSockets::Reply {
-            request,
-            errno,
-            socket,
-            incarnation,
-            address,
-            port,
-        }));
+    fn held(&self, i: u32) -> Option<SocketId> {
+        (!self.blocks[i].has(bit::ORPHAN)).then(|| self.socket(i))
     }
 
-    fn request_open(
-        &mut self,
-        cx: &mut Context,
-        request: RequestId,
-        family: FamilyId,
-        out: &mut Outbox<Out>,
-    ) {
-        let mut socket = SocketId { family, slot: NONE };
-        let again = self.opened.remove(&(family.0, request.to_u64()));
-        let block = match again {
-            Some(i) => Ok(i),
-            None => self.open_socket(cx, family, request),
-        };
-        let errno = match block {
-            Ok(i) => {
-                socket = self.socket(i);
-                0
-            }
-            Err(errno) => errno,
-        };
-        self.reply(out, request, errno, socket, block.ok());
+    fn place(&self, i: u32) -> Place {
+        let block = &self.blocks[i];
+        let Tuple { local: address, local_port: port, .. } = block.tuple;
+        Place { incarnation: block.incarnation, address, port }
     }
 
-    fn open_socket(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
-        let limit = self.config.sockets_per_family;
-        let f = self.families.get(family).ok_or(EINVAL)?;
-        if f.arena.is_none() || f.closing.is_some() {
-            return Err(EINVAL);
-        }
-        if f.sockets >= limit {
-            return Err(EMFILE);
-        }
+    fn open(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
+        self.families.may_open(family, self.config.sockets_per_family)?;
         let i = self.allocate(cx).ok_or(ENOBUFS)?;
         if !self.give_slot(i, family) {
             self.free_block(cx, i);
@@ -122,6 +41,40 @@ impl Tcp {
         Ok(i)
     }
 
+    fn bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32 {
+        self.request_bind(cx, i, address, port, reuse)
+    }
+
+    fn listen(&mut self, cx: &mut Context, i: u32, backlog: u32) -> i32 {
+        self.request_listen(cx, i, backlog)
+    }
+
+    fn attach(&mut self, i: u32) -> i32 {
+        self.request_attached(i)
+    }
+
+    fn connect(
+        &mut self,
+        cx: &mut Context,
+        request: RequestId,
+        i: u32,
+        (address, port): (WireAddress, u16),
+        out: &mut Outbox<Out>,
+    ) {
+        self.request_connect(cx, request, i, address, port, out)
+    }
+
+    fn close(&mut self, cx: &mut Context, i: u32) {
+        self.close_socket(cx, i)
+    }
+
+    fn close_with_family(&mut self, cx: &mut Context, i: u32) {
+        self.close_socket(cx, i);
+        self.limit_orphan(cx, i);
+    }
+}
+
+impl Tcp {
     fn request_bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32 {
         let block = &self.blocks[i];
         if block.has(bit::BOUND) {
@@ -142,11 +95,11 @@ impl Tcp {
         if reuse & 2 != 0 {
             flags |= bit::REUSE_PORT;
         }
-        self.bind(cx, i, address, port, flags)
+        self.bind_to(cx, i, address, port, flags)
     }
 
     /// Binds an unbound socket.
-    fn bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, mut flags: u32) -> i32 {
+    fn bind_to(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, mut flags: u32) -> i32 {
         let port = if port == 0 {
             flags |= bit::ANY_PORT;
             match self.choose_unused_port(cx) {
@@ -189,7 +142,7 @@ impl Tcp {
         }
         if !self.blocks[i].has(bit::BOUND) {
             let any = WireAddress::from(core::net::IpAddr::from([0u8; 4]));
-            let errno = self.bind(cx, i, any, 0, bit::BOUND);
+            let errno = self.bind_to(cx, i, any, 0, bit::BOUND);
             if errno != 0 {
                 return errno;
             }
@@ -208,36 +161,5 @@ impl Tcp {
         }
         self.refresh_flags(i);
         0
-    }
-
-    /// The family is gone. Its sockets are closed as their descriptors' last close would, and what
-    /// they still have to send is sent; the answer comes when the arena is no longer used.
-    fn request_close_family(
-        &mut self,
-        cx: &mut Context,
-        request: RequestId,
-        id: FamilyId,
-        pool: PoolId,
-        out: &mut Outbox<Out>,
-    ) {
-        let Some(f) = self.families.get_mut(id).filter(|f| f.is_life(pool)) else {
-            let socket = SocketId { family: id, slot: NONE };
-            return self.reply(out, request, 0, socket, None);
-        };
-        f.closing = Some(request);
-        let members = f.members();
-        for i in members {
-            self.close_socket(cx, i, out);
-            self.limit_orphan(cx, i);
-        }
-        self.finish_family(id, out);
-    }
-
-    /// Answers `CloseFamily` if the last socket of the family is gone.
-    pub(super) fn finish_family(&mut self, id: FamilyId, out: &mut Outbox<Out>) {
-        if let Some(request) = self.families.finish(id) {
-            let socket = SocketId { family: id, slot: NONE };
-            self.reply(out, request, 0, socket, None);
-        }
     }
 }

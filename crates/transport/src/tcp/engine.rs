@@ -17,12 +17,13 @@ use crate::families::Families;
 use crate::free::FreeBlocks;
 use crate::hash::{Key, Map};
 use crate::limits::Bucket;
+use crate::requests::Transport as _;
 use crate::timers::{NEVER, Timers};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
-use eft_base::{FamilyId, Instant, SocketId};
+use eft_base::{Instant, SocketId};
 use eft_channel::{Pool, Requests, Segment};
 use eft_component::{Component, Context, Effect, Event, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
@@ -51,8 +52,6 @@ pub struct Tcp {
     pub(super) timers: Timers,
     /// TIME-WAIT in the order of entry, with the block's generation.
     pub(super) time_wait: VecDeque<(u32, u32)>,
-    /// Sockets that a predecessor opened and that nothing has happened to since, by request.
-    pub(super) opened: Map<(u16, u64), u32>,
     // Of this life only.
     /// Connections that have something due.
     pub(super) queue: VecDeque<u32>,
@@ -66,16 +65,12 @@ pub struct Tcp {
     pub(super) challenges: Bucket,
     /// Whose segment came last: the next one is usually of the same.
     pub(super) last: Option<(Tuple, u32)>,
-    /// sockets was connected before in this life.
-    pub(super) sockets_seen: bool,
     pub(super) ip_seen: bool,
     /// To be counted as soon as there is a place to count.
     found: Option<bool>,
     pub(super) quarantined: u64,
     /// Resets to be sent, if there is room.
     pub(super) farewells: Vec<Farewell>,
-    /// Families whose last socket may be gone.
-    pub(super) emptied: Vec<FamilyId>,
     /// Counts ephemeral ports tried.
     pub(super) port_turn: u32,
     retry_at: Instant,
@@ -99,7 +94,6 @@ impl Tcp {
             families: Families::new(key, 0),
             timers: Timers::new(count),
             time_wait: VecDeque::new(),
-            opened: Map::with_hasher(key),
             queue: VecDeque::new(),
             headers,
             requests: Requests::new(limit),
@@ -110,12 +104,10 @@ impl Tcp {
             resets: Bucket::new(RESETS_PER_SECOND),
             challenges: Bucket::new(CHALLENGES_PER_SECOND),
             last: None,
-            sockets_seen: false,
             ip_seen: false,
             found: Some(opened.reborn),
             quarantined: opened.quarantined,
             farewells: Vec::new(),
-            emptied: Vec::new(),
             port_turn: 0,
             retry_at: NEVER,
         };
@@ -162,17 +154,6 @@ impl Tcp {
 
     pub(super) fn socket(&self, i: u32) -> SocketId {
         SocketId { family: self.blocks[i].family, slot: self.blocks[i].slot }
-    }
-
-    /// The block of a socket that its application still holds.
-    pub(super) fn find_socket(&self, socket: SocketId) -> Option<u32> {
-        let i = self.families.find(socket)?;
-        (!self.blocks[i].has(super::block::bit::ORPHAN)).then_some(i)
-    }
-
-    /// The block of a socket that a request means: not of another that had or got its slot.
-    pub(super) fn find_incarnation(&self, socket: SocketId, incarnation: u32) -> Option<u32> {
-        self.find_socket(socket).filter(|i| self.blocks[*i].incarnation == incarnation)
     }
 
     /// The connection that a tuple belongs to.
@@ -266,16 +247,7 @@ impl Component for Tcp {
         self.report_opening(cx);
         match peer {
             Peer::Ip => self.resubmit(cx, out),
-            Peer::Sockets => {
-                // Its request numbers begin anew: an old one must not be taken for a new one. The
-                // first connection of our own life is no rebirth of sockets, but by then every
-                // family's arena is there.
-                if core::mem::replace(&mut self.sockets_seen, true) {
-                    self.opened.clear();
-                } else {
-                    self.quarantine_homeless(cx);
-                }
-            }
+            Peer::Sockets => self.quarantine_homeless(cx),
             _ => {}
         }
     }
@@ -295,9 +267,7 @@ impl Component for Tcp {
             self.rearm(i);
         }
         self.send_farewells(cx, out);
-        while let Some(family) = self.emptied.pop() {
-            self.finish_family(family, out);
-        }
+        self.answer_ends(out);
         self.retry_at = if self.queue.is_empty() { NEVER } else { cx.now + RETRY };
     }
 }

@@ -179,8 +179,7 @@ impl Tcp {
         }
         let family = self.blocks[i].family;
         let limit = self.config.sockets_per_family;
-        let in_quota = self.families.get(family).is_some_and(|f| f.sockets < limit && f.closing.is_none());
-        if !in_quota || !self.give_slot(i, family) {
+        if self.families.may_open(family, limit).is_err() || !self.give_slot(i, family) {
             cx.count(Counter::DropNoSlot as usize);
             return false;
         }

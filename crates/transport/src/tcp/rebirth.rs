@@ -71,7 +71,7 @@ impl Tcp {
             }
             State::TimeWait => self.rearm(i),
             State::Closed if block.open_request != 0 && !block.has(bit::DEAD) => {
-                self.opened.insert((block.family.0, block.open_request), i);
+                self.families.remember_opened(block.family, block.open_request, i);
             }
             _ => {}
         }
@@ -91,11 +91,9 @@ impl Tcp {
     }
 
     fn disown(&mut self, i: u32) {
-        let (family, slot) = (self.blocks[i].family, self.blocks[i].slot);
-        if slot != NONE
-            && let Some(f) = self.families.get_mut(family)
-        {
-            f.free(slot);
+        let socket = self.socket(i);
+        if socket.slot != NONE {
+            self.families.free(socket);
         }
     }
 
@@ -120,9 +118,10 @@ impl Tcp {
         }
     }
 
-    /// Gives up the sockets of families that nobody told us of: their blocks are damaged.
+    /// sockets is connected. Gives up the sockets of families that nobody told us of: their blocks are
+    /// damaged.
     pub(super) fn quarantine_homeless(&mut self, cx: &Context) {
-        for i in self.families.remove_unopened() {
+        for i in self.families.sockets_connected() {
             cx.count(Counter::Quarantined as usize);
             self.say_reset(i);
             self.release(cx, i);

@@ -11,12 +11,13 @@ use crate::families::{Families, NONE};
 use crate::free::FreeBlocks;
 use crate::hash::{Key, Map};
 use crate::in_flight::InFlight;
+use crate::requests::Transport as _;
 use crate::timers::{NEVER, Timers};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
-use eft_base::{FamilyId, Instant, PoolId, RequestId, SocketId};
+use eft_base::{Instant, PoolId, RequestId, SocketId};
 use eft_channel::socket::{SocketPage, flag};
 use eft_channel::{Pool, Requests, Segment};
 use eft_component::{Component, Context, Effect, Event, Outbox};
@@ -59,7 +60,6 @@ pub struct Udp {
     /// Sockets by local port.
     pub(super) ports: Map<u16, Vec<u32>>,
     pub(super) families: Families,
-    pub(super) opened: Map<(u16, u64), u32>,
     /// Orphans' patience.
     pub(super) timers: Timers,
     pub(super) queue: VecDeque<u32>,
@@ -69,8 +69,6 @@ pub struct Udp {
     pub(super) addresses: Addresses,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
-    pub(super) emptied: Vec<FamilyId>,
-    sockets_seen: bool,
     found: Option<(bool, u64)>,
     retry_at: Instant,
 }
@@ -90,7 +88,6 @@ impl Udp {
             free: FreeBlocks::new(count),
             ports: Map::with_hasher(key),
             families: Families::new(key, 1),
-            opened: Map::with_hasher(key),
             timers: Timers::new(count),
             queue: VecDeque::new(),
             headers,
@@ -99,8 +96,6 @@ impl Udp {
             addresses: Addresses::default(),
             key,
             scratch: vec![0; PACKET_MAX],
-            emptied: Vec::new(),
-            sockets_seen: false,
             found: Some((opened.reborn, opened.quarantined)),
             retry_at: NEVER,
         };
@@ -118,7 +113,7 @@ impl Udp {
                     self.ports.entry(block.local_port).or_default().push(i);
                 }
                 if block.open_request != 0 {
-                    self.opened.insert((block.family.0, block.open_request), i);
+                    self.families.remember_opened(block.family, block.open_request, i);
                 }
             } else {
                 if used {
@@ -140,17 +135,6 @@ impl Udp {
 
     pub(super) fn socket(&self, i: u32) -> SocketId {
         SocketId { family: self.blocks[i].family, slot: self.blocks[i].slot }
-    }
-
-    /// The block of a socket that its application still holds.
-    pub(super) fn find_socket(&self, socket: SocketId) -> Option<u32> {
-        let i = self.families.find(socket)?;
-        (!self.blocks[i].has(bit::ORPHAN)).then_some(i)
-    }
-
-    /// The block of a socket that a request means: not of another that had or got its slot.
-    pub(super) fn find_incarnation(&self, socket: SocketId, incarnation: u32) -> Option<u32> {
-        self.find_socket(socket).filter(|i| self.blocks[*i].incarnation == incarnation)
     }
 
     pub(super) fn attach_page(&mut self, i: u32) -> bool {
@@ -317,15 +301,9 @@ impl Component for Udp {
         match peer {
             Peer::Ip => self.resubmit(cx, out),
             Peer::Sockets => {
-                // As in tcp: its request numbers begin anew, unless this is our own birth, when
-                // every family's arena is there.
-                if core::mem::replace(&mut self.sockets_seen, true) {
-                    self.opened.clear();
-                } else {
-                    for i in self.families.remove_unopened() {
-                        cx.count(Counter::Quarantined as usize);
-                        self.release(cx, i);
-                    }
+                for i in self.families.sockets_connected() {
+                    cx.count(Counter::Quarantined as usize);
+                    self.release(cx, i);
                 }
             }
             _ => {}
@@ -347,9 +325,7 @@ impl Component for Udp {
                 self.mark(i, 0);
             }
         }
-        while let Some(family) = self.emptied.pop() {
-            self.finish_family(family, out);
-        }
+        self.answer_ends(out);
         self.retry_at = if self.queue.is_empty() { NEVER } else { cx.now + RETRY };
     }
 }

@@ -186,7 +186,7 @@ impl Udp {
             return Err((Counter::DropTooLong, EMSGSIZE));
         }
         if !self.blocks[i].has(bit::BOUND) {
-            let errno = self.bind(cx, i, unspecified(), 0);
+            let errno = self.bind_to(cx, i, unspecified(), 0);
             if errno != 0 {
                 return Err((Counter::DropUnroutable, errno));
             }
