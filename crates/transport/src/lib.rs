@@ -17,6 +17,7 @@ mod hash;
 mod in_flight;
 mod limits;
 mod requests;
+mod routes;
 pub mod tcp;
 mod timers;
 pub mod udp;

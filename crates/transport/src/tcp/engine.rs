@@ -9,7 +9,7 @@ use super::durable::Blocks;
 use super::emit::Request;
 use super::live::{Live, due};
 use super::ports::Ports;
-use super::route::Routes;
+use super::route::Path;
 use crate::addresses::Addresses;
 use crate::arena;
 use crate::edge::{In, Out};
@@ -18,6 +18,7 @@ use crate::free::FreeBlocks;
 use crate::hash::{Key, Map};
 use crate::limits::Bucket;
 use crate::requests::Transport as _;
+use crate::routes::Routes;
 use crate::timers::{NEVER, Timers};
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -57,7 +58,7 @@ pub struct Tcp {
     pub(super) queue: VecDeque<u32>,
     pub(super) headers: Pool,
     pub(super) requests: Requests<Request>,
-    pub(super) routes: Routes,
+    pub(super) routes: Routes<Path>,
     pub(super) addresses: Addresses,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
@@ -195,7 +196,7 @@ impl Tcp {
             }
             IpToTransport::Sent { request, errno } => self.receive_sent(cx, request, errno),
             IpToTransport::Routed { request, errno, source, mtu, segment_max, local } => {
-                let path = super::route::Path { source, mtu, segment_max, local };
+                let path = Path { source, mtu, segment_max, local };
                 self.receive_routed(cx, request, errno, path, out);
             }
         }

@@ -6,17 +6,13 @@ use super::emit::Request;
 use super::engine::Tcp;
 use super::live::due;
 use crate::edge::Out;
-use crate::hash::{Key, Map};
+use crate::routes::LIFETIME;
 use core::net::IpAddr;
-use core::time::Duration;
-use eft_base::{Instant, RequestId, WireAddress};
+use eft_base::{RequestId, WireAddress};
 use eft_component::{Context, Outbox};
 use eft_messages::Peer;
 use eft_messages::transport::TransportToIp;
 
-/// How long an answer of ip is believed.
-const LIFETIME: Duration = Duration::from_secs(10);
-const ROUTES_MAX: usize = 1024;
 /// No path has less (RFC 791: 68; below this a segment would carry next to nothing).
 pub(super) const MTU_MIN: u16 = 128;
 /// An IP packet ends here, whatever the device can segment.
@@ -31,31 +27,6 @@ pub struct Path {
     pub mtu: u16,
     pub segment_max: u32,
     pub local: bool,
-}
-
-/// Answers that may be used again.
-pub(super) struct Routes(Map<(WireAddress, WireAddress), (Path, Instant)>);
-
-impl Routes {
-    pub fn new(key: Key) -> Routes {
-        Routes(Map::with_hasher(key))
-    }
-
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    fn get(&self, now: Instant, source: WireAddress, destination: WireAddress) -> Option<Path> {
-        let (path, until) = self.0.get(&(source, destination))?;
-        (*until > now).then_some(*path)
-    }
-
-    fn put(&mut self, now: Instant, source: WireAddress, destination: WireAddress, path: Path) {
-        if self.0.len() >= ROUTES_MAX {
-            self.0.clear();
-        }
-        self.0.insert((source, destination), (path, now + LIFETIME));
-    }
 }
 
 /// Bytes of IP and TCP header without options.
@@ -80,7 +51,7 @@ impl Tcp {
             self.live[i as usize].due &= !due::ROUTE;
             return;
         }
-        if let Some(path) = self.routes.get(cx.now, tuple.local, tuple.remote) {
+        if let Some(path) = self.routes.get(cx.now, (tuple.local, tuple.remote)) {
             self.live[i as usize].due &= !due::ROUTE;
             self.apply_route(cx, i, Ok(path), out);
             return;
@@ -118,7 +89,7 @@ impl Tcp {
         self.live[block as usize].route_request = None;
         let tuple = self.blocks[block].tuple;
         let answer = if errno == 0 {
-            self.routes.put(cx.now, tuple.local, tuple.remote, path);
+            self.routes.put(cx.now, (tuple.local, tuple.remote), path, LIFETIME);
             Ok(path)
         } else {
             Err(errno)

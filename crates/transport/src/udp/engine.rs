@@ -3,7 +3,7 @@
 use super::UdpConfig;
 use super::counters::{COUNTERS, Counter};
 use super::durable::{Block, Blocks, bit};
-use super::send::{Request, Routes};
+use super::send::Request;
 use crate::addresses::Addresses;
 use crate::arena;
 use crate::edge::{In, Out};
@@ -12,12 +12,13 @@ use crate::free::FreeBlocks;
 use crate::hash::{Key, Map};
 use crate::in_flight::InFlight;
 use crate::requests::Transport as _;
+use crate::routes::Routes;
 use crate::timers::{NEVER, Timers};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
-use eft_base::{Instant, PoolId, RequestId, SocketId};
+use eft_base::{Instant, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{SocketPage, flag};
 use eft_channel::{Pool, Requests, Segment};
 use eft_component::{Component, Context, Effect, Event, Outbox};
@@ -65,7 +66,8 @@ pub struct Udp {
     pub(super) queue: VecDeque<u32>,
     pub(super) headers: Pool,
     pub(super) requests: Requests<Request>,
-    pub(super) routes: Routes,
+    /// Source addresses; an errno where there is no way.
+    pub(super) routes: Routes<Result<WireAddress, i32>>,
     pub(super) addresses: Addresses,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
