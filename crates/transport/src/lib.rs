@@ -20,6 +20,7 @@ mod requests;
 mod routes;
 pub mod tcp;
 mod timers;
+mod turns;
 pub mod udp;
 
 pub use edge::{In, Out};

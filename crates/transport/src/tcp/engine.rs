@@ -19,11 +19,11 @@ use crate::hash::{Key, Map};
 use crate::limits::Bucket;
 use crate::requests::Transport as _;
 use crate::routes::Routes;
-use crate::timers::{NEVER, Timers};
+use crate::timers::Timers;
+use crate::turns::Turns;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::time::Duration;
 use eft_base::{Instant, SocketId};
 use eft_channel::{Pool, Requests, Segment};
 use eft_component::{Component, Context, Effect, Event, Outbox};
@@ -36,8 +36,6 @@ const RESETS_PER_SECOND: u64 = 1000;
 const CHALLENGES_PER_SECOND: u64 = 500;
 /// Bytes of a packet at most.
 const PACKET_MAX: usize = 1 << 16;
-/// When to look again if a queue was full and nobody owes us an answer.
-const RETRY: Duration = Duration::from_millis(1);
 
 /// The engine.
 pub struct Tcp {
@@ -55,7 +53,7 @@ pub struct Tcp {
     pub(super) time_wait: VecDeque<(u32, u32)>,
     // Of this life only.
     /// Connections that have something due.
-    pub(super) queue: VecDeque<u32>,
+    turns: Turns,
     pub(super) headers: Pool,
     pub(super) requests: Requests<Request>,
     pub(super) routes: Routes<Path>,
@@ -74,7 +72,6 @@ pub struct Tcp {
     pub(super) farewells: Vec<Farewell>,
     /// Counts ephemeral ports tried.
     pub(super) port_turn: u32,
-    retry_at: Instant,
 }
 
 impl Tcp {
@@ -95,7 +92,7 @@ impl Tcp {
             families: Families::new(key, 0),
             timers: Timers::new(count),
             time_wait: VecDeque::new(),
-            queue: VecDeque::new(),
+            turns: Turns::new(),
             headers,
             requests: Requests::new(limit),
             routes: Routes::new(key),
@@ -110,7 +107,6 @@ impl Tcp {
             quarantined: opened.quarantined,
             farewells: Vec::new(),
             port_turn: 0,
-            retry_at: NEVER,
         };
         tcp.rebuild();
         tcp
@@ -143,7 +139,7 @@ impl Tcp {
         live.due |= bits;
         if !live.is_due(due::QUEUED) {
             live.due |= due::QUEUED;
-            self.queue.push_back(i);
+            self.turns.push(i);
         }
     }
 
@@ -230,9 +226,7 @@ impl Component for Tcp {
     }
 
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
-        if self.retry_at <= cx.now {
-            self.retry_at = NEVER;
-        }
+        self.turns.expire(cx.now);
         while let Some(i) = self.timers.pop(cx.now) {
             self.expire_connection(cx, i, out);
             self.rearm(i);
@@ -240,8 +234,7 @@ impl Component for Tcp {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let at = self.timers.next().unwrap_or(NEVER).min(self.retry_at);
-        (at != NEVER).then_some(at)
+        self.turns.deadline(&self.timers)
     }
 
     fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<Out>) {
@@ -254,11 +247,10 @@ impl Component for Tcp {
     }
 
     fn flush(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
-        let mut left = self.queue.len();
-        while left > 0
-            && let Some(i) = self.queue.pop_front()
-        {
-            left -= 1;
+        for _ in 0..self.turns.len() {
+            let Some(i) = self.turns.pop() else {
+                break;
+            };
             self.live[i as usize].due &= !due::QUEUED;
             self.serve(cx, i, out);
             if self.live[i as usize].due != 0 {
@@ -269,7 +261,7 @@ impl Component for Tcp {
         }
         self.send_farewells(cx, out);
         self.answer_ends(out);
-        self.retry_at = if self.queue.is_empty() { NEVER } else { cx.now + RETRY };
+        self.turns.finish(cx.now);
     }
 }
 

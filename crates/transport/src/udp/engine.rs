@@ -13,11 +13,10 @@ use crate::hash::{Key, Map};
 use crate::in_flight::InFlight;
 use crate::requests::Transport as _;
 use crate::routes::Routes;
-use crate::timers::{NEVER, Timers};
-use alloc::collections::VecDeque;
+use crate::timers::Timers;
+use crate::turns::Turns;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::time::Duration;
 use eft_base::{Instant, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{SocketPage, flag};
 use eft_channel::{Pool, Requests, Segment};
@@ -27,8 +26,6 @@ use eft_messages::{Encoded, Peer};
 
 /// Bytes of a packet at most.
 const PACKET_MAX: usize = 1 << 16;
-/// When to look again if a queue was full and nobody owes us an answer.
-const RETRY: Duration = Duration::from_millis(1);
 
 /// Bits of [`Live::due`].
 pub(super) mod due {
@@ -63,7 +60,7 @@ pub struct Udp {
     pub(super) families: Families,
     /// Orphans' patience.
     pub(super) timers: Timers,
-    pub(super) queue: VecDeque<u32>,
+    turns: Turns,
     pub(super) headers: Pool,
     pub(super) requests: Requests<Request>,
     /// Source addresses; an errno where there is no way.
@@ -72,7 +69,6 @@ pub struct Udp {
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
     found: Option<(bool, u64)>,
-    retry_at: Instant,
 }
 
 impl Udp {
@@ -91,7 +87,7 @@ impl Udp {
             ports: Map::with_hasher(key),
             families: Families::new(key, 1),
             timers: Timers::new(count),
-            queue: VecDeque::new(),
+            turns: Turns::new(),
             headers,
             requests: Requests::new(limit),
             routes: Routes::new(key),
@@ -99,7 +95,6 @@ impl Udp {
             key,
             scratch: vec![0; PACKET_MAX],
             found: Some((opened.reborn, opened.quarantined)),
-            retry_at: NEVER,
         };
         udp.rebuild();
         udp
@@ -131,7 +126,7 @@ impl Udp {
         live.due |= bits;
         if live.due & due::QUEUED == 0 {
             live.due |= due::QUEUED;
-            self.queue.push_back(i);
+            self.turns.push(i);
         }
     }
 
@@ -285,17 +280,14 @@ impl Component for Udp {
     }
 
     fn expire(&mut self, cx: &mut Context, _out: &mut Outbox<Out>) {
-        if self.retry_at <= cx.now {
-            self.retry_at = NEVER;
-        }
+        self.turns.expire(cx.now);
         while let Some(i) = self.timers.pop(cx.now) {
             self.give_up_orphan(cx, i);
         }
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let at = self.timers.next().unwrap_or(NEVER).min(self.retry_at);
-        (at != NEVER).then_some(at)
+        self.turns.deadline(&self.timers)
     }
 
     fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<Out>) {
@@ -313,11 +305,10 @@ impl Component for Udp {
     }
 
     fn flush(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
-        let mut left = self.queue.len();
-        while left > 0
-            && let Some(i) = self.queue.pop_front()
-        {
-            left -= 1;
+        for _ in 0..self.turns.len() {
+            let Some(i) = self.turns.pop() else {
+                break;
+            };
             self.live[i as usize].due &= !due::QUEUED;
             if self.live[i as usize].due & due::SEND != 0 {
                 self.send_datagrams(cx, i, out);
@@ -328,6 +319,6 @@ impl Component for Udp {
             }
         }
         self.answer_ends(out);
-        self.retry_at = if self.queue.is_empty() { NEVER } else { cx.now + RETRY };
+        self.turns.finish(cx.now);
     }
 }
