@@ -248,7 +248,9 @@ fn an_icmp_error_passes_with_the_state_of_what_it_quotes_and_else_not() {
 
 #[test]
 fn an_icmp_error_of_ours_passes_with_the_state_that_let_its_cause_in() {
-    let mut b = Bench::new("block all\npass in proto udp keep state\npass in proto icmp icmp-type echoreq keep state");
+    let mut b = Bench::new(
+        "block all\npass in proto udp keep state\npass in proto icmp icmp-type echoreq keep state",
+    );
     assert_eq!(b.ask(&packet(true, 17, (THEM, 4000), (US, 53))), Some(true));
     assert_eq!(b.ask(&error(3, US, THEM, 17, (THEM, 4000), (US, 53))), Some(true));
     assert_eq!(b.ask(&error(3, US, THEM, 17, (THEM, 4001), (US, 53))), Some(false));
