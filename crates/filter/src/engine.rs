@@ -3,9 +3,9 @@
 use crate::counters::{COUNTERS, Counter};
 use crate::durable::States;
 use crate::parser::parse;
-use crate::rule::{Packet, Ruleset};
+use crate::rule::{Packet, Quoted, Ruleset};
 use crate::show::protocol;
-use crate::state::{State, key};
+use crate::state::{State, is_error, key, quoted_packet};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -15,7 +15,7 @@ use core::time::Duration;
 use eft_base::{Instant, RequestId};
 use eft_channel::Segment;
 use eft_component::{Component, Context, Effect, Event, Outbox, Output};
-use eft_messages::filter::{FilterToIp, IpToFilter};
+use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
 use eft_messages::{Encoded, Peer};
 
 /// How often expired states are looked for. One that is found by a packet earlier is not used.
@@ -83,6 +83,8 @@ pub struct Filter {
     /// What was found in the arena, until it has been counted.
     recovery: Option<crate::durable::Recovery>,
     held: VecDeque<(RequestId, Packet)>,
+    /// What the next question's packet quotes.
+    quote: Option<(RequestId, Quoted)>,
     sweep_at: Option<Instant>,
 }
 
@@ -98,6 +100,7 @@ impl Filter {
             states,
             recovery: Some(recovery),
             held: VecDeque::new(),
+            quote: None,
         }
     }
 
@@ -128,42 +131,65 @@ impl Filter {
     }
 
     fn answer(&mut self, cx: &mut Context, request: RequestId, p: &Packet, out: &mut Outbox<ToIp>) {
-        let pass = self.judge(cx, p);
-        cx.count(if pass { Counter::Passed } else { Counter::Blocked } as usize);
-        out.push(ToIp::Verdict(FilterToIp::Verdict { request, pass }));
+        let judgement = self.judge(cx, p);
+        cx.count(match judgement {
+            Judgement::Pass => Counter::Passed,
+            _ => Counter::Blocked,
+        } as usize);
+        out.push(ToIp::Verdict(FilterToIp::Verdict { request, judgement }));
     }
 
     /// States first, then the rules.
-    fn judge(&mut self, cx: &mut Context, p: &Packet) -> bool {
-        if let Some(passed) = self.match_state(cx, p) {
-            return passed;
+    fn judge(&mut self, cx: &mut Context, p: &Packet) -> Judgement {
+        let known = if is_error(p) { self.match_quoted(cx, p) } else { self.match_state(cx, p) };
+        if known {
+            cx.count(Counter::StateHits as usize);
+            return Judgement::Pass;
         }
         let Some(rules) = &self.rules else {
-            return false;
+            return Judgement::Drop;
         };
         let decision = rules.decide(p, self.interface_name(p.interface));
-        if decision.pass && decision.keep_state {
-            return self.begin_state(cx, p);
+        let begins = decision.judgement == Judgement::Pass && decision.keep_state;
+        if begins && !self.begin_state(cx, p) {
+            return Judgement::Drop;
         }
-        decision.pass
+        decision.judgement
     }
 
-    /// `None`: the packet belongs to no living connection.
-    fn match_state(&mut self, cx: &mut Context, p: &Packet) -> Option<bool> {
+    /// The living connection that a packet belongs to, and whether its low end sent it.
+    fn find_state(&mut self, cx: &Context, p: &Packet) -> Option<(u32, bool)> {
         let (key, source_is_low) = key(p)?;
         let slot = self.states.find(&key)?;
-        let state = self.states.get(slot)?;
-        if state.expires <= cx.now {
+        if self.states.get(slot)?.expires <= cx.now {
             cx.count(Counter::StatesExpired as usize);
             self.states.remove(slot);
             return None;
         }
-        if !state.admits(source_is_low, p) {
-            return None;
+        Some((slot, source_is_low))
+    }
+
+    /// Whether a packet belongs to a living connection, which takes note of it.
+    fn match_state(&mut self, cx: &Context, p: &Packet) -> bool {
+        let Some((slot, source_is_low)) = self.find_state(cx, p) else {
+            return false;
+        };
+        let admitted = self.states.get(slot).is_some_and(|s| s.admits(source_is_low, p));
+        if admitted {
+            self.states.update(slot, |s| s.observe(cx.now, source_is_low, p.tcp_flags));
         }
-        cx.count(Counter::StateHits as usize);
-        self.states.update(slot, |s| s.observe(cx.now, source_is_low, p.tcp_flags));
-        Some(true)
+        admitted
+    }
+
+    /// Whether an ICMP error is about a packet of a living connection, whose life it does not prolong.
+    fn match_quoted(&mut self, cx: &Context, error: &Packet) -> bool {
+        let Some(quoted) = quoted_packet(error) else {
+            return false;
+        };
+        let Some((slot, source_is_low)) = self.find_state(cx, &quoted) else {
+            return false;
+        };
+        self.states.get(slot).is_some_and(|s| s.may_quote(source_is_low, &quoted))
     }
 
     /// False: there is no room, so the packet may not pass.
@@ -264,27 +290,39 @@ impl Component for Filter {
     }
 
     fn receive(&mut self, cx: &mut Context, _: Peer, message: IpToFilter, out: &mut Outbox<ToIp>) {
-        let IpToFilter::Ask {
-            request,
-            source,
-            destination,
-            source_port,
-            destination_port,
-            protocol,
-            tcp_flags,
-            interface,
-            inbound,
-            len: _,
-        } = message;
-        let packet = Packet {
-            source: source.into(),
-            destination: destination.into(),
-            source_port,
-            destination_port,
-            protocol,
-            tcp_flags,
-            interface,
-            inbound,
+        let (request, packet) = match message {
+            IpToFilter::Quote { request, source, destination, source_port, destination_port, protocol } => {
+                let (source, destination) = (source.into(), destination.into());
+                let quoted = Quoted { source, destination, source_port, destination_port, protocol };
+                self.quote = Some((request, quoted));
+                return;
+            }
+            IpToFilter::Ask {
+                request,
+                source,
+                destination,
+                source_port,
+                destination_port,
+                protocol,
+                tcp_flags,
+                interface,
+                inbound,
+                len: _,
+            } => {
+                let quote = self.quote.take().filter(|(of, _)| *of == request);
+                let packet = Packet {
+                    source: source.into(),
+                    destination: destination.into(),
+                    source_port,
+                    destination_port,
+                    protocol,
+                    tcp_flags,
+                    interface,
+                    inbound,
+                    quoted: quote.map(|(_, quoted)| quoted),
+                };
+                (request, packet)
+            }
         };
         cx.count(Counter::Asked as usize);
         if self.rules.is_some() {
@@ -294,8 +332,8 @@ impl Component for Filter {
         if self.held.len() < HELD_MAX {
             self.held.push_back((request, packet));
         } else {
-            let pass = false;
-            out.push(ToIp::Verdict(FilterToIp::Verdict { request, pass }));
+            let judgement = Judgement::Drop;
+            out.push(ToIp::Verdict(FilterToIp::Verdict { request, judgement }));
         }
     }
 
@@ -340,6 +378,7 @@ impl Component for Filter {
         if peer == Peer::Ip {
             // The new ip asks about what it has; the old one's questions are nobody's.
             self.held.clear();
+            self.quote = None;
         }
     }
 }

@@ -9,8 +9,15 @@
 //!   they begin a connection (`flags S/SA`) unless other `flags` are written, as in pf.
 //! - A state matches its packets in both directions on every interface; TCP sequence numbers are
 //!   not tracked, since ip does not tell them.
-//! - `block return` drops silently: nothing is sent back.
-//! - ICMP errors are not matched with the states of the packets that they quote; they need a rule.
+//! - ICMP errors (unreachable, time exceeded, parameter problem) pass by the state of the packet that
+//!   they quote, in both directions, without a rule. What is compared is the quoted addresses,
+//!   protocol and ports, and that the end that is said to have sent it has sent something; sequence
+//!   numbers tcp itself checks.
+//! - `block return` answers TCP with a reset and everything else but ICMP with ICMP port unreachable;
+//!   `block return-rst` and `block return-icmp` do one of the two. The answers pass unjudged, ip makes
+//!   them, at a limited rate. What the host itself sends and may not is answered in the same way, so
+//!   that its program sees `connection refused`. Codes and TTLs in brackets, and `return-icmp6`, are
+//!   refused.
 //! - Lists stay one rule instead of being expanded, which matches the same packets.
 //! - The packets of the host to itself leave by the interface `lo` and are judged once.
 //!

@@ -203,16 +203,7 @@ impl Parser {
             Action::Pass
         } else {
             self.advance();
-            match self.word() {
-                Some("return" | "return-rst" | "return-icmp" | "return-icmp6") => {
-                    self.advance();
-                    Action::BlockReturn
-                }
-                _ => {
-                    self.take("drop");
-                    Action::Block
-                }
-            }
+            Action::Block(self.returned()?)
         };
         let direction = if self.take("in") {
             Some(Direction::In)
@@ -231,6 +222,9 @@ impl Parser {
             None
         };
         let protocols = if self.take("proto") { self.list(Parser::protocol)? } else { Vec::new() };
+        if action == Action::Block(Return::Reset) && protocols != [PROTOCOL_TCP] {
+            return self.expected("`proto tcp` for `return-rst`");
+        }
         let mut rule = Rule {
             action,
             direction,
@@ -254,6 +248,25 @@ impl Parser {
         }
         self.options(&mut rule)?;
         Ok(rule)
+    }
+
+    /// What follows `block`.
+    fn returned(&mut self) -> Result<Return> {
+        let returned = match self.word() {
+            Some("drop") => Return::Nothing,
+            Some("return") => Return::Fitting,
+            Some("return-rst") => Return::Reset,
+            Some("return-icmp") => Return::Icmp,
+            Some(w) if w.starts_with("return") => {
+                return self.expected("`drop`, `return`, `return-rst` or `return-icmp`");
+            }
+            _ => return Ok(Return::Nothing),
+        };
+        self.advance();
+        if matches!(self.token().kind, Kind::Sign("(")) {
+            return self.expected("no code or TTL in brackets: the code is that of an unreachable port");
+        }
+        Ok(returned)
     }
 
     fn interface(&mut self) -> Result<Not<String>> {

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use eft_base::Cidr;
 use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
+use eft_messages::filter::Judgement;
 
 /// What is known of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,18 @@ pub struct Packet {
     pub tcp_flags: u8,
     pub interface: u8,
     pub inbound: bool,
+    /// Of an ICMP error: the packet that it is about.
+    pub quoted: Option<Quoted>,
+}
+
+/// A packet as an ICMP error quotes it. Ports as in [`Packet`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quoted {
+    pub source: IpAddr,
+    pub destination: IpAddr,
+    pub source_port: u16,
+    pub destination_port: u16,
+    pub protocol: u8,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,9 +60,35 @@ pub struct Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Pass,
-    Block,
-    /// Written `block return`; drops like `block`.
-    BlockReturn,
+    Block(Return),
+}
+
+/// What the sender of a blocked packet is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Return {
+    /// `block`, `block drop`: nothing.
+    Nothing,
+    /// `block return`: a reset for TCP, an ICMP error for everything but ICMP.
+    Fitting,
+    /// `block return-rst`: a reset for TCP, nothing else.
+    Reset,
+    /// `block return-icmp`: an ICMP error for everything but ICMP.
+    Icmp,
+}
+
+impl Action {
+    /// What becomes of a packet of this protocol.
+    pub fn judgement(self, protocol: u8) -> Judgement {
+        match (self, protocol) {
+            (Action::Pass, _) => Judgement::Pass,
+            (Action::Block(Return::Fitting | Return::Reset), PROTOCOL_TCP) => Judgement::Reset,
+            // About ICMP no error is sent (RFC 1122 §3.2.2), nor by pf about its queries.
+            (Action::Block(Return::Fitting | Return::Icmp), p) if p != PROTOCOL_ICMP => {
+                Judgement::Unreachable
+            }
+            (Action::Block(_), _) => Judgement::Drop,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +238,7 @@ impl Rule {
 /// What the rules say about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    pub pass: bool,
+    pub judgement: Judgement,
     pub keep_state: bool,
 }
 
@@ -207,10 +246,10 @@ impl Ruleset {
     /// The last matching rule, or the first that is `quick`, decides; no rule: pass.
     /// `interface` is the name of the packet's interface, if it is known.
     pub fn decide(&self, p: &Packet, interface: Option<&str>) -> Decision {
-        let mut decision = Decision { pass: true, keep_state: false };
+        let mut decision = Decision { judgement: Judgement::Pass, keep_state: false };
         for rule in &self.rules {
             if rule.matches(p, interface, &self.tables) {
-                decision.pass = rule.action == Action::Pass;
+                decision.judgement = rule.action.judgement(p.protocol);
                 decision.keep_state = rule.keep_state;
                 if rule.quick {
                     break;

@@ -124,8 +124,10 @@ impl Display for Rule {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self.action {
             Action::Pass => "pass",
-            Action::Block => "block drop",
-            Action::BlockReturn => "block return",
+            Action::Block(Return::Nothing) => "block drop",
+            Action::Block(Return::Fitting) => "block return",
+            Action::Block(Return::Reset) => "block return-rst",
+            Action::Block(Return::Icmp) => "block return-icmp",
         })?;
         f.write_str(match self.direction {
             None => "",

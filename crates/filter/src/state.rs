@@ -3,11 +3,14 @@
 //! A state is found by its packets' addresses, protocol and ports, in either direction. How long it
 //! lives depends on what has been seen of it; the times are pf's defaults.
 
-use crate::rule::Packet;
+use crate::rule::{Packet, Quoted};
 use core::cmp::Ordering;
 use core::net::IpAddr;
 use core::time::Duration;
-use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+use eft_base::wire::{
+    ICMP_PARAMETER_PROBLEM, ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP,
+    TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN,
+};
 use eft_base::{Instant, WireAddress};
 
 /// The two ends of a connection, in a fixed order, so that both directions give the same key.
@@ -20,6 +23,32 @@ pub struct Key {
 
 /// ICMP queries and their replies, by type.
 const ICMP_QUERIES: [(u16, u16); 4] = [(8, 0), (13, 14), (15, 16), (17, 18)];
+
+/// The ICMP errors that are matched with the states of what they quote: unreachable (fragmentation
+/// needed among them), time exceeded, parameter problem.
+const ICMP_ERRORS: [u8; 3] = [ICMP_UNREACHABLE, ICMP_TIME_EXCEEDED, ICMP_PARAMETER_PROBLEM];
+
+/// Whether a packet is an ICMP error.
+pub fn is_error(p: &Packet) -> bool {
+    p.protocol == PROTOCOL_ICMP && ICMP_ERRORS.iter().any(|kind| *kind as u16 == p.source_port)
+}
+
+/// The packet that an ICMP error is about. `None` if it cannot be: errors go to whom they are about,
+/// so it must have been sent by the error's destination, the other way.
+pub fn quoted_packet(error: &Packet) -> Option<Packet> {
+    let Quoted { source, destination, source_port, destination_port, protocol } = error.quoted?;
+    (source == error.destination).then_some(Packet {
+        source,
+        destination,
+        source_port,
+        destination_port,
+        protocol,
+        tcp_flags: 0,
+        interface: error.interface,
+        inbound: !error.inbound,
+        quoted: None,
+    })
+}
 
 /// The key of a packet, and whether its source is the low end. `None`: it can have no state.
 pub fn key(p: &Packet) -> Option<(Key, bool)> {
@@ -123,6 +152,14 @@ impl State {
             }
             _ => true,
         }
+    }
+
+    /// Whether an ICMP error may be about a packet `p` of this connection that its low end sent, or
+    /// its high end: that end must have sent something.
+    pub fn may_quote(&self, source_is_low: bool, p: &Packet) -> bool {
+        let from_opener = source_is_low == self.opener_is_low;
+        let sender = if from_opener { self.opener } else { self.other };
+        sender != Seen::Nothing && (self.key.protocol != PROTOCOL_ICMP || self.admits(source_is_low, p))
     }
 
     fn is_finished(&self) -> bool {

@@ -175,6 +175,7 @@ impl Ip {
                 tcp_flags: 0,
                 source_port: 0,
                 destination_port: 0,
+                quoted: None,
             },
             len: 0,
             segment_size: 0,

@@ -23,6 +23,9 @@ eft_component::counters! {
     FilterAsksAgain => "filter_asks_again",
     FilterBlockedIn => "filter_blocked_in",
     FilterBlockedOut => "filter_blocked_out",
+    /// Blocked packets whose sender was told.
+    FilterReturned => "filter_returned",
+    FilterReturnsLimited => "filter_returns_rate_limited",
     Resubmitted => "resubmitted",
     Routes => "routes_asked",
     NeighbourTimeouts => "neighbour_timeouts",

@@ -72,6 +72,8 @@ pub struct Ip {
     pub(crate) reassembly: Reassembly,
     pub(crate) given: Given,
     pub(crate) limiter: Limiter,
+    /// Of resets that the filter orders.
+    pub(crate) reset_limiter: Limiter,
     /// tcp's and udp's requests for which no frame slot is free.
     pub(crate) lanes: [Lane; 2],
     /// Flights in [`Stage::Local`], in order.
@@ -112,6 +114,7 @@ impl Ip {
             reassembly: Reassembly::new(packets.slots() / 2),
             given: Given::new(&packets),
             limiter: Limiter::new(),
+            reset_limiter: Limiter::new(),
             lanes: [Lane::default(), Lane::default()],
             local: VecDeque::new(),
             identification: config.seed as u16,
@@ -196,8 +199,8 @@ impl Ip {
         match (from, message) {
             (Peer::Nic(n), FromPeer::Nic(m)) => self.handle_nic(cx, n, m, out),
             (peer, FromPeer::Transport(m)) => self.handle_transport(cx, peer, m, out),
-            (_, FromPeer::Filter(FilterToIp::Verdict { request, pass })) => {
-                self.receive_verdict(cx, request, pass, out)
+            (_, FromPeer::Filter(FilterToIp::Verdict { request, judgement })) => {
+                self.receive_verdict(cx, request, judgement, out)
             }
             _ => {}
         }
@@ -246,11 +249,11 @@ impl Ip {
         let waiting = |f: &Flight| f.stage == Stage::Verdict;
         for (id, flight) in self.flights.iter().filter(|(_, f)| waiting(f)) {
             cx.count(Counter::FilterAsksAgain as usize);
-            out.push(Ip::ask_out(id, flight));
+            Ip::ask_out(id, flight, out);
         }
         for (id, arrival) in self.arrivals.iter() {
             cx.count(Counter::FilterAsksAgain as usize);
-            out.push(Ip::ask_in(id, arrival));
+            Ip::ask_in(id, arrival, out);
         }
     }
 

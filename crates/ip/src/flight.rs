@@ -2,7 +2,10 @@
 
 use crate::LOCAL_INTERFACE;
 use core::net::Ipv4Addr;
-use eft_base::wire::{IcmpHeader, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP, TcpHeader, UdpHeader};
+use eft_base::wire::{
+    ICMP_PARAMETER_PROBLEM, ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE, IcmpHeader, PROTOCOL_ICMP, PROTOCOL_TCP,
+    PROTOCOL_UDP, TcpHeader, UdpHeader,
+};
 use eft_base::{MacAddress, PacketRef, RequestId};
 use eft_component::{Effect, Output};
 use eft_messages::filter::{FilterToIp, IpToFilter};
@@ -152,9 +155,30 @@ pub(crate) struct Question {
     pub source_port: u16,
     /// For ICMP the code.
     pub destination_port: u16,
+    /// Of an ICMP error: what it is about, if it says enough.
+    pub quoted: Option<Quoted>,
+}
+
+/// A packet that an ICMP error quotes; at least ports are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quoted {
+    pub header_len: u16,
+    pub source: Ipv4Addr,
+    pub destination: Ipv4Addr,
+    pub protocol: u8,
+    /// For ICMP the type.
+    pub source_port: u16,
+    /// For ICMP the code.
+    pub destination_port: u16,
 }
 
 impl Question {
+    /// Whether the packet is an ICMP error about another packet.
+    pub fn is_error(&self) -> bool {
+        let errors = [ICMP_UNREACHABLE, ICMP_TIME_EXCEEDED, ICMP_PARAMETER_PROBLEM];
+        self.protocol == PROTOCOL_ICMP && errors.iter().any(|kind| *kind as u16 == self.source_port)
+    }
+
     /// Reads the start of the transport header. `None`: too short to be one.
     pub fn new(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, transport: &[u8]) -> Option<Question> {
         let (source_port, destination_port, tcp_flags) = match protocol {
@@ -172,6 +196,7 @@ impl Question {
             }
             _ => (0, 0, 0),
         };
-        Some(Question { source, destination, protocol, tcp_flags, source_port, destination_port })
+        let quoted = None;
+        Some(Question { source, destination, protocol, tcp_flags, source_port, destination_port, quoted })
     }
 }

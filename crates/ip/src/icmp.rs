@@ -8,7 +8,7 @@ use crate::bytes::PieceSum;
 use crate::config::is_unicast;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::flight::{Arrival, Origin};
+use crate::flight::{Arrival, Origin, Quoted};
 use crate::send::{IPV4_LEN, Outgoing};
 use core::net::Ipv4Addr;
 use eft_base::PacketRef;
@@ -22,7 +22,7 @@ use eft_messages::Peer;
 use eft_messages::transport::IpToTransport;
 use zerocopy::{FromBytes, IntoBytes};
 
-const ICMP_LEN: usize = size_of::<IcmpHeader>();
+pub(crate) const ICMP_LEN: usize = size_of::<IcmpHeader>();
 /// As much of the packet as fits an error of 576 bytes (RFC 1812 §4.3.2.3).
 const QUOTE_MAX: usize = 576 - IPV4_LEN - ICMP_LEN;
 /// What every quotation must have of the transport header.
@@ -38,12 +38,23 @@ const QUERIES: [u8; 10] = [0, 8, 9, 10, 13, 14, 15, 16, 17, 18];
 pub(crate) struct IcmpError {
     kind: u8,
     code: u8,
+    /// The filter wants it to be sent.
+    ordered: bool,
 }
 
 impl IcmpError {
-    pub const PROTOCOL_UNREACHABLE: IcmpError = IcmpError { kind: ICMP_UNREACHABLE, code: 2 };
-    pub const PORT_UNREACHABLE: IcmpError = IcmpError { kind: ICMP_UNREACHABLE, code: 3 };
-    pub const REASSEMBLY_TIMEOUT: IcmpError = IcmpError { kind: ICMP_TIME_EXCEEDED, code: 1 };
+    pub const PROTOCOL_UNREACHABLE: IcmpError = IcmpError { kind: ICMP_UNREACHABLE, code: 2, ordered: false };
+    pub const PORT_UNREACHABLE: IcmpError = IcmpError { kind: ICMP_UNREACHABLE, code: 3, ordered: false };
+    pub const REASSEMBLY_TIMEOUT: IcmpError = IcmpError { kind: ICMP_TIME_EXCEEDED, code: 1, ordered: false };
+    /// As a port that is unreachable.
+    pub const BLOCKED: IcmpError = IcmpError { ordered: true, ..IcmpError::PORT_UNREACHABLE };
+
+    /// The message that begins with this header and quotes `quote`.
+    pub fn header(self, quote: &[u8]) -> IcmpHeader {
+        let mut header = IcmpHeader { kind: self.kind, code: self.code, checksum: 0.into(), rest: [0; 4] };
+        header.checksum = Checksum::new().add_bytes(header.as_bytes()).add_bytes(quote).finish().into();
+        header
+    }
 }
 
 impl Ip {
@@ -101,12 +112,13 @@ impl Ip {
         }
         header.checksum = sum.finish().into();
         let q = a.question;
-        if self.send_icmp(cx, q.destination, q.source, header, payload, out) {
+        if self.send_icmp(cx, q.destination, q.source, header, payload, false, out) {
             cx.count(Counter::EchoReplies as usize);
         }
     }
 
     /// Sends an ICMP message whose payload lies in a slot of ours, which is freed in any case.
+    #[allow(clippy::too_many_arguments)]
     fn send_icmp(
         &mut self,
         cx: &mut Context,
@@ -114,6 +126,7 @@ impl Ip {
         destination: Ipv4Addr,
         header: IcmpHeader,
         payload: PacketRef,
+        ordered: bool,
         out: &mut Out,
     ) -> bool {
         let sent = match self.routes.hop(source, destination) {
@@ -129,6 +142,7 @@ impl Ip {
                     payload: &[payload],
                     segment_size: 0,
                     checksum_offset: None,
+                    ordered,
                 };
                 self.launch(cx, Origin::Nobody, hop, outgoing, Some(payload), out)
             }
@@ -176,12 +190,9 @@ impl Ip {
         let Some(slot) = self.packets.allocate() else {
             return cx.count(Counter::DropNoSlot as usize);
         };
-        let mut header = IcmpHeader { kind: error.kind, code: error.code, checksum: 0.into(), rest: [0; 4] };
-        let sum = Checksum::new().add_bytes(header.as_bytes()).add_bytes(quote);
-        header.checksum = sum.finish().into();
         self.packets.write(slot, 0, quote);
         let payload = PacketRef { len: quote.len() as u32, ..slot };
-        if self.send_icmp(cx, destination, source, header, payload, out) {
+        if self.send_icmp(cx, destination, source, error.header(quote), payload, error.ordered, out) {
             cx.count(Counter::IcmpErrorsOut as usize);
         }
     }
@@ -197,7 +208,8 @@ impl Ip {
     ) {
         cx.count(Counter::IcmpErrorsIn as usize);
         let quote = message.skip(ICMP_LEN as u32);
-        let Some((peer, header_len)) = self.quoted(cx, quote) else {
+        let transport = self.quoted(cx, quote).and_then(|q| Some((q, self.sender_of(&q)?)));
+        let Some((quoted, peer)) = transport else {
             return self.drop_packet(cx, a.packet, Counter::DropIcmp, out);
         };
         let needed = header.kind == ICMP_UNREACHABLE && header.code == CODE_FRAGMENTATION_NEEDED;
@@ -207,7 +219,7 @@ impl Ip {
         }
         let message = IpToTransport::Error {
             packet: quote,
-            header_len: header_len as u16,
+            header_len: quoted.header_len,
             kind: header.kind,
             code: header.code,
             mtu: if needed { mtu } else { 0 },
@@ -215,22 +227,41 @@ impl Ip {
         self.give(cx, peer, a.packet, message, false, out);
     }
 
-    /// The transport whose packet is quoted, and the length of the quoted IP header.
-    fn quoted(&self, cx: &Context, quote: PacketRef) -> Option<(Peer, usize)> {
-        let mut head = [0; IPV4_LEN];
-        self.read(cx.memory, quote, &mut head)?;
-        let ip = Ipv4Header::read_from_bytes(&head).ok()?;
-        let header_len = ip.header_len();
-        let whole = ip.version_ihl >> 4 == 4
-            && header_len >= IPV4_LEN
-            && quote.len as usize >= header_len + QUOTE_MIN;
-        let first = ip.flags_fragment.get() & IPV4_OFFSET_MASK == 0;
-        let peer = match ip.protocol {
+    /// The transport that sent a quoted packet.
+    fn sender_of(&self, quoted: &Quoted) -> Option<Peer> {
+        let peer = match quoted.protocol {
             PROTOCOL_TCP => Peer::Tcp,
             PROTOCOL_UDP => Peer::Udp,
             _ => return None,
         };
-        (whole && first && self.routes.is_ours(ip.source.into()) && self.has_transport(peer))
-            .then_some((peer, header_len))
+        (self.routes.is_ours(quoted.source) && self.has_transport(peer)).then_some(peer)
+    }
+
+    /// What an ICMP error is about. `None`: it quotes too little, or a fragment without ports.
+    pub(crate) fn quoted(&self, cx: &Context, quote: PacketRef) -> Option<Quoted> {
+        let mut head = [0; IPV4_LEN];
+        self.read(cx.memory, quote, &mut head)?;
+        let ip = Ipv4Header::read_from_bytes(&head).ok()?;
+        let header_len = ip.header_len();
+        let first = ip.flags_fragment.get() & IPV4_OFFSET_MASK == 0;
+        if ip.version_ihl >> 4 != 4 || header_len < IPV4_LEN || !first {
+            return None;
+        }
+        let mut transport = [0; QUOTE_MIN];
+        self.read(cx.memory, quote.skip(header_len as u32), &mut transport)?;
+        let pair = |at: usize| u16::from_be_bytes([transport[at], transport[at + 1]]);
+        let (source_port, destination_port) = match ip.protocol {
+            PROTOCOL_TCP | PROTOCOL_UDP => (pair(0), pair(2)),
+            PROTOCOL_ICMP => (transport[0] as u16, transport[1] as u16),
+            _ => (0, 0),
+        };
+        Some(Quoted {
+            header_len: header_len as u16,
+            source: ip.source.into(),
+            destination: ip.destination.into(),
+            protocol: ip.protocol,
+            source_port,
+            destination_port,
+        })
     }
 }

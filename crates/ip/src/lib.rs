@@ -7,7 +7,8 @@
 //! [`local`].
 //!
 //! Every packet is held here until whoever has it answers, so a crash of the filter or of a NIC
-//! loses nothing: the successor is asked again, in order. Nothing passes the filter unjudged.
+//! loses nothing: the successor is asked again, in order. Nothing passes the filter unjudged; what it
+//! blocks, [`reject`] answers if it says so.
 //! Forwarding between devices is off. Messages carry IPv6 addresses; IPv6 packets are counted and
 //! dropped.
 
@@ -30,6 +31,7 @@ mod local;
 mod neighbour;
 mod reassemble;
 mod receive;
+mod reject;
 mod route;
 mod send;
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! A token bucket: how many ICMP errors may leave (RFC 1812 §4.3.2.8).
+//! A token bucket: how many ICMP errors may leave (RFC 1812 §4.3.2.8), and resets for what the filter
+//! blocks.
 
 use eft_base::Instant;
 

@@ -70,6 +70,8 @@ pub(crate) struct Outgoing<'a> {
     pub segment_size: u16,
     /// Where in `header` the pseudo-header's sum lies, if the checksum is yet to be completed.
     pub checksum_offset: Option<u16>,
+    /// The filter ordered it, so it is not asked about it.
+    pub ordered: bool,
 }
 
 impl Outgoing<'_> {
@@ -192,6 +194,7 @@ impl Ip {
             payload: &d.payload[..count],
             segment_size: d.segment_size,
             checksum_offset: Some(d.checksum_offset),
+            ordered: false,
         };
         self.launch(cx, Origin::Transport { peer, request }, hop, outgoing, None, out)
     }
@@ -234,8 +237,11 @@ impl Ip {
         out: &mut Out,
     ) -> Result<(), Refusal> {
         let segment_size = self.check_size(hop, &o)?;
-        let question = Question::new(o.source, o.destination, o.protocol, o.header)
+        let mut question = Question::new(o.source, o.destination, o.protocol, o.header)
             .ok_or((Counter::RefusedSend, EINVAL))?;
+        if question.is_error() {
+            question.quoted = o.payload.first().and_then(|quote| self.quoted(cx, *quote));
+        }
         let len = o.len();
         let mut descriptor = self.build(hop, &o, len, segment_size);
         let full = (Counter::RefusedFull, ENOBUFS);
@@ -254,10 +260,10 @@ impl Ip {
             self.frames.free(frame);
             return Err(full);
         };
-        if self.with_filter {
+        if self.with_filter && !o.ordered {
             self.frames.write(frame, 0, descriptor.as_bytes());
             cx.count(Counter::FilterAsks as usize);
-            out.push(Ip::ask_out(id, &flight));
+            Ip::ask_out(id, &flight, out);
         } else {
             self.depart(cx, id, &mut descriptor, out);
         }
@@ -439,7 +445,7 @@ fn speaks(peer: Peer, protocol: u8) -> bool {
     matches!((peer, protocol), (Peer::Tcp, PROTOCOL_TCP) | (Peer::Udp, PROTOCOL_UDP))
 }
 
-fn ipv4_header(o: &Outgoing, len: usize, identification: u16) -> Ipv4Header {
+pub(crate) fn ipv4_header(o: &Outgoing, len: usize, identification: u16) -> Ipv4Header {
     let mut h = Ipv4Header {
         version_ihl: 0x45,
         tos: o.tos,

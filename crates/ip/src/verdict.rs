@@ -6,17 +6,29 @@
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::flight::{Arrival, Flight, Question, Stage, ToPeer};
+use crate::icmp::ICMP_LEN;
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::errno::EPERM;
 use eft_base::{RequestId, WireAddress};
 use eft_component::Context;
-use eft_messages::filter::IpToFilter;
+use eft_messages::filter::{IpToFilter, Judgement};
 
 const ARRIVAL: u32 = 1 << 31;
 
-fn ask(request: RequestId, q: &Question, interface: u8, inbound: bool, len: u32) -> ToPeer {
+/// Asks, and says before what the packet quotes if it is an error.
+fn ask(request: RequestId, q: &Question, interface: u8, inbound: bool, len: u32, out: &mut Out) {
     let wire = |a: Ipv4Addr| WireAddress::from(IpAddr::V4(a));
-    ToPeer::Filter(IpToFilter::Ask {
+    if let Some(quoted) = q.quoted {
+        out.push(ToPeer::Filter(IpToFilter::Quote {
+            request,
+            source: wire(quoted.source),
+            destination: wire(quoted.destination),
+            source_port: quoted.source_port,
+            destination_port: quoted.destination_port,
+            protocol: quoted.protocol,
+        }));
+    }
+    out.push(ToPeer::Filter(IpToFilter::Ask {
         request,
         source: wire(q.source),
         destination: wire(q.destination),
@@ -27,28 +39,32 @@ fn ask(request: RequestId, q: &Question, interface: u8, inbound: bool, len: u32)
         interface,
         inbound,
         len: len.min(u16::MAX as u32) as u16,
-    })
+    }))
 }
 
 impl Ip {
-    pub(crate) fn ask_out(id: RequestId, f: &Flight) -> ToPeer {
-        ask(id, &f.question, f.hop.interface, false, f.len)
+    pub(crate) fn ask_out(id: RequestId, f: &Flight, out: &mut Out) {
+        ask(id, &f.question, f.hop.interface, false, f.len, out)
     }
 
-    pub(crate) fn ask_in(id: RequestId, a: &Arrival) -> ToPeer {
+    pub(crate) fn ask_in(id: RequestId, a: &Arrival, out: &mut Out) {
         let id = RequestId { index: id.index | ARRIVAL, ..id };
-        ask(id, &a.question, a.interface, true, a.packet.len)
+        ask(id, &a.question, a.interface, true, a.packet.len, out)
     }
 
     /// A packet that came in is whole: it passes once the filter, if there is one, says so.
-    pub(crate) fn judge(&mut self, cx: &mut Context, arrival: Arrival, out: &mut Out) {
+    pub(crate) fn judge(&mut self, cx: &mut Context, mut arrival: Arrival, out: &mut Out) {
         if !self.with_filter {
             return self.accept(cx, arrival, out);
+        }
+        if arrival.question.is_error() {
+            let message = arrival.packet.skip(arrival.header_len as u32);
+            arrival.question.quoted = self.quoted(cx, message.skip(ICMP_LEN as u32));
         }
         match self.arrivals.insert(arrival) {
             Ok(id) => {
                 cx.count(Counter::FilterAsks as usize);
-                out.push(Ip::ask_in(id, &arrival));
+                Ip::ask_in(id, &arrival, out);
             }
             Err(a) => self.drop_packet(cx, a.packet, Counter::DropArrivalsFull, out),
         }
@@ -58,28 +74,31 @@ impl Ip {
         &mut self,
         cx: &mut Context,
         request: RequestId,
-        pass: bool,
+        judgement: Judgement,
         out: &mut Out,
     ) {
+        let pass = judgement == Judgement::Pass;
         if request.index & ARRIVAL != 0 {
             let id = RequestId { index: request.index & !ARRIVAL, ..request };
             return match self.arrivals.remove(id) {
                 Some(a) if pass => self.accept(cx, a, out),
-                Some(a) => self.drop_packet(cx, a.packet, Counter::FilterBlockedIn, out),
+                Some(a) => {
+                    self.reject_arrival(cx, &a, judgement, out);
+                    self.drop_packet(cx, a.packet, Counter::FilterBlockedIn, out)
+                }
                 None => cx.count(Counter::StaleReply as usize),
             };
         }
-        match self.flights.get(request) {
-            Some(f) if f.stage == Stage::Verdict => {
-                if pass {
-                    let mut descriptor = self.descriptor(f.frame);
-                    self.depart(cx, request, &mut descriptor, out);
-                } else {
-                    cx.count(Counter::FilterBlockedOut as usize);
-                    self.finish(request, EPERM, out);
-                }
-            }
-            _ => cx.count(Counter::StaleReply as usize),
+        let Some(&flight) = self.flights.get(request).filter(|f| f.stage == Stage::Verdict) else {
+            return cx.count(Counter::StaleReply as usize);
+        };
+        let mut descriptor = self.descriptor(flight.frame);
+        if pass {
+            return self.depart(cx, request, &mut descriptor, out);
         }
+        cx.count(Counter::FilterBlockedOut as usize);
+        // Whoever hears why from the answer need not hear it twice.
+        let told = self.reject_flight(cx, &flight, &descriptor, judgement, out);
+        self.finish(request, if told { 0 } else { EPERM }, out);
     }
 }

@@ -91,6 +91,26 @@ enum Line {
     Entry(Entry),
 }
 
+/// What a journal's text says: the changes that are not undone, oldest first, and a number that no
+/// entry in it has or had.
+pub fn read(text: &[u8]) -> (Vec<Entry>, u64) {
+    let (mut entries, mut next) = (Vec::<Entry>::new(), 1);
+    for line in String::from_utf8_lossy(text).lines() {
+        match serde_json::from_str(line) {
+            // No eft counts so far: the line is damaged, and no number would be left after it.
+            Ok(Line::Entry(entry)) if entry.id == u64::MAX => {}
+            Ok(Line::Entry(entry)) => {
+                next = next.max(entry.id + 1);
+                entries.push(entry);
+            }
+            Ok(Line::Done { done }) => entries.retain(|entry| entry.id != done),
+            // Torn by a kill: the change that it announces was not begun.
+            Err(_) => {}
+        }
+    }
+    (entries, next)
+}
+
 /// The journal, locked against every other eft. The lock goes with the value.
 pub struct Journal {
     tree: Tree,
@@ -137,17 +157,9 @@ impl Journal {
             .seek(SeekFrom::Start(0))
             .and_then(|_| self.file.read_to_end(&mut text))
             .map_err(|error| self.broken(&error))?;
-        for line in String::from_utf8_lossy(&text).lines() {
-            match serde_json::from_str(line) {
-                Ok(Line::Entry(entry)) => {
-                    self.next = self.next.max(entry.id + 1);
-                    self.entries.push(entry);
-                }
-                Ok(Line::Done { done }) => self.entries.retain(|entry| entry.id != done),
-                // Torn by a kill: the change that it announces was not begun.
-                Err(_) => {}
-            }
-        }
+        let (entries, next) = read(&text);
+        self.entries.extend(entries);
+        self.next = self.next.max(next);
         if !text.is_empty() && !text.ends_with(b"\n") {
             self.file.write_all(b"\n").map_err(|error| self.broken(&error))?;
         }

@@ -84,6 +84,20 @@ mod tests {
             len: 1500,
         };
         assert_eq!(filter::IpToFilter::decode(&a.encode()), Some(a));
+        let (source, destination) = (WireAddress([1; 16]), WireAddress([2; 16]));
+        let q = filter::IpToFilter::Quote {
+            request,
+            source,
+            destination,
+            source_port: 3,
+            destination_port: 4,
+            protocol: 17,
+        };
+        assert_eq!(filter::IpToFilter::decode(&q.encode()), Some(q));
+        for judgement in [filter::Judgement::Drop, filter::Judgement::Unreachable] {
+            let v = filter::FilterToIp::Verdict { request, judgement };
+            assert_eq!(filter::FilterToIp::decode(&v.encode()), Some(v));
+        }
         let r = transport::IpToTransport::Routed {
             request,
             errno: -1,

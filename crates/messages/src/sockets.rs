@@ -3,13 +3,19 @@
 //! The transport owns the slots of its kind in every arena: it allocates one at `Open` (and for each
 //! arriving connection) and frees it at `Close`.
 //!
+//! **Which socket is meant.** A slot is used again, and a request may arrive late: after a rebirth it
+//! is sent once more. So every request says the incarnation of the slot that it means, as the `Reply`
+//! to `Open` or the accept record gave it, and the transport, which keeps it out of the application's
+//! reach, takes any other for a socket that is gone. Families are told apart in the same way, by the
+//! pool that their arena is.
+//!
 //! **Full.** Requests wait in sockets, which has at most one outstanding per socket.
 //!
 //! **Restart.** transport reborn: sockets resubmits what is unanswered; every request is idempotent
 //! by its id or by the socket's state. sockets reborn: applications resubmit to it, and it asks the
 //! transports anew.
 
-use eft_base::{RequestId, SocketId, WireAddress};
+use eft_base::{PoolId, RequestId, SocketId, WireAddress};
 
 crate::messages! {
     /// From sockets to a transport.
@@ -18,23 +24,37 @@ crate::messages! {
         1 => Open { request: RequestId, socket: SocketId },
         /// Bind. Port 0 chooses one; an unspecified address is a wildcard.
         /// `reuse`: bit 0 SO_REUSEADDR, bit 1 SO_REUSEPORT.
-        2 => Bind { request: RequestId, socket: SocketId, address: WireAddress, port: u16, reuse: u8 },
+        2 => Bind {
+            request: RequestId,
+            socket: SocketId,
+            incarnation: u32,
+            address: WireAddress,
+            port: u16,
+            reuse: u8,
+        },
         /// Listen (tcp).
-        3 => Listen { request: RequestId, socket: SocketId, backlog: u32 },
+        3 => Listen { request: RequestId, socket: SocketId, incarnation: u32, backlog: u32 },
         /// Connect. Answered when the attempt has begun (tcp) or the peer is set (udp); how a TCP
         /// attempt ends shows in the socket page. An unspecified address with port 0 disconnects (udp).
-        4 => Connect { request: RequestId, socket: SocketId, address: WireAddress, port: u16 },
+        4 => Connect {
+            request: RequestId,
+            socket: SocketId,
+            incarnation: u32,
+            address: WireAddress,
+            port: u16,
+        },
         /// The application's last descriptor is gone: close as the kernel would (linger, FIN, or
         /// RST if unread bytes are left), then free the slot. The reply comes at once; the
         /// slot is used again only when nothing of the connection is left.
         /// Also for a connection that was never accepted.
-        5 => Close { request: RequestId, socket: SocketId },
+        5 => Close { request: RequestId, socket: SocketId, incarnation: u32 },
         /// The application took this connection from a listener's ring and attached a descriptor.
+        /// Refused if the connection is not there any more, or was taken too long ago and reset.
         6 => Attached { request: RequestId, socket: SocketId, incarnation: u32 },
         /// The family has no process left; all its sockets were closed before. Answered when nothing
         /// of it needs its arena any more: unsent bytes of closed connections still go out, as those of
         /// the kernel's orphans do.
-        7 => CloseFamily { request: RequestId, socket: SocketId },
+        7 => CloseFamily { request: RequestId, socket: SocketId, pool: PoolId },
     }
 }
 
@@ -42,7 +62,14 @@ crate::messages! {
     /// From a transport to sockets.
     pub enum TransportToSockets {
         /// Answer to any request: `errno` 0 or why not; `socket` the socket meant (for `Open` the
-        /// new one); address and port: what it is bound to now.
-        1 => Reply { request: RequestId, errno: i32, socket: SocketId, address: WireAddress, port: u16 },
+        /// new one) and its incarnation; address and port: what it is bound to now.
+        1 => Reply {
+            request: RequestId,
+            errno: i32,
+            socket: SocketId,
+            incarnation: u32,
+            address: WireAddress,
+            port: u16,
+        },
     }
 }

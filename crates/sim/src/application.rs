@@ -61,6 +61,8 @@ pub struct Application {
     told: VecDeque<Effect>,
     requests: VecDeque<Request>,
     pub failures: Vec<i32>,
+    /// So many of its workers die between taking a connection and telling sockets.
+    pub workers_to_die: u32,
 }
 
 /// The byte at `offset` of the stream with that salt.
@@ -253,6 +255,10 @@ impl Application {
             taken.push(record);
         }
         for record in taken {
+            if self.workers_to_die > 0 {
+                self.workers_to_die -= 1;
+                continue;
+            }
             let socket = SocketId { family: FAMILY, slot: record.slot };
             let known = self.streams.iter().any(|s| s.socket == socket);
             assert!(!known, "seed {seed}: slot {} accepted twice", record.slot);
@@ -277,7 +283,7 @@ impl Stream {
         Stream { socket, plan, sent: 0, received: 0, end_seen: false, error: 0, salts: None }
     }
 
-    fn is_done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.sent == self.plan.send && self.received == self.plan.receive && self.end_seen
     }
 

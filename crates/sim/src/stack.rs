@@ -5,9 +5,9 @@
 //! the configuration, and fresh queues.
 
 use crate::device::{End, SimDevice};
+use crate::file::Head;
 use crate::makes::{self, Life};
 use crate::node::{Node, Surroundings};
-use crate::file::Head;
 use crate::replay::{Recorder, Recording};
 use crate::sizes::{arena_len, filter_config, tcp_config, udp_config};
 use crate::wiring::edge;

@@ -195,3 +195,64 @@ fn streams_do_not_notice_the_death_of_sockets() {
         assert_eq!(s.stacks[0].crashes + s.stacks[1].crashes, 6, "seed {seed}");
     }
 }
+
+/// A worker dies between taking a connection and telling sockets; its family lives on.
+fn worker_dies(seed: u64, faults: Faults) {
+    let mut s = Simulation::new(seed, settings());
+    s.serve(10_000, 10_000, 0);
+    s.applications[1].workers_to_die = 1;
+    s.faults = faults;
+    for _ in 0..3 {
+        s.stream(10_000, 10_000, 0);
+    }
+    s.run(Duration::from_secs(600), |s| {
+        let clients = &s.applications[0].streams;
+        clients.len() == 3
+            && clients.iter().filter(|c| c.error != 0).count() == 1
+            && clients.iter().filter(|c| c.is_done()).count() == 2
+    });
+    assert_eq!(s.applications[1].streams.len(), 2, "seed {seed}");
+}
+
+#[test]
+fn a_connection_whose_worker_died_before_attaching_it_is_reset() {
+    for seed in 700..706 {
+        worker_dies(seed, Faults::default());
+    }
+}
+
+#[test]
+fn a_connection_whose_worker_died_is_reset_although_tcp_dies_too() {
+    for seed in 710..722 {
+        let faults = Faults {
+            peers: vec![Peer::Tcp],
+            crash: 0.002,
+            downtime: Duration::from_millis(2),
+            one_at_a_time: true,
+        };
+        worker_dies(seed, faults);
+    }
+}
+
+#[test]
+fn what_a_filter_returns_refuses_a_connection_at_once() {
+    for (seed, rules) in [
+        (800, "block return in\npass out keep state"),
+        (801, "pass in keep state\nblock return out proto tcp"),
+        (802, "pass out keep state\nblock drop in\nblock return-rst in proto tcp"),
+        (803, "pass in keep state\nblock return-icmp out"),
+    ] {
+        let settings = Settings { rules: rules.into(), ..settings() };
+        let mut s = Simulation::new(seed, settings);
+        s.serve(10, 10, 0);
+        s.stream(10, 10, 0);
+        let begun = s.now;
+        s.run(Duration::from_secs(5), |s| {
+            s.applications[0].streams.first().is_some_and(|c| c.error == eft_base::errno::ECONNREFUSED)
+        });
+        assert!(
+            s.now.saturating_since(begun) < Duration::from_millis(900),
+            "{rules}: after a retransmission"
+        );
+    }
+}

@@ -3,7 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use eft_base::errno::*;
-use eft_base::{FamilyId, Instant, RequestId, SocketId, WireAddress};
+use eft_base::{FamilyId, Instant, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::requests::Requests;
 use eft_channel::socket::{Arena, LAYOUT_VERSION};
 use eft_component::effect::{ConnectionId, Handle};
@@ -18,7 +18,7 @@ use zerocopy::{FromBytes, IntoBytes};
 pub struct SocketsConfig {
     /// Listeners of one family.
     pub listeners_per_family: usize,
-    /// Requests under way at a time, of all families.
+    /// Applications' requests under way at a time, of all families. What is closed is closed beside.
     pub requests: usize,
     /// Grows with every rebirth; applications see it and resubmit.
     pub generation: u32,
@@ -68,8 +68,10 @@ impl Output for Out {
 enum Waiting {
     /// An application; `handle` came with the request.
     Application { connection: ConnectionId, sequence: u64, op: u32, inode: u64, handle: Handle },
-    /// Nobody: a close or an attach of ours.
+    /// Nobody: a close.
     Nobody,
+    /// Nobody, but if it fails the descriptor is to be hung up: the attach of this incarnation.
+    Attach(u32),
     /// The end of a family: one answer of each transport.
     FamilyEnd(FamilyId),
 }
@@ -83,6 +85,7 @@ struct Pending {
 
 struct Family {
     arena: Arena,
+    pool: PoolId,
     listeners: BTreeSet<u32>,
 }
 
@@ -100,8 +103,8 @@ pub struct Sockets {
     config: SocketsConfig,
     families: BTreeMap<FamilyId, Family>,
     pending: Requests<Pending>,
-    /// Sockets with a descriptor in an application.
-    open: BTreeSet<(FamilyId, u32)>,
+    /// Sockets with a descriptor in an application, and which incarnation of the slot each is.
+    open: BTreeMap<(FamilyId, u32), u32>,
     /// The transports that this stack has.
     transports: BTreeSet<Peer>,
     info: Vec<u8>,
@@ -112,8 +115,9 @@ impl Sockets {
         let mut sockets = Sockets {
             config,
             families: BTreeMap::new(),
-            pending: Requests::new(config.requests),
-            open: BTreeSet::new(),
+            // Bounded by `requests` and by the sockets that there are to close.
+            pending: Requests::new(usize::MAX),
+            open: BTreeMap::new(),
             transports: BTreeSet::new(),
             info: Vec::new(),
         };
@@ -146,20 +150,19 @@ impl Sockets {
         &mut self,
         transport: Peer,
         waiting: Waiting,
-        build: impl FnOnce(RequestId) -> SocketsToTransport,
+        build: impl Fn(RequestId) -> SocketsToTransport,
         out: &mut Outbox<Out>,
-    ) -> bool {
-        let placeholder =
-            SocketsToTransport::Close { request: RequestId::default(), socket: SocketId::default() };
-        let Ok(request) = self.pending.insert(Pending { transport, waiting, message: placeholder }) else {
-            return false;
+    ) {
+        // The message carries the number that it gets here.
+        let unnumbered = build(RequestId::default());
+        let Ok(request) = self.pending.insert(Pending { transport, waiting, message: unnumbered }) else {
+            return;
         };
         let message = build(request);
         if let Some(p) = self.pending.get_mut(request) {
             p.message = message;
         }
         out.push(Out::Transport(transport, message));
-        true
     }
 
     fn request(
@@ -199,27 +202,29 @@ impl Sockets {
         if r.version != LAYOUT_VERSION {
             return Err(EPROTONOSUPPORT);
         }
+        if self.pending.len() >= self.config.requests {
+            return Err(ENOBUFS);
+        }
         let Some(state) = self.families.get(&family) else {
             return Err(EPERM);
         };
         let socket = SocketId { family, slot: r.slot };
-        let transport = match r.op {
+        let (transport, incarnation) = match r.op {
             op::OPEN => match r.args[0] {
-                1 => Peer::Tcp,
-                2 => Peer::Udp,
+                1 => (Peer::Tcp, 0),
+                2 => (Peer::Udp, 0),
                 _ => return Err(EINVAL),
             },
-            _ => {
-                if state.arena.socket(r.slot).is_none() {
-                    return Err(EINVAL);
-                }
-                // An unaccepted connection has no descriptor yet; everything else must have one.
-                if r.op != op::ACCEPTED && !self.open.contains(&(family, r.slot)) {
+            _ if state.arena.socket(r.slot).is_none() => return Err(EINVAL),
+            // An unaccepted connection has no descriptor yet; everything else must have one.
+            op::ACCEPTED => (Self::transport_of(r.slot), r.args[0]),
+            _ => match self.open.get(&(family, r.slot)) {
+                Some(incarnation) => (Self::transport_of(r.slot), *incarnation),
+                None => {
                     cx.count(C_FOREIGN);
                     return Err(EINVAL);
                 }
-                Self::transport_of(r.slot)
-            }
+            },
         };
         if !self.transports.contains(&transport) {
             return Err(EPROTONOSUPPORT);
@@ -243,13 +248,13 @@ impl Sockets {
         }
         let waiting = if r.op == op::ACCEPTED {
             self.accepted(socket, r, handle, out);
-            Waiting::Nobody
+            Waiting::Attach(incarnation)
         } else {
             Waiting::Application { connection, sequence: r.sequence, op: r.op, inode: r.value, handle }
         };
         let (address, port) = (r.address, r.port);
         let args = r.args;
-        let submitted = match r.op {
+        match r.op {
             op::OPEN => self.submit(
                 transport,
                 waiting,
@@ -262,6 +267,7 @@ impl Sockets {
                 |request| SocketsToTransport::Bind {
                     request,
                     socket,
+                    incarnation,
                     address,
                     port,
                     reuse: args[0] as u8 & 3,
@@ -271,24 +277,24 @@ impl Sockets {
             op::LISTEN => self.submit(
                 transport,
                 waiting,
-                |request| SocketsToTransport::Listen { request, socket, backlog: args[0] },
+                |request| SocketsToTransport::Listen { request, socket, incarnation, backlog: args[0] },
                 out,
             ),
             op::CONNECT => self.submit(
                 transport,
                 waiting,
-                |request| SocketsToTransport::Connect { request, socket, address, port },
+                |request| SocketsToTransport::Connect { request, socket, incarnation, address, port },
                 out,
             ),
             op::ACCEPTED => self.submit(
                 transport,
                 waiting,
-                |request| SocketsToTransport::Attached { request, socket, incarnation: args[0] },
+                |request| SocketsToTransport::Attached { request, socket, incarnation },
                 out,
             ),
             _ => return Err(EINVAL),
-        };
-        if submitted { Ok(()) } else { Err(ENOBUFS) }
+        }
+        Ok(())
     }
 
     /// An application took a connection from a listener's ring: its descriptor's far end is kept at
@@ -297,29 +303,42 @@ impl Sockets {
         if let Some(page) = self.families.get(&socket.family).and_then(|f| f.arena.socket(socket.slot)) {
             page.set_inode(r.value);
         }
-        self.open.insert((socket.family, socket.slot));
+        self.open.insert((socket.family, socket.slot), r.args[0]);
         out.push(Out::Effect(Effect::Keep { socket, handle }));
     }
 
+    /// The transport's answer to an attach. A connection that is gone leaves a descriptor without
+    /// socket: it hangs up, unless the slot's next socket has it.
+    fn attached(&mut self, socket: SocketId, incarnation: u32, errno: i32, out: &mut Outbox<Out>) {
+        let place = (socket.family, socket.slot);
+        if errno != 0 && self.open.get(&place) == Some(&incarnation) {
+            self.open.remove(&place);
+            out.push(Out::Effect(Effect::Drop(socket)));
+        }
+    }
+
     fn answer(&mut self, cx: &mut Context, message: TransportToSockets, out: &mut Outbox<Out>) {
-        let TransportToSockets::Reply { request, errno, socket, address, port } = message;
+        let TransportToSockets::Reply { request, errno, socket, incarnation, address, port } = message;
         let Some(pending) = self.pending.remove(request) else {
             cx.count(C_STALE);
             return;
         };
-        if let Waiting::FamilyEnd(family) = pending.waiting {
-            self.family_ended(family, out);
-        }
-        let Waiting::Application { connection, sequence, op, inode, handle } = pending.waiting else {
-            return;
+        let (connection, sequence, op, inode, handle) = match pending.waiting {
+            Waiting::Application { connection, sequence, op, inode, handle } => {
+                (connection, sequence, op, inode, handle)
+            }
+            Waiting::Attach(incarnation) => return self.attached(socket, incarnation, errno, out),
+            Waiting::FamilyEnd(family) => return self.family_ended(family, out),
+            Waiting::Nobody => return,
         };
         let family = socket.family;
         match (op, errno) {
-            (op::OPEN, 0) => {
+            // Of a family that ended meanwhile nothing is kept: `CloseFamily` closes it.
+            (op::OPEN, 0) if self.families.contains_key(&family) => {
                 if let Some(page) = self.families.get(&family).and_then(|f| f.arena.socket(socket.slot)) {
                     page.set_inode(inode);
                 }
-                self.open.insert((family, socket.slot));
+                self.open.insert((family, socket.slot), incarnation);
                 out.push(Out::Effect(Effect::Keep { socket, handle }));
             }
             (op::LISTEN, 0) => {
@@ -349,27 +368,45 @@ impl Sockets {
     }
 
     fn closed(&mut self, cx: &mut Context, socket: SocketId, out: &mut Outbox<Out>) {
-        if !self.open.remove(&(socket.family, socket.slot)) {
+        let Some(incarnation) = self.open.remove(&(socket.family, socket.slot)) else {
             return;
-        }
+        };
         cx.count(C_CLOSED);
         if let Some(f) = self.families.get_mut(&socket.family) {
             f.listeners.remove(&socket.slot);
         }
         out.push(Out::Effect(Effect::Drop(socket)));
         let transport = Self::transport_of(socket.slot);
-        self.submit(transport, Waiting::Nobody, |request| SocketsToTransport::Close { request, socket }, out);
+        let build = |request| SocketsToTransport::Close { request, socket, incarnation };
+        self.submit(transport, Waiting::Nobody, build, out);
+    }
+
+    /// A predecessor's socket. Its page says which incarnation it is: an application that writes
+    /// another there has its own socket not found.
+    fn survived(&mut self, socket: SocketId) {
+        let listening = eft_channel::socket::flag::LISTENING;
+        let Some(f) = self.families.get_mut(&socket.family) else {
+            return;
+        };
+        let Some(page) = f.arena.socket(socket.slot) else {
+            return;
+        };
+        self.open.insert((socket.family, socket.slot), page.incarnation());
+        if page.flags() & listening != 0 {
+            f.listeners.insert(socket.slot);
+        }
     }
 
     fn family_closed(&mut self, cx: &mut Context, family: FamilyId, out: &mut Outbox<Out>) {
-        let slots: Vec<u32> = self.open.range((family, 0)..=(family, u32::MAX)).map(|(_, s)| *s).collect();
+        let open = self.open.range((family, 0)..=(family, u32::MAX));
+        let slots: Vec<u32> = open.map(|((_, slot), _)| *slot).collect();
         for slot in slots {
             self.closed(cx, SocketId { family, slot }, out);
         }
-        if self.families.remove(&family).is_some() {
+        if let Some(Family { pool, .. }) = self.families.remove(&family) {
             let socket = SocketId { family, slot: 0 };
             for transport in self.transports.clone() {
-                let build = |request| SocketsToTransport::CloseFamily { request, socket };
+                let build = |request| SocketsToTransport::CloseFamily { request, socket, pool };
                 self.submit(transport, Waiting::FamilyEnd(family), build, out);
             }
         }
@@ -430,22 +467,14 @@ impl Component for Sockets {
             Event::Request { connection, family, privileged, request, handle } => {
                 self.request(cx, connection, family, privileged, request, handle, out);
             }
-            Event::FamilyOpened { family, arena, .. } => {
+            Event::FamilyOpened { family, arena, pool } => {
                 let _ = arena.write_info(&self.info);
-                self.families.insert(family, Family { arena, listeners: BTreeSet::new() });
+                self.families.insert(family, Family { arena, pool, listeners: BTreeSet::new() });
                 cx.gauge(C_FAMILIES, self.families.len() as u64);
             }
             Event::FamilyClosed(family) => self.family_closed(cx, family, out),
             Event::Closed(socket) => self.closed(cx, socket, out),
-            Event::Survivor(socket) => {
-                self.open.insert((socket.family, socket.slot));
-                let listening = eft_channel::socket::flag::LISTENING;
-                if let Some(f) = self.families.get_mut(&socket.family)
-                    && f.arena.socket(socket.slot).is_some_and(|p| p.flags() & listening != 0)
-                {
-                    f.listeners.insert(socket.slot);
-                }
-            }
+            Event::Survivor(socket) => self.survived(socket),
             Event::Configure { key, value } => self.configure(&key, &value),
             Event::Dirty(_) => {}
         }

@@ -11,9 +11,15 @@ use eft_messages::control::{Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 
 const FAMILY: FamilyId = FamilyId(1);
+/// Of every socket that the transport opens.
+const INCARNATION: u32 = 41;
+
+/// Requests of applications at a time.
+const REQUESTS: usize = 100;
 
 struct Bench {
     engine: Sockets,
+    arena: Arena,
     random: Random,
     memory: Memory,
     status: Status,
@@ -24,9 +30,11 @@ impl Bench {
     fn new() -> Bench {
         let geometry = Geometry { slots: 8, send_len: 4096, receive_len: 4096 };
         let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
-        let config = SocketsConfig { listeners_per_family: 1, ..SocketsConfig::default() };
+        let config =
+            SocketsConfig { listeners_per_family: 1, requests: REQUESTS, ..SocketsConfig::default() };
         let mut bench = Bench {
             engine: Sockets::new(config),
+            arena: arena.clone(),
             random: Random::new(1),
             memory: Memory::new(),
             status: Status::heap(),
@@ -73,8 +81,8 @@ impl Bench {
 
     fn answer(&mut self, from: Peer, request: RequestId, errno: i32, slot: u32) -> Vec<Out> {
         let socket = SocketId { family: FAMILY, slot };
-        let m =
-            TransportToSockets::Reply { request, errno, socket, address: WireAddress::default(), port: 0 };
+        let (incarnation, address) = (INCARNATION, WireAddress::default());
+        let m = TransportToSockets::Reply { request, errno, socket, incarnation, address, port: 0 };
         let m = Sockets::decode(from, &m.encode()).unwrap();
         let (e, mut cx, out) = self.cx();
         e.receive(&mut cx, from, m, out);
@@ -198,4 +206,79 @@ fn hostile_requests_never_panic() {
         };
         b.request(r, random.below(3));
     }
+}
+
+#[test]
+fn a_close_names_the_incarnation_that_was_open() {
+    let mut b = Bench::new();
+    b.open(2);
+    let out = b.event(Event::Closed(SocketId { family: FAMILY, slot: 2 }));
+    let [_, Out::Transport(_, SocketsToTransport::Close { incarnation, .. })] = out[..] else {
+        panic!("{out:?}")
+    };
+    assert_eq!(incarnation, INCARNATION);
+    // A survivor is what its page says.
+    let socket = SocketId { family: FAMILY, slot: 4 };
+    b.arena.socket(4).unwrap().reset(1);
+    b.event(Event::Survivor(socket));
+    let out = b.event(Event::Closed(socket));
+    let [_, Out::Transport(_, SocketsToTransport::Close { incarnation, .. })] = out[..] else {
+        panic!("{out:?}")
+    };
+    assert_eq!(incarnation, 1);
+}
+
+/// An application says that it took the connection in slot 4; returns the number of the attach.
+fn accepted(b: &mut Bench, incarnation: u32) -> RequestId {
+    let r = Request { op: op::ACCEPTED, slot: 4, args: [incarnation, 0, 0, 0], ..Request::default() };
+    let out = b.request(r, 9);
+    let [Out::Effect(Effect::Keep { .. }), Out::Transport(_, SocketsToTransport::Attached { request, .. })] =
+        out[..]
+    else {
+        panic!("{out:?}")
+    };
+    request
+}
+
+#[test]
+fn a_connection_that_is_gone_before_it_is_attached_hangs_up() {
+    let mut b = Bench::new();
+    let socket = SocketId { family: FAMILY, slot: 4 };
+    let request = accepted(&mut b, 7);
+    assert_eq!(b.answer(Peer::Tcp, request, EINVAL, 4), [Out::Effect(Effect::Drop(socket))]);
+    assert!(b.event(Event::Closed(socket)).is_empty(), "there is nothing to close");
+    // Unless the slot has its next socket by then.
+    let request = accepted(&mut b, 8);
+    b.event(Event::Closed(socket));
+    b.open(4);
+    assert!(b.answer(Peer::Tcp, request, EINVAL, 4).is_empty());
+    assert_eq!(b.event(Event::Closed(socket)).len(), 2);
+}
+
+#[test]
+fn a_socket_opened_for_a_family_that_ended_is_not_kept() {
+    let mut b = Bench::new();
+    let out = b.request(Request { op: op::OPEN, args: [1, 0, 0, 0], ..Request::default() }, 3);
+    let [Out::Transport(Peer::Tcp, SocketsToTransport::Open { request, .. })] = out[..] else {
+        panic!("{out:?}")
+    };
+    b.event(Event::FamilyClosed(FAMILY));
+    let out = b.answer(Peer::Tcp, request, 0, 2);
+    assert_eq!(out[0], Out::Effect(Effect::Discard(Handle(3))));
+    assert!(b.event(Event::Closed(SocketId { family: FAMILY, slot: 2 })).is_empty());
+}
+
+#[test]
+fn requests_are_limited_and_closes_are_not() {
+    let mut b = Bench::new();
+    b.open(2);
+    b.open(4);
+    let connect = Request { op: op::CONNECT, slot: 2, port: 80, ..Request::default() };
+    for _ in 0..REQUESTS {
+        assert!(matches!(b.request(connect, 0)[..], [Out::Transport(..)]));
+    }
+    assert_eq!(errno_of(&b.request(connect, 0)), ENOBUFS);
+    let closes = b.event(Event::FamilyClosed(FAMILY));
+    let sent = closes.iter().filter(|o| matches!(o, Out::Transport(..))).count();
+    assert_eq!(sent, 4, "two sockets, and the family at two transports");
 }

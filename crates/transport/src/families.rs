@@ -3,9 +3,10 @@
 use crate::hash::{Key, Map};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use eft_base::errno::{EINVAL, EMFILE};
 use eft_base::{FamilyId, PoolId, RequestId, SocketId};
 use eft_channel::dirty::DIRTY_SLOTS;
-use eft_channel::socket::Arena;
+use eft_channel::socket::{Arena, SocketPage};
 
 /// No block, no slot.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -42,8 +43,14 @@ impl Family {
         }
     }
 
+    /// Whether this is the life of the family whose arena is `pool`. Numbers of families are used
+    /// again.
+    fn is_life(&self, pool: PoolId) -> bool {
+        self.arena.as_ref().is_none_or(|(_, known)| *known == pool)
+    }
+
     /// Takes the arena, and every slot in it that no block has.
-    pub fn open(&mut self, arena: Arena, pool: PoolId) {
+    fn open(&mut self, arena: Arena, pool: PoolId) {
         let all = arena.geometry().slots + 1 - self.parity as usize;
         let slots = (all / 2).min(SLOTS);
         self.blocks.resize(slots.max(self.blocks.len()), NONE);
@@ -76,7 +83,7 @@ impl Family {
         Some(slot)
     }
 
-    pub fn free(&mut self, slot: u32) {
+    fn free(&mut self, slot: u32) {
         let i = slot as usize / 2;
         if i < self.blocks.len() && self.blocks[i] != NONE {
             self.blocks[i] = NONE;
@@ -89,7 +96,7 @@ impl Family {
     }
 
     /// The blocks that have a slot.
-    pub fn members(&self) -> Vec<u32> {
+    fn members(&self) -> Vec<u32> {
         self.blocks.iter().copied().filter(|b| *b != NONE).collect()
     }
 }
@@ -98,12 +105,24 @@ impl Family {
 pub(crate) struct Families {
     map: Map<u16, Family>,
     parity: u32,
+    /// Sockets that a predecessor opened and that nothing has happened to since, by request.
+    opened: Map<(u16, u64), u32>,
+    /// Families whose last socket may be gone.
+    emptied: Vec<FamilyId>,
+    /// sockets was connected before in this life.
+    sockets_seen: bool,
 }
 
 impl Families {
     /// `parity`: 0 for the even slots, 1 for the odd ones.
     pub fn new(key: Key, parity: u32) -> Families {
-        Families { map: Map::with_hasher(key), parity }
+        Families {
+            map: Map::with_hasher(key),
+            parity,
+            opened: Map::with_hasher(key),
+            emptied: Vec::new(),
+            sockets_seen: false,
+        }
     }
 
     pub fn get(&self, id: FamilyId) -> Option<&Family> {
@@ -119,8 +138,94 @@ impl Families {
         self.map.entry(id.0).or_insert_with(|| Family::new(parity))
     }
 
-    pub fn remove(&mut self, id: FamilyId) {
-        self.map.remove(&id.0);
+    /// A family's arena is mapped, for the first time or again. Returns the blocks that have a slot
+    /// in it.
+    pub fn open(&mut self, id: FamilyId, arena: Arena, pool: PoolId) -> Vec<u32> {
+        let family = self.enter(id);
+        family.open(arena, pool);
+        family.members()
+    }
+
+    /// sockets is connected. Its request numbers begin anew with its life: an old one must not be taken
+    /// for a new one. The first connection of our own life is no rebirth of sockets, but by then every
+    /// family's arena was shown: returns the blocks that claim a slot of any other.
+    pub fn sockets_connected(&mut self) -> Vec<u32> {
+        if core::mem::replace(&mut self.sockets_seen, true) {
+            self.opened.clear();
+            return Vec::new();
+        }
+        let mut homeless = Vec::new();
+        self.map.retain(|_, f| {
+            if f.arena.is_none() {
+                homeless.extend(f.members());
+            }
+            f.arena.is_some()
+        });
+        homeless
+    }
+
+    /// A socket that a predecessor opened, and that nothing has happened to since.
+    pub fn remember_opened(&mut self, family: FamilyId, request: u64, block: u32) {
+        self.opened.insert((family.0, request), block);
+    }
+
+    /// The socket that a predecessor opened for this request.
+    pub fn take_opened(&mut self, family: FamilyId, request: RequestId) -> Option<u32> {
+        self.opened.remove(&(family.0, request.to_u64()))
+    }
+
+    /// Whether a family may open one more socket of `limit`.
+    pub fn may_open(&self, id: FamilyId, limit: usize) -> Result<(), i32> {
+        match self.map.get(&id.0) {
+            Some(f) if f.arena.is_some() && f.closing.is_none() => {
+                if f.sockets < limit {
+                    Ok(())
+                } else {
+                    Err(EMFILE)
+                }
+            }
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// A socket gives its slot back.
+    pub fn free(&mut self, socket: SocketId) {
+        if let Some(f) = self.map.get_mut(&socket.family.0) {
+            f.free(socket.slot);
+            if f.closing.is_some() && f.sockets == 0 {
+                self.emptied.push(socket.family);
+            }
+        }
+    }
+
+    /// The end of a family, if this is its life: returns its sockets' blocks.
+    pub fn end(&mut self, id: FamilyId, pool: PoolId, request: RequestId) -> Option<Vec<u32>> {
+        let f = self.map.get_mut(&id.0).filter(|f| f.is_life(pool))?;
+        f.closing = Some(request);
+        if f.sockets == 0 {
+            self.emptied.push(id);
+        }
+        Some(f.members())
+    }
+
+    /// Forgets a family that was to end and has no socket left. Returns the `CloseFamily` to be
+    /// answered.
+    pub fn take_ended(&mut self) -> Option<(FamilyId, RequestId)> {
+        loop {
+            let id = self.emptied.pop()?;
+            let ended = self.map.get(&id.0).filter(|f| f.sockets == 0).and_then(|f| f.closing);
+            if let Some(request) = ended {
+                self.map.remove(&id.0);
+                return Some((id, request));
+            }
+        }
+    }
+
+    /// The page of a socket and the pool that it lies in. `None` if its arena is not open or has no
+    /// such slot.
+    pub fn page(&self, socket: SocketId) -> Option<(SocketPage, PoolId)> {
+        let (arena, pool) = self.map.get(&socket.family.0)?.arena.as_ref()?;
+        Some((arena.socket(socket.slot)?, *pool))
     }
 
     /// The block of a socket.

@@ -9,13 +9,18 @@
 extern crate alloc;
 
 mod addresses;
+mod arena;
 pub mod edge;
 mod families;
+mod free;
 mod hash;
 mod in_flight;
 mod limits;
+mod requests;
+mod routes;
 pub mod tcp;
 mod timers;
+mod turns;
 pub mod udp;
 
 pub use edge::{In, Out};

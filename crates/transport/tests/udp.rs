@@ -212,15 +212,18 @@ impl Host {
     }
 
     fn bind(&mut self, socket: SocketId, address: [u8; 4], port: u16, reuse: u8) -> i32 {
-        self.ask(|request| SocketsToTransport::Bind { request, socket, address: v4(address), port, reuse }).0
+        let (incarnation, address) = (self.page(socket).incarnation(), v4(address));
+        self.ask(|request| SocketsToTransport::Bind { request, socket, incarnation, address, port, reuse }).0
     }
 
     fn connect(&mut self, socket: SocketId, address: [u8; 4], port: u16) -> i32 {
-        self.ask(|request| SocketsToTransport::Connect { request, socket, address: v4(address), port }).0
+        let (incarnation, address) = (self.page(socket).incarnation(), v4(address));
+        self.ask(|request| SocketsToTransport::Connect { request, socket, incarnation, address, port }).0
     }
 
     fn close(&mut self, socket: SocketId) {
-        self.ask(|request| SocketsToTransport::Close { request, socket });
+        let incarnation = self.page(socket).incarnation();
+        self.ask(|request| SocketsToTransport::Close { request, socket, incarnation });
     }
 
     fn page(&self, socket: SocketId) -> SocketPage {
@@ -534,10 +537,16 @@ fn quotas_and_families() {
     let socket = SocketId { family: FAMILY, slot: 0 };
     assert_eq!(h.ask(|request| SocketsToTransport::Open { request, socket }).0, EMFILE);
     assert_eq!(
-        h.ask(|request| SocketsToTransport::Listen { request, socket: sockets[0], backlog: 1 }).0,
+        h.ask(|request| SocketsToTransport::Listen {
+            request,
+            socket: sockets[0],
+            incarnation: 1,
+            backlog: 1
+        })
+        .0,
         EOPNOTSUPP
     );
-    assert_eq!(h.ask(|request| SocketsToTransport::CloseFamily { request, socket }).0, 0);
+    assert_eq!(h.ask(|request| SocketsToTransport::CloseFamily { request, socket, pool: PoolId(2) }).0, 0);
     assert_eq!(h.counter("blocks"), 0);
     assert_eq!(h.ask(|request| SocketsToTransport::Open { request, socket }).0, EINVAL);
 }
@@ -572,4 +581,25 @@ fn a_scribbled_page_costs_its_own_socket_only() {
             assert!(h.sent.iter().any(|s| s.1 == b"still here"), "seed {seed}");
         }
     }
+}
+
+#[test]
+fn a_late_request_finds_nobody_rather_than_the_slots_next_socket() {
+    let mut h = Host::new();
+    let old = h.open();
+    let incarnation = h.page(old).incarnation();
+    h.close(old);
+    h.crash();
+    let new = h.open();
+    assert_eq!(new, old, "a reborn engine gives out the lowest slots first");
+    let (address, port) = (v4(OWN), 53);
+    let bind =
+        |request| SocketsToTransport::Bind { request, socket: old, incarnation, address, port, reuse: 0 };
+    assert_eq!(h.ask(bind).0, EINVAL);
+    let connect = |request| SocketsToTransport::Connect { request, socket: old, incarnation, address, port };
+    assert_eq!(h.ask(connect).0, EINVAL);
+    h.ask(|request| SocketsToTransport::Close { request, socket: old, incarnation });
+    let socket = old;
+    h.ask(|request| SocketsToTransport::CloseFamily { request, socket, pool: PoolId(77) });
+    assert_eq!(h.bind(new, OWN, 53, 0), 0, "the new socket is untouched");
 }

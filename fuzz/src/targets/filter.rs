@@ -83,7 +83,7 @@ impl FilterBench {
             request,
             source,
             destination,
-            source_port: random.below(4) as u16,
+            source_port: [0, 1, 2, 3, 11][random.below(5) as usize],
             destination_port: [22, 53, 80, 65535][random.below(4) as usize],
             protocol: [1, 6, 6, 17, random.next_u32() as u8][random.below(5) as usize],
             tcp_flags: random.next_u32() as u8,
@@ -92,6 +92,19 @@ impl FilterBench {
             len: random.next_u32() as u16,
         };
         self.unanswered.insert(request);
+        if random.chance(0.2) {
+            // Sometimes another's.
+            let request = RequestId { generation: 1 + random.chance(0.1) as u32, ..request };
+            let quote = IpToFilter::Quote {
+                request,
+                source: destination,
+                destination: source,
+                source_port: random.below(4) as u16,
+                destination_port: [22, 53, 80, 65535][random.below(4) as usize],
+                protocol: [1, 6, 17, random.next_u32() as u8][random.below(4) as usize],
+            };
+            self.host.line(Peer::Ip, &quote.encode());
+        }
         self.host.line(Peer::Ip, &m.encode());
         self.look();
     }

@@ -8,7 +8,7 @@ use eft_channel::{Memory, Pool, Segment};
 use eft_component::Event;
 use eft_ip::{FromPeer, Ip, IpConfig, PACKET_SLOT_LEN, ToPeer};
 use eft_messages::Peer;
-use eft_messages::filter::{FilterToIp, IpToFilter};
+use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
 use eft_messages::nic::{FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, TransportToIp};
 use std::collections::BTreeSet;
@@ -131,9 +131,13 @@ impl IpBench {
             }
             ToPeer::Transport(_, IpToTransport::Routed { .. }) => {}
             ToPeer::Filter(IpToFilter::Ask { request, .. }) => {
-                let m = FilterToIp::Verdict { request, pass: random.chance(0.8) };
+                use Judgement::*;
+                let all = [Pass, Pass, Pass, Pass, Pass, Pass, Drop, Reset, Unreachable];
+                let judgement = all[random.below(9) as usize];
+                let m = FilterToIp::Verdict { request, judgement };
                 self.host.receive(Peer::Filter, FromPeer::Filter(m));
             }
+            ToPeer::Filter(IpToFilter::Quote { .. }) => {}
         }
     }
 

@@ -8,7 +8,9 @@ mod frames;
 mod ip_bench;
 mod lines;
 mod nic;
+mod operators;
 mod packets;
+mod pair;
 mod queues;
 mod requests;
 mod segments;
@@ -59,5 +61,8 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "queue-consumer", make: |_| Box::new(queues::HostileProducer::new()) },
     Kind { name: "queue-producer", make: |_| Box::new(queues::HostileConsumer::new()) },
     Kind { name: "supervisor-packets", make: |_| Box::new(texts::SupervisorPackets::new()) },
+    Kind { name: "operator-requests", make: |_| Box::new(operators::OperatorRequests::new()) },
+    Kind { name: "journal", make: |_| Box::new(operators::JournalText::new()) },
+    Kind { name: "pair", make: |_| Box::new(pair::Pair::new()) },
     Kind { name: "aml", make: |_| Box::new(aml::Aml::new()) },
 ];

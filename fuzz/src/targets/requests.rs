@@ -109,7 +109,7 @@ impl Requests {
         }
         let errno = if random.chance(0.8) { 0 } else { random.next_u32() as i32 };
         let address = WireAddress::default();
-        let m = TransportToSockets::Reply { request, errno, socket, address, port: 9 };
+        let m = TransportToSockets::Reply { request, errno, socket, incarnation: 1, address, port: 9 };
         for _ in 0..1 + random.below(2) {
             self.host.line(peer, &m.encode());
         }

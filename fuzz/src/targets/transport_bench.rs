@@ -160,16 +160,21 @@ impl<E: Engine> TransportBench<E> {
     fn listen(&mut self, random: &mut Random) {
         let Some(socket) = self.open(random) else { return };
         let address = IpAddr::from([0, 0, 0, 0]).into();
-        let port = LISTEN_PORT;
-        self.ask(|request| SocketsToTransport::Bind { request, socket, address, port, reuse: 1 }, random);
-        self.ask(|request| SocketsToTransport::Listen { request, socket, backlog: 5 }, random);
+        let (port, incarnation) = (LISTEN_PORT, self.incarnation(socket));
+        let bind =
+            |request| SocketsToTransport::Bind { request, socket, incarnation, address, port, reuse: 1 };
+        self.ask(bind, random);
+        let listen = |request| SocketsToTransport::Listen { request, socket, incarnation, backlog: 5 };
+        self.ask(listen, random);
         self.listener = Some(socket);
     }
 
     pub fn connect(&mut self, random: &mut Random) {
         let Some(socket) = self.open(random) else { return };
         let (address, port) = (IpAddr::V4(THEM).into(), 1000 + random.below(5) as u16);
-        self.ask(|request| SocketsToTransport::Connect { request, socket, address, port }, random);
+        let incarnation = self.incarnation(socket);
+        let connect = |request| SocketsToTransport::Connect { request, socket, incarnation, address, port };
+        self.ask(connect, random);
     }
 
     pub fn close(&mut self, at: usize, random: &mut Random) {
@@ -180,7 +185,9 @@ impl<E: Engine> TransportBench<E> {
         if self.listener == Some(socket) {
             self.listener = None;
         }
-        self.ask(|request| SocketsToTransport::Close { request, socket }, random);
+        // Now and then it means another that had the slot.
+        let incarnation = self.incarnation(socket).wrapping_sub(random.chance(0.1) as u32);
+        self.ask(|request| SocketsToTransport::Close { request, socket, incarnation }, random);
     }
 
     /// Closes one if there are too many for a new one, and listens again if nobody does.
@@ -191,6 +198,10 @@ impl<E: Engine> TransportBench<E> {
         if self.listener.is_none() {
             self.listen(random);
         }
+    }
+
+    fn incarnation(&self, socket: SocketId) -> u32 {
+        self.page(socket).incarnation()
     }
 
     pub fn page(&self, socket: SocketId) -> SocketPage {

@@ -1,7 +1,7 @@
 //! Verdicts, states, loads and shows; and what a crash leaves.
 
 use super::meaning::packet;
-use crate::rule::Packet;
+use crate::rule::{Packet, Quoted};
 use crate::{Counter, Filter, FilterConfig, ToIp, arena_len};
 use eft_base::wire::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 use eft_base::{Instant, Random, RequestId};
@@ -10,7 +10,7 @@ use eft_channel::{Memory, Segment};
 use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Component, Context, Effect, Event, Outbox};
 use eft_messages::Peer;
-use eft_messages::filter::{FilterToIp, IpToFilter};
+use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
 use std::time::Duration;
 
 const STATES: usize = 64;
@@ -77,6 +77,17 @@ impl Bench {
 
     fn ask(&mut self, p: &Packet) -> Option<bool> {
         let request = RequestId { index: 7, generation: 9 };
+        if let Some(q) = p.quoted {
+            let m = IpToFilter::Quote {
+                request,
+                source: q.source.into(),
+                destination: q.destination.into(),
+                source_port: q.source_port,
+                destination_port: q.destination_port,
+                protocol: q.protocol,
+            };
+            self.with(|f, cx, out| f.receive(cx, Peer::Ip, m, out));
+        }
         let m = IpToFilter::Ask {
             request,
             source: p.source.into(),
@@ -92,9 +103,9 @@ impl Bench {
         self.with(|f, cx, out| f.receive(cx, Peer::Ip, m, out));
         let verdict = self.out.drain().next();
         verdict.map(|o| match o {
-            ToIp::Verdict(FilterToIp::Verdict { request: r, pass }) => {
+            ToIp::Verdict(FilterToIp::Verdict { request: r, judgement }) => {
                 assert_eq!(r, request);
-                pass
+                judgement == Judgement::Pass
             }
             o => panic!("{o:?}"),
         })
@@ -189,6 +200,83 @@ fn udp_and_ping_replies_pass_by_state() {
     assert_eq!(b.ask(&packet(true, 1, (THEM, 0), (US, 0))), Some(true));
     assert_eq!(b.ask(&packet(true, 1, (THEM, 8), (US, 0))), Some(false), "they may not ask");
     assert_eq!(b.ask(&packet(true, 1, (THEM, 3), (US, 1))), Some(false), "errors need a rule");
+}
+
+/// An ICMP error of this kind from `router`, about a packet of this protocol.
+fn error(kind: u16, router: &str, to: &str, protocol: u8, from: (&str, u16), dest: (&str, u16)) -> Packet {
+    let quoted = Quoted {
+        source: from.0.parse().unwrap(),
+        destination: dest.0.parse().unwrap(),
+        source_port: from.1,
+        destination_port: dest.1,
+        protocol,
+    };
+    Packet { quoted: Some(quoted), ..packet(to == US, 1, (router, kind), (to, 4)) }
+}
+
+#[test]
+fn an_icmp_error_passes_with_the_state_of_what_it_quotes_and_else_not() {
+    const ROUTER: &str = "192.0.2.1";
+    let mut b = Bench::new("block in all\npass out keep state");
+    let ours = |kind| error(kind, ROUTER, US, 6, (US, 5000), (THEM, 443));
+    assert_eq!(b.ask(&ours(3)), Some(false), "nothing was sent");
+    assert_eq!(b.ask(&packet(false, 6, (US, 5000), (THEM, 443))), Some(true));
+    for kind in [3, 11, 12] {
+        assert_eq!(b.ask(&ours(kind)), Some(true), "{kind}");
+    }
+    assert_eq!(b.ask(&ours(5)), Some(false), "a redirect is no error");
+    assert_eq!(b.ask(&Packet { quoted: None, ..ours(3) }), Some(false), "truncated");
+    let forged = [
+        ("another port", error(3, ROUTER, US, 6, (US, 5001), (THEM, 443))),
+        ("another host", error(3, ROUTER, US, 6, (US, 5000), (ROUTER, 443))),
+        ("another protocol", error(3, ROUTER, US, 17, (US, 5000), (THEM, 443))),
+        ("to somebody else", error(3, ROUTER, "10.77.0.3", 6, (US, 5000), (THEM, 443))),
+        ("what the other end has not sent", error(3, ROUTER, THEM, 6, (THEM, 443), (US, 5000))),
+        ("about an error", error(3, ROUTER, US, 1, (US, 3), (THEM, 3))),
+    ];
+    for (name, p) in forged {
+        let p = Packet { inbound: true, ..p };
+        assert_eq!(b.ask(&p), Some(false), "{name}");
+    }
+    assert_eq!(b.filter.states().count(), 1, "errors begin no states");
+    // An error prolongs nothing.
+    b.pass_time(119);
+    assert_eq!(b.ask(&ours(3)), Some(true));
+    b.pass_time(2);
+    assert_eq!(b.ask(&ours(3)), Some(false));
+}
+
+#[test]
+fn an_icmp_error_of_ours_passes_with_the_state_that_let_its_cause_in() {
+    let mut b = Bench::new(
+        "block all\npass in proto udp keep state\npass in proto icmp icmp-type echoreq keep state",
+    );
+    assert_eq!(b.ask(&packet(true, 17, (THEM, 4000), (US, 53))), Some(true));
+    assert_eq!(b.ask(&error(3, US, THEM, 17, (THEM, 4000), (US, 53))), Some(true));
+    assert_eq!(b.ask(&error(3, US, THEM, 17, (THEM, 4001), (US, 53))), Some(false));
+    // An error about a query, and not about a reply that nobody sent.
+    assert_eq!(b.ask(&packet(true, 1, (THEM, 8), (US, 0))), Some(true));
+    assert_eq!(b.ask(&error(11, US, THEM, 1, (THEM, 8), (US, 0))), Some(true));
+    let about_reply = error(11, THEM, US, 1, (US, 0), (THEM, 0));
+    assert_eq!(b.ask(&about_reply), Some(false));
+    assert_eq!(b.ask(&packet(false, 1, (US, 0), (THEM, 0))), Some(true));
+    assert_eq!(b.ask(&about_reply), Some(true));
+}
+
+#[test]
+fn a_quote_counts_for_the_question_that_it_belongs_to() {
+    let mut b = Bench::new("block in all\npass out keep state");
+    b.ask(&packet(false, 17, (US, 5000), (THEM, 53)));
+    let quote = IpToFilter::Quote {
+        request: RequestId { index: 8, generation: 9 },
+        source: US.parse::<std::net::IpAddr>().unwrap().into(),
+        destination: THEM.parse::<std::net::IpAddr>().unwrap().into(),
+        source_port: 5000,
+        destination_port: 53,
+        protocol: 17,
+    };
+    b.with(|f, cx, out| f.receive(cx, Peer::Ip, quote, out));
+    assert_eq!(b.ask(&packet(true, 1, (THEM, 3), (US, 3))), Some(false), "it is another's");
 }
 
 #[test]

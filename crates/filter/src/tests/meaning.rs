@@ -3,6 +3,7 @@
 use crate::parser::parse;
 use crate::rule::Packet;
 use eft_base::wire::{TCP_ACK, TCP_SYN};
+use eft_messages::filter::Judgement;
 
 /// `in`/`out`, protocol, source, destination, as in a sentence.
 pub fn packet(inbound: bool, protocol: u8, from: (&str, u16), to: (&str, u16)) -> Packet {
@@ -15,6 +16,7 @@ pub fn packet(inbound: bool, protocol: u8, from: (&str, u16), to: (&str, u16)) -
         tcp_flags: if protocol == 6 { TCP_SYN } else { 0 },
         interface: 0,
         inbound,
+        quoted: None,
     }
 }
 
@@ -22,7 +24,8 @@ const US: &str = "10.77.0.2";
 const THEM: &str = "10.77.0.1";
 
 fn passes(rules: &str, p: &Packet) -> bool {
-    parse(rules).unwrap_or_else(|e| panic!("{rules}: {e}")).decide(p, Some("eft0")).pass
+    parse(rules).unwrap_or_else(|e| panic!("{rules}: {e}")).decide(p, Some("eft0")).judgement
+        == Judgement::Pass
 }
 
 #[test]
@@ -127,4 +130,25 @@ fn keeping_state_means_beginning_a_connection() {
     assert!(!passes(rules, &p));
     assert!(passes("block all\npass proto tcp flags any keep state", &p));
     assert!(passes("block all\npass proto tcp", &p));
+}
+
+#[test]
+fn a_block_says_what_its_sender_is_told() {
+    use Judgement::*;
+    let judged = |rules: &str, protocol| {
+        let p = packet(true, protocol, (THEM, 8), (US, 0));
+        parse(rules).unwrap().decide(&p, Some("eft0")).judgement
+    };
+    for (rules, tcp, udp, icmp, gre) in [
+        ("block", Drop, Drop, Drop, Drop),
+        ("block drop", Drop, Drop, Drop, Drop),
+        ("block return", Reset, Unreachable, Drop, Unreachable),
+        ("block return-icmp", Unreachable, Unreachable, Drop, Unreachable),
+        ("block drop\nblock return-rst proto tcp", Reset, Drop, Drop, Drop),
+        ("block return\npass in", Pass, Pass, Pass, Pass),
+        ("block return\nblock drop proto tcp", Drop, Unreachable, Drop, Unreachable),
+    ] {
+        let all = [6, 17, 1, 47].map(|protocol| judged(rules, protocol));
+        assert_eq!(all, [tcp, udp, icmp, gre], "{rules}");
+    }
 }

@@ -21,6 +21,8 @@ fn rules_are_shown_as_pfctl_does_and_can_be_read_again() {
         ("pass", "pass all\n"),
         ("block all # nothing", "block drop all\n"),
         ("block return in", "block return in all\n"),
+        ("block return-icmp out", "block return-icmp out all\n"),
+        ("block return-rst in proto tcp", "block return-rst in proto tcp all\n"),
         (
             "pass in quick on eft0 inet proto tcp from any to any port 80 flags S/SA keep state",
             "pass in quick on eft0 inet proto tcp from any to any port = 80 flags S/SA keep state\n",
@@ -74,6 +76,12 @@ fn errors_name_the_place_and_what_was_expected() {
     let cases = [
         ("pass\nblock foo", "line 2, column 7: expected `from`, `to`"),
         ("allow all", "line 1, column 1: expected `pass`, `block`, `table` or `NAME =`, found `allow`"),
+        ("block in\nblock return-icmp6 in", "line 2, column 7: expected `drop`, `return`, `return-rst`"),
+        ("block returns all", "line 1, column 7: expected `drop`, `return`, `return-rst` or `return-icmp`"),
+        ("block return-icmp(3) in", "line 1, column 18: expected no code or TTL in brackets"),
+        ("block return-rst in all", "line 1, column 21: expected `proto tcp` for `return-rst`"),
+        ("pass\nblock return-rst proto { tcp, udp } all", "line 2, column 37: expected `proto tcp`"),
+        ("pass return", "line 1, column 6: expected `from`, `to`"),
         ("pass in on", "line 1, column 11: expected an interface's name, found end of file"),
         ("pass from 10.0.0.256", "line 1, column 11: expected an address, a prefix"),
         ("pass from 10.0.0.0/33", "line 1, column 11: expected an address"),

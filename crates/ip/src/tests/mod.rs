@@ -3,6 +3,7 @@
 mod arriving;
 mod leaving;
 mod rebirth;
+mod rejecting;
 mod wild;
 
 use crate::{Counter, FromPeer, Ip, IpConfig, PACKET_SLOT_LEN, ToPeer};
@@ -15,7 +16,7 @@ use eft_channel::{Memory, Pool, Segment};
 use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Component, Context, Event, Outbox};
 use eft_messages::Peer;
-use eft_messages::filter::{FilterToIp, IpToFilter};
+use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
 use std::time::Duration;
@@ -126,7 +127,11 @@ impl Bench {
     }
 
     fn verdict(&mut self, request: RequestId, pass: bool) {
-        let m = FromPeer::Filter(FilterToIp::Verdict { request, pass });
+        self.judgement(request, if pass { Judgement::Pass } else { Judgement::Drop });
+    }
+
+    fn judgement(&mut self, request: RequestId, judgement: Judgement) {
+        let m = FromPeer::Filter(FilterToIp::Verdict { request, judgement });
         self.with(|ip, cx, out| ip.receive(cx, Peer::Filter, m, out));
     }
 

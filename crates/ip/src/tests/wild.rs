@@ -1,6 +1,7 @@
 //! Random bytes from every side: no panic, and nothing is kept for ever.
 
 use super::*;
+use Judgement::*;
 
 /// A frame that is right in most places.
 fn mutated(random: &mut Random) -> Vec<u8> {
@@ -52,7 +53,10 @@ fn random_frames_do_no_harm() {
                             };
                             b.transport_says(peer, m);
                         }
-                        ToPeer::Filter(_) => b.verdict(asked(&m), random.chance(0.8)),
+                        ToPeer::Filter(IpToFilter::Ask { request, .. }) => {
+                            let all = [Pass, Pass, Pass, Drop, Reset, Unreachable];
+                            b.judgement(request, all[random.below(6) as usize]);
+                        }
                         _ => {}
                     }
                 }
@@ -62,7 +66,7 @@ fn random_frames_do_no_harm() {
         for _ in 0..4 {
             let out = b.drain();
             for m in &out {
-                if let ToPeer::Filter(_) = m {
+                if let ToPeer::Filter(IpToFilter::Ask { .. }) = m {
                     b.verdict(asked(m), true);
                 }
             }

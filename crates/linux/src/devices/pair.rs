@@ -8,7 +8,7 @@
 use crate::protocol::DeviceSetup;
 use crate::{Doing, Error, Result, memory, scm};
 use eft_base::PacketRef;
-use eft_channel::queue::{Line, Position};
+use eft_channel::queue::{Line, Message, Position};
 use eft_channel::{Consumer, Pool, Producer, Segment};
 use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX};
@@ -108,11 +108,15 @@ impl PairDevice {
         let mut next = || fds.next().ok_or_else(|| Error("pair: descriptor missing".into()));
         let own = memory::map(&next()?, true)?;
         let own_taken = memory::map(&next()?, true)?;
-        let peer = memory::map(&next()?, false)?;
-        let peer_taken = memory::map(&next()?, false)?;
+        let (peer_fd, taken_fd) = (next()?, next()?);
+        let peer = memory::map(&peer_fd, false)?;
+        let peer_taken = memory::map(&taken_fd, false)?;
         let peer_event = next()?;
         if peer.len() != HALF_LEN || peer_taken.len() != TAKEN_LEN {
             return Err(Error("pair: the other side's memory has another size".into()));
+        }
+        if !is_sealed(&peer_fd) || !is_sealed(&taken_fd) {
+            return Err(Error("pair: the other side's memory could shrink under us".into()));
         }
         let bad = |_| Error("pair: bad segment".into());
         // SAFETY: lines and positions are atomics.
@@ -133,9 +137,28 @@ impl PairDevice {
     }
 }
 
+/// Whether memory that another stack made stays as long as it is. Else reading it could kill us.
+fn is_sealed(fd: &OwnedFd) -> bool {
+    rustix::fs::fcntl_get_seals(fd).is_ok_and(|seals| seals.contains(rustix::fs::SealFlags::SHRINK))
+}
+
 impl AsFd for PairDevice {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
+    }
+}
+
+impl PairDevice {
+    /// The next line of the other side. Before there is said to be none the event is cleared, and the
+    /// queue is looked at once more: what comes after that rings again.
+    fn next_message(&mut self) -> Option<Message> {
+        let message = self.consumer.pop();
+        if message.is_none() {
+            self.consumer.publish();
+            let _ = rustix::io::read(&self.event, &mut [0u8; 8]);
+            return self.consumer.pop();
+        }
+        message
     }
 }
 
@@ -176,13 +199,8 @@ impl Device for PairDevice {
     }
 
     fn receive(&mut self, pool: &Pool, slot: PacketRef) -> std::result::Result<ReceivedFrame, DeviceError> {
-        let Some(message) = self.consumer.pop() else {
-            self.consumer.publish();
-            let _ = rustix::io::read(&self.event, &mut [0u8; 8]);
-            return match self.consumer.has_message() {
-                true => self.receive(pool, slot),
-                false => Err(DeviceError::WouldBlock),
-            };
+        let Some(message) = self.next_message() else {
+            return Err(DeviceError::WouldBlock);
         };
         let base = slot_offset(self.taken);
         self.taken += 1;
@@ -201,5 +219,35 @@ impl Device for PairDevice {
         if std::mem::take(&mut self.unrung) {
             let _ = rustix::io::write(&self.peer_event, &1u64.to_ne_bytes());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::DeviceKind;
+    use eft_base::MacAddress;
+    use rustix::event::EventfdFlags;
+    use rustix::fs::MemfdFlags;
+
+    #[test]
+    fn memory_that_could_shrink_under_us_is_refused() {
+        let event = || rustix::event::eventfd(0, EventfdFlags::NONBLOCK).unwrap();
+        let setup = DeviceSetup { kind: DeviceKind::Pair, interface: 0, mac: MacAddress([2; 6]), mtu: 1500 };
+        let sealed = |len| memory::create("eft-test", len).unwrap();
+        let unsealed = |len: usize| {
+            let fd = rustix::fs::memfd_create("eft-test", MemfdFlags::ALLOW_SEALING).unwrap();
+            rustix::fs::ftruncate(&fd, len as u64).unwrap();
+            fd
+        };
+        let open = |half, taken| {
+            let rest = vec![sealed(HALF_LEN), sealed(TAKEN_LEN), half, taken, event()];
+            PairDevice::new(event(), rest, &setup).map(drop).map_err(|e| e.to_string())
+        };
+        assert_eq!(open(sealed(HALF_LEN), sealed(TAKEN_LEN)), Ok(()));
+        let shrinks = Err("pair: the other side's memory could shrink under us".to_string());
+        assert_eq!(open(unsealed(HALF_LEN), sealed(TAKEN_LEN)), shrinks);
+        assert_eq!(open(sealed(HALF_LEN), unsealed(TAKEN_LEN)), shrinks);
+        assert!(open(sealed(HALF_LEN / 2), sealed(TAKEN_LEN)).is_err());
     }
 }

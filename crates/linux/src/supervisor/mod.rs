@@ -8,6 +8,7 @@ mod children;
 mod families;
 mod member;
 mod operations;
+pub mod request;
 mod setup;
 mod wiring;
 

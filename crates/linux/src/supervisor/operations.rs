@@ -1,5 +1,6 @@
 //! What operators ask for.
 
+use super::request::{self, Request};
 use super::{Supervisor, Watched};
 use crate::protocol::ToServer;
 use crate::{memory, operator, scm};
@@ -12,15 +13,11 @@ impl Supervisor {
         let Some(position) = self.clients.iter().position(|(c, _)| *c == id) else { return };
         let mut buffer = vec![0; 1 << 20];
         let request = match scm::receive(&self.clients[position].1, &mut buffer, true) {
-            Ok((n @ 1.., _)) => serde_json::from_slice::<Value>(&buffer[..n]).ok(),
+            Ok((n @ 1.., _)) => request::parse(&buffer[..n]),
             Err(rustix::io::Errno::AGAIN) => return,
-            _ => None,
+            _ => return self.forget_client(id),
         };
-        let Some(request) = request else {
-            self.forget_client(id);
-            return;
-        };
-        match self.operate(id, &request) {
+        match request.and_then(|request| self.operate(id, request)) {
             Ok(Some((answer, fds))) => self.answer_client(id, &answer, &fds),
             Ok(None) => {}
             Err(e) => self.answer_client(id, &json!({ "error": e }), &[]),
@@ -43,34 +40,30 @@ impl Supervisor {
     }
 
     /// `Ok(None)`: the answer comes later.
-    fn operate(&mut self, id: u64, request: &Value) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
-        let text = |key: &str| request.get(key).and_then(Value::as_str);
-        match text("op").unwrap_or_default() {
-            "ps" => Ok(Some((self.describe(), Vec::new()))),
-            "info" => Ok(Some((self.info(), Vec::new()))),
-            "stat" => Ok(Some((self.counters(), Vec::new()))),
-            "arenas" => self.arenas().map(Some),
-            "kill" => {
-                let i = self.find(text("component").unwrap_or_default())?;
+    fn operate(&mut self, id: u64, request: Request) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
+        match request {
+            Request::Ps => Ok(Some((self.describe(), Vec::new()))),
+            Request::Info => Ok(Some((self.info(), Vec::new()))),
+            Request::Stat => Ok(Some((self.counters(), Vec::new()))),
+            Request::Arenas => self.arenas().map(Some),
+            Request::Kill { component } => {
+                let i = self.find(&component)?;
                 self.members[i].killed_on_purpose = true;
                 self.members[i].kill();
                 Ok(Some((json!({ "killed": self.members[i].name }), Vec::new())))
             }
-            "place" => self.place(request).map(|v| Some((v, Vec::new()))),
-            "pf-load" => {
-                let rules = text("rules").ok_or("no rules")?.to_string();
-                self.ask_filter(id, format!("filter.load:{id}"), rules.into_bytes())
+            Request::Place { component, cpu, dedicated } => {
+                self.place(&component, cpu, dedicated).map(|v| Some((v, Vec::new())))
             }
-            "pf-show" => {
-                let what = text("what").unwrap_or("rules").to_string();
-                self.ask_filter(id, format!("filter.show:{what}:{id}"), Vec::new())
+            Request::PfLoad { rules } => self.ask_filter(id, format!("filter.load:{id}"), rules.into_bytes()),
+            Request::PfShow { what } => {
+                self.ask_filter(id, format!("filter.show:{}:{id}", what.name()), Vec::new())
             }
-            "capture" => self.capture(request),
-            "stop" => {
+            Request::Capture { interface } => self.capture(interface),
+            Request::Stop => {
                 self.stopping = true;
                 Ok(Some((json!({}), Vec::new())))
             }
-            other => Err(format!("unknown request `{other}`")),
         }
     }
 
@@ -150,15 +143,13 @@ impl Supervisor {
         Ok((json!({ "arenas": names }), fds))
     }
 
-    fn place(&mut self, request: &Value) -> Result<Value, String> {
-        let i = self.find(request.get("component").and_then(Value::as_str).unwrap_or_default())?;
-        let cpu = request.get("cpu").and_then(Value::as_u64).map(|c| c as u32);
+    fn place(&mut self, component: &str, cpu: Option<u32>, dedicated: bool) -> Result<Value, String> {
+        let i = self.find(component)?;
         if let Some(cpu) = cpu
             && !std::path::Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists()
         {
             return Err(format!("there is no CPU {cpu}"));
         }
-        let dedicated = request.get("dedicated").and_then(Value::as_bool).unwrap_or(false);
         self.members[i].cpu = cpu;
         self.members[i].dedicated = dedicated;
         self.tell_index(i, &ToServer::Place { cpu, dedicated }, &[]);
@@ -198,17 +189,15 @@ impl Supervisor {
         self.answer_client(id, &answer, &[]);
     }
 
-    fn capture(&mut self, request: &Value) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
-        let wanted = request.get("interface").and_then(Value::as_u64).unwrap_or(0) as usize;
-        let peer = Peer::Nic(wanted as u8);
-        let Some(i) = self.index(peer) else {
-            return Err(format!("there is no interface {wanted}; this stack has {}", self.nics()));
+    fn capture(&mut self, interface: u8) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
+        let known = self.index(Peer::Nic(interface)).zip(self.config.devices.get(interface as usize));
+        let Some((i, device)) = known else {
+            return Err(format!("there is no interface {interface}; this stack has {}", self.nics()));
         };
         let len = crate::capture::RING_LEN;
         let fd = memory::create("eft-capture", len).map_err(|e| e.to_string())?;
-        self.tell_index(i, &ToServer::Capture, &[&fd]);
-        let device = &self.config.devices[wanted];
         let answer = json!({ "interface": device.interface, "mtu": device.mtu });
+        self.tell_index(i, &ToServer::Capture, &[&fd]);
         Ok(Some((answer, vec![fd])))
     }
 }

@@ -5,6 +5,7 @@ use super::block::{NOWHERE, State, bit};
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
+use crate::requests::Transport as _;
 use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::errno::ECONNABORTED;
@@ -18,9 +19,7 @@ const INFO_INTERVAL: Duration = Duration::from_millis(100);
 impl Tcp {
     /// A family's arena is mapped, for the first time or again after our rebirth.
     pub(super) fn open_family(&mut self, cx: &Context, id: FamilyId, pool: PoolId, arena: Arena) {
-        let family = self.families.enter(id);
-        family.open(arena, pool);
-        for i in family.members() {
+        for i in self.families.open(id, arena, pool) {
             self.revive(cx, i);
         }
     }
@@ -42,18 +41,14 @@ impl Tcp {
         if let Some(page) = &self.live[i as usize].page {
             page.reset(1);
             page.set_receive_notify(NOWHERE);
+            self.blocks[i].incarnation = page.incarnation();
         }
         true
     }
 
     /// Finds the page of a block's slot. False if its arena is not open or has no such slot.
     pub(super) fn attach_page(&mut self, i: u32) -> bool {
-        let block = &self.blocks[i];
-        let found = self
-            .families
-            .get(block.family)
-            .and_then(|f| f.arena.as_ref())
-            .and_then(|(arena, pool)| Some((arena.socket(block.slot)?, *pool)));
+        let found = self.families.page(self.socket(i));
         let live = &mut self.live[i as usize];
         match found {
             Some((page, pool)) => {

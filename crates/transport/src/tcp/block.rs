@@ -117,6 +117,8 @@ pub mod bit {
     pub const FAILED: u32 = 1 << 17;
     /// Window scaling was agreed on.
     pub const SCALED: u32 = 1 << 18;
+    /// Seen to be taken from its listener's ring, and not attached yet.
+    pub const TAKEN: u32 = 1 << 19;
 }
 
 /// Both ends of a connection.
@@ -218,6 +220,9 @@ pub struct Block {
     pub soft_error: i32,
     /// Path MTU that ICMP reported; 0: none did. What ip knows of its own link does not undo it.
     pub learned_mtu: u32,
+    /// Which use of its slot this socket is, as requests and accept records name it.
+    pub incarnation: u32,
+    pub reserved: u32,
     pub reassembly: Reassembly,
 }
 
@@ -272,6 +277,8 @@ impl Block {
             probes: 0,
             soft_error: 0,
             learned_mtu: 0,
+            incarnation: 0,
+            reserved: 0,
             reassembly: Reassembly::new(),
         }
     }

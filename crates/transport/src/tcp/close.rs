@@ -31,7 +31,7 @@ pub(super) struct Farewell {
 
 impl Tcp {
     /// The application's last descriptor is gone.
-    pub(super) fn close_socket(&mut self, cx: &Context, i: u32, _out: &mut Outbox<Out>) {
+    pub(super) fn close_socket(&mut self, cx: &Context, i: u32) {
         if self.blocks[i].has(bit::ORPHAN) {
             return;
         }
@@ -209,8 +209,11 @@ impl Tcp {
     }
 
     /// Gives up everything that a block has, and the block, as soon as no unanswered `Send` refers
-    /// to its ring.
+    /// to its ring. Releasing twice does nothing: what a block refers to may have led back to it.
     pub(super) fn release(&mut self, cx: &Context, i: u32) {
+        if self.free.contains(i) {
+            return;
+        }
         self.leave_table(i);
         let block = &self.blocks[i];
         let tuple = block.tuple;
@@ -247,31 +250,28 @@ impl Tcp {
 
     /// Takes a block's slot back.
     pub(super) fn take_slot(&mut self, i: u32) {
-        let (id, slot) = (self.blocks[i].family, self.blocks[i].slot);
-        if slot == NONE {
+        let socket = self.socket(i);
+        if socket.slot == NONE {
             return;
         }
         if let Some(page) = self.live[i as usize].page.take() {
             page.set_kind(0);
         }
         self.blocks[i].slot = NONE;
-        if let Some(f) = self.families.get_mut(id) {
-            f.free(slot);
-            if f.closing.is_some() && f.sockets == 0 {
-                self.emptied.push(id);
-            }
-        }
+        self.families.free(socket);
     }
 
     /// Puts a block back among the free ones.
     pub(super) fn free_block(&mut self, cx: &Context, i: u32) {
+        if !self.free.put(i) {
+            return;
+        }
         let generation = self.blocks[i].generation.wrapping_add(1);
         self.blocks[i] = Block::free(generation);
         let queued = self.live[i as usize].due & due::QUEUED;
         self.live[i as usize] = super::live::Live::new();
         self.live[i as usize].due = queued;
         self.timers.cancel(i);
-        self.free.push(i);
         self.gauge_blocks(cx);
     }
 
@@ -295,6 +295,20 @@ impl Tcp {
     pub(super) fn restart_time_wait(&mut self, now: Instant, i: u32) {
         self.blocks[i].close_at = (now + TIME_WAIT).as_nanos();
         self.rearm(i);
+    }
+
+    /// After a rebirth: no wait ends later than one that begins now.
+    pub(super) fn limit_waits(&mut self, now: Instant) {
+        for i in 0..self.blocks.len() as u32 {
+            let block = &mut self.blocks[i];
+            let limit = match block.state() {
+                State::TimeWait => (now + TIME_WAIT).as_nanos(),
+                _ if block.close_at == NOWHERE => continue,
+                _ => (now + ORPHAN_PATIENCE).as_nanos(),
+            };
+            block.close_at = block.close_at.min(limit);
+            self.rearm(i);
+        }
     }
 
     /// A connection in TIME-WAIT that no application holds needs no page.
@@ -349,5 +363,34 @@ impl Tcp {
             self.end_time_wait(cx, i);
         }
         reusable
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::{TcpConfig, arena_len};
+    use eft_base::{PoolId, Random};
+    use eft_channel::status::Status;
+    use eft_channel::{Memory, Pool, Segment};
+    use eft_messages::transport::SEND_SLOT_LEN;
+
+    #[test]
+    fn a_block_that_is_released_twice_is_given_out_once() {
+        let config = TcpConfig { connections: 4, ..TcpConfig::default() };
+        let headers = Pool::new(PoolId(1), Segment::heap(4 * SEND_SLOT_LEN), SEND_SLOT_LEN);
+        let mut tcp = Tcp::open(Segment::heap(arena_len(&config)), headers, config);
+        let (mut random, memory, status) = (Random::new(1), Memory::new(), Status::heap());
+        let cx = Context { now: Instant::ZERO, random: &mut random, memory: &memory, status: &status };
+        let first = tcp.allocate(&cx).expect("a free block");
+        tcp.release(&cx, first);
+        tcp.release(&cx, first);
+        tcp.free_block(&cx, first);
+        assert_eq!(tcp.free.used(), 0);
+        let mut given: alloc::vec::Vec<u32> =
+            (0..4).map(|_| tcp.allocate(&cx).expect("a free block")).collect();
+        assert_eq!(tcp.allocate(&cx), None);
+        given.sort_unstable();
+        assert_eq!(given, [0, 1, 2, 3]);
     }
 }

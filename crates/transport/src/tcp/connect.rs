@@ -12,10 +12,11 @@ use super::ports::{EPHEMERAL_COUNT, EPHEMERAL_FIRST};
 use super::route::Path;
 use crate::addresses::is_unspecified;
 use crate::edge::Out;
+use crate::requests::Transport as _;
 use core::net::IpAddr;
-use eft_base::errno::{EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EINVAL, EISCONN, ENETUNREACH};
+use eft_base::errno::{EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EISCONN, ENETUNREACH};
 use eft_base::wire::{TCP_ACK, TCP_SYN};
-use eft_base::{Instant, RequestId, SocketId, WireAddress};
+use eft_base::{Instant, RequestId, WireAddress};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
 
@@ -26,14 +27,11 @@ impl Tcp {
         &mut self,
         cx: &Context,
         request: RequestId,
-        socket: SocketId,
+        i: u32,
         address: WireAddress,
         port: u16,
         out: &mut Outbox<Out>,
     ) {
-        let Some(i) = self.find_socket(socket) else {
-            return self.reply(out, request, EINVAL, socket, None);
-        };
         let block = &self.blocks[i];
         let same = block.tuple.remote == address && block.tuple.remote_port == port;
         let errno = match block.state() {
@@ -47,7 +45,7 @@ impl Tcp {
             State::SynSent => EALREADY,
             _ => EISCONN,
         };
-        self.reply(out, request, errno, socket, Some(i));
+        self.reply(out, request, errno, self.socket(i), Some(i));
         if errno == ENETUNREACH || errno == EADDRNOTAVAIL {
             cx.count(Counter::FailedConnects as usize);
         }

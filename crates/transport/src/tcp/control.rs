@@ -1,105 +1,35 @@
-//! Requests of sockets. Every one may come again after a rebirth of either side, and then does no
-//! harm.
+//! What sockets asks ([`crate::requests`]), as tcp does it.
 
-use super::block::{NONE, State, bit};
+use super::block::{State, Tuple, bit};
 use super::engine::Tcp;
 use super::ports::Sharing;
 use crate::edge::Out;
-use eft_base::errno::{EADDRINUSE, EADDRNOTAVAIL, EINVAL, EMFILE, ENOBUFS};
+use crate::families::Families;
+use crate::requests::{Place, Transport};
+use eft_base::errno::{EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS};
 use eft_base::{FamilyId, RequestId, SocketId, WireAddress};
 use eft_component::{Context, Outbox};
-use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 
 /// Connections that may wait to be accepted at most (Linux's somaxconn).
 const BACKLOG_MAX: u32 = 4096;
 
-impl Tcp {
-    pub(super) fn receive_request(
-        &mut self,
-        cx: &mut Context,
-        message: SocketsToTransport,
-        out: &mut Outbox<Out>,
-    ) {
-        use SocketsToTransport::*;
-        match message {
-            Open { request, socket } => self.request_open(cx, request, socket.family, out),
-            Bind { request, socket, address, port, reuse } => {
-                let errno = self.request_bind(cx, socket, address, port, reuse);
-                self.reply_for(out, request, errno, socket);
-            }
-            Listen { request, socket, backlog } => {
-                let errno = self.request_listen(cx, socket, backlog);
-                self.reply_for(out, request, errno, socket);
-            }
-            Connect { request, socket, address, port } => {
-                self.request_connect(cx, request, socket, address, port, out)
-            }
-            Close { request, socket } => {
-                if let Some(i) = self.find_socket(socket) {
-                    self.close_socket(cx, i, out);
-                }
-                self.reply(out, request, 0, socket, None);
-            }
-            Attached { request, socket, incarnation } => {
-                let errno = self.request_attached(socket, incarnation);
-                self.reply_for(out, request, errno, socket);
-            }
-            CloseFamily { request, socket } => self.request_close_family(cx, request, socket.family, out),
-        }
+impl Transport for Tcp {
+    fn families(&mut self) -> &mut Families {
+        &mut self.families
     }
 
-    /// Answers a request; `block` tells what the socket is bound to.
-    pub(super) fn reply(
-        &self,
-        out: &mut Outbox<Out>,
-        request: RequestId,
-        errno: i32,
-        socket: SocketId,
-        block: Option<u32>,
-    ) {
-        let (address, port) = block.map_or((WireAddress::default(), 0), |i| {
-            let tuple = &self.blocks[i].tuple;
-            (tuple.local, tuple.local_port)
-        });
-        out.push(Out::Sockets(TransportToSockets::Reply { request, errno, socket, address, port }));
+    fn held(&self, i: u32) -> Option<SocketId> {
+        (!self.blocks[i].has(bit::ORPHAN)).then(|| self.socket(i))
     }
 
-    fn reply_for(&self, out: &mut Outbox<Out>, request: RequestId, errno: i32, socket: SocketId) {
-        self.reply(out, request, errno, socket, self.find_socket(socket));
+    fn place(&self, i: u32) -> Place {
+        let block = &self.blocks[i];
+        let Tuple { local: address, local_port: port, .. } = block.tuple;
+        Place { incarnation: block.incarnation, address, port }
     }
 
-    fn request_open(
-        &mut self,
-        cx: &mut Context,
-        request: RequestId,
-        family: FamilyId,
-        out: &mut Outbox<Out>,
-    ) {
-        let mut socket = SocketId { family, slot: NONE };
-        let again = self.opened.remove(&(family.0, request.to_u64()));
-        let block = match again {
-            Some(i) => Ok(i),
-            None => self.open_socket(cx, family, request),
-        };
-        let errno = match block {
-            Ok(i) => {
-                socket = self.socket(i);
-                0
-            }
-            Err(errno) => errno,
-        };
-        self.reply(out, request, errno, socket, block.ok());
-    }
-
-    fn open_socket(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
-        let limit = self.config.sockets_per_family;
-        let f = self.families.get(family).ok_or(EINVAL)?;
-        if f.arena.is_none() || f.closing.is_some() {
-            return Err(EINVAL);
-        }
-        if f.sockets >= limit {
-            return Err(EMFILE);
-        }
+    fn open(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
+        self.families.may_open(family, self.config.sockets_per_family)?;
         let i = self.allocate(cx).ok_or(ENOBUFS)?;
         if !self.give_slot(i, family) {
             self.free_block(cx, i);
@@ -111,17 +41,41 @@ impl Tcp {
         Ok(i)
     }
 
-    fn request_bind(
+    fn bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32 {
+        self.request_bind(cx, i, address, port, reuse)
+    }
+
+    fn listen(&mut self, cx: &mut Context, i: u32, backlog: u32) -> i32 {
+        self.request_listen(cx, i, backlog)
+    }
+
+    fn attach(&mut self, i: u32) -> i32 {
+        self.request_attached(i)
+    }
+
+    fn connect(
         &mut self,
         cx: &mut Context,
-        socket: SocketId,
-        address: WireAddress,
-        port: u16,
-        reuse: u8,
-    ) -> i32 {
-        let Some(i) = self.find_socket(socket) else {
-            return EINVAL;
-        };
+        request: RequestId,
+        i: u32,
+        (address, port): (WireAddress, u16),
+        out: &mut Outbox<Out>,
+    ) {
+        self.request_connect(cx, request, i, address, port, out)
+    }
+
+    fn close(&mut self, cx: &mut Context, i: u32) {
+        self.close_socket(cx, i)
+    }
+
+    fn close_with_family(&mut self, cx: &mut Context, i: u32) {
+        self.close_socket(cx, i);
+        self.limit_orphan(cx, i);
+    }
+}
+
+impl Tcp {
+    fn request_bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32 {
         let block = &self.blocks[i];
         if block.has(bit::BOUND) {
             let same = block.tuple.local == address
@@ -141,11 +95,11 @@ impl Tcp {
         if reuse & 2 != 0 {
             flags |= bit::REUSE_PORT;
         }
-        self.bind(cx, i, address, port, flags)
+        self.bind_to(cx, i, address, port, flags)
     }
 
     /// Binds an unbound socket.
-    fn bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, mut flags: u32) -> i32 {
+    fn bind_to(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, mut flags: u32) -> i32 {
         let port = if port == 0 {
             flags |= bit::ANY_PORT;
             match self.choose_unused_port(cx) {
@@ -171,10 +125,8 @@ impl Tcp {
         0
     }
 
-    fn request_listen(&mut self, cx: &mut Context, socket: SocketId, backlog: u32) -> i32 {
-        let Some(i) = self.find_socket(socket) else {
-            return EINVAL;
-        };
+    fn request_listen(&mut self, cx: &mut Context, i: u32, backlog: u32) -> i32 {
+        let family = self.blocks[i].family;
         let backlog = backlog.clamp(1, BACKLOG_MAX);
         match self.blocks[i].state() {
             State::Listen => {
@@ -185,12 +137,12 @@ impl Tcp {
             _ => return EINVAL,
         }
         let limit = self.config.listeners_per_family;
-        if self.families.get(socket.family).is_none_or(|f| f.listeners >= limit) {
+        if self.families.get(family).is_none_or(|f| f.listeners >= limit) {
             return ENOBUFS;
         }
         if !self.blocks[i].has(bit::BOUND) {
             let any = WireAddress::from(core::net::IpAddr::from([0u8; 4]));
-            let errno = self.bind(cx, i, any, 0, bit::BOUND);
+            let errno = self.bind_to(cx, i, any, 0, bit::BOUND);
             if errno != 0 {
                 return errno;
             }
@@ -204,46 +156,10 @@ impl Tcp {
         block.backlog = backlog;
         let tuple = block.tuple;
         self.ports.listen(i, tuple.local, tuple.local_port);
-        if let Some(f) = self.families.get_mut(socket.family) {
+        if let Some(f) = self.families.get_mut(family) {
             f.listeners += 1;
         }
         self.refresh_flags(i);
         0
-    }
-
-    /// The family is gone. Its sockets are closed as their descriptors' last close would, and what
-    /// they still have to send is sent; the answer comes when the arena is no longer used.
-    fn request_close_family(
-        &mut self,
-        cx: &mut Context,
-        request: RequestId,
-        id: FamilyId,
-        out: &mut Outbox<Out>,
-    ) {
-        let socket = SocketId { family: id, slot: NONE };
-        let Some(f) = self.families.get_mut(id) else {
-            return self.reply(out, request, 0, socket, None);
-        };
-        f.closing = Some(request);
-        let members = f.members();
-        for i in members {
-            self.close_socket(cx, i, out);
-            self.limit_orphan(cx, i);
-        }
-        self.finish_family(id, out);
-    }
-
-    /// Answers `CloseFamily` if the last socket of the family is gone.
-    pub(super) fn finish_family(&mut self, id: FamilyId, out: &mut Outbox<Out>) {
-        let Some(f) = self.families.get(id) else {
-            return;
-        };
-        if let Some(request) = f.closing
-            && f.sockets == 0
-        {
-            self.families.remove(id);
-            let socket = SocketId { family: id, slot: NONE };
-            self.reply(out, request, 0, socket, None);
-        }
     }
 }

@@ -46,6 +46,8 @@ eft_component::counters! {
     HostilePages => "hostile_pages",
     StaleReplies => "stale_replies",
     SendErrors => "send_errors",
+    /// Connections that were taken from the accept queue and never attached.
+    Abandoned => "abandoned_connections",
     Quarantined => "quarantined_blocks",
     Resubmitted => "resubmitted_requests",
     Rebirths => "rebirths",

@@ -5,22 +5,26 @@ use super::TcpConfig;
 use super::block::{Block, State, Tuple};
 use super::close::Farewell;
 use super::counters::{COUNTERS, Counter};
-use super::durable::{self, Blocks};
+use super::durable::Blocks;
 use super::emit::Request;
 use super::live::{Live, due};
 use super::ports::Ports;
-use super::route::Routes;
+use super::route::Path;
 use crate::addresses::Addresses;
+use crate::arena;
 use crate::edge::{In, Out};
 use crate::families::Families;
+use crate::free::FreeBlocks;
 use crate::hash::{Key, Map};
 use crate::limits::Bucket;
-use crate::timers::{NEVER, Timers};
+use crate::requests::Transport as _;
+use crate::routes::Routes;
+use crate::timers::Timers;
+use crate::turns::Turns;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::time::Duration;
-use eft_base::{FamilyId, Instant, SocketId};
+use eft_base::{Instant, SocketId};
 use eft_channel::{Pool, Requests, Segment};
 use eft_component::{Component, Context, Event, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
@@ -32,8 +36,6 @@ const RESETS_PER_SECOND: u64 = 1000;
 const CHALLENGES_PER_SECOND: u64 = 500;
 /// Bytes of a packet at most.
 const PACKET_MAX: usize = 1 << 16;
-/// When to look again if a queue was full and nobody owes us an answer.
-const RETRY: Duration = Duration::from_millis(1);
 
 /// The engine.
 pub struct Tcp {
@@ -42,21 +44,19 @@ pub struct Tcp {
     pub(super) blocks: Blocks,
     // Derived from it.
     pub(super) live: Vec<Live>,
-    pub(super) free: Vec<u32>,
+    pub(super) free: FreeBlocks,
     pub(super) table: Map<Tuple, u32>,
     pub(super) ports: Ports,
     pub(super) families: Families,
     pub(super) timers: Timers,
     /// TIME-WAIT in the order of entry, with the block's generation.
     pub(super) time_wait: VecDeque<(u32, u32)>,
-    /// Sockets that a predecessor opened and that nothing has happened to since, by request.
-    pub(super) opened: Map<(u16, u64), u32>,
     // Of this life only.
     /// Connections that have something due.
-    pub(super) queue: VecDeque<u32>,
+    turns: Turns,
     pub(super) headers: Pool,
     pub(super) requests: Requests<Request>,
-    pub(super) routes: Routes,
+    pub(super) routes: Routes<Path>,
     pub(super) addresses: Addresses,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
@@ -64,25 +64,21 @@ pub struct Tcp {
     pub(super) challenges: Bucket,
     /// Whose segment came last: the next one is usually of the same.
     pub(super) last: Option<(Tuple, u32)>,
-    /// sockets was connected before in this life.
-    pub(super) sockets_seen: bool,
     pub(super) ip_seen: bool,
     /// To be counted as soon as there is a place to count.
-    pub(super) found: Option<(bool, u64)>,
+    found: Option<bool>,
+    pub(super) quarantined: u64,
     /// Resets to be sent, if there is room.
     pub(super) farewells: Vec<Farewell>,
-    /// Families whose last socket may be gone.
-    pub(super) emptied: Vec<FamilyId>,
     /// Counts ephemeral ports tried.
     pub(super) port_turn: u32,
-    retry_at: Instant,
 }
 
 impl Tcp {
-    /// Opens the arena (of [`durable::arena_len`] bytes), taking over what a predecessor left in it.
+    /// Opens the arena (of [`super::arena_len`] bytes), taking over what a predecessor left in it.
     /// `headers` is a pool of `SEND_SLOT_LEN` slots.
     pub fn open(arena: Segment, headers: Pool, config: TcpConfig) -> Tcp {
-        let opened = durable::open(arena, &config);
+        let opened = arena::open(arena, config.connections, config.seed);
         let key = Key(opened.secret);
         let limit = headers.slots() + config.connections;
         let count = opened.blocks.len();
@@ -90,14 +86,13 @@ impl Tcp {
             config,
             blocks: opened.blocks,
             live: (0..count).map(|_| Live::new()).collect(),
-            free: Vec::new(),
+            free: FreeBlocks::new(count),
             table: Map::with_hasher(key),
             ports: Ports::new(key),
             families: Families::new(key, 0),
             timers: Timers::new(count),
             time_wait: VecDeque::new(),
-            opened: Map::with_hasher(key),
-            queue: VecDeque::new(),
+            turns: Turns::new(),
             headers,
             requests: Requests::new(limit),
             routes: Routes::new(key),
@@ -107,13 +102,11 @@ impl Tcp {
             resets: Bucket::new(RESETS_PER_SECOND),
             challenges: Bucket::new(CHALLENGES_PER_SECOND),
             last: None,
-            sockets_seen: false,
             ip_seen: false,
-            found: Some((opened.reborn, opened.quarantined)),
+            found: Some(opened.reborn),
+            quarantined: opened.quarantined,
             farewells: Vec::new(),
-            emptied: Vec::new(),
             port_turn: 0,
-            retry_at: NEVER,
         };
         tcp.rebuild();
         tcp
@@ -124,7 +117,7 @@ impl Tcp {
         if self.free.is_empty() {
             self.evict_time_wait(cx);
         }
-        let Some(i) = self.free.pop() else {
+        let Some(i) = self.free.take() else {
             cx.count(Counter::DropNoBlock as usize);
             return None;
         };
@@ -137,8 +130,7 @@ impl Tcp {
     }
 
     pub(super) fn gauge_blocks(&self, cx: &Context) {
-        let used = self.blocks.len() - self.free.len();
-        cx.gauge(Counter::Blocks as usize, used as u64);
+        cx.gauge(Counter::Blocks as usize, self.free.used() as u64);
     }
 
     /// Something is due for a connection; `flush` will see to it.
@@ -147,7 +139,7 @@ impl Tcp {
         live.due |= bits;
         if !live.is_due(due::QUEUED) {
             live.due |= due::QUEUED;
-            self.queue.push_back(i);
+            self.turns.push(i);
         }
     }
 
@@ -159,12 +151,6 @@ impl Tcp {
 
     pub(super) fn socket(&self, i: u32) -> SocketId {
         SocketId { family: self.blocks[i].family, slot: self.blocks[i].slot }
-    }
-
-    /// The block of a socket that its application still holds.
-    pub(super) fn find_socket(&self, socket: SocketId) -> Option<u32> {
-        let i = self.families.find(socket)?;
-        (!self.blocks[i].has(super::block::bit::ORPHAN)).then_some(i)
     }
 
     /// The connection that a tuple belongs to.
@@ -186,9 +172,10 @@ impl Tcp {
 
     /// Counts what opening the arena found, once.
     fn report_opening(&mut self, cx: &Context) {
-        if let Some((reborn, quarantined)) = self.found.take() {
+        if let Some(reborn) = self.found.take() {
             cx.add(Counter::Rebirths as usize, reborn as u64);
-            cx.add(Counter::Quarantined as usize, quarantined);
+            cx.add(Counter::Quarantined as usize, self.quarantined);
+            self.limit_waits(cx.now);
             self.gauge_blocks(cx);
         }
     }
@@ -205,7 +192,7 @@ impl Tcp {
             }
             IpToTransport::Sent { request, errno } => self.receive_sent(cx, request, errno),
             IpToTransport::Routed { request, errno, source, mtu, segment_max, local } => {
-                let path = super::route::Path { source, mtu, segment_max, local };
+                let path = Path { source, mtu, segment_max, local };
                 self.receive_routed(cx, request, errno, path, out);
             }
         }
@@ -239,9 +226,7 @@ impl Component for Tcp {
     }
 
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
-        if self.retry_at <= cx.now {
-            self.retry_at = NEVER;
-        }
+        self.turns.expire(cx.now);
         while let Some(i) = self.timers.pop(cx.now) {
             self.expire_connection(cx, i, out);
             self.rearm(i);
@@ -249,31 +234,23 @@ impl Component for Tcp {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let at = self.timers.next().unwrap_or(NEVER).min(self.retry_at);
-        (at != NEVER).then_some(at)
+        self.turns.deadline(&self.timers)
     }
 
     fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<Out>) {
         self.report_opening(cx);
         match peer {
             Peer::Ip => self.resubmit(cx, out),
-            Peer::Sockets => {
-                // Its request numbers begin anew: an old one must not be taken for a new one. The
-                // first connection of our own life is no rebirth of sockets.
-                if core::mem::replace(&mut self.sockets_seen, true) {
-                    self.opened.clear();
-                }
-            }
+            Peer::Sockets => self.quarantine_homeless(cx),
             _ => {}
         }
     }
 
     fn flush(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
-        let mut left = self.queue.len();
-        while left > 0
-            && let Some(i) = self.queue.pop_front()
-        {
-            left -= 1;
+        for _ in 0..self.turns.len() {
+            let Some(i) = self.turns.pop() else {
+                break;
+            };
             self.live[i as usize].due &= !due::QUEUED;
             self.serve(cx, i, out);
             if self.live[i as usize].due != 0 {
@@ -283,10 +260,8 @@ impl Component for Tcp {
             self.rearm(i);
         }
         self.send_farewells(cx, out);
-        while let Some(family) = self.emptied.pop() {
-            self.finish_family(family, out);
-        }
-        self.retry_at = if self.queue.is_empty() { NEVER } else { cx.now + RETRY };
+        self.answer_ends(out);
+        self.turns.finish(cx.now);
     }
 }
 

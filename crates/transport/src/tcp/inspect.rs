@@ -4,7 +4,7 @@
 //! before it is looked at.
 
 use super::block::{Block, State, bit};
-use super::durable;
+use crate::arena;
 use alloc::vec::Vec;
 use eft_base::{Endpoint, FamilyId};
 use eft_channel::Segment;
@@ -59,7 +59,7 @@ pub fn state_name(state: State) -> &'static str {
 
 /// Every socket in an arena; `None` if it is not (yet) one of this version.
 pub fn list(arena: &Segment) -> Option<Vec<Row>> {
-    let rows = durable::copies(arena)?.filter(|b| b.state() != State::Free).map(|b| row(&b)).collect();
+    let rows = arena::copies::<Block>(arena)?.filter(|b| b.state() != State::Free).map(|b| row(&b)).collect();
     Some(rows)
 }
 

@@ -4,6 +4,11 @@
 //! flood of SYNs takes blocks (bounded per listener) but no family's memory. The accept queue is the
 //! listener's receive ring: each record's place is durable in its connection's block, so after a
 //! crash the same record is written to the same place again.
+//!
+//! A worker may die between taking a record and attaching the connection, while its family lives on.
+//! So every connection in the queue is looked at now and then: one that was seen taken and is not
+//! attached at the next look is reset. A worker that was merely stopped for so long finds a
+//! connection that was reset, as it would find one whose peer lost patience.
 
 use super::block::{NONE, State, bit};
 use super::connect::scale_for;
@@ -11,14 +16,19 @@ use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::segment::Segment;
-use eft_base::SocketId;
-use eft_base::errno::EINVAL;
+use crate::timers::NEVER;
+use core::time::Duration;
+use eft_base::Instant;
+use eft_base::errno::{ECONNABORTED, EINVAL};
 use eft_base::wire::{TCP_FIN, TCP_RST};
 use eft_channel::socket::{AcceptRecord, Opt};
 use eft_component::Context;
 use zerocopy::IntoBytes;
 
-const RECORD_LEN: u64 = size_of::<AcceptRecord>() as u64;
+pub(super) const RECORD_LEN: u64 = size_of::<AcceptRecord>() as u64;
+/// How often a connection that is not attached is looked at. Between taking and attaching lie two
+/// messages; whoever needs longer than this is dead or stopped.
+const ATTACH_PATIENCE: Duration = Duration::from_secs(10);
 /// Connections under way per listener: as many as may wait, and some more.
 const EMBRYONIC_MIN: u32 = 128;
 
@@ -42,7 +52,7 @@ const INHERITED: &[Opt] = &[
 
 impl Tcp {
     /// Connections in the accept queue that the application has not taken.
-    fn waiting(&mut self, listener: u32) -> u64 {
+    pub(super) fn waiting(&mut self, listener: u32) -> u64 {
         let block = &mut self.blocks[listener];
         if let Some(page) = &self.live[listener as usize].page {
             let taken = page.receive_taken();
@@ -146,7 +156,7 @@ impl Tcp {
     }
 
     /// The listener of a connection, if it still listens.
-    fn listener_of(&self, i: u32) -> Option<u32> {
+    pub(super) fn listener_of(&self, i: u32) -> Option<u32> {
         let block = &self.blocks[i];
         if block.listener == NONE || block.listener as usize >= self.blocks.len() {
             return None;
@@ -169,8 +179,7 @@ impl Tcp {
         }
         let family = self.blocks[i].family;
         let limit = self.config.sockets_per_family;
-        let in_quota = self.families.get(family).is_some_and(|f| f.sockets < limit && f.closing.is_none());
-        if !in_quota || !self.give_slot(i, family) {
+        if self.families.may_open(family, limit).is_err() || !self.give_slot(i, family) {
             cx.count(Counter::DropNoSlot as usize);
             return false;
         }
@@ -184,8 +193,54 @@ impl Tcp {
             page.set_receive_end(self.blocks[listener].rcv_nxt);
         }
         self.mark(listener, due::READABLE);
+        self.expect_attach(cx.now, i);
         cx.count(Counter::Accepted as usize);
         true
+    }
+
+    /// A connection lies in the accept queue, from now on or again.
+    pub(super) fn expect_attach(&mut self, now: Instant, i: u32) {
+        self.live[i as usize].attach_at = now + ATTACH_PATIENCE;
+        self.rearm(i);
+    }
+
+    /// Looks whether a connection was taken from the accept queue and forgotten. True if it was, and
+    /// is no more.
+    pub(super) fn expire_attach(&mut self, cx: &Context, i: u32) -> bool {
+        self.live[i as usize].attach_at = NEVER;
+        if !self.blocks[i].has(bit::QUEUED) {
+            return false;
+        }
+        if !self.blocks[i].has(bit::TAKEN) {
+            if self.is_taken(i) {
+                self.blocks[i].set(bit::TAKEN);
+            }
+            self.expect_attach(cx.now, i);
+            return false;
+        }
+        cx.count(Counter::Abandoned as usize);
+        self.abandon(cx, i, ECONNABORTED);
+        true
+    }
+
+    /// Whether a connection's record was taken from its listener's ring. What a listener that is
+    /// closed still had in its ring was reset with it.
+    pub(super) fn is_taken(&mut self, i: u32) -> bool {
+        let Some(listener) = self.listener_of(i) else {
+            return true;
+        };
+        self.waiting(listener);
+        self.blocks[i].accept_at < self.blocks[listener].rcv_taken
+    }
+
+    /// Ends a connection that no application has or will have.
+    fn abandon(&mut self, cx: &Context, i: u32, errno: i32) {
+        self.blocks[i].set(bit::ORPHAN);
+        self.blocks[i].clear(bit::QUEUED);
+        match self.blocks[i].state() {
+            State::Closed => self.release(cx, i),
+            _ => self.reset(cx, i, errno),
+        }
     }
 
     fn inherit_options(&mut self, i: u32, listener: u32) {
@@ -202,13 +257,12 @@ impl Tcp {
     /// Writes a connection's record to its place in the listener's ring.
     pub(super) fn write_record(&mut self, i: u32, listener: u32) {
         let block = &self.blocks[i];
-        let (Some(page), Some(ring)) = (&self.live[i as usize].page, &self.live[listener as usize].page)
-        else {
+        let Some(ring) = &self.live[listener as usize].page else {
             return;
         };
         let record = AcceptRecord {
             slot: block.slot,
-            incarnation: page.incarnation(),
+            incarnation: block.incarnation,
             remote: block.tuple.remote,
             local: block.tuple.local,
             remote_port: block.tuple.remote_port,
@@ -219,16 +273,12 @@ impl Tcp {
     }
 
     /// The application took a connection and has a descriptor for it.
-    pub(super) fn request_attached(&mut self, socket: SocketId, incarnation: u32) -> i32 {
-        let Some(i) = self.find_socket(socket) else {
-            return EINVAL;
-        };
-        let known = self.live[i as usize].page.as_ref().is_some_and(|p| p.incarnation() == incarnation);
-        if !known || !self.blocks[i].has(bit::PASSIVE) || self.blocks[i].has(bit::ORPHAN) {
+    pub(super) fn request_attached(&mut self, i: u32) -> i32 {
+        if !self.blocks[i].has(bit::PASSIVE) {
             return EINVAL;
         }
         self.blocks[i].set(bit::ATTACHED);
-        self.blocks[i].clear(bit::QUEUED);
+        self.blocks[i].clear(bit::QUEUED | bit::TAKEN);
         if let Some(listener) = self.listener_of(i) {
             self.waiting(listener);
         }
@@ -261,10 +311,7 @@ impl Tcp {
                     self.discard_embryonic(cx, i);
                 }
                 // Taken from the ring but not attached yet: the application has it.
-                _ if block.has(bit::QUEUED) && block.accept_at >= taken => {
-                    self.blocks[i].set(bit::ORPHAN);
-                    self.reset(cx, i, eft_base::errno::ECONNABORTED);
-                }
+                _ if block.has(bit::QUEUED) && block.accept_at >= taken => self.abandon(cx, i, ECONNABORTED),
                 _ => {}
             }
         }

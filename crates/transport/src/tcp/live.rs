@@ -56,6 +56,8 @@ pub struct Live {
     /// Bytes that came in order without a pause, and when the last of them did.
     pub run_bytes: u64,
     pub run_at: Instant,
+    /// When to look whether a connection in the accept queue was taken and forgotten.
+    pub attach_at: Instant,
     pub last_sent: Instant,
     pub last_heard: Instant,
     /// When the oldest byte in flight was first sent, for the user timeout.
@@ -96,6 +98,7 @@ impl Live {
             tell_at: NEVER,
             run_bytes: 0,
             run_at: Instant::ZERO,
+            attach_at: NEVER,
             last_sent: Instant::ZERO,
             last_heard: Instant::ZERO,
             stuck_since: Instant::ZERO,
@@ -118,10 +121,12 @@ impl Live {
 
     /// The earliest deadline.
     pub fn deadline(&self, close_at: u64) -> Instant {
-        let at = self.retransmit_at.min(self.ack_at).min(self.keepalive_at);
-        at.min(self.cork_at).min(self.tell_at).min(Instant(close_at))
+        let timers =
+            [self.retransmit_at, self.ack_at, self.keepalive_at, self.cork_at, self.tell_at, self.attach_at];
+        timers.into_iter().fold(Instant(close_at), Instant::min)
     }
 
+    /// The timers of the connection; that of its place in the accept queue goes on.
     pub fn stop_timers(&mut self) {
         self.retransmit_at = NEVER;
         self.ack_at = NEVER;

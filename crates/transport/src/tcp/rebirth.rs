@@ -8,6 +8,7 @@
 use super::block::{Block, NONE, State, bit};
 use super::counters::Counter;
 use super::engine::Tcp;
+use super::listen::RECORD_LEN;
 use super::live::due;
 use eft_component::Context;
 
@@ -16,12 +17,18 @@ impl Tcp {
     pub(super) fn rebuild(&mut self) {
         let mut waiting = alloc::vec::Vec::new();
         for i in (0..self.blocks.len() as u32).rev() {
-            if self.blocks[i].state() != State::Free && !self.rebuild_block(i) {
+            let used = self.blocks[i].state() != State::Free;
+            // What only waited for its sends is done: they ended with us.
+            let drained = self.blocks[i].has(bit::DRAINING);
+            if used && (drained || !self.rebuild_block(i)) {
+                self.quarantined += !drained as u64;
                 let generation = self.blocks[i].generation.wrapping_add(1);
                 self.blocks[i] = Block::free(generation);
             }
             match self.blocks[i].state() {
-                State::Free => self.free.push(i),
+                State::Free => {
+                    self.free.put(i);
+                }
                 State::TimeWait => waiting.push((self.blocks[i].close_at, i)),
                 _ => {}
             }
@@ -33,11 +40,10 @@ impl Tcp {
         self.rebuild_embryonic();
     }
 
-    /// Enters one block into the tables. False if its place is taken, or if it only waited for its
-    /// sends, which ended with us.
+    /// Enters one block into the tables. False if its place is taken or not what it says.
     fn rebuild_block(&mut self, i: u32) -> bool {
         let block = self.blocks[i];
-        if block.has(bit::DRAINING) {
+        if !self.fits_its_queue(i) {
             return false;
         }
         if block.slot != NONE && !self.families.enter(block.family).claim(block.slot, i) {
@@ -65,19 +71,29 @@ impl Tcp {
             }
             State::TimeWait => self.rearm(i),
             State::Closed if block.open_request != 0 && !block.has(bit::DEAD) => {
-                self.opened.insert((block.family.0, block.open_request), i);
+                self.families.remember_opened(block.family, block.open_request, i);
             }
             _ => {}
         }
         true
     }
 
+    /// Whether a connection in an accept queue lies within it.
+    fn fits_its_queue(&self, i: u32) -> bool {
+        let block = &self.blocks[i];
+        let Some(listener) = self.listener_of(i).filter(|_| block.has(bit::QUEUED)) else {
+            return true;
+        };
+        let listener = &self.blocks[listener];
+        listener.family == block.family
+            && block.accept_at % RECORD_LEN == 0
+            && block.accept_at + RECORD_LEN <= listener.rcv_nxt
+    }
+
     fn disown(&mut self, i: u32) {
-        let (family, slot) = (self.blocks[i].family, self.blocks[i].slot);
-        if slot != NONE
-            && let Some(f) = self.families.get_mut(family)
-        {
-            f.free(slot);
+        let socket = self.socket(i);
+        if socket.slot != NONE {
+            self.families.free(socket);
         }
     }
 
@@ -88,11 +104,7 @@ impl Tcp {
             if block.state() != State::SynReceived || block.slot != NONE {
                 continue;
             }
-            let listener = block.listener;
-            let known = (listener as usize) < self.blocks.len()
-                && self.blocks[listener].state() == State::Listen
-                && self.blocks[listener].generation == block.listener_generation;
-            if known {
+            if let Some(listener) = self.listener_of(i) {
                 self.live[listener as usize].embryonic += 1;
                 self.mark(i, due::ROUTE);
             } else {
@@ -101,13 +113,27 @@ impl Tcp {
                 self.forget_tuple(&tuple);
                 self.ports.remove_user(tuple.local, tuple.local_port, shared);
                 self.blocks[i] = Block::free(generation);
-                self.free.push(i);
+                self.free.put(i);
             }
+        }
+    }
+
+    /// sockets is connected. Gives up the sockets of families that nobody told us of: their blocks are
+    /// damaged.
+    pub(super) fn quarantine_homeless(&mut self, cx: &Context) {
+        for i in self.families.sockets_connected() {
+            cx.count(Counter::Quarantined as usize);
+            self.say_reset(i);
+            self.release(cx, i);
         }
     }
 
     /// The page of a socket from before the crash is there again.
     pub(super) fn revive(&mut self, cx: &Context, i: u32) {
+        if self.free.contains(i) {
+            // Another's revival ended it.
+            return;
+        }
         let first = self.live[i as usize].page.is_none();
         if !self.attach_page(i) {
             // A slot that the arena does not have: the block is damaged.
@@ -135,6 +161,9 @@ impl Tcp {
             _ => {}
         }
         self.take_up_listener(i);
+        if self.blocks[i].has(bit::QUEUED) {
+            self.expect_attach(cx.now, i);
+        }
         self.read_page(cx, i);
         self.ring_socket(i);
         self.rearm(i);
@@ -177,26 +206,21 @@ impl Tcp {
 
     /// A listener's ring gets its records again: each at the place that its connection remembers.
     fn offer_again(&mut self, listener: u32) {
-        let generation = self.blocks[listener].generation;
         for i in 0..self.blocks.len() as u32 {
-            let block = &self.blocks[i];
-            if block.has(bit::QUEUED) && block.listener == listener && block.listener_generation == generation
-            {
-                self.write_record(i, listener);
+            if self.listener_of(i) == Some(listener) {
+                self.take_up_listener(i);
             }
         }
     }
 
-    /// A connection that was revived after its listener: its record is written now.
+    /// A connection that was revived after its listener: its record is written now. What was taken
+    /// stays taken: its place in the ring may be another's by now.
     fn take_up_listener(&mut self, i: u32) {
-        let block = &self.blocks[i];
-        if block.has(bit::QUEUED) && (block.listener as usize) < self.blocks.len() {
-            let listener = block.listener;
-            if self.blocks[listener].state() == State::Listen
-                && self.blocks[listener].generation == block.listener_generation
-            {
-                self.write_record(i, listener);
-            }
+        let Some(listener) = self.listener_of(i).filter(|_| self.blocks[i].has(bit::QUEUED)) else {
+            return;
+        };
+        if !self.is_taken(i) {
+            self.write_record(i, listener);
         }
     }
 }

@@ -16,7 +16,7 @@ use eft_component::{Context, Outbox};
 /// As Linux's tcp_syn_retries, tcp_synack_retries, tcp_retries2 and tcp_orphan_retries.
 const SYN_RETRIES: u8 = 6;
 const SYN_ACK_RETRIES: u8 = 5;
-const RETRIES: u8 = 15;
+pub(super) const RETRIES: u8 = 15;
 /// How long a connection without application may make no progress.
 const ORPHAN_STALL: Duration = Duration::from_secs(60);
 /// Expiries after which the way to the peer is asked for anew.
@@ -30,6 +30,9 @@ impl Tcp {
     /// Handles every deadline of a connection that has passed.
     pub(super) fn expire_connection(&mut self, cx: &Context, i: u32, _out: &mut Outbox<Out>) {
         let now = cx.now;
+        if self.live[i as usize].attach_at <= now && self.expire_attach(cx, i) {
+            return;
+        }
         if self.blocks[i].close_at <= now.as_nanos() {
             match self.blocks[i].state() {
                 State::TimeWait => return self.end_time_wait(cx, i),

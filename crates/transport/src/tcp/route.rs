@@ -1,24 +1,20 @@
 //! The path to a peer: source address, MTU, segmentation (asked of ip, kept for a while).
 
-use super::block::{State, bit};
+use super::block::{Block, State, bit};
 use super::counters::Counter;
 use super::emit::Request;
 use super::engine::Tcp;
 use super::live::due;
 use crate::edge::Out;
-use crate::hash::{Key, Map};
+use crate::routes::LIFETIME;
 use core::net::IpAddr;
-use core::time::Duration;
-use eft_base::{Instant, RequestId, WireAddress};
+use eft_base::{RequestId, WireAddress};
 use eft_component::{Context, Outbox};
 use eft_messages::Peer;
 use eft_messages::transport::TransportToIp;
 
-/// How long an answer of ip is believed.
-const LIFETIME: Duration = Duration::from_secs(10);
-const ROUTES_MAX: usize = 1024;
 /// No path has less (RFC 791: 68; below this a segment would carry next to nothing).
-const MTU_MIN: u16 = 128;
+pub(super) const MTU_MIN: u16 = 128;
 /// An IP packet ends here, whatever the device can segment.
 const PACKET_MAX: u32 = 65535;
 /// IPv6 and TCP header with full options.
@@ -33,37 +29,18 @@ pub struct Path {
     pub local: bool,
 }
 
-/// Answers that may be used again.
-pub(super) struct Routes(Map<(WireAddress, WireAddress), (Path, Instant)>);
-
-impl Routes {
-    pub fn new(key: Key) -> Routes {
-        Routes(Map::with_hasher(key))
-    }
-
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    fn get(&self, now: Instant, source: WireAddress, destination: WireAddress) -> Option<Path> {
-        let (path, until) = self.0.get(&(source, destination))?;
-        (*until > now).then_some(*path)
-    }
-
-    fn put(&mut self, now: Instant, source: WireAddress, destination: WireAddress, path: Path) {
-        if self.0.len() >= ROUTES_MAX {
-            self.0.clear();
-        }
-        self.0.insert((source, destination), (path, now + LIFETIME));
-    }
-}
-
 /// Bytes of IP and TCP header without options.
 pub(super) fn fixed_headers(remote: WireAddress) -> u16 {
     match IpAddr::from(remote) {
         IpAddr::V4(_) => 40,
         IpAddr::V6(_) => 60,
     }
+}
+
+/// What fits into a packet of the path besides fixed headers. Before the path is known, it is the
+/// least that any path has.
+fn path_mss(block: &Block) -> u16 {
+    block.path_mtu.max(MTU_MIN) - fixed_headers(block.tuple.remote)
 }
 
 impl Tcp {
@@ -74,7 +51,7 @@ impl Tcp {
             self.live[i as usize].due &= !due::ROUTE;
             return;
         }
-        if let Some(path) = self.routes.get(cx.now, tuple.local, tuple.remote) {
+        if let Some(path) = self.routes.get(cx.now, (tuple.local, tuple.remote)) {
             self.live[i as usize].due &= !due::ROUTE;
             self.apply_route(cx, i, Ok(path), out);
             return;
@@ -112,7 +89,7 @@ impl Tcp {
         self.live[block as usize].route_request = None;
         let tuple = self.blocks[block].tuple;
         let answer = if errno == 0 {
-            self.routes.put(cx.now, tuple.local, tuple.remote, path);
+            self.routes.put(cx.now, (tuple.local, tuple.remote), path, LIFETIME);
             Ok(path)
         } else {
             Err(errno)
@@ -160,12 +137,11 @@ impl Tcp {
     /// The largest segment that neither the path nor the peer refuses (RFC 9293 §3.7.1).
     pub(super) fn set_mss(&mut self, i: u32) {
         let block = &mut self.blocks[i];
-        let path = block.path_mtu - fixed_headers(block.tuple.remote);
-        block.mss = block.peer_mss.min(path).max(64);
+        block.mss = block.peer_mss.min(path_mss(block)).max(64);
     }
 
     /// The MSS that we announce.
     pub(super) fn own_mss(&self, i: u32) -> u16 {
-        self.blocks[i].path_mtu - fixed_headers(self.blocks[i].tuple.remote)
+        path_mss(&self.blocks[i])
     }
 }

@@ -1,92 +1,43 @@
-//! Requests of sockets. Every one may come again after a rebirth of either side.
+//! What sockets asks ([`crate::requests`]), as udp does it.
 
 use super::counters::Counter;
 use super::durable::{Block, bit};
 use super::engine::{Live, Udp, due};
 use crate::addresses::{is_unspecified, overlap};
 use crate::edge::Out;
-use crate::families::NONE;
+use crate::families::Families;
+use crate::requests::{Place, Transport};
 use core::time::Duration;
-use eft_base::errno::{EACCES, EADDRINUSE, EADDRNOTAVAIL, EINVAL, EMFILE, ENOBUFS, EOPNOTSUPP};
+use eft_base::errno::{EACCES, EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS, EOPNOTSUPP};
 use eft_base::{FamilyId, Instant, RequestId, SocketId, WireAddress};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
-use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 
 const EPHEMERAL_FIRST: u16 = 32768;
 const EPHEMERAL_COUNT: u32 = 28232;
 /// How long an orphan's last datagrams may wait for ip.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(5);
 
-impl Udp {
-    pub(super) fn receive_request(
-        &mut self,
-        cx: &mut Context,
-        message: SocketsToTransport,
-        out: &mut Outbox<Out>,
-    ) {
-        use SocketsToTransport::*;
-        match message {
-            Open { request, socket } => self.request_open(cx, request, socket.family, out),
-            Bind { request, socket, address, port, reuse } => {
-                let errno = self.request_bind(cx, socket, address, port, reuse);
-                self.reply_for(out, request, errno, socket);
-            }
-            Connect { request, socket, address, port } => {
-                self.request_connect(cx, request, socket, address, port, out)
-            }
-            Listen { request, socket, .. } | Attached { request, socket, .. } => {
-                self.reply_for(out, request, EOPNOTSUPP, socket)
-            }
-            Close { request, socket } => {
-                if let Some(i) = self.find_socket(socket) {
-                    self.close_socket(cx, i);
-                }
-                self.reply(out, request, 0, socket, None);
-            }
-            CloseFamily { request, socket } => self.request_close_family(cx, request, socket.family, out),
-        }
+impl Transport for Udp {
+    fn families(&mut self) -> &mut Families {
+        &mut self.families
     }
 
-    pub(super) fn reply(
-        &self,
-        out: &mut Outbox<Out>,
-        request: RequestId,
-        errno: i32,
-        socket: SocketId,
-        block: Option<u32>,
-    ) {
-        let (address, port) =
-            block.map_or((WireAddress::default(), 0), |i| (self.blocks[i].local, self.blocks[i].local_port));
-        out.push(Out::Sockets(TransportToSockets::Reply { request, errno, socket, address, port }));
+    fn held(&self, i: u32) -> Option<SocketId> {
+        (!self.blocks[i].has(bit::ORPHAN)).then(|| self.socket(i))
     }
 
-    fn reply_for(&self, out: &mut Outbox<Out>, request: RequestId, errno: i32, socket: SocketId) {
-        self.reply(out, request, errno, socket, self.find_socket(socket));
+    fn place(&self, i: u32) -> Place {
+        let Block { incarnation, local: address, local_port: port, .. } = self.blocks[i];
+        Place { incarnation, address, port }
     }
 
-    fn request_open(&mut self, cx: &Context, request: RequestId, family: FamilyId, out: &mut Outbox<Out>) {
-        let block = match self.opened.remove(&(family.0, request.to_u64())) {
-            Some(i) => Ok(i),
-            None => self.open_socket(cx, family, request),
-        };
-        let none = SocketId { family, slot: NONE };
-        let socket = block.map_or(none, |i| self.socket(i));
-        self.reply(out, request, block.err().unwrap_or(0), socket, block.ok());
-    }
-
-    fn open_socket(&mut self, cx: &Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
-        let limit = self.config.sockets_per_family;
-        let f = self.families.get_mut(family).ok_or(EINVAL)?;
-        if f.arena.is_none() || f.closing.is_some() {
-            return Err(EINVAL);
-        }
-        if f.sockets >= limit {
-            return Err(EMFILE);
-        }
-        let i = self.free.pop().ok_or(ENOBUFS)?;
+    fn open(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
+        self.families.may_open(family, self.config.sockets_per_family)?;
+        let f = self.families.enter(family);
+        let i = self.free.take().ok_or(ENOBUFS)?;
         let Some(slot) = f.allocate(i) else {
-            self.free.push(i);
+            self.free.put(i);
             return Err(ENOBUFS);
         };
         self.live[i as usize] = Live::default();
@@ -102,23 +53,49 @@ impl Udp {
         if let Some(page) = &self.live[i as usize].page {
             page.reset(2);
             page.set_receive_notify(u64::MAX);
+            self.blocks[i].incarnation = page.incarnation();
         }
         cx.count(Counter::Opened as usize);
         self.gauge_blocks(cx);
         Ok(i)
     }
 
-    fn request_bind(
+    fn bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32 {
+        self.request_bind(cx, i, address, port, reuse)
+    }
+
+    fn listen(&mut self, _cx: &mut Context, _i: u32, _backlog: u32) -> i32 {
+        EOPNOTSUPP
+    }
+
+    fn attach(&mut self, _i: u32) -> i32 {
+        EOPNOTSUPP
+    }
+
+    fn connect(
         &mut self,
         cx: &mut Context,
-        socket: SocketId,
-        address: WireAddress,
-        port: u16,
-        reuse: u8,
-    ) -> i32 {
-        let Some(i) = self.find_socket(socket) else {
-            return EINVAL;
-        };
+        request: RequestId,
+        i: u32,
+        (address, port): (WireAddress, u16),
+        out: &mut Outbox<Out>,
+    ) {
+        self.request_connect(cx, request, i, address, port, out)
+    }
+
+    fn close(&mut self, cx: &mut Context, i: u32) {
+        self.close_socket(cx, i)
+    }
+
+    fn close_with_family(&mut self, cx: &mut Context, i: u32) {
+        if !self.blocks[i].has(bit::ORPHAN) {
+            self.close_socket(cx, i);
+        }
+    }
+}
+
+impl Udp {
+    fn request_bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32 {
         let block = &self.blocks[i];
         if block.has(bit::BOUND) {
             let same = block.local == address
@@ -137,7 +114,7 @@ impl Udp {
             flags |= bit::REUSE_PORT;
         }
         self.blocks[i].flags |= flags;
-        let errno = self.bind(cx, i, address, port);
+        let errno = self.bind_to(cx, i, address, port);
         if errno != 0 {
             self.blocks[i].flags &= !flags;
         }
@@ -145,7 +122,7 @@ impl Udp {
     }
 
     /// Binds an unbound socket; port 0 chooses one.
-    pub(super) fn bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, mut port: u16) -> i32 {
+    pub(super) fn bind_to(&mut self, cx: &mut Context, i: u32, address: WireAddress, mut port: u16) -> i32 {
         if port == 0 {
             let start = cx.random.below(EPHEMERAL_COUNT as u64) as u32;
             let chosen = (0..EPHEMERAL_COUNT)
@@ -186,14 +163,12 @@ impl Udp {
         &mut self,
         cx: &mut Context,
         request: RequestId,
-        socket: SocketId,
+        i: u32,
         address: WireAddress,
         port: u16,
         out: &mut Outbox<Out>,
     ) {
-        let Some(i) = self.find_socket(socket) else {
-            return self.reply(out, request, EINVAL, socket, None);
-        };
+        let socket = self.socket(i);
         if is_unspecified(address) {
             self.disconnect(i);
             return self.reply(out, request, 0, socket, Some(i));
@@ -203,7 +178,7 @@ impl Udp {
             return self.reply(out, request, EACCES, socket, Some(i));
         }
         if !self.blocks[i].has(bit::BOUND) {
-            let errno = self.bind(cx, i, unspecified(), 0);
+            let errno = self.bind_to(cx, i, unspecified(), 0);
             if errno != 0 {
                 return self.reply(out, request, errno, socket, Some(i));
             }
@@ -297,8 +272,11 @@ impl Udp {
         }
     }
 
-    /// Frees a socket and its slot.
+    /// Frees a socket and its slot, once.
     pub(super) fn release(&mut self, cx: &Context, i: u32) {
+        if !self.free.put(i) {
+            return;
+        }
         let block = self.blocks[i];
         if block.has(bit::BOUND)
             && let Some(list) = self.ports.get_mut(&block.local_port)
@@ -312,52 +290,12 @@ impl Udp {
         if let Some(page) = self.live[i as usize].page.take() {
             page.set_kind(0);
         }
-        if let Some(f) = self.families.get_mut(block.family) {
-            f.free(block.slot);
-            if f.closing.is_some() && f.sockets == 0 {
-                self.emptied.push(block.family);
-            }
-        }
+        self.families.free(self.socket(i));
         self.blocks[i] = Block::free(block.generation.wrapping_add(1));
         let queued = self.live[i as usize].due & due::QUEUED;
         self.live[i as usize] = Live { due: queued, ..Live::default() };
-        self.free.push(i);
         cx.count(Counter::Closed as usize);
         self.gauge_blocks(cx);
-    }
-
-    fn request_close_family(
-        &mut self,
-        cx: &Context,
-        request: RequestId,
-        id: FamilyId,
-        out: &mut Outbox<Out>,
-    ) {
-        let Some(f) = self.families.get_mut(id) else {
-            let socket = SocketId { family: id, slot: NONE };
-            return self.reply(out, request, 0, socket, None);
-        };
-        f.closing = Some(request);
-        for i in f.members() {
-            if !self.blocks[i].has(bit::ORPHAN) {
-                self.close_socket(cx, i);
-            }
-        }
-        self.finish_family(id, out);
-    }
-
-    /// Answers `CloseFamily` if the last socket of the family is gone.
-    pub(super) fn finish_family(&mut self, id: FamilyId, out: &mut Outbox<Out>) {
-        let Some(f) = self.families.get(id) else {
-            return;
-        };
-        if let Some(request) = f.closing
-            && f.sockets == 0
-        {
-            self.families.remove(id);
-            let socket = SocketId { family: id, slot: NONE };
-            self.reply(out, request, 0, socket, None);
-        }
     }
 }
 

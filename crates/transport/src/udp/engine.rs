@@ -2,19 +2,22 @@
 
 use super::UdpConfig;
 use super::counters::{COUNTERS, Counter};
-use super::durable::{self, Block, Blocks, bit};
-use super::send::{Request, Routes};
+use super::durable::{Block, Blocks, bit};
+use super::send::Request;
 use crate::addresses::Addresses;
+use crate::arena;
 use crate::edge::{In, Out};
 use crate::families::{Families, NONE};
+use crate::free::FreeBlocks;
 use crate::hash::{Key, Map};
 use crate::in_flight::InFlight;
-use crate::timers::{NEVER, Timers};
-use alloc::collections::VecDeque;
+use crate::requests::Transport as _;
+use crate::routes::Routes;
+use crate::timers::Timers;
+use crate::turns::Turns;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::time::Duration;
-use eft_base::{FamilyId, Instant, PoolId, RequestId, SocketId};
+use eft_base::{Instant, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{SocketPage, flag};
 use eft_channel::{Pool, Requests, Segment};
 use eft_component::{Component, Context, Effect, Event, Outbox};
@@ -23,8 +26,6 @@ use eft_messages::{Encoded, Peer};
 
 /// Bytes of a packet at most.
 const PACKET_MAX: usize = 1 << 16;
-/// When to look again if a queue was full and nobody owes us an answer.
-const RETRY: Duration = Duration::from_millis(1);
 
 /// Bits of [`Live::due`].
 pub(super) mod due {
@@ -53,31 +54,28 @@ pub struct Udp {
     pub(super) config: UdpConfig,
     pub(super) blocks: Blocks,
     pub(super) live: Vec<Live>,
-    pub(super) free: Vec<u32>,
+    pub(super) free: FreeBlocks,
     /// Sockets by local port.
     pub(super) ports: Map<u16, Vec<u32>>,
     pub(super) families: Families,
-    pub(super) opened: Map<(u16, u64), u32>,
     /// Orphans' patience.
     pub(super) timers: Timers,
-    pub(super) queue: VecDeque<u32>,
+    turns: Turns,
     pub(super) headers: Pool,
     pub(super) requests: Requests<Request>,
-    pub(super) routes: Routes,
+    /// Source addresses; an errno where there is no way.
+    pub(super) routes: Routes<Result<WireAddress, i32>>,
     pub(super) addresses: Addresses,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
-    pub(super) emptied: Vec<FamilyId>,
-    sockets_seen: bool,
     found: Option<(bool, u64)>,
-    retry_at: Instant,
 }
 
 impl Udp {
-    /// Opens the arena (of [`durable::arena_len`] bytes), taking over what a predecessor left in it.
+    /// Opens the arena (of [`super::arena_len`] bytes), taking over what a predecessor left in it.
     /// `headers` is a pool of `SEND_SLOT_LEN` slots.
     pub fn open(arena: Segment, headers: Pool, config: UdpConfig) -> Udp {
-        let opened = durable::open(arena, &config);
+        let opened = arena::open(arena, config.sockets, config.seed);
         let key = Key(opened.secret);
         let count = opened.blocks.len();
         let limit = headers.slots() + count;
@@ -85,22 +83,18 @@ impl Udp {
             config,
             blocks: opened.blocks,
             live: (0..count).map(|_| Live::default()).collect(),
-            free: Vec::new(),
+            free: FreeBlocks::new(count),
             ports: Map::with_hasher(key),
             families: Families::new(key, 1),
-            opened: Map::with_hasher(key),
             timers: Timers::new(count),
-            queue: VecDeque::new(),
+            turns: Turns::new(),
             headers,
             requests: Requests::new(limit),
             routes: Routes::new(key),
             addresses: Addresses::default(),
             key,
             scratch: vec![0; PACKET_MAX],
-            emptied: Vec::new(),
-            sockets_seen: false,
             found: Some((opened.reborn, opened.quarantined)),
-            retry_at: NEVER,
         };
         udp.rebuild();
         udp
@@ -116,13 +110,13 @@ impl Udp {
                     self.ports.entry(block.local_port).or_default().push(i);
                 }
                 if block.open_request != 0 {
-                    self.opened.insert((block.family.0, block.open_request), i);
+                    self.families.remember_opened(block.family, block.open_request, i);
                 }
             } else {
                 if used {
                     self.blocks[i] = Block::free(block.generation.wrapping_add(1));
                 }
-                self.free.push(i);
+                self.free.put(i);
             }
         }
     }
@@ -132,7 +126,7 @@ impl Udp {
         live.due |= bits;
         if live.due & due::QUEUED == 0 {
             live.due |= due::QUEUED;
-            self.queue.push_back(i);
+            self.turns.push(i);
         }
     }
 
@@ -140,20 +134,8 @@ impl Udp {
         SocketId { family: self.blocks[i].family, slot: self.blocks[i].slot }
     }
 
-    /// The block of a socket that its application still holds.
-    pub(super) fn find_socket(&self, socket: SocketId) -> Option<u32> {
-        let i = self.families.find(socket)?;
-        (!self.blocks[i].has(bit::ORPHAN)).then_some(i)
-    }
-
     pub(super) fn attach_page(&mut self, i: u32) -> bool {
-        let block = &self.blocks[i];
-        let found = self
-            .families
-            .get(block.family)
-            .and_then(|f| f.arena.as_ref())
-            .and_then(|(arena, pool)| Some((arena.socket(block.slot)?, *pool)));
-        let Some((page, pool)) = found else {
+        let Some((page, pool)) = self.families.page(self.socket(i)) else {
             return false;
         };
         let live = &mut self.live[i as usize];
@@ -218,8 +200,7 @@ impl Udp {
     }
 
     pub(super) fn gauge_blocks(&self, cx: &Context) {
-        let used = self.blocks.len() - self.free.len();
-        cx.gauge(Counter::Blocks as usize, used as u64);
+        cx.gauge(Counter::Blocks as usize, self.free.used() as u64);
     }
 
     fn tell(&mut self, i: u32, out: &mut Outbox<Out>) {
@@ -286,9 +267,7 @@ impl Component for Udp {
                 }
             }
             Event::FamilyOpened { family, pool, arena } => {
-                let f = self.families.enter(family);
-                f.open(arena, pool);
-                for i in f.members() {
+                for i in self.families.open(family, arena, pool) {
                     self.revive(cx, i);
                 }
             }
@@ -301,17 +280,14 @@ impl Component for Udp {
     }
 
     fn expire(&mut self, cx: &mut Context, _out: &mut Outbox<Out>) {
-        if self.retry_at <= cx.now {
-            self.retry_at = NEVER;
-        }
+        self.turns.expire(cx.now);
         while let Some(i) = self.timers.pop(cx.now) {
             self.give_up_orphan(cx, i);
         }
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let at = self.timers.next().unwrap_or(NEVER).min(self.retry_at);
-        (at != NEVER).then_some(at)
+        self.turns.deadline(&self.timers)
     }
 
     fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<Out>) {
@@ -319,9 +295,9 @@ impl Component for Udp {
         match peer {
             Peer::Ip => self.resubmit(cx, out),
             Peer::Sockets => {
-                // As in tcp: its request numbers begin anew, unless this is our own birth.
-                if core::mem::replace(&mut self.sockets_seen, true) {
-                    self.opened.clear();
+                for i in self.families.sockets_connected() {
+                    cx.count(Counter::Quarantined as usize);
+                    self.release(cx, i);
                 }
             }
             _ => {}
@@ -329,11 +305,10 @@ impl Component for Udp {
     }
 
     fn flush(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
-        let mut left = self.queue.len();
-        while left > 0
-            && let Some(i) = self.queue.pop_front()
-        {
-            left -= 1;
+        for _ in 0..self.turns.len() {
+            let Some(i) = self.turns.pop() else {
+                break;
+            };
             self.live[i as usize].due &= !due::QUEUED;
             if self.live[i as usize].due & due::SEND != 0 {
                 self.send_datagrams(cx, i, out);
@@ -343,9 +318,7 @@ impl Component for Udp {
                 self.mark(i, 0);
             }
         }
-        while let Some(family) = self.emptied.pop() {
-            self.finish_family(family, out);
-        }
-        self.retry_at = if self.queue.is_empty() { NEVER } else { cx.now + RETRY };
+        self.answer_ends(out);
+        self.turns.finish(cx.now);
     }
 }

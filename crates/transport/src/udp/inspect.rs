@@ -1,6 +1,7 @@
 //! The arena as `eft ss` sees it: mapped read-only, while the engine may be writing it.
 
-use super::durable::{self, Block, bit};
+use super::durable::{Block, bit};
+use crate::arena;
 use alloc::vec::Vec;
 use eft_base::{Endpoint, FamilyId};
 use eft_channel::Segment;
@@ -20,7 +21,7 @@ pub struct Row {
 
 /// Every socket in an arena; `None` if it is not (yet) one of this version.
 pub fn list(arena: &Segment) -> Option<Vec<Row>> {
-    Some(durable::copies(arena)?.filter(|b| b.has(bit::USED)).map(|b| row(&b)).collect())
+    Some(arena::copies::<Block>(arena)?.filter(|b| b.has(bit::USED)).map(|b| row(&b)).collect())
 }
 
 fn row(b: &Block) -> Row {

@@ -6,13 +6,13 @@ use super::durable::bit;
 use super::engine::{Udp, due};
 use crate::addresses::is_unspecified;
 use crate::edge::Out;
-use crate::hash::{Key, Map};
+use crate::routes::LIFETIME;
 use core::net::IpAddr;
 use core::time::Duration;
 use eft_base::checksum::Checksum;
 use eft_base::errno::{EACCES, ECONNABORTED, EDESTADDRREQ, EINVAL, EMSGSIZE};
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
-use eft_base::{Instant, PacketRef, RequestId, WireAddress};
+use eft_base::{PacketRef, RequestId, WireAddress};
 use eft_channel::socket::{DatagramHeader, Opt, SocketPage, datagram_record_len};
 use eft_component::{Context, Outbox};
 use eft_messages::Peer;
@@ -27,48 +27,13 @@ const RECORD_HEADER: u64 = size_of::<DatagramHeader>() as u64;
 const CHECKSUM_OFFSET: u16 = 6;
 /// Datagrams that one socket sends before another has its turn.
 const QUANTUM: usize = 64;
-const ROUTE_LIFETIME: Duration = Duration::from_secs(10);
-const ROUTES_MAX: usize = 4096;
+/// A refusal is believed only for the datagrams that waited for it.
+const REFUSAL_LIFETIME: Duration = Duration::from_millis(10);
 
 /// What we asked of ip.
 pub(super) enum Request {
     Datagram { block: u32, generation: u32, epoch: u8, descriptor: PacketRef },
     Route { block: u32, generation: u32, source: WireAddress, destination: WireAddress },
-}
-
-/// Source addresses by wanted source and destination; an errno where there is no way.
-pub(super) struct Routes(Map<(WireAddress, WireAddress), (Result<WireAddress, i32>, Instant)>);
-
-impl Routes {
-    pub fn new(key: Key) -> Routes {
-        Routes(Map::with_hasher(key))
-    }
-
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    fn get(
-        &self,
-        now: Instant,
-        source: WireAddress,
-        destination: WireAddress,
-    ) -> Option<Result<WireAddress, i32>> {
-        let (answer, until) = self.0.get(&(source, destination))?;
-        (*until > now).then_some(*answer)
-    }
-
-    fn put(&mut self, now: Instant, way: (WireAddress, WireAddress), answer: Result<WireAddress, i32>) {
-        if self.0.len() >= ROUTES_MAX {
-            self.0.clear();
-        }
-        // A refusal is believed only for the datagrams that waited for it.
-        let lifetime = match answer {
-            Ok(_) => ROUTE_LIFETIME,
-            Err(_) => Duration::from_millis(10),
-        };
-        self.0.insert(way, (answer, now + lifetime));
-    }
 }
 
 /// The first record of a send ring that is not sent yet.
@@ -186,7 +151,7 @@ impl Udp {
             return Err((Counter::DropTooLong, EMSGSIZE));
         }
         if !self.blocks[i].has(bit::BOUND) {
-            let errno = self.bind(cx, i, unspecified(), 0);
+            let errno = self.bind_to(cx, i, unspecified(), 0);
             if errno != 0 {
                 return Err((Counter::DropUnroutable, errno));
             }
@@ -223,7 +188,7 @@ impl Udp {
         destination: WireAddress,
         out: &mut Outbox<Out>,
     ) -> Option<Result<WireAddress, i32>> {
-        if let Some(answer) = self.routes.get(cx.now, source, destination) {
+        if let Some(answer) = self.routes.get(cx.now, (source, destination)) {
             return Some(answer);
         }
         if out.room(Peer::Ip) == 0 || self.waits_for_route(i) {
@@ -252,7 +217,8 @@ impl Udp {
         };
         self.requests.remove(id);
         let answer = if errno == 0 { Ok(source) } else { Err(errno) };
-        self.routes.put(cx.now, (wanted, destination), answer);
+        let lifetime = if answer.is_ok() { LIFETIME } else { REFUSAL_LIFETIME };
+        self.routes.put(cx.now, (wanted, destination), answer, lifetime);
         if self.blocks[block].generation == generation {
             self.live[block as usize].route_request = None;
             self.advance_connect(cx, block, out);

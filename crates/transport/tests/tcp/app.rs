@@ -100,7 +100,8 @@ impl App {
         if app.listener == Some(socket) {
             app.listener = None;
         }
-        world.request(side, |request| SocketsToTransport::Close { request, socket });
+        let incarnation = world.sides[side].incarnation(socket);
+        world.request(side, |request| SocketsToTransport::Close { request, socket, incarnation });
     }
 
     pub fn told(world: &mut World, side: usize, told: Told) {
@@ -125,7 +126,9 @@ impl App {
             }
             SocketsToTransport::Bind { socket, .. } if errno == 0 => {
                 let backlog = world.sides[side].app.backlog;
-                world.request(side, |request| SocketsToTransport::Listen { request, socket, backlog });
+                let incarnation = world.sides[side].incarnation(socket);
+                let listen = |request| SocketsToTransport::Listen { request, socket, incarnation, backlog };
+                world.request(side, listen);
             }
             SocketsToTransport::Listen { socket, .. } if errno == 0 => {
                 world.sides[side].app.listener = Some(socket);
@@ -146,12 +149,14 @@ impl App {
     }
 
     fn opened(world: &mut World, side: usize, socket: SocketId, intent: Intent) {
+        let incarnation = world.sides[side].incarnation(socket);
         match intent {
             Intent::Listen(port, backlog) => {
                 world.sides[side].app.backlog = backlog;
                 world.request(side, |request| SocketsToTransport::Bind {
                     request,
                     socket,
+                    incarnation,
                     address: std::net::IpAddr::from([0u8, 0, 0, 0]).into(),
                     port,
                     reuse: 1,
@@ -163,7 +168,9 @@ impl App {
                 // A connecting writer waits for the plug to be pulled.
                 page.write_plug().set();
                 world.sides[side].app.streams.push(Stream::new(socket, plan, 0, 0));
-                world.request(side, |request| SocketsToTransport::Connect { request, socket, address, port });
+                let connect =
+                    |request| SocketsToTransport::Connect { request, socket, incarnation, address, port };
+                world.request(side, connect);
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::script::*;
 use crate::streams::{plan, run_to_end};
-use crate::world::{Conditions, FAMILY, World};
+use crate::world::{ARENA_POOL, Conditions, FAMILY, World};
 use eft_base::errno::*;
 use eft_base::{FamilyId, RequestId, SocketId, WireAddress};
 use eft_component::{Component, Event};
@@ -23,6 +23,7 @@ struct Direct {
 struct Answer {
     errno: i32,
     socket: SocketId,
+    incarnation: u32,
     port: u16,
 }
 
@@ -71,33 +72,41 @@ impl Direct {
         answer
     }
 
+    fn incarnation(&self, socket: SocketId) -> u32 {
+        self.world.sides[0].incarnation(socket)
+    }
+
     fn open(&mut self) -> Answer {
         self.ask(|request| SocketsToTransport::Open { request, socket: SocketId { family: FAMILY, slot: 0 } })
     }
 
     fn bind(&mut self, socket: SocketId, address: [u8; 4], port: u16, reuse: u8) -> Answer {
-        self.ask(|request| SocketsToTransport::Bind { request, socket, address: v4(address), port, reuse })
+        let (incarnation, address) = (self.incarnation(socket), v4(address));
+        self.ask(|request| SocketsToTransport::Bind { request, socket, incarnation, address, port, reuse })
     }
 
     fn listen(&mut self, socket: SocketId) -> Answer {
-        self.ask(|request| SocketsToTransport::Listen { request, socket, backlog: 5 })
+        let incarnation = self.incarnation(socket);
+        self.ask(|request| SocketsToTransport::Listen { request, socket, incarnation, backlog: 5 })
     }
 
     fn connect(&mut self, socket: SocketId, address: [u8; 4], port: u16) -> Answer {
-        self.ask(|request| SocketsToTransport::Connect { request, socket, address: v4(address), port })
+        let (incarnation, address) = (self.incarnation(socket), v4(address));
+        self.ask(|request| SocketsToTransport::Connect { request, socket, incarnation, address, port })
     }
 
     fn close(&mut self, socket: SocketId) -> Answer {
-        self.ask(|request| SocketsToTransport::Close { request, socket })
+        let incarnation = self.incarnation(socket);
+        self.ask(|request| SocketsToTransport::Close { request, socket, incarnation })
     }
 }
 
 fn pick(items: &[Out], wanted: RequestId) -> Option<Answer> {
     items.iter().find_map(|o| match o {
-        Out::Sockets(TransportToSockets::Reply { request, errno, socket, port, .. })
+        Out::Sockets(TransportToSockets::Reply { request, errno, socket, incarnation, port, .. })
             if *request == wanted =>
         {
-            Some(Answer { errno: *errno, socket: *socket, port: *port })
+            Some(Answer { errno: *errno, socket: *socket, incarnation: *incarnation, port: *port })
         }
         _ => None,
     })
@@ -228,6 +237,7 @@ fn a_family_is_closed_when_its_last_byte_is_sent() {
     let id = w.request(0, |request| SocketsToTransport::CloseFamily {
         request,
         socket: SocketId { family: FAMILY, slot: 0 },
+        pool: ARENA_POOL,
     });
     assert!(w.sides[0].unanswered.contains_key(&id), "answered before the bytes were sent");
     let done = w.run_until(Duration::from_secs(10), |w| {
@@ -247,6 +257,7 @@ fn a_family_whose_peer_is_silent_is_closed_all_the_same() {
     let id = s.world.request(1, |request| SocketsToTransport::CloseFamily {
         request,
         socket: SocketId { family: FAMILY, slot: 0 },
+        pool: ARENA_POOL,
     });
     let answered = s.world.run_until(Duration::from_secs(60), |w| !w.sides[1].unanswered.contains_key(&id));
     assert!(answered);
@@ -286,4 +297,135 @@ fn a_closed_listener_resets_whom_nobody_took() {
     w.run_for(Duration::from_secs(1));
     assert!(w.sides[0].app.streams.iter().all(|s| s.error == ECONNRESET), "{:?}", w.sides[0].app.streams);
     assert_eq!(w.sides[1].counter("blocks"), 0);
+}
+
+#[test]
+fn a_late_request_finds_nobody_rather_than_the_slots_next_socket() {
+    let mut d = Direct::new();
+    let old = d.open().socket;
+    let incarnation = d.incarnation(old);
+    d.bind(old, ANY, 80, 0);
+    assert_eq!(d.listen(old).errno, 0);
+    d.close(old);
+    // A reborn engine gives out the lowest slots first: the next socket may have this one.
+    d.world.crash(0);
+    let new = d.open();
+    assert_eq!(new.socket, old);
+    assert_eq!(new.incarnation, d.incarnation(old));
+    assert_ne!(new.incarnation, incarnation);
+    let (address, port) = (v4(ANY), 81);
+    let late: [&dyn Fn(RequestId) -> SocketsToTransport; 4] = [
+        &|request| SocketsToTransport::Bind { request, socket: old, incarnation, address, port, reuse: 0 },
+        &|request| SocketsToTransport::Listen { request, socket: old, incarnation, backlog: 1 },
+        &|request| SocketsToTransport::Connect { request, socket: old, incarnation, address, port },
+        &|request| SocketsToTransport::Attached { request, socket: old, incarnation },
+    ];
+    for make in late {
+        assert_eq!(d.ask(make).errno, EINVAL);
+    }
+    assert_eq!(d.ask(|request| SocketsToTransport::Close { request, socket: old, incarnation }).errno, 0);
+    assert_eq!(d.bind(new.socket, ANY, 82, 0).port, 82, "the new socket is untouched");
+}
+
+#[test]
+fn a_late_end_of_a_family_spares_the_next_family_of_that_number() {
+    let mut d = Direct::new();
+    let socket = d.open().socket;
+    let pool = eft_base::PoolId(ARENA_POOL.0 + 1);
+    let end = |pool| move |request| SocketsToTransport::CloseFamily { request, socket, pool };
+    assert_eq!(d.ask(end(pool)).errno, 0);
+    assert_eq!(d.bind(socket, ANY, 80, 0).errno, 0);
+    assert_eq!(d.ask(end(ARENA_POOL)).errno, 0);
+    assert_eq!(d.bind(socket, ANY, 80, 0).errno, EINVAL);
+}
+
+/// Side 1 takes what lies in its accept queue, and its worker dies before it tells anyone.
+fn take_and_forget(w: &mut World) -> (SocketId, u32) {
+    let listener = w.sides[1].app.listener.expect("a listener");
+    let page = w.sides[1].page(listener);
+    let taken = page.receive_taken();
+    let mut record = eft_channel::socket::AcceptRecord::default();
+    page.read_receive(taken, zerocopy::IntoBytes::as_mut_bytes(&mut record));
+    page.set_receive_taken(taken + size_of_val(&record) as u64);
+    (SocketId { family: FAMILY, slot: record.slot }, record.incarnation)
+}
+
+/// A world with `clients` connections that lie in side 1's accept queue.
+fn world_with_queue(clients: usize) -> World {
+    let mut w = World::new(1, Conditions::default());
+    App::listen(&mut w, 1, PORT, 8, plan(100, 100));
+    w.sides[1].app.idle = true;
+    for _ in 0..clients {
+        App::connect(&mut w, 0, PORT, plan(100, 100));
+    }
+    w.run_for(Duration::from_secs(1));
+    assert_eq!(w.sides[1].counter("accepted_connections"), clients as u64);
+    w
+}
+
+#[test]
+fn a_connection_that_was_taken_and_forgotten_is_reset_and_no_other() {
+    let mut w = world_with_queue(3);
+    let (socket, incarnation) = take_and_forget(&mut w);
+    w.run_for(Duration::from_secs(8));
+    assert_eq!(w.sides[1].counter("abandoned_connections"), 0, "too early");
+    w.run_for(Duration::from_secs(120));
+    assert_eq!(w.sides[1].counter("abandoned_connections"), 1);
+    let lost = w.sides[0].app.streams.iter().filter(|s| s.hung_up).count();
+    assert_eq!(lost, 1, "its peer is told, and nobody else");
+    // A worker that was only stopped attaches late.
+    let attached = |request| SocketsToTransport::Attached { request, socket, incarnation };
+    w.request(1, attached);
+    assert_eq!(w.sides[1].app.failures, [EINVAL]);
+    // Those that nobody took wait as long as it takes.
+    w.sides[1].app.idle = false;
+    App::accept(&mut w, 1);
+    let done = w.run_until(Duration::from_secs(10), |w| {
+        w.sides[1].app.streams.len() == 2 && w.sides[1].app.all_done()
+    });
+    assert!(done, "{:?}", w.sides[1].app.streams);
+}
+
+#[test]
+fn a_connection_that_was_taken_and_forgotten_is_reset_after_a_rebirth_too() {
+    // Before anyone saw that it was taken, and after.
+    for seconds in [1, 12] {
+        let mut w = world_with_queue(2);
+        take_and_forget(&mut w);
+        w.run_for(Duration::from_secs(seconds));
+        w.crash(1);
+        w.run_for(Duration::from_secs(60));
+        assert_eq!(w.sides[1].counter("abandoned_connections"), 1, "{seconds}");
+        assert_eq!(w.sides[1].counter("quarantined_blocks"), 0);
+        w.sides[1].app.idle = false;
+        App::accept(&mut w, 1);
+        let done = w.run_until(Duration::from_secs(10), |w| {
+            w.sides[1].app.streams.len() == 1 && w.sides[1].app.all_done()
+        });
+        assert!(done, "{seconds}: {:?}", w.sides[1].app.streams);
+    }
+}
+
+#[test]
+fn a_slow_worker_keeps_its_connection() {
+    let mut w = world_with_queue(1);
+    let (socket, incarnation) = take_and_forget(&mut w);
+    w.run_for(Duration::from_secs(9));
+    w.request(1, |request| SocketsToTransport::Attached { request, socket, incarnation });
+    w.run_for(Duration::from_secs(120));
+    assert_eq!(w.sides[1].counter("abandoned_connections"), 0);
+    assert!(w.sides[1].app.failures.is_empty());
+    assert!(!w.sides[0].app.streams[0].hung_up);
+}
+
+#[test]
+fn a_connection_that_its_peer_reset_while_nobody_had_it_leaves_no_block() {
+    let mut w = world_with_queue(1);
+    take_and_forget(&mut w);
+    let used = w.sides[1].counter("blocks");
+    let client = w.sides[0].app.streams[0].socket;
+    w.sides[0].page(client).set_option(eft_channel::socket::Opt::Linger, 1);
+    App::close(&mut w, 0, client);
+    w.run_for(Duration::from_secs(60));
+    assert_eq!(w.sides[1].counter("blocks"), used - 1);
 }

@@ -32,6 +32,7 @@ fn a_scribbled_page_costs_its_own_connection_only() {
             s.app.streams.retain(|x| x.salt != port as u64 && x.peer_salt != port as u64);
         }
         let page = w.sides[side].page(victim);
+        let incarnation = page.incarnation();
         for _ in 0..30 {
             // SAFETY: the header is this page's own, mapped by this process alone.
             let header = unsafe { std::slice::from_raw_parts_mut(page.header_ptr(0), SOCKET_HEADER_LEN) };
@@ -50,7 +51,7 @@ fn a_scribbled_page_costs_its_own_connection_only() {
             w.sides.iter().all(|s| !s.app.streams.is_empty() && s.app.all_done())
         });
         assert!(done, "seed {seed}: {:?} {:?}", w.sides[0].app.streams, w.sides[1].app.streams);
-        w.request(side, |request| SocketsToTransport::Close { request, socket: victim });
+        w.request(side, |request| SocketsToTransport::Close { request, socket: victim, incarnation });
     });
 }
 
@@ -351,4 +352,56 @@ fn a_damaged_block_costs_its_own_connection() {
         let lost = w.sides[1].app.streams.iter().filter(|s| s.error != 0 || s.hung_up).count();
         assert!(lost >= 1, "the peer of the lost one was not told");
     }
+}
+
+#[test]
+fn a_listener_that_claims_to_be_its_own_child_costs_itself_only() {
+    use eft_transport::tcp::block::{Block, State, bit};
+    use std::mem::offset_of;
+    let mut w = World::new(1, Conditions::default());
+    App::listen(&mut w, 1, PORT, 16, plan(0, 2_000_000));
+    App::connect(&mut w, 0, PORT, plan(2_000_000, 0));
+    w.run_until(Duration::from_secs(5), |w| w.sides[0].counter("sent_bytes") > 1_000_000);
+    let durable = w.sides[1].durable.clone();
+    let block_len = size_of::<Block>();
+    let read = |at: usize| {
+        let mut bytes = [0; 4];
+        durable.read(at, &mut bytes).unwrap();
+        u32::from_le_bytes(bytes)
+    };
+    let listener = (0..64u32)
+        .find(|i| read(4096 + *i as usize * block_len) as u8 == State::Listen as u8)
+        .expect("a listener");
+    let at = 4096 + listener as usize * block_len;
+    let flags = read(at + offset_of!(Block, flags)) | bit::QUEUED;
+    durable.write(at + offset_of!(Block, flags), &flags.to_le_bytes()).unwrap();
+    durable.write(at + offset_of!(Block, listener), &listener.to_le_bytes()).unwrap();
+    let generation = read(at + offset_of!(Block, generation));
+    durable.write(at + offset_of!(Block, listener_generation), &generation.to_le_bytes()).unwrap();
+    w.crash(1);
+    assert_eq!(w.sides[1].counter("quarantined_blocks"), 1);
+    assert!(w.run_until(Duration::from_secs(60), |w| w.sides[1].app.streams[0].is_done()));
+}
+
+#[test]
+fn a_block_of_a_family_that_nobody_knows_is_given_up() {
+    use eft_transport::tcp::block::Block;
+    use std::mem::offset_of;
+    let mut w = World::new(1, Conditions::default());
+    App::listen(&mut w, 1, PORT, 16, plan(0, 2_000_000));
+    App::connect(&mut w, 0, PORT, plan(2_000_000, 0));
+    w.run_until(Duration::from_secs(5), |w| w.sides[0].counter("sent_bytes") > 1_000_000);
+    let durable = w.sides[0].durable.clone();
+    let len = size_of::<Block>();
+    let mut state = [0];
+    let victim = (0..64).map(|i| 4096 + i * len).find(|at| {
+        durable.read(*at, &mut state).unwrap();
+        state[0] != 0
+    });
+    durable.write(victim.expect("a connection") + offset_of!(Block, family), &[99, 0]).unwrap();
+    w.crash(0);
+    assert_eq!(w.sides[0].counter("quarantined_blocks"), 1);
+    assert_eq!(w.sides[0].counter("blocks"), 0);
+    w.run_for(Duration::from_secs(1));
+    assert!(w.sides[1].app.streams[0].hung_up, "its peer was not told");
 }

@@ -126,9 +126,8 @@ fn writers_are_woken_when_a_third_is_free() {
 #[test]
 fn in_bulk_the_reader_is_told_seldom_and_soon() {
     let (mut s, _) = Script::connected(quiet_plan());
-    let told = |s: &Script| {
-        s.world.sides[1].app.effects.iter().filter(|e| matches!(e, Effect::Readable(_))).count()
-    };
+    let told =
+        |s: &Script| s.world.sides[1].app.effects.iter().filter(|e| matches!(e, Effect::Readable(_))).count();
     let segment = [0; 1000];
     s.world.sides[1].app.streams[0].careless = true;
     let begin = told(&s);

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::time::Duration;
 
 pub const FAMILY: FamilyId = FamilyId(7);
-const ARENA_POOL: PoolId = PoolId(2);
+pub const ARENA_POOL: PoolId = PoolId(2);
 const PACKET_POOL: PoolId = PoolId(3);
 const PACKET_SLOTS: usize = 256;
 const PACKET_LEN: usize = 1 << 16;
@@ -272,6 +272,11 @@ impl Side {
     /// Received packets that the engine has not given back.
     pub fn packets_in_use(&self) -> usize {
         self.packets.slots() - self.packets.available()
+    }
+
+    /// Which use of its slot a socket is; 0 if there is no such slot.
+    pub fn incarnation(&self, socket: SocketId) -> u32 {
+        self.arena.socket(socket.slot).map_or(0, |page| page.incarnation())
     }
 
     pub fn page(&self, socket: SocketId) -> SocketPage {

@@ -1,0 +1,188 @@
+//! What the sender of a blocked packet is told, if the filter wants it told (pf's `block return`).
+//!
+//! A packet that came in is answered over the wire; what a program of this host sent is answered to
+//! its transport, as if the answer had come in. The filter ordered these answers and is not asked
+//! about them. They are limited in rate, never sent about what was sent to many, and a reset is never
+//! answered with a reset (RFC 9293 §3.10.7.1).
+
+use crate::LOCAL_INTERFACE;
+use crate::counters::Counter;
+use crate::engine::{Ip, Out};
+use crate::flight::{Arrival, Flight, Origin, Question};
+use crate::icmp::IcmpError;
+use crate::send::{ETHERNET_LEN, IPV4_LEN, Outgoing, TRANSPORT_AT, ipv4_header};
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use eft_base::PacketRef;
+use eft_base::checksum::Checksum;
+use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, TcpHeader};
+use eft_component::Context;
+use eft_messages::filter::Judgement;
+use eft_messages::nic::FrameDescriptor;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+const TCP_LEN: usize = size_of::<TcpHeader>();
+
+impl Ip {
+    /// Tells the sender of a packet that came in. The packet stays the caller's.
+    pub(crate) fn reject_arrival(&mut self, cx: &mut Context, a: &Arrival, how: Judgement, out: &mut Out) {
+        if a.group {
+            return;
+        }
+        match how {
+            Judgement::Pass | Judgement::Drop => {}
+            Judgement::Unreachable => {
+                cx.count(Counter::FilterReturned as usize);
+                self.send_error(cx, IcmpError::BLOCKED, a.packet, out)
+            }
+            Judgement::Reset => {
+                let segment = a.packet.skip(a.header_len as u32);
+                let mut header = [0; TCP_LEN];
+                let read = self.read(cx.memory, segment, &mut header);
+                let reset = read.and_then(|()| reset(&a.question, &header, segment.len));
+                if let Some(reset) = reset.filter(|_| self.may_return(cx)) {
+                    self.send_reset(cx, a.question.destination, a.question.source, &reset, out);
+                }
+            }
+        }
+    }
+
+    fn may_return(&mut self, cx: &Context) -> bool {
+        let may = self.reset_limiter.take(cx.now);
+        cx.count(if may { Counter::FilterReturned } else { Counter::FilterReturnsLimited } as usize);
+        may
+    }
+
+    fn send_reset(
+        &mut self,
+        cx: &mut Context,
+        source: Ipv4Addr,
+        destination: Ipv4Addr,
+        header: &TcpHeader,
+        out: &mut Out,
+    ) {
+        let Some(hop) = self.routes.hop(source, destination) else {
+            return cx.count(Counter::NoRoute as usize);
+        };
+        let outgoing = answer(source, destination, PROTOCOL_TCP, header.as_bytes());
+        if let Err((why, _)) = self.launch(cx, Origin::Nobody, hop, outgoing, None, out) {
+            cx.count(why as usize);
+        }
+    }
+
+    /// Tells a transport of this host that its packet `d` may not leave. False if it was not told.
+    pub(crate) fn reject_flight(
+        &mut self,
+        cx: &mut Context,
+        flight: &Flight,
+        d: &FrameDescriptor,
+        how: Judgement,
+        out: &mut Out,
+    ) -> bool {
+        let q = flight.question;
+        // What ip itself sends nobody waits for.
+        if !matches!(flight.origin, Origin::Transport { .. }) {
+            return false;
+        }
+        let answer = match how {
+            Judgement::Pass | Judgement::Drop => None,
+            Judgement::Reset => {
+                let header = d.header.get(TRANSPORT_AT..TRANSPORT_AT + TCP_LEN);
+                let len = flight.len.saturating_sub(IPV4_LEN as u32);
+                let reset = header.and_then(|header| reset(&q, header, len));
+                reset.map(|reset| (q.destination, PROTOCOL_TCP, reset.as_bytes().to_vec()))
+            }
+            // The headers are quoted alone: enough to know the socket by.
+            Judgement::Unreachable => d.header.get(ETHERNET_LEN..d.header_len as usize).map(|quote| {
+                let mut message = IcmpError::BLOCKED.header(quote).as_bytes().to_vec();
+                message.extend_from_slice(quote);
+                (q.source, PROTOCOL_ICMP, message)
+            }),
+        };
+        match answer {
+            Some((source, protocol, body)) if self.may_return(cx) => {
+                self.hand_back(cx, (source, q.source), protocol, &body, out)
+            }
+            _ => false,
+        }
+    }
+
+    /// Delivers a packet to this host as if it had come in. False if there is no room.
+    fn hand_back(
+        &mut self,
+        cx: &mut Context,
+        (source, destination): (Ipv4Addr, Ipv4Addr),
+        protocol: u8,
+        body: &[u8],
+        out: &mut Out,
+    ) -> bool {
+        let Some(question) = Question::new(source, destination, protocol, body) else {
+            return false;
+        };
+        let Some(slot) = self.packets.allocate() else {
+            cx.count(Counter::DropNoSlot as usize);
+            return false;
+        };
+        let len = IPV4_LEN + body.len();
+        let mut bytes = Vec::with_capacity(len);
+        let header = ipv4_header(&answer(source, destination, protocol, body), len, 0);
+        bytes.extend_from_slice(header.as_bytes());
+        bytes.extend_from_slice(body);
+        self.packets.write(slot, 0, &bytes);
+        let arrival = Arrival {
+            packet: PacketRef { len: len as u32, ..slot },
+            interface: LOCAL_INTERFACE,
+            header_len: IPV4_LEN as u16,
+            checksum_ok: true,
+            segment_size: 0,
+            group: false,
+            question,
+        };
+        self.accept(cx, arrival, out);
+        true
+    }
+}
+
+/// An answer without payload whose checksum is done.
+fn answer(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, header: &[u8]) -> Outgoing<'_> {
+    Outgoing {
+        source,
+        destination,
+        protocol,
+        ttl: 0,
+        tos: 0,
+        dont_fragment: false,
+        header,
+        payload: &[],
+        segment_size: 0,
+        checksum_offset: None,
+        ordered: true,
+    }
+}
+
+/// The reset that answers a segment of `len` bytes, header included. `None`: it is a reset, or no
+/// segment.
+fn reset(q: &Question, header: &[u8], len: u32) -> Option<TcpHeader> {
+    let (segment, _) = TcpHeader::ref_from_prefix(header).ok()?;
+    let payload = len.checked_sub(segment.header_len() as u32)?;
+    if segment.flags & TCP_RST != 0 || segment.header_len() < TCP_LEN {
+        return None;
+    }
+    let mut reset = TcpHeader::new_zeroed();
+    reset.source_port = segment.destination_port;
+    reset.destination_port = segment.source_port;
+    reset.data_offset = (TCP_LEN as u8 / 4) << 4;
+    if segment.flags & TCP_ACK != 0 {
+        reset.flags = TCP_RST;
+        reset.sequence = segment.acknowledgment;
+    } else {
+        let ends = (segment.flags & TCP_SYN != 0) as u32 + (segment.flags & TCP_FIN != 0) as u32;
+        reset.flags = TCP_RST | TCP_ACK;
+        reset.acknowledgment = segment.sequence.get().wrapping_add(payload).wrapping_add(ends).into();
+    }
+    let sum = Checksum::new()
+        .add_pseudo_header(q.destination.into(), q.source.into(), PROTOCOL_TCP, TCP_LEN as u32)
+        .add_bytes(reset.as_bytes());
+    reset.checksum = sum.finish().into();
+    Some(reset)
+}

@@ -1,0 +1,107 @@
+//! What an operator's request says, read apart from what is done about it.
+//!
+//! Promise: any bytes give a request whose numbers are in range, or one line that says what is wrong.
+
+use serde::{Deserialize, Serialize};
+
+/// A request of `eft ps`, `stat`, `kill` and the like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "kebab-case")]
+pub enum Request {
+    Ps,
+    Info,
+    Stat,
+    /// Read-only descriptors of the transports' arenas.
+    Arenas,
+    Kill {
+        component: String,
+    },
+    Place {
+        component: String,
+        #[serde(default)]
+        cpu: Option<u32>,
+        #[serde(default)]
+        dedicated: bool,
+    },
+    PfLoad {
+        rules: String,
+    },
+    PfShow {
+        #[serde(default)]
+        what: Shown,
+    },
+    Capture {
+        /// The NIC's number.
+        #[serde(default)]
+        interface: u8,
+    },
+    Stop,
+}
+
+/// What of the filter is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shown {
+    #[default]
+    Rules,
+    States,
+}
+
+impl Shown {
+    pub fn name(self) -> &'static str {
+        match self {
+            Shown::Rules => "rules",
+            Shown::States => "states",
+        }
+    }
+}
+
+/// Reads a request.
+pub fn parse(bytes: &[u8]) -> Result<Request, String> {
+    // The place in the JSON text is of no use to whoever typed a command.
+    serde_json::from_slice(bytes).map_err(|e| {
+        let e = e.to_string();
+        let reason = e.split(" at line ").next().unwrap_or(&e).replace(char::is_control, " ");
+        format!("the request cannot be read: {reason}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read_as_the_commands_write_them() {
+        let place = Request::Place { component: "tcp".into(), cpu: Some(1), dedicated: true };
+        for (text, expected) in [
+            (r#"{"op":"ps"}"#, Request::Ps),
+            (r#"{"op":"kill","component":"ip"}"#, Request::Kill { component: "ip".into() }),
+            (r#"{"op":"place","component":"tcp","cpu":1,"dedicated":true}"#, place),
+            (r#"{"op":"pf-show"}"#, Request::PfShow { what: Shown::Rules }),
+            (r#"{"op":"pf-show","what":"states"}"#, Request::PfShow { what: Shown::States }),
+            (r#"{"op":"capture","interface":3,"more":[]}"#, Request::Capture { interface: 3 }),
+        ] {
+            assert_eq!(parse(text.as_bytes()), Ok(expected), "{text}");
+        }
+        let nowhere = parse(br#"{"op":"place","component":"tcp","cpu":null}"#);
+        assert_eq!(nowhere, Ok(Request::Place { component: "tcp".into(), cpu: None, dedicated: false }));
+    }
+
+    #[test]
+    fn what_cannot_be_is_one_line() {
+        for (text, reason) in [
+            ("", "EOF"),
+            ("nonsense", "expected"),
+            ("{}", "missing field `op`"),
+            (r#"{"op":"dance\nsing"}"#, "unknown variant `dance sing`"),
+            (r#"{"op":"kill"}"#, "missing field `component`"),
+            // These were cut to 8 and 32 bits once, and then meant another interface and CPU.
+            (r#"{"op":"capture","interface":256}"#, "invalid value"),
+            (r#"{"op":"place","component":"tcp","cpu":4294967296}"#, "invalid value"),
+            (r#"{"op":"pf-show","what":"secrets"}"#, "unknown variant"),
+        ] {
+            let e = parse(text.as_bytes()).expect_err(text);
+            assert!(e.contains(reason) && !e.contains('\n'), "{text}: {e}");
+        }
+    }
+}

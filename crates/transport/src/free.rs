@@ -1,0 +1,66 @@
+//! Which blocks of an arena are free.
+//!
+//! Derived when the arena is opened and never stored in it, so that no damage to the arena reaches
+//! it. Promise: a block is given out once and taken back once, whatever its user does; must never
+//! happen: one block with two users.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+pub(crate) struct FreeBlocks {
+    stack: Vec<u32>,
+    is_free: Vec<bool>,
+}
+
+impl FreeBlocks {
+    /// Of `count` blocks, none is free yet.
+    pub fn new(count: usize) -> FreeBlocks {
+        FreeBlocks { stack: Vec::with_capacity(count), is_free: vec![false; count] }
+    }
+
+    /// Gives one out: the one that came back last, whose lines are likely still cached.
+    pub fn take(&mut self) -> Option<u32> {
+        let block = self.stack.pop()?;
+        self.is_free[block as usize] = false;
+        Some(block)
+    }
+
+    /// Takes one back. False, and nothing happens, if it is free already.
+    pub fn put(&mut self, block: u32) -> bool {
+        let fresh = !core::mem::replace(&mut self.is_free[block as usize], true);
+        if fresh {
+            self.stack.push(block);
+        }
+        fresh
+    }
+
+    pub fn contains(&self, block: u32) -> bool {
+        self.is_free[block as usize]
+    }
+
+    /// How many are in use.
+    pub fn used(&self) -> usize {
+        self.is_free.len() - self.stack.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.stack.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_that_comes_back_twice_is_given_out_once() {
+        let mut free = FreeBlocks::new(3);
+        assert_eq!((free.used(), free.take()), (3, None));
+        assert!(free.put(2));
+        assert!(!free.put(2));
+        assert!(free.contains(2) && !free.contains(1));
+        assert_eq!(free.used(), 2);
+        assert_eq!((free.take(), free.take()), (Some(2), None));
+        assert!(free.put(2), "it was in use again");
+    }
+}

@@ -1,0 +1,155 @@
+//! Requests of sockets: what tcp and udp do alike. Every one may come again after a rebirth of either
+//! side, and then does no harm.
+
+use crate::edge::Out;
+use crate::families::{Families, NONE};
+use eft_base::errno::EINVAL;
+use eft_base::{FamilyId, PoolId, RequestId, SocketId, WireAddress};
+use eft_component::{Context, Outbox};
+use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
+
+/// What a reply tells of a socket.
+#[derive(Default)]
+pub(crate) struct Place {
+    pub incarnation: u32,
+    pub address: WireAddress,
+    pub port: u16,
+}
+
+/// A transport as sockets sees it. Sockets are named by their blocks' indices.
+pub(crate) trait Transport {
+    fn families(&mut self) -> &mut Families;
+
+    /// The socket of a block that its application still holds; `None` if its last descriptor is gone.
+    fn held(&self, block: u32) -> Option<SocketId>;
+
+    fn place(&self, block: u32) -> Place;
+
+    /// Makes a socket for `request`.
+    fn open(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32>;
+
+    fn bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32;
+
+    fn listen(&mut self, cx: &mut Context, i: u32, backlog: u32) -> i32;
+
+    fn attach(&mut self, i: u32) -> i32;
+
+    /// Answers by itself, now or later.
+    fn connect(
+        &mut self,
+        cx: &mut Context,
+        request: RequestId,
+        i: u32,
+        to: (WireAddress, u16),
+        out: &mut Outbox<Out>,
+    );
+
+    /// The application's last descriptor is gone.
+    fn close(&mut self, cx: &mut Context, i: u32);
+
+    /// The application is gone: closes the socket if it is not, and limits what it may still send.
+    fn close_with_family(&mut self, cx: &mut Context, i: u32);
+
+    /// The block of a socket that its application still holds.
+    fn find_socket(&mut self, socket: SocketId) -> Option<u32> {
+        let i = self.families().find(socket)?;
+        self.held(i).map(|_| i)
+    }
+
+    /// The block of a socket that a request means: not of another that had or got its slot.
+    fn find_incarnation(&mut self, socket: SocketId, incarnation: u32) -> Option<u32> {
+        self.find_socket(socket).filter(|i| self.place(*i).incarnation == incarnation)
+    }
+
+    fn receive_request(&mut self, cx: &mut Context, message: SocketsToTransport, out: &mut Outbox<Out>) {
+        use SocketsToTransport::*;
+        match message {
+            Open { request, socket } => self.request_open(cx, request, socket.family, out),
+            Bind { request, socket, incarnation, address, port, reuse } => {
+                let meant = self.find_incarnation(socket, incarnation);
+                let errno = meant.map_or(EINVAL, |i| self.bind(cx, i, address, port, reuse));
+                self.reply(out, request, errno, socket, meant);
+            }
+            Listen { request, socket, incarnation, backlog } => {
+                let meant = self.find_incarnation(socket, incarnation);
+                let errno = meant.map_or(EINVAL, |i| self.listen(cx, i, backlog));
+                self.reply(out, request, errno, socket, meant);
+            }
+            Connect { request, socket, incarnation, address, port } => {
+                match self.find_incarnation(socket, incarnation) {
+                    Some(i) => self.connect(cx, request, i, (address, port), out),
+                    None => self.reply(out, request, EINVAL, socket, None),
+                }
+            }
+            Close { request, socket, incarnation } => {
+                if let Some(i) = self.find_incarnation(socket, incarnation) {
+                    self.close(cx, i);
+                }
+                self.reply(out, request, 0, socket, None);
+            }
+            Attached { request, socket, incarnation } => {
+                let meant = self.find_incarnation(socket, incarnation);
+                let errno = meant.map_or(EINVAL, |i| self.attach(i));
+                self.reply(out, request, errno, socket, meant);
+            }
+            CloseFamily { request, socket, pool } => {
+                self.request_close_family(cx, request, socket.family, pool, out)
+            }
+        }
+    }
+
+    /// Answers a request; `block` tells what the socket is bound to.
+    fn reply(
+        &self,
+        out: &mut Outbox<Out>,
+        request: RequestId,
+        errno: i32,
+        socket: SocketId,
+        block: Option<u32>,
+    ) {
+        let Place { incarnation, address, port } = block.map_or(Place::default(), |i| self.place(i));
+        let reply = TransportToSockets::Reply { request, errno, socket, incarnation, address, port };
+        out.push(Out::Sockets(reply));
+    }
+
+    fn request_open(
+        &mut self,
+        cx: &mut Context,
+        request: RequestId,
+        family: FamilyId,
+        out: &mut Outbox<Out>,
+    ) {
+        let opened = match self.families().take_opened(family, request) {
+            Some(i) => Ok(i),
+            None => self.open(cx, family, request),
+        };
+        let socket = opened.ok().and_then(|i| self.held(i)).unwrap_or(SocketId { family, slot: NONE });
+        self.reply(out, request, opened.err().unwrap_or(0), socket, opened.ok());
+    }
+
+    /// The family is gone. Its sockets are closed as their descriptors' last close would, and what
+    /// they still have to send is sent; the answer comes when the arena is no longer used.
+    fn request_close_family(
+        &mut self,
+        cx: &mut Context,
+        request: RequestId,
+        family: FamilyId,
+        pool: PoolId,
+        out: &mut Outbox<Out>,
+    ) {
+        let Some(members) = self.families().end(family, pool, request) else {
+            return self.reply(out, request, 0, SocketId { family, slot: NONE }, None);
+        };
+        for i in members {
+            self.close_with_family(cx, i);
+        }
+        self.answer_ends(out);
+    }
+
+    /// Answers `CloseFamily` for the families whose last socket is gone.
+    fn answer_ends(&mut self, out: &mut Outbox<Out>) {
+        while let Some((family, request)) = self.families().take_ended() {
+            self.reply(out, request, 0, SocketId { family, slot: NONE }, None);
+        }
+    }
+}

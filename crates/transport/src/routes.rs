@@ -1,0 +1,62 @@
+//! What ip said of the ways to destinations, kept for a while.
+
+use crate::hash::{Key, Map};
+use core::time::Duration;
+use eft_base::{Instant, WireAddress};
+
+/// How long an answer of ip is believed.
+pub(crate) const LIFETIME: Duration = Duration::from_secs(10);
+/// Beyond this many all are forgotten; they are soon asked for again.
+const ROUTES_MAX: usize = 4096;
+
+/// A wanted source, which may be unspecified, and a destination.
+pub(crate) type Way = (WireAddress, WireAddress);
+
+/// Answers that may be used again.
+pub(crate) struct Routes<T>(Map<Way, (T, Instant)>);
+
+impl<T: Copy> Routes<T> {
+    pub fn new(key: Key) -> Routes<T> {
+        Routes(Map::with_hasher(key))
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub fn get(&self, now: Instant, way: Way) -> Option<T> {
+        let (answer, until) = self.0.get(&way)?;
+        (*until > now).then_some(*answer)
+    }
+
+    pub fn put(&mut self, now: Instant, way: Way, answer: T, lifetime: Duration) {
+        if self.0.len() >= ROUTES_MAX {
+            self.0.clear();
+        }
+        self.0.insert(way, (answer, now + lifetime));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_believed_for_its_time_and_the_table_is_bounded() {
+        let mut routes = Routes::new(Key([1, 2]));
+        let way = |n: u32| {
+            let mut to = [0; 16];
+            to[..4].copy_from_slice(&n.to_le_bytes());
+            (WireAddress::default(), WireAddress(to))
+        };
+        let now = Instant::from_millis(5);
+        routes.put(now, way(0), 7, LIFETIME);
+        assert_eq!((routes.get(now, way(0)), routes.get(now, way(1))), (Some(7), None));
+        assert_eq!(routes.get(now + LIFETIME, way(0)), None);
+        for n in 0..20_000 {
+            routes.put(now, way(n), 8, LIFETIME);
+            assert_eq!(routes.get(now, way(n)), Some(8));
+        }
+        assert!(routes.0.len() <= ROUTES_MAX);
+    }
+}
