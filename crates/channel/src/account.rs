@@ -113,6 +113,13 @@ pub struct QueueAccount {
     may_underload: bool,
 }
 
+impl QueueAccount {
+    /// It stood high: that it is empty now is worth noting.
+    pub fn awaits_fall(&self) -> bool {
+        self.may_underload
+    }
+}
+
 /// A look at one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLook {

@@ -156,6 +156,10 @@ impl Consumer {
         self.head
     }
 
+    pub fn capacity(&self) -> usize {
+        self.lines.len()
+    }
+
     fn next_line(&self) -> &Line {
         &self.lines[(self.head as usize) & (self.lines.len() - 1)]
     }

@@ -80,7 +80,7 @@ struct Running<C: Component, S: Surroundings> {
 /// Runs a component until the supervisor stops it.
 pub fn run<C: Component, S: Surroundings>(setup: Setup, component: C, surroundings: S) -> Result<()> {
     let Setup { identity, control, status, bell, eventfd, .. } = setup;
-    let parking = Parking::new(status.state(), eventfd, &control, identity.dedicated, &surroundings)?;
+    let parking = Parking::new(status.clone(), eventfd, &control, identity.dedicated, &surroundings)?;
     park::place(identity.cpu)?;
     crate::sandbox::enter()?;
     let mut running = Running {
