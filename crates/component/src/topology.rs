@@ -129,6 +129,9 @@ impl Topology {
             if self.component[..i].iter().any(|d| d.name == c.name) {
                 return Err(format!("component `{}` is named twice", c.name));
             }
+            if c.dedicated && c.cpu.is_none() {
+                return Err(format!("component `{}` is dedicated but has no `cpu`", c.name));
+            }
         }
         for needed in ["sockets", "ip", "nic"] {
             if !self.has(needed) {
@@ -263,6 +266,7 @@ mod tests {
         assert!(error("[\"ip\", \"filter\"]", "[\"ip\", \"foo\"]").contains("`foo`"));
         assert!(error("capacity = 1024", "capacity = 1000").contains("power of two"));
         assert!(error("name = \"filter\"", "name = \"filter\"\nfoo = 1").contains("foo"));
+        assert!(error("name = \"filter\"", "name = \"filter\"\ndedicated = true").contains("no `cpu`"));
     }
 
     #[test]

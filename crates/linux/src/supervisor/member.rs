@@ -54,7 +54,10 @@ pub struct Member {
     pub restarts: Restarts,
     pub killed_on_purpose: bool,
     pub cpu: Option<u32>,
+    /// It is to be alone on its CPU.
     pub dedicated: bool,
+    /// It is, so it may poll.
+    pub alone: bool,
     watch: Watch,
     unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
 }
@@ -96,6 +99,7 @@ impl Member {
             killed_on_purpose: false,
             cpu: None,
             dedicated: false,
+            alone: false,
             watch: Watch::default(),
             unsent: VecDeque::new(),
         }

@@ -8,6 +8,7 @@ mod children;
 mod families;
 mod member;
 mod operations;
+mod placement;
 mod setup;
 mod wiring;
 
@@ -56,6 +57,9 @@ pub struct Supervisor {
     /// Operators that wait for a server's answer, by its key.
     waiting: Vec<(String, u64)>,
     next_client: u64,
+    /// Operators that wait for a component to move.
+    moves: Vec<placement::PendingMove>,
+    next_ticket: u64,
     next_pool: u16,
     old_pools: Vec<(Instant, PoolId)>,
     silencers: Vec<Silencer>,
@@ -167,6 +171,7 @@ impl Supervisor {
         self.members[i].read_last_words();
         let peer = self.members[i].peer;
         let on_purpose = std::mem::take(&mut self.members[i].killed_on_purpose);
+        self.moves_ended(i);
         let decision = self.members[i].restarts.died(now, on_purpose);
         self.members[i].keep_report(&operator::stack_dir(&self.config.name), &how);
         eprintln!("eft {}: {} ended ({how})", self.config.name, self.members[i].name);
@@ -193,6 +198,7 @@ impl Supervisor {
                 self.stopping = true;
             }
         }
+        self.show_member(i);
         Ok(())
     }
 
@@ -215,7 +221,17 @@ impl Supervisor {
 
     fn heard(&mut self, i: usize, message: FromServer, fds: Vec<OwnedFd>) -> Result<()> {
         match message {
-            FromServer::Ready => self.members[i].life = Life::Running,
+            FromServer::Ready => {
+                self.members[i].life = Life::Running;
+                self.show_member(i);
+            }
+            FromServer::Placed { ticket, place, refusal } => self.placed(i, ticket, place, refusal),
+            FromServer::Arrange { places } => {
+                // Nobody else decides where others run.
+                if self.members[i].peer == Peer::Cores {
+                    self.arrange(places);
+                }
+            }
             FromServer::Answer { key, value } => self.answered(&key, value),
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
             // The rest is about applications, of which only sockets may speak.

@@ -33,9 +33,10 @@ impl Supervisor {
             self.unwatch(&fd, Watched::Operator(id));
         }
         self.waiting.retain(|(_, c)| *c != id);
+        self.forget_moves_of(id);
     }
 
-    fn answer_client(&mut self, id: u64, answer: &Value, fds: &[OwnedFd]) {
+    pub(super) fn answer_client(&mut self, id: u64, answer: &Value, fds: &[OwnedFd]) {
         if let Some((_, fd)) = self.clients.iter().find(|(c, _)| *c == id) {
             operator::answer(fd, answer, &fds.iter().collect::<Vec<_>>());
         }
@@ -56,7 +57,7 @@ impl Supervisor {
                 self.members[i].kill();
                 Ok(Some((json!({ "killed": self.members[i].name }), Vec::new())))
             }
-            "place" => self.place(request).map(|v| Some((v, Vec::new()))),
+            "place" => self.operator_moves(id, request).map(|v| v.map(|v| (v, Vec::new()))),
             "pf-load" => {
                 let rules = text("rules").ok_or("no rules")?.to_string();
                 self.ask_filter(id, format!("filter.load:{id}"), rules.into_bytes())
@@ -74,7 +75,7 @@ impl Supervisor {
         }
     }
 
-    fn find(&self, component: &str) -> Result<usize, String> {
+    pub(super) fn find(&self, component: &str) -> Result<usize, String> {
         let names = || self.members.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join(", ");
         self.members
             .iter()
@@ -96,6 +97,7 @@ impl Supervisor {
                     "deaths": m.restarts.total(),
                     "cpu": m.cpu,
                     "dedicated": m.dedicated,
+                    "alone": m.alone,
                     "cpu_ms": m.pid().and_then(crate::clock::process_cpu).map(|d| d.as_millis() as u64),
                     "turns": m.status.heartbeat(),
                 })
@@ -148,21 +150,6 @@ impl Supervisor {
             }
         }
         Ok((json!({ "arenas": names }), fds))
-    }
-
-    fn place(&mut self, request: &Value) -> Result<Value, String> {
-        let i = self.find(request.get("component").and_then(Value::as_str).unwrap_or_default())?;
-        let cpu = request.get("cpu").and_then(Value::as_u64).map(|c| c as u32);
-        if let Some(cpu) = cpu
-            && !std::path::Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists()
-        {
-            return Err(format!("there is no CPU {cpu}"));
-        }
-        let dedicated = request.get("dedicated").and_then(Value::as_bool).unwrap_or(false);
-        self.members[i].cpu = cpu;
-        self.members[i].dedicated = dedicated;
-        self.tell_index(i, &ToServer::Place { cpu, dedicated }, &[]);
-        Ok(json!({ "placed": self.members[i].name, "cpu": cpu, "dedicated": dedicated }))
     }
 
     fn ask_filter(
