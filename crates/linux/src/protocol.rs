@@ -57,6 +57,8 @@ pub struct MemberView {
     pub dedicated: bool,
     /// It is, and may poll.
     pub alone: bool,
+    /// It was told to move and has not yet said that it has.
+    pub moving: bool,
 }
 
 /// Who a server is.
@@ -215,6 +217,10 @@ pub enum FromServer {
     /// cores: where everybody is to run.
     Arrange {
         places: Vec<(Peer, Place)>,
+    },
+    /// cores: what it has applied, to be told to its successor.
+    Remember {
+        value: Vec<u8>,
     },
     /// A last word before it ends.
     Dying {

@@ -8,6 +8,7 @@ pub mod place;
 pub mod ps;
 pub mod replay;
 pub mod run;
+pub mod sched;
 pub mod serve;
 pub mod ss;
 pub mod stat;

@@ -264,6 +264,7 @@ mod tests {
             cpu: Some(0),
             dedicated: true,
             alone: true,
+            moving: false,
         }
     }
 

@@ -4,6 +4,7 @@
 //! [`Server::step`], and a sleep when there was nothing to do. All decisions are the engine's.
 
 mod applications;
+pub mod cores;
 mod park;
 mod setup;
 mod surroundings;

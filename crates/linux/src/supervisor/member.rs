@@ -58,6 +58,8 @@ pub struct Member {
     pub dedicated: bool,
     /// It is, so it may poll.
     pub alone: bool,
+    /// Places that it was told and has not answered.
+    pub moving: u32,
     watch: Watch,
     unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
 }
@@ -100,9 +102,15 @@ impl Member {
             cpu: None,
             dedicated: false,
             alone: false,
+            moving: 0,
             watch: Watch::default(),
             unsent: VecDeque::new(),
         }
+    }
+
+    /// Running, or given up without harm to the stack.
+    pub fn is_up(&self) -> bool {
+        self.life == Life::Running || (self.life == Life::GaveUp && self.peer == Peer::Cores)
     }
 
     pub fn pid(&self) -> Option<u32> {
@@ -144,6 +152,7 @@ impl Member {
 
     pub fn forget_process(&mut self) {
         self.unsent.clear();
+        self.moving = 0;
         self.watch = Watch::default();
     }
 

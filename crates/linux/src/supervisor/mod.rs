@@ -9,6 +9,7 @@ mod families;
 mod member;
 mod operations;
 mod placement;
+mod scheduling;
 mod setup;
 mod wiring;
 
@@ -90,7 +91,7 @@ impl Supervisor {
                 next_tick = clock::now() + TICK;
                 self.tick()?;
             }
-            if !self.announced && self.members.iter().all(|m| m.life == Life::Running) {
+            if !self.announced && self.members.iter().all(Member::is_up) {
                 self.announced = true;
                 ready();
             }
@@ -172,6 +173,9 @@ impl Supervisor {
         let peer = self.members[i].peer;
         let on_purpose = std::mem::take(&mut self.members[i].killed_on_purpose);
         self.moves_ended(i);
+        if peer == Peer::Cores {
+            self.cores_ended();
+        }
         let decision = self.members[i].restarts.died(now, on_purpose);
         self.members[i].keep_report(&operator::stack_dir(&self.config.name), &how);
         eprintln!("eft {}: {} ended ({how})", self.config.name, self.members[i].name);
@@ -187,6 +191,13 @@ impl Supervisor {
         match decision {
             Decision::Now => self.start(i)?,
             Decision::After(delay) => self.members[i].life = Life::Waiting(now + delay),
+            Decision::GiveUp if peer == Peer::Cores => {
+                self.members[i].life = Life::GaveUp;
+                eprintln!(
+                    "eft {}: cores is given up (last: {how}); the stack runs on under the last plan",
+                    self.config.name
+                );
+            }
             Decision::GiveUp => {
                 self.members[i].life = Life::GaveUp;
                 self.last_word = Some(format!(
@@ -232,7 +243,15 @@ impl Supervisor {
                     self.arrange(places);
                 }
             }
+            FromServer::Answer { key, value } if self.members[i].peer == Peer::Cores => {
+                self.cores_answered(&key, &value);
+            }
             FromServer::Answer { key, value } => self.answered(&key, value),
+            FromServer::Remember { value } => {
+                if self.members[i].peer == Peer::Cores {
+                    self.cores_applied(value);
+                }
+            }
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
             // The rest is about applications, of which only sockets may speak.
             other if self.members[i].peer == Peer::Sockets => self.heard_of_applications(other, fds)?,
@@ -285,6 +304,7 @@ impl Supervisor {
             self.tell_index(i, &ToServer::Stop, &[]);
         }
         children::end_all(&mut self.members);
+        self.undo_for_cores();
         self.silencers.clear();
         let _ = std::fs::remove_dir_all(operator::stack_dir(&self.config.name));
         let _ = std::fs::remove_dir(operator::run_dir());

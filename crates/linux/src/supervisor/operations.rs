@@ -58,6 +58,7 @@ impl Supervisor {
                 Ok(Some((json!({ "killed": self.members[i].name }), Vec::new())))
             }
             "place" => self.operator_moves(id, request).map(|v| v.map(|v| (v, Vec::new()))),
+            "sched" => self.operator_schedules(id, request).map(|()| None),
             "pf-load" => {
                 let rules = text("rules").ok_or("no rules")?.to_string();
                 self.ask_filter(id, format!("filter.load:{id}"), rules.into_bytes())

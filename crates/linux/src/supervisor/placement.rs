@@ -47,6 +47,7 @@ impl Member {
             cpu: self.cpu,
             dedicated: self.dedicated,
             alone: self.alone,
+            moving: self.moving > 0,
         }
     }
 }
@@ -159,6 +160,9 @@ impl Supervisor {
 
     fn send_place(&mut self, i: usize) {
         let place = self.members[i].place();
+        if self.members[i].control.is_some() {
+            self.members[i].moving += 1;
+        }
         let ticket = self.next_ticket;
         self.tell_index(i, &ToServer::Place { place, ticket }, &[]);
         self.show_member(i);
@@ -168,15 +172,16 @@ impl Supervisor {
     pub(super) fn placed(&mut self, i: usize, ticket: u64, at: Place, refusal: Option<String>) {
         // Whatever it slept on while it moved: it looks once more.
         self.members[i].wake();
+        self.members[i].moving = self.members[i].moving.saturating_sub(1);
         if let Some(reason) = &refusal {
             let name = &self.members[i].name;
             eprintln!("eft {}: {name} stays where it is: {reason}", self.config.name);
             if self.members[i].cpu != at.cpu {
                 self.members[i].cpu = at.cpu;
                 self.settle_modes(None);
-                self.show_member(i);
             }
         }
+        self.show_member(i);
         let answer = match refusal {
             None => self.describe_place(i),
             Some(reason) => {

@@ -209,7 +209,8 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     let operators = listen(&operator::control_path(&config.name))?;
     let applications = listen(&operator::applications_path(&config.name))?;
     let set = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
-    let store = configuration(&config);
+    let mut store = configuration(&config);
+    super::scheduling::fill_store(&mut store, &config.topology, &members);
     let mut supervisor = Supervisor {
         config,
         members,
