@@ -161,7 +161,8 @@ impl Watched {
         let hint = self.hint(&look);
         self.account = look;
         ComponentSample {
-            name: self.view.name.clone(),
+            // By role, not by device: a profile of one machine then fits another.
+            name: self.view.peer.to_string(),
             generation: self.view.generation,
             running: self.view.running,
             heartbeat: self.status.heartbeat(),
@@ -208,7 +209,7 @@ impl StackSensor {
 
     /// A component is there, was reborn, moved or died.
     pub fn update(&mut self, view: MemberView, status: Status) {
-        self.senders.insert(view.peer.code(), view.name.clone());
+        self.senders.insert(view.peer.code(), view.peer.to_string());
         let counters = |pid: Option<u32>| {
             Counters::open(&self.tree, Target::Thread(pid.filter(|p| *p > 0)? as i32)).ok()
         };

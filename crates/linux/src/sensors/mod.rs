@@ -10,6 +10,7 @@ pub mod cpus;
 pub mod energy;
 pub mod frequency;
 pub mod idle;
+pub mod pages;
 pub mod power;
 pub mod rates;
 pub mod residue;

@@ -51,6 +51,15 @@ impl Supervisor {
             "info" => Ok(Some((self.info(), Vec::new()))),
             "stat" => Ok(Some((self.counters(), Vec::new()))),
             "arenas" => self.arenas().map(Some),
+            "members" => {
+                let views: Vec<_> = self.members.iter().map(|m| m.view()).collect();
+                Ok(Some((json!({ "members": views }), Vec::new())))
+            }
+            "page" => {
+                let m = &self.members[self.find(text("component").unwrap_or_default())?];
+                let page = memory::read_only(&m.status_fd).map_err(|e| e.to_string())?;
+                Ok(Some((json!({ "page": m.name }), vec![page])))
+            }
             "kill" => {
                 let i = self.find(text("component").unwrap_or_default())?;
                 self.members[i].killed_on_purpose = true;

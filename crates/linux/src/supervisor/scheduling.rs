@@ -20,7 +20,8 @@ const APPLIED: &str = "cores.applied";
 /// What the topology says, for a newborn `cores`.
 pub fn fill_store(store: &mut Store, topology: &eft_component::Topology, members: &[super::member::Member]) {
     let settings = topology.scheduling.clone().unwrap_or_default();
-    let place = |m: &super::member::Member| (m.name.clone(), Place { cpu: m.cpu, dedicated: m.dedicated });
+    let place =
+        |m: &super::member::Member| (m.peer.to_string(), Place { cpu: m.cpu, dedicated: m.dedicated });
     let places: BTreeMap<String, Place> =
         members.iter().filter(|m| m.peer != Peer::Cores).map(place).collect();
     for (key, value) in [(SETTINGS, serde_json::to_vec(&settings)), (TOPOLOGY, serde_json::to_vec(&places))] {

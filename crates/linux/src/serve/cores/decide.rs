@@ -13,7 +13,7 @@ use crate::protocol::{MemberView, Place};
 /// What shall be, absolutely: safe to apply again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wanted {
-    /// By component's name.
+    /// By the component's role, as in samples: `tcp`, `nic0`.
     pub places: BTreeMap<String, Place>,
     /// Shares of full speed; a managed CPU that is not named runs at full speed.
     pub speeds: BTreeMap<u32, f64>,

@@ -305,8 +305,11 @@ impl Cores {
         if let Err(why) = self.actuate(|a| a.make_room(&old, &wanted), &wanted) {
             return self.failed(&why);
         }
-        let places: Vec<(Peer, Place)> =
-            self.members.iter().filter_map(|m| Some((m.peer, *wanted.places.get(&m.name)?))).collect();
+        let places: Vec<(Peer, Place)> = self
+            .members
+            .iter()
+            .filter_map(|m| Some((m.peer, *wanted.places.get(&m.peer.to_string())?)))
+            .collect();
         if !places.is_empty() {
             super::tell(&self.control, &FromServer::Arrange { places }, &[]);
         }
@@ -318,7 +321,7 @@ impl Cores {
     fn go_on_applying(&mut self, now: Instant) {
         let Some(applying) = &self.applying else { return };
         let is_there = |m: &MemberView| {
-            let wanted = applying.new.places.get(&m.name);
+            let wanted = applying.new.places.get(&m.peer.to_string());
             !m.running || wanted.is_none_or(|p| !m.moving && (m.cpu, m.dedicated) == (p.cpu, p.dedicated))
         };
         let late = now.saturating_since(applying.since) >= ARRIVAL;
