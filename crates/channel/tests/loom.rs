@@ -168,7 +168,10 @@ fn a_move_between_ways_of_waiting_loses_no_wake() {
             if let Some(slept_on) = slept_on
                 && receiver.queue.has_message()
             {
-                assert!(receiver.is_woken(second, slept_on), "{first:?} to {second:?}: slept through a message");
+                assert!(
+                    receiver.is_woken(second, slept_on),
+                    "{first:?} to {second:?}: slept through a message"
+                );
             }
             while receiver.queue.pop().is_some() {
                 receiver.taken += 1;

@@ -48,6 +48,16 @@ pub enum PolicyName {
     Profile,
 }
 
+impl PolicyName {
+    pub fn name(self) -> &'static str {
+        match self {
+            PolicyName::Fixed => "fixed",
+            PolicyName::Adaptive => "adaptive",
+            PolicyName::Profile => "profile",
+        }
+    }
+}
+
 /// What a policy aims at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -82,6 +92,12 @@ impl Scheduling {
         }
         if !(1..=10_000).contains(&self.period_ms) {
             return Err(format!("scheduling.period_ms is {}: it must be from 1 to 10000", self.period_ms));
+        }
+        if self.policy != PolicyName::Fixed && self.managed().is_empty() {
+            return Err(format!(
+                "scheduling.policy `{}` needs CPUs to place components on: scheduling.managed names none",
+                self.policy.name()
+            ));
         }
         if self.policy == PolicyName::Profile && self.profiles.is_none() {
             return Err("scheduling.policy is `profile` but scheduling.profiles names no file".to_string());
@@ -147,6 +163,11 @@ mod tests {
         assert!(wrong(&|s| s.floor = f64::NAN).contains("floor"));
         assert!(wrong(&|s| s.period_ms = 0).contains("period_ms"));
         assert!(wrong(&|s| s.managed = "2-1".into()).contains("scheduling.managed: `2-1` runs backwards"));
-        assert!(wrong(&|s| s.policy = PolicyName::Profile).contains("scheduling.profiles"));
+        assert!(wrong(&|s| s.policy = PolicyName::Adaptive).contains("scheduling.managed names none"));
+        let profile = |s: &mut Scheduling| {
+            s.managed = "1".into();
+            s.policy = PolicyName::Profile;
+        };
+        assert!(wrong(&profile).contains("scheduling.profiles"));
     }
 }

@@ -256,6 +256,8 @@ mod tests {
         assert_eq!(t.peers(1).len(), 6);
         let t = Topology::parse(include_str!("../../../topologies/no-filter.toml")).unwrap();
         assert!(!t.has("filter"));
+        let t = Topology::parse(include_str!("../../../topologies/adaptive.toml")).unwrap();
+        assert_eq!(t.scheduling.unwrap().managed(), [0, 1]);
     }
 
     #[test]
@@ -271,10 +273,7 @@ mod tests {
 
     #[test]
     fn scheduling_is_checked_with_the_rest() {
-        let with = |table: &str| {
-            let cores = "[[component]]\nname = \"cores\"\n\n";
-            Topology::parse(&format!("{cores}{DEFAULT}\n[scheduling]\n{table}\n"))
-        };
+        let with = |table: &str| Topology::parse(&format!("{DEFAULT}\n[scheduling]\n{table}\n"));
         let t = with("policy = \"adaptive\"\nobjective = \"least-power\"\nfloor = 0.9\nmanaged = \"0-1\"")
             .unwrap();
         assert_eq!(t.peers(1).len(), 6, "cores moves no packets");
@@ -283,7 +282,8 @@ mod tests {
         assert!(with("objective = \"speed\"").unwrap_err().contains("speed"));
         assert!(with("floor = 2.0").unwrap_err().contains("floor is 2"));
         assert!(with("managed = \"1-\"").unwrap_err().contains("managed"));
-        let alone = Topology::parse(&format!("{DEFAULT}\n[scheduling]\n"));
+        let without = DEFAULT.replacen("[[component]]\nname = \"cores\"\n", "", 1);
+        let alone = Topology::parse(&format!("{without}\n[scheduling]\n"));
         assert!(alone.unwrap_err().contains("add [[component]]"));
     }
 }

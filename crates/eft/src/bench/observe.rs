@@ -27,14 +27,14 @@ pub fn run(arguments: &ObserveArguments) -> Result<(), String> {
     let managed = eft_cores::CpuSet::one(0);
     let mut sensor = StackSensor::new(Tree::live(), crate::commands::stat::counters_of, &managed);
     sensors::pages::open(&stack.name, &mut sensor).map_err(|e| e.to_string())?;
-    let sink = Serving::start(host_peer(&["sink", &format!("{HOST}:5201")])?)?;
+    let sink = Serving::start(host_peer(&["sink", &format!("{HOST}:5207")])?)?;
     let (mut idle, mut busy, mut look) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..common.rounds {
         idle.push(observe(&mut sensor, arguments)?.0);
         // A little longer than the round, so that it covers all of it.
         let seconds = (arguments.seconds + 0.5).to_string();
         let mut load = stack
-            .peer(&["source", &format!("{HOST}:5201"), &seconds])?
+            .peer(&["source", &format!("{HOST}:5207"), &seconds])?
             .spawn()
             .map_err(|e| format!("cannot start a load: {e}"))?;
         std::thread::sleep(Duration::from_millis(300));

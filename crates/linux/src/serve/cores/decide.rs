@@ -60,7 +60,7 @@ pub struct Ground<'a> {
 pub fn decider(ground: &Ground) -> Result<Box<dyn Decider>, String> {
     match ground.settings.policy {
         PolicyName::Fixed => Ok(Box::new(Fixed::new(ground))),
-        other => Err(format!("policy {other:?} is not in this build").to_lowercase()),
+        other => Err(format!("policy {} is not in this build", other.name())),
     }
 }
 

@@ -387,10 +387,7 @@ impl Cores {
     }
 
     fn policy_name(&self) -> String {
-        serde_json::to_value(self.settings.policy)
-            .ok()
-            .and_then(|v| v.as_str().map(str::to_string))
-            .unwrap_or_default()
+        self.settings.policy.name().to_string()
     }
 }
 
