@@ -20,6 +20,9 @@ pub struct Scheduling {
     pub period_ms: u64,
     /// The file of recorded profiles.
     pub profiles: Option<String>,
+    /// Slow cores down by a real-time thread that takes a part of their time, where the hardware offers nothing else:
+    /// for experiments, since it saves no power.
+    pub emulate_speeds: bool,
 }
 
 impl Default for Scheduling {
@@ -32,6 +35,7 @@ impl Default for Scheduling {
             unneeded: Unneeded::GiveBack,
             period_ms: 10,
             profiles: None,
+            emulate_speeds: false,
         }
     }
 }

@@ -102,6 +102,9 @@ fn print_status(answer: &Value) {
             text(&answer["last"]["outcome"])
         );
     }
+    if let Some(plan) = answer["state"]["plan"].as_str() {
+        println!("plan: {plan}");
+    }
     let rows: Vec<Vec<String>> = answer["places"]
         .as_array()
         .into_iter()
@@ -119,6 +122,22 @@ fn print_status(answer: &Value) {
     super::print_table(&["COMPONENT", "CPU", "MODE"], &rows);
 }
 
+/// `tcp@1! ip@0 nic0@0, CPU 0 at 0.5, parked 3`; `!` is dedicated.
+fn plan(places: &serde_json::Map<String, Value>, plan: &Value) -> String {
+    let place = |(name, p): (&String, &Value)| {
+        let mark = if p["dedicated"] == true { "!" } else { "" };
+        format!("{name}@{}{mark}", if p["cpu"].is_null() { "any".into() } else { text(&p["cpu"]) })
+    };
+    let mut line = places.iter().map(place).collect::<Vec<_>>().join(" ");
+    for (cpu, share) in plan["speeds"].as_object().into_iter().flatten() {
+        line += &format!(", CPU {cpu} at {share}");
+    }
+    for cpu in plan["parked"].as_array().into_iter().flatten() {
+        line += &format!(", CPU {cpu} parked");
+    }
+    line
+}
+
 fn print_why(answer: &Value) {
     let decisions = answer["decisions"].as_array().cloned().unwrap_or_default();
     if decisions.is_empty() {
@@ -133,8 +152,11 @@ fn print_why(answer: &Value) {
             text(&d["reason"]),
             text(&d["outcome"])
         );
-        for (name, value) in d["readings"].as_object().into_iter().flatten() {
-            println!("    {name} = {}", text(value));
+        if let Some(summary) = d["readings"]["summary"].as_str() {
+            println!("    {summary}");
+        }
+        if let Some(places) = d["plan"]["places"].as_object() {
+            println!("    plan: {}", plan(places, &d["plan"]));
         }
     }
 }

@@ -88,6 +88,15 @@ impl Actuator {
     }
 }
 
+/// What is in force when room was made for `new` and nothing taken away yet.
+pub fn with_room(old: &Wanted, new: Wanted) -> Wanted {
+    let of = |plan: &Wanted, cpu: u32| plan.speeds.get(&cpu).copied().unwrap_or(1.0);
+    let cpus: BTreeSet<u32> = old.speeds.keys().chain(new.speeds.keys()).copied().collect();
+    let speeds = cpus.into_iter().map(|cpu| (cpu, of(old, cpu).max(of(&new, cpu)))).collect();
+    let parked = old.parked.intersection(&new.parked).copied().collect();
+    Wanted { speeds, parked, places: new.places }
+}
+
 /// CPUs whose speed changes in that direction, and to what.
 fn speeds(old: &Wanted, new: &Wanted, wanted: impl Fn(f64, f64) -> bool) -> BTreeMap<u32, f64> {
     let of = |plan: &Wanted, cpu: u32| plan.speeds.get(&cpu).copied().unwrap_or(1.0);
@@ -115,5 +124,9 @@ mod tests {
         let (old, new) = (plan(&[(0, 0.5), (1, 1.0)]), plan(&[(1, 0.25), (2, 0.999)]));
         assert_eq!(speeds(&old, &new, |b, a| a > b), BTreeMap::from([(0, 1.0)]));
         assert_eq!(speeds(&old, &new, |b, a| a < b), BTreeMap::from([(1, 0.25)]));
+        // Overtaken half way, the next plan starts from what was really done.
+        let between = with_room(&old, new.clone());
+        assert_eq!(speeds(&between, &new, |b, a| a > b), BTreeMap::new());
+        assert_eq!(speeds(&between, &new, |b, a| a < b), BTreeMap::from([(1, 0.25)]));
     }
 }

@@ -8,6 +8,7 @@ use eft_cores::CpuSet;
 use eft_cores::sample::Sample;
 use serde::{Deserialize, Serialize};
 
+use super::policy::Scheduled;
 use crate::protocol::{MemberView, Place};
 
 /// What shall be, absolutely: safe to apply again.
@@ -23,7 +24,8 @@ pub struct Wanted {
 /// A decision and what led to it.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    pub wanted: Wanted,
+    /// `None`: the plan stays, and why is worth noting.
+    pub wanted: Option<Wanted>,
     pub reason: String,
     /// The readings that caused it.
     pub readings: serde_json::Value,
@@ -60,7 +62,7 @@ pub struct Ground<'a> {
 pub fn decider(ground: &Ground) -> Result<Box<dyn Decider>, String> {
     match ground.settings.policy {
         PolicyName::Fixed => Ok(Box::new(Fixed::new(ground))),
-        other => Err(format!("policy {} is not in this build", other.name())),
+        PolicyName::Adaptive | PolicyName::Profile => Ok(Box::new(Scheduled::new(ground)?)),
     }
 }
 
@@ -74,7 +76,7 @@ impl Fixed {
     fn new(ground: &Ground) -> Fixed {
         let wanted = Wanted { places: ground.topology.clone(), ..Wanted::default() };
         let first = Decision {
-            wanted,
+            wanted: Some(wanted),
             reason: "policy fixed: everything as the topology says".into(),
             readings: serde_json::Value::Null,
         };

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 /// Decisions that are kept.
-const KEPT: usize = 32;
+const KEPT: usize = 64;
+const UNDER_WAY: &str = "under way";
 
 #[derive(Default)]
 pub struct History {
@@ -14,6 +15,12 @@ pub struct History {
 }
 
 impl History {
+    /// Notes why the plan stays.
+    pub fn note_only(&mut self, at_ns: u64, policy: &str, reason: &str, readings: Value) {
+        self.note(at_ns, policy, reason, Value::Null, readings);
+        self.outcome("the plan stays");
+    }
+
     /// Notes what was decided; `outcome` says what became of it.
     pub fn note(&mut self, at_ns: u64, policy: &str, reason: &str, plan: Value, readings: Value) {
         self.taken += 1;
@@ -22,13 +29,13 @@ impl History {
         }
         self.entries.push_back(json!({
             "number": self.taken, "at_ns": at_ns, "policy": policy, "reason": reason, "plan": plan,
-            "readings": readings, "outcome": "under way",
+            "readings": readings, "outcome": UNDER_WAY,
         }));
     }
 
-    /// What became of the last decision.
+    /// What became of the last decision that is not done with.
     pub fn outcome(&mut self, text: &str) {
-        if let Some(entry) = self.entries.back_mut() {
+        if let Some(entry) = self.entries.iter_mut().rev().find(|e| e["outcome"] == UNDER_WAY) {
             entry["outcome"] = text.into();
         }
     }

@@ -11,6 +11,7 @@ mod apply;
 mod asks;
 mod decide;
 mod history;
+mod policy;
 
 pub use apply::Actuator;
 pub use decide::{Decider, Decision, Ground, Wanted};
@@ -299,8 +300,14 @@ impl Cores {
     /// Starts to apply what was decided: makes room and asks for the moves.
     fn begin(&mut self, decision: Decision, now: Instant) {
         let Decision { wanted, reason, readings } = decision;
+        let policy = self.settings.policy.name();
+        let Some(wanted) = wanted else { return self.history.note_only(now.0, policy, &reason, readings) };
+        if let Some(Applying { old, new, .. }) = self.applying.take() {
+            self.applied = apply::with_room(&old, new);
+            self.history.outcome("overtaken by the next");
+        }
         let plan = serde_json::to_value(&wanted).unwrap_or_default();
-        self.history.note(now.0, &self.policy_name(), &reason, plan, readings);
+        self.history.note(now.0, policy, &reason, plan, readings);
         let old = self.applied.clone();
         if let Err(why) = self.actuate(|a| a.make_room(&old, &wanted), &wanted) {
             return self.failed(&why);
@@ -384,10 +391,6 @@ impl Cores {
             }
             self.remember();
         }
-    }
-
-    fn policy_name(&self) -> String {
-        self.settings.policy.name().to_string()
     }
 }
 
