@@ -37,7 +37,7 @@ impl Cores {
                         "running": m.running })
             })
             .collect();
-        let per_look = if self.looks > 0 { self.look_ns as f64 / self.looks as f64 / 1e3 } else { 0.0 };
+        let us = |ns: u64| if self.looks > 0 { ns as f64 / self.looks as f64 / 1e3 } else { 0.0 };
         json!({
             "scheduling": self.settings,
             "places": places,
@@ -47,7 +47,8 @@ impl Cores {
             "last": self.history.last(),
             "trouble": self.trouble,
             "looks": self.looks,
-            "look_us": per_look,
+            "look_us": us(self.look_ns),
+            "decide_us": us(self.decide_ns),
             "state": self.decider.describe(),
         })
     }

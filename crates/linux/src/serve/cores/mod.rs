@@ -73,6 +73,7 @@ struct Cores {
     next_look: Option<Instant>,
     looks: u64,
     look_ns: u64,
+    decide_ns: u64,
     stop: bool,
     buffer: Vec<u8>,
 }
@@ -112,6 +113,7 @@ pub fn run(setup: Setup, names: CounterNames) -> Result<()> {
         next_look: None,
         looks: 0,
         look_ns: 0,
+        decide_ns: 0,
         stop: false,
         buffer: vec![0; PACKET_MAX],
     };
@@ -278,8 +280,10 @@ impl Cores {
         let began = clock::now();
         let sample = self.sensor.sample(began);
         self.looks += 1;
-        self.look_ns += clock::now().saturating_since(began).as_nanos() as u64;
+        let seen = clock::now();
         let decision = self.decider.decide(&sample);
+        self.look_ns += seen.saturating_since(began).as_nanos() as u64;
+        self.decide_ns += clock::now().saturating_since(seen).as_nanos() as u64;
         self.last = sample;
         self.plan_next_look(began);
         if let Some(decision) = decision {

@@ -80,6 +80,7 @@ impl Decider for Scheduled {
         }
         // Compared with what was asked for and not with what is: a plan that was refused is not tried a hundred times
         // a second.
+        let begins = self.asked.is_none();
         let is_new = self.asked.as_ref().is_none_or(|asked| !asked.is_same(&plan));
         let wanted = is_new.then(|| wanted(&plan));
         if is_new {
@@ -89,8 +90,10 @@ impl Decider for Scheduled {
         if wanted.is_none() && noted.is_none() {
             return None;
         }
-        let (reason, readings) =
-            noted.unwrap_or_else(|| ("the plan that it begins with".into(), Value::Null));
+        let (reason, readings) = match noted {
+            Some(noted) if !begins => noted,
+            _ => ("the plan that it begins with".into(), Value::Null),
+        };
         Some(Decision { wanted, reason, readings })
     }
 
