@@ -130,6 +130,10 @@ impl<C: Component, S: Surroundings> Running<C, S> {
             if rung != self.bell_seen || self.parking.control_is_readable() {
                 self.bell_seen = rung;
                 self.take_control()?;
+                if self.stop {
+                    // Now, and not after the next sleep, which nobody would end.
+                    return Ok(());
+                }
             }
             let now = self.live.now();
             let server = &mut self.server;

@@ -171,6 +171,9 @@ impl Cores {
         while !self.stop {
             self.status.account().enter(Phase::Busy, clock::now());
             self.take_control()?;
+            if self.stop {
+                break;
+            }
             let now = clock::now();
             if self.next_look.is_some_and(|at| now >= at) {
                 self.look();
