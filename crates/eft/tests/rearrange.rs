@@ -4,21 +4,22 @@
 //! Live, as root, on a machine with two CPUs. 30 rounds; `EFT_REARRANGE_ROUNDS=1000` for the long run. Retransmissions
 //! of both ends are counted and printed.
 
+mod support;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use eft_base::Random;
-use eft_linux::operator;
-use serde_json::{Value, json};
+use support::{Stack, cpus, eft, wait_for};
 
+const NET: u8 = 7;
 const STACK: &str = "10.93.7.2";
-const HOST: &str = "10.93.7.1";
 const PORT: u16 = 7300;
 const CHUNK: usize = 64 << 10;
 
@@ -47,61 +48,6 @@ fn fill(buffer: &mut [u8], place: u64) {
     }
 }
 
-struct Stack {
-    child: Child,
-    name: String,
-}
-
-impl Stack {
-    fn start() -> Stack {
-        let name = format!("rearrange{}", std::process::id());
-        let device = format!("tap:eftm{}", std::process::id() % 100_000);
-        let mut child = Command::new(eft())
-            .args(["up", "--name", &name, "--device", &device, "--address", &format!("{STACK}/24")])
-            .args(["--host-address", &format!("{HOST}/24")])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut ready = [0; 6];
-        let read = child.stdout.take().unwrap().read_exact(&mut ready);
-        let stack = Stack { child, name };
-        assert!(read.is_ok() && &ready == b"ready\n", "the stack did not start");
-        stack
-    }
-
-    fn ask(&self, request: &Value) -> Value {
-        operator::ask(&self.name, request).unwrap().0
-    }
-
-    fn components(&self) -> Vec<String> {
-        let answer = self.ask(&json!({ "op": "ps" }));
-        let all = answer["components"].as_array().unwrap();
-        all.iter().map(|c| c["component"].as_str().unwrap().to_string()).filter(|n| n != "cores").collect()
-    }
-
-    fn place(&self, component: &str, cpu: u32, dedicated: bool) {
-        let request = json!({ "op": "place", "component": component, "cpu": cpu, "dedicated": dedicated });
-        assert_eq!(self.ask(&request)["cpu"], cpu);
-    }
-
-    fn tcp_counters(&self) -> Value {
-        let output = Command::new(eft()).args(["stat", "--name", &self.name, "--json"]).output().unwrap();
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()["tcp"].clone()
-    }
-}
-
-impl Drop for Stack {
-    fn drop(&mut self) {
-        // SAFETY: a signal to a child that was not reaped yet.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
-        let _ = self.child.wait();
-    }
-}
-
-fn eft() -> &'static str {
-    env!("CARGO_BIN_EXE_eft")
-}
-
 /// The preloaded library lies beside the program; testing this crate alone does not build it.
 fn build_shim() {
     if PathBuf::from(eft()).with_file_name("libeft.so").exists() {
@@ -113,22 +59,6 @@ fn build_shim() {
         command.arg("--release");
     }
     assert!(command.status().unwrap().success(), "the shim cannot be built");
-}
-
-/// `None`, with a line that says why, where this machine cannot do it.
-fn cpus() -> Option<[u32; 2]> {
-    // SAFETY: asks for a number.
-    let is_root = unsafe { libc::geteuid() } == 0;
-    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
-    let online: eft_cores::CpuSet = online.trim().parse().unwrap();
-    let mut cpus = online.iter();
-    match (is_root, cpus.next(), cpus.next()) {
-        (true, Some(a), Some(b)) => Some([a, b]),
-        _ => {
-            eprintln!("skipped: this needs root and two CPUs");
-            None
-        }
-    }
 }
 
 /// What the kernel of the far end says of its retransmissions.
@@ -211,14 +141,7 @@ impl Round {
 }
 
 fn connect() -> TcpStream {
-    let begin = Instant::now();
-    loop {
-        match TcpStream::connect((STACK, PORT)) {
-            Ok(stream) => return stream,
-            Err(e) => assert!(begin.elapsed() < Duration::from_secs(30), "the echo does not listen: {e}"),
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("the echo", || TcpStream::connect((STACK, PORT)).ok())
 }
 
 #[test]
@@ -229,7 +152,7 @@ fn consolidating_and_spreading_loses_nothing() {
     let seed = std::env::var("EFT_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_260_601);
     println!("seed {seed}, {rounds} rounds");
     let mut random = Random::new(seed);
-    let stack = Stack::start();
+    let stack = Stack::start("rearrange", NET, None);
     let mut echo = Command::new(eft())
         .args(["run", "--name", &stack.name, "--"])
         .arg(std::env::current_exe().unwrap())
@@ -239,7 +162,7 @@ fn consolidating_and_spreading_loses_nothing() {
         .spawn()
         .unwrap();
     let round = Round::start(connect());
-    let before = stack.tcp_counters();
+    let before = stack.json(&["stat"])["tcp"].clone();
     let mut components = stack.components();
     for i in 0..rounds {
         // On one core, in any order of the moves.
@@ -260,7 +183,7 @@ fn consolidating_and_spreading_loses_nothing() {
         }
         round.flows(random.below(4) << 20);
     }
-    let after = stack.tcp_counters();
+    let after = stack.json(&["stat"])["tcp"].clone();
     let (bytes, far) = round.end();
     assert!(echo.wait().unwrap().success(), "the echo failed");
     let grew = |name: &str| after[name].as_u64().unwrap() - before[name].as_u64().unwrap();

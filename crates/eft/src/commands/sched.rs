@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 #[derive(clap::Args, Debug)]
 pub struct SchedArguments {
-    #[command(flatten)]
-    stack: super::Stack,
+    /// The stack's name
+    #[arg(long, default_value = "eft", global = true)]
+    name: String,
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -46,7 +47,7 @@ pub fn run(arguments: &SchedArguments) -> Result<(), String> {
             "profiles": profiles,
         }),
     };
-    let (answer, _) = operator::ask(&arguments.stack.name, &question).map_err(|e| e.to_string())?;
+    let (answer, _) = operator::ask(&arguments.name, &question).map_err(|e| e.to_string())?;
     match &arguments.what {
         _ if arguments.json => println!("{answer}"),
         None => print_status(&answer),
