@@ -33,6 +33,8 @@ enum Command {
     Kill(commands::kill::KillArguments),
     /// Place a component on a CPU
     Move(commands::place::MoveArguments),
+    /// Live view: cores, components, traffic, what the scheduler does
+    Top(commands::top::TopArguments),
     /// Which policy places the components, and why
     Sched(commands::sched::SchedArguments),
     /// Load or show packet filter rules
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Command::Ss(a) => commands::ss::run(&a),
         Command::Kill(a) => commands::kill::run(&a),
         Command::Move(a) => commands::place::run(&a),
+        Command::Top(a) => commands::top::run(&a),
         Command::Sched(a) => commands::sched::run(&a),
         Command::Pf(a) => commands::pf::run(&a),
         Command::Capture(a) => commands::capture::run(&a),

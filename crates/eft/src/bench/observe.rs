@@ -26,7 +26,7 @@ pub fn run(arguments: &ObserveArguments) -> Result<(), String> {
     let stack = Stack::start(common.topology.as_deref())?;
     let managed = eft_cores::CpuSet::one(0);
     let mut sensor = StackSensor::new(Tree::live(), crate::commands::stat::counters_of, &managed);
-    sensors::pages::open(&stack.name, &mut sensor).map_err(|e| e.to_string())?;
+    sensors::pages::refresh(&stack.name, &mut sensor).map_err(|e| e.to_string())?;
     let sink = Serving::start(host_peer(&["sink", &format!("{HOST}:5207")])?)?;
     let (mut idle, mut busy, mut look) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..common.rounds {

@@ -12,6 +12,7 @@ pub mod sched;
 pub mod serve;
 pub mod ss;
 pub mod stat;
+pub mod top;
 pub mod up;
 
 /// Which stack is meant.

@@ -234,6 +234,16 @@ impl StackSensor {
         }
     }
 
+    /// As [`StackSensor::update`], for a component whose page is known. `false`: it is not.
+    pub fn update_view(&mut self, view: &MemberView) -> bool {
+        let Some(page) = self.watched.iter().find(|w| w.view.peer == view.peer).map(|w| w.status.clone())
+        else {
+            return false;
+        };
+        self.update(view.clone(), page);
+        true
+    }
+
     pub fn views(&self) -> impl Iterator<Item = &MemberView> {
         self.watched.iter().map(|w| &w.view)
     }
