@@ -72,7 +72,8 @@ impl Run {
 }
 
 /// The best of all fixed configurations: its plan, throughput and power.
-fn best_fixed(world: &mut World, load: &Load, objective: Objective) -> (Plan, f64, f64) {
+fn best_fixed(shape: &Shape, load: &Load, objective: Objective) -> (Plan, f64, f64) {
+    let world = World::new(shape, Schedule::Constant(None), 0);
     let all: Vec<(Plan, f64, f64)> = exhaustive(&world.platform, Spare::GiveBack)
         .into_iter()
         .map(|Configuration { plan, .. }| {
@@ -124,10 +125,10 @@ fn when_idle_the_stack_sits_on_one_shared_core_within_a_second() {
 fn a_bulk_transfer_reaches_nine_tenths_of_the_best_within_300_ms() {
     for shape in shapes() {
         for load in [Load::bulk_out(), Load::bulk_in()] {
+            let (_, best, _) = best_fixed(&shape, &load, Objective::Throughput);
             for seed in SEEDS {
                 let schedule = Schedule::Steps(vec![(2 * S, Some(load.clone()))]);
                 let mut run = Run::adaptive(&shape, schedule, Objective::Throughput, seed);
-                let (_, best, _) = best_fixed(&mut run.world, &load, Objective::Throughput);
                 run.until(2 * S + 300 * MS);
                 let (rate, _) = run.over(50 * MS);
                 assert!(rate >= 0.9 * best, "seed {seed}, {shape:?}: {rate:.0} of {best:.0}\n{}", run.why());
@@ -140,11 +141,11 @@ fn a_bulk_transfer_reaches_nine_tenths_of_the_best_within_300_ms() {
 fn least_power_is_within_five_percent_of_the_best_fixed_configuration() {
     for shape in [Shape::TWO, Shape { speeds: Speeds::Frequency, ..Shape::TWO }] {
         for load in loads() {
+            let (_, most, _) = best_fixed(&shape, &load, Objective::Throughput);
+            let (plan, _, least) = best_fixed(&shape, &load, LEAST_POWER);
             for seed in SEEDS {
                 let mut run =
                     Run::adaptive(&shape, Schedule::Constant(Some(load.clone())), LEAST_POWER, seed);
-                let (_, most, _) = best_fixed(&mut run.world, &load, Objective::Throughput);
-                let (plan, _, least) = best_fixed(&mut run.world, &load, LEAST_POWER);
                 run.until(30 * S);
                 let (rate, watts) = run.over(5 * S);
                 let told = format!(
@@ -165,7 +166,7 @@ fn throughput_is_near_the_best_fixed_configuration() {
         for load in loads() {
             let mut run =
                 Run::adaptive(&shape, Schedule::Constant(Some(load.clone())), Objective::Throughput, 7);
-            let (plan, most, _) = best_fixed(&mut run.world, &load, Objective::Throughput);
+            let (plan, most, _) = best_fixed(&shape, &load, Objective::Throughput);
             run.until(30 * S);
             let (rate, _) = run.over(5 * S);
             let name = &load.name;
@@ -224,20 +225,29 @@ fn a_load_that_flips_is_not_made_worse_by_a_tenth() {
 
 #[test]
 fn slower_is_found_where_it_is_faster() {
-    // Where the driver shares a fast core, it sleeps often, and waking it costs its neighbour more than it gains.
-    let load = Load::bulk_in();
-    let mut run =
-        Run::adaptive(&Shape::TWO, Schedule::Constant(Some(load.clone())), Objective::Throughput, 5);
-    run.until(30 * S);
-    let plan = run.scheduler.plan().clone();
-    let full = Plan { speeds: Default::default(), ..plan.clone() };
-    let (with, _) = run.world.steady(&plan, &load);
-    let (without, _) = run.world.steady(&full, &load);
-    assert!(plan.speeds.values().any(|speed| *speed < 1.0), "{plan}\n{}", run.why());
-    assert!(with.rate >= without.rate * 0.99, "{} {}", with.rate, without.rate);
+    // Where those behind tcp share a fast core, it sleeps often, and waking it costs tcp more than it gains.
+    let load = Load::bulk_with_costly_tcp();
+    for seed in SEEDS {
+        let schedule = Schedule::Constant(Some(load.clone()));
+        let mut run = Run::adaptive(&Shape::TWO, schedule, Objective::Throughput, seed);
+        run.until(30 * S);
+        let plan = run.scheduler.plan().clone();
+        let full = Plan { speeds: Default::default(), ..plan.clone() };
+        let (with, watts) = run.world.steady(&plan, &load);
+        let (without, more_watts) = run.world.steady(&full, &load);
+        assert!(plan.speeds.values().any(|speed| *speed < 1.0), "seed {seed}: {plan}\n{}", run.why());
+        assert!(
+            with.rate > without.rate * 1.01,
+            "seed {seed}: {} {}\n{}",
+            with.rate,
+            without.rate,
+            run.why()
+        );
+        assert!(watts < more_watts);
+    }
 }
 
-fn swept(world: &mut World, loads: &[Load]) -> Profiles {
+fn swept(world: &World, loads: &[Load]) -> Profiles {
     let mut profiles = Profiles::default();
     for load in loads {
         // The nature of the load is what the policy would see of it.
@@ -259,7 +269,7 @@ fn swept(world: &mut World, loads: &[Load]) -> Profiles {
 #[test]
 fn profile_is_near_the_best_on_loads_that_it_never_saw() {
     let shape = Shape::TWO;
-    let mut world = World::new(&shape, Schedule::Constant(None), 1);
+    let world = World::new(&shape, Schedule::Constant(None), 1);
     let known = [
         Load::bulk_out(),
         Load::bulk_in(),
@@ -270,7 +280,7 @@ fn profile_is_near_the_best_on_loads_that_it_never_saw() {
         Load::mixed(3),
         Load::mixed(30),
     ];
-    let mut profiles = swept(&mut world, &known);
+    let mut profiles = swept(&world, &known);
     eft_cores::profile::prune(&mut profiles);
     let unseen =
         [Load::requests(300, 16), Load::requests(4_000, 16), Load::requests(40_000, 16), Load::mixed(10)];
@@ -278,7 +288,7 @@ fn profile_is_near_the_best_on_loads_that_it_never_saw() {
         for seed in SEEDS {
             let settings = Settings { profiles: profiles.clone(), ..settings(Objective::Throughput) };
             let mut run = Run::new("profile", &shape, Schedule::Constant(Some(load.clone())), settings, seed);
-            let (plan, most, _) = best_fixed(&mut run.world, &load, Objective::Throughput);
+            let (plan, most, _) = best_fixed(&shape, &load, Objective::Throughput);
             run.until(5 * S);
             let (rate, _) = run.over(5 * S);
             let name = &load.name;

@@ -15,6 +15,7 @@ pub struct Cost {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     pub name: String,
+    /// In the order in which a message passes the components.
     pub costs: Vec<Cost>,
     /// Messages in flight at most: a window, or connections that wait for an answer each.
     pub window: f64,
@@ -81,7 +82,7 @@ impl Load {
                 ("nic0", 3500.0),
                 ("sockets", 0.0),
             ]),
-            window: 128.0,
+            window: 64.0,
             outside_ns: 60_000.0,
             offered: None,
             per_thousand: with_headers(Traffic {
@@ -91,6 +92,21 @@ impl Load {
                 ..Traffic::default()
             }),
             connections_open: 4,
+        }
+    }
+
+    /// A transfer whose connections give tcp more to do than all others have.
+    pub fn bulk_with_costly_tcp() -> Self {
+        Self {
+            name: "bulk out, costly tcp".into(),
+            costs: costs([
+                ("tcp", 9000.0),
+                ("ip", 2500.0),
+                ("filter", 1200.0),
+                ("nic0", 3500.0),
+                ("sockets", 0.0),
+            ]),
+            ..Self::bulk_out()
         }
     }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use eft_cores::plan::Plan;
-use eft_cores::platform::{Platform, THREAD_SHARE, rank};
+use eft_cores::platform::{Platform, THREAD_SHARE};
 
 use crate::machine::load::Load;
 
@@ -22,7 +22,7 @@ const OTHER_CORE_NS: f64 = 150.0;
 const OTHER_PACKAGE_NS: f64 = 450.0;
 /// A component that must not be alone with its core's fate when the model divides.
 const IDLE_MIN: f64 = 1e-6;
-const ROUNDS: usize = 60;
+const ROUNDS: usize = 40;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Steady {
@@ -90,8 +90,7 @@ fn round(platform: &Platform, plan: &Plan, load: &Load, stations: &BTreeMap<u32,
     let mut result = Steady::default();
     let mut demand: BTreeMap<u32, f64> = stations.keys().map(|cpu| (*cpu, 0.0)).collect();
     let mut late_ns = load.outside_ns;
-    let mut way: Vec<_> = load.costs.iter().filter(|cost| cost.cpu_ns + cost.memory_ns > 0.0).collect();
-    way.sort_by_key(|cost| rank(cost.component));
+    let way = load.costs.iter().filter(|cost| cost.cpu_ns + cost.memory_ns > 0.0);
     let mut previous: Option<(&str, u32)> = None;
     for cost in way {
         let Some(seat) = plan.seats.get(cost.component) else { continue };

@@ -1,6 +1,7 @@
 //! The modelled machine in time: plans are applied, loads come and go, samples are taken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 use eft_base::Random;
 use eft_cores::estimate::{self, Activity};
@@ -11,9 +12,9 @@ use eft_cores::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, T
 
 use crate::machine::load::{Load, Schedule};
 use crate::machine::shape::{Shape, components};
-use crate::machine::steady::{Steady, steady};
+use crate::machine::steady::{CpuShare, Steady, steady};
 
-const STEP_NS: u64 = 1_000_000;
+const STEP_NS: u64 = 2_000_000;
 /// TCP opens its window over several round trips.
 const RAMP_NS: f64 = 15_000_000.0;
 /// What one moved component holds up, and a change of speed.
@@ -37,8 +38,8 @@ pub struct World {
     energy_uj: f64,
     parts: BTreeMap<String, Part>,
     cpu_ns: BTreeMap<u32, (f64, f64)>,
-    /// Results that were worked out already, by load and plan.
-    known: Vec<(String, Plan, Steady)>,
+    /// What was worked out last, by load and plan; a load that flips has two.
+    known: VecDeque<(String, Plan, Rc<Steady>)>,
     traffic: Traffic,
     traffic_rest: BTreeMap<&'static str, f64>,
 }
@@ -77,7 +78,7 @@ impl World {
             energy_uj: 0.0,
             parts,
             cpu_ns: BTreeMap::new(),
-            known: Vec::new(),
+            known: VecDeque::new(),
             traffic: Traffic::default(),
             traffic_rest: BTreeMap::new(),
         }
@@ -108,21 +109,24 @@ impl World {
         self.plan = plan.clone();
     }
 
-    /// What the plan carries of a load, and the modelled power while it does.
-    pub fn steady(&mut self, plan: &Plan, load: &Load) -> (Steady, f64) {
-        let known = self.known.iter().find(|(name, known, _)| *name == load.name && known == plan);
-        let result = match known {
-            Some((.., result)) => result.clone(),
-            None => {
-                let result = steady(&self.platform, plan, load);
-                self.known.push((load.name.clone(), plan.clone(), result.clone()));
-                result
-            }
-        };
-        let activity: Activity =
-            result.cpus.iter().map(|(cpu, share)| (*cpu, (share.busy + share.polling).min(1.0))).collect();
+    /// What a plan carries of a load, and the modelled power while it does.
+    pub fn steady(&self, plan: &Plan, load: &Load) -> (Steady, f64) {
+        let result = steady(&self.platform, plan, load);
+        let share = |share: &CpuShare| (share.busy + share.polling).min(1.0);
+        let activity: Activity = result.cpus.iter().map(|(cpu, of)| (*cpu, share(of))).collect();
         let power_w = estimate::power_w(&self.platform, &self.model, plan, &activity);
         (result, power_w)
+    }
+
+    fn now(&mut self, load: &Load) -> Rc<Steady> {
+        let known = self.known.iter().find(|(name, known, _)| *name == load.name && *known == self.plan);
+        if let Some((.., result)) = known {
+            return result.clone();
+        }
+        let result = Rc::new(steady(&self.platform, &self.plan, load));
+        self.known.truncate(1);
+        self.known.push_front((load.name.clone(), self.plan.clone(), result.clone()));
+        result
     }
 
     /// Lets time pass and looks.
@@ -146,7 +150,7 @@ impl World {
             self.rate = 0.0;
             return self.rest(step_ns);
         };
-        let (steady, _) = self.steady(&self.plan.clone(), &load);
+        let steady = self.now(&load);
         let lost_ns = self.stalled_ns.min(step_ns);
         self.stalled_ns -= lost_ns;
         let open = 1.0 - lost_ns as f64 / step_ns as f64;
