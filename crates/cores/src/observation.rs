@@ -432,3 +432,7 @@ fn power(before: &Sample, now: &Sample, problems: &mut Vec<Problem>) -> Option<f
         }
     }
 }
+
+#[cfg(test)]
+#[path = "observation_tests.rs"]
+mod tests;

@@ -71,9 +71,10 @@ impl Platform {
         self.machine.managed.and(&self.machine.online.union(&self.machine.parked))
     }
 
-    /// A CPU that always exists: the base CPU if it is online.
+    /// A CPU that always runs something: the base CPU, if it is online.
     pub fn base(&self) -> u32 {
-        if self.machine.online.contains(0) { 0 } else { self.machine.online.first().unwrap_or(0) }
+        let running = self.machine.online.minus(&self.machine.parked);
+        if running.contains(0) { 0 } else { running.first().or(self.machine.online.first()).unwrap_or(0) }
     }
 
     /// From slow to full speed; never empty.

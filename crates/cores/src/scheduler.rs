@@ -158,7 +158,10 @@ impl Scheduler {
             managed: cpus(sample, |cpu| cpu.managed),
             parked: cpus(sample, |cpu| cpu.parked),
         };
-        if self.is_new(&view) {
+        if view.online.minus(&view.parked).is_empty() {
+            // Who wrote this look, if no CPU runs anything? It is not believed, however often it comes.
+            self.doubt = None;
+        } else if self.is_new(&view) {
             let looks = confirm(&mut self.doubt, &view);
             if looks >= LOOKS_TO_BELIEVE {
                 self.adopt(&view);
@@ -167,9 +170,7 @@ impl Scheduler {
         } else {
             // Which CPUs are parked is our own doing; it is taken over without further ado.
             self.doubt = None;
-            if !view.online.is_empty() {
-                take_over(&mut self.platform.machine, &view);
-            }
+            take_over(&mut self.platform.machine, &view);
         }
         self.greet(sample);
     }
@@ -177,10 +178,10 @@ impl Scheduler {
     fn is_new(&self, view: &CpuView) -> bool {
         let machine = &self.platform.machine;
         let usable = |online: &CpuSet, parked: &CpuSet| online.union(parked);
-        // A look without any CPU online is absurd: who wrote it?
-        !view.online.is_empty()
-            && (view.managed != machine.managed
-                || usable(&view.online, &view.parked) != usable(&machine.online, &machine.parked))
+        // What is parked and not ours is somebody else's doing.
+        view.managed != machine.managed
+            || usable(&view.online, &view.parked) != usable(&machine.online, &machine.parked)
+            || view.parked.minus(&view.managed) != machine.parked.minus(&machine.managed)
     }
 
     fn adopt(&mut self, view: &CpuView) {
@@ -271,3 +272,7 @@ fn confirm<T: Clone + PartialEq>(held: &mut Option<(T, u32)>, now: &T) -> u32 {
     *held = Some((now.clone(), looks));
     looks
 }
+
+#[cfg(test)]
+#[path = "scheduler_tests.rs"]
+mod tests;

@@ -1,7 +1,7 @@
 //! `adaptive`: starts consolidated and finds its way along the [ladder](crate::ladder) by trying (thesis, section 4.6).
 //!
 //! * Idle: the whole stack rests on one shared core.
-//! * Overload is answered at once: the next rungs in strides of 1, 2, 4, two looks apart, without waiting for
+//! * Overload is answered at once: the next rungs in strides of 1, 3, 9, two looks apart, without waiting for
 //!   measurements. A step after which the trend abruptly worsens, while the mix of traffic is unchanged, is taken back
 //!   and remembered (`multiserver-scheduling`, section 5).
 //! * When that has calmed down, the most promising [neighbour](super::neighbours) is tried, measured over a window, and
@@ -25,7 +25,7 @@ use crate::platform::Platform;
 use crate::policy::flapping::{Advice, Flapping};
 use crate::policy::measure::{Look, Measured, Meter, SETTLING_LOOKS};
 use crate::policy::memory::{Memory, SAME_MIX};
-use crate::policy::neighbours::{Candidate, Position, candidates};
+use crate::policy::neighbours::{Candidate, Position, candidates, slower, time_ratio};
 use crate::policy::{Decision, Objective, Settings};
 
 /// Without a packet for so long, the stack rests.
@@ -38,6 +38,8 @@ const CALM_LOOKS: usize = 5;
 const WINDOW_LOOKS: usize = 20;
 /// A step to less than this of the throughput before is abruptly worse.
 const ABRUPT: f64 = 0.75;
+/// A CPU that is busier will soon have nothing to spare, if the load grows.
+const NEARLY_FULL: f64 = 0.85;
 /// A settled load that departs by more than this, for [`CHANGED_LOOKS`], is another load.
 const DEPARTED: f64 = 0.25;
 const CHANGED_LOOKS: usize = 8;
@@ -46,6 +48,8 @@ const GAIN_SPEED: f64 = 0.015;
 const GAIN_MOVE: f64 = 0.03;
 /// After a change of load, nothing is moved down before this: it may come back.
 const CALM_BEFORE_DOWN_NS: u64 = 1_000_000_000;
+/// Less than this is noise.
+const MORE: f64 = 1.015;
 const TRIALS_MAX: u32 = 32;
 const PROBE_AFTER_NS: u64 = 180_000_000_000;
 const PROBE_AFTER_MAX_NS: u64 = 3_600_000_000_000;
@@ -60,9 +64,14 @@ pub struct Adaptive {
     meter: Meter,
     memory: Memory,
     flapping: Flapping,
+    /// Mean work of the components under the present plan.
+    work: Demand,
     /// Of the present load: its best throughput so far, trials made.
     best: f64,
     trials: u32,
+    /// Whether it was looked at what the fastest rungs do for this load.
+    peeked: usize,
+    elasticity: f64,
     overloaded_looks: usize,
     departed_looks: usize,
     last_traffic_ns: u64,
@@ -82,15 +91,21 @@ enum Mode {
     /// Measuring the present plan.
     Measuring,
     /// Measuring a neighbour.
-    Trying {
-        base: Plan,
-        was: Measured,
-        demand: Demand,
-    },
+    Trying(Trial),
     Settled {
         at: Measured,
         since_ns: u64,
     },
+}
+
+#[derive(Clone, Debug)]
+struct Trial {
+    base: Plan,
+    was: Measured,
+    /// Work seen under the base plan.
+    demand: Demand,
+    /// Made to see whether the load takes more at all.
+    peek: bool,
 }
 
 impl Adaptive {
@@ -106,8 +121,11 @@ impl Adaptive {
             meter: Meter::default(),
             memory: Memory::default(),
             flapping: Flapping::default(),
+            work: Demand::new(),
             best: 0.0,
             trials: 0,
+            peeked: 0,
+            elasticity: 0.0,
             overloaded_looks: 0,
             departed_looks: 0,
             last_traffic_ns: 0,
@@ -148,14 +166,16 @@ impl Adaptive {
             return reason;
         }
         self.meter.add(look);
-        self.overloaded_looks = if look.overloaded { self.overloaded_looks + 1 } else { 0 };
+        // While it goes up, the load is still growing: what is nearly full will be.
+        let growing = matches!(self.mode, Mode::Climbing { .. }) && look.busy > NEARLY_FULL;
+        let overloaded = look.overloaded || growing;
+        self.overloaded_looks = if overloaded { self.overloaded_looks + 1 } else { 0 };
+        self.note_work(seen);
         match core::mem::replace(&mut self.mode, Mode::Measuring) {
             Mode::Resting => self.wake(now_ns, seen),
-            Mode::Climbing { stride, from, calm } => {
-                self.climb(now_ns, seen, stride, from, calm, look.overloaded)
-            }
+            Mode::Climbing { stride, from, calm } => self.climb(now_ns, seen, stride, from, calm, overloaded),
             Mode::Measuring => self.measure(now_ns, seen),
-            Mode::Trying { base, was, demand } => self.judge(now_ns, seen, base, was, demand),
+            Mode::Trying(trial) => self.judge(now_ns, seen, trial),
             Mode::Settled { at, since_ns } => self.watch(now_ns, seen, at, since_ns),
         }
     }
@@ -185,12 +205,26 @@ impl Adaptive {
     /// The load is another one: what was best says nothing any more.
     fn begin_load(&mut self, now_ns: u64, seen: &Observation) {
         (self.best, self.trials, self.load_changed_ns) = (0.0, 0, now_ns);
+        (self.peeked, self.elasticity) = (0, 0.0);
         self.departed_looks = 0;
         self.rebuild(&self.demand(seen), seen);
     }
 
     fn demand(&self, seen: &Observation) -> Demand {
         estimate::demand(&self.platform, &self.plan, seen)
+    }
+
+    fn note_work(&mut self, seen: &Observation) {
+        const NEWEST: f64 = 0.1;
+        let now = self.demand(seen);
+        if self.meter.since_change() <= SETTLING_LOOKS {
+            self.work = now;
+            return;
+        }
+        for (name, work) in now {
+            let mean = self.work.entry(name).or_insert(work);
+            *mean += (work - *mean) * NEWEST;
+        }
     }
 
     fn rebuild(&mut self, demand: &Demand, seen: &Observation) {
@@ -240,7 +274,7 @@ impl Adaptive {
         if let (Some((before, was)), Some(now)) = (&from, now)
             && now.throughput < was.throughput * ABRUPT
             && was.mix.difference(&mix) <= SAME_MIX
-            && !seen.traffic.eq(&Default::default())
+            && !indicators::is_silent(&seen.traffic)
         {
             let (before, bad) = (before.clone(), self.plan.clone());
             let share = now.throughput / was.throughput.max(1.0) * 100.0;
@@ -257,7 +291,7 @@ impl Adaptive {
         {
             let from = Some((self.plan.clone(), was));
             self.change(plan);
-            self.mode = Mode::Climbing { stride: (stride * 2).min(4), from, calm: 0 };
+            self.mode = Mode::Climbing { stride: (stride * 3).min(9), from, calm: 0 };
             return Some(format!("overload: climbs to {name}"));
         }
         let calm = if overloaded { 0 } else { calm + 1 };
@@ -307,7 +341,13 @@ impl Adaptive {
         if now_ns.saturating_sub(self.load_changed_ns) < CALM_BEFORE_DOWN_NS {
             return None;
         }
-        let demand = self.demand(seen);
+        let demand = self.work.clone();
+        if let Some(plan) = self.peek(now_ns, &now) {
+            let base = self.plan.clone();
+            self.change(plan);
+            self.mode = Mode::Trying(Trial { base, was: now, demand, peek: true });
+            return Some("tries whether the load takes more from a faster rung".into());
+        }
         if self.trials < TRIALS_MAX
             && let Some(next) = self.promising(now_ns, seen, &now, &demand)
         {
@@ -315,6 +355,21 @@ impl Adaptive {
         }
         self.mode = Mode::Settled { at: now, since_ns: now_ns };
         Some("settled: no neighbour promises more".into())
+    }
+
+    /// A load that waits for its answers takes more if they come sooner, without ever overloading anything: only
+    /// trying tells. Twice for each load: spread, and consolidated, at full speed.
+    fn peek(&mut self, now_ns: u64, now: &Measured) -> Option<Plan> {
+        const BUSY_MIN: f64 = 0.2;
+        while self.peeked < 2 && now.busy >= BUSY_MIN && now.overloaded < 0.5 {
+            let rung = if self.peeked == 0 { self.ladder.top() } else { self.ladder.consolidated_top() };
+            self.peeked += 1;
+            let plan = &self.ladder.rung(rung).plan;
+            if !plan.is_same(&self.plan) && !self.memory.is_barred(plan, &now.mix, now.throughput, now_ns) {
+                return Some(plan.clone());
+            }
+        }
+        None
     }
 
     fn attempt(&mut self, next: Candidate, was: Measured, demand: Demand) -> Option<String> {
@@ -327,7 +382,7 @@ impl Adaptive {
             was.power_w
         );
         self.change(next.plan);
-        self.mode = Mode::Trying { base, was, demand };
+        self.mode = Mode::Trying(Trial { base, was, demand, peek: false });
         Some(promise)
     }
 
@@ -356,11 +411,15 @@ impl Adaptive {
             saturated,
             wanted,
             loose: objective == Objective::ThroughputPerWatt,
+            elasticity: self.elasticity,
         };
-        let found = candidates(&here, &self.ladder).into_iter();
-        let free = found.filter(|next| !self.memory.is_barred(&next.plan, &now.mix, now.throughput, now_ns));
+        let barred = |plan: &Plan| self.memory.is_barred(plan, &now.mix, now.throughput, now_ns);
+        let free = candidates(&here, &self.ladder).into_iter().filter(|next| !barred(&next.plan));
         let worth = free.filter(|next| self.is_worth(next, now));
-        worth.max_by(|a, b| self.score(a, now).total_cmp(&self.score(b, now)))
+        let best = worth.max_by(|a, b| self.score(a, now).total_cmp(&self.score(b, now)));
+        // Slower may be faster, which no prediction shows: whoever is not the bottleneck is tried a step slower.
+        let slower = || slower(&here).into_iter().find(|next| !barred(&next.plan));
+        best.or_else(|| if matches!(objective, Objective::LeastPower { .. }) { None } else { slower() })
     }
 
     fn score(&self, next: &Candidate, now: &Measured) -> f64 {
@@ -385,22 +444,16 @@ impl Adaptive {
         }
     }
 
-    fn judge(
-        &mut self,
-        now_ns: u64,
-        seen: &Observation,
-        base: Plan,
-        was: Measured,
-        demand: Demand,
-    ) -> Option<String> {
+    fn judge(&mut self, now_ns: u64, seen: &Observation, trial: Trial) -> Option<String> {
         let mix = seen.indicators.mix();
+        let was = trial.was;
         let early = self.meter.last(4, SETTLING_LOOKS, mix);
         let measured = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix);
         let same_mix = was.mix.difference(&mix) <= SAME_MIX;
-        let floor = self.settings.objective.floor();
-        let abrupt = early.is_some_and(|early| early.throughput < was.throughput * ABRUPT * floor.max(0.3));
+        let floor = self.settings.objective.floor().max(0.3);
+        let abrupt = early.is_some_and(|early| early.throughput < was.throughput * ABRUPT * floor);
         if measured.is_none() && !(abrupt && same_mix) {
-            self.mode = Mode::Trying { base, was, demand };
+            self.mode = Mode::Trying(trial);
             return None;
         }
         let now = measured.or(early)?;
@@ -409,13 +462,28 @@ impl Adaptive {
             self.begin_load(now_ns, seen);
             return Some("the mix of traffic changed during a trial: begins to measure anew".into());
         }
-        if !abrupt && self.is_better(&now, &was) {
+        self.learn_elasticity(&trial, &now);
+        let more = now.throughput > was.throughput * MORE;
+        if !abrupt && if trial.peek { more } else { self.is_better(&now, &was) } {
             self.best = self.best.max(now.throughput);
             return Some(format!("keeps it: {}", compare(&now, &was)));
         }
-        self.memory.bar(&self.plan.clone(), &was.mix, was.throughput, now_ns);
-        self.change(base);
+        if !trial.peek {
+            self.memory.bar(&self.plan.clone(), &was.mix, was.throughput, now_ns);
+        }
+        self.change(trial.base);
         Some(format!("takes it back: {}", compare(&now, &was)))
+    }
+
+    /// How much throughput followed the time that messages take.
+    fn learn_elasticity(&mut self, trial: &Trial, now: &Measured) {
+        let longer = time_ratio(&self.platform, &trial.demand, &self.plan, &trial.base) - 1.0;
+        if now.overloaded >= 0.5 || trial.was.overloaded >= 0.5 || longer.abs() < 0.03 {
+            return;
+        }
+        let seen = ((trial.was.throughput / now.throughput.max(1.0) - 1.0) / longer).clamp(0.0, 1.0);
+        let first = self.elasticity == 0.0;
+        self.elasticity = if first { seen } else { (self.elasticity + seen) / 2.0 };
     }
 
     fn is_better(&self, now: &Measured, was: &Measured) -> bool {
@@ -428,13 +496,13 @@ impl Adaptive {
         match self.settings.objective {
             _ if overloads => false,
             Objective::Throughput => {
-                now.throughput > was.throughput * 1.015
+                now.throughput > was.throughput * MORE
                     || (cheaper && now.throughput >= was.throughput * 0.99 && now.throughput >= best * 0.985)
             }
             Objective::LeastPower { floor } => {
                 let short = was.throughput < floor * best;
                 (cheaper && now.throughput >= floor * best)
-                    || (short && now.throughput > was.throughput * 1.015)
+                    || (short && now.throughput > was.throughput * MORE)
             }
             Objective::ThroughputPerWatt => {
                 now.throughput / now.power_w.max(1e-3) > was.throughput / was.power_w.max(1e-3) * 1.005
@@ -464,7 +532,7 @@ impl Adaptive {
         }
         if now_ns.saturating_sub(since_ns) >= self.probe_wait_ns {
             self.probe_wait_ns = (self.probe_wait_ns * 2).min(PROBE_AFTER_MAX_NS);
-            let demand = self.demand(seen);
+            let demand = self.work.clone();
             if let Some(was) = self.meter.last(WINDOW_LOOKS, 0, mix)
                 && let Some(next) = self.promising(now_ns, seen, &was, &demand)
             {

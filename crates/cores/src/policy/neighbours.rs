@@ -15,7 +15,7 @@ use crate::platform::Platform;
 use crate::power::PowerModel;
 
 /// How busy the busiest CPU may become when speeds are fitted to the work: tight, and with room.
-const FITS: [f64; 3] = [1.0, 0.9, 0.75];
+const FITS: [f64; 4] = [1.0, 0.9, 0.75, 0.6];
 /// Less than all of the work, where throughput may be given up for power.
 const LOOSE_FITS: [f64; 3] = [1.33, 2.0, 4.0];
 const CANDIDATES_MAX: usize = 512;
@@ -42,6 +42,9 @@ pub struct Position<'a> {
     pub wanted: Option<f64>,
     /// Whether less throughput may be had for less power.
     pub loose: bool,
+    /// Of a load that waits for its answers: by how much throughput follows the time that messages spend in the
+    /// stack, from 0 (not at all) to 1 (in proportion). Learnt from trials.
+    pub elasticity: f64,
 }
 
 pub fn candidates(here: &Position, ladder: &Ladder) -> Vec<Candidate> {
@@ -61,7 +64,8 @@ pub fn candidates(here: &Position, ladder: &Ladder) -> Vec<Candidate> {
             add(fitted(here, &seating, *fit));
         }
     }
-    one_step_slower(here).into_iter().for_each(&mut add);
+    one_step(here, false).into_iter().for_each(&mut add);
+    one_step(here, true).into_iter().for_each(&mut add);
     plans.into_iter().map(|plan| predict(here, plan)).collect()
 }
 
@@ -120,10 +124,16 @@ fn fitted(here: &Position, seating: &Plan, fit: f64) -> Plan {
     plan
 }
 
-fn one_step_slower(here: &Position) -> Vec<Plan> {
-    let slower = |cpu: u32| {
+/// One CPU a step faster or slower.
+fn one_step(here: &Position, faster: bool) -> Vec<Plan> {
+    let stepped = |cpu: u32| {
         let now = here.plan.speed(cpu);
-        let level = here.platform.levels(cpu).iter().rev().copied().find(|level| *level < now - 0.01)?;
+        let levels = here.platform.levels(cpu).iter().copied();
+        let level = if faster {
+            levels.into_iter().find(|level| *level > now + 0.01)?
+        } else {
+            levels.rev().find(|level| *level < now - 0.01)?
+        };
         let mut plan = here.plan.clone();
         for other in here.platform.domain(cpu).iter() {
             plan.speeds.insert(other, level);
@@ -131,13 +141,34 @@ fn one_step_slower(here: &Position) -> Vec<Plan> {
         placement::complete(here.platform, &mut plan, here.spare);
         Some(plan)
     };
-    here.plan.used().iter().filter_map(slower).collect()
+    here.plan.used().iter().filter_map(stepped).collect()
+}
+
+/// One CPU a step slower, where that leaves it able to do its work: if it sleeps less often, its neighbours pay less
+/// for waking it.
+pub fn slower(here: &Position) -> Vec<Candidate> {
+    let able = |next: &Candidate| next.throughput >= 0.99;
+    one_step(here, false).into_iter().map(|plan| predict(here, plan)).filter(able).collect()
+}
+
+/// Time that messages spend being worked on under a plan, relative to another.
+pub fn time_ratio(platform: &Platform, demand: &Demand, plan: &Plan, other: &Plan) -> f64 {
+    let time = |plan: &Plan| -> f64 {
+        let of = |(name, work): (&alloc::string::String, &f64)| {
+            plan.seats.get(name).map_or(0.0, |seat| work / platform.effective(seat.cpu, plan).max(0.01))
+        };
+        demand.iter().map(of).sum()
+    };
+    let before = time(other);
+    if before > 0.0 { time(plan) / before } else { 1.0 }
 }
 
 fn predict(here: &Position, plan: Plan) -> Candidate {
     let busy = estimate::utilisation(here.platform, &plan, here.demand);
     let busiest = estimate::bottleneck(&busy).max(1e-6);
-    let throughput = if here.saturated { 1.0 / busiest } else { (1.0 / busiest).min(1.0) };
+    let longer = time_ratio(here.platform, here.demand, &plan, here.plan) - 1.0;
+    let followed = 1.0 / (1.0 + here.elasticity * longer).max(0.05);
+    let throughput = if here.saturated { 1.0 / busiest } else { (1.0 / busiest).min(followed) };
     let activity = busy.into_iter().map(|(cpu, share)| (cpu, (share * throughput).min(1.0))).collect();
     let power_w = estimate::power_w(here.platform, here.model, &plan, &activity);
     Candidate { plan, throughput, power_w }

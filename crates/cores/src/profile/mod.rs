@@ -165,7 +165,7 @@ impl Profiles {
         near.sort_by(|a, b| a.1.total_cmp(&b.1));
         near.truncate(NEAREST);
         for (_, distance) in &mut near {
-            *distance = 1.0 / (*distance * *distance + SAME_LOAD * SAME_LOAD);
+            *distance = 1.0 / (*distance + SAME_LOAD);
         }
         near
     }
