@@ -234,6 +234,11 @@ impl StackSensor {
         }
     }
 
+    /// Turns of all components so far: whether anything happens at all, for next to nothing.
+    pub fn heartbeats(&self) -> u64 {
+        self.watched.iter().fold(0, |sum, w| sum.wrapping_add(w.status.heartbeat()))
+    }
+
     /// As [`StackSensor::update`], for a component whose page is known. `false`: it is not.
     pub fn update_view(&mut self, view: &MemberView) -> bool {
         let Some(page) = self.watched.iter().find(|w| w.view.peer == view.peer).map(|w| w.status.clone())

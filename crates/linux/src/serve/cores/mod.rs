@@ -38,10 +38,12 @@ use crate::sensors::components::{CounterNames, StackSensor};
 use crate::{Doing, Error, Result, clock, memory, sandbox, scm};
 use history::History;
 
-/// While nothing happens the policy looks this many times less often.
-const IDLE_FACTOR: u32 = 8;
-/// Looks in which nothing happened before it does.
+/// Looks in which nothing happened, after which the stack is at rest.
 const IDLE_LOOKS: u32 = 16;
+/// At rest a glance at the heartbeats stands for a look, this many times less often than looks are taken.
+const GLANCE_FACTOR: u32 = 4;
+/// Every so many glances a look is taken all the same, since the policy may want to do something about the rest.
+const GLANCES_TO_LOOK: u32 = 8;
 /// How long moves may take before what follows them is done all the same.
 const ARRIVAL: Duration = Duration::from_millis(200);
 
@@ -176,7 +178,7 @@ impl Cores {
             }
             let now = clock::now();
             if self.next_look.is_some_and(|at| now >= at) {
-                self.look();
+                self.glance(now);
             }
             self.go_on_applying(now);
             self.status.add(counter::TURNS, 1);
@@ -288,19 +290,24 @@ impl Cores {
         self.look_ns += seen.saturating_since(began).as_nanos() as u64;
         self.decide_ns += clock::now().saturating_since(seen).as_nanos() as u64;
         self.last = sample;
-        self.plan_next_look(began);
+        self.next_look = self.decider.period().map(|p| began + p);
         if let Some(decision) = decision {
             self.begin(decision, began);
         }
     }
 
-    fn plan_next_look(&mut self, now: Instant) {
-        let beats = self.last.components.iter().fold(0u64, |sum, c| sum.wrapping_add(c.heartbeat));
+    /// Looks if there is something to see; while the stack is at rest, only now and then.
+    fn glance(&mut self, now: Instant) {
+        let beats = self.sensor.heartbeats();
         // Timers of an idle stack beat now and then.
-        let moved = beats.wrapping_sub(self.last_beats) > self.last.components.len() as u64;
+        let moved = beats.wrapping_sub(self.last_beats) > self.members.len() as u64;
         self.last_beats = beats;
         self.idle_looks = if moved { 0 } else { self.idle_looks.saturating_add(1) };
-        let factor = if self.idle_looks >= IDLE_LOOKS { IDLE_FACTOR } else { 1 };
+        let at_rest = self.idle_looks >= IDLE_LOOKS;
+        if !at_rest || self.idle_looks % GLANCES_TO_LOOK == 0 {
+            self.look();
+        }
+        let factor = if at_rest { GLANCE_FACTOR } else { 1 };
         self.next_look = self.decider.period().map(|p| now + p * factor);
     }
 
