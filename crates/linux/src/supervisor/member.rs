@@ -4,7 +4,7 @@ use crate::protocol::{ToServer, encode};
 use crate::{clock, futex, scm};
 use eft_base::{Instant, PoolId};
 use eft_channel::Shared;
-use eft_channel::notify::Doorbell;
+use eft_channel::notify::{Doorbell, Mode};
 use eft_channel::status::Status;
 use eft_control::hang::{Hang, Look, ThreadState, Watch};
 use eft_control::restart::Restarts;
@@ -168,12 +168,14 @@ impl Member {
             return None;
         }
         let pid = self.pid()?;
+        let mode = self.status.state().load().0;
         let look = Look {
             now,
             heartbeat: self.status.heartbeat(),
             cpu: clock::process_cpu(pid)?,
-            mode: self.status.state().load().0,
-            thread: thread_state(pid)?,
+            mode,
+            // Of one that sleeps by its own word nothing more is asked: at rest this is most of what the stack uses.
+            thread: if mode == Mode::Awake { thread_state(pid)? } else { ThreadState::Sleeping },
         };
         self.watch.look(look)
     }
