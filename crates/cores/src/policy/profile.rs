@@ -55,7 +55,7 @@ impl Profile {
         let mut profiles = settings.profiles.clone();
         profiles.retain_plans(|plan| {
             let all = platform.components().iter().all(|name| plan.seats.contains_key(name));
-            all && check(plan, &platform.machine).is_ok()
+            all && check(plan, platform.machine()).is_ok()
         });
         if profiles.is_empty() {
             return Err(
