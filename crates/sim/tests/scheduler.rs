@@ -331,10 +331,10 @@ fn profile_rests_when_idle_and_is_calm_at_a_constant_load() {
 #[test]
 fn a_node_follows_its_roles_only_if_they_last() {
     let shape = Shape::TWO;
-    let profiles = profiles_of(&shape, &[Load::bulk_out(), Load::bulk_in()]);
+    let profiles = profiles_of(&shape, &[Load::bulk_in(), Load::requests(10, 16)]);
     let changes = |every_ns: u64, seed: u64| {
-        let loads = [Some(Load::bulk_in()), Some(Load::bulk_out())];
-        let settings = Settings { profiles: profiles.clone(), ..settings(Objective::Throughput) };
+        let loads = [Some(Load::bulk_in()), Some(Load::requests(10, 16).at_rate(2_000.0))];
+        let settings = Settings { profiles: profiles.clone(), ..settings(LEAST_POWER) };
         let mut run = Run::new("profile", &shape, Schedule::Flips { loads, every_ns }, settings, seed);
         run.until(5 * S);
         let before = run.changed_ns.len();
