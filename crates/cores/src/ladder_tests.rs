@@ -1,3 +1,5 @@
+//! The ladder on machines of many shapes.
+
 use super::*;
 use crate::machine::{Cache, Cpu, Frequency, Machine};
 use crate::plan::{Change, changes, check};

@@ -72,7 +72,7 @@ pub struct Adaptive {
     /// Of the present load: its best throughput so far, trials made.
     best: f64,
     trials: u32,
-    /// Whether it was looked at what the fastest rungs do for this load.
+    /// How many of the fastest rungs were tried for this load.
     peeked: usize,
     elasticity: f64,
     overloaded_looks: usize,
