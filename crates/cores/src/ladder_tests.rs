@@ -1,3 +1,5 @@
+//! The ladder on machines of many shapes.
+
 use super::*;
 use crate::machine::{Cache, Cpu, Frequency, Machine};
 use crate::plan::{Change, changes, check};
@@ -77,7 +79,7 @@ fn every_rung_passes_the_check_and_does_more_than_the_one_below() {
                             let (platform, ladder) =
                                 ladder(&kind, &managed, levels, &Aims { spare, ..Aims::default() });
                             for rung in ladder.rungs() {
-                                check(&rung.plan, &platform.machine).unwrap();
+                                check(&rung.plan, platform.machine()).unwrap();
                                 assert_eq!(rung.plan.seats.len(), STACK.len());
                             }
                             assert!(ladder.rungs().is_sorted_by(|low, high| low.capacity < high.capacity));
@@ -118,7 +120,7 @@ fn without_speeds_the_rungs_differ_by_placement() {
 fn without_a_managed_cpu_the_stack_shares_the_base_cpu() {
     let (platform, ladder) = ladder(&PLAIN, "", &[0.5], &Aims::default());
     assert_eq!(ladder.rungs().len(), 1);
-    check(&ladder.rung(0).plan, &platform.machine).unwrap();
+    check(&ladder.rung(0).plan, platform.machine()).unwrap();
     assert_eq!(ladder.rung(0).plan.used().to_string(), "0");
 }
 

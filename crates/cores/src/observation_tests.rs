@@ -1,3 +1,5 @@
+//! What is believed of two looks, and what is not.
+
 use super::*;
 use crate::sample::{HardwareCounters, QueueSample};
 

@@ -220,6 +220,6 @@ pub fn complete(platform: &Platform, plan: &mut Plan, spare: Spare) {
 pub fn parkable(platform: &Platform, cpus: &CpuSet) -> CpuSet {
     let mut cpus = cpus.and(&platform.managed());
     cpus.remove(0);
-    let others = platform.machine.online.union(&platform.machine.parked).minus(&cpus);
+    let others = platform.machine().online.union(&platform.machine().parked).minus(&cpus);
     if others.is_empty() { CpuSet::new() } else { cpus }
 }

@@ -23,10 +23,13 @@ const LEVELS_MAX: usize = 8;
 
 #[derive(Clone, Debug)]
 pub struct Platform {
-    pub machine: Machine,
+    machine: Machine,
     /// In the order in which a packet that arrives passes them.
     components: Vec<String>,
     levels: BTreeMap<u32, Vec<f64>>,
+    /// Where each CPU stands in the machine's list.
+    index: BTreeMap<u32, usize>,
+    largest_capacity: u32,
     /// Speeds are P-states: they lower the voltage, and a frequency domain has only one. Otherwise a duty cycle.
     by_frequency: bool,
     /// Where the applications run, if that is known.
@@ -49,13 +52,26 @@ impl Platform {
         };
         let managed = machine.cpus.iter().filter(|cpu| machine.managed.contains(cpu.cpu));
         let levels = managed.map(|cpu| (cpu.cpu, levels_of(cpu))).collect();
+        let index = machine.cpus.iter().enumerate().map(|(index, cpu)| (cpu.cpu, index)).collect();
+        let largest_capacity = machine.cpus.iter().filter_map(|cpu| cpu.capacity).max().unwrap_or(0);
         Ok(Self {
+            index,
+            largest_capacity,
             machine,
             components,
             levels,
             by_frequency: duty_levels.is_none(),
             applications: CpuSet::new(),
         })
+    }
+
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// What CPUs do comes and goes; which there are does not.
+    pub fn set_states(&mut self, online: CpuSet, offline: CpuSet, parked: CpuSet) {
+        (self.machine.online, self.machine.offline, self.machine.parked) = (online, offline, parked);
     }
 
     pub fn components(&self) -> &[String] {
@@ -71,6 +87,11 @@ impl Platform {
         self.machine.managed.and(&self.machine.online.union(&self.machine.parked))
     }
 
+    fn is_managed(&self, cpu: u32) -> bool {
+        let machine = &self.machine;
+        machine.managed.contains(cpu) && (machine.online.contains(cpu) || machine.parked.contains(cpu))
+    }
+
     /// A CPU that always runs something: the base CPU, if it is online.
     pub fn base(&self) -> u32 {
         let running = self.machine.online.minus(&self.machine.parked);
@@ -83,7 +104,7 @@ impl Platform {
     }
 
     fn cpu(&self, cpu: u32) -> Option<&Cpu> {
-        self.machine.cpus.iter().find(|known| known.cpu == cpu)
+        self.machine.cpus.get(*self.index.get(&cpu)?)
     }
 
     pub fn class(&self, cpu: u32) -> CoreClass {
@@ -93,7 +114,7 @@ impl Platform {
     /// Work done per time at full speed, relative to the largest core here.
     pub fn capacity(&self, cpu: u32) -> f64 {
         let Some(cpu) = self.cpu(cpu) else { return 1.0 };
-        let largest = self.machine.cpus.iter().filter_map(|cpu| cpu.capacity).max().unwrap_or(0);
+        let largest = self.largest_capacity;
         match (cpu.capacity, cpu.class) {
             (Some(capacity), _) if largest > 0 => (f64::from(capacity) / f64::from(largest)).max(0.05),
             // Without figures: what the cores of a big.LITTLE pair are about.
@@ -109,7 +130,7 @@ impl Platform {
     }
 
     pub fn is_first_thread(&self, cpu: u32) -> bool {
-        self.siblings(cpu).and(&self.managed().union(&CpuSet::one(cpu))).first() == Some(cpu)
+        self.siblings(cpu).iter().find(|thread| *thread == cpu || self.is_managed(*thread)) == Some(cpu)
     }
 
     pub fn package(&self, cpu: u32) -> u32 {

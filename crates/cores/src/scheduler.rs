@@ -55,7 +55,7 @@ impl Scheduler {
         let platform = Platform::new(machine, components, duty_levels)?;
         let policy = Policy::by_name(name, &platform, &settings)?;
         let plan = policy.plan().clone();
-        check(&plan, &platform.machine)?;
+        check(&plan, platform.machine())?;
         Ok(Self {
             platform,
             duty_levels: duty_levels.map(<[f64]>::to_vec),
@@ -90,7 +90,7 @@ impl Scheduler {
     }
 
     pub fn machine(&self) -> &Machine {
-        &self.platform.machine
+        self.platform.machine()
     }
 
     pub fn platform(&self) -> &Platform {
@@ -134,7 +134,7 @@ impl Scheduler {
 
     /// A policy's plan is not trusted either.
     fn checked(&self, decision: Decision) -> Decision {
-        match check(&decision.plan, &self.platform.machine) {
+        match check(&decision.plan, self.machine()) {
             Ok(()) => decision,
             Err(why) => self.kept(why),
         }
@@ -170,13 +170,14 @@ impl Scheduler {
         } else {
             // Which CPUs are parked is our own doing; it is taken over without further ado.
             self.doubt = None;
-            take_over(&mut self.platform.machine, &view);
+            let (online, offline) = (view.online.clone(), present(self.machine(), &view).minus(&view.online));
+            self.platform.set_states(online, offline, view.parked);
         }
         self.greet(sample);
     }
 
     fn is_new(&self, view: &CpuView) -> bool {
-        let machine = &self.platform.machine;
+        let machine = self.platform.machine();
         let usable = |online: &CpuSet, parked: &CpuSet| online.union(parked);
         // What is parked and not ours is somebody else's doing.
         view.managed != machine.managed
@@ -185,8 +186,11 @@ impl Scheduler {
     }
 
     fn adopt(&mut self, view: &CpuView) {
-        let mut machine = self.platform.machine.clone();
-        take_over(&mut machine, view);
+        let mut machine = self.platform.machine().clone();
+        machine.offline = present(&machine, view).minus(&view.online);
+        machine.online = view.online.clone();
+        machine.managed = view.managed.clone();
+        machine.parked = view.parked.clone();
         let components = self.platform.components().to_vec();
         self.rebuild(machine, &components, "the CPUs are others");
     }
@@ -205,7 +209,7 @@ impl Scheduler {
         } else if confirm(&mut self.newcomers, &new) >= LOOKS_TO_BELIEVE {
             new.extend_from_slice(known);
             self.newcomers = None;
-            self.rebuild(self.platform.machine.clone(), &new, "there is a new component");
+            self.rebuild(self.platform.machine().clone(), &new, "there is a new component");
         }
     }
 
@@ -226,7 +230,7 @@ impl Scheduler {
         let made = attempts
             .into_iter()
             .filter_map(|(name, settings)| Policy::by_name(name, &self.platform, settings).ok())
-            .find(|policy| check(policy.plan(), &self.platform.machine).is_ok());
+            .find(|policy| check(policy.plan(), self.platform.machine()).is_ok());
         if let Some(policy) = made {
             self.plan = policy.plan().clone();
             self.policy = policy;
@@ -246,12 +250,8 @@ impl Scheduler {
     }
 }
 
-fn take_over(machine: &mut Machine, view: &CpuView) {
-    let present = machine.online.union(&machine.offline).union(&view.online).union(&view.parked);
-    machine.offline = present.minus(&view.online);
-    machine.online = view.online.clone();
-    machine.managed = view.managed.clone();
-    machine.parked = view.parked.clone();
+fn present(machine: &Machine, view: &CpuView) -> CpuSet {
+    machine.online.union(&machine.offline).union(&view.online).union(&view.parked)
 }
 
 fn cpus(sample: &Sample, wanted: fn(&crate::sample::CpuSample) -> bool) -> CpuSet {

@@ -1,3 +1,5 @@
+//! Bad looks, CPUs that come and go, and random sequences of samples against every policy.
+
 use super::*;
 use crate::machine::Cpu;
 use crate::placement::Spare;

@@ -46,6 +46,9 @@ const CHANGED_LOOKS: usize = 8;
 /// Predicted gains below this are not worth a change; moving components costs caches, so it must promise more.
 const GAIN_SPEED: f64 = 0.015;
 const GAIN_MOVE: f64 = 0.03;
+/// By how much a prediction may fall short of the floor and still be tried.
+const DOUBT_SPEED: f64 = 0.06;
+const DOUBT_MOVE: f64 = 0.01;
 /// After a change of load, nothing is moved down before this: it may come back.
 const CALM_BEFORE_DOWN_NS: u64 = 1_000_000_000;
 /// Less than this is noise.
@@ -69,7 +72,7 @@ pub struct Adaptive {
     /// Of the present load: its best throughput so far, trials made.
     best: f64,
     trials: u32,
-    /// Whether it was looked at what the fastest rungs do for this load.
+    /// How many of the fastest rungs were tried for this load.
     peeked: usize,
     elasticity: f64,
     overloaded_looks: usize,
@@ -430,7 +433,10 @@ impl Adaptive {
     fn is_worth(&self, next: &Candidate, now: &Measured) -> bool {
         let gain = if next.plan.same_seats(&self.plan) { GAIN_SPEED } else { GAIN_MOVE };
         let best = self.best.max(1.0);
-        let reaches = next.throughput * now.throughput / best >= self.settings.objective.floor() - 0.01;
+        // Work that waits for memory is hardly slower on a slower clock, so a step of speed may do better than is
+        // predicted.
+        let doubt = if next.plan.same_seats(&self.plan) { DOUBT_SPEED } else { DOUBT_MOVE };
+        let reaches = next.throughput * now.throughput / best >= self.settings.objective.floor() - doubt;
         let cheaper = next.power_w < now.power_w * (1.0 - gain);
         match self.settings.objective {
             Objective::Throughput => next.throughput > 1.0 + gain || (reaches && cheaper),

@@ -24,7 +24,7 @@ impl Fixed {
         if settings.fixed.is_none() {
             placement::complete(platform, &mut plan, settings.spare);
         }
-        check(&plan, &platform.machine)?;
+        check(&plan, platform.machine())?;
         Ok(Self { plan })
     }
 

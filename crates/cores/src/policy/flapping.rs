@@ -122,10 +122,14 @@ impl Flapping {
 }
 
 impl Trial {
+    fn chosen(&self) -> Plan {
+        self.plans.first().cloned().unwrap_or_default()
+    }
+
     fn step(&mut self, now_ns: u64, look: Look, objective: Objective) -> Advice {
         let current = |trial: &Self| trial.plans.get(trial.results.len()).cloned().unwrap_or_default();
         if self.held {
-            return Advice::Hold(self.plans.first().cloned().unwrap_or_default(), None);
+            return Advice::Hold(self.chosen(), None);
         }
         self.sum = (self.sum.0 + look.throughput, self.sum.1 + look.power_w, self.sum.2 + 1.0);
         if now_ns.saturating_sub(self.began_ns) < TRIAL_NS {
@@ -142,10 +146,6 @@ impl Trial {
         let chosen = (0..self.plans.len()).max_by(|a, b| score(a).total_cmp(&score(b))).unwrap_or(0);
         self.plans = alloc::vec![self.plans[chosen].clone()];
         self.held = true;
-        Advice::Hold(current_held(self), Some("the load flaps; holds what is better on average"))
+        Advice::Hold(self.chosen(), Some("the load flaps; holds what is better on average"))
     }
-}
-
-fn current_held(trial: &Trial) -> Plan {
-    trial.plans.first().cloned().unwrap_or_default()
 }

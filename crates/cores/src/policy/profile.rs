@@ -28,6 +28,8 @@ const LOAD_MOVED: f64 = 1.3;
 const REFINE_NS: u64 = 90_000_000_000;
 /// Better by less than this is not worth a change.
 const GAIN_MIN: f64 = 0.02;
+/// A change to what carries the load must leave this share of the throughput, or the load is one that follows.
+const CARRIES: f64 = 0.96;
 /// What a change costs: the peers' windows and the caches find themselves again.
 const RECONFIGURATION_NS: u64 = 30_000_000;
 
@@ -43,6 +45,10 @@ pub struct Profile {
     /// What the plan was chosen for.
     chosen_for: Option<(Mix, f64, bool)>,
     measured: bool,
+    /// The load gave less when it got less: what it does not ask for now says nothing about what it would take.
+    elastic: bool,
+    /// Throughput before a change that should not have lowered it.
+    carried: Option<f64>,
     moved_looks: usize,
     resting: bool,
     last_traffic_ns: u64,
@@ -55,7 +61,7 @@ impl Profile {
         let mut profiles = settings.profiles.clone();
         profiles.retain_plans(|plan| {
             let all = platform.components().iter().all(|name| plan.seats.contains_key(name));
-            all && check(plan, &platform.machine).is_ok()
+            all && check(plan, platform.machine()).is_ok()
         });
         if profiles.is_empty() {
             return Err(
@@ -75,6 +81,8 @@ impl Profile {
             phases: Phases::default(),
             chosen_for: None,
             measured: false,
+            elastic: false,
+            carried: None,
             moved_looks: 0,
             resting: true,
             last_traffic_ns: 0,
@@ -105,6 +113,7 @@ impl Profile {
             }
             self.phases.note(now_ns, Role::Computes);
             (self.resting, self.chosen_for) = (true, None);
+            (self.elastic, self.carried) = (false, None);
             self.change(self.rest.clone());
             return Some(format!("no packet for {} ms: rests on one shared core", silent_ns / 1_000_000));
         }
@@ -139,6 +148,12 @@ impl Profile {
         }
         let ratio = now.throughput.max(before.1) / now.throughput.min(before.1).max(1.0);
         let pressed = now.overloaded >= 0.99 && !before.2;
+        let lost = self.carried.is_some_and(|carried| now.throughput < carried * CARRIES);
+        if before.0.difference(&mix) > MIX_MOVED {
+            (self.elastic, self.carried) = (false, None);
+        } else if lost || (pressed && self.carried.is_some()) {
+            (self.elastic, self.carried) = (true, None);
+        }
         let moved = before.0.difference(&mix) > MIX_MOVED || (ratio > LOAD_MOVED && !before.2) || pressed;
         self.moved_looks = if moved { self.moved_looks + 1 } else { 0 };
         if self.moved_looks > 3 {
@@ -160,7 +175,8 @@ impl Profile {
     }
 
     fn learn(&mut self, now: &Measured) {
-        self.profiles.learn(&now.mix, &self.plan, now.throughput, now.power_w, now.overloaded >= 0.5);
+        let all = self.elastic || now.overloaded >= 0.5;
+        self.profiles.learn(&now.mix, &self.plan, now.throughput, now.power_w, all);
     }
 
     fn choose(&mut self, now_ns: u64, now: Measured, why: &str) -> Option<String> {
@@ -169,13 +185,14 @@ impl Profile {
         let fresh = self.chosen_for.is_none_or(|(mix, ..)| mix.difference(&now.mix) > MIX_MOVED);
         self.chosen_for = Some((now.mix, now.throughput, saturated));
         self.chosen_ns = now_ns;
-        let demand = (!saturated).then_some(now.throughput);
+        let demand = (!saturated && !self.elastic).then_some(now.busy);
         let wish = Wish { mix: now.mix, demand, objective: self.settings.objective };
         let Choice { plan, throughput, power_w, nearest } =
             self.profiles.choose(&wish, &self.plan, GAIN_MIN)?;
         if plan.is_same(&self.plan) {
             return fresh.then(|| format!("{why}: nearest to {nearest}; the plan is the best known"));
         }
+        self.carried = demand.map(|_| now.throughput);
         self.change(plan);
         Some(format!(
             "{why}: nearest to {nearest}, which promises {:.0}% of the best at {power_w:.1} W",

@@ -69,7 +69,7 @@ pub struct Profiles {
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
     pub mix: Mix,
-    /// Throughput that the load asks for; `None` if it takes all it gets.
+    /// Share of the present plan's capacity that the load asks for; `None` if it takes all it gets.
     pub demand: Option<f64>,
     pub objective: Objective,
 }
@@ -138,14 +138,15 @@ impl Profiles {
         let name = near.first().map(|(load, _)| load.name.clone())?;
         let known = interpolate(&near);
         let best = known.iter().map(|(_, known)| known.relative / known.weight).fold(1e-9, f64::max);
-        let achieved = |known: &Known| match wish.demand {
-            // Five percent in hand: interpolation is not that exact.
-            Some(demand) => (known.throughput / known.weight * 0.95 / demand.max(1.0)).min(1.0),
+        let now = known.iter().find(|(plan, _)| plan.is_same(present));
+        // Five percent in hand: interpolation is not that exact.
+        let needed = now.zip(wish.demand).map(|((_, now), share)| share * now.relative / now.weight / 0.95);
+        let achieved = |known: &Known| match needed {
+            Some(needed) => (known.relative / known.weight / needed.max(1e-9)).min(1.0),
             None => known.relative / known.weight / best,
         };
         let score = |known: &Known| wish.objective.score(achieved(known), known.power_w / known.weight);
         let (plan, top) = known.iter().max_by(|a, b| score(&a.1).total_cmp(&score(&b.1)))?;
-        let now = known.iter().find(|(plan, _)| plan.is_same(present));
         let (plan, chosen) = match now {
             Some((_, held)) if is_close(score(held), score(top), gain) => (present, held),
             _ => (*plan, top),

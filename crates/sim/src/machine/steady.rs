@@ -20,8 +20,8 @@ const BATCH_MAX: f64 = 32.0;
 /// A message fetched from another core's cache, from another package.
 const OTHER_CORE_NS: f64 = 150.0;
 const OTHER_PACKAGE_NS: f64 = 450.0;
-/// A component that must not be alone with its core's fate when the model divides.
-const IDLE_MIN: f64 = 1e-6;
+/// Slower than any load, so that nothing is divided by zero.
+const RATE_MIN: f64 = 1e-6;
 const ROUNDS: usize = 40;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,7 +78,7 @@ fn asleep(plan: &Plan, cpu: u32, share: CpuShare, rate: f64) -> f64 {
 
 /// Share of its idle time that a poller looks at its queues: it gives up after [`POLL_NS`].
 fn poll_through(idle: f64, rate: f64) -> f64 {
-    let gap_ns = idle / rate.max(IDLE_MIN) * 1e9;
+    let gap_ns = idle / rate.max(RATE_MIN) * 1e9;
     1.0 - (-POLL_NS / gap_ns.max(1.0)).exp()
 }
 

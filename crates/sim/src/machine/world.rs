@@ -20,7 +20,7 @@ const RAMP_NS: f64 = 15_000_000.0;
 /// What one moved component holds up, and a change of speed.
 const MOVE_NS: u64 = 400_000;
 const SPEED_NS: u64 = 50_000;
-const NOISE: f64 = 0.01;
+const NOISE: f64 = 0.02;
 const QUEUE: u32 = 64;
 const UPPER_MARK: f64 = 0.75;
 const LOWER_MARK: f64 = 0.125;
@@ -241,7 +241,7 @@ impl World {
 
     fn sample(&self) -> Sample {
         let components = self.parts.iter().map(|(name, part)| self.component(name, part)).collect();
-        let machine = &self.platform.machine;
+        let machine = self.platform.machine();
         let cpu = |cpu: u32| {
             let (busy_ns, idle_ns) = self.cpu_ns.get(&cpu).copied().unwrap_or_default();
             CpuSample {
