@@ -3,7 +3,7 @@
 //! Everything two processes share goes through this crate: [`segment::Segment`] (bytes),
 //! [`queue`] (fixed 64-byte messages), [`pool`] (packet buffers), [`notify`] (how a receiver
 //! sleeps and how it is woken), [`socket`] (the page and rings that an application shares with its
-//! transport), [`dirty`] (which sockets have news) and [`token`] (readiness mirrored in a kernel
+//! transport), [`account`] (where a component's time goes), [`dirty`] (which sockets have news) and [`token`] (readiness mirrored in a kernel
 //! descriptor). The request database, which is private to its owner, lives in [`requests`].
 //!
 //! The peer is not trusted: no index that matters lives only in memory that a peer can write, and
@@ -16,6 +16,8 @@
 
 extern crate alloc;
 
+#[cfg(not(loom))]
+pub mod account;
 pub(crate) mod atomic;
 #[cfg(not(loom))]
 pub mod dirty;

@@ -156,6 +156,10 @@ impl Consumer {
         self.head
     }
 
+    pub fn capacity(&self) -> usize {
+        self.lines.len()
+    }
+
     fn next_line(&self) -> &Line {
         &self.lines[(self.head as usize) & (self.lines.len() - 1)]
     }
@@ -163,6 +167,30 @@ impl Consumer {
     /// Whether a message waits.
     pub fn has_message(&self) -> bool {
         self.next_line().sequence.load(Ordering::Acquire) == self.head + 1
+    }
+
+    fn is_written(&self, ahead: u64) -> bool {
+        let position = self.head + ahead;
+        let line = &self.lines[(position as usize) & (self.lines.len() - 1)];
+        line.sequence.load(Ordering::Acquire) == position + 1
+    }
+
+    /// Messages that wait. Looks at a logarithmic number of lines, for it reads no index of the producer.
+    pub fn backlog(&self) -> usize {
+        let capacity = self.lines.len() as u64;
+        // Lines are written in order: those up to some place are, those from there on are not.
+        let (mut written, mut step) = (0, 1);
+        while written + step <= capacity && self.is_written(written + step - 1) {
+            written += step;
+            step *= 2;
+        }
+        while step > 0 {
+            if written + step <= capacity && self.is_written(written + step - 1) {
+                written += step;
+            }
+            step /= 2;
+        }
+        written as usize
     }
 
     /// Takes the next message. The position is published lazily: every quarter of the ring and by
@@ -212,6 +240,25 @@ mod tests {
             }
             assert_eq!(c.pop(), None);
             c.publish();
+        }
+    }
+
+    #[test]
+    fn the_backlog_is_what_was_pushed() {
+        for capacity in [1, 2, 8, 64] {
+            let (mut p, mut c) = pair(capacity);
+            for start in 0..capacity {
+                for level in 0..=capacity {
+                    for _ in 0..level {
+                        p.push(&[0; 7]).unwrap();
+                    }
+                    assert_eq!(c.backlog(), level, "{capacity} {start}");
+                    while c.pop().is_some() {}
+                    c.publish();
+                }
+                p.push(&[0; 7]).unwrap();
+                c.pop();
+            }
         }
     }
 

@@ -1,8 +1,9 @@
 //! A component's status page: the only segment that it writes and everybody may read.
 //!
-//! It holds the state word (how it sleeps), the heartbeat and its counters. Peers map it read-only,
+//! It holds the state word (how it sleeps), the heartbeat, its [`Account`] and its counters. Peers map it read-only,
 //! so nobody can forge another's state.
 
+use crate::account::{ACCOUNT_LEN, Account};
 use crate::notify::StateWord;
 use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
@@ -14,7 +15,9 @@ pub const STATUS_LEN: usize = 16384;
 pub const COUNTERS_MAX: usize = 512;
 
 const HEARTBEAT: usize = 64;
+const ACCOUNT: usize = 1024;
 const COUNTERS: usize = 8192;
+const _: () = assert!(ACCOUNT + ACCOUNT_LEN <= COUNTERS);
 const _: () = assert!(COUNTERS + COUNTERS_MAX * 8 <= STATUS_LEN);
 
 /// A view of a status page; its owner maps it writable.
@@ -45,6 +48,11 @@ impl Status {
     pub fn state(&self) -> Shared<StateWord> {
         // SAFETY: StateWord is one atomic; the length was checked in `new`.
         unsafe { self.segment.shared(0) }.expect("status page length was checked")
+    }
+
+    /// Where its time goes, and its queues.
+    pub fn account(&self) -> Account<'_> {
+        Account::new(&self.segment, ACCOUNT)
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {

@@ -99,6 +99,118 @@ fn a_change_of_mode_loses_no_wake() {
     });
 }
 
+/// Receiver of two messages that changes between all ways of waiting, one after the other. The sender's calls are
+/// kept: `FUTEX_WAKE` shows as a changed bell, a write to the eventfd as a flag.
+struct Receiver {
+    queue: eft_channel::Consumer,
+    state: Arc<StateWord>,
+    bell: Arc<Doorbell>,
+    descriptor: Arc<AtomicBool>,
+    taken: u64,
+}
+
+impl Receiver {
+    /// Takes what is there; then says how it sleeps, looks once more, and would sleep. Whoever sends after that must
+    /// ring: returns the bell's value on which it sleeps, or `None` if it saw something in its last look.
+    fn prepare(&mut self, mode: Mode) -> Option<u32> {
+        let before = self.bell.value();
+        self.state.announce(mode);
+        match self.queue.pop() {
+            Some(_) => {
+                self.taken += 1;
+                self.state.awake();
+                None
+            }
+            None => Some(before),
+        }
+    }
+
+    /// Whether this sleep was ended: in the way in which that mode sleeps.
+    fn is_woken(&self, mode: Mode, slept_on: u32) -> bool {
+        match mode {
+            Mode::Descriptor => self.descriptor.load(Ordering::SeqCst),
+            _ => self.bell.value() != slept_on,
+        }
+    }
+}
+
+/// Moved from one core to another, a component goes from one way of waiting to another while its neighbour sends. For
+/// every pair of ways, and wherever the change falls between the sender's steps: no message lies unseen beside a
+/// sleeper that nobody rang for.
+#[test]
+fn a_move_between_ways_of_waiting_loses_no_wake() {
+    let ways = [Mode::Monitoring, Mode::Futex, Mode::Descriptor];
+    for (first, second) in ways.into_iter().flat_map(|a| ways.into_iter().map(move |b| (a, b))) {
+        loom::model(move || {
+            let lines = Shared::heap_slice((0..2).map(|_| Line::empty()).collect());
+            let (mut p, queue) = queue(lines, Shared::heap(Position::zero()));
+            let (state, bell) = (Arc::new(StateWord::new()), Arc::new(Doorbell::new()));
+            let descriptor = Arc::new(AtomicBool::new(false));
+            let (state2, bell2, descriptor2) = (state.clone(), bell.clone(), descriptor.clone());
+            let sender = thread::spawn(move || {
+                // One ringer for both messages: it must not take a ring of an earlier sleep for one of this.
+                let mut ringer = Ringer::default();
+                for i in 1..=2 {
+                    p.push(&[i; 7]).unwrap();
+                    if ringer.ring(&bell2, &state2) == Wake::Descriptor {
+                        descriptor2.store(true, Ordering::SeqCst);
+                    }
+                }
+            });
+            let mut receiver = Receiver { queue, state, bell, descriptor, taken: 0 };
+            // The move comes while it sleeps in the first way: it wakes for it, and sleeps in the second.
+            if receiver.prepare(first).is_some() {
+                receiver.state.awake();
+                receiver.descriptor.store(false, Ordering::SeqCst);
+            }
+            let slept_on = receiver.prepare(second);
+            sender.join().unwrap();
+            if let Some(slept_on) = slept_on
+                && receiver.queue.has_message()
+            {
+                assert!(
+                    receiver.is_woken(second, slept_on),
+                    "{first:?} to {second:?}: slept through a message"
+                );
+            }
+            while receiver.queue.pop().is_some() {
+                receiver.taken += 1;
+            }
+            assert_eq!(receiver.taken, 2);
+        });
+    }
+}
+
+/// The scheduler's word (dedicated or shared) is a hint: it may change at any point, and the receiver reads it before
+/// each sleep. The sender never reads it.
+#[test]
+fn the_word_of_the_scheduler_may_change_at_any_point() {
+    loom::model(|| {
+        let lines = Shared::heap_slice((0..2).map(|_| Line::empty()).collect());
+        let (mut p, queue) = queue(lines, Shared::heap(Position::zero()));
+        let (state, bell) = (Arc::new(StateWord::new()), Arc::new(Doorbell::new()));
+        let dedicated = Arc::new(AtomicBool::new(true));
+        let (state2, bell2, dedicated2) = (state.clone(), bell.clone(), dedicated.clone());
+        let sender = thread::spawn(move || {
+            p.push(&[1; 7]).unwrap();
+            Ringer::default().ring(&bell2, &state2);
+        });
+        let scheduler = thread::spawn(move || dedicated2.store(false, Ordering::Relaxed));
+        let descriptor = Arc::new(AtomicBool::new(false));
+        let mut receiver = Receiver { queue, state, bell, descriptor, taken: 0 };
+        let mode = |on: bool| if on { Mode::Monitoring } else { Mode::Futex };
+        let mut slept_on = receiver.prepare(mode(dedicated.load(Ordering::Relaxed)));
+        if slept_on.is_some() {
+            receiver.state.awake();
+            slept_on = receiver.prepare(mode(dedicated.load(Ordering::Relaxed)));
+        }
+        sender.join().unwrap();
+        scheduler.join().unwrap();
+        let rung = slept_on.is_none_or(|value| receiver.bell.value() != value);
+        assert!(receiver.taken == 1 || rung, "slept through a message");
+    });
+}
+
 /// The number of messages in the descriptor equals the token, and news leave the token set.
 #[test]
 fn token_counts_exactly() {

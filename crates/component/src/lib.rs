@@ -11,6 +11,7 @@ extern crate alloc;
 pub mod component;
 pub mod effect;
 pub mod outbox;
+pub mod scheduling;
 pub mod server;
 pub mod topology;
 pub mod world;

@@ -9,6 +9,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 use eft_base::{Instant, Random};
+use eft_channel::account::{Hints, Marks, Phase, QueueAccount};
 use eft_channel::notify::{Doorbell, Ringer, StateWord, Wake};
 use eft_channel::status::Status;
 use eft_channel::{Consumer, Memory, Producer, Shared};
@@ -69,12 +70,18 @@ struct Connected {
     unrung: bool,
     /// Receipts pushed since the last ring.
     quiet: usize,
+    /// What is noted of the queue toward us.
+    queue: QueueAccount,
 }
 
 /// Receipts that may wait for a sleeping peer, and how long: both far below what would run a pool or
 /// a send ring dry.
 const QUIET_MAX: usize = 32;
 const QUIET_TIME: Duration = Duration::from_micros(500);
+
+/// Lateness from which a server says that it gets too little time: above what timers and wakes take on an idle machine,
+/// below a time slice of another thread.
+const LATE: Duration = Duration::from_millis(2);
 
 /// What a turn did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +104,12 @@ pub struct Server<C: Component> {
     touched: bool,
     /// When receipts that nobody was woken for are rung after all.
     quiet_until: Option<Instant>,
+    /// The account in the status page goes on from this server's begin.
+    accounting: bool,
+    /// When the last turn began, and when the next one was due.
+    last_turn: Instant,
+    due: Option<Instant>,
+    receiver_behind: bool,
 }
 
 impl<C: Component> Server<C> {
@@ -110,6 +123,19 @@ impl<C: Component> Server<C> {
             random: Random::new(seed),
             touched: false,
             quiet_until: None,
+            accounting: false,
+            last_turn: Instant(0),
+            due: None,
+            receiver_behind: false,
+        }
+    }
+
+    /// The first thing that happens to a server opens its account.
+    fn account_from(&mut self, now: Instant) {
+        if !self.accounting {
+            self.accounting = true;
+            self.last_turn = now;
+            self.status.account().open(now);
         }
     }
 
@@ -133,14 +159,21 @@ impl<C: Component> Server<C> {
     /// Connects a peer, replacing its dead predecessor, and tells the engine.
     pub fn connect(&mut self, world: &mut impl World, port: Port) {
         let peer = port.peer;
-        let connected =
-            Connected { port, ringer: Ringer::default(), backlog: VecDeque::new(), unrung: false, quiet: 0 };
+        let now = world.now();
+        self.account_from(now);
+        let connected = Connected {
+            queue: self.status.account().queue(peer.code(), port.consumer.capacity()),
+            port,
+            ringer: Ringer::default(),
+            backlog: VecDeque::new(),
+            unrung: false,
+            quiet: 0,
+        };
         match self.ports.iter_mut().find(|c| c.port.peer == peer) {
             Some(old) => *old = connected,
             None => self.ports.push(connected),
         }
         self.status.add(counter::PEERS_REBORN, 1);
-        let now = world.now();
         self.refresh_room();
         let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
         self.component.peer_reborn(&mut cx, peer, &mut self.out);
@@ -157,6 +190,7 @@ impl<C: Component> Server<C> {
 
     /// Hands an event to the engine. Its outputs leave with the next [`Server::step`].
     pub fn event(&mut self, now: Instant, event: Event) {
+        self.account_from(now);
         self.refresh_room();
         let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
         self.component.event(&mut cx, event, &mut self.out);
@@ -166,17 +200,21 @@ impl<C: Component> Server<C> {
     /// One turn: at most `budget` messages per peer.
     pub fn step(&mut self, world: &mut impl World, budget: usize) -> Step {
         let now = world.now();
+        self.account_from(now);
+        self.status.account().enter(Phase::Busy, now);
         self.refresh_room();
         let mut work = core::mem::take(&mut self.touched) as usize;
         let mut undecodable = 0;
         let mut received = 0;
+        let mut crowded = false;
         for connected in &mut self.ports {
             let peer = connected.port.peer;
-            for _ in 0..budget {
+            let mut taken = 0;
+            while taken < budget {
                 let Some(line) = connected.port.consumer.pop() else {
                     break;
                 };
-                received += 1;
+                taken += 1;
                 let Some(message) = C::decode(peer, &line) else {
                     undecodable += 1;
                     continue;
@@ -186,6 +224,11 @@ impl<C: Component> Server<C> {
                 self.component.receive(&mut cx, peer, message, &mut self.out);
             }
             connected.port.consumer.publish();
+            received += taken;
+            if taken > 0 || connected.queue.awaits_fall() {
+                let left = if taken == budget { connected.port.consumer.backlog() } else { 0 };
+                crowded |= self.status.account().batch(&mut connected.queue, taken + left, left);
+            }
         }
         work += received;
         let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
@@ -209,7 +252,23 @@ impl<C: Component> Server<C> {
         self.status.beat();
         let quiet = self.quiet_deadline(now);
         let deadline = self.component.deadline().into_iter().chain(quiet).min();
+        self.tell_hints(now, crowded);
+        self.due = deadline;
+        // Without looking at the clock again: the next mark gives the time to what this turn was.
+        self.status.account().call_it(if work > 0 { Phase::Busy } else { Phase::Polling });
         Step { work, deadline }
+    }
+
+    /// Says whether it came late to this turn: to a deadline, or to a queue that filled since the last one.
+    fn tell_hints(&mut self, now: Instant, crowded: bool) {
+        let late = self.due.map_or(Duration::ZERO, |due| now.saturating_since(due));
+        if late.as_micros() as u64 > self.status.get(counter::LATE_US_MAX) {
+            self.status.set(counter::LATE_US_MAX, late.as_micros() as u64);
+        }
+        let gap = now.saturating_since(self.last_turn);
+        self.last_turn = now;
+        let starved = late >= LATE || (crowded && gap >= LATE);
+        self.status.account().hint(Hints { receiver_behind: self.receiver_behind, starved });
     }
 
     /// Receipts that waited long enough become urgent, unless they were taken meanwhile.
@@ -246,9 +305,11 @@ impl<C: Component> Server<C> {
     }
 
     fn refresh_room(&mut self) {
+        self.receiver_behind = false;
         for c in &mut self.ports {
             let capacity = c.port.producer.capacity();
             let room = if c.backlog.is_empty() { c.port.producer.room(capacity) } else { 0 };
+            self.receiver_behind |= capacity - room > Marks::of(capacity).upper;
             self.out.set_room(c.port.peer, room, capacity);
         }
     }
@@ -288,7 +349,7 @@ impl<C: Component> Server<C> {
                 c.backlog.push_back(line);
             }
         }
-        let mut wakes = 0;
+        let (mut wakes, mut wakes_ns) = (0, 0);
         let mut backlog = 0;
         for c in &mut self.ports {
             backlog = backlog.max(c.backlog.len());
@@ -297,7 +358,10 @@ impl<C: Component> Server<C> {
                 let how = c.ringer.ring(&c.port.doorbell, &c.port.peer_state);
                 if how != Wake::None {
                     wakes += 1;
+                    // A wake is a system call of microseconds, so two looks at the clock do not matter.
+                    let began = world.now();
                     world.wake(c.port.peer, how, &c.port.doorbell);
+                    wakes_ns += world.now().saturating_since(began).as_nanos() as u64;
                 }
             }
         }
@@ -305,6 +369,9 @@ impl<C: Component> Server<C> {
             self.status.add(counter::MESSAGES_OUT, sent);
             self.status.add(counter::EFFECTS, effects);
             self.status.add(counter::WAKES_SENT, wakes);
+        }
+        if wakes > 0 {
+            self.status.account().sent_wakes(wakes, wakes_ns);
         }
         if backlog as u64 > self.status.get(counter::BACKLOG_MAX) {
             self.status.set(counter::BACKLOG_MAX, backlog as u64);

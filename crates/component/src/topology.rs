@@ -4,6 +4,7 @@
 //! A topology file is checked as a whole before anything starts; every error is one line that names
 //! what is wrong.
 
+use crate::scheduling::Scheduling;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -23,6 +24,9 @@ pub struct Topology {
     pub memory: MemorySpec,
     #[serde(default)]
     pub limits: Limits,
+    /// How `cores` decides; only with that component.
+    #[serde(default)]
+    pub scheduling: Option<Scheduling>,
 }
 
 /// One component.
@@ -100,6 +104,8 @@ const ROLES: &[(&str, Option<Peer>)] = &[
     ("ip", Some(Peer::Ip)),
     ("filter", Some(Peer::Filter)),
     ("nic", None),
+    // It has no edge and moves no packet: whoever counts peers does not mean it.
+    ("cores", None),
 ];
 
 /// The edges that the contracts in `messages` define; no other may be drawn.
@@ -122,6 +128,9 @@ impl Topology {
             }
             if self.component[..i].iter().any(|d| d.name == c.name) {
                 return Err(format!("component `{}` is named twice", c.name));
+            }
+            if c.dedicated && c.cpu.is_none() {
+                return Err(format!("component `{}` is dedicated but has no `cpu`", c.name));
             }
         }
         for needed in ["sockets", "ip", "nic"] {
@@ -176,7 +185,14 @@ impl Topology {
                 return Err(format!("limits.{name} must be from 1 to {max}"));
             }
         }
-        Ok(())
+        match &self.scheduling {
+            Some(_) if !self.has("cores") => {
+                Err("[scheduling] needs a component that follows it: add [[component]] name = \"cores\""
+                    .into())
+            }
+            Some(s) => s.check(),
+            None => Ok(()),
+        }
     }
 
     pub fn has(&self, name: &str) -> bool {
@@ -219,6 +235,7 @@ pub fn role_name(peer: Peer) -> &'static str {
         Peer::Ip => "ip",
         Peer::Filter => "filter",
         Peer::Nic(_) => "nic",
+        Peer::Cores => "cores",
     }
 }
 
@@ -239,6 +256,8 @@ mod tests {
         assert_eq!(t.peers(1).len(), 6);
         let t = Topology::parse(include_str!("../../../topologies/no-filter.toml")).unwrap();
         assert!(!t.has("filter"));
+        let t = Topology::parse(include_str!("../../../topologies/adaptive.toml")).unwrap();
+        assert_eq!(t.scheduling.unwrap().managed(), [0, 1]);
     }
 
     #[test]
@@ -249,5 +268,22 @@ mod tests {
         assert!(error("[\"ip\", \"filter\"]", "[\"ip\", \"foo\"]").contains("`foo`"));
         assert!(error("capacity = 1024", "capacity = 1000").contains("power of two"));
         assert!(error("name = \"filter\"", "name = \"filter\"\nfoo = 1").contains("foo"));
+        assert!(error("name = \"filter\"", "name = \"filter\"\ndedicated = true").contains("no `cpu`"));
+    }
+
+    #[test]
+    fn scheduling_is_checked_with_the_rest() {
+        let with = |table: &str| Topology::parse(&format!("{DEFAULT}\n[scheduling]\n{table}\n"));
+        let t = with("policy = \"adaptive\"\nobjective = \"least-power\"\nfloor = 0.9\nmanaged = \"0-1\"")
+            .unwrap();
+        assert_eq!(t.peers(1).len(), 6, "cores moves no packets");
+        assert_eq!(t.scheduling.unwrap().managed(), [0, 1]);
+        assert!(with("policy = \"adaptve\"").unwrap_err().contains("adaptve"));
+        assert!(with("objective = \"speed\"").unwrap_err().contains("speed"));
+        assert!(with("floor = 2.0").unwrap_err().contains("floor is 2"));
+        assert!(with("managed = \"1-\"").unwrap_err().contains("managed"));
+        let without = DEFAULT.replacen("[[component]]\nname = \"cores\"\n", "", 1);
+        let alone = Topology::parse(&format!("{without}\n[scheduling]\n"));
+        assert!(alone.unwrap_err().contains("add [[component]]"));
     }
 }

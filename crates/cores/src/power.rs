@@ -166,9 +166,10 @@ impl PowerModel {
         below.voltage
     }
 
-    fn core(&self, state: &CoreState) -> CorePower {
-        let idle_power =
-            |index: usize| self.idle.get(index).map_or(0.0, |idle| idle.power) * self.core_full_w;
+    /// `size`: the power of this core's kind, relative to `core_full_w`.
+    fn core(&self, state: &CoreState, size: f64) -> CorePower {
+        let core_full_w = self.core_full_w * size;
+        let idle_power = |index: usize| self.idle.get(index).map_or(0.0, |idle| idle.power) * core_full_w;
         if state.parked {
             let idle_w = idle_power(self.idle.len().saturating_sub(1));
             return CorePower { cpu: state.cpu, dynamic_w: 0.0, static_w: 0.0, idle_w };
@@ -177,7 +178,7 @@ impl PowerModel {
         // While the clock stands still for the duty cycle, the core is not idle in the sense of a C-state: it leaks.
         let awake = (state.activity + (1.0 - state.duty)).clamp(0.0, 1.0);
         let activity = state.activity.clamp(0.0, state.duty.clamp(0.0, 1.0));
-        let dynamic_full = (1.0 - self.static_share) * self.core_full_w;
+        let dynamic_full = (1.0 - self.static_share) * core_full_w;
         let residency_w = if state.residency.is_empty() {
             idle_power(0)
         } else {
@@ -186,18 +187,25 @@ impl PowerModel {
         CorePower {
             cpu: state.cpu,
             dynamic_w: dynamic_full * voltage * voltage * state.frequency * activity,
-            static_w: self.static_share * self.core_full_w * voltage * awake,
+            static_w: self.static_share * core_full_w * voltage * awake,
             idle_w: residency_w * (1.0 - awake),
         }
     }
 
-    /// One package.
+    /// One package of equal cores.
     pub fn estimate(&self, cores: &[CoreState]) -> PowerEstimate {
+        self.estimate_sized(cores, &[])
+    }
+
+    /// One package; `sizes` gives the power of each core's kind relative to `core_full_w`, 1 where it gives none.
+    pub fn estimate_sized(&self, cores: &[CoreState], sizes: &[f64]) -> PowerEstimate {
+        let size = |index: usize| sizes.get(index).copied().unwrap_or(1.0);
         let awake = cores.iter().filter(|core| !core.parked).count();
         // The last core must be idle too, or the package is needed.
         let package_asleep =
             awake <= 1 && cores.len() > 1 && cores.iter().all(|core| core.parked || core.activity < 0.01);
-        let cores: Vec<CorePower> = cores.iter().map(|core| self.core(core)).collect();
+        let cores: Vec<CorePower> =
+            cores.iter().enumerate().map(|(index, core)| self.core(core, size(index))).collect();
         let uncore_w = if package_asleep { self.package_sleep_w } else { self.uncore_w };
         let total_w = uncore_w + cores.iter().map(CorePower::total_w).sum::<f64>();
         PowerEstimate { modelled: true, cores, uncore_w, package_asleep, total_w }
@@ -205,11 +213,15 @@ impl PowerModel {
 
     /// Moves the static share and the uncore power down and up by half of themselves.
     pub fn sensitivity(&self, cores: &[CoreState]) -> Vec<Sensitivity> {
-        let base = self.estimate(cores).total_w;
+        self.sensitivity_of(|model| model.estimate(cores).total_w)
+    }
+
+    /// The same for any total that a model leads to, such as that of several packages.
+    pub fn sensitivity_of(&self, total: impl Fn(&PowerModel) -> f64) -> Vec<Sensitivity> {
+        let base = total(self);
         let row = |assumption, value: f64, apply: &dyn Fn(f64) -> PowerModel| {
             let (low, high) = (value * 0.5, value * 1.5);
-            let total = |moved: f64| apply(moved).estimate(cores).total_w;
-            let (total_low_w, total_high_w) = (total(low), total(high));
+            let (total_low_w, total_high_w) = (total(&apply(low)), total(&apply(high)));
             let elasticity =
                 if base > 0.0 && value > 0.0 { (total_high_w - total_low_w) / base } else { 0.0 };
             Sensitivity { assumption, low, high, total_low_w, total_high_w, elasticity }

@@ -33,6 +33,10 @@ enum Command {
     Kill(commands::kill::KillArguments),
     /// Place a component on a CPU
     Move(commands::place::MoveArguments),
+    /// Live view: cores, components, traffic, what the scheduler does
+    Top(commands::top::TopArguments),
+    /// Which policy places the components, and why
+    Sched(commands::sched::SchedArguments),
     /// Load or show packet filter rules
     Pf(commands::pf::PfArguments),
     /// Write what crosses a device as pcapng
@@ -58,6 +62,8 @@ fn main() -> ExitCode {
         Command::Ss(a) => commands::ss::run(&a),
         Command::Kill(a) => commands::kill::run(&a),
         Command::Move(a) => commands::place::run(&a),
+        Command::Top(a) => commands::top::run(&a),
+        Command::Sched(a) => commands::sched::run(&a),
         Command::Pf(a) => commands::pf::run(&a),
         Command::Capture(a) => commands::capture::run(&a),
         Command::Replay(a) => commands::replay::run(&a),

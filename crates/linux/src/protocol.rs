@@ -36,6 +36,31 @@ pub struct DeviceSetup {
     pub mtu: u16,
 }
 
+/// Where a component runs and how it waits there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// `None`: anywhere.
+    pub cpu: Option<u32>,
+    pub dedicated: bool,
+}
+
+/// A component as the scheduler is shown it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberView {
+    pub peer: Peer,
+    pub name: String,
+    pub generation: u32,
+    pub pid: Option<u32>,
+    pub running: bool,
+    pub cpu: Option<u32>,
+    /// It was wished to be alone on its CPU.
+    pub dedicated: bool,
+    /// It is, and may poll.
+    pub alone: bool,
+    /// It was told to move and has not yet said that it has.
+    pub moving: bool,
+}
+
 /// Who a server is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Identity {
@@ -129,11 +154,13 @@ pub enum ToServer {
     Capture,
     /// Begin.
     Run,
-    /// Where to run from now on.
+    /// Where to run from now on, answered by `Placed` with the same ticket.
     Place {
-        cpu: Option<u32>,
-        dedicated: bool,
+        place: Place,
+        ticket: u64,
     },
+    /// cores: how another component is now. [its status page, read-only]
+    Member(MemberView),
     /// End now.
     Stop,
 }
@@ -179,6 +206,20 @@ pub enum FromServer {
     /// filter: the answer to an operator.
     Answer {
         key: String,
+        value: Vec<u8>,
+    },
+    /// Where it runs now; `refusal`: why it did not move.
+    Placed {
+        ticket: u64,
+        place: Place,
+        refusal: Option<String>,
+    },
+    /// cores: where everybody is to run.
+    Arrange {
+        places: Vec<(Peer, Place)>,
+    },
+    /// cores: what it has applied, to be told to its successor.
+    Remember {
         value: Vec<u8>,
     },
     /// A last word before it ends.

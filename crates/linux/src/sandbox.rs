@@ -5,7 +5,9 @@
 //! into it, which is what the walls of the design promise.
 
 use crate::{Doing, Result};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
 use std::collections::BTreeMap;
 
 /// System calls that every server may make.
@@ -61,11 +63,59 @@ const ALLOWED: &[i64] = &[
     libc::SYS_exit_group,
 ];
 
+/// What `cores` may do besides, if it only observes and places: read files, list folders, count with the PMU.
+const ALLOWED_SENSORS: &[i64] = &[
+    libc::SYS_pread64,
+    libc::SYS_lseek,
+    libc::SYS_statx,
+    libc::SYS_getdents64,
+    libc::SYS_perf_event_open,
+    libc::SYS_wait4,
+];
+
 /// Gives up every capability and every system call that is not needed. Cannot be undone.
 pub fn enter() -> Result<()> {
-    drop_capabilities()?;
+    keep_capabilities(&[])?;
+    filter(&[], Vec::new())
+}
+
+/// For `cores` without managed CPUs: as a server, and it may read files (sysfs, procfs) and count performance events.
+/// It cannot write a file, start a process, or move a thread of another process.
+pub fn enter_for_sensors() -> Result<()> {
+    // sched_setaffinity is allowed to servers for themselves; without CAP_SYS_NICE it reaches only one's own user's,
+    // and the supervisor places everybody anyway.
+    keep_capabilities(&[CAP_PERFMON])?;
+    let flags = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND) as u64;
+    let read_only = SeccompCondition::new(2, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(flags), 0)
+        .and_then(|condition| SeccompRule::new(vec![condition]))
+        .doing("sandbox")?;
+    filter(ALLOWED_SENSORS, vec![(libc::SYS_openat, vec![read_only])])
+}
+
+/// For `cores` with managed CPUs: the actuators write sysfs and cgroups, read and write MSRs, move others' threads, and
+/// start the keeper. System calls are not filtered, since the keeper inherits the filter; capabilities are, and no
+/// program that it starts can gain one.
+pub fn enter_for_actuators() -> Result<()> {
+    // SAFETY: plain call with plain numbers.
+    if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } < 0 {
+        return Err(std::io::Error::last_os_error()).doing("sandbox: no_new_privs");
+    }
+    keep_capabilities(&[
+        CAP_DAC_OVERRIDE,
+        CAP_KILL,
+        CAP_SYS_RAWIO,
+        CAP_SYS_ADMIN,
+        CAP_SYS_NICE,
+        CAP_SYS_RESOURCE,
+        CAP_IPC_LOCK,
+        CAP_PERFMON,
+    ])
+}
+
+fn filter(more: &[i64], conditional: Vec<(i64, Vec<SeccompRule>)>) -> Result<()> {
     let arch = std::env::consts::ARCH.try_into().doing("sandbox: architecture")?;
-    let rules: BTreeMap<i64, Vec<_>> = ALLOWED.iter().map(|n| (*n, Vec::new())).collect();
+    let mut rules: BTreeMap<i64, Vec<_>> = ALLOWED.iter().chain(more).map(|n| (*n, Vec::new())).collect();
+    rules.extend(conditional);
     let deny = SeccompAction::Errno(libc::EPERM as u32);
     let filter = SeccompFilter::new(rules, deny, SeccompAction::Allow, arch).doing("sandbox")?;
     let program: BpfProgram = filter.try_into().doing("sandbox")?;
@@ -82,10 +132,33 @@ struct CapabilityHeader {
 /// `_LINUX_CAPABILITY_VERSION_3`.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
-fn drop_capabilities() -> Result<()> {
+// Numbers of linux/capability.h.
+const CAP_DAC_OVERRIDE: u32 = 1;
+const CAP_KILL: u32 = 5;
+const CAP_IPC_LOCK: u32 = 14;
+const CAP_SYS_RAWIO: u32 = 17;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_SYS_NICE: u32 = 23;
+const CAP_SYS_RESOURCE: u32 = 24;
+const CAP_PERFMON: u32 = 38;
+
+/// Drops every capability but these. What an unprivileged user does not have cannot be kept, and is not asked for.
+fn keep_capabilities(kept: &[u32]) -> Result<()> {
     let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
-    let none = [0u32; 6];
+    // Effective, permitted, inheritable: the low words of the three, then the high words.
+    let mut present = [0u32; 6];
+    // SAFETY: header and data have the layout of capget(2), version 3.
+    if unsafe { libc::syscall(libc::SYS_capget, &raw const header, present.as_mut_ptr()) } < 0 {
+        return Err(std::io::Error::last_os_error()).doing("sandbox: capget");
+    }
+    let mut wanted = [0u32; 6];
+    for cap in kept {
+        let (word, bit) = (*cap as usize / 32 * 3, 1 << (cap % 32));
+        let allowed = present[word + 1] & bit;
+        wanted[word] |= allowed;
+        wanted[word + 1] |= allowed;
+    }
     // SAFETY: header and data have the layout of capset(2), version 3.
-    let done = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
+    let done = unsafe { libc::syscall(libc::SYS_capset, &raw const header, wanted.as_ptr()) };
     if done < 0 { Err(std::io::Error::last_os_error()).doing("sandbox: capset") } else { Ok(()) }
 }

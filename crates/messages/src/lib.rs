@@ -28,6 +28,23 @@ pub enum Peer {
     Ip,
     Filter,
     Nic(u8),
+    /// Observes the others and says where they run. It has no edge: it sees status pages only.
+    Cores,
+}
+
+impl Peer {
+    /// A number for shared memory, never 0.
+    pub fn code(self) -> u32 {
+        match self {
+            Peer::Sockets => 1,
+            Peer::Tcp => 2,
+            Peer::Udp => 3,
+            Peer::Ip => 4,
+            Peer::Filter => 5,
+            Peer::Cores => 6,
+            Peer::Nic(n) => 0x100 | n as u32,
+        }
+    }
 }
 
 impl core::fmt::Display for Peer {
@@ -38,6 +55,7 @@ impl core::fmt::Display for Peer {
             Peer::Udp => f.write_str("udp"),
             Peer::Ip => f.write_str("ip"),
             Peer::Filter => f.write_str("filter"),
+            Peer::Cores => f.write_str("cores"),
             Peer::Nic(n) => write!(f, "nic{n}"),
         }
     }

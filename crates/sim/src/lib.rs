@@ -14,6 +14,7 @@ pub mod datagrams;
 pub mod device;
 pub mod file;
 pub mod link;
+pub mod machine;
 pub mod makes;
 pub mod node;
 pub mod replay;

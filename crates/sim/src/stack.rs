@@ -12,6 +12,7 @@ use crate::replay::{Recorder, Recording};
 use crate::sizes::{arena_len, filter_config, tcp_config, udp_config};
 use crate::wiring::edge;
 use eft_base::{Cidr, FamilyId, Instant, PoolId, SocketId};
+use eft_channel::account::Phase;
 use eft_channel::notify::Mode;
 use eft_channel::socket::{Arena, Geometry, Transport};
 use eft_channel::status::Status;
@@ -176,8 +177,11 @@ impl Stack {
     /// The device, or an application, rings.
     pub fn wake(&mut self, peer: Peer) {
         if let Some(i) = self.index(peer) {
-            self.members[i].asleep = false;
-            self.members[i].status.state().awake();
+            let member = &mut self.members[i];
+            if core::mem::take(&mut member.asleep) {
+                member.status.account().woke_up();
+            }
+            member.status.state().awake();
         }
     }
 
@@ -198,8 +202,9 @@ impl Stack {
             // As live: announce, look once more, sleep.
             member.status.state().announce(Mode::Futex);
             member.asleep = !node.has_message();
-            if !member.asleep {
-                member.status.state().awake();
+            match member.asleep {
+                true => member.status.account().enter(Phase::Sleeping, now),
+                false => member.status.state().awake(),
             }
         }
         self.settle();
@@ -403,6 +408,7 @@ impl Stack {
                 let nic = Nic::new(SimDevice(self.end.clone()), pool(), n);
                 Box::new(Server::new(nic, status, seed))
             }
+            Peer::Cores => unreachable!("no peer of a packet, so not among `Topology::peers`"),
         }
     }
 

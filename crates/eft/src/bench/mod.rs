@@ -9,6 +9,7 @@ mod channel;
 mod idle;
 mod latency;
 pub mod load;
+mod observe;
 mod peer;
 pub mod reconfigure;
 mod report;
@@ -27,6 +28,8 @@ pub enum Bench {
     Channel(channel::ChannelArguments),
     /// What a stack with nothing to do uses
     Idle(idle::IdleArguments),
+    /// What looking at a stack costs, as the scheduler does it
+    Observe(observe::ObserveArguments),
     /// Hotplug, expedited hotplug, and parking
     Reconfigure(reconfigure::ReconfigureArguments),
     /// Threads that keep a machine busy, and say whether all of them live (started by other benchmarks)
@@ -57,6 +60,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         Bench::Latency(a) => latency::run(a),
         Bench::Channel(a) => channel::run(a),
         Bench::Idle(a) => idle::run(a),
+        Bench::Observe(a) => observe::run(a),
         Bench::Reconfigure(a) => reconfigure::run(a),
         Bench::Load(a) => load::run(a),
         Bench::Peer(a) => peer::run(a),

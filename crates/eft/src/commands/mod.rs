@@ -8,9 +8,11 @@ pub mod place;
 pub mod ps;
 pub mod replay;
 pub mod run;
+pub mod sched;
 pub mod serve;
 pub mod ss;
 pub mod stat;
+pub mod top;
 pub mod up;
 
 /// Which stack is meant.

@@ -30,7 +30,8 @@ pub fn run(arguments: &PsArguments) -> Result<(), String> {
         .map(|c| {
             let place = match (&c["cpu"], c["dedicated"].as_bool()) {
                 (Value::Null, _) => "any".to_string(),
-                (cpu, Some(true)) => format!("{cpu} dedicated"),
+                (cpu, Some(true)) if c["alone"] == true => format!("{cpu} dedicated"),
+                (cpu, Some(true)) => format!("{cpu} shared (wants to be alone)"),
                 (cpu, _) => cpu.to_string(),
             };
             let mut row: Vec<String> = ["component", "pid", "state", "mode", "generation", "deaths"]

@@ -88,6 +88,7 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             let nic = eft_nic::Nic::new(Captured::new(device, capture), pool, interface);
             serve::run(setup, nic, surroundings)
         }
+        Peer::Cores => serve::cores::run(setup, super::stat::counters_of),
     }
 }
 

@@ -3,6 +3,7 @@
 use eft_component::Component;
 use eft_component::server::FRAME_COUNTERS;
 use eft_linux::operator;
+use eft_messages::Peer;
 use serde_json::{Map, Value, json};
 
 #[derive(clap::Args, Debug)]
@@ -20,13 +21,28 @@ pub struct StatArguments {
 
 /// The names of a component's own counters.
 fn engine_counters(component: &str) -> &'static [&'static str] {
-    match component {
-        "sockets" => eft_sockets::Sockets::COUNTERS,
-        "tcp" => eft_transport::tcp::Tcp::COUNTERS,
-        "udp" => eft_transport::udp::Udp::COUNTERS,
-        "ip" => eft_ip::Ip::COUNTERS,
-        "filter" => eft_filter::Filter::COUNTERS,
-        _ => <eft_nic::Nic<eft_linux::devices::LiveDevice>>::COUNTERS,
+    let named = [Peer::Sockets, Peer::Tcp, Peer::Udp, Peer::Ip, Peer::Filter, Peer::Cores];
+    counters_of(named.into_iter().find(|p| p.to_string() == component).unwrap_or(Peer::Nic(0)))
+}
+
+/// The same by role.
+pub fn counters_of(peer: Peer) -> &'static [&'static str] {
+    match peer {
+        Peer::Sockets => eft_sockets::Sockets::COUNTERS,
+        Peer::Tcp => eft_transport::tcp::Tcp::COUNTERS,
+        Peer::Udp => eft_transport::udp::Udp::COUNTERS,
+        Peer::Ip => eft_ip::Ip::COUNTERS,
+        Peer::Filter => eft_filter::Filter::COUNTERS,
+        Peer::Nic(_) => <eft_nic::Nic<eft_linux::devices::LiveDevice>>::COUNTERS,
+        Peer::Cores => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_scheduler_finds_all_its_indicators() {
+        assert_eq!(eft_linux::sensors::components::missing_counters(super::counters_of), []);
     }
 }
 

@@ -27,6 +27,7 @@ pub struct Counts {
     pub instructions: u64,
     pub cycles: u64,
     pub cache_misses: u64,
+    pub cache_references: u64,
     pub running_share: f64,
 }
 
@@ -65,8 +66,8 @@ struct PerfEventAttr {
 }
 
 const PERF_TYPE_HARDWARE: u32 = 0;
-/// Instructions, cycles, cache misses, in the order in which they are read back.
-const EVENTS: [u64; 3] = [1, 0, 3];
+/// Instructions, cycles, cache misses, cache references, in the order in which they are read back.
+const EVENTS: [u64; 4] = [1, 0, 3, 2];
 const FORMAT_TOTAL_TIME_ENABLED: u64 = 1;
 const FORMAT_TOTAL_TIME_RUNNING: u64 = 2;
 const FORMAT_GROUP: u64 = 8;
@@ -142,6 +143,7 @@ impl EventSet {
             instructions: count(0),
             cycles: count(1),
             cache_misses: count(2),
+            cache_references: count(3),
             running_share,
         })
     }

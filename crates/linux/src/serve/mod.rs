@@ -4,6 +4,7 @@
 //! [`Server::step`], and a sleep when there was nothing to do. All decisions are the engine's.
 
 mod applications;
+pub mod cores;
 mod park;
 mod setup;
 mod surroundings;
@@ -14,7 +15,7 @@ pub use setup::Setup;
 pub use surroundings::{Answering, Families, Plain, Surroundings};
 pub use transport::TransportSurroundings;
 
-use crate::protocol::{FromServer, PACKET_MAX, ToServer};
+use crate::protocol::{FromServer, PACKET_MAX, Place, ToServer};
 use crate::{Doing, Result, clock, futex, memory, scm};
 use eft_base::Instant;
 use eft_channel::notify::{Doorbell, Wake};
@@ -72,6 +73,8 @@ struct Running<C: Component, S: Surroundings> {
     bell: Shared<Doorbell>,
     bell_seen: u32,
     parking: Parking,
+    /// Where it runs.
+    at: Place,
     families: Families,
     stop: bool,
     buffer: Vec<u8>,
@@ -80,8 +83,13 @@ struct Running<C: Component, S: Surroundings> {
 /// Runs a component until the supervisor stops it.
 pub fn run<C: Component, S: Surroundings>(setup: Setup, component: C, surroundings: S) -> Result<()> {
     let Setup { identity, control, status, bell, eventfd, .. } = setup;
-    let parking = Parking::new(status.state(), eventfd, &control, identity.dedicated, &surroundings)?;
-    park::place(identity.cpu)?;
+    let parking = Parking::new(status.clone(), eventfd, &control, identity.dedicated, &surroundings)?;
+    let refused = park::place(identity.cpu).err();
+    let at = Place { cpu: identity.cpu.filter(|_| refused.is_none()), dedicated: identity.dedicated };
+    if let Some(reason) = refused {
+        // A server that runs somewhere is better than none.
+        tell(&control, &FromServer::Placed { ticket: 0, place: at, refusal: Some(reason.0) }, &[]);
+    }
     crate::sandbox::enter()?;
     let mut running = Running {
         server: Server::new(component, status, identity.seed),
@@ -92,6 +100,7 @@ pub fn run<C: Component, S: Surroundings>(setup: Setup, component: C, surroundin
         bell_seen: bell.value().wrapping_sub(1),
         bell,
         parking,
+        at,
         families: Families::default(),
         stop: false,
         buffer: vec![0; PACKET_MAX],
@@ -122,7 +131,8 @@ impl<C: Component, S: Surroundings> Running<C, S> {
                 self.bell_seen = rung;
                 self.take_control()?;
                 if self.stop {
-                    break;
+                    // Now, and not after the next sleep, which nobody would end.
+                    return Ok(());
                 }
             }
             let now = self.live.now();
@@ -183,6 +193,19 @@ impl<C: Component, S: Surroundings> Running<C, S> {
         }
     }
 
+    /// Moves, or stays and says why: a CPU that vanished must not cost a server.
+    fn move_to(&mut self, place: Place, ticket: u64) {
+        let refusal = match park::place(place.cpu) {
+            Ok(()) => {
+                self.parking.set_dedicated(place.dedicated);
+                self.at = place;
+                None
+            }
+            Err(reason) => Some(reason.0),
+        };
+        tell(&self.control, &FromServer::Placed { ticket, place: self.at, refusal }, &[]);
+    }
+
     fn handle(&mut self, message: ToServer, fds: Vec<OwnedFd>) -> Result<()> {
         let mut fds = fds.into_iter();
         let mut next = || fds.next().ok_or_else(|| crate::Error("a descriptor is missing".into()));
@@ -230,10 +253,7 @@ impl<C: Component, S: Surroundings> Running<C, S> {
             ToServer::Configure { key, value } => {
                 self.server.event(clock::now(), Event::Configure { key, value });
             }
-            ToServer::Place { cpu, dedicated } => {
-                self.parking.set_dedicated(dedicated);
-                park::place(cpu)?;
-            }
+            ToServer::Place { place, ticket } => self.move_to(place, ticket),
             ToServer::Run => {
                 let _ = scm::send(&self.control, &crate::protocol::encode(&FromServer::Ready), &[], false);
             }

@@ -9,7 +9,9 @@ use crate::futex::WaitSet;
 use crate::{Doing, Result, clock, monitor};
 use eft_base::Instant;
 use eft_channel::Shared;
+use eft_channel::account::Phase;
 use eft_channel::notify::{Doorbell, Mode, StateWord};
+use eft_channel::status::Status;
 use rustix::event::epoll;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -29,6 +31,7 @@ const SURROUNDINGS: u64 = 2;
 
 /// The means of sleeping of one server.
 pub struct Parking {
+    status: Status,
     state: Shared<StateWord>,
     eventfd: OwnedFd,
     /// Present if the surroundings have descriptors.
@@ -46,12 +49,13 @@ pub struct Parking {
 
 impl Parking {
     pub fn new(
-        state: Shared<StateWord>,
+        status: Status,
         eventfd: OwnedFd,
         control: &OwnedFd,
         dedicated: bool,
         surroundings: &impl Surroundings,
     ) -> Result<Parking> {
+        let state = status.state();
         state.awake();
         let mut set = None;
         let mut devices = Vec::new();
@@ -67,6 +71,7 @@ impl Parking {
             set = Some(e);
         }
         Ok(Parking {
+            status,
             state,
             eventfd,
             epoll: set,
@@ -124,14 +129,18 @@ impl Parking {
             return false;
         }
         let fell_asleep = clock::now();
+        self.status.account().enter(Phase::Sleeping, fell_asleep);
         let slept = match self.epoll {
             Some(_) => self.sleep_on_descriptors(deadline, &has_work),
             None => self.sleep_on_bells(deadline, &each_bell, &has_work),
         };
         self.state.awake();
-        if slept && !self.dedicated {
-            let gap = clock::now().saturating_since(fell_asleep);
-            self.patience = if gap < SHORT_SLEEP { LINGER } else { Duration::ZERO };
+        let woke = clock::now();
+        self.status.account().enter(Phase::Busy, woke);
+        if slept {
+            self.status.account().woke_up();
+            let gap = woke.saturating_since(fell_asleep);
+            self.patience = if gap < SHORT_SLEEP && !self.dedicated { LINGER } else { Duration::ZERO };
         }
         slept
     }
@@ -168,6 +177,7 @@ impl Parking {
         has_work: &impl Fn() -> bool,
     ) -> bool {
         let start = clock::now();
+        self.status.account().enter(watching(), start);
         let end = deadline.map_or(start + WATCH, |d| d.min(start + WATCH));
         let mut sum = 0u32;
         each_bell(&mut |b| sum = sum.wrapping_add(b.value()));
@@ -239,6 +249,14 @@ impl Parking {
             }
         }
         any
+    }
+}
+
+/// What the processor does while the bells are watched.
+fn watching() -> Phase {
+    match monitor::method() {
+        monitor::Method::Pause => Phase::Polling,
+        _ => Phase::Waiting,
     }
 }
 

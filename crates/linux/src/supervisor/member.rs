@@ -4,7 +4,7 @@ use crate::protocol::{ToServer, encode};
 use crate::{clock, futex, scm};
 use eft_base::{Instant, PoolId};
 use eft_channel::Shared;
-use eft_channel::notify::Doorbell;
+use eft_channel::notify::{Doorbell, Mode};
 use eft_channel::status::Status;
 use eft_control::hang::{Hang, Look, ThreadState, Watch};
 use eft_control::restart::Restarts;
@@ -54,7 +54,12 @@ pub struct Member {
     pub restarts: Restarts,
     pub killed_on_purpose: bool,
     pub cpu: Option<u32>,
+    /// It is to be alone on its CPU.
     pub dedicated: bool,
+    /// It is, so it may poll.
+    pub alone: bool,
+    /// Places that it was told and has not answered.
+    pub moving: u32,
     watch: Watch,
     unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
 }
@@ -96,9 +101,16 @@ impl Member {
             killed_on_purpose: false,
             cpu: None,
             dedicated: false,
+            alone: false,
+            moving: 0,
             watch: Watch::default(),
             unsent: VecDeque::new(),
         }
+    }
+
+    /// Running, or given up without harm to the stack.
+    pub fn is_up(&self) -> bool {
+        self.life == Life::Running || (self.life == Life::GaveUp && self.peer == Peer::Cores)
     }
 
     pub fn pid(&self) -> Option<u32> {
@@ -140,6 +152,7 @@ impl Member {
 
     pub fn forget_process(&mut self) {
         self.unsent.clear();
+        self.moving = 0;
         self.watch = Watch::default();
     }
 
@@ -155,12 +168,14 @@ impl Member {
             return None;
         }
         let pid = self.pid()?;
+        let mode = self.status.state().load().0;
         let look = Look {
             now,
             heartbeat: self.status.heartbeat(),
             cpu: clock::process_cpu(pid)?,
-            mode: self.status.state().load().0,
-            thread: thread_state(pid)?,
+            mode,
+            // Of one that sleeps by its own word nothing more is asked: at rest this is most of what the stack uses.
+            thread: if mode == Mode::Awake { thread_state(pid)? } else { ThreadState::Sleeping },
         };
         self.watch.look(look)
     }

@@ -8,7 +8,9 @@ mod children;
 mod families;
 mod member;
 mod operations;
+mod placement;
 pub mod request;
+mod scheduling;
 mod setup;
 mod wiring;
 
@@ -57,6 +59,9 @@ pub struct Supervisor {
     /// Operators that wait for a server's answer, by its key.
     waiting: Vec<(String, u64)>,
     next_client: u64,
+    /// Operators that wait for a component to move.
+    moves: Vec<placement::PendingMove>,
+    next_ticket: u64,
     next_pool: u16,
     old_pools: Vec<(Instant, PoolId)>,
     silencers: Vec<Silencer>,
@@ -87,7 +92,7 @@ impl Supervisor {
                 next_tick = clock::now() + TICK;
                 self.tick()?;
             }
-            if !self.announced && self.members.iter().all(|m| m.life == Life::Running) {
+            if !self.announced && self.members.iter().all(Member::is_up) {
                 self.announced = true;
                 ready();
             }
@@ -168,6 +173,10 @@ impl Supervisor {
         self.members[i].read_last_words();
         let peer = self.members[i].peer;
         let on_purpose = std::mem::take(&mut self.members[i].killed_on_purpose);
+        self.moves_ended(i);
+        if peer == Peer::Cores {
+            self.cores_ended();
+        }
         let decision = self.members[i].restarts.died(now, on_purpose);
         self.members[i].keep_report(&operator::stack_dir(&self.config.name), &how);
         eprintln!("eft {}: {} ended ({how})", self.config.name, self.members[i].name);
@@ -183,6 +192,13 @@ impl Supervisor {
         match decision {
             Decision::Now => self.start(i)?,
             Decision::After(delay) => self.members[i].life = Life::Waiting(now + delay),
+            Decision::GiveUp if peer == Peer::Cores => {
+                self.members[i].life = Life::GaveUp;
+                eprintln!(
+                    "eft {}: cores is given up (last: {how}); the stack runs on under the last plan",
+                    self.config.name
+                );
+            }
             Decision::GiveUp => {
                 self.members[i].life = Life::GaveUp;
                 self.last_word = Some(format!(
@@ -194,6 +210,7 @@ impl Supervisor {
                 self.stopping = true;
             }
         }
+        self.show_member(i);
         Ok(())
     }
 
@@ -216,8 +233,26 @@ impl Supervisor {
 
     fn heard(&mut self, i: usize, message: FromServer, fds: Vec<OwnedFd>) -> Result<()> {
         match message {
-            FromServer::Ready => self.members[i].life = Life::Running,
+            FromServer::Ready => {
+                self.members[i].life = Life::Running;
+                self.show_member(i);
+            }
+            FromServer::Placed { ticket, place, refusal } => self.placed(i, ticket, place, refusal),
+            FromServer::Arrange { places } => {
+                // Nobody else decides where others run.
+                if self.members[i].peer == Peer::Cores {
+                    self.arrange(places);
+                }
+            }
+            FromServer::Answer { key, value } if self.members[i].peer == Peer::Cores => {
+                self.cores_answered(&key, &value);
+            }
             FromServer::Answer { key, value } => self.answered(&key, value),
+            FromServer::Remember { value } => {
+                if self.members[i].peer == Peer::Cores {
+                    self.cores_applied(value);
+                }
+            }
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
             // The rest is about applications, of which only sockets may speak.
             other if self.members[i].peer == Peer::Sockets => self.heard_of_applications(other, fds)?,
@@ -270,6 +305,7 @@ impl Supervisor {
             self.tell_index(i, &ToServer::Stop, &[]);
         }
         children::end_all(&mut self.members);
+        self.undo_for_cores();
         self.silencers.clear();
         let _ = std::fs::remove_dir_all(operator::stack_dir(&self.config.name));
         let _ = std::fs::remove_dir(operator::run_dir());

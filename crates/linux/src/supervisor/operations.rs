@@ -30,9 +30,10 @@ impl Supervisor {
             self.unwatch(&fd, Watched::Operator(id));
         }
         self.waiting.retain(|(_, c)| *c != id);
+        self.forget_moves_of(id);
     }
 
-    fn answer_client(&mut self, id: u64, answer: &Value, fds: &[OwnedFd]) {
+    pub(super) fn answer_client(&mut self, id: u64, answer: &Value, fds: &[OwnedFd]) {
         if let Some((_, fd)) = self.clients.iter().find(|(c, _)| *c == id) {
             operator::answer(fd, answer, &fds.iter().collect::<Vec<_>>());
         }
@@ -46,6 +47,15 @@ impl Supervisor {
             Request::Info => Ok(Some((self.info(), Vec::new()))),
             Request::Stat => Ok(Some((self.counters(), Vec::new()))),
             Request::Arenas => self.arenas().map(Some),
+            Request::Members => {
+                let views: Vec<_> = self.members.iter().map(|m| m.view()).collect();
+                Ok(Some((json!({ "members": views }), Vec::new())))
+            }
+            Request::Page { component } => {
+                let m = &self.members[self.find(&component)?];
+                let page = memory::read_only(&m.status_fd).map_err(|e| e.to_string())?;
+                Ok(Some((json!({ "page": m.name }), vec![page])))
+            }
             Request::Kill { component } => {
                 let i = self.find(&component)?;
                 self.members[i].killed_on_purpose = true;
@@ -53,8 +63,9 @@ impl Supervisor {
                 Ok(Some((json!({ "killed": self.members[i].name }), Vec::new())))
             }
             Request::Place { component, cpu, dedicated } => {
-                self.place(&component, cpu, dedicated).map(|v| Some((v, Vec::new())))
+                self.operator_moves(id, &component, cpu, dedicated).map(|v| v.map(|v| (v, Vec::new())))
             }
+            Request::Sched { what, rest } => self.operator_schedules(id, what, rest).map(|()| None),
             Request::PfLoad { rules } => self.ask_filter(id, format!("filter.load:{id}"), rules.into_bytes()),
             Request::PfShow { what } => {
                 self.ask_filter(id, format!("filter.show:{}:{id}", what.name()), Vec::new())
@@ -67,7 +78,7 @@ impl Supervisor {
         }
     }
 
-    fn find(&self, component: &str) -> Result<usize, String> {
+    pub(super) fn find(&self, component: &str) -> Result<usize, String> {
         let names = || self.members.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join(", ");
         self.members
             .iter()
@@ -89,6 +100,7 @@ impl Supervisor {
                     "deaths": m.restarts.total(),
                     "cpu": m.cpu,
                     "dedicated": m.dedicated,
+                    "alone": m.alone,
                     "cpu_ms": m.pid().and_then(crate::clock::process_cpu).map(|d| d.as_millis() as u64),
                     "turns": m.status.heartbeat(),
                 })
@@ -141,19 +153,6 @@ impl Supervisor {
             }
         }
         Ok((json!({ "arenas": names }), fds))
-    }
-
-    fn place(&mut self, component: &str, cpu: Option<u32>, dedicated: bool) -> Result<Value, String> {
-        let i = self.find(component)?;
-        if let Some(cpu) = cpu
-            && !std::path::Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists()
-        {
-            return Err(format!("there is no CPU {cpu}"));
-        }
-        self.members[i].cpu = cpu;
-        self.members[i].dedicated = dedicated;
-        self.tell_index(i, &ToServer::Place { cpu, dedicated }, &[]);
-        Ok(json!({ "placed": self.members[i].name, "cpu": cpu, "dedicated": dedicated }))
     }
 
     fn ask_filter(

@@ -13,6 +13,12 @@ pub enum Request {
     Stat,
     /// Read-only descriptors of the transports' arenas.
     Arenas,
+    /// How each component is placed, and whose page is whose.
+    Members,
+    /// A component's status page, read-only.
+    Page {
+        component: String,
+    },
     Kill {
         component: String,
     },
@@ -22,6 +28,13 @@ pub enum Request {
         cpu: Option<u32>,
         #[serde(default)]
         dedicated: bool,
+    },
+    /// For `cores`, which reads the rest.
+    Sched {
+        #[serde(default)]
+        what: Scheduling,
+        #[serde(flatten)]
+        rest: serde_json::Map<String, serde_json::Value>,
     },
     PfLoad {
         rules: String,
@@ -36,6 +49,28 @@ pub enum Request {
         interface: u8,
     },
     Stop,
+}
+
+/// What is asked of `cores`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduling {
+    #[default]
+    Status,
+    Why,
+    Sample,
+    Policy,
+}
+
+impl Scheduling {
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheduling::Status => "status",
+            Scheduling::Why => "why",
+            Scheduling::Sample => "sample",
+            Scheduling::Policy => "policy",
+        }
+    }
 }
 
 /// What of the filter is shown.

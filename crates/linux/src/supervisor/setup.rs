@@ -2,6 +2,7 @@
 
 use super::families::Keeping;
 use super::member::Member;
+use super::placement::check_cpu;
 use super::{Supervisor, Watched};
 use crate::devices::packet::Silencer;
 use crate::devices::{DeviceSpec, packet, pair, tap};
@@ -166,6 +167,9 @@ fn member(config: &StackConfig, peer: Peer) -> Result<Member> {
     let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).doing("eventfd")?;
     let mut member = Member::new(peer, name, status_fd, status, event, bell_fd, bell);
     if let Some(spec) = config.topology.spec(peer) {
+        if let Some(cpu) = spec.cpu {
+            check_cpu(cpu).map_err(|e| Error(format!("component {}: {e}", member.name)))?;
+        }
         member.cpu = spec.cpu;
         member.dedicated = spec.dedicated;
     }
@@ -188,7 +192,11 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         devices.push(open_device(&mut config, i, &mut silencers)?);
     }
     let mut members = Vec::new();
-    for peer in config.topology.peers(config.devices.len()) {
+    let mut peers = config.topology.peers(config.devices.len());
+    if config.topology.has("cores") {
+        peers.push(Peer::Cores);
+    }
+    for peer in peers {
         members.push(member(&config, peer)?);
     }
     for m in &mut members {
@@ -202,7 +210,8 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     let operators = listen(&operator::control_path(&config.name))?;
     let applications = listen(&operator::applications_path(&config.name))?;
     let set = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
-    let store = configuration(&config);
+    let mut store = configuration(&config);
+    super::scheduling::fill_store(&mut store, &config.topology, &members);
     let mut supervisor = Supervisor {
         config,
         members,
@@ -216,6 +225,8 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         clients: Vec::new(),
         waiting: Vec::new(),
         next_client: 1,
+        moves: Vec::new(),
+        next_ticket: 0,
         next_pool: 0,
         old_pools: Vec::new(),
         silencers,
@@ -228,6 +239,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     supervisor.watch(&signals, Watched::Signals)?;
     let operators = supervisor.operators.try_clone().doing("socket")?;
     supervisor.watch(&operators, Watched::Operators)?;
+    supervisor.settle_modes(None);
     Ok(supervisor)
 }
 

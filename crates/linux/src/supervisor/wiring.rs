@@ -44,6 +44,8 @@ impl Supervisor {
         self.give_others_pools(i);
         self.give_applications(i);
         self.give_configuration(i);
+        self.show_all_members(i);
+        self.show_member(i);
         let peer = self.members[i].peer;
         for (other, capacity) in plan::neighbours(&self.config.topology, self.nics(), peer) {
             if let Some(j) = self.index(other)
@@ -74,7 +76,7 @@ impl Supervisor {
             seed: seed()?,
             generation: member.generation,
             cpu: member.cpu,
-            dedicated: member.dedicated,
+            dedicated: member.alone,
             with_filter: self.config.topology.has("filter"),
             connections: limits.connections,
             sockets_per_family: limits.sockets_per_family,

@@ -1,0 +1,512 @@
+//! A component's account of itself, in its status page: where its time goes, its wakes, its queues.
+//!
+//! Only the owner writes; whoever maps the page reads, checks, and never resets anything. All numbers are cumulative
+//! and wrap: the difference of two looks is what happened between them, for any number of readers with any period.
+//! A successor goes on with its predecessor's page.
+//!
+//! | offset in the account | what |
+//! |---|---|
+//! | 0 | layout version; 0: nothing was written yet |
+//! | 8 | sequence: odd while the block up to 64 is being changed |
+//! | 16 | the phase that the component is in |
+//! | 24 | when it began, ns of the world's clock |
+//! | 32, 40, 48, 56 | ns in [`Phase::Busy`], `Polling`, `Waiting`, `Sleeping`, completed phases only |
+//! | 64 | returns from sleeps in the kernel |
+//! | 72, 80 | wakes sent by a system call, and ns that they took |
+//! | 88 | [`Hints`] that are in force |
+//! | 96, 104 | how often [`Hints::receiver_behind`] and [`Hints::starved`] arose |
+//! | 256 | queues toward the component, [`QUEUES_MAX`] of [`QUEUE_LEN`] bytes |
+//!
+//! A queue:
+//!
+//! | offset in the queue | what |
+//! |---|---|
+//! | 0 | the sender's code, 0: unused |
+//! | 4 | capacity |
+//! | 8, 12 | rises above the upper mark, falls below the lower mark |
+//! | 16 | a histogram of levels: how often each was seen, at the begin and at the end of a batch |
+
+use crate::segment::Segment;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use eft_base::Instant;
+
+/// Of the layout above. A reader that does not know a version reads nothing.
+pub const ACCOUNT_VERSION: u64 = 1;
+/// Queues toward one component.
+pub const QUEUES_MAX: usize = 20;
+/// Classes of levels in a queue's histogram: exact below 8, above that four to an octave.
+pub const LEVELS: usize = 64;
+
+/// Bytes of the whole account.
+pub const ACCOUNT_LEN: usize = QUEUES + QUEUES_MAX * QUEUE_LEN;
+
+const VERSION: usize = 0;
+const SEQUENCE: usize = 8;
+const PHASE: usize = 16;
+const SINCE: usize = 24;
+const TIMES: usize = 32;
+const WAKE_UPS: usize = 64;
+const WAKES_SENT: usize = 72;
+const WAKES_SENT_NS: usize = 80;
+const HINTS: usize = 88;
+const BEHIND_COUNT: usize = 96;
+const STARVED_COUNT: usize = 104;
+const QUEUES: usize = 256;
+const QUEUE_LEN: usize = 320;
+const QUEUE_SENDER: usize = 0;
+const QUEUE_CAPACITY: usize = 4;
+const QUEUE_OVERLOADS: usize = 8;
+const QUEUE_UNDERLOADS: usize = 12;
+const QUEUE_LEVELS: usize = 16;
+const _: () = assert!(QUEUE_LEVELS + LEVELS * 4 <= QUEUE_LEN);
+
+/// What a component does with its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Phase {
+    /// Turns in which there was something to do.
+    Busy = 0,
+    /// Looking at empty queues.
+    Polling = 1,
+    /// In user-mode wait: the kernel takes it for busy, the core rests.
+    Waiting = 2,
+    /// In the kernel, asleep.
+    Sleeping = 3,
+}
+
+impl Phase {
+    const ALL: [Phase; 4] = [Phase::Busy, Phase::Polling, Phase::Waiting, Phase::Sleeping];
+}
+
+/// What a component says of its own trouble.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// A queue that it fills stands above the upper mark.
+    pub receiver_behind: bool,
+    /// It came late although it wanted to run.
+    pub starved: bool,
+}
+
+/// The levels at which a queue is called overloaded and underloaded.
+///
+/// Producers of what may be dropped stop at half of the capacity, so that replies find room: a queue is as good as
+/// full there. The marks are three quarters and one quarter of that half, and each is armed again only when the
+/// level has passed the middle between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marks {
+    pub upper: usize,
+    pub middle: usize,
+    pub lower: usize,
+}
+
+impl Marks {
+    pub fn of(capacity: usize) -> Marks {
+        Marks { upper: capacity * 3 / 8, middle: capacity / 4, lower: capacity / 8 }
+    }
+}
+
+/// The owner's memory of one queue toward it.
+pub struct QueueAccount {
+    offset: Option<usize>,
+    marks: Marks,
+    may_overload: bool,
+    may_underload: bool,
+}
+
+impl QueueAccount {
+    /// It stood high: that it is empty now is worth noting.
+    pub fn awaits_fall(&self) -> bool {
+        self.may_underload
+    }
+}
+
+/// A look at one queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueLook {
+    /// As the owner was told by [`Account::queue`].
+    pub sender: u32,
+    pub capacity: u32,
+    pub overloads: u32,
+    pub underloads: u32,
+    pub levels: [u32; LEVELS],
+}
+
+impl QueueLook {
+    /// Fewest and most messages seen since `earlier`, each as exact as its class: `(low, high)`. `None`: the queue
+    /// was not looked at.
+    pub fn water_since(&self, earlier: &QueueLook) -> Option<(u32, u32)> {
+        let seen = |class: &usize| self.levels[*class] != earlier.levels[*class];
+        let low = (0..LEVELS).find(seen)?;
+        let high = (0..LEVELS).rev().find(seen)?;
+        Some((class_first(low), class_last(high).min(self.capacity)))
+    }
+}
+
+/// A look at a whole account but its queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccountLook {
+    pub busy_ns: u64,
+    pub polling_ns: u64,
+    pub waiting_ns: u64,
+    pub sleeping_ns: u64,
+    pub wake_ups: u64,
+    pub wakes_sent: u64,
+    pub wakes_sent_ns: u64,
+    /// In force now.
+    pub hints: Hints,
+    pub receiver_behind_count: u64,
+    pub starved_count: u64,
+}
+
+/// The account in a status page.
+#[derive(Clone, Copy)]
+pub struct Account<'a> {
+    segment: &'a Segment,
+    base: usize,
+}
+
+/// Attempts at a consistent look; the owner changes the block in nanoseconds.
+const ATTEMPTS: usize = 8;
+
+impl<'a> Account<'a> {
+    /// `segment` has [`ACCOUNT_LEN`] bytes at `base`, which is a multiple of 64.
+    pub(crate) fn new(segment: &'a Segment, base: usize) -> Account<'a> {
+        Account { segment, base }
+    }
+
+    fn word(&self, offset: usize) -> &'a AtomicU64 {
+        self.segment.atomic_u64(self.base + offset).expect("status page length was checked")
+    }
+
+    fn half(&self, offset: usize) -> &'a AtomicU32 {
+        self.segment.atomic_u32(self.base + offset).expect("status page length was checked")
+    }
+
+    fn add(&self, offset: usize, n: u64) {
+        let word = self.word(offset);
+        word.store(word.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
+    fn add_half(&self, offset: usize) {
+        let half = self.half(offset);
+        half.store(half.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Owner, once at its start: the time since a predecessor's last mark is nobody's.
+    pub fn open(&self, now: Instant) {
+        if self.word(VERSION).load(Ordering::Relaxed) != ACCOUNT_VERSION {
+            self.segment.fill(self.base, ACCOUNT_LEN, 0).expect("the owner maps its page writable");
+        }
+        let sequence = self.word(SEQUENCE);
+        // A predecessor may have died within a change.
+        sequence.store((sequence.load(Ordering::Relaxed) | 1).wrapping_add(1), Ordering::Relaxed);
+        self.change(|a| {
+            a.word(PHASE).store(Phase::Busy as u64, Ordering::Relaxed);
+            a.word(SINCE).store(now.0, Ordering::Relaxed);
+        });
+        self.word(HINTS).store(0, Ordering::Relaxed);
+        self.word(VERSION).store(ACCOUNT_VERSION, Ordering::Release);
+    }
+
+    fn change(&self, block: impl FnOnce(&Self)) {
+        let sequence = self.word(SEQUENCE);
+        let odd = sequence.load(Ordering::Relaxed).wrapping_add(1);
+        sequence.store(odd, Ordering::Relaxed);
+        fence(Ordering::Release);
+        block(self);
+        sequence.store(odd.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Owner: what it did until `now` was of the phase that it had entered; from now on it is in `next`.
+    pub fn enter(&self, next: Phase, now: Instant) {
+        self.change(|a| {
+            let (phase, since) = (a.word(PHASE), a.word(SINCE));
+            let spent = now.0.saturating_sub(since.load(Ordering::Relaxed));
+            let of = (phase.load(Ordering::Relaxed) as usize).min(3);
+            a.add(TIMES + of * 8, spent);
+            since.store(now.0, Ordering::Relaxed);
+            phase.store(next as u64, Ordering::Relaxed);
+        });
+    }
+
+    /// Owner: the time since the last mark turns out to have been of this phase. Needs no clock.
+    pub fn call_it(&self, phase: Phase) {
+        self.word(PHASE).store(phase as u64, Ordering::Relaxed);
+    }
+
+    /// Owner: it slept in the kernel and runs again.
+    pub fn woke_up(&self) {
+        self.add(WAKE_UPS, 1);
+    }
+
+    /// Owner: it woke a peer by a system call.
+    pub fn sent_wakes(&self, wakes: u64, ns: u64) {
+        self.add(WAKES_SENT, wakes);
+        self.add(WAKES_SENT_NS, ns);
+    }
+
+    /// Owner: says what troubles it; counts what is new.
+    pub fn hint(&self, hints: Hints) {
+        let word = self.word(HINTS);
+        let (before, now) = (hints_of(word.load(Ordering::Relaxed)), hints);
+        if before == now {
+            return;
+        }
+        if now.receiver_behind && !before.receiver_behind {
+            self.add(BEHIND_COUNT, 1);
+        }
+        if now.starved && !before.starved {
+            self.add(STARVED_COUNT, 1);
+        }
+        word.store(now.receiver_behind as u64 | (now.starved as u64) << 1, Ordering::Relaxed);
+    }
+
+    /// Owner: a queue toward it begins (again). Beyond [`QUEUES_MAX`] a queue is not accounted.
+    pub fn queue(&self, sender: u32, capacity: usize) -> QueueAccount {
+        let place = |wanted: u32| {
+            (0..QUEUES_MAX)
+                .map(|i| QUEUES + i * QUEUE_LEN)
+                .find(|offset| self.half(offset + QUEUE_SENDER).load(Ordering::Relaxed) == wanted)
+        };
+        let offset = place(sender).or_else(|| place(0));
+        if let Some(offset) = offset {
+            self.half(offset + QUEUE_CAPACITY).store(capacity as u32, Ordering::Relaxed);
+            self.half(offset + QUEUE_SENDER).store(sender, Ordering::Release);
+        }
+        QueueAccount { offset, marks: Marks::of(capacity), may_overload: true, may_underload: false }
+    }
+
+    /// Owner, after a batch: `found` messages were there at its begin, `left` are there now. Says whether the queue
+    /// was above its upper mark.
+    pub fn batch(&self, queue: &mut QueueAccount, found: usize, left: usize) -> bool {
+        let marks = queue.marks;
+        let above = found > marks.upper;
+        let Some(offset) = queue.offset else { return above };
+        self.add_half(offset + QUEUE_LEVELS + class_of(found) * 4);
+        self.add_half(offset + QUEUE_LEVELS + class_of(left) * 4);
+        if queue.may_overload && above {
+            queue.may_overload = false;
+            self.add_half(offset + QUEUE_OVERLOADS);
+        } else if found < marks.middle {
+            queue.may_overload = true;
+        }
+        if found >= marks.middle {
+            queue.may_underload = true;
+        } else if queue.may_underload && found < marks.lower {
+            queue.may_underload = false;
+            self.add_half(offset + QUEUE_UNDERLOADS);
+        }
+        above
+    }
+
+    /// Reader: where the time went until `now`, with the phase that goes on. `None`: nothing is there, another
+    /// layout, or a change that does not end (the owner lost its CPU or died within it); look again later.
+    pub fn look(&self, now: Instant) -> Option<AccountLook> {
+        if self.word(VERSION).load(Ordering::Acquire) != ACCOUNT_VERSION {
+            return None;
+        }
+        let mut times = self.times(now)?;
+        let at = |offset: usize| self.word(offset).load(Ordering::Relaxed);
+        times.wake_ups = at(WAKE_UPS);
+        times.wakes_sent = at(WAKES_SENT);
+        times.wakes_sent_ns = at(WAKES_SENT_NS);
+        times.hints = hints_of(at(HINTS));
+        times.receiver_behind_count = at(BEHIND_COUNT);
+        times.starved_count = at(STARVED_COUNT);
+        Some(times)
+    }
+
+    fn times(&self, now: Instant) -> Option<AccountLook> {
+        for _ in 0..ATTEMPTS {
+            let before = self.word(SEQUENCE).load(Ordering::Acquire);
+            if before % 2 == 1 {
+                core::hint::spin_loop();
+                continue;
+            }
+            let mut times = Phase::ALL.map(|p| self.word(TIMES + p as usize * 8).load(Ordering::Relaxed));
+            let phase = self.word(PHASE).load(Ordering::Relaxed);
+            let since = self.word(SINCE).load(Ordering::Relaxed);
+            fence(Ordering::Acquire);
+            if self.word(SEQUENCE).load(Ordering::Relaxed) == before {
+                // The page may say anything: the index is bounded, the sum wraps.
+                let going_on = &mut times[(phase as usize).min(3)];
+                *going_on = going_on.wrapping_add(now.0.saturating_sub(since));
+                let [busy_ns, polling_ns, waiting_ns, sleeping_ns] = times;
+                return Some(AccountLook {
+                    busy_ns,
+                    polling_ns,
+                    waiting_ns,
+                    sleeping_ns,
+                    ..AccountLook::default()
+                });
+            }
+        }
+        None
+    }
+
+    /// Reader: the queues toward the owner.
+    pub fn queues(&self) -> impl Iterator<Item = QueueLook> {
+        let usable = self.word(VERSION).load(Ordering::Acquire) == ACCOUNT_VERSION;
+        let count = if usable { QUEUES_MAX } else { 0 };
+        let account = *self;
+        (0..count).map(move |i| QUEUES + i * QUEUE_LEN).filter_map(move |offset| {
+            let at = |field: usize| account.half(offset + field).load(Ordering::Relaxed);
+            let sender = account.half(offset + QUEUE_SENDER).load(Ordering::Acquire);
+            (sender != 0).then(|| QueueLook {
+                sender,
+                capacity: at(QUEUE_CAPACITY),
+                overloads: at(QUEUE_OVERLOADS),
+                underloads: at(QUEUE_UNDERLOADS),
+                levels: core::array::from_fn(|class| at(QUEUE_LEVELS + class * 4)),
+            })
+        })
+    }
+}
+
+fn hints_of(word: u64) -> Hints {
+    Hints { receiver_behind: word & 1 != 0, starved: word & 2 != 0 }
+}
+
+/// The class of a level: itself below 8, above that its octave and the two bits below the leading one.
+fn class_of(level: usize) -> usize {
+    if level < 8 {
+        return level;
+    }
+    let octave = level.ilog2() as usize;
+    (8 + (octave - 3) * 4 + ((level >> (octave - 2)) & 3)).min(LEVELS - 1)
+}
+
+/// The lowest level of a class.
+fn class_first(class: usize) -> u32 {
+    if class < 8 {
+        return class as u32;
+    }
+    let (octave, quarter) = ((class - 8) / 4 + 3, (class - 8) % 4);
+    ((4 + quarter) << (octave - 2)) as u32
+}
+
+/// The highest level of a class.
+fn class_last(class: usize) -> u32 {
+    class_first(class + 1) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::Status;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn every_level_lies_in_its_class() {
+        for level in 0..=65_536usize {
+            let class = class_of(level);
+            assert!((class_first(class) as usize..=class_last(class) as usize).contains(&level), "{level}");
+            assert!(class < LEVELS && (class == 0 || class_of(level - 1) <= class), "{level}");
+        }
+    }
+
+    #[test]
+    fn time_goes_to_the_phase_that_it_was_spent_in() {
+        let status = Status::heap();
+        let account = status.account();
+        assert_eq!(account.look(Instant(0)), None, "nothing was written yet");
+        account.open(Instant(10 * MS));
+        account.enter(Phase::Busy, Instant(10 * MS));
+        account.call_it(Phase::Polling);
+        account.enter(Phase::Sleeping, Instant(13 * MS));
+        let look = status.read_only().account().look(Instant(20 * MS)).unwrap();
+        assert_eq!((look.busy_ns, look.polling_ns, look.sleeping_ns), (0, 3 * MS, 7 * MS));
+        account.enter(Phase::Busy, Instant(33 * MS));
+        let later = account.look(Instant(34 * MS)).unwrap();
+        assert_eq!((later.busy_ns, later.sleeping_ns), (MS, 20 * MS));
+        assert_eq!(account.look(Instant(0)).unwrap().sleeping_ns, 20 * MS, "a clock that lags adds nothing");
+    }
+
+    #[test]
+    fn a_successor_goes_on_and_its_absence_is_nobodys() {
+        let status = Status::heap();
+        status.account().open(Instant(0));
+        status.account().enter(Phase::Busy, Instant(0));
+        status.account().enter(Phase::Sleeping, Instant(5 * MS));
+        // It died within a change.
+        let sequence = status.account().word(SEQUENCE);
+        sequence.store(sequence.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        assert_eq!(status.account().look(Instant(6 * MS)), None);
+        status.account().open(Instant(100 * MS));
+        let look = status.account().look(Instant(101 * MS)).unwrap();
+        assert_eq!((look.busy_ns, look.sleeping_ns), (6 * MS, 0));
+    }
+
+    #[test]
+    fn marks_flag_each_passage_once() {
+        let status = Status::heap();
+        let account = status.account();
+        account.open(Instant(0));
+        let mut queue = account.queue(7, 1024);
+        let before = account.queues().next().unwrap();
+        let marks = Marks::of(1024);
+        // An empty queue never rose, so it does not fall.
+        for level in [0, 5, marks.upper + 1, marks.upper - 1, marks.upper + 1, marks.middle, 3, 0, 3] {
+            account.batch(&mut queue, level, 0);
+        }
+        let after = account.queues().next().unwrap();
+        assert_eq!((after.sender, after.capacity), (7, 1024));
+        assert_eq!((after.overloads, after.underloads), (1, 1));
+        assert_eq!(after.water_since(&after), None);
+        let (low, high) = after.water_since(&before).unwrap();
+        assert_eq!(low, 0);
+        assert!((marks.upper as u32 + 1..=marks.upper as u32 * 5 / 4).contains(&high), "{high}");
+        for level in [marks.upper + 1, marks.lower - 1] {
+            account.batch(&mut queue, level, level);
+        }
+        let last = account.queues().next().unwrap();
+        assert_eq!((last.overloads, last.underloads), (2, 2));
+        assert!(last.water_since(&after).unwrap().0 > 90);
+    }
+
+    #[test]
+    fn a_successors_queue_keeps_its_place_and_too_many_are_left_out() {
+        let status = Status::heap();
+        let account = status.account();
+        account.open(Instant(0));
+        for sender in 1..=QUEUES_MAX as u32 + 3 {
+            let mut queue = account.queue(sender, 64);
+            account.batch(&mut queue, 1, 0);
+        }
+        account.queue(3, 128);
+        let queues: alloc::vec::Vec<QueueLook> = account.queues().collect();
+        assert_eq!(queues.len(), QUEUES_MAX);
+        assert_eq!((queues[2].sender, queues[2].capacity, queues[2].levels[1]), (3, 128, 1));
+    }
+
+    #[test]
+    fn a_page_full_of_anything_is_read_without_harm() {
+        let mut random = eft_base::Random::new(3);
+        for _ in 0..500 {
+            let status = Status::heap();
+            for i in 0..crate::status::STATUS_LEN / 8 {
+                status.segment().write(i * 8, &random.next_u64().to_ne_bytes()).unwrap();
+            }
+            status.account().word(VERSION).store(ACCOUNT_VERSION, Ordering::Relaxed);
+            let _ = status.account().look(Instant(random.next_u64()));
+            let looks: alloc::vec::Vec<QueueLook> = status.account().queues().collect();
+            for pair in looks.windows(2) {
+                let _ = pair[1].water_since(&pair[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn hints_are_counted_when_they_arise() {
+        let status = Status::heap();
+        let account = status.account();
+        account.open(Instant(0));
+        for receiver_behind in [true, true, false, true] {
+            account.hint(Hints { receiver_behind, starved: false });
+        }
+        let look = account.look(Instant(0)).unwrap();
+        assert_eq!((look.receiver_behind_count, look.starved_count), (2, 0));
+        assert!(look.hints.receiver_behind);
+    }
+}

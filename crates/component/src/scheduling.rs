@@ -1,0 +1,177 @@
+//! The `[scheduling]` table of a topology: which policy decides where components run, to what end, with which CPUs.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// How the `cores` component decides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scheduling {
+    pub policy: PolicyName,
+    pub objective: ObjectiveName,
+    /// Share of the best throughput below which `least-power` must not fall.
+    pub floor: f64,
+    /// CPUs that may be slowed and parked, as the kernel writes lists (`1-3,6`). None by default.
+    pub managed: String,
+    pub unneeded: Unneeded,
+    /// How often it looks while there is traffic.
+    pub period_ms: u64,
+    /// The file of recorded profiles.
+    pub profiles: Option<String>,
+    /// Slow cores down by a real-time thread that takes a part of their time, where the hardware offers nothing else:
+    /// for experiments, since it saves no power.
+    pub emulate_speeds: bool,
+}
+
+impl Default for Scheduling {
+    fn default() -> Self {
+        Scheduling {
+            policy: PolicyName::Fixed,
+            objective: ObjectiveName::Throughput,
+            floor: 0.95,
+            managed: String::new(),
+            unneeded: Unneeded::GiveBack,
+            period_ms: 10,
+            profiles: None,
+            emulate_speeds: false,
+        }
+    }
+}
+
+/// A policy by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicyName {
+    /// What the topology says.
+    Fixed,
+    /// Up and down a ladder of configurations.
+    Adaptive,
+    /// The nearest recorded profile.
+    Profile,
+}
+
+impl PolicyName {
+    pub fn name(self) -> &'static str {
+        match self {
+            PolicyName::Fixed => "fixed",
+            PolicyName::Adaptive => "adaptive",
+            PolicyName::Profile => "profile",
+        }
+    }
+}
+
+/// What a policy aims at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObjectiveName {
+    Throughput,
+    LeastPower,
+    ThroughputPerWatt,
+}
+
+/// What becomes of managed CPUs that the stack does not need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unneeded {
+    /// Applications may use them.
+    GiveBack,
+    /// Nobody may.
+    Park,
+}
+
+/// Highest CPU number that Linux may be built for.
+const CPU_MAX: u32 = 8191;
+
+impl Scheduling {
+    /// Checks what the types do not say.
+    pub fn check(&self) -> Result<(), String> {
+        parse_cpus(&self.managed).map_err(|e| format!("scheduling.managed: {e}"))?;
+        if !(self.floor > 0.0 && self.floor <= 1.0) {
+            return Err(format!(
+                "scheduling.floor is {}: it is a share of the best throughput, above 0 and at most 1",
+                self.floor
+            ));
+        }
+        if !(1..=10_000).contains(&self.period_ms) {
+            return Err(format!("scheduling.period_ms is {}: it must be from 1 to 10000", self.period_ms));
+        }
+        if self.policy != PolicyName::Fixed && self.managed().is_empty() {
+            return Err(format!(
+                "scheduling.policy `{}` needs CPUs to place components on: scheduling.managed names none",
+                self.policy.name()
+            ));
+        }
+        if self.policy == PolicyName::Profile && self.profiles.is_none() {
+            return Err("scheduling.policy is `profile` but scheduling.profiles names no file".to_string());
+        }
+        Ok(())
+    }
+
+    pub fn managed(&self) -> Vec<u32> {
+        parse_cpus(&self.managed).unwrap_or_default()
+    }
+}
+
+/// Reads a list as the kernel writes it: `0-3,6`. Sorted, each once.
+pub fn parse_cpus(list: &str) -> Result<Vec<u32>, String> {
+    let mut cpus = Vec::new();
+    if list.trim().is_empty() {
+        return Ok(cpus);
+    }
+    for part in list.split(',').map(str::trim) {
+        let number = |text: &str| {
+            text.trim()
+                .parse::<u32>()
+                .ok()
+                .filter(|n| *n <= CPU_MAX)
+                .ok_or_else(|| format!("`{part}` is no CPU or range of CPUs; write it as in `1-3,6`"))
+        };
+        let (first, last) = match part.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(part)?, number(part)?),
+        };
+        if first > last {
+            return Err(format!("`{part}` runs backwards"));
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_bad_ones_refused() {
+        assert_eq!(parse_cpus(" 3, 0-1,1 "), Ok(alloc::vec![0, 1, 3]));
+        assert_eq!(parse_cpus(""), Ok(alloc::vec![]));
+        for bad in ["3-1", "a", "1-", "-1", "1,,2", "0-8192", "1 2", "99999999999"] {
+            assert!(parse_cpus(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn each_mistake_is_named() {
+        let wrong = |change: &dyn Fn(&mut Scheduling)| {
+            let mut s = Scheduling::default();
+            s.check().unwrap();
+            change(&mut s);
+            s.check().unwrap_err()
+        };
+        assert!(wrong(&|s| s.floor = 1.5).contains("scheduling.floor is 1.5"));
+        assert!(wrong(&|s| s.floor = f64::NAN).contains("floor"));
+        assert!(wrong(&|s| s.period_ms = 0).contains("period_ms"));
+        assert!(wrong(&|s| s.managed = "2-1".into()).contains("scheduling.managed: `2-1` runs backwards"));
+        assert!(wrong(&|s| s.policy = PolicyName::Adaptive).contains("scheduling.managed names none"));
+        let profile = |s: &mut Scheduling| {
+            s.managed = "1".into();
+            s.policy = PolicyName::Profile;
+        };
+        assert!(wrong(&profile).contains("scheduling.profiles"));
+    }
+}

@@ -1,0 +1,109 @@
+//! The modelled power of a plan: [`crate::power`] applied to what a plan says and an observation saw.
+//!
+//! Everything here is *modelled*. A speed by P-state lowers frequency and voltage; one by duty cycle lowers activity
+//! alone. Assumptions beyond the power model's: a core of relative capacity c takes c² of the largest core's power (half
+//! as fast, a quarter of the power: about what big.LITTLE pairs show); a managed CPU that the stack leaves idle rests
+//! in the deepest state.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::observation::Observation;
+use crate::plan::Plan;
+use crate::platform::{Platform, THREAD_SHARE};
+use crate::power::{CoreState, PowerModel, Sensitivity};
+
+/// Work of each component: seconds per second of the largest core at full speed.
+pub type Demand = BTreeMap<String, f64>;
+
+/// Share of the time in which each used CPU executes (works or polls).
+pub type Activity = BTreeMap<u32, f64>;
+
+/// What the components were seen to need, where they were.
+pub fn demand(platform: &Platform, plan: &Plan, seen: &Observation) -> Demand {
+    let busy = |name: &str| seen.component(name).map_or(0.0, |load| load.busy);
+    let of = |name: &String| {
+        let Some(seat) = plan.seats.get(name) else { return (name.clone(), busy(name)) };
+        let next_door = platform.siblings(seat.cpu).minus(&crate::CpuSet::one(seat.cpu));
+        let crowd: f64 = next_door.iter().flat_map(|cpu| plan.on(cpu)).map(busy).sum();
+        let share = 1.0 - (1.0 - THREAD_SHARE) * crowd.min(1.0);
+        (name.clone(), busy(name) * platform.effective(seat.cpu, plan) * share)
+    };
+    platform.components().iter().map(of).collect()
+}
+
+/// What was seen on each used CPU: work and polling.
+pub fn seen_activity(plan: &Plan, seen: &Observation) -> Activity {
+    let of = |cpu: u32| {
+        let active = |name: &str| seen.component(name).map_or(0.0, |load| load.busy + load.polling);
+        (cpu, plan.on(cpu).map(active).sum::<f64>().min(1.0))
+    };
+    plan.used().iter().map(of).collect()
+}
+
+/// How busy each used CPU would be with this work under this plan; above 1 it cannot keep up. While both threads of a
+/// core have work, each gets [`THREAD_SHARE`] of it done.
+pub fn utilisation(platform: &Platform, plan: &Plan, demand: &Demand) -> Activity {
+    let alone = |cpu: u32| {
+        let work: f64 = plan.on(cpu).map(|name| demand.get(name).copied().unwrap_or(0.0)).sum();
+        work / platform.effective(cpu, plan).max(0.01)
+    };
+    let used = plan.used();
+    let of = |cpu: u32| {
+        let own = alone(cpu);
+        let next_door = platform.siblings(cpu).and(&used).minus(&crate::CpuSet::one(cpu));
+        let crowd: f64 = next_door.iter().map(alone).sum();
+        (cpu, own + own.min(crowd) * (1.0 / THREAD_SHARE - 1.0))
+    };
+    used.iter().map(of).collect()
+}
+
+/// The busiest CPU's utilisation.
+pub fn bottleneck(utilisation: &Activity) -> f64 {
+    utilisation.values().copied().fold(0.0, f64::max)
+}
+
+/// Power of the packages that have managed CPUs, W.
+pub fn power_w(platform: &Platform, model: &PowerModel, plan: &Plan, activity: &Activity) -> f64 {
+    packages(platform, plan, activity)
+        .iter()
+        .map(|(states, sizes)| model.estimate_sized(states, sizes).total_w)
+        .sum()
+}
+
+/// How [`power_w`] moves when static share and uncore power are half and one and a half of what was assumed.
+pub fn sensitivity(
+    platform: &Platform,
+    model: &PowerModel,
+    plan: &Plan,
+    activity: &Activity,
+) -> Vec<Sensitivity> {
+    model.sensitivity_of(|model| power_w(platform, model, plan, activity))
+}
+
+fn packages(platform: &Platform, plan: &Plan, activity: &Activity) -> Vec<(Vec<CoreState>, Vec<f64>)> {
+    let managed = platform.managed();
+    let numbers: BTreeSet<u32> = managed.iter().map(|cpu| platform.package(cpu)).collect();
+    let of = |package: &u32| {
+        let here = managed.iter().filter(|cpu| platform.package(*cpu) == *package);
+        here.map(|cpu| {
+            let capacity = platform.capacity(cpu);
+            (core_state(platform, plan, activity, cpu), capacity * capacity)
+        })
+        .unzip()
+    };
+    numbers.iter().map(of).collect()
+}
+
+fn core_state(platform: &Platform, plan: &Plan, activity: &Activity, cpu: u32) -> CoreState {
+    let idle = !activity.contains_key(&cpu);
+    if plan.parked.contains(cpu) || idle {
+        return CoreState { cpu, frequency: 1.0, duty: 1.0, parked: true, ..CoreState::default() };
+    }
+    let speed = plan.speed(cpu);
+    let (frequency, duty) = if platform.by_frequency() { (speed, 1.0) } else { (1.0, speed) };
+    let active = activity.get(&cpu).copied().unwrap_or(0.0).clamp(0.0, 1.0);
+    // Under a duty cycle the components' time runs on while the clock stands still.
+    CoreState { cpu, frequency, duty, activity: active * duty, ..CoreState::default() }
+}

@@ -1,0 +1,438 @@
+//! What two looks at a stack say: rates, shares of time, traffic indicators; and which readings are not to be
+//! believed.
+//!
+//! An [`Observer`] keeps the previous [`Sample`] and turns each new one into an [`Observation`]. Promises: every
+//! number in an observation is finite and not negative, every share lies in 0..=1; what is stale, missing or absurd
+//! is named in [`Observation::problems`], one clear line each, and left at zero. Policies decide only on an
+//! observation that [is sound](Observation::is_sound), and keep their last good plan otherwise.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::Serialize;
+
+use crate::indicators::{Indicators, Window};
+use crate::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traffic};
+
+/// More components or CPUs than this in one sample are absurd.
+const PARTS_MAX: usize = 8192;
+/// Busy and polling time may lag behind the look at it by this much, since pages are written between turns.
+const LAG_NS: f64 = 1_000_000.0;
+const SHARE_TOLERANCE: f64 = 0.05;
+/// Two looks farther apart than this (a suspended machine) do not make a period.
+const PERIOD_NS_MAX: u64 = 60_000_000_000;
+/// A component that is down for longer is taken as absent: it no longer makes the whole look doubtful.
+const DOWN_NS: u64 = 1_000_000_000;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Observation {
+    pub at_ns: u64,
+    pub period_ns: u64,
+    pub components: Vec<ComponentLoad>,
+    pub cpus: Vec<CpuLoad>,
+    /// Of this period alone.
+    pub traffic: Traffic,
+    /// Derived over the recent past.
+    pub indicators: Indicators,
+    /// Measured; `None` without a meter.
+    pub power_w: Option<f64>,
+    pub problems: Vec<Problem>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ComponentLoad {
+    pub name: String,
+    pub running: bool,
+    pub cpu: Option<u32>,
+    pub dedicated: bool,
+    /// Shares of the period; together at most 1.
+    pub busy: f64,
+    pub polling: f64,
+    /// In user-mode wait.
+    pub waiting: f64,
+    pub sleeping: f64,
+    pub wake_ups_per_s: f64,
+    /// What one wake that it sent cost it; 0 if it sent none.
+    pub wake_cost_ns: f64,
+    pub overloads: u64,
+    pub underloads: u64,
+    pub queues: Vec<QueueSample>,
+    pub hint: Hint,
+    pub instructions_per_cycle: Option<f64>,
+    /// Cache misses per cycle: a component that waits for memory loses little on a slower core (thesis 4.6).
+    pub misses_per_cycle: Option<f64>,
+}
+
+impl ComponentLoad {
+    /// Highest fill of any of its queues since the previous look, as a share of the capacity.
+    pub fn fill(&self) -> f64 {
+        let fill = |queue: &QueueSample| f64::from(queue.high) / f64::from(queue.capacity.max(1));
+        self.queues.iter().map(fill).fold(0.0, f64::max).min(1.0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CpuLoad {
+    pub cpu: u32,
+    pub online: bool,
+    pub managed: bool,
+    pub parked: bool,
+    pub speed: f64,
+    /// Share of the period, after the kernel's account.
+    pub busy: f64,
+}
+
+/// A part of the look that cannot be used, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Problem {
+    pub part: Part,
+    pub why: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    Whole,
+    Component(String),
+    Cpu(u32),
+    /// Power is then unknown; everything else stands.
+    Energy,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.part {
+            Part::Whole => write!(f, "the look is unusable: {}", self.why),
+            Part::Component(name) => write!(f, "{name}: {}", self.why),
+            Part::Cpu(cpu) => write!(f, "CPU {cpu}: {}", self.why),
+            Part::Energy => write!(f, "energy: {}", self.why),
+        }
+    }
+}
+
+impl Observation {
+    /// Whether a policy may decide on it.
+    pub fn is_sound(&self) -> bool {
+        self.problems.iter().all(|problem| problem.part == Part::Energy)
+    }
+
+    /// All that is wrong, in one line; `None` if it is sound.
+    pub fn complaint(&self) -> Option<String> {
+        const SHOWN: usize = 3;
+        let grave: Vec<String> =
+            self.problems.iter().filter(|p| p.part != Part::Energy).map(ToString::to_string).collect();
+        let more =
+            if grave.len() > SHOWN { format!("; and {} more", grave.len() - SHOWN) } else { String::new() };
+        (!grave.is_empty()).then(|| format!("{}{more}", grave[..grave.len().min(SHOWN)].join("; ")))
+    }
+
+    pub fn component(&self, name: &str) -> Option<&ComponentLoad> {
+        self.components.iter().find(|component| component.name == name)
+    }
+
+    pub fn cpu(&self, cpu: u32) -> Option<&CpuLoad> {
+        self.cpus.iter().find(|load| load.cpu == cpu)
+    }
+}
+
+/// Keeps what the next look is compared with.
+#[derive(Clone, Debug, Default)]
+pub struct Observer {
+    previous: Option<Sample>,
+    window: Window,
+    down_since: BTreeMap<String, u64>,
+}
+
+impl Observer {
+    pub fn observe(&mut self, sample: &Sample) -> Observation {
+        let mut seen = Observation { at_ns: sample.at_ns, ..Observation::default() };
+        let previous = self.previous.take();
+        if let Err(why) = period(previous.as_ref(), sample) {
+            // A clock that went back must not be compared with for ever: the newest look is always the next base.
+            seen.problems.push(Problem { part: Part::Whole, why });
+            self.previous = bounded(sample);
+            return seen;
+        }
+        let previous = previous.unwrap_or_default();
+        seen.period_ns = sample.at_ns - previous.at_ns;
+        let before: BTreeMap<&str, &ComponentSample> =
+            previous.components.iter().map(|component| (component.name.as_str(), component)).collect();
+        for now in &sample.components {
+            self.look_at(now, before.get(now.name.as_str()).copied(), &mut seen);
+        }
+        let named = |name: &str| sample.components.iter().any(|component| component.name == name);
+        for gone in previous.components.iter().filter(|before| before.running && !named(&before.name)) {
+            problem(&mut seen, component_part(&gone.name), "is missing from the sample".into());
+        }
+        look_at_cpus(&previous.cpus, &sample.cpus, &mut seen);
+        seen.power_w = power(&previous, sample, &mut seen.problems);
+        let open = sample.components.iter().map(|component| component.traffic.connections_open);
+        seen.traffic.connections_open = open.fold(0, u64::saturating_add);
+        self.window.add(&seen.traffic, seen.period_ns);
+        seen.indicators = self.window.indicators();
+        self.previous = Some(sample.clone());
+        seen
+    }
+
+    fn look_at(&mut self, now: &ComponentSample, before: Option<&ComponentSample>, seen: &mut Observation) {
+        let name = one_line(&now.name);
+        let mut load = ComponentLoad {
+            name: name.clone(),
+            running: now.running,
+            cpu: now.cpu,
+            dedicated: now.dedicated,
+            ..ComponentLoad::default()
+        };
+        if !now.running {
+            let since = *self.down_since.entry(name.clone()).or_insert(seen.at_ns);
+            if seen.at_ns.saturating_sub(since) < DOWN_NS {
+                problem(seen, component_part(&name), "is not running".into());
+            }
+            return seen.components.push(load);
+        }
+        self.down_since.remove(&name);
+        match before.map(|before| differences(now, before, seen.period_ns)) {
+            None => problem(seen, component_part(&name), "is new: nothing to compare with yet".into()),
+            Some(Err(why)) => problem(seen, component_part(&name), why),
+            Some(Ok(Differences {
+                shares,
+                traffic,
+                wake_ups,
+                wakes_sent,
+                wakes_sent_ns,
+                queues,
+                counters,
+            })) => {
+                [load.busy, load.polling, load.waiting, load.sleeping] = shares;
+                load.wake_ups_per_s = wake_ups as f64 * 1e9 / seen.period_ns as f64;
+                load.wake_cost_ns = wakes_sent_ns as f64 / wakes_sent.max(1) as f64;
+                load.hint = now.hint;
+                load.overloads = queues.iter().fold(0, |sum, queue| sum.saturating_add(queue.overloads));
+                load.underloads = queues.iter().fold(0, |sum, queue| sum.saturating_add(queue.underloads));
+                load.queues = queues;
+                (load.instructions_per_cycle, load.misses_per_cycle) = counters;
+                add_traffic(&mut seen.traffic, &traffic);
+            }
+        }
+        seen.components.push(load);
+    }
+}
+
+fn period(previous: Option<&Sample>, sample: &Sample) -> Result<(), String> {
+    if sample.components.len() > PARTS_MAX || sample.cpus.len() > PARTS_MAX {
+        return Err(format!("it lists more than {PARTS_MAX} components or CPUs"));
+    }
+    let previous = previous.ok_or("it is the first, with nothing to compare")?;
+    match sample.at_ns.checked_sub(previous.at_ns) {
+        None => Err("its time went back".into()),
+        Some(0) => Err("it is stale: time did not advance".into()),
+        Some(length) if length > PERIOD_NS_MAX => {
+            Err(format!("{} s passed since the previous one", length / 1_000_000_000))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn bounded(sample: &Sample) -> Option<Sample> {
+    (sample.components.len() <= PARTS_MAX && sample.cpus.len() <= PARTS_MAX).then(|| sample.clone())
+}
+
+fn component_part(name: &str) -> Part {
+    Part::Component(one_line(name))
+}
+
+fn problem(seen: &mut Observation, part: Part, why: String) {
+    seen.problems.push(Problem { part, why });
+}
+
+/// Names come from outside; a line that shows them stays a line.
+fn one_line(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(64).collect()
+}
+
+struct Differences {
+    /// Busy, polling, waiting, sleeping.
+    shares: [f64; 4],
+    traffic: Traffic,
+    wake_ups: u64,
+    wakes_sent: u64,
+    wakes_sent_ns: u64,
+    queues: Vec<QueueSample>,
+    counters: (Option<f64>, Option<f64>),
+}
+
+fn differences(
+    now: &ComponentSample,
+    before: &ComponentSample,
+    period_ns: u64,
+) -> Result<Differences, String> {
+    if now.generation != before.generation {
+        return Err(format!("was reborn (generation {} after {})", now.generation, before.generation));
+    }
+    let since = |what: &str, now: u64, before: u64| {
+        now.checked_sub(before).ok_or_else(|| format!("its {what} went back from {before} to {now}"))
+    };
+    let busy_ns = since("busy time", now.busy_ns, before.busy_ns)?;
+    let polling_ns = since("polling time", now.polling_ns, before.polling_ns)?;
+    let waiting_ns = since("waiting time", now.waiting_ns, before.waiting_ns)?;
+    since("sleeping time", now.sleeping_ns, before.sleeping_ns)?;
+    let cpu_ns = since("CPU time", now.cpu_ns, before.cpu_ns)?;
+    let turns = since("heartbeat", now.heartbeat, before.heartbeat)?;
+    if turns == 0 && before.running && (busy_ns > 0 || cpu_ns > period_ns / 2) {
+        return Err("is stale: its heartbeat stands still while it takes CPU time".into());
+    }
+    Ok(Differences {
+        shares: shares(busy_ns, polling_ns, waiting_ns, period_ns)?,
+        traffic: traffic_since(&now.traffic, &before.traffic)?,
+        wake_ups: since("wake-ups", now.wake_ups, before.wake_ups)?,
+        wakes_sent: since("sent wakes", now.wakes_sent, before.wakes_sent)?,
+        wakes_sent_ns: since("time of sent wakes", now.wakes_sent_ns, before.wakes_sent_ns)?,
+        queues: queues_since(&now.queues, &before.queues)?,
+        counters: counters_since(now, before),
+    })
+}
+
+/// A sleeper writes its account when it wakes, so a look in between sees nothing, and the next sees more than a
+/// period. What is accounted for as busy or polling is believed, waiting as far as there is room, and all else is
+/// sleep.
+fn shares(busy_ns: u64, polling_ns: u64, waiting_ns: u64, period_ns: u64) -> Result<[f64; 4], String> {
+    let length = period_ns.max(1) as f64;
+    let (busy, polling) = (busy_ns as f64 / length, polling_ns as f64 / length);
+    if busy + polling > 1.0 + SHARE_TOLERANCE.max(LAG_NS / length) {
+        return Err(format!("was busy or polling for {:.0}% of the time", (busy + polling) * 100.0));
+    }
+    let busy = busy.min(1.0);
+    let polling = polling.min(1.0 - busy);
+    let waiting = (waiting_ns as f64 / length).min(1.0 - busy - polling).max(0.0);
+    Ok([busy, polling, waiting, (1.0 - busy - polling - waiting).max(0.0)])
+}
+
+fn queues_since(now: &[QueueSample], before: &[QueueSample]) -> Result<Vec<QueueSample>, String> {
+    let mut queues = Vec::with_capacity(now.len().min(64));
+    for queue in now.iter().take(64) {
+        if queue.high > queue.capacity || queue.low > queue.capacity {
+            return Err(format!(
+                "a queue of {} holds {} messages",
+                queue.capacity,
+                queue.high.max(queue.low)
+            ));
+        }
+        let Some(earlier) = before.iter().find(|earlier| earlier.from == queue.from) else {
+            continue;
+        };
+        let since = |what: &str, now: u64, before: u64| {
+            now.checked_sub(before)
+                .ok_or_else(|| format!("the {what} of a queue went back from {before} to {now}"))
+        };
+        queues.push(QueueSample {
+            from: one_line(&queue.from),
+            overloads: since("overloads", queue.overloads, earlier.overloads)?,
+            underloads: since("underloads", queue.underloads, earlier.underloads)?,
+            ..queue.clone()
+        });
+    }
+    Ok(queues)
+}
+
+/// A PMU may be taken from us at any time: what is absurd is absent.
+fn counters_since(now: &ComponentSample, before: &ComponentSample) -> (Option<f64>, Option<f64>) {
+    let (Some(now), Some(before)) = (now.counters, before.counters) else {
+        return (None, None);
+    };
+    let cycles = now.cycles.checked_sub(before.cycles).filter(|cycles| *cycles > 0);
+    let per_cycle = |now: u64, before: u64| Some(now.checked_sub(before)? as f64 / cycles? as f64);
+    (per_cycle(now.instructions, before.instructions), per_cycle(now.cache_misses, before.cache_misses))
+}
+
+/// Every counter of [`Traffic`], with its name.
+fn traffic_since(now: &Traffic, before: &Traffic) -> Result<Traffic, String> {
+    let mut since = Traffic { connections_open: now.connections_open, ..Traffic::default() };
+    macro_rules! subtract {
+        ($($field:ident),*) => {$(
+            since.$field = now.$field.checked_sub(before.$field).ok_or_else(|| {
+                format!("its counter {} went back from {} to {}", stringify!($field), before.$field, now.$field)
+            })?;
+        )*};
+    }
+    subtract!(received_bytes, sent_bytes, received_segments, sent_segments, sent_empty_segments);
+    subtract!(outbound_connections, accepted_connections, closed_connections, opened_sockets, closed_sockets);
+    subtract!(ip_received_bytes, ip_sent_bytes, arp_packets, icmp_packets);
+    Ok(since)
+}
+
+fn add_traffic(sum: &mut Traffic, more: &Traffic) {
+    macro_rules! add {
+        ($($field:ident),*) => {$( sum.$field = sum.$field.saturating_add(more.$field); )*};
+    }
+    add!(received_bytes, sent_bytes, received_segments, sent_segments, sent_empty_segments);
+    add!(outbound_connections, accepted_connections, closed_connections, opened_sockets, closed_sockets);
+    add!(ip_received_bytes, ip_sent_bytes, arp_packets, icmp_packets);
+}
+
+fn look_at_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation) {
+    let earlier: BTreeMap<u32, &CpuSample> = before.iter().map(|cpu| (cpu.cpu, cpu)).collect();
+    let named: alloc::collections::BTreeSet<u32> = now.iter().map(|cpu| cpu.cpu).collect();
+    for gone in before.iter().filter(|cpu| !named.contains(&cpu.cpu)) {
+        problem(seen, Part::Cpu(gone.cpu), "vanished".into());
+    }
+    for cpu in now {
+        let mut load = CpuLoad {
+            cpu: cpu.cpu,
+            online: cpu.online,
+            managed: cpu.managed,
+            parked: cpu.parked,
+            speed: cpu.speed,
+            busy: 0.0,
+        };
+        if !(cpu.speed > 0.0 && cpu.speed <= 1.0) {
+            problem(seen, Part::Cpu(cpu.cpu), format!("its speed reads {}", cpu.speed));
+            load.speed = 1.0;
+        }
+        if let Some(earlier) = earlier.get(&cpu.cpu) {
+            if earlier.online && !cpu.online && !cpu.parked {
+                problem(seen, Part::Cpu(cpu.cpu), "went offline, and eft did not park it".into());
+            }
+            match cpu_share(cpu, earlier) {
+                Ok(busy) => load.busy = busy,
+                Err(why) => problem(seen, Part::Cpu(cpu.cpu), why),
+            }
+        }
+        seen.cpus.push(load);
+    }
+}
+
+/// Idle counters of the kernel go back by a tick now and then (proc(5)); that much is forgiven.
+fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<f64, String> {
+    const TICK_NS: u64 = 20_000_000;
+    let since = |what: &str, now: u64, before: u64| match now.checked_sub(before) {
+        Some(length) => Ok(length),
+        None if before - now <= TICK_NS => Ok(0),
+        None => Err(format!("its {what} time went back from {before} to {now}")),
+    };
+    let busy = since("busy", now.busy_ns, before.busy_ns)?;
+    let idle = since("idle", now.idle_ns, before.idle_ns)?;
+    Ok(busy as f64 / busy.saturating_add(idle).max(1) as f64)
+}
+
+/// The meter wraps and is reset; a negative or impossible power is none.
+fn power(before: &Sample, now: &Sample, problems: &mut Vec<Problem>) -> Option<f64> {
+    const WATTS_MAX: f64 = 100_000.0;
+    let (now_uj, before_uj) = (now.energy_uj?, before.energy_uj?);
+    let length_ns = now.at_ns.checked_sub(before.at_ns)? as f64;
+    let watts = now_uj.checked_sub(before_uj).map(|uj| uj as f64 * 1e3 / length_ns);
+    match watts {
+        Some(watts) if watts <= WATTS_MAX => Some(watts),
+        _ => {
+            let why = format!("the meter went from {before_uj} to {now_uj} uJ");
+            problems.push(Problem { part: Part::Energy, why });
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "observation_tests.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+//! What is believed of two looks, and what is not.
+
+use super::*;
+use crate::sample::{HardwareCounters, QueueSample};
+
+const PERIOD: u64 = 10_000_000;
+
+fn tcp(busy_ns: u64) -> ComponentSample {
+    ComponentSample {
+        name: "tcp".into(),
+        generation: 1,
+        running: true,
+        heartbeat: busy_ns / 1000,
+        cpu: Some(1),
+        busy_ns,
+        queues: alloc::vec![QueueSample {
+            from: "ip".into(),
+            capacity: 64,
+            high: 40,
+            low: 3,
+            ..Default::default()
+        }],
+        ..ComponentSample::default()
+    }
+}
+
+fn cpu(number: u32, busy_ns: u64, idle_ns: u64) -> CpuSample {
+    CpuSample {
+        cpu: number,
+        online: true,
+        managed: true,
+        speed: 1.0,
+        busy_ns,
+        idle_ns,
+        ..CpuSample::default()
+    }
+}
+
+fn sample(at_ns: u64, busy_ns: u64) -> Sample {
+    Sample {
+        at_ns,
+        components: alloc::vec![tcp(busy_ns)],
+        cpus: alloc::vec![cpu(0, 0, at_ns), cpu(1, busy_ns, at_ns - busy_ns.min(at_ns))],
+        energy_uj: Some(at_ns / 100),
+    }
+}
+
+/// Two looks, the second changed.
+fn second(change: impl FnOnce(&mut Sample)) -> Observation {
+    let mut observer = Observer::default();
+    observer.observe(&sample(PERIOD, 1_000_000));
+    let mut next = sample(2 * PERIOD, 6_000_000);
+    change(&mut next);
+    observer.observe(&next)
+}
+
+#[track_caller]
+fn complains(seen: &Observation, word: &str) {
+    let complaint = seen.complaint().expect("no complaint");
+    assert!(complaint.contains(word) && !complaint.contains('\n'), "{complaint}");
+}
+
+#[test]
+fn two_looks_make_shares_and_rates() {
+    let seen = second(|next| {
+        next.components[0].polling_ns = 2_000_000;
+        next.components[0].traffic = Traffic {
+            sent_bytes: 144_800,
+            sent_segments: 110,
+            sent_empty_segments: 10,
+            received_segments: 50,
+            ip_sent_bytes: 144_800 + 160 * 52,
+            closed_connections: 10,
+            connections_open: 5,
+            accepted_connections: 10,
+            ..Traffic::default()
+        };
+    });
+    assert!(seen.is_sound(), "{:?}", seen.problems);
+    let load = seen.component("tcp").unwrap();
+    assert_eq!((load.busy, load.polling, load.waiting), (0.5, 0.2, 0.0));
+    assert!((load.sleeping - 0.3).abs() < 1e-9);
+    assert!((load.fill() - 40.0 / 64.0).abs() < 1e-9);
+    assert!((seen.cpu(1).unwrap().busy - 0.5).abs() < 1e-9);
+    assert!((seen.power_w.unwrap() - 10.0).abs() < 0.01, "{:?}", seen.power_w);
+    let indicators = seen.indicators;
+    assert!((indicators.mean_segment_bytes - 1448.0).abs() < 1.0);
+    assert!((indicators.sent_bytes_per_s - 14_480_000.0).abs() < 1.0);
+    assert!((indicators.segments_per_connection - 16.0).abs() < 1e-9);
+    assert!((indicators.mean_lifetime_s - 0.005).abs() < 1e-9, "5 open, 1000 a second close");
+    assert!((indicators.empty_share - 10.0 / 110.0).abs() < 1e-9);
+    assert_eq!(
+        (indicators.kind, indicators.side),
+        (crate::indicators::Kind::Bulk, crate::indicators::Side::Server)
+    );
+}
+
+#[test]
+fn what_is_stale_missing_or_absurd_is_named() {
+    complains(&second(|next| next.at_ns = PERIOD), "stale");
+    complains(&second(|next| next.at_ns = 1), "went back");
+    complains(&second(|next| next.at_ns = u64::MAX), "passed since");
+    complains(&second(|next| next.components[0].heartbeat = 1000), "heartbeat");
+    complains(&second(|next| next.components[0].busy_ns = 0), "busy time went back");
+    complains(&second(|next| next.components[0].busy_ns = u64::MAX), "busy or polling");
+    complains(&second(|next| next.components[0].generation = 2), "reborn");
+    complains(&second(|next| next.components[0].running = false), "not running");
+    complains(&second(|next| next.components.clear()), "missing");
+    complains(&second(|next| next.components[0].queues[0].high = 65), "holds 65");
+    complains(&second(|next| next.cpus.truncate(1)), "vanished");
+    complains(&second(|next| next.cpus[1].online = false), "offline");
+    complains(&second(|next| next.cpus[1].speed = f64::NAN), "speed");
+    complains(&second(|next| next.components[0].name = "tc\np".into()), "missing");
+}
+
+#[test]
+fn a_meter_or_pmu_that_goes_back_costs_only_its_own_figures() {
+    let seen = second(|next| next.energy_uj = Some(0));
+    assert!(seen.is_sound() && seen.power_w.is_none() && seen.problems.len() == 1);
+    let counters = |cycles| Some(HardwareCounters { cycles, ..HardwareCounters::default() });
+    let mut observer = Observer::default();
+    let mut first = sample(PERIOD, 0);
+    first.components[0].counters = counters(1000);
+    observer.observe(&first);
+    let mut next = sample(2 * PERIOD, 10);
+    next.components[0].counters = counters(10);
+    next.components[0].heartbeat = 5;
+    let seen = observer.observe(&next);
+    assert!(seen.is_sound() && seen.component("tcp").unwrap().instructions_per_cycle.is_none());
+}
+
+#[test]
+fn a_long_sleep_that_is_accounted_for_late_is_no_absurdity() {
+    let seen = second(|next| next.components[0].sleeping_ns = 100 * PERIOD);
+    assert!(seen.is_sound());
+    let load = seen.component("tcp").unwrap();
+    assert!((load.busy + load.sleeping - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_component_that_stays_down_makes_no_more_doubts() {
+    let mut observer = Observer::default();
+    let mut last = Observation::default();
+    for look in 1..=150 {
+        let mut sample = sample(look * PERIOD, look * 1000);
+        sample.components[0].running = false;
+        sample.components[0].busy_ns = 0;
+        last = observer.observe(&sample);
+        assert!(look < 2 || look > 100 || !last.is_sound(), "look {look}");
+    }
+    assert!(last.is_sound(), "{:?}", last.problems);
+}

@@ -1,0 +1,225 @@
+//! Which components share a CPU, and which CPU each group gets.
+//!
+//! Groups are stretches of the way that a packet takes, cut where the work is split most evenly: neighbours on that
+//! way stay together, so that messages cross between caches as seldom as can be. CPUs are chosen by what is known of the
+//! machine (`multiserver-scheduling`, sections 2, 3 and 5): own cores before hardware threads; one package and one
+//! last-level cache before several; near the applications if much is received (the stack copies it to them), else
+//! away from them where that leaves them boost. When hardware threads are shared, the busiest group goes with the least
+//! busy one: components that are busy in turn, or in different periods (tcp and udp), then share a core.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::cpu_set::CpuSet;
+use crate::estimate::Demand;
+use crate::indicators::Indicators;
+use crate::plan::{Plan, Seat};
+use crate::platform::{self, Platform};
+
+/// What becomes of managed CPUs that the stack does not need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spare {
+    #[default]
+    GiveBack,
+    Park,
+}
+
+/// Where the stack should be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Nearness {
+    #[default]
+    Anywhere,
+    /// In the applications' package.
+    Near,
+    /// In another package.
+    Away,
+}
+
+/// Traffic that is mostly received is copied to the applications; less than this a second does not matter.
+const RECEIVES_MUCH_BYTES_PER_S: f64 = 10e6;
+
+impl Nearness {
+    pub fn of(platform: &Platform, indicators: &Indicators) -> Self {
+        if platform.applications.is_empty() {
+            return Self::Anywhere;
+        }
+        let received = indicators.received_bytes_per_s;
+        if received >= RECEIVES_MUCH_BYTES_PER_S && received >= indicators.sent_bytes_per_s {
+            return Self::Near;
+        }
+        let boost = platform.applications.iter().any(|cpu| platform.has_boost(cpu));
+        if boost { Self::Away } else { Self::Near }
+    }
+}
+
+/// Below this a component does not deserve a core of its own.
+const OWN_CORE_SHARE: f64 = 0.05;
+
+/// How many groups can be made so that each has something to do.
+pub fn groups_max(platform: &Platform, demand: &Demand) -> usize {
+    let work = work_of(platform, demand);
+    let total: f64 = work.iter().sum();
+    work.iter().filter(|work| **work >= OWN_CORE_SHARE * total).count().max(1)
+}
+
+/// Seats all components on these CPUs, so that the busiest CPU has as little to do as can be.
+pub fn spread(platform: &Platform, demand: &Demand, cpus: &[u32]) -> Plan {
+    let capacities: Vec<f64> = cpus.iter().map(|cpu| platform.capacity(*cpu)).collect();
+    let first = capacities.first().copied().unwrap_or(1.0);
+    if capacities.iter().all(|capacity| (capacity - first).abs() < 0.01) {
+        return seat(platform, demand, &split(platform, demand, &capacities).0, cpus);
+    }
+    // Unequal cores: which stretch of the way fits the big ones is found by turning their order round.
+    let turned = (0..cpus.len()).map(|by| {
+        let turn = |index: usize| (index + by) % cpus.len();
+        let capacities: Vec<f64> = (0..cpus.len()).map(|index| capacities[turn(index)]).collect();
+        let (groups, busiest) = split(platform, demand, &capacities);
+        (
+            groups
+                .into_iter()
+                .enumerate()
+                .map(|(index, group)| (cpus[turn(index)], group))
+                .collect::<Vec<_>>(),
+            busiest,
+        )
+    });
+    let best = turned.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(groups, _)| groups).unwrap_or_default();
+    let mut plan = Plan::default();
+    for (cpu, group) in best {
+        plan.seats.extend(group.into_iter().map(|name| (name, Seat { cpu, dedicated: false })));
+    }
+    dedicate(&mut plan);
+    plan
+}
+
+/// Cuts the way of a packet, from the driver upward, into one stretch for each core (of this capacity), so that the
+/// busiest has least to do; and says how busy that is.
+pub fn split(platform: &Platform, demand: &Demand, capacities: &[f64]) -> (Vec<Vec<String>>, f64) {
+    let names = platform.components();
+    let work = work_of(platform, demand);
+    let count = capacities.len().clamp(1, names.len().max(1));
+    // least[k][i]: how busy the busiest of k cores is when they have the first i components; cut[k][i]: where the
+    // last of the k begins.
+    let mut least = alloc::vec![alloc::vec![f64::INFINITY; names.len() + 1]; count + 1];
+    let mut cut = alloc::vec![alloc::vec![0usize; names.len() + 1]; count + 1];
+    least[0][0] = 0.0;
+    for groups in 1..=count {
+        let capacity = capacities.get(groups - 1).copied().unwrap_or(1.0).max(0.01);
+        for end in 1..=names.len() {
+            let mut last = 0.0;
+            for begin in (0..end).rev() {
+                last += work[begin] / capacity;
+                let largest = least[groups - 1][begin].max(last);
+                if largest < least[groups][end] {
+                    (least[groups][end], cut[groups][end]) = (largest, begin);
+                }
+            }
+        }
+    }
+    let mut groups = Vec::new();
+    let mut end = names.len();
+    for made in (1..=count).rev() {
+        let begin = cut[made][end];
+        groups.push(names[begin..end].to_vec());
+        end = begin;
+    }
+    groups.reverse();
+    (groups, least[count][names.len()])
+}
+
+fn work_of(platform: &Platform, demand: &Demand) -> Vec<f64> {
+    let known = |name: &String| demand.get(name).copied().filter(|work| work.is_finite() && *work >= 0.0);
+    let seen: f64 = platform.components().iter().filter_map(known).sum();
+    let work = |name: &String| match known(name) {
+        Some(work) if seen > 0.0 => work,
+        None if seen > 0.0 => 0.0,
+        _ => platform::usual_demand(name),
+    };
+    platform.components().iter().map(work).collect()
+}
+
+/// CPUs of the wanted kind, the best first.
+pub fn order(platform: &Platform, cpus: &CpuSet, nearness: Nearness) -> Vec<u32> {
+    let home = platform.applications.first().map(|cpu| platform.package(cpu));
+    let package_cost = |cpu: u32| match (nearness, home) {
+        (Nearness::Near, Some(home)) => u32::from(platform.package(cpu) != home),
+        (Nearness::Away, Some(home)) => u32::from(platform.package(cpu) == home),
+        _ => 0,
+    };
+    let mut cpus: Vec<u32> = cpus.iter().collect();
+    // The base CPU keeps the interrupts, so it is the last choice among its equals.
+    cpus.sort_by_key(|cpu| {
+        let first = platform.is_first_thread(*cpu);
+        (package_cost(*cpu), platform.package(*cpu), !first, *cpu == 0, platform.cache(*cpu), *cpu)
+    });
+    cpus
+}
+
+/// Seats the groups on these equal CPUs: those with most work on cores of their own.
+fn seat(platform: &Platform, demand: &Demand, groups: &[Vec<String>], cpus: &[u32]) -> Plan {
+    let names = platform.components();
+    let work = work_of(platform, demand);
+    let of = |group: &Vec<String>| -> f64 {
+        names.iter().zip(&work).filter(|(name, _)| group.contains(name)).map(|(_, work)| *work).sum()
+    };
+    let mut by_work: Vec<(&Vec<String>, f64)> = groups.iter().map(|group| (group, of(group))).collect();
+    by_work.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let cores: Vec<u32> = cpus.iter().copied().filter(|cpu| platform.is_first_thread(*cpu)).collect();
+    // The last groups, which have least to do, share the cores of the first.
+    let second = |first: &u32| {
+        cpus.iter().copied().find(|cpu| cpu != first && platform.siblings(*first).contains(*cpu))
+    };
+    let mut places = cores.clone();
+    places.extend(cores.iter().rev().filter_map(second));
+    let left: Vec<u32> = cpus.iter().copied().filter(|cpu| !places.contains(cpu)).collect();
+    places.extend(left);
+    let mut plan = Plan::default();
+    let Some(last) = places.last().copied() else { return plan };
+    for (index, (group, _)) in by_work.iter().enumerate() {
+        let cpu = places.get(index).copied().unwrap_or(last);
+        plan.seats.extend(group.iter().map(|name| (name.clone(), Seat { cpu, dedicated: false })));
+    }
+    dedicate(&mut plan);
+    plan
+}
+
+/// Whoever is alone on its CPU gets it to itself; a stack on one CPU shares it.
+pub fn dedicate(plan: &mut Plan) {
+    let consolidated = plan.is_consolidated();
+    let alone: CpuSet = plan.used().iter().filter(|cpu| plan.on(*cpu).count() == 1).collect();
+    for seat in plan.seats.values_mut() {
+        seat.dedicated = !consolidated && alone.contains(seat.cpu);
+    }
+}
+
+/// Completes a plan whose seats and speeds are chosen: one speed to a frequency domain, and a use for what is left.
+pub fn complete(platform: &Platform, plan: &mut Plan, spare: Spare) {
+    let managed = platform.managed();
+    dedicate(plan);
+    let used = plan.used();
+    plan.speeds.retain(|cpu, _| used.contains(*cpu) && managed.contains(*cpu));
+    let wished = plan.speeds.clone();
+    for cpu in used.and(&managed).iter() {
+        let domain = platform.domain(cpu);
+        let together = domain.and(&used);
+        let speed =
+            together.iter().map(|other| wished.get(&other).copied().unwrap_or(1.0)).fold(0.0, f64::max);
+        plan.speeds.extend(domain.iter().map(|other| (other, speed)));
+    }
+    let unused = managed.minus(&used);
+    let parked = if spare == Spare::Park { parkable(platform, &unused) } else { CpuSet::new() };
+    let kept = plan.parked.and(&unused).and(&parkable(platform, &unused));
+    plan.parked = parked.union(&kept);
+    plan.given_back = unused.minus(&plan.parked);
+    let asleep = plan.parked.clone();
+    plan.speeds.retain(|cpu, _| !asleep.contains(*cpu));
+}
+
+/// Not the base CPU, and never the last one that runs tasks.
+pub fn parkable(platform: &Platform, cpus: &CpuSet) -> CpuSet {
+    let mut cpus = cpus.and(&platform.managed());
+    cpus.remove(0);
+    let others = platform.machine().online.union(&platform.machine().parked).minus(&cpus);
+    if others.is_empty() { CpuSet::new() } else { cpus }
+}

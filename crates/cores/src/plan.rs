@@ -1,0 +1,397 @@
+//! A plan: who runs where, how fast each managed CPU is, which CPUs are parked or given back.
+//!
+//! A plan is absolute and therefore safe to reapply: it says what shall be, not what shall change. [`check`] refuses
+//! a plan that the machine cannot carry out, with one reason; [`changes`] finds the least that leads from one plan to
+//! another, in an order in which nothing ever stands on a CPU that is parked or not yet fast enough (first unpark and
+//! speed up, then move, then slow down and park).
+//!
+//! Must never happen: a plan that passes the check and parks the base CPU, or seats a component on a CPU that it parks.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpu_set::CpuSet;
+use crate::machine::Machine;
+use crate::park::Situation;
+
+/// Two speeds closer than this are one.
+pub const SPEED_EQUAL: f64 = 0.005;
+
+/// Where a component runs. Alone (`dedicated`) it polls and waits in user space; sharing, it blocks in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seat {
+    pub cpu: u32,
+    pub dedicated: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// By the component's name.
+    pub seats: BTreeMap<String, Seat>,
+    /// Share of full speed of managed CPUs; one that is not named runs at full speed.
+    #[serde(with = "speed_table")]
+    pub speeds: BTreeMap<u32, f64>,
+    pub parked: CpuSet,
+    /// Managed CPUs that the stack leaves to everybody else.
+    pub given_back: CpuSet,
+}
+
+impl Plan {
+    pub fn speed(&self, cpu: u32) -> f64 {
+        self.speeds.get(&cpu).copied().unwrap_or(1.0)
+    }
+
+    /// The CPUs that components run on.
+    pub fn used(&self) -> CpuSet {
+        self.seats.values().map(|seat| seat.cpu).collect()
+    }
+
+    pub fn on(&self, cpu: u32) -> impl Iterator<Item = &str> + '_ {
+        self.seats.iter().filter(move |(_, seat)| seat.cpu == cpu).map(|(name, _)| name.as_str())
+    }
+
+    /// Whether all of it is on one CPU.
+    pub fn is_consolidated(&self) -> bool {
+        self.used().len() <= 1
+    }
+
+    pub fn same_seats(&self, other: &Self) -> bool {
+        self.seats == other.seats
+    }
+
+    /// Equal but for rounding of speeds.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let same_speeds = || {
+            let mut cpus = self.speeds.keys().chain(other.speeds.keys());
+            cpus.all(|cpu| (self.speed(*cpu) - other.speed(*cpu)).abs() <= SPEED_EQUAL)
+        };
+        self.seats == other.seats
+            && self.parked == other.parked
+            && self.given_back == other.given_back
+            && same_speeds()
+    }
+}
+
+impl fmt::Display for Plan {
+    /// One line: `sockets+tcp@1*1.00 ip+nic0@2*0.50 parked 3 back 4`; `!` marks a dedicated CPU.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts: Vec<String> = Vec::new();
+        for cpu in self.used().iter() {
+            let names: Vec<&str> = self.on(cpu).collect();
+            let dedicated = self.seats.values().any(|seat| seat.cpu == cpu && seat.dedicated);
+            let mark = if dedicated { "!" } else { "" };
+            parts.push(format!("{}@{cpu}{mark}*{:.2}", names.join("+"), self.speed(cpu)));
+        }
+        if !self.parked.is_empty() {
+            parts.push(format!("parked {}", self.parked));
+        }
+        if !self.given_back.is_empty() {
+            parts.push(format!("back {}", self.given_back));
+        }
+        f.pad(&parts.join(" "))
+    }
+}
+
+/// Refuses, with one reason, what this machine cannot do.
+pub fn check(plan: &Plan, machine: &Machine) -> Result<(), String> {
+    let present = machine.online.union(&machine.offline);
+    // A parked CPU may have been taken offline by us; it comes back when it is unparked.
+    let available = machine.online.union(&machine.parked);
+    for (name, seat) in &plan.seats {
+        check_seat(name, *seat, plan, machine, &present, &available)?;
+    }
+    for cpu in plan.used().iter() {
+        check_neighbours(plan, cpu)?;
+    }
+    for (cpu, share) in &plan.speeds {
+        if !(*share > 0.0 && *share <= 1.0) {
+            return Err(format!("the plan sets CPU {cpu} to {share} of its speed (above 0, at most 1)"));
+        }
+        check_ours(*cpu, "a speed", machine, &present)?;
+        if !available.contains(*cpu) {
+            return Err(format!("the plan sets a speed for CPU {cpu}, which is offline"));
+        }
+    }
+    for cpu in plan.given_back.iter() {
+        check_ours(cpu, "giving back", machine, &present)?;
+    }
+    if let Some(cpu) = plan.given_back.and(&plan.parked).first() {
+        return Err(format!("the plan both parks CPU {cpu} and gives it back"));
+    }
+    check_parked(plan, machine, present)
+}
+
+fn check_seat(
+    name: &str,
+    seat: Seat,
+    plan: &Plan,
+    machine: &Machine,
+    present: &CpuSet,
+    available: &CpuSet,
+) -> Result<(), String> {
+    let cpu = seat.cpu;
+    let reason = if !present.contains(cpu) {
+        format!("does not exist (this machine has {present})")
+    } else if plan.parked.contains(cpu) {
+        "it parks".into()
+    } else if plan.given_back.contains(cpu) {
+        "it gives back".into()
+    } else if !available.contains(cpu) {
+        "is offline".into()
+    } else if machine.parked.contains(cpu) && !machine.managed.contains(cpu) {
+        "is parked, and not managed".into()
+    } else {
+        return Ok(());
+    };
+    Err(format!("the plan puts {name} on CPU {cpu}, which {reason}"))
+}
+
+fn check_neighbours(plan: &Plan, cpu: u32) -> Result<(), String> {
+    let mut alone = plan.seats.iter().filter(|(_, seat)| seat.cpu == cpu && seat.dedicated);
+    match (alone.next(), plan.on(cpu).count()) {
+        (Some((name, _)), 2..) => {
+            Err(format!("the plan dedicates CPU {cpu} to {name}, and puts others there too"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_ours(cpu: u32, what: &str, machine: &Machine, present: &CpuSet) -> Result<(), String> {
+    if !present.contains(cpu) {
+        return Err(format!("the plan asks for {what} of CPU {cpu}, which does not exist"));
+    }
+    if !machine.managed.contains(cpu) {
+        return Err(format!("the plan asks for {what} of CPU {cpu}, which is not managed"));
+    }
+    Ok(())
+}
+
+/// The rules of [`crate::park`]: the base CPU stays, something is left to run on.
+fn check_parked(plan: &Plan, machine: &Machine, present: CpuSet) -> Result<(), String> {
+    if plan.parked.is_empty() {
+        return Ok(());
+    }
+    let situation = Situation {
+        present,
+        online: machine.online.union(&machine.parked),
+        managed: machine.managed.clone(),
+        parked: CpuSet::new(),
+        offlined: machine.offline.and(&machine.parked),
+    };
+    situation.check_leave(&plan.parked).map_err(|reason| format!("the plan cannot park: {reason}"))
+}
+
+/// One step from a plan to the next.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    Unpark(CpuSet),
+    /// Managed CPUs that had been given back.
+    Take(CpuSet),
+    Speed {
+        cpu: u32,
+        share: f64,
+    },
+    Move {
+        component: String,
+        seat: Seat,
+    },
+    /// The component is in the new plan no more: it may run anywhere.
+    Release {
+        component: String,
+    },
+    Park(CpuSet),
+    GiveBack(CpuSet),
+}
+
+/// The least that leads from `old` to `new`, in the order in which it has to be done.
+pub fn changes(old: &Plan, new: &Plan) -> Vec<Change> {
+    let mut steps = Vec::new();
+    let mut add_set = |cpus: CpuSet, change: fn(CpuSet) -> Change| {
+        if !cpus.is_empty() {
+            steps.push(change(cpus));
+        }
+    };
+    add_set(old.parked.minus(&new.parked), Change::Unpark);
+    add_set(old.given_back.minus(&new.given_back), Change::Take);
+    let named: CpuSet = old.speeds.keys().chain(new.speeds.keys()).copied().collect();
+    let differs = |cpu: &u32| (new.speed(*cpu) - old.speed(*cpu)).abs() > SPEED_EQUAL;
+    let (faster, slower): (Vec<u32>, Vec<u32>) =
+        named.iter().filter(differs).partition(|cpu| new.speed(*cpu) > old.speed(*cpu));
+    let speed = |cpu: u32| Change::Speed { cpu, share: new.speed(cpu) };
+    steps.extend(faster.into_iter().map(speed));
+    steps.extend(moves(old, new));
+    steps.extend(slower.into_iter().map(speed));
+    let mut add_set = |cpus: CpuSet, change: fn(CpuSet) -> Change| {
+        if !cpus.is_empty() {
+            steps.push(change(cpus));
+        }
+    };
+    add_set(new.parked.minus(&old.parked), Change::Park);
+    add_set(new.given_back.minus(&old.given_back), Change::GiveBack);
+    steps
+}
+
+/// Those who will share go first, so that whoever gets a CPU to itself finds it empty.
+fn moves(old: &Plan, new: &Plan) -> Vec<Change> {
+    let gone = old.seats.keys().filter(|name| !new.seats.contains_key(*name));
+    let mut steps: Vec<Change> = gone.map(|name| Change::Release { component: name.clone() }).collect();
+    for dedicated in [false, true] {
+        let moved = new
+            .seats
+            .iter()
+            .filter(|(name, seat)| seat.dedicated == dedicated && old.seats.get(*name) != Some(*seat));
+        steps.extend(moved.map(|(name, seat)| Change::Move { component: name.clone(), seat: *seat }));
+    }
+    steps
+}
+
+/// TOML keys are strings.
+mod speed_table {
+    use alloc::collections::BTreeMap;
+    use alloc::string::{String, ToString};
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(speeds: &BTreeMap<u32, f64>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(speeds.iter().map(|(cpu, share)| (cpu.to_string(), share)))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u32, f64>, D::Error> {
+        let named = BTreeMap::<String, f64>::deserialize(deserializer)?;
+        let pair = |(cpu, share): (String, f64)| {
+            cpu.parse()
+                .map(|cpu| (cpu, share))
+                .map_err(|_| serde::de::Error::custom(alloc::format!("'{cpu}' is no CPU's number")))
+        };
+        named.into_iter().map(pair).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn machine() -> Machine {
+        Machine {
+            online: "0-3".parse().unwrap(),
+            offline: "4".parse().unwrap(),
+            managed: "0-2".parse().unwrap(),
+            ..Machine::default()
+        }
+    }
+
+    fn plan(seats: &[(&str, u32, bool)]) -> Plan {
+        let seats = seats
+            .iter()
+            .map(|(name, cpu, dedicated)| (String::from(*name), Seat { cpu: *cpu, dedicated: *dedicated }));
+        Plan { seats: seats.collect(), ..Plan::default() }
+    }
+
+    #[test]
+    fn each_refusal_names_its_reason() {
+        let reason = |plan: Plan| check(&plan, &machine()).unwrap_err();
+        let parked =
+            |seats: &[(&str, u32, bool)], cpus: &str| Plan { parked: cpus.parse().unwrap(), ..plan(seats) };
+        let speed = |cpu, share| Plan { speeds: BTreeMap::from([(cpu, share)]), ..Plan::default() };
+        assert!(reason(plan(&[("tcp", 9, false)])).contains("does not exist"));
+        assert!(reason(plan(&[("tcp", 4, false)])).contains("offline"));
+        assert!(reason(plan(&[("tcp", 1, true), ("ip", 1, false)])).contains("dedicates"));
+        assert!(reason(parked(&[("tcp", 1, false)], "1")).contains("parks"));
+        assert!(reason(parked(&[], "0")).contains("base CPU"));
+        assert!(reason(parked(&[], "3")).contains("not managed"));
+        assert!(reason(speed(3, 0.5)).contains("not managed"));
+        assert!(reason(speed(1, f64::NAN)).contains("speed"));
+        assert!(reason(speed(1, 0.0)).contains("speed"));
+        assert!(reason(speed(7, 0.5)).contains("does not exist"));
+        let back = Plan { given_back: "2".parse().unwrap(), ..parked(&[], "2") };
+        assert!(reason(back).contains("both"));
+        assert!(check(&plan(&[("tcp", 3, true), ("ip", 1, false)]), &machine()).is_ok());
+    }
+
+    #[test]
+    fn a_parked_cpu_may_be_used_again_even_if_it_was_taken_offline() {
+        let machine = Machine { managed: "0-4".parse().unwrap(), parked: "4".parse().unwrap(), ..machine() };
+        assert!(check(&plan(&[("tcp", 4, true)]), &machine).is_ok());
+    }
+
+    #[test]
+    fn faster_first_then_moves_then_slower() {
+        let old = Plan {
+            speeds: BTreeMap::from([(1, 0.5), (2, 1.0)]),
+            parked: "3".parse().unwrap(),
+            ..plan(&[("tcp", 2, true), ("ip", 2, false)])
+        };
+        let new = Plan {
+            speeds: BTreeMap::from([(1, 1.0), (2, 0.5)]),
+            parked: "2".parse().unwrap(),
+            ..plan(&[("tcp", 1, true), ("ip", 3, false)])
+        };
+        let steps = changes(&old, &new);
+        let kinds: Vec<u8> = steps
+            .iter()
+            .map(|step| match step {
+                Change::Unpark(_) | Change::Take(_) => 0,
+                Change::Speed { cpu: 1, .. } => 1,
+                Change::Move { .. } | Change::Release { .. } => 2,
+                Change::Speed { .. } => 3,
+                Change::Park(_) | Change::GiveBack(_) => 4,
+            })
+            .collect();
+        assert_eq!(kinds, [0, 1, 2, 2, 3, 4]);
+        assert!(matches!(&steps[2], Change::Move { component, .. } if component == "ip"));
+        assert!(changes(&new, &new).is_empty());
+    }
+
+    fn apply(plan: &mut Plan, change: &Change) {
+        match change {
+            Change::Unpark(cpus) => plan.parked = plan.parked.minus(cpus),
+            Change::Take(cpus) => plan.given_back = plan.given_back.minus(cpus),
+            Change::Speed { cpu, share } => drop(plan.speeds.insert(*cpu, *share)),
+            Change::Move { component, seat } => drop(plan.seats.insert(component.clone(), *seat)),
+            Change::Release { component } => drop(plan.seats.remove(component)),
+            Change::Park(cpus) => plan.parked = plan.parked.union(cpus),
+            Change::GiveBack(cpus) => plan.given_back = plan.given_back.union(cpus),
+        }
+    }
+
+    fn any_plan() -> impl Strategy<Value = Plan> {
+        let seats = proptest::collection::btree_map("[a-d]", (0u32..6, any::<bool>()), 0..4);
+        let speeds = proptest::collection::btree_map(0u32..6, 0.1f64..1.0, 0..4);
+        let set = || proptest::collection::btree_set(0u32..6, 0..4);
+        (seats, speeds, set(), set()).prop_map(|(seats, speeds, parked, back)| Plan {
+            seats: seats
+                .into_iter()
+                .map(|(name, (cpu, dedicated))| (name, Seat { cpu, dedicated }))
+                .collect(),
+            speeds,
+            parked: parked.into_iter().collect(),
+            given_back: back.into_iter().collect(),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_changes_lead_there(old in any_plan(), new in any_plan()) {
+            let mut plan = old.clone();
+            for change in changes(&old, &new) {
+                apply(&mut plan, &change);
+            }
+            prop_assert!(plan.is_same(&new), "{plan} instead of {new}");
+            prop_assert_eq!(old.is_same(&new), changes(&old, &new).is_empty());
+        }
+
+        #[test]
+        fn a_plan_survives_its_file(plan in any_plan()) {
+            let text = toml::to_string(&plan).unwrap();
+            let read: Plan = toml::from_str(&text).unwrap();
+            prop_assert!(read.is_same(&plan));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What a policy has to work with: the machine, the speeds that its managed CPUs can be set to, and the components.
+//!
+//! Promises: every question has an answer on every machine, with or without hardware threads, caches, packages, classes
+//! or speeds that are known; what is not known makes CPUs look alike.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::class::CoreClass;
+use crate::cpu_set::CpuSet;
+use crate::machine::{Cpu, Machine};
+use crate::plan::Plan;
+
+/// More components than this are no stack.
+pub const COMPONENTS_MAX: usize = 64;
+/// What each of two busy hardware threads of a core gets done, relative to one that has the core alone. Two together
+/// do a quarter more, since one runs while the other waits for memory (thesis 4.5).
+pub const THREAD_SHARE: f64 = 0.62;
+/// More steps than this between the slowest and the fastest only make a search longer.
+const LEVELS_MAX: usize = 8;
+
+#[derive(Clone, Debug)]
+pub struct Platform {
+    machine: Machine,
+    /// In the order in which a packet that arrives passes them.
+    components: Vec<String>,
+    levels: BTreeMap<u32, Vec<f64>>,
+    /// Where each CPU stands in the machine's list.
+    index: BTreeMap<u32, usize>,
+    largest_capacity: u32,
+    /// Speeds are P-states: they lower the voltage, and a frequency domain has only one. Otherwise a duty cycle.
+    by_frequency: bool,
+    /// Where the applications run, if that is known.
+    pub applications: CpuSet,
+}
+
+impl Platform {
+    /// `duty_levels`: shares that each managed CPU can be slowed down to by a duty cycle; `None`: only the P-states
+    /// that the machine tells.
+    pub fn new(machine: Machine, components: &[String], duty_levels: Option<&[f64]>) -> Result<Self, String> {
+        if components.len() > COMPONENTS_MAX {
+            return Err(format!("{} components are more than {COMPONENTS_MAX}", components.len()));
+        }
+        let mut components = components.to_vec();
+        components.sort_by_key(|name| (rank(name), name.clone()));
+        components.dedup();
+        let levels_of = |cpu: &Cpu| match duty_levels {
+            Some(levels) => tidy_levels(levels.to_vec()),
+            None => frequency_levels(cpu),
+        };
+        let managed = machine.cpus.iter().filter(|cpu| machine.managed.contains(cpu.cpu));
+        let levels = managed.map(|cpu| (cpu.cpu, levels_of(cpu))).collect();
+        let index = machine.cpus.iter().enumerate().map(|(index, cpu)| (cpu.cpu, index)).collect();
+        let largest_capacity = machine.cpus.iter().filter_map(|cpu| cpu.capacity).max().unwrap_or(0);
+        Ok(Self {
+            index,
+            largest_capacity,
+            machine,
+            components,
+            levels,
+            by_frequency: duty_levels.is_none(),
+            applications: CpuSet::new(),
+        })
+    }
+
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// What CPUs do comes and goes; which there are does not.
+    pub fn set_states(&mut self, online: CpuSet, offline: CpuSet, parked: CpuSet) {
+        (self.machine.online, self.machine.offline, self.machine.parked) = (online, offline, parked);
+    }
+
+    pub fn components(&self) -> &[String] {
+        &self.components
+    }
+
+    pub fn by_frequency(&self) -> bool {
+        self.by_frequency
+    }
+
+    /// Managed CPUs that can run something, parked or not.
+    pub fn managed(&self) -> CpuSet {
+        self.machine.managed.and(&self.machine.online.union(&self.machine.parked))
+    }
+
+    fn is_managed(&self, cpu: u32) -> bool {
+        let machine = &self.machine;
+        machine.managed.contains(cpu) && (machine.online.contains(cpu) || machine.parked.contains(cpu))
+    }
+
+    /// A CPU that always runs something: the base CPU, if it is online.
+    pub fn base(&self) -> u32 {
+        let running = self.machine.online.minus(&self.machine.parked);
+        if running.contains(0) { 0 } else { running.first().or(self.machine.online.first()).unwrap_or(0) }
+    }
+
+    /// From slow to full speed; never empty.
+    pub fn levels(&self, cpu: u32) -> &[f64] {
+        self.levels.get(&cpu).map_or(&[1.0], Vec::as_slice)
+    }
+
+    fn cpu(&self, cpu: u32) -> Option<&Cpu> {
+        self.machine.cpus.get(*self.index.get(&cpu)?)
+    }
+
+    pub fn class(&self, cpu: u32) -> CoreClass {
+        self.cpu(cpu).map_or(CoreClass::Equal, |cpu| cpu.class)
+    }
+
+    /// Work done per time at full speed, relative to the largest core here.
+    pub fn capacity(&self, cpu: u32) -> f64 {
+        let Some(cpu) = self.cpu(cpu) else { return 1.0 };
+        let largest = self.largest_capacity;
+        match (cpu.capacity, cpu.class) {
+            (Some(capacity), _) if largest > 0 => (f64::from(capacity) / f64::from(largest)).max(0.05),
+            // Without figures: what the cores of a big.LITTLE pair are about.
+            (_, CoreClass::Little) => 0.5,
+            (_, CoreClass::Medium) => 0.75,
+            _ => 1.0,
+        }
+    }
+
+    /// Hardware threads of the same core, itself included.
+    pub fn siblings(&self, cpu: u32) -> CpuSet {
+        self.cpu(cpu).map_or_else(CpuSet::new, |cpu| cpu.siblings.clone()).union(&CpuSet::one(cpu))
+    }
+
+    pub fn is_first_thread(&self, cpu: u32) -> bool {
+        self.siblings(cpu).iter().find(|thread| *thread == cpu || self.is_managed(*thread)) == Some(cpu)
+    }
+
+    pub fn package(&self, cpu: u32) -> u32 {
+        self.cpu(cpu).and_then(|cpu| cpu.package).unwrap_or(0)
+    }
+
+    /// The lowest CPU that shares the last-level cache.
+    pub fn cache(&self, cpu: u32) -> u32 {
+        let shared = self.cpu(cpu).and_then(|cpu| cpu.last_level_cache.as_ref()).map(|cache| &cache.shared);
+        shared.and_then(CpuSet::first).unwrap_or(0)
+    }
+
+    /// Managed CPUs that change their speed together with this one.
+    pub fn domain(&self, cpu: u32) -> CpuSet {
+        let known =
+            self.cpu(cpu).and_then(|cpu| cpu.frequency.as_ref()).map(|frequency| frequency.domain.clone());
+        let together = known.filter(|_| self.by_frequency).unwrap_or_default();
+        together.and(&self.managed()).union(&CpuSet::one(cpu))
+    }
+
+    /// Whether idle neighbours let this CPU run faster than its full speed.
+    pub fn has_boost(&self, cpu: u32) -> bool {
+        self.cpu(cpu).and_then(|cpu| cpu.frequency.as_ref()).and_then(|frequency| frequency.boost)
+            == Some(true)
+    }
+
+    /// What a CPU gets done under a plan while it has its core to itself.
+    pub fn effective(&self, cpu: u32, plan: &Plan) -> f64 {
+        self.capacity(cpu) * plan.speed(cpu)
+    }
+}
+
+/// Where a component stands on the way of an arriving packet.
+pub fn rank(name: &str) -> u8 {
+    match name.trim_end_matches(|c: char| c.is_ascii_digit()) {
+        "nic" => 0,
+        "ip" => 1,
+        "filter" => 2,
+        "udp" => 3,
+        "tcp" => 4,
+        "sockets" => 5,
+        _ => 6,
+    }
+}
+
+/// The share of the stack's work that a component has before anything is known of the load: tcp has most, ip comes
+/// next, the driver does with little, and the syscall server needs no core of its own (thesis 4.6).
+pub fn usual_demand(name: &str) -> f64 {
+    match rank(name) {
+        0 => 0.18,
+        1 => 0.24,
+        2 => 0.12,
+        3 => 0.02,
+        4 => 0.40,
+        5 => 0.03,
+        _ => 0.01,
+    }
+}
+
+fn frequency_levels(cpu: &Cpu) -> Vec<f64> {
+    let Some(frequency) = &cpu.frequency else { return alloc::vec![1.0] };
+    let of_states = || cpu.p_states.iter().map(|state| state.frequency_khz).collect::<Vec<_>>();
+    let mut khz =
+        if frequency.available_khz.is_empty() { of_states() } else { frequency.available_khz.clone() };
+    let limits = (frequency.min_khz, frequency.max_khz);
+    if let ([], (Some(min), Some(max))) = (khz.as_slice(), limits) {
+        // A driver that takes any frequency in its range.
+        let step = max.saturating_sub(min) / (LEVELS_MAX as u64 - 1);
+        khz = (0..LEVELS_MAX as u64).map(|index| min + index * step).collect();
+    }
+    let full = khz.iter().copied().max().unwrap_or(0);
+    tidy_levels(khz.into_iter().map(|khz| khz as f64 / full.max(1) as f64).collect())
+}
+
+/// Ascending, without duplicates, with full speed, and not too many.
+fn tidy_levels(mut levels: Vec<f64>) -> Vec<f64> {
+    levels.retain(|level| *level >= crate::speed::SHARE_MIN && *level < 0.995);
+    levels.sort_by(f64::total_cmp);
+    levels.dedup_by(|a, b| (*a - *b).abs() < 0.01);
+    let count = levels.len();
+    if count >= LEVELS_MAX {
+        let kept = |index: usize| levels[index * count / (LEVELS_MAX - 1)];
+        levels = (0..LEVELS_MAX - 1).map(kept).collect();
+    }
+    levels.push(1.0);
+    levels
+}

@@ -1,0 +1,112 @@
+//! What a plan achieves: means over the looks since it was applied.
+//!
+//! The first looks after a change are left out, since caches and the peers' windows have to find themselves again.
+
+use alloc::collections::VecDeque;
+
+use crate::estimate::{self, Activity};
+use crate::indicators::{self, Mix};
+use crate::observation::{ComponentLoad, Observation};
+use crate::plan::Plan;
+use crate::platform::Platform;
+use crate::power::PowerModel;
+use crate::sample::Hint;
+
+/// Looks that are kept.
+const LOOKS_MAX: usize = 64;
+/// Looks after a change that say more about the change than about the plan.
+pub const SETTLING_LOOKS: usize = 4;
+/// A CPU on which the stack works for more than this has nothing to spare.
+const BUSY_SHARE: f64 = 0.93;
+/// A queue that was so full was about to overflow, whatever its marks.
+const FULL_SHARE: f64 = 0.75;
+
+/// One look.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Look {
+    /// Delivered, see [`indicators::delivered`], per second.
+    pub throughput: f64,
+    /// Measured, or else modelled.
+    pub power_w: f64,
+    /// Busiest CPU's share of work, polling not counted.
+    pub busy: f64,
+    pub overloaded: bool,
+}
+
+/// Means over several looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measured {
+    pub throughput: f64,
+    pub power_w: f64,
+    pub busy: f64,
+    /// Share of looks with an overload.
+    pub overloaded: f64,
+    pub mix: Mix,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Meter {
+    looks: VecDeque<Look>,
+    since_change: usize,
+}
+
+impl Meter {
+    pub fn restart(&mut self) {
+        self.looks.clear();
+        self.since_change = 0;
+    }
+
+    pub fn add(&mut self, look: Look) {
+        self.since_change = self.since_change.saturating_add(1);
+        if self.looks.len() == LOOKS_MAX {
+            self.looks.pop_front();
+        }
+        self.looks.push_back(look);
+    }
+
+    /// Looks since the last change of plan.
+    pub fn since_change(&self) -> usize {
+        self.since_change
+    }
+
+    /// Over the last `count` looks since the change, without those in which it settled; `None` while there are too
+    /// few.
+    pub fn last(&self, count: usize, settling: usize, mix: Mix) -> Option<Measured> {
+        if count == 0 || self.since_change < count + settling || self.looks.len() < count {
+            return None;
+        }
+        let looks = || self.looks.iter().rev().take(count);
+        let mean = |of: fn(&Look) -> f64| looks().map(of).sum::<f64>() / count as f64;
+        Some(Measured {
+            throughput: mean(|look| look.throughput),
+            power_w: mean(|look| look.power_w),
+            busy: mean(|look| look.busy),
+            overloaded: mean(|look| f64::from(u8::from(look.overloaded))),
+            mix,
+        })
+    }
+}
+
+impl Look {
+    pub fn of(platform: &Platform, model: &PowerModel, plan: &Plan, seen: &Observation) -> Self {
+        let activity = estimate::seen_activity(plan, seen);
+        let modelled = || estimate::power_w(platform, model, plan, &activity);
+        let busy = work(plan, seen).values().copied().fold(0.0, f64::max);
+        Self {
+            throughput: indicators::delivered(&seen.traffic) * 1e9 / seen.period_ns.max(1) as f64,
+            power_w: seen.power_w.unwrap_or_else(modelled),
+            busy,
+            overloaded: busy > BUSY_SHARE || seen.components.iter().any(is_overloaded),
+        }
+    }
+}
+
+/// Share of work on each used CPU, without polling.
+fn work(plan: &Plan, seen: &Observation) -> Activity {
+    let busy = |name: &str| seen.component(name).map_or(0.0, |load| load.busy);
+    plan.used().iter().map(|cpu| (cpu, plan.on(cpu).map(busy).sum::<f64>())).collect()
+}
+
+fn is_overloaded(load: &ComponentLoad) -> bool {
+    load.overloads > 0 || load.hint != Hint::None || load.fill() >= FULL_SHARE
+}

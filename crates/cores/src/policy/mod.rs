@@ -1,0 +1,191 @@
+//! Policies: plain functions from observations to plans, by name, with their state in a struct.
+//!
+//! Promises of every policy: no clock, no I/O, no panic on any observation; its plans name only CPUs of the platform that
+//! it was given. What is not [sound](Observation::is_sound) never reaches a policy: [`crate::scheduler`] keeps the
+//! last good plan then.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+use core::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::observation::Observation;
+use crate::placement::Spare;
+use crate::plan::Plan;
+use crate::platform::Platform;
+use crate::power::PowerModel;
+use crate::profile::Profiles;
+
+pub mod adaptive;
+pub mod fixed;
+pub mod flapping;
+pub mod measure;
+pub mod memory;
+pub mod neighbours;
+pub mod profile;
+pub mod roles;
+
+pub use adaptive::Adaptive;
+pub use fixed::Fixed;
+pub use profile::Profile;
+
+/// What a policy aims at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Objective {
+    #[default]
+    Throughput,
+    /// Least power at which throughput stays above this share of the best.
+    LeastPower {
+        floor: f64,
+    },
+    ThroughputPerWatt,
+}
+
+impl Objective {
+    /// Smallest share of the best throughput that is acceptable.
+    pub fn floor(self) -> f64 {
+        match self {
+            Self::Throughput => 0.99,
+            Self::LeastPower { floor } => floor.clamp(0.0, 1.0),
+            Self::ThroughputPerWatt => 0.0,
+        }
+    }
+
+    /// Larger is better: throughput relative to the best known, power in W.
+    pub fn score(self, throughput: f64, power_w: f64) -> f64 {
+        let power_w = power_w.max(1e-3);
+        match self {
+            // Power breaks ties within a percent or two.
+            Self::Throughput => throughput - 1e-4 * power_w,
+            Self::LeastPower { floor } if throughput < floor => throughput - 1e6,
+            Self::LeastPower { .. } => -power_w,
+            Self::ThroughputPerWatt => throughput / power_w,
+        }
+    }
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Throughput => f.pad("throughput"),
+            Self::LeastPower { floor } => f.pad(&format!("least-power:{:.0}%", floor * 100.0)),
+            Self::ThroughputPerWatt => f.pad("throughput-per-watt"),
+        }
+    }
+}
+
+impl FromStr for Objective {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || {
+            format!(
+                "'{text}' is no objective (throughput, least-power, least-power:95% or throughput-per-watt)"
+            )
+        };
+        match text {
+            "throughput" => Ok(Self::Throughput),
+            "throughput-per-watt" => Ok(Self::ThroughputPerWatt),
+            "least-power" => Ok(Self::LeastPower { floor: 0.95 }),
+            _ => {
+                let floor = text.strip_prefix("least-power:").ok_or_else(bad)?;
+                let percent = floor.strip_suffix('%').unwrap_or(floor).parse::<f64>().map_err(|_| bad())?;
+                let share = if floor.ends_with('%') { percent / 100.0 } else { percent };
+                if share > 0.0 && share <= 1.0 { Ok(Self::LeastPower { floor: share }) } else { Err(bad()) }
+            }
+        }
+    }
+}
+
+/// What every policy is told.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    pub objective: Objective,
+    pub spare: Spare,
+    pub power: PowerModel,
+    /// For `fixed`: what the topology says; without it the stack is on one CPU.
+    pub fixed: Option<Plan>,
+    /// For `profile`.
+    pub profiles: Profiles,
+}
+
+/// A plan, and why. `reason` is set when something was decided: changed, tried, taken back or refused.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    pub plan: Plan,
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Policy {
+    Fixed(Box<Fixed>),
+    Adaptive(Box<Adaptive>),
+    Profile(Box<Profile>),
+}
+
+pub const NAMES: [&str; 3] = ["fixed", "adaptive", "profile"];
+
+impl Policy {
+    pub fn by_name(name: &str, platform: &Platform, settings: &Settings) -> Result<Self, String> {
+        match name {
+            "fixed" => Ok(Self::Fixed(Box::new(Fixed::new(platform, settings)?))),
+            "adaptive" => Ok(Self::Adaptive(Box::new(Adaptive::new(platform, settings)))),
+            "profile" => Ok(Self::Profile(Box::new(Profile::new(platform, settings)?))),
+            _ => Err(format!("'{name}' is no policy (fixed, adaptive or profile)")),
+        }
+    }
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Fixed(_) => "fixed",
+            Self::Adaptive(_) => "adaptive",
+            Self::Profile(_) => "profile",
+        }
+    }
+
+    pub fn decide(&mut self, now_ns: u64, seen: &Observation) -> Decision {
+        match self {
+            Self::Fixed(policy) => policy.decide(),
+            Self::Adaptive(policy) => policy.decide(now_ns, seen),
+            Self::Profile(policy) => policy.decide(now_ns, seen),
+        }
+    }
+
+    /// The plan that it begins with.
+    pub fn plan(&self) -> &Plan {
+        match self {
+            Self::Fixed(policy) => policy.plan(),
+            Self::Adaptive(policy) => policy.plan(),
+            Self::Profile(policy) => policy.plan(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objectives_are_read_and_written() {
+        for text in ["throughput", "throughput-per-watt", "least-power:95%", "least-power:50%"] {
+            assert_eq!(text.parse::<Objective>().unwrap().to_string(), text);
+        }
+        assert_eq!("least-power".parse(), Ok(Objective::LeastPower { floor: 0.95 }));
+        for bad in ["", "power", "least-power:0", "least-power:nan", "least-power:101%"] {
+            assert!(bad.parse::<Objective>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_score_follows_the_objective() {
+        let least = Objective::LeastPower { floor: 0.95 };
+        assert!(least.score(0.96, 10.0) > least.score(1.0, 11.0));
+        assert!(least.score(0.96, 20.0) > least.score(0.9, 5.0));
+        assert!(Objective::Throughput.score(1.0, 30.0) > Objective::Throughput.score(0.9, 10.0));
+        assert!(Objective::ThroughputPerWatt.score(0.5, 4.0) > Objective::ThroughputPerWatt.score(1.0, 10.0));
+    }
+}

@@ -1,0 +1,116 @@
+//! The few roles of a node, such as one of a cluster: it receives its data, computes, sends its results
+//! (`multiserver-scheduling`, section 5). Which of them it plays is told by the indicators; how long each lasts is learnt,
+//! since a phase must be longer than what the reconfiguration costs.
+
+use crate::indicators::Indicators;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Hardly any traffic: the cores are needed elsewhere.
+    #[default]
+    Computes,
+    Receives,
+    Sends,
+    /// Requests and answers, or both directions at once.
+    Serves,
+}
+
+const ROLES: usize = 4;
+/// Less than this a second is nothing.
+const TRAFFIC_BYTES_PER_S: f64 = 100e3;
+/// A phase must last this much longer than its reconfiguration, or half of the gain is lost on the way.
+const PAYS_AFTER: f64 = 2.0;
+
+impl Role {
+    pub fn of(indicators: &Indicators) -> Self {
+        let bytes = indicators.bytes_per_s();
+        if bytes < TRAFFIC_BYTES_PER_S && indicators.segments_per_s < 100.0 {
+            return Self::Computes;
+        }
+        match indicators.received_share {
+            share if share >= 0.9 => Self::Receives,
+            share if share <= 0.1 => Self::Sends,
+            _ => Self::Serves,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Computes => "computes",
+            Self::Receives => "receives",
+            Self::Sends => "sends",
+            Self::Serves => "serves",
+        }
+    }
+}
+
+/// How long the roles last.
+#[derive(Clone, Debug, Default)]
+pub struct Phases {
+    role: Role,
+    since_ns: u64,
+    /// Mean length of each role's finished phases; 0 before the first.
+    usual_ns: [u64; ROLES],
+}
+
+impl Phases {
+    /// Notes the role of a look; true if it is another than before.
+    pub fn note(&mut self, now_ns: u64, role: Role) -> bool {
+        if role == self.role {
+            return false;
+        }
+        let length = now_ns.saturating_sub(self.since_ns);
+        let usual = &mut self.usual_ns[self.role as usize];
+        // The first phase may have begun before we looked.
+        *usual = if *usual == 0 { length } else { *usual / 2 + length / 2 };
+        (self.role, self.since_ns) = (role, now_ns);
+        true
+    }
+
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Whether what is left of this phase, as far as is known, is long enough for a reconfiguration.
+    pub fn pays(&self, now_ns: u64, reconfiguration_ns: u64) -> bool {
+        let usual = self.usual_ns[self.role as usize];
+        let passed = now_ns.saturating_sub(self.since_ns);
+        // A phase that outlasts its usual length is another kind of phase.
+        usual == 0 || passed > usual || (usual - passed) as f64 > PAYS_AFTER * reconfiguration_ns as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_follow_the_indicators() {
+        let role = |received_bytes_per_s, sent_bytes_per_s: f64| {
+            let received_share =
+                received_bytes_per_s / f64::max(1.0, received_bytes_per_s + sent_bytes_per_s);
+            Role::of(&Indicators {
+                received_bytes_per_s,
+                sent_bytes_per_s,
+                received_share,
+                ..Default::default()
+            })
+        };
+        assert_eq!(role(1e8, 1e3), Role::Receives);
+        assert_eq!(role(1e3, 1e8), Role::Sends);
+        assert_eq!(role(1e8, 1e8), Role::Serves);
+        assert_eq!(role(1e2, 1e2), Role::Computes);
+    }
+
+    #[test]
+    fn short_phases_do_not_pay() {
+        let mut phases = Phases::default();
+        for turn in 0..10u64 {
+            let role = if turn % 2 == 0 { Role::Receives } else { Role::Sends };
+            assert!(phases.note(turn * 100, role) || turn == 0);
+        }
+        assert!(!phases.pays(910, 60));
+        assert!(phases.pays(910, 10));
+        assert!(phases.pays(1_500, 60), "it lasts longer than ever");
+    }
+}

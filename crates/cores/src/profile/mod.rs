@@ -1,0 +1,275 @@
+//! Profiles: what configurations achieved under known loads, and what follows from them for a load that is seen now.
+//!
+//! A load is known by its [`Mix`]. Promises: choosing costs time linear in what is stored, and what is stored is bounded;
+//! a plan is judged only by loads near enough that were measured with it, or by what was interpolated from them.
+
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::indicators::Mix;
+use crate::plan::Plan;
+use crate::policy::Objective;
+
+pub mod file;
+mod prune;
+pub mod sweep;
+
+pub use prune::prune;
+
+/// Nearest loads that are asked.
+const NEAREST: usize = 3;
+/// Loads nearer than this (squared distance) are the same.
+const SAME_LOAD: f64 = 0.001;
+/// Learnt loads are bounded; the oldest go.
+const LOADS_MAX: usize = 128;
+const OUTCOMES_MAX: usize = 8192;
+/// A plan must be known for this share of the neighbours' weight.
+const COVERED_MIN: f64 = 0.5;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadProfile {
+    pub name: String,
+    pub mix: Mix,
+    #[serde(default, rename = "outcome")]
+    pub outcomes: Vec<Outcome>,
+    /// Made while running, from others and from what was seen.
+    #[serde(default)]
+    pub learnt: bool,
+}
+
+/// What one configuration achieved.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// As delivered with this load, per second.
+    pub throughput: f64,
+    #[serde(default)]
+    pub latency_us: Option<f64>,
+    pub power_w: f64,
+    /// Not measured by a meter.
+    #[serde(default)]
+    pub modelled: bool,
+    /// Interpolated, not seen.
+    #[serde(default)]
+    pub guessed: bool,
+    pub plan: Plan,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profiles {
+    pub loads: VecDeque<LoadProfile>,
+}
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    pub mix: Mix,
+    /// Share of the present plan's capacity that the load asks for; `None` if it takes all it gets.
+    pub demand: Option<f64>,
+    pub objective: Objective,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    pub plan: Plan,
+    /// Relative to the best, or to the demand.
+    pub throughput: f64,
+    pub power_w: f64,
+    /// The name of the nearest load.
+    pub nearest: String,
+}
+
+/// What is known of a plan near a mix.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    weight: f64,
+    /// Weighted sums.
+    relative: f64,
+    throughput: f64,
+    power_w: f64,
+}
+
+impl LoadProfile {
+    fn best(&self) -> f64 {
+        self.outcomes.iter().map(|outcome| outcome.throughput).fold(0.0, f64::max)
+    }
+}
+
+impl Profiles {
+    pub fn is_empty(&self) -> bool {
+        self.loads.iter().all(|load| load.outcomes.is_empty())
+    }
+
+    pub fn retain_plans(&mut self, keep: impl Fn(&Plan) -> bool) {
+        for load in &mut self.loads {
+            load.outcomes.retain(|outcome| keep(&outcome.plan));
+        }
+        self.loads.retain(|load| !load.outcomes.is_empty());
+    }
+
+    /// Adds what a sweep measured.
+    pub fn record(&mut self, name: &str, mix: Mix, outcome: Outcome) {
+        let stored: usize = self.loads.iter().map(|load| load.outcomes.len()).sum();
+        if stored >= OUTCOMES_MAX {
+            return;
+        }
+        match self.loads.iter_mut().find(|load| load.name == name) {
+            Some(load) => put(load, outcome),
+            None => {
+                self.make_room();
+                self.loads.push_back(LoadProfile {
+                    name: name.to_string(),
+                    mix,
+                    outcomes: alloc::vec![outcome],
+                    learnt: false,
+                });
+            }
+        }
+    }
+
+    /// The best plan for what is wished; the present one, unless another is better by `gain`.
+    pub fn choose(&self, wish: &Wish, present: &Plan, gain: f64) -> Option<Choice> {
+        let near = self.nearest(&wish.mix);
+        let name = near.first().map(|(load, _)| load.name.clone())?;
+        let known = interpolate(&near);
+        let best = known.iter().map(|(_, known)| known.relative / known.weight).fold(1e-9, f64::max);
+        let now = known.iter().find(|(plan, _)| plan.is_same(present));
+        // Five percent in hand: interpolation is not that exact.
+        let needed = now.zip(wish.demand).map(|((_, now), share)| share * now.relative / now.weight / 0.95);
+        let achieved = |known: &Known| match needed {
+            Some(needed) => (known.relative / known.weight / needed.max(1e-9)).min(1.0),
+            None => known.relative / known.weight / best,
+        };
+        let score = |known: &Known| wish.objective.score(achieved(known), known.power_w / known.weight);
+        let (plan, top) = known.iter().max_by(|a, b| score(&a.1).total_cmp(&score(&b.1)))?;
+        let (plan, chosen) = match now {
+            Some((_, held)) if is_close(score(held), score(top), gain) => (present, held),
+            _ => (*plan, top),
+        };
+        Some(Choice {
+            plan: plan.clone(),
+            throughput: achieved(chosen),
+            power_w: chosen.power_w / chosen.weight,
+            nearest: name,
+        })
+    }
+
+    /// Loads with their weights, nearest first. Loads that are measured and the same hide those that were learnt.
+    fn nearest(&self, mix: &Mix) -> Vec<(&LoadProfile, f64)> {
+        let mut near: Vec<(&LoadProfile, f64)> =
+            self.loads.iter().map(|load| (load, load.mix.distance(mix))).collect();
+        near.sort_by(|a, b| a.1.total_cmp(&b.1));
+        near.truncate(NEAREST);
+        for (_, distance) in &mut near {
+            *distance = 1.0 / (*distance + SAME_LOAD);
+        }
+        near
+    }
+
+    /// A new pair of load and configuration. Where no such load is known, one is made from its neighbours.
+    pub fn learn(&mut self, mix: &Mix, plan: &Plan, throughput: f64, power_w: f64, saturated: bool) {
+        if !(throughput.is_finite() && power_w.is_finite()) || self.is_empty() {
+            return;
+        }
+        let same = self.loads.iter_mut().find(|load| load.mix.distance(mix) < SAME_LOAD);
+        let load = match same {
+            Some(load) => load,
+            None => {
+                let made = self.guess(mix);
+                self.make_room();
+                self.loads.push_back(made);
+                let Some(load) = self.loads.back_mut() else { return };
+                load
+            }
+        };
+        // Below saturation the throughput is the load's, not the plan's.
+        let seen = load.outcomes.iter().find(|outcome| outcome.plan.is_same(plan)).cloned();
+        let throughput = match (&seen, saturated) {
+            (Some(before), false) => before.throughput.max(throughput),
+            _ => throughput,
+        };
+        if saturated {
+            rescale(load, plan, throughput);
+        }
+        let power_w = match (&seen, saturated) {
+            (Some(before), false) => before.power_w,
+            _ => power_w,
+        };
+        put(load, Outcome { throughput, power_w, plan: plan.clone(), modelled: true, ..Outcome::default() });
+    }
+
+    fn guess(&self, mix: &Mix) -> LoadProfile {
+        let near = self.nearest(mix);
+        let outcomes = interpolate(&near).into_iter().map(|(plan, known)| Outcome {
+            throughput: known.throughput / known.weight,
+            power_w: known.power_w / known.weight,
+            latency_us: None,
+            modelled: true,
+            guessed: true,
+            plan: plan.clone(),
+        });
+        let outcomes = outcomes.collect();
+        LoadProfile { name: format!("seen {}", self.loads.len()), mix: *mix, outcomes, learnt: true }
+    }
+
+    fn make_room(&mut self) {
+        while self.loads.len() >= LOADS_MAX {
+            let oldest = self.loads.iter().position(|load| load.learnt).unwrap_or(0);
+            self.loads.remove(oldest);
+        }
+    }
+}
+
+/// Guesses of a load move with its first measurement, so that the two can be compared.
+fn rescale(load: &mut LoadProfile, plan: &Plan, throughput: f64) {
+    let guess = load.outcomes.iter().find(|outcome| outcome.guessed && outcome.plan.is_same(plan));
+    let all_guessed = load.outcomes.iter().all(|outcome| outcome.guessed);
+    let Some(guess) = guess.filter(|guess| all_guessed && guess.throughput > 0.0) else { return };
+    let factor = throughput / guess.throughput;
+    load.outcomes.iter_mut().for_each(|outcome| outcome.throughput *= factor);
+}
+
+/// The newest says most, but one measurement does not undo what several said.
+fn put(load: &mut LoadProfile, outcome: Outcome) {
+    match load.outcomes.iter_mut().find(|known| known.plan.is_same(&outcome.plan)) {
+        Some(known) if known.guessed => *known = outcome,
+        Some(known) => {
+            known.throughput = (known.throughput + outcome.throughput) / 2.0;
+            known.power_w = (known.power_w + outcome.power_w) / 2.0;
+        }
+        None => load.outcomes.push(outcome),
+    }
+}
+
+fn interpolate<'a>(near: &[(&'a LoadProfile, f64)]) -> Vec<(&'a Plan, Known)> {
+    let mut found: Vec<(&Plan, Known)> = Vec::new();
+    for (load, weight) in near {
+        let best = load.best().max(1e-9);
+        for outcome in &load.outcomes {
+            let index = found.iter().position(|(plan, _)| plan.is_same(&outcome.plan)).unwrap_or_else(|| {
+                found.push((&outcome.plan, Known::default()));
+                found.len() - 1
+            });
+            let known = &mut found[index].1;
+            known.weight += weight;
+            known.relative += weight * outcome.throughput / best;
+            known.throughput += weight * outcome.throughput;
+            known.power_w += weight * outcome.power_w;
+        }
+    }
+    let total: f64 = near.iter().map(|(_, weight)| weight).sum();
+    found.retain(|(_, known)| known.weight >= total * COVERED_MIN);
+    found
+}
+
+fn is_close(held: f64, best: f64, gain: f64) -> bool {
+    best - held <= gain * best.abs()
+}
+
+#[cfg(test)]
+mod tests;

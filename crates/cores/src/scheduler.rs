@@ -1,0 +1,278 @@
+//! The scheduler as the `cores` process calls it: samples in, a plan with its reason out.
+//!
+//! Promises: the plan it gives always passes [`check`] against [`Scheduler::machine`]; a look that is stale, missing or
+//! absurd changes nothing and leaves one line in the history; a CPU that comes or goes is believed after
+//! [`LOOKS_TO_BELIEVE`] looks in a row, and the policy then begins anew with what is left.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::cpu_set::CpuSet;
+use crate::history::{Entry, History, Readings};
+use crate::machine::Machine;
+use crate::observation::{Observation, Observer};
+use crate::plan::{Plan, check};
+use crate::platform::{COMPONENTS_MAX, Platform};
+use crate::policy::{Decision, Policy, Settings};
+use crate::sample::Sample;
+
+/// One reading may be wrong; this many in a row are the truth.
+pub const LOOKS_TO_BELIEVE: u32 = 3;
+
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    platform: Platform,
+    duty_levels: Option<Vec<f64>>,
+    settings: Settings,
+    policy: Policy,
+    observer: Observer,
+    history: History,
+    plan: Plan,
+    /// CPUs that the samples show otherwise than `platform` has them, and for how many looks.
+    doubt: Option<(CpuView, u32)>,
+    newcomers: Option<(Vec<String>, u32)>,
+    last: Observation,
+}
+
+/// What samples tell of the machine.
+#[derive(Clone, Debug, PartialEq)]
+struct CpuView {
+    online: CpuSet,
+    managed: CpuSet,
+    parked: CpuSet,
+}
+
+impl Scheduler {
+    /// `duty_levels`: speeds by duty cycle (MSR or emulated); `None`: the P-states that the machine tells.
+    pub fn new(
+        name: &str,
+        machine: Machine,
+        components: &[String],
+        duty_levels: Option<&[f64]>,
+        settings: Settings,
+    ) -> Result<Self, String> {
+        let platform = Platform::new(machine, components, duty_levels)?;
+        let policy = Policy::by_name(name, &platform, &settings)?;
+        let plan = policy.plan().clone();
+        check(&plan, platform.machine())?;
+        Ok(Self {
+            platform,
+            duty_levels: duty_levels.map(<[f64]>::to_vec),
+            settings,
+            policy,
+            observer: Observer::default(),
+            history: History::default(),
+            plan,
+            doubt: None,
+            newcomers: None,
+            last: Observation::default(),
+        })
+    }
+
+    /// Feeds one look; the plan in the answer is to be applied if it differs from what is.
+    pub fn look(&mut self, sample: &Sample) -> Decision {
+        let seen = self.observer.observe(sample);
+        self.believe(sample);
+        let decision = match seen.complaint() {
+            Some(complaint) => self.kept(complaint),
+            None => self.policy.decide(seen.at_ns, &seen),
+        };
+        let decision = self.checked(decision);
+        self.record(&seen, &decision);
+        self.last = seen;
+        self.plan = decision.plan.clone();
+        decision
+    }
+
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub fn machine(&self) -> &Machine {
+        self.platform.machine()
+    }
+
+    pub fn platform(&self) -> &Platform {
+        &self.platform
+    }
+
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub fn objective(&self) -> crate::policy::Objective {
+        self.settings.objective
+    }
+
+    pub fn observation(&self) -> &Observation {
+        &self.last
+    }
+
+    /// Where the applications run, if somebody knows: the stack is put near them, or away.
+    pub fn set_applications(&mut self, cpus: CpuSet) {
+        if self.platform.applications != cpus {
+            self.platform.applications = cpus;
+            self.begin_anew("the applications' CPUs are others");
+        }
+    }
+
+    /// Changes the policy while everything runs; on an error the old one stays.
+    pub fn set_policy(&mut self, name: &str, settings: Settings) -> Result<(), String> {
+        let policy = Policy::by_name(name, &self.platform, &settings)?;
+        (self.policy, self.settings) = (policy, settings);
+        Ok(())
+    }
+
+    fn kept(&self, reason: String) -> Decision {
+        Decision { plan: self.plan.clone(), reason: Some(reason) }
+    }
+
+    /// A policy's plan is not trusted either.
+    fn checked(&self, decision: Decision) -> Decision {
+        match check(&decision.plan, self.machine()) {
+            Ok(()) => decision,
+            Err(why) => self.kept(why),
+        }
+    }
+
+    fn record(&mut self, seen: &Observation, decision: &Decision) {
+        let changed = !decision.plan.is_same(&self.plan);
+        let Some(reason) = decision.reason.clone().or_else(|| changed.then(|| "begins".to_string())) else {
+            return;
+        };
+        let readings = Readings::of(&self.plan, seen);
+        let plan = changed.then(|| decision.plan.clone());
+        let at_ns = seen.at_ns;
+        self.history.add(Entry { at_ns, policy: self.policy.name(), reason, readings, plan, repeated: 0 });
+    }
+
+    /// Takes over what has been seen long enough: CPUs that came or went, components that are new.
+    fn believe(&mut self, sample: &Sample) {
+        let view = CpuView {
+            online: cpus(sample, |cpu| cpu.online),
+            managed: cpus(sample, |cpu| cpu.managed),
+            parked: cpus(sample, |cpu| cpu.parked),
+        };
+        if view.online.minus(&view.parked).is_empty() {
+            // Who wrote this look, if no CPU runs anything? It is not believed, however often it comes.
+            self.doubt = None;
+        } else if self.is_new(&view) {
+            let looks = confirm(&mut self.doubt, &view);
+            if looks >= LOOKS_TO_BELIEVE {
+                self.adopt(&view);
+                self.doubt = None;
+            }
+        } else {
+            // Which CPUs are parked is our own doing; it is taken over without further ado.
+            self.doubt = None;
+            let (online, offline) = (view.online.clone(), present(self.machine(), &view).minus(&view.online));
+            self.platform.set_states(online, offline, view.parked);
+        }
+        self.greet(sample);
+    }
+
+    fn is_new(&self, view: &CpuView) -> bool {
+        let machine = self.platform.machine();
+        let usable = |online: &CpuSet, parked: &CpuSet| online.union(parked);
+        // What is parked and not ours is somebody else's doing.
+        view.managed != machine.managed
+            || usable(&view.online, &view.parked) != usable(&machine.online, &machine.parked)
+            || view.parked.minus(&view.managed) != machine.parked.minus(&machine.managed)
+    }
+
+    fn adopt(&mut self, view: &CpuView) {
+        let mut machine = self.platform.machine().clone();
+        machine.offline = present(&machine, view).minus(&view.online);
+        machine.online = view.online.clone();
+        machine.managed = view.managed.clone();
+        machine.parked = view.parked.clone();
+        let components = self.platform.components().to_vec();
+        self.rebuild(machine, &components, "the CPUs are others");
+    }
+
+    /// A component that the topology did not name (a further nic) gets a seat too.
+    fn greet(&mut self, sample: &Sample) {
+        let known = self.platform.components();
+        let running = sample.components.iter().filter(|component| component.running).map(|c| &c.name);
+        let mut new: Vec<String> =
+            running.filter(|name| !known.contains(name) && is_name(name)).cloned().collect();
+        new.sort();
+        new.dedup();
+        new.truncate(COMPONENTS_MAX.saturating_sub(known.len()));
+        if new.is_empty() {
+            self.newcomers = None;
+        } else if confirm(&mut self.newcomers, &new) >= LOOKS_TO_BELIEVE {
+            new.extend_from_slice(known);
+            self.newcomers = None;
+            self.rebuild(self.platform.machine().clone(), &new, "there is a new component");
+        }
+    }
+
+    fn rebuild(&mut self, machine: Machine, components: &[String], why: &str) {
+        let Ok(mut platform) = Platform::new(machine, components, self.duty_levels.as_deref()) else {
+            return;
+        };
+        platform.applications = self.platform.applications.clone();
+        self.platform = platform;
+        self.begin_anew(why);
+    }
+
+    /// `fixed` may not fit any more: then the stack goes to the base CPU, since it has to be somewhere.
+    fn begin_anew(&mut self, why: &str) {
+        let name = self.policy.name();
+        let plain = Settings { fixed: None, ..self.settings.clone() };
+        let attempts = [(name, &self.settings), (name, &plain), ("adaptive", &plain)];
+        let made = attempts
+            .into_iter()
+            .filter_map(|(name, settings)| Policy::by_name(name, &self.platform, settings).ok())
+            .find(|policy| check(policy.plan(), self.platform.machine()).is_ok());
+        if let Some(policy) = made {
+            self.plan = policy.plan().clone();
+            self.policy = policy;
+            let readings = Readings::of(&self.plan, &self.last);
+            let reason = format!("begins anew: {why}");
+            let plan = Some(self.plan.clone());
+            let at_ns = self.last.at_ns;
+            self.history.add(Entry {
+                at_ns,
+                policy: self.policy.name(),
+                reason,
+                readings,
+                plan,
+                repeated: 0,
+            });
+        }
+    }
+}
+
+fn present(machine: &Machine, view: &CpuView) -> CpuSet {
+    machine.online.union(&machine.offline).union(&view.online).union(&view.parked)
+}
+
+fn cpus(sample: &Sample, wanted: fn(&crate::sample::CpuSample) -> bool) -> CpuSet {
+    let bounded = sample.cpus.iter().take(crate::cpu_set::CPU_MAX as usize + 1);
+    bounded.filter(|cpu| cpu.cpu <= crate::cpu_set::CPU_MAX && wanted(cpu)).map(|cpu| cpu.cpu).collect()
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=32).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+/// Counts how often in a row the same was seen.
+fn confirm<T: Clone + PartialEq>(held: &mut Option<(T, u32)>, now: &T) -> u32 {
+    let looks = match held {
+        Some((before, looks)) if before == now => *looks + 1,
+        _ => 1,
+    };
+    *held = Some((now.clone(), looks));
+    looks
+}
+
+#[cfg(test)]
+#[path = "scheduler_tests.rs"]
+mod tests;

@@ -1,0 +1,290 @@
+//! Bad looks, CPUs that come and go, and random sequences of samples against every policy.
+
+use super::*;
+use crate::machine::Cpu;
+use crate::placement::Spare;
+use crate::policy::{NAMES, Objective};
+use crate::profile::sweep::exhaustive;
+use crate::profile::{Outcome, Profiles};
+use crate::sample::{ComponentSample, CpuSample, Hint, QueueSample, Traffic};
+use proptest::prelude::*;
+
+const STACK: [&str; 6] = ["sockets", "tcp", "udp", "ip", "filter", "nic0"];
+const PERIOD: u64 = 10_000_000;
+
+fn names() -> Vec<String> {
+    STACK.iter().map(|name| name.to_string()).collect()
+}
+
+fn machine(cpus: u32) -> Machine {
+    Machine {
+        online: (0..cpus).collect(),
+        managed: (0..cpus).collect(),
+        cpus: (0..cpus).map(|cpu| Cpu { cpu, online: true, ..Cpu::default() }).collect(),
+        ..Machine::default()
+    }
+}
+
+fn settings(cpus: u32, objective: Objective, spare: Spare) -> Settings {
+    let platform = Platform::new(machine(cpus), &names(), Some(&[0.5])).unwrap();
+    let mut profiles = Profiles::default();
+    for (name, size) in [("small", 0.1), ("large", 0.8)] {
+        let mix = crate::indicators::Mix { size, ..Default::default() };
+        for (index, configuration) in exhaustive(&platform, spare).into_iter().enumerate().take(20) {
+            let figure = 100.0 + (index * 7 % 13) as f64;
+            let outcome = Outcome {
+                throughput: figure,
+                power_w: figure / 10.0,
+                plan: configuration.plan,
+                ..Default::default()
+            };
+            profiles.record(name, mix, outcome);
+        }
+    }
+    Settings { objective, spare, profiles, ..Settings::default() }
+}
+
+fn scheduler(name: &str, cpus: u32, objective: Objective, spare: Spare) -> Scheduler {
+    let settings = settings(cpus, objective, spare);
+    Scheduler::new(name, machine(cpus), &names(), Some(&[0.5]), settings).unwrap()
+}
+
+/// A sane look: busy for this share, with so many segments a period since the beginning.
+fn look(index: u64, busy: f64, segments: u64, cpus: u32) -> Sample {
+    let component = |name: &&str| ComponentSample {
+        name: name.to_string(),
+        generation: 1,
+        running: true,
+        heartbeat: index * 100,
+        busy_ns: (index as f64 * PERIOD as f64 * busy / 6.0) as u64,
+        queues: alloc::vec![QueueSample { from: "x".into(), capacity: 64, high: 60, ..Default::default() }],
+        traffic: Traffic {
+            sent_segments: if *name == "tcp" { index * segments } else { 0 },
+            sent_bytes: if *name == "tcp" { index * segments * 1448 } else { 0 },
+            ..Traffic::default()
+        },
+        ..ComponentSample::default()
+    };
+    let cpu = |cpu: u32| CpuSample {
+        cpu,
+        online: true,
+        managed: true,
+        speed: 1.0,
+        busy_ns: (index as f64 * PERIOD as f64 * busy) as u64,
+        idle_ns: (index as f64 * PERIOD as f64 * (1.0 - busy)) as u64,
+        ..CpuSample::default()
+    };
+    Sample {
+        at_ns: (index + 1) * PERIOD,
+        components: STACK.iter().map(component).collect(),
+        cpus: (0..cpus).map(cpu).collect(),
+        energy_uj: None,
+    }
+}
+
+#[test]
+fn a_bad_look_keeps_the_last_good_plan_and_leaves_one_line() {
+    for name in NAMES {
+        let mut scheduler = scheduler(name, 4, Objective::Throughput, Spare::GiveBack);
+        for index in 0..100 {
+            scheduler.look(&look(index, 0.9, 1000, 4));
+        }
+        let good = scheduler.plan();
+        assert!(name == "fixed" || !good.is_consolidated(), "{name}: {good}");
+        let bad: [fn(&mut Sample); 5] = [
+            |sample| sample.at_ns = 0,
+            |sample| sample.components[1].running = false,
+            |sample| sample.components[1].busy_ns = 0,
+            |sample| sample.cpus[2].online = false,
+            |sample| sample.cpus.truncate(1),
+        ];
+        for (step, spoil) in bad.into_iter().enumerate() {
+            let good = scheduler.plan().clone();
+            let mut sample = look(100 + step as u64 * 4, 0.9, 1000, 4);
+            spoil(&mut sample);
+            let decision = scheduler.look(&sample);
+            assert!(decision.plan.is_same(&good), "{name}, {step}: {}", decision.plan);
+            let entry = scheduler.history().entries().last().unwrap().to_string();
+            assert_eq!(Some(entry.lines().count()), Some(1));
+            assert!(entry.contains("plan stays"), "{entry}");
+            for after in 1..4 {
+                scheduler.look(&look(100 + step as u64 * 4 + after, 0.9, 1000, 4));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cpu_that_stays_away_is_done_without() {
+    for name in NAMES {
+        let mut scheduler = scheduler(name, 3, Objective::Throughput, Spare::Park);
+        for index in 0..100 {
+            scheduler.look(&look(index, 0.9, 1000, 3));
+        }
+        for index in 100..110 {
+            let mut sample = look(index, 0.9, 1000, 3);
+            sample.cpus.retain(|cpu| cpu.cpu == 0);
+            scheduler.look(&sample);
+        }
+        assert_eq!(scheduler.machine().online.to_string(), "0");
+        assert_eq!(scheduler.plan().used().to_string(), "0", "{name}");
+        check(scheduler.plan(), scheduler.machine()).unwrap();
+    }
+}
+
+#[test]
+fn a_further_component_gets_a_seat() {
+    let mut scheduler = scheduler("adaptive", 2, Objective::Throughput, Spare::GiveBack);
+    for index in 0..10 {
+        let mut sample = look(index, 0.1, 10, 2);
+        let nic1 = ComponentSample { name: "nic1".into(), ..sample.components[5].clone() };
+        sample.components.push(nic1);
+        scheduler.look(&sample);
+    }
+    assert!(scheduler.plan().seats.contains_key("nic1"));
+}
+
+#[test]
+fn the_policy_changes_while_it_runs_and_mistakes_change_nothing() {
+    let mut scheduler = scheduler("adaptive", 2, Objective::Throughput, Spare::GiveBack);
+    assert!(scheduler.set_policy("guess", Settings::default()).is_err());
+    assert!(scheduler.set_policy("profile", Settings::default()).unwrap_err().contains("no profile"));
+    assert_eq!(scheduler.policy().name(), "adaptive");
+    let nowhere = crate::plan::Seat { cpu: 7, dedicated: true };
+    let fixed = Plan { seats: [("tcp".to_string(), nowhere)].into(), ..Plan::default() };
+    let settings = Settings { fixed: Some(fixed), ..Settings::default() };
+    assert!(scheduler.set_policy("fixed", settings).unwrap_err().contains("CPU 7"));
+    scheduler.set_policy("fixed", Settings::default()).unwrap();
+    assert_eq!(scheduler.policy().name(), "fixed");
+}
+
+fn any_count() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => 0u64..20_000_000, 1 => Just(u64::MAX), 1 => Just(0), 1 => any::<u64>()]
+}
+
+fn any_component() -> impl Strategy<Value = ComponentSample> {
+    let counts = proptest::collection::vec(any_count(), 16);
+    let name = prop_oneof![8 => proptest::sample::select(STACK.to_vec()), 1 => Just("nic1"), 1 => Just("a\nb"), 1 => Just("")];
+    (name, 0u32..3, any::<bool>(), counts, proptest::option::of(0u32..9), any::<bool>()).prop_map(
+        |(name, generation, running, counts, cpu, dedicated)| ComponentSample {
+            name: name.into(),
+            generation,
+            running,
+            heartbeat: counts[0],
+            cpu,
+            dedicated,
+            busy_ns: counts[1],
+            polling_ns: counts[2],
+            waiting_ns: counts[3],
+            sleeping_ns: counts[4],
+            cpu_ns: counts[5],
+            wake_ups: counts[6],
+            wakes_sent: counts[7],
+            wakes_sent_ns: counts[8],
+            queues: alloc::vec![QueueSample {
+                from: "x".into(),
+                capacity: counts[9] as u32,
+                high: counts[10] as u32,
+                low: 0,
+                overloads: counts[11],
+                underloads: counts[12],
+            }],
+            hint: if counts[13] % 3 == 0 { Hint::Starved } else { Hint::None },
+            traffic: Traffic {
+                received_bytes: counts[13],
+                sent_segments: counts[14],
+                connections_open: counts[15],
+                sent_bytes: counts[15],
+                ..Traffic::default()
+            },
+            counters: None,
+        },
+    )
+}
+
+fn any_sample() -> impl Strategy<Value = Sample> {
+    let speed = prop_oneof![3 => 0.1f64..1.0, 1 => Just(f64::NAN), 1 => Just(-1.0), 1 => Just(f64::INFINITY)];
+    let cpu = (0u32..9, any::<[bool; 3]>(), speed, any_count(), any_count()).prop_map(
+        |(cpu, [online, managed, parked], speed, busy_ns, idle_ns)| CpuSample {
+            cpu,
+            online,
+            managed,
+            parked,
+            speed,
+            busy_ns,
+            idle_ns,
+        },
+    );
+    let components = proptest::collection::vec(any_component(), 0..9);
+    let cpus = proptest::collection::vec(cpu, 0..9);
+    (any_count(), components, cpus, proptest::option::of(any_count()))
+        .prop_map(|(at_ns, components, cpus, energy_uj)| Sample { at_ns, components, cpus, energy_uj })
+}
+
+/// What comes: sane looks of a load, a repeated absurdity, or anything.
+#[derive(Clone, Debug)]
+enum Stretch {
+    Sane { looks: u64, busy: f64, segments: u64 },
+    Same(Sample, u64),
+}
+
+fn any_stretch() -> impl Strategy<Value = Stretch> {
+    let sane = (1u64..120, 0.0f64..1.2, prop_oneof![Just(0u64), 1u64..2000]);
+    prop_oneof![
+        2 => sane.prop_map(|(looks, busy, segments)| Stretch::Sane { looks, busy, segments }),
+        1 => (any_sample(), 1u64..6).prop_map(|(sample, times)| Stretch::Same(sample, times)),
+    ]
+}
+
+fn feed(scheduler: &mut Scheduler, sample: &Sample) -> Result<(), TestCaseError> {
+    let decision = scheduler.look(sample);
+    let checked = check(&decision.plan, scheduler.machine());
+    prop_assert!(checked.is_ok(), "{}: {:?}", decision.plan, checked);
+    for load in &scheduler.observation().components {
+        let shares = [load.busy, load.polling, load.waiting, load.sleeping];
+        prop_assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{load:?}");
+    }
+    let mix = scheduler.observation().indicators.mix();
+    prop_assert!(mix.axes().iter().all(|axis| (0.0..=1.0).contains(axis)), "{mix:?}");
+    if let Some(entry) = scheduler.history().entries().last() {
+        prop_assert_eq!(entry.to_string().lines().count(), 1);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn no_sequence_of_samples_makes_a_policy_panic_or_plan_what_cannot_be(
+        stretches in proptest::collection::vec(any_stretch(), 1..6),
+        cpus in 1u32..6,
+        objective in proptest::sample::select(alloc::vec![
+            Objective::Throughput,
+            Objective::LeastPower { floor: 0.95 },
+            Objective::ThroughputPerWatt,
+        ]),
+        park: bool,
+    ) {
+        let spare = if park { Spare::Park } else { Spare::GiveBack };
+        for name in NAMES {
+            let mut scheduler = scheduler(name, cpus, objective, spare);
+            let mut index = 0;
+            for stretch in &stretches {
+                match stretch {
+                    Stretch::Sane { looks, busy, segments } => {
+                        for _ in 0..*looks {
+                            index += 1;
+                            feed(&mut scheduler, &look(index, *busy, *segments, cpus))?;
+                        }
+                    }
+                    Stretch::Same(sample, times) => {
+                        for time in 0..*times {
+                            let at_ns = sample.at_ns.saturating_add(time * PERIOD);
+                            feed(&mut scheduler, &Sample { at_ns, ..sample.clone() })?;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

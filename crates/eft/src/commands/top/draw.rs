@@ -1,0 +1,312 @@
+//! The screen of `eft top`: readable at 80×24, more with more room.
+
+use std::collections::VecDeque;
+
+use eft_cores::sample::Hint;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, Row, Sparkline, Table, Wrap};
+use serde_json::Value;
+
+use super::view::{ComponentRow, CpuRow, View};
+
+/// Looks that the sparklines remember: minutes, at the usual interval.
+const REMEMBERED: usize = 300;
+/// CPUs that are listed before the rest is summed up.
+const CPUS_MAX: usize = 6;
+
+/// What the sparklines show.
+#[derive(Default)]
+pub struct History {
+    throughput: VecDeque<u64>,
+    power: VecDeque<u64>,
+}
+
+impl History {
+    pub fn add(&mut self, view: &View) {
+        let push = |to: &mut VecDeque<u64>, value: f64| {
+            if to.len() == REMEMBERED {
+                to.pop_front();
+            }
+            to.push_back(value as u64);
+        };
+        push(&mut self.throughput, (view.received_bytes_per_s + view.sent_bytes_per_s) * 8.0 / 1000.0);
+        if let Some(watts) = view.power_w {
+            push(&mut self.power, watts * 1000.0);
+        }
+    }
+}
+
+pub fn draw(frame: &mut Frame, view: &View, history: &History) {
+    let cpus = view.cpus.len().min(CPUS_MAX) as u16 + 1;
+    let areas = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(cpus),
+        Constraint::Length(view.components.len() as u16 + 1),
+        Constraint::Length(2),
+        Constraint::Length(3),
+        Constraint::Min(2),
+    ])
+    .split(frame.area());
+    frame.render_widget(Line::styled(title(view), bold()), areas[0]);
+    frame.render_widget(cpu_table(&view.cpus), areas[1]);
+    frame.render_widget(component_table(&view.components), areas[2]);
+    frame.render_widget(Paragraph::new(traffic(view)), areas[3]);
+    frame.render_widget(Paragraph::new(decision(&view.scheduling)).wrap(Wrap { trim: true }), areas[4]);
+    sparklines(frame, areas[5], view, history);
+}
+
+fn bold() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+fn title(view: &View) -> String {
+    let s = &view.scheduling["scheduling"];
+    let text = |key: &str| s[key].as_str().unwrap_or("-").to_string();
+    match s.is_null() {
+        true => format!("eft top - {} - no scheduler - q ends", view.stack),
+        false => {
+            format!("eft top - {} - policy {}, {} - q ends", view.stack, text("policy"), text("objective"))
+        }
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", share * 100.0)
+}
+
+fn cpu_table(cpus: &[CpuRow]) -> Table<'_> {
+    let row = |c: &CpuRow| {
+        let state = match (c.online, c.parked, c.managed) {
+            (_, true, _) => "parked",
+            (false, ..) => "offline",
+            (_, _, true) => "managed",
+            _ => "online",
+        };
+        let runs = if c.runs.is_empty() { "-".to_string() } else { c.runs.join(" ") };
+        Row::new([c.cpu.to_string(), c.class.clone(), percent(c.speed), state.into(), percent(c.busy), runs])
+    };
+    let widths = [
+        Constraint::Length(4),
+        Constraint::Length(7),
+        Constraint::Length(6),
+        Constraint::Length(8),
+        Constraint::Length(5),
+        Constraint::Min(20),
+    ];
+    let header = Row::new(["CPU", "CLASS", "SPEED", "STATE", "BUSY", "RUNS"]).style(bold());
+    let shown = cpus.iter().take(if cpus.len() > CPUS_MAX { CPUS_MAX - 1 } else { CPUS_MAX });
+    let mut rows: Vec<Row> = shown.map(row).collect();
+    if cpus.len() > CPUS_MAX {
+        let rest = &cpus[CPUS_MAX - 1..];
+        let busy = rest.iter().map(|c| c.busy).sum::<f64>() / rest.len() as f64;
+        let more = format!("and {} more", rest.len());
+        rows.push(Row::new(["...".into(), String::new(), String::new(), String::new(), percent(busy), more]));
+    }
+    Table::new(rows, widths).header(header)
+}
+
+fn component_table(components: &[ComponentRow]) -> Table<'_> {
+    let row = |c: &ComponentRow| {
+        let place = match (c.cpu, c.dedicated) {
+            (None, _) => "any".to_string(),
+            (Some(cpu), true) => format!("{cpu} alone"),
+            (Some(cpu), false) => cpu.to_string(),
+        };
+        let queue = match c.queue_capacity {
+            0 => "-".into(),
+            capacity => format!("{}/{capacity}", c.queue_high),
+        };
+        let hint = match c.hint {
+            Hint::None => "",
+            Hint::ReceiverBehind => "behind",
+            Hint::Starved => "starved",
+        };
+        Row::new([
+            c.name.clone(),
+            c.state.clone(),
+            c.restarts.to_string(),
+            place,
+            percent(c.busy),
+            percent(c.polling + c.waiting),
+            percent(c.sleeping),
+            format!("{:.0}", c.wake_ups_per_s),
+            queue,
+            hint.into(),
+        ])
+    };
+    let widths = [
+        Constraint::Length(12),
+        Constraint::Length(8),
+        Constraint::Length(6),
+        Constraint::Length(8),
+        Constraint::Length(5),
+        Constraint::Length(5),
+        Constraint::Length(5),
+        Constraint::Length(7),
+        Constraint::Length(9),
+        Constraint::Min(7),
+    ];
+    let names = ["COMPONENT", "STATE", "DEATHS", "CPU", "BUSY", "POLL", "SLEEP", "WAKES/S", "QUEUE", "HINT"];
+    Table::new(components.iter().map(row), widths).header(Row::new(names).style(bold()))
+}
+
+fn rate(bytes_per_s: f64) -> String {
+    let bits = bytes_per_s * 8.0;
+    match bits {
+        b if b >= 1e9 => format!("{:.2} Gb/s", b / 1e9),
+        b if b >= 1e6 => format!("{:.1} Mb/s", b / 1e6),
+        b => format!("{:.1} kb/s", b / 1e3),
+    }
+}
+
+fn traffic(view: &View) -> Vec<Line<'static>> {
+    let i = &view.indicators;
+    let power = view.power_w.map_or(String::new(), |w| format!("   {w:.1} W"));
+    vec![
+        Line::from(format!(
+            "in {}   out {}   {:.0} segments/s of {:.0} B   {} connections{power}",
+            rate(view.received_bytes_per_s),
+            rate(view.sent_bytes_per_s),
+            i.segments_per_s,
+            i.mean_segment_bytes,
+            view.connections_open,
+        )),
+        Line::from(format!(
+            "{:.1} connections/s   {:.0} segments each   live {:.2} s   {} empty   {} overhead",
+            i.connections_per_s,
+            i.segments_per_connection,
+            i.mean_lifetime_s,
+            percent(i.empty_share),
+            percent(i.overhead_per_byte),
+        )),
+    ]
+}
+
+fn decision(scheduling: &Value) -> String {
+    let last = &scheduling["last"];
+    let trouble = scheduling["trouble"].as_str().map_or(String::new(), |t| format!(" TROUBLE: {t}"));
+    match last["reason"].as_str() {
+        None if scheduling.is_null() => String::new(),
+        None => format!("nothing was decided yet{trouble}"),
+        Some(reason) => {
+            let seen = last["readings"]["summary"].as_str().map_or(String::new(), |s| format!(" [{s}]"));
+            format!(
+                "#{} {reason} -> {}{seen}{trouble}",
+                last["number"],
+                last["outcome"].as_str().unwrap_or("-")
+            )
+        }
+    }
+}
+
+fn sparklines(frame: &mut Frame, area: Rect, view: &View, history: &History) {
+    let parts = match view.power_w {
+        Some(_) => Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).split(area),
+        None => Layout::vertical([Constraint::Percentage(100)]).split(area),
+    };
+    spark(
+        frame,
+        parts[0],
+        "throughput",
+        &history.throughput,
+        rate(peak(&history.throughput) as f64 * 1000.0 / 8.0),
+    );
+    if let Some(area) = parts.get(1) {
+        spark(
+            frame,
+            *area,
+            "power",
+            &history.power,
+            format!("{:.1} W", peak(&history.power) as f64 / 1000.0),
+        );
+    }
+}
+
+fn peak(values: &VecDeque<u64>) -> u64 {
+    values.iter().copied().max().unwrap_or(0)
+}
+
+/// The latest on the right; as many looks as there are columns.
+fn spark(frame: &mut Frame, area: Rect, what: &str, values: &VecDeque<u64>, peak: String) {
+    let [label, graph] = Layout::horizontal([Constraint::Length(12), Constraint::Min(10)]).areas(area);
+    frame.render_widget(Paragraph::new(vec![Line::from(what.to_string()), Line::from(peak)]), label);
+    let room = graph.width as usize;
+    let shown: Vec<u64> = values.iter().copied().skip(values.len().saturating_sub(room)).collect();
+    frame.render_widget(Sparkline::default().data(shown), graph);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use serde_json::json;
+
+    fn view(cpus: u32) -> View {
+        let names = ["sockets", "tcp", "udp", "ip", "filter", "nic:eft0", "cores"];
+        let component = |name: &&str| ComponentRow {
+            name: name.to_string(),
+            state: "running".into(),
+            cpu: Some(1),
+            busy: 0.42,
+            queue_high: 300,
+            queue_capacity: 1024,
+            hint: Hint::ReceiverBehind,
+            ..ComponentRow::default()
+        };
+        View {
+            stack: "web".into(),
+            cpus: (0..cpus)
+                .map(|cpu| CpuRow { cpu, online: true, speed: 1.0, ..CpuRow::default() })
+                .collect(),
+            components: names.iter().map(component).collect(),
+            sent_bytes_per_s: 1.5e9,
+            power_w: Some(17.25),
+            scheduling: json!({ "scheduling": { "policy": "adaptive", "objective": "throughput" },
+                "last": { "number": 3, "reason": "overload: climbs to 2 cores", "outcome": "applied",
+                          "readings": { "summary": "bulk as client" } } }),
+            ..View::default()
+        }
+    }
+
+    fn screen(view: &View, width: u16, height: u16) -> String {
+        let mut history = History::default();
+        (0..400).for_each(|_| history.add(view));
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, view, &history)).unwrap();
+        let buffer = terminal.backend().buffer().clone();
+        (0..height)
+            .map(|y| (0..width).map(|x| buffer[(x, y)].symbol().to_string()).collect::<String>() + "\n")
+            .collect()
+    }
+
+    #[test]
+    fn everything_has_its_place_at_80_by_24() {
+        let text = screen(&view(2), 80, 24);
+        for wanted in [
+            "eft top - web - policy adaptive, throughput",
+            "nic:eft0",
+            "cores",
+            "300/1024",
+            "behind",
+            "out 12.00 Gb/s",
+            "17.2 W",
+            "#3 overload: climbs to 2 cores -> applied [bulk as client]",
+            "throughput",
+            "power",
+        ] {
+            assert!(text.contains(wanted), "{wanted} is not on the screen:\n{text}");
+        }
+    }
+
+    #[test]
+    fn many_cpus_are_summed_up_and_a_tiny_terminal_does_no_harm() {
+        assert!(screen(&view(64), 80, 24).contains("and 59 more"));
+        for (width, height) in [(1, 1), (10, 3), (200, 80)] {
+            screen(&view(8), width, height);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The same for Prometheus: one page of text, under conventional names (base units, `_total` for counters).
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use eft_cores::sample::{ComponentSample, Sample};
+
+use super::view::{Source, View};
+
+/// A scraper that does not speak is not waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Bytes of a request that are looked at.
+const REQUEST_MAX: u64 = 8192;
+
+/// Answers scrapes, each with a fresh look, until it is ended.
+pub fn serve(source: &mut Source, address: SocketAddr, count: Option<u64>) -> Result<(), String> {
+    let listener = TcpListener::bind(address).map_err(|e| format!("cannot listen at {address}: {e}"))?;
+    let mut answered = 0;
+    for stream in listener.incoming().flatten() {
+        // A scraper that goes away in the middle is its own matter.
+        let _ = answer(stream, &source.look()?);
+        answered += 1;
+        if count.is_some_and(|count| answered >= count) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn answer(mut stream: TcpStream, view: &View) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    let mut request = BufReader::new(std::io::Read::take(stream.try_clone()?, REQUEST_MAX));
+    request.read_line(&mut line)?;
+    // The rest of the head: a connection that is closed with unread bytes is reset, and the answer lost.
+    let mut rest = String::new();
+    while request.read_line(&mut rest)? > 2 {
+        rest.clear();
+    }
+    let (status, body) = match line.split_whitespace().collect::<Vec<_>>()[..] {
+        ["GET", "/metrics" | "/", ..] => ("200 OK", page(view)),
+        ["GET", ..] => ("404 Not Found", "metrics are at /metrics\n".into()),
+        _ => ("400 Bad Request", "ask GET /metrics\n".into()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())
+}
+
+/// One metric: its head, then a line for each set of labels.
+struct Metric<'a> {
+    out: &'a mut String,
+    name: &'static str,
+}
+
+impl<'a> Metric<'a> {
+    fn new(out: &'a mut String, name: &'static str, kind: &str, help: &str) -> Metric<'a> {
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        Metric { out, name }
+    }
+
+    fn put(&mut self, labels: &[(&str, &str)], value: f64) {
+        let escape = |v: &str| v.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let labels: Vec<String> = labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape(v))).collect();
+        let _ = writeln!(self.out, "{}{{{}}} {value}", self.name, labels.join(","));
+    }
+}
+
+fn page(view: &View) -> String {
+    let mut out = String::new();
+    components(&mut out, view);
+    traffic(&mut out, &view.stack, &view.sample);
+    cpus(&mut out, view);
+    out
+}
+
+fn components(out: &mut String, view: &View) {
+    let stack = view.stack.as_str();
+    let all = &view.sample.components;
+    let mut up = Metric::new(out, "eft_component_up", "gauge", "Whether the component runs.");
+    all.iter()
+        .for_each(|c| up.put(&[("stack", stack), ("component", &c.name)], f64::from(u8::from(c.running))));
+    let mut deaths = Metric::new(out, "eft_component_deaths_total", "counter", "Deaths of the component.");
+    for c in &view.components {
+        deaths.put(&[("stack", stack), ("component", &c.name)], c.restarts as f64);
+    }
+    let mut time =
+        Metric::new(out, "eft_component_seconds_total", "counter", "Time by what it was spent on.");
+    for c in all {
+        for (phase, ns) in [
+            ("busy", c.busy_ns),
+            ("polling", c.polling_ns),
+            ("waiting", c.waiting_ns),
+            ("sleeping", c.sleeping_ns),
+        ] {
+            time.put(&[("stack", stack), ("component", &c.name), ("phase", phase)], ns as f64 / 1e9);
+        }
+    }
+    let simple: [(&'static str, &str, fn(&ComponentSample) -> f64); 3] = [
+        ("eft_component_cpu_seconds_total", "CPU time by the kernel's account.", |c| c.cpu_ns as f64 / 1e9),
+        ("eft_component_wake_ups_total", "Returns from sleeps in the kernel.", |c| c.wake_ups as f64),
+        ("eft_component_wakes_sent_total", "Peers woken by a system call.", |c| c.wakes_sent as f64),
+    ];
+    for (name, help, of) in simple {
+        let mut metric = Metric::new(out, name, "counter", help);
+        all.iter().for_each(|c| metric.put(&[("stack", stack), ("component", &c.name)], of(c)));
+    }
+    let mut over = Metric::new(out, "eft_queue_overloads_total", "counter", "Rises above the upper mark.");
+    for c in all {
+        for q in &c.queues {
+            over.put(&[("stack", stack), ("from", &q.from), ("to", &c.name)], q.overloads as f64);
+        }
+    }
+}
+
+fn traffic(out: &mut String, stack: &str, sample: &Sample) {
+    let Some(tcp) = sample.components.iter().find(|c| c.name == "tcp").map(|c| c.traffic) else { return };
+    let udp = sample.components.iter().find(|c| c.name == "udp").map(|c| c.traffic).unwrap_or_default();
+    let mut received = Metric::new(out, "eft_received_bytes_total", "counter", "Payload received.");
+    received.put(&[("stack", stack), ("protocol", "tcp")], tcp.received_bytes as f64);
+    received.put(&[("stack", stack), ("protocol", "udp")], udp.received_bytes as f64);
+    let mut sent = Metric::new(out, "eft_sent_bytes_total", "counter", "Payload sent.");
+    sent.put(&[("stack", stack), ("protocol", "tcp")], tcp.sent_bytes as f64);
+    sent.put(&[("stack", stack), ("protocol", "udp")], udp.sent_bytes as f64);
+    let mut began =
+        Metric::new(out, "eft_tcp_connections_total", "counter", "Connections by how they began or ended.");
+    for (event, count) in [
+        ("outbound", tcp.outbound_connections),
+        ("accepted", tcp.accepted_connections),
+        ("closed", tcp.closed_connections),
+    ] {
+        began.put(&[("stack", stack), ("event", event)], count as f64);
+    }
+    Metric::new(out, "eft_tcp_connections", "gauge", "Connections now.")
+        .put(&[("stack", stack)], tcp.connections_open as f64);
+}
+
+fn cpus(out: &mut String, view: &View) {
+    let stack = view.stack.as_str();
+    let mut speed =
+        Metric::new(out, "eft_cpu_speed_ratio", "gauge", "Share of full speed that the CPU is set to.");
+    view.cpus.iter().for_each(|c| speed.put(&[("stack", stack), ("cpu", &c.cpu.to_string())], c.speed));
+    let mut parked = Metric::new(out, "eft_cpu_parked", "gauge", "Whether the CPU is parked.");
+    for c in &view.cpus {
+        parked.put(&[("stack", stack), ("cpu", &c.cpu.to_string())], f64::from(u8::from(c.parked)));
+    }
+    if let Some(energy) = view.sample.energy_uj {
+        Metric::new(out, "eft_energy_joules_total", "counter", "Energy of all packages since this began.")
+            .put(&[("stack", stack)], energy as f64 / 1e6);
+    }
+    if let Some(decisions) = view.scheduling["decisions"].as_u64() {
+        Metric::new(out, "eft_scheduler_decisions_total", "counter", "Decisions of the scheduler.")
+            .put(&[("stack", stack)], decisions as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_of_the_exposition_format() {
+        let component = ComponentSample { name: "tcp".into(), running: true, ..ComponentSample::default() };
+        let sample = Sample { components: vec![component], energy_uj: Some(2_500_000), ..Sample::default() };
+        let view = View { stack: "a\"b".into(), sample, ..View::default() };
+        let page = page(&view);
+        let mut typed = std::collections::BTreeSet::new();
+        for line in page.lines() {
+            if let Some(head) = line.strip_prefix("# ") {
+                let name = head.split(' ').nth(1).unwrap();
+                if head.starts_with("TYPE") {
+                    assert!(typed.insert(name.to_string()), "{name} is declared twice");
+                }
+                continue;
+            }
+            let (name, rest) = line.split_once('{').unwrap();
+            assert!(typed.contains(name), "{line}");
+            let (labels, value) = rest.rsplit_once("} ").unwrap();
+            assert!(labels.contains("stack=\"a\\\"b\"") && value.parse::<f64>().is_ok(), "{line}");
+        }
+        assert!(page.contains("eft_energy_joules_total{stack=\"a\\\"b\"} 2.5"));
+    }
+}

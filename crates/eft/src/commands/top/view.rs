@@ -1,0 +1,176 @@
+//! What the live view shows, as data: two looks at a stack and what lies between them.
+
+use std::collections::BTreeMap;
+
+use eft_cores::CpuSet;
+use eft_cores::observation::{Observation, Observer};
+use eft_cores::sample::{Hint, Sample};
+use eft_linux::sensors::components::StackSensor;
+use eft_linux::sensors::{self, Tree};
+use eft_linux::{clock, operator};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// One CPU.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CpuRow {
+    pub cpu: u32,
+    pub class: String,
+    pub online: bool,
+    pub managed: bool,
+    pub parked: bool,
+    /// Share of full speed.
+    pub speed: f64,
+    /// Share of the time, by anybody.
+    pub busy: f64,
+    /// The components that were placed there.
+    pub runs: Vec<String>,
+}
+
+/// One component.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ComponentRow {
+    pub name: String,
+    pub state: String,
+    pub restarts: u64,
+    pub cpu: Option<u32>,
+    pub dedicated: bool,
+    pub busy: f64,
+    pub polling: f64,
+    pub waiting: f64,
+    pub sleeping: f64,
+    pub wake_ups_per_s: f64,
+    /// Most messages in any queue toward it, and that queue's capacity.
+    pub queue_high: u32,
+    pub queue_capacity: u32,
+    pub overloads: u64,
+    pub hint: Hint,
+}
+
+/// Everything at one moment.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct View {
+    pub stack: String,
+    pub at_ns: u64,
+    pub period_ns: u64,
+    pub cpus: Vec<CpuRow>,
+    pub components: Vec<ComponentRow>,
+    pub indicators: eft_cores::indicators::Indicators,
+    pub connections_open: u64,
+    pub received_bytes_per_s: f64,
+    pub sent_bytes_per_s: f64,
+    pub power_w: Option<f64>,
+    /// Policy, objective, last decision; null without `cores`.
+    pub scheduling: Value,
+    /// Counters as they are, for whoever makes rates of them himself.
+    #[serde(skip)]
+    pub sample: Sample,
+}
+
+/// A running stack to look at.
+pub struct Source {
+    stack: String,
+    sensor: StackSensor,
+    observer: Observer,
+    classes: BTreeMap<u32, String>,
+    managed: Vec<u32>,
+}
+
+impl Source {
+    pub fn open(stack: &str) -> Result<Source, String> {
+        let (answer, _) = ask(stack, &json!({ "op": "ps" }))?;
+        let stack = answer["stack"].as_str().unwrap_or(stack).to_string();
+        let managed = ask(&stack, &json!({ "op": "sched", "what": "status" }))
+            .ok()
+            .and_then(|(s, _)| {
+                serde_json::from_value::<eft_component::scheduling::Scheduling>(s["scheduling"].clone()).ok()
+            })
+            .map(|s| s.managed())
+            .unwrap_or_default();
+        let set: CpuSet = managed.iter().copied().collect();
+        let machine = sensors::observe(&Tree::live())?;
+        let classes = machine.cpus.iter().map(|c| (c.cpu, format!("{:?}", c.class).to_lowercase())).collect();
+        let sensor = StackSensor::new(Tree::live(), crate::commands::stat::counters_of, &set);
+        let mut source = Source { stack, sensor, observer: Observer::default(), classes, managed };
+        source.sample()?;
+        Ok(source)
+    }
+
+    fn sample(&mut self) -> Result<(Sample, Observation), String> {
+        sensors::pages::refresh(&self.stack, &mut self.sensor).map_err(|e| e.to_string())?;
+        let sample = self.sensor.sample(clock::now());
+        let seen = self.observer.observe(&sample);
+        Ok((sample, seen))
+    }
+
+    /// The next look.
+    pub fn look(&mut self) -> Result<View, String> {
+        let (ps, _) = ask(&self.stack, &json!({ "op": "ps" }))?;
+        // Without `cores`, or while it is reborn, there is nothing to say of it.
+        let scheduling = ask(&self.stack, &json!({ "op": "sched", "what": "status" }))
+            .map_or(Value::Null, |(answer, _)| answer);
+        let (sample, seen) = self.sample()?;
+        let components = self.components(&ps, &seen);
+        let cpus = self.cpus(&seen, &components);
+        let seconds = seen.period_ns.max(1) as f64 / 1e9;
+        Ok(View {
+            stack: self.stack.clone(),
+            at_ns: seen.at_ns,
+            period_ns: seen.period_ns,
+            cpus,
+            components,
+            connections_open: seen.traffic.connections_open,
+            received_bytes_per_s: seen.traffic.received_bytes as f64 / seconds,
+            sent_bytes_per_s: seen.traffic.sent_bytes as f64 / seconds,
+            indicators: seen.indicators,
+            power_w: seen.power_w,
+            scheduling,
+            sample,
+        })
+    }
+
+    fn components(&self, ps: &Value, seen: &Observation) -> Vec<ComponentRow> {
+        let role = |name: &str| self.sensor.views().find(|v| v.name == name).map(|v| v.peer.to_string());
+        let row = |c: &Value| {
+            let name = c["component"].as_str().unwrap_or_default().to_string();
+            let load = role(&name).and_then(|role| seen.component(&role).cloned()).unwrap_or_default();
+            let fullest =
+                load.queues.iter().max_by_key(|q| u64::from(q.high) * 65_536 / u64::from(q.capacity.max(1)));
+            ComponentRow {
+                state: c["state"].as_str().unwrap_or_default().to_string(),
+                restarts: c["deaths"].as_u64().unwrap_or(0),
+                cpu: c["cpu"].as_u64().map(|cpu| cpu as u32),
+                dedicated: c["alone"] == true,
+                busy: load.busy,
+                polling: load.polling,
+                waiting: load.waiting,
+                sleeping: load.sleeping,
+                wake_ups_per_s: load.wake_ups_per_s,
+                queue_high: fullest.map_or(0, |q| q.high),
+                queue_capacity: fullest.map_or(0, |q| q.capacity),
+                overloads: load.overloads,
+                hint: load.hint,
+                name,
+            }
+        };
+        ps["components"].as_array().into_iter().flatten().map(row).collect()
+    }
+
+    fn cpus(&self, seen: &Observation, components: &[ComponentRow]) -> Vec<CpuRow> {
+        let row = |load: &eft_cores::observation::CpuLoad| CpuRow {
+            cpu: load.cpu,
+            class: self.classes.get(&load.cpu).cloned().unwrap_or_default(),
+            online: load.online,
+            managed: self.managed.contains(&load.cpu),
+            parked: load.parked,
+            speed: load.speed,
+            busy: load.busy,
+            runs: components.iter().filter(|c| c.cpu == Some(load.cpu)).map(|c| c.name.clone()).collect(),
+        };
+        seen.cpus.iter().map(row).collect()
+    }
+}
+
+fn ask(stack: &str, request: &Value) -> Result<(Value, Vec<std::os::fd::OwnedFd>), String> {
+    operator::ask(stack, request).map_err(|e| e.to_string())
+}

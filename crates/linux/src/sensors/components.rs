@@ -1,0 +1,345 @@
+//! A running stack as the scheduler sees it: status pages, the kernel's account of each process, CPUs, energy, and
+//! performance counters where the machine has them, read into one [`Sample`].
+//!
+//! Promises: reads only; nothing in a page is trusted (a page that makes no sense gives the last sensible values, and
+//! `observation` refuses what is absurd); a look costs microseconds, since it is taken a hundred times a second.
+
+use std::collections::BTreeMap;
+
+use eft_base::Instant;
+use eft_channel::account::{AccountLook, QueueLook};
+use eft_channel::status::Status;
+use eft_component::server::FRAME_COUNTERS;
+use eft_cores::sample::{ComponentSample, HardwareCounters, Hint, QueueSample, Sample, Traffic};
+use eft_messages::Peer;
+
+use super::counters::{Counters, Target};
+use super::cpus::CpuSensor;
+use super::energy::EnergySensor;
+use super::{Tree, counters};
+use crate::clock;
+use crate::protocol::MemberView;
+
+/// The names of an engine's own counters, in the order of their indices. The engines know; whoever composes them says.
+pub type CounterNames = fn(Peer) -> &'static [&'static str];
+
+/// What of [`Traffic`] is in which counters; several are added up.
+type Indicator = (&'static [&'static str], fn(&mut Traffic) -> &mut u64);
+
+const TCP: &[Indicator] = &[
+    (&["received_bytes"], |t| &mut t.received_bytes),
+    (&["sent_bytes"], |t| &mut t.sent_bytes),
+    (&["received_segments"], |t| &mut t.received_segments),
+    (&["sent_segments"], |t| &mut t.sent_segments),
+    (&["pure_acks_sent"], |t| &mut t.sent_empty_segments),
+    (&["outbound_connections"], |t| &mut t.outbound_connections),
+    (&["accepted_connections"], |t| &mut t.accepted_connections),
+    (&["closed_connections"], |t| &mut t.closed_connections),
+    (&["blocks"], |t| &mut t.connections_open),
+];
+
+const UDP: &[Indicator] = &[
+    (&["received_bytes"], |t| &mut t.received_bytes),
+    (&["sent_bytes"], |t| &mut t.sent_bytes),
+    (&["received_datagrams"], |t| &mut t.received_segments),
+    (&["sent_datagrams"], |t| &mut t.sent_segments),
+    (&["opened_sockets"], |t| &mut t.opened_sockets),
+    (&["closed_sockets"], |t| &mut t.closed_sockets),
+];
+
+const IP: &[Indicator] = &[
+    (&["bytes_in"], |t| &mut t.ip_received_bytes),
+    (&["bytes_out"], |t| &mut t.ip_sent_bytes),
+    (&["arp_in", "arp_out"], |t| &mut t.arp_packets),
+    (&["icmp_in", "icmp_out"], |t| &mut t.icmp_packets),
+];
+
+fn indicators(peer: Peer) -> &'static [Indicator] {
+    match peer {
+        Peer::Tcp => TCP,
+        Peer::Udp => UDP,
+        Peer::Ip => IP,
+        _ => &[],
+    }
+}
+
+/// Where a component's indicators lie in its status page.
+struct TrafficMap(Vec<(usize, fn(&mut Traffic) -> &mut u64)>);
+
+impl TrafficMap {
+    /// An indicator whose counter does not exist stays 0; [`missing_counters`] tells of it.
+    fn new(peer: Peer, names: &[&str]) -> TrafficMap {
+        let place = |name: &str| names.iter().position(|n| *n == name).map(|i| FRAME_COUNTERS.len() + i);
+        let all =
+            indicators(peer).iter().flat_map(|(counters, field)| counters.iter().map(move |c| (c, field)));
+        TrafficMap(all.filter_map(|(counter, field)| Some((place(counter)?, *field))).collect())
+    }
+
+    fn read(&self, status: &Status) -> Traffic {
+        let mut traffic = Traffic::default();
+        for (index, field) in &self.0 {
+            let value = field(&mut traffic);
+            *value = value.wrapping_add(status.get(*index));
+        }
+        traffic
+    }
+}
+
+/// Counters that the indicators need and that an engine does not have: none, as long as nobody renames one.
+pub fn missing_counters(names: CounterNames) -> Vec<(Peer, &'static str)> {
+    [Peer::Tcp, Peer::Udp, Peer::Ip]
+        .into_iter()
+        .flat_map(|peer| indicators(peer).iter().flat_map(|(c, _)| c.iter()).map(move |c| (peer, *c)))
+        .filter(|(peer, counter)| !names(*peer).contains(counter))
+        .collect()
+}
+
+/// One component and what was last read of it.
+struct Watched {
+    view: MemberView,
+    status: Status,
+    traffic: TrafficMap,
+    account: AccountLook,
+    queues: BTreeMap<u32, QueueLook>,
+    counters: Option<Counters>,
+    cpu_ns: u64,
+    /// CPU time of dead generations.
+    earlier_cpu_ns: u64,
+}
+
+impl Watched {
+    fn cpu_time(&mut self) -> u64 {
+        let now = self.view.pid.and_then(clock::process_cpu).map(|d| d.as_nanos() as u64);
+        self.cpu_ns = now.unwrap_or(self.cpu_ns);
+        self.earlier_cpu_ns + self.cpu_ns
+    }
+
+    fn hint(&self, look: &AccountLook) -> Hint {
+        let (before, hints) = (&self.account, look.hints);
+        if hints.starved || look.starved_count != before.starved_count {
+            Hint::Starved
+        } else if hints.receiver_behind || look.receiver_behind_count != before.receiver_behind_count {
+            Hint::ReceiverBehind
+        } else {
+            Hint::None
+        }
+    }
+
+    fn queue_samples(&mut self, names: &BTreeMap<u32, String>) -> Vec<QueueSample> {
+        let looks: Vec<QueueLook> = self.status.account().queues().collect();
+        let sample = |look: &QueueLook| {
+            let from = names.get(&look.sender)?.clone();
+            let (low, high) =
+                self.queues.get(&look.sender).and_then(|before| look.water_since(before)).unwrap_or((0, 0));
+            Some(QueueSample {
+                from,
+                capacity: look.capacity,
+                high,
+                low,
+                overloads: u64::from(look.overloads),
+                underloads: u64::from(look.underloads),
+            })
+        };
+        let samples = looks.iter().filter_map(sample).collect();
+        self.queues = looks.into_iter().map(|look| (look.sender, look)).collect();
+        samples
+    }
+
+    fn hardware(&mut self) -> Option<HardwareCounters> {
+        let counts = self.counters.as_mut()?.read().ok()?;
+        let sum = |of: fn(&counters::Counts) -> u64| counts.iter().map(of).sum();
+        Some(HardwareCounters {
+            instructions: sum(|c| c.instructions),
+            cycles: sum(|c| c.cycles),
+            cache_misses: sum(|c| c.cache_misses),
+            cache_references: sum(|c| c.cache_references),
+        })
+    }
+
+    fn sample(&mut self, now: Instant, names: &BTreeMap<u32, String>) -> ComponentSample {
+        let look = self.status.account().look(now).unwrap_or(self.account);
+        let hint = self.hint(&look);
+        self.account = look;
+        ComponentSample {
+            // By role, not by device: a profile of one machine then fits another.
+            name: self.view.peer.to_string(),
+            generation: self.view.generation,
+            running: self.view.running,
+            heartbeat: self.status.heartbeat(),
+            cpu: self.view.cpu,
+            dedicated: self.view.alone,
+            busy_ns: look.busy_ns,
+            polling_ns: look.polling_ns,
+            waiting_ns: look.waiting_ns,
+            sleeping_ns: look.sleeping_ns,
+            cpu_ns: self.cpu_time(),
+            wake_ups: look.wake_ups,
+            wakes_sent: look.wakes_sent,
+            wakes_sent_ns: look.wakes_sent_ns,
+            queues: self.queue_samples(names),
+            hint,
+            traffic: self.traffic.read(&self.status),
+            counters: self.hardware(),
+        }
+    }
+}
+
+/// Reads a stack and its CPUs.
+pub struct StackSensor {
+    tree: Tree,
+    names: CounterNames,
+    watched: Vec<Watched>,
+    /// The sender's code in a page, and its name.
+    senders: BTreeMap<u32, String>,
+    cpus: CpuSensor,
+    energy: EnergySensor,
+}
+
+impl StackSensor {
+    pub fn new(tree: Tree, names: CounterNames, managed: &eft_cores::CpuSet) -> StackSensor {
+        StackSensor {
+            names,
+            watched: Vec::new(),
+            senders: BTreeMap::new(),
+            cpus: CpuSensor::new(tree.clone(), managed.clone()),
+            energy: EnergySensor::new(&tree),
+            tree,
+        }
+    }
+
+    /// A component is there, was reborn, moved or died.
+    pub fn update(&mut self, view: MemberView, status: Status) {
+        self.senders.insert(view.peer.code(), view.peer.to_string());
+        let counters = |pid: Option<u32>| {
+            Counters::open(&self.tree, Target::Thread(pid.filter(|p| *p > 0)? as i32)).ok()
+        };
+        match self.watched.iter_mut().find(|w| w.view.peer == view.peer) {
+            Some(w) => {
+                if w.view.pid != view.pid {
+                    w.counters = counters(view.pid);
+                    w.earlier_cpu_ns += std::mem::take(&mut w.cpu_ns);
+                }
+                w.view = view;
+            }
+            None => self.watched.push(Watched {
+                traffic: TrafficMap::new(view.peer, (self.names)(view.peer)),
+                counters: counters(view.pid),
+                view,
+                status,
+                account: AccountLook::default(),
+                queues: BTreeMap::new(),
+                cpu_ns: 0,
+                earlier_cpu_ns: 0,
+            }),
+        }
+    }
+
+    /// Turns of all components so far: whether anything happens at all, for next to nothing.
+    pub fn heartbeats(&self) -> u64 {
+        self.watched.iter().fold(0, |sum, w| sum.wrapping_add(w.status.heartbeat()))
+    }
+
+    /// As [`StackSensor::update`], for a component whose page is known. `false`: it is not.
+    pub fn update_view(&mut self, view: &MemberView) -> bool {
+        let Some(page) = self.watched.iter().find(|w| w.view.peer == view.peer).map(|w| w.status.clone())
+        else {
+            return false;
+        };
+        self.update(view.clone(), page);
+        true
+    }
+
+    pub fn views(&self) -> impl Iterator<Item = &MemberView> {
+        self.watched.iter().map(|w| &w.view)
+    }
+
+    /// Everything at this moment.
+    pub fn sample(&mut self, now: Instant) -> Sample {
+        let senders = &self.senders;
+        Sample {
+            at_ns: now.0,
+            components: self.watched.iter_mut().map(|w| w.sample(now, senders)).collect(),
+            cpus: self.cpus.read(now),
+            energy_uj: self.energy.read(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eft_channel::account::{Hints, Phase};
+
+    fn view(peer: Peer, generation: u32) -> MemberView {
+        MemberView {
+            peer,
+            name: peer.to_string(),
+            generation,
+            pid: Some(std::process::id()),
+            running: true,
+            cpu: Some(0),
+            dedicated: true,
+            alone: true,
+            moving: false,
+        }
+    }
+
+    fn names(peer: Peer) -> &'static [&'static str] {
+        match peer {
+            Peer::Tcp => &["blocks", "sent_bytes", "pure_acks_sent"],
+            Peer::Ip => &["arp_in", "arp_out", "bytes_in"],
+            _ => &[],
+        }
+    }
+
+    fn sensor() -> (StackSensor, Status, Status) {
+        let mut sensor = StackSensor::new(Tree::live(), names, &"0".parse().unwrap());
+        let (tcp, ip) = (Status::heap(), Status::heap());
+        sensor.update(view(Peer::Tcp, 1), tcp.read_only());
+        sensor.update(view(Peer::Ip, 1), ip.read_only());
+        (sensor, tcp, ip)
+    }
+
+    #[test]
+    fn a_sample_says_what_the_pages_say() {
+        let (mut sensor, tcp, ip) = sensor();
+        let start = clock::now();
+        tcp.account().open(start);
+        tcp.add(FRAME_COUNTERS.len() + 1, 5000);
+        tcp.add(FRAME_COUNTERS.len() + 2, 7);
+        tcp.set(FRAME_COUNTERS.len(), 3);
+        ip.add(FRAME_COUNTERS.len(), 1);
+        ip.add(FRAME_COUNTERS.len() + 1, 1);
+        let mut queue = tcp.account().queue(Peer::Ip.code(), 64);
+        sensor.sample(start);
+        tcp.account().enter(Phase::Sleeping, Instant(start.0 + 1000));
+        tcp.account().batch(&mut queue, 40, 2);
+        tcp.account().hint(Hints { receiver_behind: true, starved: false });
+        tcp.account().hint(Hints::default());
+        let sample = sensor.sample(Instant(start.0 + 3000));
+        let [t, i] = &sample.components[..] else { panic!("{sample:?}") };
+        assert_eq!((t.busy_ns, t.sleeping_ns, t.hint), (1000, 2000, Hint::ReceiverBehind));
+        assert_eq!((t.traffic.sent_bytes, t.traffic.sent_empty_segments), (5000, 7));
+        assert_eq!((t.traffic.connections_open, i.traffic.arp_packets), (3, 2));
+        let q = &t.queues[0];
+        assert_eq!((q.from.as_str(), q.capacity, q.overloads, q.low), ("ip", 64, 1, 2));
+        assert!((40..48).contains(&q.high), "{}", q.high);
+        assert!(t.cpu_ns > 0 && sample.cpus.iter().any(|c| c.online && c.managed));
+        let after = sensor.sample(Instant(start.0 + 4000));
+        assert_eq!(after.components[0].hint, Hint::None);
+        assert_eq!((after.components[0].queues[0].high, after.components[0].sleeping_ns), (0, 3000));
+    }
+
+    #[test]
+    fn cpu_time_of_the_dead_is_kept_and_a_silent_page_keeps_its_last_word() {
+        let (mut sensor, tcp, _) = sensor();
+        let start = clock::now();
+        tcp.account().open(start);
+        tcp.account().enter(Phase::Busy, Instant(start.0 + 500));
+        let before = sensor.sample(Instant(start.0 + 500)).components[0].clone();
+        tcp.segment().write(1024, &[0xff; 64]).unwrap();
+        sensor.update(MemberView { pid: None, running: false, ..view(Peer::Tcp, 2) }, tcp.read_only());
+        let dead = sensor.sample(Instant(start.0 + 900)).components[0].clone();
+        assert_eq!((dead.busy_ns, dead.cpu_ns, dead.running), (before.busy_ns, before.cpu_ns, false));
+    }
+}

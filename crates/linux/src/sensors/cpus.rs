@@ -1,0 +1,147 @@
+//! Each CPU's load, speed and state, cheap enough to be read a hundred times a second.
+//!
+//! `/proc/stat` counts ticks of 10 ms and is the dearest of all that the scheduler reads, since the kernel sums up
+//! every interrupt for it: it is read when a tick may have passed and not more often than that.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use eft_base::Instant;
+use eft_cores::CpuSet;
+use eft_cores::sample::CpuSample;
+
+use super::{Tree, tasks, topology};
+use crate::actuators::held::{self, Held};
+use crate::actuators::session::state_dir;
+
+/// Times of CPUs are read anew after this long.
+const TIMES_PERIOD: Duration = Duration::from_millis(50);
+/// Which CPUs are there, and what eft holds of them.
+const STATE_PERIOD: Duration = Duration::from_millis(200);
+
+/// `USER_HZ` of every Linux that eft runs on.
+const TICK_NS: u64 = 10_000_000;
+
+/// A thread of ours that slows a CPU down, and what it has taken of it.
+#[derive(Default)]
+struct Burner {
+    tid: i32,
+    last_ticks: u64,
+    taken_ticks: u64,
+}
+
+pub struct CpuSensor {
+    tree: Tree,
+    dir: PathBuf,
+    managed: CpuSet,
+    stat: Option<File>,
+    buffer: Vec<u8>,
+    cpus: Vec<CpuSample>,
+    burners: BTreeMap<u32, Burner>,
+    times_due: Instant,
+    state_due: Instant,
+}
+
+impl CpuSensor {
+    pub fn new(tree: Tree, managed: CpuSet) -> CpuSensor {
+        CpuSensor {
+            dir: state_dir(&tree),
+            stat: File::open(tree.path("proc/stat")).ok(),
+            managed,
+            tree,
+            buffer: vec![0; 64 << 10],
+            cpus: Vec::new(),
+            burners: BTreeMap::new(),
+            times_due: Instant(0),
+            state_due: Instant(0),
+        }
+    }
+
+    pub fn read(&mut self, now: Instant) -> Vec<CpuSample> {
+        if now >= self.state_due {
+            self.state_due = now + STATE_PERIOD;
+            self.read_state();
+            self.times_due = now;
+        }
+        if now >= self.times_due {
+            self.times_due = now + TIMES_PERIOD;
+            self.read_times();
+        }
+        self.cpus.clone()
+    }
+
+    fn read_state(&mut self) {
+        let Ok(sets) = topology::cpu_sets(&self.tree) else { return };
+        let held: Held = held::load(&self.dir);
+        let parked = held.parked();
+        if !held.speeds.is_empty() {
+            for (cpu, tid) in held::load_status(&self.dir).burners {
+                let burner = self.burners.entry(cpu).or_default();
+                if burner.tid != tid {
+                    *burner = Burner { tid, last_ticks: 0, taken_ticks: burner.taken_ticks };
+                }
+            }
+        }
+        self.cpus.retain(|c| sets.present.contains(c.cpu));
+        for cpu in sets.present.iter() {
+            let at = self.cpus.binary_search_by_key(&cpu, |c| c.cpu).unwrap_or_else(|at| {
+                self.cpus.insert(at, CpuSample { cpu, ..CpuSample::default() });
+                at
+            });
+            let sample = &mut self.cpus[at];
+            sample.online = sets.online.contains(cpu);
+            sample.managed = self.managed.contains(cpu);
+            sample.parked = parked.contains(cpu);
+            sample.speed = held.speeds.get(&cpu).map_or(1.0, |speed| speed.share);
+        }
+    }
+
+    fn read_times(&mut self) {
+        for burner in self.burners.values_mut() {
+            if let Some(task) = tasks::leader(&self.tree, burner.tid) {
+                burner.taken_ticks += task.runtime_ticks.saturating_sub(burner.last_ticks);
+                burner.last_ticks = task.runtime_ticks;
+            }
+        }
+        let Some(n) = self.stat.as_ref().and_then(|f| f.read_at(&mut self.buffer, 0).ok()) else { return };
+        let text = String::from_utf8_lossy(&self.buffer[..n]);
+        // The first line is the sum, those of the CPUs follow it.
+        for line in text.lines().skip(1).take_while(|line| line.starts_with("cpu")) {
+            let Some((cpu, busy, idle)) = times(line) else { continue };
+            if let Ok(at) = self.cpus.binary_search_by_key(&cpu, |c| c.cpu) {
+                let burnt = self.burners.get(&cpu).map_or(0, |burner| burner.taken_ticks);
+                self.cpus[at].busy_ns = busy.saturating_sub(burnt) * TICK_NS;
+                self.cpus[at].idle_ns = idle * TICK_NS;
+            }
+        }
+    }
+}
+
+/// CPU, busy and idle ticks of `cpuN user nice system idle iowait irq softirq steal ...`.
+fn times(line: &str) -> Option<(u32, u64, u64)> {
+    let mut words = line.split_ascii_whitespace();
+    let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
+    let mut ticks = [0u64; 8];
+    for (tick, word) in ticks.iter_mut().zip(words) {
+        *tick = word.parse().ok()?;
+    }
+    let [user, nice, system, idle, iowait, irq, softirq, _stolen] = ticks;
+    Some((cpu, user + nice + system + irq + softirq, idle + iowait))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_proc_stat() {
+        assert_eq!(times("cpu3 1 2 3 4 5 6 7 8 9 10"), Some((3, 19, 9)));
+        assert_eq!(times("cpu3 1 2"), Some((3, 3, 0)));
+        assert_eq!(times("cpu 1 2 3"), None);
+        assert_eq!(times("cpux 1"), None);
+        assert_eq!(times("intr 4"), None);
+    }
+}

@@ -1,0 +1,28 @@
+//! The status pages of a running stack, as its supervisor hands them to operators.
+
+use serde_json::json;
+
+use super::components::StackSensor;
+use crate::protocol::MemberView;
+use crate::{Doing, Error, Result, memory, operator};
+use eft_channel::status::Status;
+use eft_messages::Peer;
+
+/// Asks a stack how its components are and for the pages that the sensor does not know yet. Returns how its components are; the scheduler is among them,
+/// but not part of a sample.
+pub fn refresh(stack: &str, sensor: &mut StackSensor) -> Result<Vec<MemberView>> {
+    let (answer, _) = operator::ask(stack, &json!({ "op": "members" }))?;
+    let views: Vec<MemberView> =
+        serde_json::from_value(answer["members"].clone()).doing("answer of the stack")?;
+    for view in views.iter().filter(|view| view.peer != Peer::Cores) {
+        if sensor.update_view(view) {
+            continue;
+        }
+        let (_, mut pages) = operator::ask(stack, &json!({ "op": "page", "component": view.name }))?;
+        let page =
+            pages.pop().ok_or_else(|| Error(format!("the stack gave no status page of {}", view.name)))?;
+        let status = Status::new(memory::map(&page, false)?).map_err(|_| Error("bad status page".into()))?;
+        sensor.update(view.clone(), status);
+    }
+    Ok(views)
+}

@@ -1,0 +1,108 @@
+//! What decides: a policy behind one trait, so that the loop neither knows nor cares which.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use eft_component::scheduling::{PolicyName, Scheduling};
+use eft_cores::CpuSet;
+use eft_cores::sample::Sample;
+use serde::{Deserialize, Serialize};
+
+use super::policy::Scheduled;
+use crate::protocol::{MemberView, Place};
+
+/// What shall be, absolutely: safe to apply again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// By the component's role, as in samples: `tcp`, `nic0`.
+    pub places: BTreeMap<String, Place>,
+    /// Shares of full speed; a managed CPU that is not named runs at full speed.
+    pub speeds: BTreeMap<u32, f64>,
+    pub parked: BTreeSet<u32>,
+}
+
+/// A decision and what led to it.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// `None`: the plan stays, and why is worth noting.
+    pub wanted: Option<Wanted>,
+    pub reason: String,
+    /// The readings that caused it.
+    pub readings: serde_json::Value,
+}
+
+/// A policy at work.
+pub trait Decider {
+    /// How often it wants to look while there is traffic; `None`: it needs no samples.
+    fn period(&self) -> Option<Duration>;
+
+    /// Called with each sample, and once at the beginning. `None`: nothing changes.
+    fn decide(&mut self, sample: &Sample) -> Option<Decision>;
+
+    /// What there is to say of its state, for `eft sched`.
+    fn describe(&self) -> serde_json::Value {
+        serde_json::Value::Null
+    }
+}
+
+/// What a decider may know before it begins.
+pub struct Ground<'a> {
+    pub settings: &'a Scheduling,
+    pub members: &'a [MemberView],
+    /// What the topology said.
+    pub topology: &'a BTreeMap<String, Place>,
+    pub managed: &'a CpuSet,
+    /// What is in force.
+    pub applied: &'a Wanted,
+    /// The operator chose this policy just now; otherwise the process is new and takes up where it was.
+    pub chosen: bool,
+}
+
+/// Makes the decider of the policy that is named, or says why that cannot be.
+pub fn decider(ground: &Ground) -> Result<Box<dyn Decider>, String> {
+    match ground.settings.policy {
+        PolicyName::Fixed => Ok(Box::new(Fixed::new(ground))),
+        PolicyName::Adaptive | PolicyName::Profile => Ok(Box::new(Scheduled::new(ground)?)),
+    }
+}
+
+/// Leaves everybody where the topology, or an operator since, put them. If it was chosen while running, it first puts
+/// back what another policy had changed.
+struct Fixed {
+    first: Option<Decision>,
+}
+
+impl Fixed {
+    fn new(ground: &Ground) -> Fixed {
+        let wanted = Wanted { places: ground.topology.clone(), ..Wanted::default() };
+        let first = Decision {
+            wanted: Some(wanted),
+            reason: "policy fixed: everything as the topology says".into(),
+            readings: serde_json::Value::Null,
+        };
+        Fixed { first: ground.chosen.then_some(first) }
+    }
+}
+
+impl Decider for Fixed {
+    fn period(&self) -> Option<Duration> {
+        None
+    }
+
+    fn decide(&mut self, _sample: &Sample) -> Option<Decision> {
+        self.first.take()
+    }
+}
+
+/// Decides nothing: stands in where the policy that was asked for cannot be had.
+pub struct Idle;
+
+impl Decider for Idle {
+    fn period(&self) -> Option<Duration> {
+        None
+    }
+
+    fn decide(&mut self, _sample: &Sample) -> Option<Decision> {
+        None
+    }
+}

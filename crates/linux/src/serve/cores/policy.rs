@@ -1,0 +1,171 @@
+//! The policies of `eft_cores` behind [`Decider`]: the machine is described to them once, each sample is handed over, and
+//! their plans become what is wanted of supervisor and actuators.
+
+use std::time::Duration;
+
+use eft_component::scheduling::{ObjectiveName, Scheduling, Unneeded};
+use eft_cores::CpuSet;
+use eft_cores::machine::Machine;
+use eft_cores::placement::Spare;
+use eft_cores::plan::{Plan, SPEED_EQUAL};
+use eft_cores::policy::{Objective, Settings};
+use eft_cores::profile::{self, Profiles};
+use eft_cores::sample::Sample;
+use eft_cores::scheduler::Scheduler;
+use serde_json::{Value, json};
+
+use super::decide::{Decider, Decision, Ground, Wanted};
+use crate::actuators::session::state_dir;
+use crate::actuators::{burner, held};
+use crate::protocol::Place;
+use crate::sensors::{self, Tree};
+
+/// Speeds that duty cycles are set to: the steps of clock modulation, which the emulation follows.
+const EIGHTHS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
+
+/// A reborn scheduler leaves everything as its predecessor had it until its policy has seen this much.
+const TAKING_UP: Duration = Duration::from_secs(1);
+
+/// A policy at work.
+pub struct Scheduled {
+    scheduler: Scheduler,
+    period: Duration,
+    /// The plan that was asked for last.
+    asked: Option<Plan>,
+    /// Until then the predecessor's plan stays unless the policy decides otherwise.
+    takes_up_until_ns: u64,
+}
+
+impl Scheduled {
+    pub fn new(ground: &Ground) -> Result<Scheduled, String> {
+        let settings = ground.settings;
+        let tree = Tree::live();
+        let machine = machine(&tree, ground.managed)?;
+        let duty_levels = duty_levels(&machine, settings.emulate_speeds);
+        let components: Vec<String> = ground.members.iter().map(|m| m.peer.to_string()).collect();
+        let pure = pure_settings(settings, &machine)?;
+        let name = settings.policy.name();
+        let scheduler = Scheduler::new(name, machine, &components, duty_levels, pure)?;
+        let takes_up = !ground.chosen && !ground.applied.places.is_empty();
+        let until = crate::clock::now() + TAKING_UP;
+        Ok(Scheduled {
+            period: Duration::from_millis(settings.period_ms),
+            asked: takes_up.then(|| scheduler.plan().clone()),
+            takes_up_until_ns: if takes_up { until.0 } else { 0 },
+            scheduler,
+        })
+    }
+
+    /// What the policy noted at this look, if anything.
+    fn noted(&self, sample: &Sample) -> Option<(String, Value)> {
+        let entry = self.scheduler.history().entries().next_back()?;
+        (entry.at_ns == sample.at_ns).then(|| {
+            let readings = serde_json::to_value(&entry.readings).unwrap_or_default();
+            (entry.reason.clone(), json!({ "summary": entry.readings.to_string(), "values": readings }))
+        })
+    }
+}
+
+impl Decider for Scheduled {
+    fn period(&self) -> Option<Duration> {
+        Some(self.period)
+    }
+
+    fn decide(&mut self, sample: &Sample) -> Option<Decision> {
+        let plan = self.scheduler.look(sample).plan;
+        let noted = self.noted(sample);
+        if self.takes_up_until_ns != 0 && sample.at_ns >= self.takes_up_until_ns {
+            self.takes_up_until_ns = 0;
+            self.asked = None;
+        }
+        // Compared with what was asked for and not with what is: a plan that was refused is not tried a hundred times
+        // a second.
+        let begins = self.asked.is_none();
+        let is_new = self.asked.as_ref().is_none_or(|asked| !asked.is_same(&plan));
+        let wanted = is_new.then(|| wanted(&plan));
+        if is_new {
+            self.asked = Some(plan);
+            self.takes_up_until_ns = 0;
+        }
+        if wanted.is_none() && noted.is_none() {
+            return None;
+        }
+        let (reason, readings) = match noted {
+            Some(noted) if !begins => noted,
+            _ => ("the plan that it begins with".into(), Value::Null),
+        };
+        Some(Decision { wanted, reason, readings })
+    }
+
+    fn describe(&self) -> Value {
+        json!({
+            "plan": self.scheduler.plan().to_string(),
+            "changes": self.scheduler.history().changes(),
+            "indicators": self.scheduler.observation().indicators,
+        })
+    }
+}
+
+fn wanted(plan: &Plan) -> Wanted {
+    let place = |(name, seat): (&String, &eft_cores::plan::Seat)| {
+        (name.clone(), Place { cpu: Some(seat.cpu), dedicated: seat.dedicated })
+    };
+    Wanted {
+        places: plan.seats.iter().map(place).collect(),
+        speeds: plan.speeds.iter().filter(|(_, s)| **s < 1.0 - SPEED_EQUAL).map(|(c, s)| (*c, *s)).collect(),
+        parked: plan.parked.iter().collect(),
+    }
+}
+
+fn machine(tree: &Tree, managed: &CpuSet) -> Result<Machine, String> {
+    let mut machine = sensors::observe(tree)?;
+    let parked = held::load(&state_dir(tree)).parked();
+    for cpu in &mut machine.cpus {
+        cpu.managed = managed.contains(cpu.cpu);
+        cpu.parked = parked.contains(cpu.cpu);
+    }
+    machine.managed = managed.clone();
+    machine.parked = parked;
+    Ok(machine)
+}
+
+/// P-states if all managed CPUs have them; else duty cycles, if that is wished and allowed; else full speed only.
+fn duty_levels(machine: &Machine, emulate: bool) -> Option<&'static [f64]> {
+    let mut managed = machine.cpus.iter().filter(|cpu| machine.managed.contains(cpu.cpu));
+    if managed.all(|cpu| cpu.frequency.is_some()) {
+        return None;
+    }
+    if !emulate {
+        return Some(&[]);
+    }
+    match burner::check_allowed() {
+        Ok(()) => Some(&EIGHTHS),
+        Err(reason) => {
+            eprintln!("eft cores: cores run at full speed only: {reason}");
+            Some(&[])
+        }
+    }
+}
+
+fn pure_settings(settings: &Scheduling, machine: &Machine) -> Result<Settings, String> {
+    let profiles = match &settings.profiles {
+        None => Profiles::default(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
+            profile::file::read(&text, machine).map_err(|e| format!("{path}: {e}"))?
+        }
+    };
+    Ok(Settings {
+        objective: match settings.objective {
+            ObjectiveName::Throughput => Objective::Throughput,
+            ObjectiveName::LeastPower => Objective::LeastPower { floor: settings.floor },
+            ObjectiveName::ThroughputPerWatt => Objective::ThroughputPerWatt,
+        },
+        spare: match settings.unneeded {
+            Unneeded::GiveBack => Spare::GiveBack,
+            Unneeded::Park => Spare::Park,
+        },
+        profiles,
+        ..Settings::default()
+    })
+}

@@ -1,0 +1,226 @@
+//! Where components run: what is asked for is checked, who is alone on its CPU follows, and every move ends with one
+//! wake more than needed.
+//!
+//! `dedicated` is a wish. It is granted while nobody else of the stack is on the same CPU: then the component may poll
+//! and wait there; beside a neighbour it blocks and is notified. Nobody has to say so again when neighbours come and go.
+
+use super::Supervisor;
+use super::member::{Life, Member};
+use crate::protocol::{MemberView, Place, ToServer};
+use crate::sensors::{Tree, topology};
+use crate::{futex, memory};
+use eft_messages::Peer;
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+
+/// An operator's move that waits for the component's answer.
+pub struct PendingMove {
+    ticket: u64,
+    member: usize,
+    client: u64,
+}
+
+impl Member {
+    /// How it is to wait, as it was last told.
+    pub fn place(&self) -> Place {
+        Place { cpu: self.cpu, dedicated: self.alone }
+    }
+
+    /// Whether somebody beside it on its CPU would be in its way. The scheduler itself runs for microseconds.
+    fn is_neighbour(&self) -> bool {
+        self.peer != Peer::Cores && self.life != Life::GaveUp
+    }
+
+    fn wake(&self) {
+        self.bell.word().fetch_add(1, Ordering::Release);
+        futex::wake(self.bell.word().as_ptr());
+        let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
+    }
+
+    pub fn view(&self) -> MemberView {
+        MemberView {
+            peer: self.peer,
+            name: self.name.clone(),
+            generation: self.generation,
+            pid: self.pid(),
+            running: self.life == Life::Running,
+            cpu: self.cpu,
+            dedicated: self.dedicated,
+            alone: self.alone,
+            moving: self.moving > 0,
+        }
+    }
+}
+
+/// Whether a component may be sent there.
+pub fn check_cpu(cpu: u32) -> Result<(), String> {
+    let sets = topology::cpu_sets(&Tree::live())?;
+    if !sets.present.contains(cpu) {
+        return Err(format!("there is no CPU {cpu}; this machine has {}", sets.present));
+    }
+    if !sets.online.contains(cpu) {
+        return Err(format!("CPU {cpu} is offline; online are {}", sets.online));
+    }
+    Ok(())
+}
+
+impl Supervisor {
+    /// An operator's `eft move`. The answer comes when the component has moved, or could not.
+    pub(super) fn operator_moves(
+        &mut self,
+        client: u64,
+        component: &str,
+        cpu: Option<u32>,
+        dedicated: bool,
+    ) -> Result<Option<Value>, String> {
+        let i = self.find(component)?;
+        if dedicated && cpu.is_none() {
+            return Err("a dedicated component needs a CPU".into());
+        }
+        cpu.map_or(Ok(()), check_cpu)?;
+        let ticket = self.assign(i, cpu, dedicated);
+        if self.members[i].life != Life::Running {
+            return Ok(Some(self.describe_place(i)));
+        }
+        self.moves.push(PendingMove { ticket, member: i, client });
+        Ok(None)
+    }
+
+    fn describe_place(&self, i: usize) -> Value {
+        let m = &self.members[i];
+        json!({ "placed": m.name, "cpu": m.cpu, "dedicated": m.dedicated, "alone": m.alone })
+    }
+
+    /// What `cores` wants. Refused as a whole if a part of it cannot be: the last plan stays.
+    pub(super) fn arrange(&mut self, wishes: Vec<(Peer, Place)>) {
+        match self.check_arrangement(&wishes) {
+            Ok(places) => {
+                for (i, place) in places {
+                    let m = &self.members[i];
+                    if (m.cpu, m.dedicated) != (place.cpu, place.dedicated) {
+                        self.assign(i, place.cpu, place.dedicated);
+                    }
+                }
+            }
+            Err(reason) => self.refuse_plan(&reason),
+        }
+    }
+
+    fn check_arrangement(&self, wishes: &[(Peer, Place)]) -> Result<Vec<(usize, Place)>, String> {
+        let one = |(peer, place): &(Peer, Place)| {
+            let i = self.index(*peer).filter(|_| *peer != Peer::Cores);
+            let i = i.ok_or_else(|| format!("there is no component {peer} to be placed"))?;
+            place.cpu.map_or(Ok(()), check_cpu).map_err(|e| format!("{}: {e}", self.members[i].name))?;
+            Ok((i, *place))
+        };
+        wishes.iter().map(one).collect()
+    }
+
+    fn refuse_plan(&mut self, reason: &str) {
+        eprintln!("eft {}: cores made a plan that cannot be: {reason}; the last one stays", self.config.name);
+        let message = ToServer::Configure { key: "cores.refused".into(), value: reason.as_bytes().to_vec() };
+        self.tell(Peer::Cores, &message, &[]);
+    }
+
+    /// Notes a place, tells the component, and everybody whose way of waiting changes by it.
+    fn assign(&mut self, i: usize, cpu: Option<u32>, dedicated: bool) -> u64 {
+        self.members[i].cpu = cpu;
+        self.members[i].dedicated = dedicated;
+        self.settle_modes(Some(i));
+        self.next_ticket
+    }
+
+    /// Grants and withdraws dedicated CPUs as neighbours have come and gone. `moved` is told in any case.
+    pub(super) fn settle_modes(&mut self, moved: Option<usize>) {
+        // Who must share goes first, so that nobody polls where another has already come to.
+        let mut changed: Vec<(bool, usize)> = (0..self.members.len())
+            .map(|i| (self.is_alone(i), i))
+            .filter(|(alone, i)| Some(*i) == moved || *alone != self.members[*i].alone)
+            .collect();
+        changed.sort_by_key(|(alone, i)| (*alone, Some(*i) == moved));
+        for (alone, i) in changed {
+            self.members[i].alone = alone;
+            if Some(i) != moved {
+                self.send_place(i);
+            }
+        }
+        if let Some(i) = moved {
+            self.next_ticket += 1;
+            self.send_place(i);
+        }
+    }
+
+    fn is_alone(&self, i: usize) -> bool {
+        let m = &self.members[i];
+        let shares = |(j, other): (usize, &Member)| j != i && other.is_neighbour() && other.cpu == m.cpu;
+        m.dedicated && m.cpu.is_some() && !self.members.iter().enumerate().any(shares)
+    }
+
+    fn send_place(&mut self, i: usize) {
+        let place = self.members[i].place();
+        if self.members[i].control.is_some() {
+            self.members[i].moving += 1;
+        }
+        let ticket = self.next_ticket;
+        self.tell_index(i, &ToServer::Place { place, ticket }, &[]);
+        self.show_member(i);
+    }
+
+    /// A component says where it is now.
+    pub(super) fn placed(&mut self, i: usize, ticket: u64, at: Place, refusal: Option<String>) {
+        // Whatever it slept on while it moved: it looks once more.
+        self.members[i].wake();
+        self.members[i].moving = self.members[i].moving.saturating_sub(1);
+        if let Some(reason) = &refusal {
+            let name = &self.members[i].name;
+            eprintln!("eft {}: {name} stays where it is: {reason}", self.config.name);
+            if self.members[i].cpu != at.cpu {
+                self.members[i].cpu = at.cpu;
+                self.settle_modes(None);
+            }
+        }
+        self.show_member(i);
+        let answer = match refusal {
+            None => self.describe_place(i),
+            Some(reason) => {
+                json!({ "error": format!("{} stays where it is: {reason}", self.members[i].name) })
+            }
+        };
+        // A later place may have overtaken an earlier one's answer only if the component was reborn meanwhile.
+        let done = self.take_moves(|m| m.member == i && m.ticket <= ticket);
+        done.into_iter().for_each(|client| self.answer_client(client, &answer, &[]));
+    }
+
+    /// A component died: who waited for its move is told.
+    pub(super) fn moves_ended(&mut self, i: usize) {
+        let waiting = self.take_moves(|m| m.member == i);
+        let answer = self.describe_place(i);
+        waiting.into_iter().for_each(|client| self.answer_client(client, &answer, &[]));
+    }
+
+    pub(super) fn forget_moves_of(&mut self, client: u64) {
+        self.moves.retain(|m| m.client != client);
+    }
+
+    fn take_moves(&mut self, done: impl Fn(&PendingMove) -> bool) -> Vec<u64> {
+        let clients = self.moves.iter().filter(|m| done(m)).map(|m| m.client).collect();
+        self.moves.retain(|m| !done(m));
+        clients
+    }
+
+    /// Shows `cores` how a component is; its status page goes along.
+    pub(super) fn show_member(&mut self, i: usize) {
+        let Some(cores) = self.index(Peer::Cores).filter(|c| *c != i) else { return };
+        let member = &self.members[i];
+        let Ok(page) = memory::read_only(&member.status_fd) else { return };
+        let view = ToServer::Member(member.view());
+        self.tell_index(cores, &view, &[&page]);
+    }
+
+    /// Shows a newborn `cores` everybody.
+    pub(super) fn show_all_members(&mut self, i: usize) {
+        if self.members[i].peer == Peer::Cores {
+            (0..self.members.len()).for_each(|j| self.show_member(j));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The supervisor's side of `cores`: what it is told at birth, what operators ask of it, and what is undone for it.
+//!
+//! Nothing hangs on `cores`: if it is dead, or given up, the stack runs on where it is.
+
+use super::Supervisor;
+use super::member::Life;
+use super::request::Scheduling;
+use crate::protocol::{Place, ToServer};
+use crate::serve::cores::{Actuator, Wanted};
+use eft_control::store::Store;
+use eft_cores::CpuSet;
+use eft_messages::Peer;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Keys of the store.
+const SETTINGS: &str = "scheduling";
+const TOPOLOGY: &str = "topology.places";
+const APPLIED: &str = "cores.applied";
+
+/// What the topology says, for a newborn `cores`.
+pub fn fill_store(store: &mut Store, topology: &eft_component::Topology, members: &[super::member::Member]) {
+    let settings = topology.scheduling.clone().unwrap_or_default();
+    let place =
+        |m: &super::member::Member| (m.peer.to_string(), Place { cpu: m.cpu, dedicated: m.dedicated });
+    let places: BTreeMap<String, Place> =
+        members.iter().filter(|m| m.peer != Peer::Cores).map(place).collect();
+    for (key, value) in [(SETTINGS, serde_json::to_vec(&settings)), (TOPOLOGY, serde_json::to_vec(&places))] {
+        store.subscribe(key, Peer::Cores);
+        store.publish(key, value.unwrap_or_default());
+    }
+    store.subscribe(APPLIED, Peer::Cores);
+}
+
+impl Supervisor {
+    /// `eft sched …`: asked of `cores`, whose answer comes later.
+    pub(super) fn operator_schedules(
+        &mut self,
+        client: u64,
+        what: Scheduling,
+        rest: Map<String, Value>,
+    ) -> Result<(), String> {
+        let Some(i) = self.index(Peer::Cores) else {
+            return Err(format!(
+                "stack `{}` has no cores component: add [[component]] name = \"cores\" to its topology",
+                self.config.name
+            ));
+        };
+        if self.members[i].life != Life::Running {
+            return Err("cores is not running at the moment; the stack goes on under the last plan".into());
+        }
+        let key = format!("cores.ask:{}:{client}", what.name());
+        let value = Value::Object(rest).to_string().into_bytes();
+        let question = ToServer::Configure { key: key.clone(), value };
+        self.tell_index(i, &question, &[]);
+        self.waiting.push((key, client));
+        Ok(())
+    }
+
+    /// `cores` answered an operator. A policy that it took up is kept for its successors.
+    pub(super) fn cores_answered(&mut self, key: &str, value: &[u8]) {
+        let answer: Value =
+            serde_json::from_slice(value).unwrap_or_else(|_| json!({ "error": "cores answered nonsense" }));
+        if key.starts_with("cores.ask:policy:") && answer.get("error").is_none() {
+            self.store.publish(SETTINGS, answer["scheduling"].to_string().into_bytes());
+        }
+        let Some((_, client)) = self.waiting.iter().find(|(k, _)| k == key).cloned() else { return };
+        self.answer_client(client, &answer, &[]);
+    }
+
+    /// What is in force now, for its successor.
+    pub(super) fn cores_applied(&mut self, value: Vec<u8>) {
+        self.store.publish(APPLIED, value);
+    }
+
+    /// `cores` died: nobody waits for its answers any more.
+    pub(super) fn cores_ended(&mut self) {
+        let asked = |(key, client): &(String, u64)| key.starts_with("cores.ask:").then_some(*client);
+        let clients: Vec<u64> = self.waiting.iter().filter_map(asked).collect();
+        let answer =
+            json!({ "error": "cores died over this question; the stack goes on under the last plan" });
+        clients.into_iter().for_each(|c| self.answer_client(c, &answer, &[]));
+    }
+
+    /// At the end of the stack: what a `cores` that is gone had left changed on the host.
+    pub(super) fn undo_for_cores(&mut self) {
+        let Some((_, value)) = self.store.get(APPLIED) else { return };
+        let applied: Wanted = serde_json::from_slice(value).unwrap_or_default();
+        if applied.speeds.is_empty() && applied.parked.is_empty() {
+            return;
+        }
+        let managed: CpuSet = self.config.topology.scheduling.iter().flat_map(|s| s.managed()).collect();
+        if let Err(why) = Actuator::new(&managed).and_then(|a| a.undo(&applied)) {
+            eprintln!(
+                "eft {}: not everything could be undone: {why}; try `eft cpu restore`",
+                self.config.name
+            );
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a modelled machine is made of.
+
+use eft_cores::CpuSet;
+use eft_cores::class::CoreClass;
+use eft_cores::machine::{Cache, Cpu, Frequency, Machine};
+
+/// CPU 0 is nobody's: applications and interrupts are there. The stack has the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub managed: u32,
+    /// Of the managed CPUs, the first so many.
+    pub little: u32,
+    pub threads: u32,
+    pub packages: u32,
+    pub speeds: Speeds,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speeds {
+    None,
+    /// Eighths by duty cycle.
+    Duty,
+    /// P-states of each CPU.
+    Frequency,
+}
+
+const EIGHTHS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
+const FULL_KHZ: u64 = 2_400_000;
+
+impl Shape {
+    pub const TWO: Self = Self { managed: 2, little: 0, threads: 1, packages: 1, speeds: Speeds::Duty };
+
+    /// What the scheduler is told of duty cycles.
+    pub fn duty_levels(&self) -> Option<&'static [f64]> {
+        match self.speeds {
+            Speeds::None => Some(&[]),
+            Speeds::Duty => Some(&EIGHTHS),
+            Speeds::Frequency => None,
+        }
+    }
+
+    pub fn machine(&self) -> Machine {
+        let cpus: Vec<Cpu> = (0..=self.managed).map(|cpu| self.cpu(cpu)).collect();
+        Machine {
+            model: Some("modelled".into()),
+            online: (0..=self.managed).collect(),
+            managed: (1..=self.managed).collect(),
+            cpus,
+            ..Machine::default()
+        }
+    }
+
+    fn cpu(&self, cpu: u32) -> Cpu {
+        let index = cpu.saturating_sub(1);
+        let threads = self.threads.max(1);
+        let first = index / threads * threads + 1;
+        let siblings = if cpu == 0 { CpuSet::one(0) } else { (first..first + threads).collect() };
+        let per_package = self.managed.div_ceil(self.packages.max(1)).max(1);
+        let package = index / per_package;
+        let little = cpu > 0 && index < self.little;
+        let available_khz = match self.speeds {
+            Speeds::Frequency => (3..=8).map(|eighth| FULL_KHZ * eighth / 8).collect(),
+            _ => Vec::new(),
+        };
+        Cpu {
+            cpu,
+            online: true,
+            managed: cpu > 0,
+            package: Some(package),
+            core: Some(first),
+            siblings,
+            last_level_cache: Some(Cache {
+                level: 3,
+                size_kib: None,
+                shared: (package * per_package + 1..=(package + 1) * per_package).collect(),
+            }),
+            class: match self.little {
+                0 => CoreClass::Equal,
+                _ if little => CoreClass::Little,
+                _ => CoreClass::Big,
+            },
+            capacity: (self.little > 0).then_some(if little { 450 } else { 1024 }),
+            frequency: Some(Frequency { max_khz: Some(FULL_KHZ), available_khz, ..Frequency::default() }),
+            ..Cpu::default()
+        }
+    }
+}
+
+/// The default topology, in no particular order.
+pub fn components() -> Vec<String> {
+    ["sockets", "tcp", "udp", "ip", "filter", "nic0"].map(String::from).to_vec()
+}

@@ -1,0 +1,166 @@
+//! What a plan carries of a load in the long run: mean value analysis of a closed network whose stations are the CPUs
+//! (Reiser and Lavenberg, 1980), with the cost of waking sleepers found by iteration, since it depends on how idle
+//! they are, and that on the cost.
+
+use std::collections::BTreeMap;
+
+use eft_cores::plan::Plan;
+use eft_cores::platform::{Platform, THREAD_SHARE};
+
+use crate::machine::load::Load;
+
+/// Measured on a 2-core virtual machine, see the design.
+const WAKE_SENDER_NS: f64 = 13_000.0;
+const WAKE_LATE_NS: f64 = 35_000.0;
+const SWITCH_NS: f64 = 1_200.0;
+/// How long one that is alone looks at its queues before it sleeps.
+const POLL_NS: f64 = 50_000.0;
+/// Messages handed on together on a shared core, at most.
+const BATCH_MAX: f64 = 32.0;
+/// A message fetched from another core's cache, from another package.
+const OTHER_CORE_NS: f64 = 150.0;
+const OTHER_PACKAGE_NS: f64 = 450.0;
+/// Slower than any load, so that nothing is divided by zero.
+const RATE_MIN: f64 = 1e-6;
+const ROUNDS: usize = 40;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Steady {
+    /// Messages a second.
+    pub rate: f64,
+    /// Wall time that each message takes of each component, ns.
+    pub service_ns: BTreeMap<String, f64>,
+    pub cpus: BTreeMap<u32, CpuShare>,
+    /// Wakes per message that each component sends, and receives.
+    pub wakes_sent: BTreeMap<String, f64>,
+    pub wakes_received: BTreeMap<String, f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CpuShare {
+    pub busy: f64,
+    pub polling: f64,
+    /// Messages there, waiting or served.
+    pub messages: f64,
+}
+
+/// What is known of a CPU between two rounds.
+#[derive(Clone, Copy, Default)]
+struct Station {
+    asleep: f64,
+    share: CpuShare,
+}
+
+pub fn steady(platform: &Platform, plan: &Plan, load: &Load) -> Steady {
+    let mut stations: BTreeMap<u32, Station> =
+        plan.used().iter().map(|cpu| (cpu, Station::default())).collect();
+    let mut result = Steady::default();
+    for _ in 0..ROUNDS {
+        result = round(platform, plan, load, &stations);
+        for (cpu, station) in &mut stations {
+            let share = result.cpus.get(cpu).copied().unwrap_or_default();
+            let asleep = asleep(plan, *cpu, share, result.rate);
+            // Half of the way each round, or it swings.
+            station.asleep = (station.asleep + asleep) / 2.0;
+            station.share = share;
+        }
+    }
+    result
+}
+
+/// Probability that a message finds its CPU asleep.
+fn asleep(plan: &Plan, cpu: u32, share: CpuShare, rate: f64) -> f64 {
+    let idle = (1.0 - share.busy).max(0.0);
+    let polls = if is_alone(plan, cpu) { poll_through(idle, rate) } else { 0.0 };
+    // While it wakes, further messages come, and wake nobody.
+    idle * (1.0 - polls) / (1.0 + rate * WAKE_LATE_NS * 1e-9)
+}
+
+/// Share of its idle time that a poller looks at its queues: it gives up after [`POLL_NS`].
+fn poll_through(idle: f64, rate: f64) -> f64 {
+    let gap_ns = idle / rate.max(RATE_MIN) * 1e9;
+    1.0 - (-POLL_NS / gap_ns.max(1.0)).exp()
+}
+
+fn is_alone(plan: &Plan, cpu: u32) -> bool {
+    plan.seats.values().any(|seat| seat.cpu == cpu && seat.dedicated)
+}
+
+fn round(platform: &Platform, plan: &Plan, load: &Load, stations: &BTreeMap<u32, Station>) -> Steady {
+    let mut result = Steady::default();
+    let mut demand: BTreeMap<u32, f64> = stations.keys().map(|cpu| (*cpu, 0.0)).collect();
+    let mut late_ns = load.outside_ns;
+    let way = load.costs.iter().filter(|cost| cost.cpu_ns + cost.memory_ns > 0.0);
+    let mut previous: Option<(&str, u32)> = None;
+    for cost in way {
+        let Some(seat) = plan.seats.get(cost.component) else { continue };
+        let station = stations.get(&seat.cpu).copied().unwrap_or_default();
+        let slow = slowness(platform, plan, seat.cpu, stations);
+        let mut service = cost.cpu_ns * slow.0 + cost.memory_ns * slow.1;
+        if plan.on(seat.cpu).count() > 1 {
+            service += SWITCH_NS * slow.0 / station.share.messages.clamp(1.0, BATCH_MAX);
+        }
+        let from = previous.map_or(0, |(_, cpu)| cpu);
+        if from != seat.cpu {
+            let far = platform.package(from) != platform.package(seat.cpu);
+            service += if far { OTHER_PACKAGE_NS } else { OTHER_CORE_NS };
+            late_ns += station.asleep * WAKE_LATE_NS;
+            result.wakes_received.insert(cost.component.into(), station.asleep);
+            // The driver is woken by the kernel; everybody else by its neighbour, which pays.
+            if let Some((sender, cpu)) = previous {
+                let price = station.asleep * WAKE_SENDER_NS * slowness(platform, plan, cpu, stations).0;
+                *demand.entry(cpu).or_default() += price;
+                *result.service_ns.entry(sender.into()).or_default() += price;
+                *result.wakes_sent.entry(sender.into()).or_default() += station.asleep;
+            }
+        }
+        *demand.entry(seat.cpu).or_default() += service;
+        *result.service_ns.entry(cost.component.into()).or_default() += service;
+        previous = Some((cost.component, seat.cpu));
+    }
+    let (rate, messages) = mean_value_analysis(load.window, &demand, late_ns);
+    result.rate = load.offered.map_or(rate, |offered| offered.min(rate));
+    for (cpu, demand_ns) in demand {
+        let busy = (result.rate * demand_ns * 1e-9).min(1.0);
+        let polling =
+            if is_alone(plan, cpu) { (1.0 - busy) * poll_through(1.0 - busy, result.rate) } else { 0.0 };
+        let open = busy / (1.0 - busy).max(0.01);
+        let closed = messages.get(&cpu).copied().unwrap_or(0.0);
+        let messages = if result.rate < rate { open.min(closed) } else { closed };
+        result.cpus.insert(cpu, CpuShare { busy, polling, messages });
+    }
+    result
+}
+
+/// By how much computing and waiting for memory take longer on this CPU.
+fn slowness(platform: &Platform, plan: &Plan, cpu: u32, stations: &BTreeMap<u32, Station>) -> (f64, f64) {
+    let next_door = platform.siblings(cpu);
+    let crowd: f64 = next_door
+        .iter()
+        .filter(|other| *other != cpu)
+        .filter_map(|other| stations.get(&other))
+        .map(|s| s.share.busy)
+        .sum();
+    let crowded = 1.0 / (1.0 - (1.0 - THREAD_SHARE) * crowd.min(1.0));
+    let (speed, class) = (plan.speed(cpu).max(0.01), platform.capacity(cpu));
+    // A duty cycle stops everything; a lower frequency leaves memory as fast as it is.
+    let memory = if platform.by_frequency() { 1.0 } else { speed };
+    (crowded / (speed * class), crowded / memory)
+}
+
+/// Throughput per second, and the mean number of messages at each station.
+fn mean_value_analysis(
+    window: f64,
+    demand_ns: &BTreeMap<u32, f64>,
+    outside_ns: f64,
+) -> (f64, BTreeMap<u32, f64>) {
+    let mut messages: BTreeMap<u32, f64> = demand_ns.keys().map(|cpu| (*cpu, 0.0)).collect();
+    let mut rate = 0.0;
+    for inside in 1..=(window as u32).max(1) {
+        let stay = |cpu: &u32| demand_ns[cpu] * (1.0 + messages[cpu]);
+        let stays: BTreeMap<u32, f64> = demand_ns.keys().map(|cpu| (*cpu, stay(cpu))).collect();
+        rate = f64::from(inside) / (outside_ns + stays.values().sum::<f64>()).max(1.0);
+        messages = stays.into_iter().map(|(cpu, stay)| (cpu, rate * stay)).collect();
+    }
+    (rate * 1e9, messages)
+}

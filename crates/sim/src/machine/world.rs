@@ -1,0 +1,296 @@
+//! The modelled machine in time: plans are applied, loads come and go, samples are taken.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use eft_base::Random;
+use eft_cores::estimate::{self, Activity};
+use eft_cores::plan::{Change, Plan, changes};
+use eft_cores::platform::Platform;
+use eft_cores::power::PowerModel;
+use eft_cores::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traffic};
+
+use crate::machine::load::{Load, Schedule};
+use crate::machine::shape::{Shape, components};
+use crate::machine::steady::{CpuShare, Steady, steady};
+
+const STEP_NS: u64 = 2_000_000;
+/// TCP opens its window over several round trips.
+const RAMP_NS: f64 = 15_000_000.0;
+/// What one moved component holds up, and a change of speed.
+const MOVE_NS: u64 = 400_000;
+const SPEED_NS: u64 = 50_000;
+const NOISE: f64 = 0.02;
+const QUEUE: u32 = 64;
+const UPPER_MARK: f64 = 0.75;
+const LOWER_MARK: f64 = 0.125;
+
+pub struct World {
+    pub platform: Platform,
+    pub model: PowerModel,
+    pub schedule: Schedule,
+    plan: Plan,
+    now_ns: u64,
+    random: Random,
+    rate: f64,
+    stalled_ns: u64,
+    messages: f64,
+    energy_uj: f64,
+    parts: BTreeMap<String, Part>,
+    cpu_ns: BTreeMap<u32, (f64, f64)>,
+    /// What was worked out last, by load and plan; a load that flips has two.
+    known: VecDeque<(String, Plan, Rc<Steady>)>,
+    traffic: Traffic,
+    traffic_rest: BTreeMap<&'static str, f64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Part {
+    busy_ns: f64,
+    polling_ns: f64,
+    sleeping_ns: f64,
+    heartbeat: f64,
+    wake_ups: f64,
+    wakes_sent: f64,
+    high: f64,
+    low: f64,
+    overloads: u64,
+    underloads: u64,
+}
+
+impl World {
+    pub fn new(shape: &Shape, schedule: Schedule, seed: u64) -> Self {
+        let platform =
+            Platform::new(shape.machine(), &components(), shape.duty_levels()).unwrap_or_else(|reason| {
+                panic!("the modelled machine is none: {reason}");
+            });
+        let parts = components().into_iter().map(|name| (name, Part::default())).collect();
+        Self {
+            platform,
+            model: PowerModel::default(),
+            schedule,
+            plan: Plan::default(),
+            now_ns: 0,
+            random: Random::new(seed),
+            rate: 0.0,
+            stalled_ns: 0,
+            messages: 0.0,
+            energy_uj: 0.0,
+            parts,
+            cpu_ns: BTreeMap::new(),
+            known: VecDeque::new(),
+            traffic: Traffic::default(),
+            traffic_rest: BTreeMap::new(),
+        }
+    }
+
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Messages carried since the beginning.
+    pub fn messages(&self) -> f64 {
+        self.messages
+    }
+
+    /// Modelled energy since the beginning.
+    pub fn energy_j(&self) -> f64 {
+        self.energy_uj * 1e-6
+    }
+
+    pub fn apply(&mut self, plan: &Plan) {
+        for change in changes(&self.plan, plan) {
+            self.stalled_ns += match change {
+                Change::Move { .. } => MOVE_NS,
+                Change::Speed { .. } => SPEED_NS,
+                _ => 0,
+            };
+        }
+        self.plan = plan.clone();
+    }
+
+    /// What a plan carries of a load, and the modelled power while it does.
+    pub fn steady(&self, plan: &Plan, load: &Load) -> (Steady, f64) {
+        let result = steady(&self.platform, plan, load);
+        let share = |share: &CpuShare| (share.busy + share.polling).min(1.0);
+        let activity: Activity = result.cpus.iter().map(|(cpu, of)| (*cpu, share(of))).collect();
+        let power_w = estimate::power_w(&self.platform, &self.model, plan, &activity);
+        (result, power_w)
+    }
+
+    fn now(&mut self, load: &Load) -> Rc<Steady> {
+        let known = self.known.iter().find(|(name, known, _)| *name == load.name && *known == self.plan);
+        if let Some((.., result)) = known {
+            return result.clone();
+        }
+        let result = Rc::new(steady(&self.platform, &self.plan, load));
+        self.known.truncate(1);
+        self.known.push_front((load.name.clone(), self.plan.clone(), result.clone()));
+        result
+    }
+
+    /// Lets time pass and looks.
+    pub fn sample_after(&mut self, period_ns: u64) -> Sample {
+        for part in self.parts.values_mut() {
+            (part.high, part.low) = (0.0, f64::from(QUEUE));
+        }
+        let noise = 1.0 + NOISE * (self.random.below(2001) as f64 / 1000.0 - 1.0) * 1.7;
+        let end_ns = self.now_ns + period_ns;
+        while self.now_ns < end_ns {
+            let step_ns = STEP_NS.min(end_ns - self.now_ns);
+            self.step(step_ns, noise);
+        }
+        self.sample()
+    }
+
+    fn step(&mut self, step_ns: u64, noise: f64) {
+        let load = self.schedule.at(self.now_ns).cloned();
+        self.now_ns += step_ns;
+        let Some(load) = load else {
+            self.rate = 0.0;
+            return self.rest(step_ns);
+        };
+        let steady = self.now(&load);
+        let lost_ns = self.stalled_ns.min(step_ns);
+        self.stalled_ns -= lost_ns;
+        let open = 1.0 - lost_ns as f64 / step_ns as f64;
+        self.rate += (steady.rate - self.rate) * (1.0 - (-(step_ns as f64) / RAMP_NS).exp());
+        // A plan that can do less does so at once.
+        self.rate = self.rate.min(steady.rate);
+        let rate = (self.rate * noise).min(steady.rate * (1.0 + NOISE)) * open;
+        self.count(&load, rate * step_ns as f64 * 1e-9);
+        self.spend(&steady, rate, step_ns);
+    }
+
+    fn rest(&mut self, step_ns: u64) {
+        let nothing = Steady::default();
+        self.spend(&nothing, 0.0, step_ns);
+    }
+
+    fn count(&mut self, load: &Load, messages: f64) {
+        self.messages += messages;
+        let each = load.per_thousand;
+        let mut add = |name: &'static str, per_thousand: u64, counter: &mut u64| {
+            let rest = self.traffic_rest.entry(name).or_default();
+            *rest += messages * per_thousand as f64 / 1000.0;
+            *counter += *rest as u64;
+            *rest -= (*rest as u64) as f64;
+        };
+        let traffic = &mut self.traffic;
+        add("received_bytes", each.received_bytes, &mut traffic.received_bytes);
+        add("sent_bytes", each.sent_bytes, &mut traffic.sent_bytes);
+        add("received_segments", each.received_segments, &mut traffic.received_segments);
+        add("sent_segments", each.sent_segments, &mut traffic.sent_segments);
+        add("sent_empty", each.sent_empty_segments, &mut traffic.sent_empty_segments);
+        add("accepted", each.accepted_connections, &mut traffic.accepted_connections);
+        add("closed", each.closed_connections, &mut traffic.closed_connections);
+        add("ip_received", each.ip_received_bytes, &mut traffic.ip_received_bytes);
+        add("ip_sent", each.ip_sent_bytes, &mut traffic.ip_sent_bytes);
+        traffic.connections_open = load.connections_open;
+    }
+
+    fn spend(&mut self, steady: &Steady, rate: f64, step_ns: u64) {
+        let length = step_ns as f64;
+        let used = if steady.rate > 0.0 { rate / steady.rate } else { 0.0 };
+        let mut activity = Activity::new();
+        for cpu in self.plan.used().iter() {
+            let share = steady.cpus.get(&cpu).copied().unwrap_or_default();
+            let busy = (share.busy * used).min(1.0);
+            let polling = share.polling.min(1.0 - busy);
+            activity.insert(cpu, busy + polling);
+            let (busy_ns, idle_ns) = self.cpu_ns.entry(cpu).or_default();
+            *busy_ns += (busy + polling) * length;
+            *idle_ns += (1.0 - busy - polling) * length;
+            self.spend_on(cpu, steady, rate, busy, polling, share.messages * used.min(1.0), length);
+        }
+        let watts = estimate::power_w(&self.platform, &self.model, &self.plan, &activity);
+        self.energy_uj += watts * length * 1e-3;
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn spend_on(
+        &mut self,
+        cpu: u32,
+        steady: &Steady,
+        rate: f64,
+        busy: f64,
+        polling: f64,
+        messages: f64,
+        length: f64,
+    ) {
+        let names: Vec<String> = self.plan.on(cpu).map(String::from).collect();
+        let of = |name: &String| steady.service_ns.get(name).copied().unwrap_or(0.0);
+        let total: f64 = names.iter().map(of).sum();
+        for name in &names {
+            let Some(part) = self.parts.get_mut(name) else { continue };
+            let share = if total > 0.0 { of(name) / total } else { 0.0 };
+            part.busy_ns += busy * share * length;
+            part.polling_ns += polling * share * length;
+            part.sleeping_ns += (1.0 - busy * share - polling * share) * length;
+            let count = rate * length * 1e-9;
+            part.heartbeat += count * share.min(1.0) + if share > 0.0 { 1.0 } else { 0.0 };
+            part.wake_ups += steady.wakes_received.get(name).copied().unwrap_or(0.0) * count;
+            part.wakes_sent += steady.wakes_sent.get(name).copied().unwrap_or(0.0) * count;
+            let queued = (messages * share).min(f64::from(QUEUE));
+            part.high = part.high.max((queued * 1.3).min(f64::from(QUEUE)));
+            part.low = part.low.min(queued * 0.5);
+            part.overloads += u64::from(queued > UPPER_MARK * f64::from(QUEUE));
+            part.underloads += u64::from(queued < LOWER_MARK * f64::from(QUEUE));
+        }
+    }
+
+    fn sample(&self) -> Sample {
+        let components = self.parts.iter().map(|(name, part)| self.component(name, part)).collect();
+        let machine = self.platform.machine();
+        let cpu = |cpu: u32| {
+            let (busy_ns, idle_ns) = self.cpu_ns.get(&cpu).copied().unwrap_or_default();
+            CpuSample {
+                cpu,
+                online: true,
+                managed: machine.managed.contains(cpu),
+                parked: self.plan.parked.contains(cpu),
+                speed: self.plan.speed(cpu),
+                busy_ns: busy_ns as u64,
+                idle_ns: idle_ns as u64,
+            }
+        };
+        Sample {
+            at_ns: self.now_ns,
+            components,
+            cpus: machine.online.iter().map(cpu).collect(),
+            energy_uj: Some(self.energy_uj as u64),
+        }
+    }
+
+    fn component(&self, name: &str, part: &Part) -> ComponentSample {
+        let seat = self.plan.seats.get(name);
+        let queue = QueueSample {
+            from: "neighbour".into(),
+            capacity: QUEUE,
+            high: part.high as u32,
+            low: part.low as u32,
+            overloads: part.overloads,
+            underloads: part.underloads,
+        };
+        ComponentSample {
+            name: name.into(),
+            generation: 1,
+            running: true,
+            heartbeat: part.heartbeat as u64,
+            cpu: seat.map(|seat| seat.cpu),
+            dedicated: seat.is_some_and(|seat| seat.dedicated),
+            busy_ns: part.busy_ns as u64,
+            polling_ns: part.polling_ns as u64,
+            waiting_ns: 0,
+            sleeping_ns: part.sleeping_ns as u64,
+            cpu_ns: (part.busy_ns + part.polling_ns) as u64,
+            wake_ups: part.wake_ups as u64,
+            wakes_sent: part.wakes_sent as u64,
+            wakes_sent_ns: (part.wakes_sent * 13_000.0) as u64,
+            queues: vec![queue],
+            hint: Hint::None,
+            traffic: if name == "tcp" { self.traffic } else { Traffic::default() },
+            counters: None,
+        }
+    }
+}

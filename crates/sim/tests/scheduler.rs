@@ -1,0 +1,350 @@
+//! What the scheduler has to reach, proven on the modelled machine: the real policies, fed with samples every 10 ms.
+
+use eft_cores::placement::Spare;
+use eft_cores::plan::Plan;
+use eft_cores::policy::{Objective, Policy, Settings};
+use eft_cores::profile::sweep::{Configuration, exhaustive};
+use eft_cores::profile::{Outcome, Profiles};
+use eft_cores::sample::Sample;
+use eft_cores::scheduler::Scheduler;
+use eft_sim::machine::shape::{Speeds, components};
+use eft_sim::machine::{Load, Schedule, Shape, World};
+
+const PERIOD_NS: u64 = 10_000_000;
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000_000_000;
+const SEEDS: [u64; 3] = [1, 2, 3];
+const LEAST_POWER: Objective = Objective::LeastPower { floor: 0.95 };
+
+struct Run {
+    world: World,
+    scheduler: Scheduler,
+    /// When the plan changed.
+    changed_ns: Vec<u64>,
+}
+
+fn settings(objective: Objective) -> Settings {
+    Settings { objective, spare: Spare::GiveBack, ..Settings::default() }
+}
+
+impl Run {
+    fn new(policy: &str, shape: &Shape, schedule: Schedule, settings: Settings, seed: u64) -> Self {
+        let mut world = World::new(shape, schedule, seed);
+        let scheduler =
+            Scheduler::new(policy, shape.machine(), &components(), shape.duty_levels(), settings).unwrap();
+        world.apply(scheduler.plan());
+        Self { world, scheduler, changed_ns: Vec::new() }
+    }
+
+    fn adaptive(shape: &Shape, schedule: Schedule, objective: Objective, seed: u64) -> Self {
+        Self::new("adaptive", shape, schedule, settings(objective), seed)
+    }
+
+    fn look(&mut self) -> Sample {
+        let sample = self.world.sample_after(PERIOD_NS);
+        let before = self.scheduler.plan().clone();
+        let decision = self.scheduler.look(&sample);
+        if !decision.plan.is_same(&before) {
+            self.changed_ns.push(self.world.now_ns());
+        }
+        self.world.apply(&decision.plan);
+        sample
+    }
+
+    fn until(&mut self, end_ns: u64) {
+        while self.world.now_ns() < end_ns {
+            self.look();
+        }
+    }
+
+    /// Messages a second, and W, from now on.
+    fn over(&mut self, length_ns: u64) -> (f64, f64) {
+        let (messages, energy) = (self.world.messages(), self.world.energy_j());
+        let end_ns = self.world.now_ns() + length_ns;
+        self.until(end_ns);
+        let seconds = length_ns as f64 / S as f64;
+        ((self.world.messages() - messages) / seconds, (self.world.energy_j() - energy) / seconds)
+    }
+
+    fn why(&self) -> String {
+        self.scheduler.history().entries().map(|entry| format!("{entry}\n")).collect()
+    }
+}
+
+/// The best of all fixed configurations: its plan, throughput and power.
+fn best_fixed(shape: &Shape, load: &Load, objective: Objective) -> (Plan, f64, f64) {
+    let world = World::new(shape, Schedule::Constant(None), 0);
+    let all: Vec<(Plan, f64, f64)> = exhaustive(&world.platform, Spare::GiveBack)
+        .into_iter()
+        .map(|Configuration { plan, .. }| {
+            let (steady, watts) = world.steady(&plan, load);
+            (plan, steady.rate, watts)
+        })
+        .collect();
+    let best = all.iter().map(|(_, rate, _)| *rate).fold(0.0, f64::max);
+    let score = |(_, rate, watts): &(Plan, f64, f64)| objective.score(rate / best, *watts);
+    all.into_iter().max_by(|a, b| score(a).total_cmp(&score(b))).unwrap()
+}
+
+fn shapes() -> Vec<Shape> {
+    vec![
+        Shape::TWO,
+        Shape { speeds: Speeds::Frequency, ..Shape::TWO },
+        Shape { speeds: Speeds::None, ..Shape::TWO },
+        Shape { managed: 4, little: 2, ..Shape::TWO },
+        Shape { managed: 8, threads: 2, packages: 2, speeds: Speeds::None, ..Shape::TWO },
+    ]
+}
+
+fn loads() -> Vec<Load> {
+    vec![Load::bulk_out(), Load::bulk_in(), Load::requests(10, 16), Load::mixed(10)]
+}
+
+#[test]
+fn when_idle_the_stack_sits_on_one_shared_core_within_a_second() {
+    for shape in shapes() {
+        for seed in SEEDS {
+            let schedule = Schedule::Steps(vec![(S, Some(Load::bulk_out())), (3 * S, None)]);
+            let mut run = Run::adaptive(&shape, schedule, Objective::Throughput, seed);
+            run.until(3 * S);
+            assert!(
+                shape.managed == 1 || !run.scheduler.plan().is_consolidated(),
+                "seed {seed}\n{}",
+                run.why()
+            );
+            run.until(4 * S);
+            let plan = run.scheduler.plan();
+            assert!(plan.is_consolidated(), "seed {seed}: {plan}");
+            assert!(plan.seats.values().all(|seat| !seat.dedicated));
+            assert_eq!(plan.given_back.len() as u32, shape.managed - 1, "{plan}");
+        }
+    }
+}
+
+#[test]
+fn a_bulk_transfer_reaches_nine_tenths_of_the_best_within_300_ms() {
+    for shape in shapes() {
+        for load in [Load::bulk_out(), Load::bulk_in()] {
+            let (_, best, _) = best_fixed(&shape, &load, Objective::Throughput);
+            for seed in SEEDS {
+                let schedule = Schedule::Steps(vec![(2 * S, Some(load.clone()))]);
+                let mut run = Run::adaptive(&shape, schedule, Objective::Throughput, seed);
+                run.until(2 * S + 300 * MS);
+                let (rate, _) = run.over(50 * MS);
+                assert!(rate >= 0.9 * best, "seed {seed}, {shape:?}: {rate:.0} of {best:.0}\n{}", run.why());
+            }
+        }
+    }
+}
+
+#[test]
+fn least_power_is_within_five_percent_of_the_best_fixed_configuration() {
+    for shape in [Shape::TWO, Shape { speeds: Speeds::Frequency, ..Shape::TWO }] {
+        for load in loads() {
+            let (_, most, _) = best_fixed(&shape, &load, Objective::Throughput);
+            let (plan, _, least) = best_fixed(&shape, &load, LEAST_POWER);
+            for seed in SEEDS {
+                let mut run =
+                    Run::adaptive(&shape, Schedule::Constant(Some(load.clone())), LEAST_POWER, seed);
+                run.until(30 * S);
+                let (rate, watts) = run.over(5 * S);
+                let told = format!(
+                    "seed {seed}, {shape:?}, {}: {rate:.0} of {most:.0} at {watts:.2} of {least:.2} W ({plan})\n{}",
+                    load.name,
+                    run.why()
+                );
+                assert!(rate >= 0.95 * 0.99 * most, "{told}");
+                assert!(watts <= 1.05 * least, "{told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn throughput_is_near_the_best_fixed_configuration() {
+    for shape in shapes() {
+        for load in loads() {
+            let mut run =
+                Run::adaptive(&shape, Schedule::Constant(Some(load.clone())), Objective::Throughput, 7);
+            let (plan, most, _) = best_fixed(&shape, &load, Objective::Throughput);
+            run.until(30 * S);
+            let (rate, _) = run.over(5 * S);
+            let name = &load.name;
+            assert!(rate >= 0.95 * most, "{shape:?}, {name}: {rate:.0} of {most:.0} ({plan})\n{}", run.why());
+        }
+    }
+}
+
+#[test]
+fn a_constant_load_sees_no_more_than_one_change_a_minute_once_settled() {
+    for objective in [Objective::Throughput, LEAST_POWER, Objective::ThroughputPerWatt] {
+        for load in [Load::bulk_out(), Load::requests(10, 16), Load::requests(1000, 16).at_rate(20_000.0)] {
+            for seed in SEEDS {
+                let mut run =
+                    Run::adaptive(&Shape::TWO, Schedule::Constant(Some(load.clone())), objective, seed);
+                run.until(30 * S);
+                let settled =
+                    matches!(run.scheduler.policy(), Policy::Adaptive(policy) if policy.is_settled());
+                assert!(settled, "seed {seed}, {}:\n{}", load.name, run.why());
+                run.until(270 * S);
+                let later: Vec<u64> = run.changed_ns.iter().copied().filter(|at| *at > 30 * S).collect();
+                assert!(later.len() <= 4, "seed {seed}, {}: {later:?}\n{}", load.name, run.why());
+                // A probe and its end belong together; two probes never lie within one minute.
+                let apart = later.chunks(2).map(|pair| pair[0]).collect::<Vec<_>>();
+                assert!(apart.windows(2).all(|pair| pair[1] - pair[0] > 60 * S), "seed {seed}: {later:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_load_that_flips_is_not_made_worse_by_a_tenth() {
+    let flips = [
+        [Some(Load::bulk_out()), None],
+        [Some(Load::bulk_out()), Some(Load::requests(10, 16))],
+        [Some(Load::bulk_in()), Some(Load::requests(10, 16).at_rate(5_000.0))],
+    ];
+    for loads in flips {
+        for seed in SEEDS {
+            let schedule = Schedule::Flips { loads: loads.clone(), every_ns: 100 * MS };
+            let mut run = Run::adaptive(&Shape::TWO, schedule.clone(), Objective::Throughput, seed);
+            let Policy::Adaptive(policy) = run.scheduler.policy() else { panic!("not adaptive") };
+            let ladder = policy.ladder();
+            let plans = [ladder.rung(ladder.consolidated_top()), ladder.rung(ladder.top())];
+            let plans = plans.map(|rung| rung.plan.clone());
+            let of_fixed = |plan: &Plan| {
+                let settings = Settings { fixed: Some(plan.clone()), ..settings(Objective::Throughput) };
+                Run::new("fixed", &Shape::TWO, schedule.clone(), settings, seed).over(20 * S).0
+            };
+            let better = plans.iter().map(of_fixed).fold(0.0, f64::max);
+            let (rate, _) = run.over(20 * S);
+            assert!(rate >= 0.9 * better, "seed {seed}: {rate:.0} of {better:.0}\n{}", run.why());
+        }
+    }
+}
+
+#[test]
+fn slower_is_found_where_it_is_faster() {
+    // Where those behind tcp share a fast core, it sleeps often, and waking it costs tcp more than it gains.
+    let load = Load::bulk_with_costly_tcp();
+    for seed in SEEDS {
+        let schedule = Schedule::Constant(Some(load.clone()));
+        let mut run = Run::adaptive(&Shape::TWO, schedule, Objective::Throughput, seed);
+        run.until(30 * S);
+        let plan = run.scheduler.plan().clone();
+        let full = Plan { speeds: Default::default(), ..plan.clone() };
+        let (with, watts) = run.world.steady(&plan, &load);
+        let (without, more_watts) = run.world.steady(&full, &load);
+        assert!(plan.speeds.values().any(|speed| *speed < 1.0), "seed {seed}: {plan}\n{}", run.why());
+        assert!(
+            with.rate > without.rate * 1.01,
+            "seed {seed}: {} {}\n{}",
+            with.rate,
+            without.rate,
+            run.why()
+        );
+        assert!(watts < more_watts);
+    }
+}
+
+fn profiles_of(shape: &Shape, loads: &[Load]) -> Profiles {
+    let mut profiles = swept(&World::new(shape, Schedule::Constant(None), 1), loads);
+    eft_cores::profile::prune(&mut profiles);
+    profiles
+}
+
+fn swept(world: &World, loads: &[Load]) -> Profiles {
+    let mut profiles = Profiles::default();
+    for load in loads {
+        // The nature of the load is what the policy would see of it.
+        let mut run =
+            Run::adaptive(&Shape::TWO, Schedule::Constant(Some(load.clone())), Objective::Throughput, 11);
+        run.until(2 * S);
+        let mix = run.scheduler.observation().indicators.mix();
+        let each = load.per_thousand;
+        let bytes = eft_cores::indicators::delivered(&each) / 1000.0;
+        for Configuration { plan, .. } in exhaustive(&world.platform, Spare::GiveBack) {
+            let (steady, power_w) = world.steady(&plan, load);
+            let outcome = Outcome { throughput: steady.rate * bytes, power_w, plan, ..Outcome::default() };
+            profiles.record(&load.name, mix, outcome);
+        }
+    }
+    profiles
+}
+
+#[test]
+fn profile_is_near_the_best_on_loads_that_it_never_saw() {
+    let shape = Shape::TWO;
+    let known = [
+        Load::bulk_out(),
+        Load::bulk_in(),
+        Load::requests(10, 16),
+        Load::requests(1_000, 16),
+        Load::requests(10_000, 16),
+        Load::requests(100_000, 16),
+        Load::mixed(3),
+        Load::mixed(30),
+    ];
+    let profiles = profiles_of(&shape, &known);
+    let unseen =
+        [Load::requests(300, 16), Load::requests(4_000, 16), Load::requests(40_000, 16), Load::mixed(10)];
+    for load in unseen {
+        for seed in SEEDS {
+            let settings = Settings { profiles: profiles.clone(), ..settings(Objective::Throughput) };
+            let mut run = Run::new("profile", &shape, Schedule::Constant(Some(load.clone())), settings, seed);
+            let (plan, most, _) = best_fixed(&shape, &load, Objective::Throughput);
+            run.until(5 * S);
+            let (rate, _) = run.over(5 * S);
+            let name = &load.name;
+            assert!(
+                rate >= 0.95 * most,
+                "seed {seed}, {name}: {rate:.0} of {most:.0} ({plan})\n{}",
+                run.why()
+            );
+        }
+    }
+}
+
+#[test]
+fn profile_rests_when_idle_and_is_calm_at_a_constant_load() {
+    let profiles = profiles_of(&Shape::TWO, &[Load::bulk_out(), Load::requests(10, 16)]);
+    for (load, objective) in [
+        (Load::bulk_out(), Objective::Throughput),
+        (Load::requests(500, 16), LEAST_POWER),
+        (Load::requests(500, 16).at_rate(20_000.0), LEAST_POWER),
+    ] {
+        for seed in SEEDS {
+            let settings = Settings { profiles: profiles.clone(), ..settings(objective) };
+            let schedule = Schedule::Steps(vec![(S, Some(load.clone())), (200 * S, None)]);
+            let mut run = Run::new("profile", &Shape::TWO, schedule, settings, seed);
+            run.until(20 * S);
+            let settled = run.changed_ns.len();
+            run.until(200 * S);
+            let later = run.changed_ns.len() - settled;
+            assert!(later <= 3, "seed {seed}, {}: {later} changes\n{}", load.name, run.why());
+            run.until(201 * S);
+            assert!(run.scheduler.plan().is_consolidated(), "seed {seed}\n{}", run.why());
+        }
+    }
+}
+
+#[test]
+fn a_node_follows_its_roles_only_if_they_last() {
+    let shape = Shape::TWO;
+    let profiles = profiles_of(&shape, &[Load::bulk_in(), Load::requests(10, 16)]);
+    let changes = |every_ns: u64, seed: u64| {
+        let loads = [Some(Load::bulk_in()), Some(Load::requests(10, 16).at_rate(2_000.0))];
+        let settings = Settings { profiles: profiles.clone(), ..settings(LEAST_POWER) };
+        let mut run = Run::new("profile", &shape, Schedule::Flips { loads, every_ns }, settings, seed);
+        run.until(5 * S);
+        let before = run.changed_ns.len();
+        run.until(5 * S + 8 * every_ns);
+        (run.changed_ns.len() - before, run.why())
+    };
+    for seed in SEEDS {
+        let (fast, why) = changes(40 * MS, seed);
+        assert!(fast <= 1, "seed {seed}: {fast} changes in 8 short phases\n{why}");
+        let (slow, why) = changes(2 * S, seed);
+        assert!((4..=16).contains(&slow), "seed {seed}: {slow} changes in 8 long phases\n{why}");
+    }
+}
