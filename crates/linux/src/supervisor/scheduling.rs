@@ -38,7 +38,7 @@ impl Supervisor {
         &mut self,
         client: u64,
         what: Scheduling,
-        rest: Map<String, Value>,
+        mut rest: Map<String, Value>,
     ) -> Result<(), String> {
         let Some(i) = self.index(Peer::Cores) else {
             return Err(format!(
@@ -50,6 +50,7 @@ impl Supervisor {
             return Err("cores is not running at the moment; the stack goes on under the last plan".into());
         }
         let key = format!("cores.ask:{}:{client}", what.name());
+        rest.insert("what".into(), what.name().into());
         let value = Value::Object(rest).to_string().into_bytes();
         let question = ToServer::Configure { key: key.clone(), value };
         self.tell_index(i, &question, &[]);
