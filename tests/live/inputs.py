@@ -4,7 +4,7 @@ import pathlib
 import shutil
 import subprocess
 
-from harness import EFT, ROOT, Scene, Stack, check, sh, wait_until
+from harness import EFT, ROOT, Scene, Stack, check, end, sh, sha256_of, wait_until
 
 
 def refused(*command, says, status=None):
@@ -71,6 +71,31 @@ def no_io_uring():
         check(beside != "-1 38" or "io_uring" not in sh("cat", "/proc/kallsyms").stdout, f"beside it: {beside}")
 
 
+def a_connect_that_cannot_begin():
+    """No route: the same error as on the kernel, the descriptor polls as there, and can be used again."""
+    program = """
+import select, socket, sys
+s = socket.socket()
+said = []
+try: s.connect(("10.250.0.1", 80))
+except OSError as e: said.append(e.errno)
+p = select.poll(); p.register(s, select.POLLIN | select.POLLOUT)
+said.append([events for _, events in p.poll(0)])
+s.connect((sys.argv[1], 8000)); s.sendall(b"still useful"); s.shutdown(socket.SHUT_WR)
+said.append(s.recv(100))
+print(said)
+"""
+    def said(scene, side):
+        echo = scene.start(*side.beside("socat", f"TCP-LISTEN:8000,bind={side.host},fork,reuseaddr", "EXEC:cat"))
+        wait_until(lambda: sh(*side.beside("ss", "-Hltn", "sport = :8000")).stdout, 10, "socat to listen")
+        out = sh(*side.on("python3", "-c", program, side.host)).stdout
+        end(echo)
+        return out
+    with Scene("unreachable") as scene:
+        on_stack, on_kernel = said(scene, Stack(scene, kind="veth")), said(scene, scene.kernel())
+        check(on_stack == on_kernel and "still useful" in on_stack, f"on the stack {on_stack}, on the kernel {on_kernel}")
+
+
 def no_privilege():
     with Scene("privilege") as scene:
         # `nobody` cannot reach the build folder everywhere; a copy lies where it can.
@@ -121,7 +146,6 @@ def local_delivery_and_two_stacks():
         _, want = scene.file("www/f", 8 << 20)
         scene.start(*stack.on("python3", "-m", "http.server", "8000", "--bind", stack.address, "--directory", str(scene.dir / "www")))
         stack.listening(8000)
-        from harness import sha256_of
         got = sha256_of(stack.on("curl", "-sf", f"http://{stack.address}:8000/f"))
         check(got == want, "a download from the stack to itself differs")
 
@@ -136,7 +160,6 @@ def pair():
         _, want = scene.file("www/f", 32 << 20)
         on = lambda name, *c: [EFT, "run", "--name", name, "--", *map(str, c)]
         scene.start(*on("ltp1", "python3", "-m", "http.server", "8000", "--bind", "10.77.4.1", "--directory", scene.dir / "www"))
-        from harness import sha256_of
         wait_until(lambda: sh(*on("ltp2", "curl", "-sf", "-o", "/dev/null", "-r", "0-0", "http://10.77.4.1:8000/f"), ok=False).returncode == 0, 10, "the server")
         check(sha256_of(on("ltp2", "curl", "-sf", "http://10.77.4.1:8000/f")) == want, "a download over the pair differs")
 
@@ -148,7 +171,6 @@ def a_live_recording_replays_to_identical_segments():
         _, want = scene.file("www/f", 4 << 20)
         scene.start(*stack.on("python3", "-m", "http.server", "8000", "--bind", stack.address, "--directory", str(scene.dir / "www")))
         stack.listening(8000)
-        from harness import end, sha256_of
         for _ in range(2):
             check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:8000/f")) == want, "a download differs")
             stack.kill("ip")
@@ -171,6 +193,7 @@ def a_live_recording_replays_to_identical_segments():
 
 
 CASES = [
-    wrong_command_lines, names_and_addresses_in_use, programs_that_cannot_be_preloaded, no_io_uring, no_privilege, filter_rules,
+    wrong_command_lines, names_and_addresses_in_use, programs_that_cannot_be_preloaded, no_io_uring, no_privilege,
+    a_connect_that_cannot_begin, filter_rules,
     capture, local_delivery_and_two_stacks, pair, a_live_recording_replays_to_identical_segments,
 ]

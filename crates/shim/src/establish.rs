@@ -239,7 +239,13 @@ fn connect_eft(fd: c_int, socket: &'static Socket, to: Endpoint) -> Result<c_int
     let guard = socket.lock_send()?;
     readiness::plug(fd, socket);
     drop(guard);
-    request_connect(socket, to)?;
+    if let Err(errno) = request_connect(socket, to) {
+        // Nothing was begun. The number becomes what it was, and polls as that, without the plug.
+        if !socket.has(bit::BOUND) {
+            convert::to_kernel(fd, socket)?;
+        }
+        return Err(errno);
+    }
     if sys::is_nonblocking(fd) {
         return Err(Errno(libc::EINPROGRESS));
     }
