@@ -1,6 +1,9 @@
 """Servers killed while they work."""
 
 import hashlib
+import os
+import pathlib
+import signal
 import threading
 import time
 
@@ -143,8 +146,6 @@ def a_hung_server_is_replaced():
         # A server that spins without a turn of its loop: stopped in a debugger it would be paused, so
         # it is made to compute by a signal handler that never returns only in the simulator; live, a
         # stopped server must be left alone and go on.
-        import os
-        import signal
         os.kill(before["pid"], signal.SIGSTOP)
         time.sleep(1.5)
         check(stack.components()["ip"]["generation"] == before["generation"], "a paused server was killed")
@@ -156,8 +157,6 @@ def a_component_that_always_dies_is_given_up():
     with Scene("give-up") as scene:
         stack = Stack(scene)
         deadline = time.monotonic() + 60
-        import os
-        import signal
         while stack.process.poll() is None and time.monotonic() < deadline:
             try:
                 pid = stack.components()["filter"]["pid"]
@@ -169,6 +168,11 @@ def a_component_that_always_dies_is_given_up():
         check(stack.process.poll() not in (None, 0), "the stack did not give up")
         last = stack.process.log.read_text().strip().splitlines()[-1]
         check("filter" in last and "given up" in last, f"its last word: {last!r}")
+        reports = pathlib.Path(last.rsplit(" ", 1)[1])
+        scene.undo("rm", "-r", reports.parent)
+        check(len(list(reports.glob("filter-*.txt"))) > 3, f"no crash reports in {reports}")
+        report = min(reports.glob("filter-*.txt")).read_text()
+        check("signal 9" in report and "last words" in report, f"a crash report: {report!r}")
 
 
 CASES = [

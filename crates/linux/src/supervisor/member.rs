@@ -211,9 +211,14 @@ impl Member {
             counters.join(" "),
             std::mem::take(&mut self.last_words)
         );
-        let _ = std::fs::write(dir.join(format!("{}-{}.txt", self.name, self.generation)), report);
+        let file = |generation: u32| dir.join(format!("{}-{generation}.txt", self.name));
+        let _ = std::fs::write(file(self.generation), report);
+        let _ = std::fs::remove_file(file(self.generation.wrapping_sub(REPORTS_MAX)));
     }
 }
+
+/// Crash reports kept of one component.
+const REPORTS_MAX: u32 = 64;
 
 /// The state letter of /proc/PID/stat.
 fn thread_state(pid: u32) -> Option<ThreadState> {

@@ -307,7 +307,14 @@ impl Supervisor {
         children::end_all(&mut self.members);
         self.undo_for_cores();
         self.silencers.clear();
-        let _ = std::fs::remove_dir_all(operator::stack_dir(&self.config.name));
-        let _ = std::fs::remove_dir(operator::run_dir());
+        let dir = operator::stack_dir(&self.config.name);
+        if self.members.iter().any(|m| m.life == Life::GaveUp && m.peer != Peer::Cores) {
+            // The last word names the crash reports: they stay until a stack of this name starts.
+            let _ = std::fs::remove_file(operator::control_path(&self.config.name));
+            let _ = std::fs::remove_file(operator::applications_path(&self.config.name));
+        } else {
+            let _ = std::fs::remove_dir_all(dir);
+            let _ = std::fs::remove_dir(operator::run_dir());
+        }
     }
 }
