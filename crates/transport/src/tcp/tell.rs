@@ -17,9 +17,9 @@ use eft_component::{Context, Effect, Outbox};
 const BULK: u64 = 1 << 20;
 const PAUSE: Duration = Duration::from_millis(1);
 /// News are held until so many bytes are unread …
-const HOLD_BYTES: usize = 256 << 10;
+const HOLD_BYTES: usize = 512 << 10;
 /// … or for so long.
-const HOLD: Duration = Duration::from_micros(100);
+const HOLD: Duration = Duration::from_micros(200);
 
 impl Live {
     /// Notes that `len` bytes came in order.
