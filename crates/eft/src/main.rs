@@ -37,6 +37,8 @@ enum Command {
     Top(commands::top::TopArguments),
     /// Which policy places the components, and why
     Sched(commands::sched::SchedArguments),
+    /// Record and show what configurations achieve under known loads
+    Profile(commands::profile::ProfileArguments),
     /// Load or show packet filter rules
     Pf(commands::pf::PfArguments),
     /// Write what crosses a device as pcapng
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Move(a) => commands::place::run(&a),
         Command::Top(a) => commands::top::run(&a),
         Command::Sched(a) => commands::sched::run(&a),
+        Command::Profile(a) => commands::profile::run(&a),
         Command::Pf(a) => commands::pf::run(&a),
         Command::Capture(a) => commands::capture::run(&a),
         Command::Replay(a) => commands::replay::run(&a),

@@ -14,6 +14,7 @@ mod peer;
 pub mod reconfigure;
 mod report;
 mod samples;
+mod sched;
 mod stack;
 
 #[derive(clap::Subcommand)]
@@ -32,6 +33,8 @@ pub enum Bench {
     Observe(observe::ObserveArguments),
     /// Hotplug, expedited hotplug, and parking
     Reconfigure(reconfigure::ReconfigureArguments),
+    /// What the scheduler's policies reach, beside the best fixed configurations
+    Sched(sched::SchedArguments),
     /// Threads that keep a machine busy, and say whether all of them live (started by other benchmarks)
     #[command(hide = true)]
     Load(load::LoadArguments),
@@ -62,6 +65,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         Bench::Idle(a) => idle::run(a),
         Bench::Observe(a) => observe::run(a),
         Bench::Reconfigure(a) => reconfigure::run(a),
+        Bench::Sched(a) => sched::run(a),
         Bench::Load(a) => load::run(a),
         Bench::Peer(a) => peer::run(a),
     }

@@ -11,6 +11,8 @@ pub enum Peer {
     Sink { address: String },
     /// Write as fast as possible for some seconds
     Source { address: String, seconds: f64 },
+    /// Write as fast as possible for some milliseconds, then nothing for some, on and on
+    Bursts { address: String, on_ms: u64, off_ms: u64, seconds: f64 },
     /// Send back what comes, 64 bytes at a time
     Echo { address: String },
     /// Send 64 bytes and wait for them; print requests a second and the median in microseconds
@@ -25,6 +27,7 @@ pub fn run(peer: &Peer) -> Result<(), String> {
     let done = match peer {
         Peer::Sink { address } => sink(address),
         Peer::Source { address, seconds } => source(address, *seconds),
+        Peer::Bursts { address, on_ms, off_ms, seconds } => bursts(address, *on_ms, *off_ms, *seconds),
         Peer::Echo { address } => echo(address),
         Peer::Ask { address, connections, seconds } => ask(address, *connections, *seconds),
     };
@@ -63,6 +66,23 @@ fn source(address: &str, seconds: f64) -> std::io::Result<()> {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     while Instant::now() < end {
         stream.write_all(&buffer)?;
+    }
+    Ok(())
+}
+
+/// Bursts begin by the clock, so that a slow receiver does not slow their rhythm down.
+fn bursts(address: &str, on_ms: u64, off_ms: u64, seconds: f64) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    let buffer = vec![7; CHUNK / 4];
+    let begin = Instant::now();
+    let period = Duration::from_millis((on_ms + off_ms).max(1));
+    let mut next = Duration::ZERO;
+    while begin.elapsed().as_secs_f64() < seconds {
+        std::thread::sleep(next.saturating_sub(begin.elapsed()));
+        while begin.elapsed() < next + Duration::from_millis(on_ms) {
+            stream.write_all(&buffer)?;
+        }
+        next += period;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ pub mod cpu;
 pub mod kill;
 pub mod pf;
 pub mod place;
+pub mod profile;
 pub mod ps;
 pub mod replay;
 pub mod run;

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-const DEFAULT_TOPOLOGY: &str = include_str!("../../../../topologies/default.toml");
+pub const DEFAULT_TOPOLOGY: &str = include_str!("../../../../topologies/default.toml");
 
 #[derive(clap::Args, Debug)]
 pub struct UpArguments {

@@ -1,0 +1,127 @@
+//! `eft bench sched`: what the policies reach, live, on CPUs with emulated speeds.
+//!
+//! Ways that are compared alternate in one run; loads and peers are pinned to the base CPU. Power is modelled, by the
+//! same model for all ways. Every figure comes with the median's 95% interval. The machine is put back at the end, also
+//! on a signal.
+
+mod figures;
+mod flips;
+mod idle;
+mod loads;
+mod power;
+mod scene;
+mod search;
+mod start;
+mod steady;
+mod unseen;
+
+use eft_cores::CpuSet;
+use figures::Figure;
+use loads::Kind;
+use scene::Scene;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    /// How soon after the last packet the stack rests on one shared core, and what it uses then
+    Idle,
+    /// How fast a bulk transfer that begins on the resting stack gets to full throughput
+    Start,
+    /// Least power with a floor, beside the best fixed configuration
+    Power,
+    /// `profile` on loads that it was not trained with, beside the best fixed configuration
+    Profile,
+    /// Changes of plan at constant load
+    Steady,
+    /// A load that flips every 100 ms, beside consolidated and spread
+    Flips,
+}
+
+#[derive(clap::Args)]
+pub struct SchedArguments {
+    /// One of them; otherwise all
+    what: Option<What>,
+    /// Rounds of each way; with fewer than 6 there is no 95% interval
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: u16,
+    /// Seconds of each measured round
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    /// Seconds that a policy gets to find its plan before each measured round
+    #[arg(long, default_value_t = 10.0)]
+    settle: f64,
+    /// Speeds of each CPU that the exhaustive sweep tries
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=8))]
+    levels: u8,
+    /// The CPUs that the stack may use; otherwise the first two
+    #[arg(long)]
+    managed: Option<CpuSet>,
+    /// For `power`: only this load; may be repeated
+    #[arg(long)]
+    load: Vec<Kind>,
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a benchmark adds to.
+#[derive(Default)]
+struct Report {
+    figures: Vec<Figure>,
+    notes: Vec<String>,
+}
+
+impl Report {
+    fn add(&mut self, figure: Figure) {
+        self.figures.push(figure);
+    }
+
+    fn note(&mut self, note: String) {
+        eprintln!("eft: {note}");
+        self.notes.push(note);
+    }
+}
+
+const ALL: [What; 6] = [What::Idle, What::Start, What::Steady, What::Flips, What::Power, What::Profile];
+
+pub fn run(arguments: &SchedArguments) -> Result<(), String> {
+    for (option, value) in [("--seconds", arguments.seconds), ("--settle", arguments.settle)] {
+        if !(0.1..=3600.0).contains(&value) {
+            return Err(format!("{option} {value}: it must be from 0.1 to 3600 s"));
+        }
+    }
+    let managed = managed(arguments)?;
+    let wanted = arguments.what.map_or(ALL.to_vec(), |what| vec![what]);
+    let mut report = Report::default();
+    let mut scene = Scene::start(&managed, usize::from(arguments.levels))?;
+    let mut outcome = Ok(());
+    for what in wanted {
+        outcome = match what {
+            What::Idle => idle::run(&mut scene, arguments, &mut report),
+            What::Start => start::run(&mut scene, arguments, &mut report),
+            What::Power => power::run(&mut scene, arguments, &mut report),
+            What::Profile => unseen::run(&mut scene, arguments, &mut report),
+            What::Steady => steady::run(&mut scene, arguments, &mut report),
+            What::Flips => flips::run(&mut scene, arguments, &mut report),
+        };
+        if outcome.is_err() {
+            break;
+        }
+    }
+    drop(scene);
+    // What was measured is not thrown away because something later failed.
+    if !report.figures.is_empty() || outcome.is_ok() {
+        figures::print(&report.figures, &report.notes, arguments.json);
+    }
+    outcome
+}
+
+fn managed(arguments: &SchedArguments) -> Result<CpuSet, String> {
+    if let Some(managed) = &arguments.managed {
+        return Ok(managed.clone());
+    }
+    let sets = eft_linux::sensors::topology::cpu_sets(&eft_linux::sensors::Tree::live())?;
+    let first: CpuSet = sets.online.iter().take(2).collect();
+    if first.len() < 2 {
+        return Err("this measures what a second CPU is good for, and there is only one".into());
+    }
+    Ok(first)
+}

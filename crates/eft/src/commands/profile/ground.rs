@@ -1,0 +1,292 @@
+//! A running stack as something to try configurations on: who its components are, which CPUs it may use at which speeds,
+//! and how a plan becomes what is.
+//!
+//! Promises: changes of CPUs go through the journaled actuators; when a [`Ground`] is dropped, places, speeds and the
+//! stack's policy are again what they were.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use eft_cores::CpuSet;
+use eft_cores::machine::Machine;
+use eft_cores::placement::Spare;
+use eft_cores::plan::{Plan, SPEED_EQUAL, Seat};
+use eft_cores::platform::Platform;
+use eft_linux::actuators::keeper::EndSignals;
+use eft_linux::actuators::session::state_dir;
+use eft_linux::actuators::{burner, held};
+use eft_linux::operator;
+use eft_linux::protocol::{MemberView, Place};
+use eft_linux::sensors::{self, Tree};
+use eft_linux::serve::cores::{Actuator, Wanted};
+use serde_json::{Value, json};
+
+/// Long work that can be told to end: what it did is then undone in the ordinary way.
+pub struct End {
+    signals: EndSignals,
+    came: Cell<bool>,
+}
+
+impl End {
+    pub fn new() -> Result<End, String> {
+        Ok(End { signals: EndSignals::block()?, came: Cell::new(false) })
+    }
+
+    pub fn check(&self) -> Result<(), String> {
+        self.came.set(self.came.get() || self.signals.arrived());
+        if self.came.get() { Err("interrupted; everything is as it was".into()) } else { Ok(()) }
+    }
+
+    pub fn sleep(&self, time: Duration) -> Result<(), String> {
+        let end = Instant::now() + time;
+        loop {
+            self.check()?;
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+    }
+}
+
+/// What the plans may use.
+pub struct Wish {
+    /// `None`: what the stack's `[scheduling]` manages.
+    pub managed: Option<CpuSet>,
+    /// How many speeds of each CPU, where they are emulated; 0: full speed only, unless the machine has P-states.
+    pub emulated_levels: usize,
+}
+
+/// Speeds that duty cycles are set to are eighths of the full one: the steps of clock modulation.
+const EIGHTHS: usize = 8;
+/// How long a change of policy may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub struct Ground {
+    pub stack: String,
+    pub platform: Platform,
+    pub spare: Spare,
+    /// How the stack was scheduled before; `None` without a `cores` component.
+    pub scheduling: Option<Value>,
+    actuator: Option<Actuator>,
+    before: Vec<MemberView>,
+    applied: Wanted,
+}
+
+impl Ground {
+    /// Takes over: from here on the stack's policy is `fixed`.
+    pub fn take(stack: &str, wish: &Wish) -> Result<Ground, String> {
+        let before = members(stack)?;
+        // A stack without `cores` has nobody to ask, and nobody who would interfere.
+        let has_cores = before.iter().any(|m| m.peer == eft_messages::Peer::Cores);
+        let scheduling = match has_cores {
+            true => Some(ask(stack, json!({ "op": "sched", "what": "status" }))?["scheduling"].clone()),
+            false => None,
+        };
+        let told = scheduling.as_ref().and_then(|s| s["managed"].as_str()).unwrap_or_default();
+        let managed = match &wish.managed {
+            Some(managed) => managed.clone(),
+            None => told.parse::<CpuSet>().unwrap_or_default(),
+        };
+        if managed.is_empty() {
+            return Err(format!(
+                "stack `{stack}` manages no CPUs: give --managed CPUS, or `managed` in its [scheduling]"
+            ));
+        }
+        let machine = machine(&managed)?;
+        let absent = managed.minus(&machine.online.union(&machine.parked));
+        if let Some(cpu) = absent.first() {
+            return Err(format!("CPU {cpu} is not there or offline (online are {})", machine.online));
+        }
+        let roles: Vec<String> = before.iter().filter(|m| is_placed(m)).map(|m| m.peer.to_string()).collect();
+        let levels = duty_levels(&machine, wish.emulated_levels)?;
+        let platform = Platform::new(machine, &roles, levels.as_deref())?;
+        let parks = scheduling.as_ref().is_some_and(|s| s["unneeded"] == "park");
+        let ground = Ground {
+            stack: stack.into(),
+            platform,
+            spare: if parks { Spare::Park } else { Spare::GiveBack },
+            actuator: Some(Actuator::new(&managed)?),
+            scheduling,
+            before,
+            applied: Wanted::default(),
+        };
+        ground.policy(&json!({ "policy": "fixed" }))?;
+        Ok(ground)
+    }
+
+    pub fn machine(&self) -> &Machine {
+        self.platform.machine()
+    }
+
+    pub fn managed(&self) -> CpuSet {
+        self.platform.managed()
+    }
+
+    /// Changes the stack's policy and waits until it has applied its first plan.
+    pub fn policy(&self, settings: &Value) -> Result<(), String> {
+        if self.scheduling.is_none() {
+            return Ok(());
+        }
+        let mut question = settings.clone();
+        question["op"] = "sched".into();
+        question["what"] = "policy".into();
+        ask(&self.stack, question)?;
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            let status = ask(&self.stack, json!({ "op": "sched", "what": "status" }))?;
+            if status["last"].is_null() || status["last"]["outcome"] != "under way" {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Err(format!("stack `{}` does not carry out the change of its policy", self.stack))
+    }
+
+    /// Makes a plan so: what makes room first, then the moves, then what takes room away.
+    pub fn apply(&mut self, plan: &Plan) -> Result<(), String> {
+        let wanted = wanted(plan);
+        let old = self.applied.clone();
+        if let Some(actuator) = &self.actuator {
+            actuator.make_room(&old, &wanted)?;
+        }
+        for member in members(&self.stack)?.iter().filter(|m| is_placed(m)) {
+            if let Some(place) = wanted.places.get(&member.peer.to_string()) {
+                put(&self.stack, member, *place)?;
+            }
+        }
+        // Noted before it is done, so that a half of it is undone, too.
+        self.applied = wanted.clone();
+        match &self.actuator {
+            Some(actuator) => actuator.take_away(&old, &wanted),
+            None => Ok(()),
+        }
+    }
+
+    /// Full speed everywhere; nobody parked. Places stay.
+    pub fn release_cpus(&mut self) -> Result<(), String> {
+        let applied = std::mem::take(&mut self.applied);
+        if applied.speeds.is_empty() && applied.parked.is_empty() {
+            return Ok(());
+        }
+        self.actuator.as_ref().map_or(Ok(()), |actuator| actuator.undo(&applied))
+    }
+
+    fn put_back(&mut self) -> Result<(), String> {
+        self.release_cpus()?;
+        for member in self.before.iter().filter(|m| is_placed(m)) {
+            put(&self.stack, member, Place { cpu: member.cpu, dedicated: member.dedicated })?;
+        }
+        match &self.scheduling {
+            Some(before) if before["policy"] != "fixed" => self.policy(before),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        let cpus = self.release_cpus();
+        if let Err(why) = cpus.and_then(|()| self.put_back()) {
+            eprintln!(
+                "eft: not everything could be put back: {why}; `eft cpu restore` undoes changes of CPUs"
+            );
+        }
+    }
+}
+
+pub fn ask(stack: &str, question: Value) -> Result<Value, String> {
+    operator::ask(stack, &question).map(|(answer, _)| answer).map_err(|e| e.to_string())
+}
+
+pub fn members(stack: &str) -> Result<Vec<MemberView>, String> {
+    let answer = ask(stack, json!({ "op": "members" }))?;
+    serde_json::from_value(answer["members"].clone()).map_err(|e| format!("answer of the stack: {e}"))
+}
+
+pub fn is_placed(member: &MemberView) -> bool {
+    member.peer != eft_messages::Peer::Cores
+}
+
+fn put(stack: &str, member: &MemberView, place: Place) -> Result<(), String> {
+    let Place { cpu, dedicated } = place;
+    if (member.cpu, member.dedicated) == (cpu, dedicated) && !member.moving {
+        // It may have been moved since it was looked at, but only by who works with this stack beside us.
+        let now = members(stack)?;
+        if now.iter().any(|m| m.peer == member.peer && (m.cpu, m.dedicated) == (cpu, dedicated)) {
+            return Ok(());
+        }
+    }
+    let question = json!({ "op": "place", "component": member.name, "cpu": cpu, "dedicated": dedicated });
+    ask(stack, question).map(drop)
+}
+
+/// The plan that is in force, as `cores` tells it.
+pub fn plan_in_force(stack: &str, status: &Value) -> Result<Plan, String> {
+    let seat = |m: &MemberView| Some((m.peer.to_string(), Seat { cpu: m.cpu?, dedicated: m.alone }));
+    let speeds = status["speeds"].as_object().into_iter().flatten();
+    let speed = |(cpu, share): (&String, &Value)| Some((cpu.parse().ok()?, share.as_f64()?));
+    let parked = status["parked"].as_array().into_iter().flatten();
+    Ok(Plan {
+        seats: members(stack)?.iter().filter(|m| is_placed(m)).filter_map(seat).collect(),
+        speeds: speeds.filter_map(speed).collect(),
+        parked: parked.filter_map(|cpu| cpu.as_u64().map(|c| c as u32)).collect(),
+        ..Plan::default()
+    })
+}
+
+fn wanted(plan: &Plan) -> Wanted {
+    let place = |seat: &Seat| Place { cpu: Some(seat.cpu), dedicated: seat.dedicated };
+    Wanted {
+        places: plan.seats.iter().map(|(name, seat)| (name.clone(), place(seat))).collect(),
+        speeds: plan.speeds.iter().filter(|(_, s)| **s < 1.0 - SPEED_EQUAL).map(|(c, s)| (*c, *s)).collect(),
+        parked: plan.parked.iter().collect(),
+    }
+}
+
+/// This machine, with what is managed and parked.
+pub fn machine(managed: &CpuSet) -> Result<Machine, String> {
+    let tree = Tree::live();
+    let mut machine = sensors::observe(&tree)?;
+    let parked = held::load(&state_dir(&tree)).parked();
+    for cpu in &mut machine.cpus {
+        cpu.managed = managed.contains(cpu.cpu);
+        cpu.parked = parked.contains(cpu.cpu);
+    }
+    machine.managed = managed.clone();
+    machine.parked = parked;
+    Ok(machine)
+}
+
+/// P-states where all managed CPUs have them; else duty cycles, if they are wished.
+fn duty_levels(machine: &Machine, count: usize) -> Result<Option<Vec<f64>>, String> {
+    let mut managed = machine.cpus.iter().filter(|cpu| machine.managed.contains(cpu.cpu));
+    if count == 0 {
+        return Ok(if managed.all(|cpu| cpu.frequency.is_some()) { None } else { Some(Vec::new()) });
+    }
+    burner::check_allowed()?;
+    Ok(Some(eighths(count)))
+}
+
+/// `count` speeds, evenly among the eighths, the full one included.
+fn eighths(count: usize) -> Vec<f64> {
+    let count = count.clamp(1, EIGHTHS);
+    let steps = (1..=count).map(|step| step * EIGHTHS / count);
+    steps.map(|step| step as f64 / EIGHTHS as f64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_are_spread_over_the_eighths() {
+        assert_eq!(eighths(1), [1.0]);
+        assert_eq!(eighths(2), [0.5, 1.0]);
+        assert_eq!(eighths(3), [0.25, 0.625, 1.0]);
+        assert_eq!(eighths(4), [0.25, 0.5, 0.75, 1.0]);
+        assert_eq!(eighths(99).len(), 8);
+        assert!(eighths(5).windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}

@@ -1,0 +1,155 @@
+//! The command that makes the load of a sweep, run once for each configuration.
+//!
+//! It is told in `EFT_SECONDS` how long it is wanted and is ended then, with all that it started. What it achieved may
+//! stand in its last line, as `throughput=… latency_us=…`: throughput in any unit, as long as it is always the same.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::ground::End;
+
+/// How long it may take to end by itself, and then after it was asked to.
+const GRACE: Duration = Duration::from_millis(500);
+/// More output than this is not kept.
+const OUTPUT_MAX: u64 = 1 << 20;
+
+/// What the command says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Told {
+    pub throughput: Option<f64>,
+    pub latency_us: Option<f64>,
+}
+
+pub struct Load {
+    child: Child,
+    output: Option<std::thread::JoinHandle<String>>,
+}
+
+impl Load {
+    pub fn start(command: &[OsString], seconds: f64) -> Result<Load, String> {
+        let (program, arguments) = command.split_first().ok_or("there is no load command")?;
+        let mut command = Command::new(program);
+        command.args(arguments).env("EFT_SECONDS", seconds.to_string());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+        // SAFETY: between fork and exec only async-signal-safe calls: signals that we keep back reach the command.
+        unsafe { command.pre_exec(unblock_signals) };
+        let name = program.to_string_lossy().into_owned();
+        let mut child = command.spawn().map_err(|e| format!("the load `{name}` cannot be started ({e})"))?;
+        let output = child.stdout.take().map(|out| {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                let _ = out.take(OUTPUT_MAX).read_to_end(&mut bytes);
+                String::from_utf8_lossy(&bytes).into_owned()
+            })
+        });
+        Ok(Load { child, output })
+    }
+
+    /// It must not end before it was measured.
+    pub fn check(&mut self) -> Result<(), String> {
+        if !self.has_ended() {
+            return Ok(());
+        }
+        let status = self.child.wait().map_err(|e| format!("the load cannot be watched ({e})"))?;
+        Err(format!(
+            "the load ended before it could be measured ({status}): it should run for $EFT_SECONDS seconds"
+        ))
+    }
+
+    /// Without taking its status yet.
+    fn has_ended(&self) -> bool {
+        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let ended = Pid::from_raw(self.child.id() as i32).map(|pid| waitid(WaitId::Pid(pid), options));
+        !matches!(ended, Some(Ok(None)))
+    }
+
+    /// Ends it, unless it does so by itself, and gives what it told.
+    pub fn finish(mut self, end: &End) -> Result<Told, String> {
+        for signal in [None, Some(libc::SIGTERM), Some(libc::SIGKILL)] {
+            if let Some(signal) = signal {
+                self.signal(signal);
+            }
+            let begin = Instant::now();
+            while begin.elapsed() < GRACE {
+                if self.has_ended() {
+                    // What it left behind would be load in the next configuration. As long as it is not waited for,
+                    // its number is nobody else's.
+                    self.signal(libc::SIGKILL);
+                    let status = self.child.wait().map_err(|e| e.to_string())?;
+                    if signal.is_none() && !status.success() {
+                        return Err(format!("the load failed ({status})"));
+                    }
+                    let text = self.output.take().and_then(|t| t.join().ok()).unwrap_or_default();
+                    return told(&text);
+                }
+                end.sleep(Duration::from_millis(5))?;
+            }
+        }
+        Err("the load does not end".into())
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: a signal to the process group that we made; a group that is gone is an error that does not matter.
+        unsafe { libc::kill(-(self.child.id() as i32), signal) };
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        self.signal(libc::SIGKILL);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn unblock_signals() -> std::io::Result<()> {
+    // SAFETY: a local set, initialised before it is used.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+    }
+    Ok(())
+}
+
+/// The figures in the last line that is not empty. A line without any is somebody's last word and no mistake; a figure
+/// that is none is one.
+fn told(text: &str) -> Result<Told, String> {
+    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let mut told = Told::default();
+    for word in line.split_whitespace() {
+        let Some((key, value)) = word.split_once('=') else { continue };
+        let slot = match key {
+            "throughput" => &mut told.throughput,
+            "latency_us" => &mut told.latency_us,
+            _ => continue,
+        };
+        let number = value.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
+        *slot =
+            Some(number.ok_or_else(|| format!("the load's last line says `{word}`, which is no figure"))?);
+    }
+    Ok(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_tells() {
+        let both = Told { throughput: Some(12.5), latency_us: Some(30.0) };
+        assert_eq!(told("throughput=1\nthroughput=12.5 latency_us=30 more=x\n\n"), Ok(both));
+        assert_eq!(told(""), Ok(Told::default()));
+        assert_eq!(told("throughput=7\ndone"), Ok(Told::default()));
+        for bad in ["throughput=", "latency_us=-1", "throughput=nan", "throughput=inf", "latency_us=3ms"] {
+            assert!(told(bad).unwrap_err().contains(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! `eft profile plot`: throughput over power of each configuration, as text or as a picture (SVG).
+
+use std::fmt::Write;
+use std::path::Path;
+
+use eft_cores::plan::Plan;
+use eft_cores::policy::Objective;
+use eft_cores::profile::{LoadProfile, Outcome};
+use serde_json::json;
+
+use super::show::{best, best_throughput, find};
+use super::store;
+
+/// Characters of the text plot.
+const COLUMNS: usize = 64;
+const ROWS: usize = 16;
+
+pub fn run(path: &Path, name: Option<&str>, picture: Option<&Path>, as_json: bool) -> Result<(), String> {
+    let profiles = store::read(path, &store::this_machine()?)?;
+    let loads: Vec<&LoadProfile> = match name {
+        Some(name) => vec![find(&profiles, name)?],
+        None => profiles.loads.iter().collect(),
+    };
+    if loads.is_empty() {
+        return Err(format!("{}: there is nothing to plot", path.display()));
+    }
+    if let Some(picture) = picture {
+        std::fs::write(picture, svg(&loads)).map_err(|e| format!("{}: {e}", picture.display()))?;
+    }
+    match (as_json, picture) {
+        (true, _) => {
+            let points = |load: &&LoadProfile| {
+                let point = |o: &Outcome| json!([o.power_w, o.throughput, kind(&o.plan)]);
+                json!({ "load": load.name, "power_throughput_kind": load.outcomes.iter().map(point).collect::<Vec<_>>() })
+            };
+            println!("{}", json!({ "plots": loads.iter().map(points).collect::<Vec<_>>() }));
+        }
+        (false, Some(picture)) => println!("wrote {}", picture.display()),
+        (false, None) => loads.iter().for_each(|load| print!("{}", text(load))),
+    }
+    Ok(())
+}
+
+fn kind(plan: &Plan) -> &'static str {
+    if plan.is_consolidated() { "one CPU" } else { "spread" }
+}
+
+/// Smallest and largest power, and largest throughput; never empty ranges.
+fn ranges(load: &LoadProfile) -> (f64, f64, f64) {
+    let watts = || load.outcomes.iter().map(|o| o.power_w);
+    let (low, high) = (watts().fold(f64::INFINITY, f64::min), watts().fold(0.0, f64::max));
+    let low = if low.is_finite() { low } else { 0.0 };
+    (low, high.max(low + 0.1), best_throughput(load).max(1e-9))
+}
+
+fn text(load: &LoadProfile) -> String {
+    let (low, high, top) = ranges(load);
+    let mut grid = vec![vec![' '; COLUMNS]; ROWS];
+    let mut put = |outcome: &Outcome, mark: char| {
+        let x = ((outcome.power_w - low) / (high - low) * (COLUMNS - 1) as f64).round() as usize;
+        let y = (outcome.throughput / top * (ROWS - 1) as f64).round() as usize;
+        let cell = &mut grid[ROWS - 1 - y.min(ROWS - 1)][x.min(COLUMNS - 1)];
+        // The best stay visible among the others.
+        if mark == 'P' || mark == 'T' || !matches!(*cell, 'P' | 'T') {
+            *cell = mark;
+        }
+    };
+    for outcome in &load.outcomes {
+        put(outcome, if outcome.plan.is_consolidated() { '1' } else { 's' });
+    }
+    let marked = [(Objective::Throughput, 'T'), (Objective::LeastPower { floor: 0.95 }, 'P')];
+    let best = marked.map(|(objective, mark)| (best(load, objective), mark));
+    best.iter().for_each(|(outcome, mark)| {
+        outcome.iter().for_each(|o| put(o, *mark));
+    });
+    let mut all = format!("{}: Mbyte/s over W\n", load.name);
+    for (index, row) in grid.iter().enumerate() {
+        let label = top * (ROWS - 1 - index) as f64 / (ROWS - 1) as f64 / 1e6;
+        let line: String = row.iter().collect();
+        let _ = writeln!(all, "{label:>9.1} |{}", line.trim_end());
+    }
+    let _ = writeln!(all, "{:>9} +{}", "", "-".repeat(COLUMNS));
+    let _ = writeln!(all, "{:>9}  {low:<10.1}{high:>width$.1}", "W", width = COLUMNS - 10);
+    let _ = writeln!(all, "1 on one CPU, s spread, T most throughput, P least power at 95% of it");
+    for (outcome, mark) in best.iter().filter_map(|(o, mark)| Some(((*o)?, mark))) {
+        let _ = writeln!(all, "{mark}: {}", outcome.plan);
+    }
+    all + "\n"
+}
+
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 380.0;
+const LEFT: f64 = 70.0;
+const BOTTOM: f64 = 60.0;
+const TOP: f64 = 40.0;
+
+/// One diagram below the other.
+fn svg(loads: &[&LoadProfile]) -> String {
+    let height = HEIGHT * loads.len() as f64;
+    let mut all = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" font-family=\"sans-serif\" \
+         font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+    );
+    for (index, load) in loads.iter().enumerate() {
+        let _ = writeln!(all, "<g transform=\"translate(0 {})\">", HEIGHT * index as f64);
+        diagram(&mut all, load);
+        all += "</g>\n";
+    }
+    all + "</svg>\n"
+}
+
+fn diagram(all: &mut String, load: &LoadProfile) {
+    let (low, high, top) = ranges(load);
+    let x = |watts: f64| LEFT + (watts - low) / (high - low) * (WIDTH - LEFT - 30.0);
+    let y = |throughput: f64| HEIGHT - BOTTOM - throughput / top * (HEIGHT - BOTTOM - TOP);
+    let _ = writeln!(
+        all,
+        "<text x=\"{LEFT}\" y=\"22\" font-size=\"15\">{}: what {} configurations achieve</text>",
+        escape(&load.name),
+        load.outcomes.len()
+    );
+    for step in 0..=4 {
+        let part = f64::from(step) / 4.0;
+        let (watts, throughput) = (low + (high - low) * part, top * part);
+        let (at_x, at_y) = (x(watts), y(throughput));
+        let right = WIDTH - 30.0;
+        let _ = writeln!(
+            all,
+            "<line x1=\"{LEFT}\" y1=\"{at_y:.1}\" x2=\"{right}\" y2=\"{at_y:.1}\" stroke=\"#ddd\"/>\
+             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{:.1}</text>\
+             <text x=\"{at_x:.1}\" y=\"{}\" text-anchor=\"middle\">{watts:.1}</text>",
+            LEFT - 6.0,
+            at_y + 4.0,
+            throughput / 1e6,
+            HEIGHT - BOTTOM + 16.0
+        );
+    }
+    let floor = y(top * 0.95);
+    let _ = writeln!(
+        all,
+        "<line x1=\"{LEFT}\" y1=\"{floor:.1}\" x2=\"{}\" y2=\"{floor:.1}\" stroke=\"#999\" stroke-dasharray=\"4 3\"/>\
+         <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">W{}</text>\
+         <text x=\"{LEFT}\" y=\"{}\" text-anchor=\"end\">Mbyte/s</text>",
+        WIDTH - 30.0,
+        WIDTH / 2.0,
+        HEIGHT - BOTTOM + 32.0,
+        if load.outcomes.iter().any(|o| o.modelled) { ", modelled" } else { "" },
+        TOP - 6.0
+    );
+    for outcome in &load.outcomes {
+        let colour = if outcome.plan.is_consolidated() { "#c0392b" } else { "#2c6fbb" };
+        let _ = writeln!(
+            all,
+            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\" fill=\"{colour}\" fill-opacity=\"0.6\"><title>{}</title></circle>",
+            x(outcome.power_w),
+            y(outcome.throughput),
+            escape(&outcome.plan.to_string())
+        );
+    }
+    for (objective, what) in [
+        (Objective::Throughput, "most throughput"),
+        (Objective::LeastPower { floor: 0.95 }, "least power at 95%"),
+    ] {
+        let Some(outcome) = best(load, objective) else { continue };
+        let _ = writeln!(
+            all,
+            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"7\" fill=\"none\" stroke=\"black\"><title>{what}: {}</title></circle>",
+            x(outcome.power_w),
+            y(outcome.throughput),
+            escape(&outcome.plan.to_string())
+        );
+    }
+    let _ = writeln!(
+        all,
+        "<text x=\"{LEFT}\" y=\"{}\"><tspan fill=\"#c0392b\">● on one CPU</tspan>  <tspan fill=\"#2c6fbb\">● spread</tspan>  \
+         ○ most throughput, and least power at 95% of it (dashed)</text>",
+        HEIGHT - 8.0
+    );
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eft_cores::plan::Seat;
+
+    fn load(outcomes: &[(f64, f64, u32)]) -> LoadProfile {
+        let outcome = |(throughput, power_w, cpu): &(f64, f64, u32)| {
+            let seat = |cpu| Seat { cpu, dedicated: false };
+            let seats = [("ip".to_string(), seat(0)), ("tcp".to_string(), seat(*cpu))].into();
+            let plan = Plan { seats, ..Plan::default() };
+            Outcome { throughput: *throughput, power_w: *power_w, plan, ..Outcome::default() }
+        };
+        LoadProfile {
+            name: "<a & b>".into(),
+            outcomes: outcomes.iter().map(outcome).collect(),
+            ..LoadProfile::default()
+        }
+    }
+
+    #[test]
+    fn the_text_marks_the_best() {
+        let plot = text(&load(&[(100e6, 30.0, 1), (97e6, 20.0, 0), (50e6, 10.0, 0)]));
+        let count = |mark| {
+            plot.lines().filter(|l| l.contains('|')).flat_map(str::chars).filter(|c| *c == mark).count()
+        };
+        assert_eq!((count('T'), count('P'), count('1'), count('s')), (1, 1, 2 + 1, 0), "{plot}");
+    }
+
+    #[test]
+    fn degenerate_profiles_can_be_drawn() {
+        for outcomes in [&[][..], &[(0.0, 0.0, 0)], &[(5.0, 7.0, 0), (5.0, 7.0, 1)]] {
+            let load = load(outcomes);
+            text(&load);
+            let picture = svg(&[&load, &load]);
+            assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
+            assert!(picture.contains("&lt;a &amp; b&gt;") && !picture.contains("<a &"));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The profile file on disk: read as a whole and checked, replaced as a whole.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use eft_cores::CpuSet;
+use eft_cores::machine::Machine;
+use eft_cores::profile::{Profiles, file};
+
+pub const DEFAULT: &str = "/var/lib/eft/profiles.toml";
+
+/// What tells machines apart does not depend on what is managed.
+pub fn this_machine() -> Result<Machine, String> {
+    super::ground::machine(&CpuSet::new())
+}
+
+/// A file that does not exist is an error with a hint.
+pub fn read(path: &Path, machine: &Machine) -> Result<Profiles, String> {
+    let shown = path.display();
+    let bytes = fs::read(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => {
+            format!("{shown}: there are no profiles yet; `eft profile sweep` records some")
+        }
+        _ => format!("{shown}: {e}"),
+    })?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("{shown}: this is no profile file (no text)"))?;
+    file::read(&text, machine).map_err(|e| format!("{shown}: {e}"))
+}
+
+/// As [`read`]; no file is no profile.
+pub fn read_or_new(path: &Path, machine: &Machine) -> Result<Profiles, String> {
+    if path.exists() { read(path, machine) } else { Ok(Profiles::default()) }
+}
+
+/// Written beside and renamed, so that nobody ever reads a half.
+pub fn write(path: &Path, profiles: &Profiles, machine: &Machine) -> Result<(), String> {
+    let text = file::write(profiles, machine)?;
+    let complain = |e: std::io::Error| format!("{}: {e}", path.display());
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(dir).map_err(complain)?;
+    let name = path.file_name().ok_or_else(|| format!("{}: this names no file", path.display()))?;
+    let beside = dir.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    let written = fs::File::create(&beside).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    });
+    written.map_err(|e| {
+        let _ = fs::remove_file(&beside);
+        complain(e)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eft_cores::indicators::Mix;
+    use eft_cores::profile::Outcome;
+
+    #[test]
+    fn what_is_written_is_read_and_damage_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep/profiles.toml");
+        let machine = Machine { online: "0-1".parse().unwrap(), ..Machine::default() };
+        assert!(read(&path, &machine).unwrap_err().contains("no profiles yet"));
+        let mut profiles = Profiles::default();
+        profiles.record(
+            "bulk",
+            Mix::default(),
+            Outcome { throughput: 5.0, power_w: 2.0, ..Outcome::default() },
+        );
+        write(&path, &profiles, &machine).unwrap();
+        assert_eq!(read(&path, &machine), Ok(profiles));
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "a temporary file is left");
+        let other = Machine { online: "0-3".parse().unwrap(), ..Machine::default() };
+        assert!(read(&path, &other).unwrap_err().contains("another machine"));
+        let text = fs::read_to_string(&path).unwrap().replace("5.0", "6.0");
+        fs::write(&path, text).unwrap();
+        assert!(read(&path, &machine).unwrap_err().contains("damaged"));
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        assert!(read(&path, &machine).unwrap_err().contains("no profile file"));
+    }
+}

@@ -1,0 +1,251 @@
+//! `eft profile sweep`: a load over the configurations of a running stack.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use eft_cores::CpuSet;
+use eft_cores::indicators::Mix;
+use eft_cores::plan::Plan;
+use eft_cores::profile::sweep::{Achieved, Configuration, StepMatching, exhaustive};
+use eft_cores::profile::{Outcome, Profiles};
+use serde_json::json;
+
+use super::ground::{End, Ground, Wish};
+use super::load::{Load, Told};
+use super::store;
+use super::watch::{Seen, Watch};
+
+#[derive(clap::Args, Debug)]
+pub struct SweepArguments {
+    #[command(flatten)]
+    stack: crate::commands::Stack,
+    /// What the load is called in the file; otherwise the program's name
+    #[arg(long)]
+    load: Option<String>,
+    /// All configurations, or step matching: raise the busiest, then the others when that stops helping
+    #[arg(long, value_parser = ["exhaustive", "steps"], default_value = "exhaustive")]
+    search: String,
+    /// Seconds for which each configuration is measured
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    /// Seconds before that, in which connections begin and windows open
+    #[arg(long, default_value_t = 0.5)]
+    settle: f64,
+    /// Slow CPUs by a real-time thread where the hardware offers nothing else
+    #[arg(long)]
+    emulate_speeds: bool,
+    /// How many speeds of each CPU, where they are emulated
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
+    levels: u8,
+    /// CPUs that may be used and slowed; otherwise those that the stack manages
+    #[arg(long)]
+    managed: Option<CpuSet>,
+    /// The command that makes the load for $EFT_SECONDS; its last line may say throughput=… latency_us=…
+    #[arg(required = true, last = true)]
+    command: Vec<OsString>,
+}
+
+/// Longer names make no readable table.
+const NAME_MAX: usize = 40;
+
+/// One measured configuration.
+struct Point {
+    plan: Plan,
+    seen: Seen,
+    told: Told,
+}
+
+pub fn run(arguments: &SweepArguments, file: Option<&PathBuf>, as_json: bool) -> Result<(), String> {
+    let times = [("--seconds", arguments.seconds, 0.05), ("--settle", arguments.settle, 0.0)];
+    for (option, value, least) in times {
+        if !(value >= least && value <= 3600.0) {
+            return Err(format!("{option} {value}: it must be from {least} to 3600 s"));
+        }
+    }
+    let name = load_name(arguments)?;
+    let machine = store::this_machine()?;
+    let end = End::new()?;
+    let wish = Wish {
+        managed: arguments.managed.clone(),
+        emulated_levels: if arguments.emulate_speeds { usize::from(arguments.levels) } else { 0 },
+    };
+    let mut ground = Ground::take(&arguments.stack.name, &wish)?;
+    let path = file.cloned().unwrap_or_else(|| told_file(&ground));
+    // A file that cannot be used is found out now and not after an hour.
+    store::read_or_new(&path, &machine)?;
+    let mut sweep = Sweep { arguments, end: &end, points: Vec::new(), quiet: as_json };
+    let outcome = sweep.all(&mut ground);
+    let points = std::mem::take(&mut sweep.points);
+    drop(ground);
+    if points.is_empty() {
+        return outcome;
+    }
+    let mut profiles = store::read_or_new(&path, &machine)?;
+    record(&mut profiles, &name, &points);
+    store::write(&path, &profiles, &machine)?;
+    tell(&name, &path, &points, as_json);
+    outcome
+}
+
+fn load_name(arguments: &SweepArguments) -> Result<String, String> {
+    let program = || Path::new(&arguments.command[0]).file_name().map(|n| n.to_string_lossy().into_owned());
+    let name = arguments.load.clone().or_else(program).unwrap_or_default();
+    if name.is_empty() || name.len() > NAME_MAX || name.chars().any(char::is_control) {
+        return Err(format!(
+            "`{}` is no name of a load: --load NAME, at most {NAME_MAX} bytes",
+            name.escape_debug()
+        ));
+    }
+    Ok(name)
+}
+
+/// The file that the stack's `profile` policy would use.
+fn told_file(ground: &Ground) -> PathBuf {
+    let told = ground.scheduling.as_ref().and_then(|s| s["profiles"].as_str());
+    PathBuf::from(told.unwrap_or(store::DEFAULT))
+}
+
+struct Sweep<'a> {
+    arguments: &'a SweepArguments,
+    end: &'a End,
+    points: Vec<Point>,
+    quiet: bool,
+}
+
+impl Sweep<'_> {
+    fn all(&mut self, ground: &mut Ground) -> Result<(), String> {
+        let mut watch = Watch::new(&ground.stack, &ground.managed())?;
+        if self.arguments.search == "steps" {
+            let mut search = StepMatching::new(&ground.platform, ground.spare);
+            let mut next = search.next_configuration(None);
+            while let Some(configuration) = next {
+                let achieved = self.one(ground, &mut watch, &configuration, None)?;
+                next = search.next_configuration(Some(achieved));
+            }
+            return Ok(());
+        }
+        let all = exhaustive(&ground.platform, ground.spare);
+        for configuration in &all {
+            self.one(ground, &mut watch, configuration, Some(all.len()))?;
+        }
+        Ok(())
+    }
+
+    fn one(
+        &mut self,
+        ground: &mut Ground,
+        watch: &mut Watch,
+        configuration: &Configuration,
+        of: Option<usize>,
+    ) -> Result<Achieved, String> {
+        let SweepArguments { seconds, settle, command, .. } = self.arguments;
+        self.end.check()?;
+        ground.apply(&configuration.plan)?;
+        let mut load = Load::start(command, seconds + settle)?;
+        self.end.sleep(Duration::from_secs_f64(*settle))?;
+        load.check()?;
+        let seen = watch.window(
+            self.end,
+            &ground.platform,
+            &configuration.plan,
+            Duration::from_secs_f64(*seconds),
+        )?;
+        let told = load.finish(self.end)?;
+        if !self.quiet {
+            let number = self.points.len() + 1;
+            let count = of.map_or_else(|| number.to_string(), |of| format!("{number}/{of}"));
+            println!(
+                "{count}: {:.1} Mbyte/s delivered, {:.1} W{} [{}] {}",
+                seen.throughput / 1e6,
+                seen.power_w,
+                if seen.metered { "" } else { " modelled" },
+                seen.indicators,
+                configuration.name,
+            );
+        }
+        if seen.throughput == 0.0 {
+            return Err("the load sent nothing through this stack, so there is nothing to record".into());
+        }
+        let achieved =
+            Achieved { throughput: told.throughput.unwrap_or(seen.throughput), busy: seen.busy.clone() };
+        self.points.push(Point { plan: configuration.plan.clone(), seen, told });
+        Ok(achieved)
+    }
+}
+
+/// Profiles count what tcp and udp deliver, since that is what the policy sees. Where the load tells its own throughput,
+/// that decides between configurations, in units of what was delivered on average.
+fn record(profiles: &mut Profiles, name: &str, points: &[Point]) {
+    let delivered: f64 = points.iter().map(|p| p.seen.throughput).sum();
+    let told: Option<f64> = points.iter().map(|p| p.told.throughput).sum();
+    let unit = told.filter(|told| *told > 0.0).map(|told| delivered / told);
+    for point in points {
+        let throughput = match (unit, point.told.throughput) {
+            (Some(unit), Some(told)) => told * unit,
+            _ => point.seen.throughput,
+        };
+        let outcome = Outcome {
+            throughput,
+            latency_us: point.told.latency_us,
+            power_w: point.seen.power_w,
+            modelled: !point.seen.metered,
+            guessed: false,
+            plan: point.plan.clone(),
+        };
+        profiles.record(name, mean_mix(points), outcome);
+    }
+}
+
+fn mean_mix(points: &[Point]) -> Mix {
+    let mean = |of: fn(&Mix) -> f64| {
+        points.iter().map(|p| of(&p.seen.mix)).sum::<f64>() / points.len().max(1) as f64
+    };
+    Mix {
+        size: mean(|m| m.size),
+        empty: mean(|m| m.empty),
+        received: mean(|m| m.received),
+        connections: mean(|m| m.connections),
+        overhead: mean(|m| m.overhead),
+    }
+}
+
+fn tell(name: &str, path: &Path, points: &[Point], as_json: bool) {
+    if as_json {
+        let row = |p: &Point| {
+            json!({ "plan": p.plan.to_string(), "throughput": p.seen.throughput, "told": p.told.throughput,
+                    "latency_us": p.told.latency_us, "power_w": p.seen.power_w, "modelled": !p.seen.metered })
+        };
+        let rows: Vec<_> = points.iter().map(row).collect();
+        println!("{}", json!({ "load": name, "file": path, "configurations": rows }));
+        return;
+    }
+    println!("{} configurations of load `{name}` are in {}", points.len(), path.display());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(throughput: f64, told: Option<f64>, size: f64) -> Point {
+        let seen = Seen { throughput, mix: Mix { size, ..Mix::default() }, ..Seen::default() };
+        let plan = Plan { speeds: [(0, throughput / 100.0)].into(), ..Plan::default() };
+        Point { plan, seen, told: Told { throughput: told, latency_us: None } }
+    }
+
+    #[test]
+    fn what_the_load_tells_decides_in_units_of_what_was_delivered() {
+        let recorded = |points: &[Point]| {
+            let mut profiles = Profiles::default();
+            record(&mut profiles, "a", points);
+            let load = profiles.loads[0].clone();
+            (load.mix.size, load.outcomes.iter().map(|o| o.throughput).collect::<Vec<_>>())
+        };
+        assert_eq!(recorded(&[point(40.0, None, 0.2), point(60.0, None, 0.4)]).1, [40.0, 60.0]);
+        let (size, told) = recorded(&[point(40.0, Some(7.0), 0.2), point(60.0, Some(3.0), 0.4)]);
+        assert_eq!(told, [70.0, 30.0]);
+        assert!((size - 0.3).abs() < 1e-9);
+        // One that tells nothing makes the telling of the others useless.
+        assert_eq!(recorded(&[point(40.0, Some(7.0), 0.2), point(60.0, None, 0.4)]).1, [40.0, 60.0]);
+    }
+}

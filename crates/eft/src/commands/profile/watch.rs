@@ -1,0 +1,103 @@
+//! What a configuration achieves, as the scheduler's own eyes see it: throughput as delivered, the nature of the
+//! traffic, how busy the CPUs are, and power, metered or modelled.
+
+use std::time::Duration;
+
+use eft_cores::CpuSet;
+use eft_cores::estimate::{self, Activity};
+use eft_cores::indicators::{Mix, delivered};
+use eft_cores::observation::{Observation, Observer};
+use eft_cores::plan::Plan;
+use eft_cores::platform::Platform;
+use eft_cores::power::PowerModel;
+use eft_linux::clock;
+use eft_linux::sensors::components::StackSensor;
+use eft_linux::sensors::{Tree, pages};
+
+use super::ground::End;
+
+/// A look that is not sound (a component was just reborn) is repeated so often.
+const ATTEMPTS: usize = 3;
+
+pub struct Watch {
+    stack: String,
+    sensor: StackSensor,
+}
+
+/// Over one window.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    pub seconds: f64,
+    /// [`delivered`], per second.
+    pub throughput: f64,
+    pub power_w: f64,
+    /// By a meter; otherwise modelled.
+    pub metered: bool,
+    pub activity: Activity,
+    /// Share of work of each used CPU, polling not counted.
+    pub busy: Activity,
+    pub mix: Mix,
+    pub indicators: String,
+}
+
+impl Watch {
+    pub fn new(stack: &str, managed: &CpuSet) -> Result<Watch, String> {
+        let sensor = StackSensor::new(Tree::live(), crate::commands::stat::counters_of, managed);
+        let mut watch = Watch { stack: stack.into(), sensor };
+        watch.refresh()?;
+        Ok(watch)
+    }
+
+    /// Learns of components that were reborn or moved.
+    pub fn refresh(&mut self) -> Result<(), String> {
+        pages::refresh(&self.stack, &mut self.sensor).map(drop).map_err(|e| e.to_string())
+    }
+
+    pub fn sample(&mut self) -> eft_cores::sample::Sample {
+        self.sensor.sample(clock::now())
+    }
+
+    /// Watches for so long how a plan does.
+    pub fn window(
+        &mut self,
+        end: &End,
+        platform: &Platform,
+        plan: &Plan,
+        time: Duration,
+    ) -> Result<Seen, String> {
+        let mut complaint = String::new();
+        for _ in 0..ATTEMPTS {
+            self.refresh()?;
+            let mut observer = Observer::default();
+            observer.observe(&self.sample());
+            end.sleep(time)?;
+            let seen = observer.observe(&self.sample());
+            match seen.complaint() {
+                None => return Ok(Seen::of(platform, plan, &seen)),
+                Some(why) => complaint = why,
+            }
+        }
+        Err(format!("stack `{}` cannot be observed: {complaint}", self.stack))
+    }
+}
+
+impl Seen {
+    pub fn of(platform: &Platform, plan: &Plan, seen: &Observation) -> Seen {
+        let seconds = seen.period_ns as f64 / 1e9;
+        let activity = estimate::seen_activity(plan, seen);
+        let work = |name: &str| seen.component(name).map_or(0.0, |load| load.busy);
+        let used = plan.used();
+        let busy = used.iter().map(|cpu| (cpu, plan.on(cpu).map(work).sum::<f64>().min(1.0)));
+        let modelled = || estimate::power_w(platform, &PowerModel::default(), plan, &activity);
+        Seen {
+            seconds,
+            throughput: delivered(&seen.traffic) / seconds.max(1e-9),
+            power_w: seen.power_w.unwrap_or_else(modelled),
+            metered: seen.power_w.is_some(),
+            busy: busy.collect(),
+            mix: seen.indicators.mix(),
+            indicators: seen.indicators.to_string(),
+            activity,
+        }
+    }
+}
