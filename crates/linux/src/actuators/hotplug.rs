@@ -54,6 +54,13 @@ pub struct Prepared {
     changes: Vec<(u32, Change)>,
 }
 
+impl Prepared {
+    /// For who switches the CPUs by other means.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter().map(|(_, change)| change)
+    }
+}
+
 pub fn prepare(journal: &Journal, cpus: &CpuSet, options: HotplugOptions) -> Result<Prepared, String> {
     let tree = journal.tree();
     check(tree, cpus)?;

@@ -54,7 +54,8 @@ pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), String> {
     ready();
     // The command that started us holds the lock until everything is in place.
     loop {
-        let mut journal = Journal::lock(&tree, dir)?;
+        // It holds what others rely on, so it waits as long as it takes.
+        let mut journal = Journal::lock_within(&tree, dir, Duration::MAX)?;
         let held = held::load(dir);
         if held.keeper != Some(keeper.me) {
             return Ok(());
@@ -129,7 +130,7 @@ impl Keeper {
 
     fn undo_all(&mut self, tree: &Tree, dir: &Path) -> Result<(), String> {
         self.burners.clear();
-        let mut journal = Journal::lock(tree, dir)?;
+        let mut journal = Journal::lock_within(tree, dir, Duration::MAX)?;
         let notes = journal.undo(|entry| entry.owner == self.me);
         held::save_status(dir, &Status { notes, ..Status::default() })?;
         held::save(dir, &Held::default())
