@@ -15,6 +15,7 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use crate::actuators::undo;
+use crate::actuators::urgent::ThreadClass;
 use crate::sensors::Tree;
 use crate::sensors::tasks::{self, TaskId};
 
@@ -77,6 +78,10 @@ pub enum Change {
     },
     /// `/sys/kernel/rcu_expedited` raised; lowered when the last of these is done.
     Expedite,
+    /// Kernel threads that a switch waits for, made real-time meanwhile.
+    Urgent {
+        threads: Vec<ThreadClass>,
+    },
     Msr {
         cpu: u32,
         register: u64,

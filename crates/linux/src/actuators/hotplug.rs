@@ -6,7 +6,7 @@
 
 use eft_cores::CpuSet;
 
-use super::{affinity, expedite};
+use super::{affinity, expedite, urgent};
 use crate::journal::{Change, Journal, TaskMask};
 use crate::sensors::{Tree, tasks, topology};
 
@@ -80,16 +80,8 @@ pub fn offline(
     cpus: &CpuSet,
     options: HotplugOptions,
 ) -> Result<Option<String>, String> {
-    let prepared = prepare(journal, cpus, options)?;
-    offline_prepared(journal, prepared, options)
-}
-
-pub fn offline_prepared(
-    journal: &mut Journal,
-    prepared: Prepared,
-    options: HotplugOptions,
-) -> Result<Option<String>, String> {
-    with_grace_periods(journal, options, |journal| {
+    with_grace_periods(journal, cpus, options, |journal| {
+        let prepared = prepare(journal, cpus, options)?;
         let mut taken = CpuSet::new();
         for (cpu, change) in prepared.changes {
             if let Err(reason) = offline_one(journal, cpu, change) {
@@ -104,15 +96,19 @@ pub fn offline_prepared(
     })
 }
 
+/// Whoever interrupts every CPU should be done soon, and not queue behind those that it interrupts.
 fn with_grace_periods(
     journal: &mut Journal,
+    cpus: &CpuSet,
     options: HotplugOptions,
     operation: impl FnOnce(&mut Journal) -> Result<(), String>,
 ) -> Result<Option<String>, String> {
     if options.native {
         return operation(journal).map(|()| None);
     }
-    expedite::while_expedited(journal, operation).map(|((), why_not)| why_not)
+    urgent::while_urgent(journal, cpus, |journal| {
+        expedite::while_expedited(journal, operation).map(|((), why_not)| why_not)
+    })
 }
 
 fn refuse_if_named_by_others(journal: &Journal, cpu: u32) -> Result<(), String> {
@@ -176,7 +172,7 @@ pub fn online(
     options: HotplugOptions,
 ) -> Result<Option<String>, String> {
     check(journal.tree(), cpus)?;
-    with_grace_periods(journal, options, |journal| {
+    with_grace_periods(journal, cpus, options, |journal| {
         for cpu in cpus.iter() {
             online_one(journal, cpu)?;
         }

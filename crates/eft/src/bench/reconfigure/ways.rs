@@ -7,7 +7,7 @@ use eft_cores::CpuSet;
 use eft_linux::actuators::affinity;
 use eft_linux::actuators::burner::now_ns;
 use eft_linux::actuators::cpuset_v1;
-use eft_linux::actuators::hotplug::{self, HotplugOptions, Prepared};
+use eft_linux::actuators::hotplug::{self, HotplugOptions};
 use eft_linux::actuators::parking::Parking;
 use eft_linux::sensors::trace::Event;
 use eft_linux::sensors::{Tree, rates};
@@ -31,16 +31,10 @@ impl Bench {
     ) -> Result<(u64, u64, Vec<Event>), String> {
         let tree = Tree::live();
         let options = HotplugOptions { force: true, native: way == Way::Native };
-        let mut prepared = Vec::new();
-        // What the kernel forgets is written down for every way, so that the masks are as before at the end; a user of
-        // the kernel's own way would not do it, so it is not timed.
-        if leave && way != Way::Park {
-            for set in sets {
-                prepared.push(hotplug::prepare(&self.journal, set, options)?);
-            }
-            if way == Way::Native {
-                self.announce_native(&prepared)?;
-            }
+        // What the kernel forgets is written down, so that the masks are as before at the end; a user of the kernel's own
+        // way would not do it, so it is not timed.
+        if leave && way == Way::Native {
+            self.announce_native(sets, options)?;
         }
         let own = own_cpusets(&tree, sets);
         self.tracer.start()?;
@@ -55,8 +49,8 @@ impl Bench {
                 }
             }
             Way::Expedited if leave => {
-                for prepared in prepared {
-                    hotplug::offline_prepared(&mut self.journal, prepared, options)?;
+                for set in sets {
+                    hotplug::offline(&mut self.journal, set, options)?;
                 }
             }
             Way::Expedited => {
@@ -85,9 +79,12 @@ impl Bench {
         Ok((begin_us, end_us, self.tracer.read()?))
     }
 
-    fn announce_native(&mut self, prepared: &[Prepared]) -> Result<(), String> {
-        for change in prepared.iter().flat_map(Prepared::changes) {
-            self.journal.announce(change.clone())?;
+    fn announce_native(&mut self, sets: &[CpuSet], options: HotplugOptions) -> Result<(), String> {
+        for set in sets {
+            let prepared = hotplug::prepare(&self.journal, set, options)?;
+            for change in prepared.changes() {
+                self.journal.announce(change.clone())?;
+            }
         }
         Ok(())
     }
