@@ -27,11 +27,14 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Locks within `patience`.
 fn take(lock: &File, patience: Duration) -> rustix::io::Result<()> {
+    if patience == Duration::MAX {
+        return rustix::fs::flock(lock, FlockOperation::LockExclusive);
+    }
     let begin = Instant::now();
     loop {
         match rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive) {
             Err(rustix::io::Errno::WOULDBLOCK) if begin.elapsed() < patience => {
-                std::thread::sleep(Duration::from_micros(500));
+                std::thread::sleep(Duration::from_millis(2));
             }
             outcome => return outcome,
         }
@@ -208,6 +211,7 @@ impl Journal {
     /// Gives the lock away while `wait` runs. Callers reload if they go on.
     pub fn unlocked<T>(&mut self, wait: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         let complain = |error| format!("the lock cannot be used ({error})");
+        self.trim()?;
         rustix::fs::flock(&self.lock, FlockOperation::Unlock).map_err(complain)?;
         let outcome = wait();
         take(&self.lock, LOCK_PATIENCE).map_err(complain)?;
@@ -249,8 +253,14 @@ impl Journal {
     pub fn done(&mut self, id: u64) -> Result<(), String> {
         self.append(&Line::Done { done: id })?;
         self.entries.retain(|entry| entry.id != id);
-        if self.entries.is_empty() {
-            // Nothing is held: start afresh, so that the file does not grow for ever.
+        Ok(())
+    }
+
+    /// Starts the file afresh if nothing is held, so that it does not grow for ever. Not after each change: on a disk
+    /// file system that takes longer than the change itself.
+    fn trim(&mut self) -> Result<(), String> {
+        let is_used = self.file.metadata().is_ok_and(|metadata| metadata.len() > 0);
+        if self.entries.is_empty() && is_used {
             self.file.set_len(0).map_err(|error| self.broken(&error))?;
         }
         Ok(())
@@ -311,5 +321,12 @@ impl Journal {
         let before = self.entries.len();
         let notes = self.undo(|entry| !tasks::is_alive(&live, entry.owner));
         (before - self.entries.len(), notes)
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // A file that is not trimmed says the same.
+        let _ = self.trim();
     }
 }

@@ -38,13 +38,12 @@ pub fn get(tree: &Tree, process: i32, tid: i32) -> Option<CpuSet> {
     let mut mask = [0u64; WORDS];
     // SAFETY: the kernel writes at most `size_of_val` bytes into the array, which lives through the call.
     let outcome = unsafe { libc::sched_getaffinity(tid, size_of_val(&mask), mask.as_mut_ptr().cast()) };
-    let named = |cpu: &u32| mask[*cpu as usize / 64] & 1 << (cpu % 64) != 0;
-    (outcome >= 0).then(|| (0..=CPU_MAX).filter(named).collect())
-}
-
-/// A quick look: may the thread run on all of `online`?
-pub fn is_everywhere(tree: &Tree, tid: i32, online: &CpuSet) -> bool {
-    tree.is_live() && get(tree, tid, tid).is_some_and(|mask| online.is_subset(&mask))
+    let bits = |(index, word): (usize, &u64)| {
+        let word = *word;
+        (0..64).filter(move |bit| word & 1 << bit != 0).map(move |bit| index as u32 * 64 + bit)
+    };
+    let named = mask.iter().enumerate().filter(|(_, word)| **word != 0).flat_map(bits);
+    (outcome >= 0).then(|| named.collect())
 }
 
 fn set_recorded(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), String> {

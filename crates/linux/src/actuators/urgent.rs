@@ -9,8 +9,8 @@ use eft_cores::CpuSet;
 use serde::{Deserialize, Serialize};
 
 use crate::journal::{Change, Journal};
-use crate::sensors::Tree;
 use crate::sensors::tasks::{self, TaskId};
+use crate::sensors::{Tree, topology};
 
 /// A thread's scheduling class as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,8 +23,9 @@ pub struct ThreadClass {
 const CALLER: i32 = 1;
 /// Above the caller, who waits for them; below threaded interrupts (50).
 const KERNEL: i32 = 2;
-/// Kernel threads of every CPU that a switch waits for, whatever the kernel calls its RCU workers.
-const GRACE_PERIODS: [&str; 3] = ["rcu_exp_gp_kthre", "rcu_exp_par_gp_k", "rcu_preempt"];
+/// Kernel threads for the whole machine that a switch waits for: RCU's, whatever this kernel calls its workers, and the
+/// one that makes device nodes.
+const SHARED: [&str; 4] = ["rcu_exp_gp_kthre", "rcu_exp_par_gp_k", "rcu_preempt", "kdevtmpfs"];
 /// One of each for every CPU: the state machine, and a thread that it parks and unparks.
 const OF_CPU: [&str; 2] = ["cpuhp", "ksoftirqd"];
 
@@ -73,32 +74,35 @@ fn is_ordinary(class: &ThreadClass) -> bool {
     class.policy == libc::SCHED_OTHER
 }
 
-/// The kernel starts these early, so few names are read before the last is found.
 fn helpers(tree: &Tree, cpus: &CpuSet) -> Vec<TaskId> {
-    let mut wanted: Vec<String> =
+    let of_cpus: Vec<String> =
         cpus.iter().flat_map(|cpu| OF_CPU.map(|name| format!("{name}/{cpu}"))).collect();
-    let mut found = Vec::new();
-    for pid in tasks::processes(tree) {
-        let Some(name) = tree.text(&format!("proc/{pid}/comm")) else {
-            continue;
-        };
-        let at = wanted.iter().position(|wanted| *wanted == name);
-        if at.is_none() && !GRACE_PERIODS.iter().any(|prefix| name.starts_with(prefix)) {
-            continue;
-        }
-        // Anybody may call a program so; only the kernel's own are meant.
-        let Some(task) = tasks::leader(tree, pid).filter(|task| task.kernel) else {
-            continue;
-        };
-        found.push(task.id);
-        if let Some(at) = at {
-            wanted.swap_remove(at);
-            if wanted.is_empty() {
-                break;
-            }
-        }
+    // Taking down is done by a worker of the first other CPU (`cpu_down_maps_locked` by `work_on_cpu`).
+    let online = topology::online(tree).unwrap_or_default();
+    let worker = online.minus(cpus).first().map(|cpu| format!("kworker/{cpu}:"));
+    let is_wanted = |name: &str| {
+        of_cpus.iter().any(|wanted| wanted == name)
+            || SHARED.iter().any(|prefix| name.starts_with(prefix))
+            || worker.as_ref().is_some_and(|prefix| is_ordinary_worker(name, prefix))
+    };
+    let named = |pid: &i32| tree.text(&format!("proc/{pid}/comm")).is_some_and(|name| is_wanted(&name));
+    // Anybody may call a program so; only the kernel's own are meant.
+    let task = |pid: i32| tasks::leader(tree, pid).filter(|task| task.kernel).map(|task| task.id);
+    kernel_threads(tree).into_iter().filter(named).filter_map(task).collect()
+}
+
+/// `kworker/0:3-events`; those of the pool with high priority are called `kworker/0:3H`.
+fn is_ordinary_worker(name: &str, prefix: &str) -> bool {
+    let number = name.strip_prefix(prefix).and_then(|rest| rest.split('-').next());
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Children of kthreadd, where the kernel lists children; otherwise all processes, to be looked at.
+fn kernel_threads(tree: &Tree) -> Vec<i32> {
+    match tree.text("proc/2/task/2/children") {
+        Some(children) => children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+        None => tasks::processes(tree),
     }
-    found
 }
 
 fn class(id: TaskId) -> Option<ThreadClass> {
@@ -151,7 +155,7 @@ mod tests {
     #[test]
     fn only_the_kernels_threads_of_these_cpus_are_raised() {
         let kernel = 0x0020_0000;
-        let (_dir, tree) = tree(&[
+        let (dir, tree) = tree(&[
             (7, "cpuhp/1", 0),
             (15, "rcu_preempt", kernel),
             (17, "rcu_exp_gp_kthread_worker", kernel),
@@ -159,8 +163,14 @@ mod tests {
             (20, "cpuhp/1", kernel),
             (22, "ksoftirqd/1", kernel),
             (30, "cpuhp/11", kernel),
+            (40, "kworker/0:3-events", kernel),
+            (41, "kworker/0:0H-events_highpri", kernel),
+            (42, "kworker/1:3", kernel),
         ]);
+        let at = dir.path().join("sys/devices/system/cpu");
+        std::fs::create_dir_all(&at).unwrap();
+        std::fs::write(at.join("online"), "0-1\n").unwrap();
         let tids: Vec<i32> = helpers(&tree, &CpuSet::one(1)).iter().map(|id| id.tid).collect();
-        assert_eq!(tids, [15, 17, 20, 22]);
+        assert_eq!(tids, [15, 17, 20, 22, 40]);
     }
 }
