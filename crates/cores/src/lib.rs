@@ -12,6 +12,7 @@ pub mod class;
 pub mod cpu_set;
 pub mod description;
 pub mod duty;
+pub mod gaps;
 pub mod hotplug;
 pub mod machine;
 pub mod park;

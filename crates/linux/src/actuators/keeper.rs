@@ -42,6 +42,7 @@ struct Keeper {
 /// The keeper's main loop. `ready` is called once signals are under control.
 pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), String> {
     let signals = block_signals()?;
+    close_inherited();
     // A terminal that goes away must not take the keeper with it unasked; it may lead a session already.
     let _ = rustix::process::setsid();
     let tree = Tree::live();
@@ -72,6 +73,12 @@ pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), String> {
             return keeper.undo_all(&tree, dir);
         }
     }
+}
+
+/// It outlives who started it, and must not keep their locks and pipes open by inherited descriptors.
+fn close_inherited() {
+    // SAFETY: nothing in this process has opened a descriptor above standard error yet. Kernels before 5.9 refuse.
+    unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
 }
 
 impl Keeper {
