@@ -110,7 +110,9 @@ pub struct TimedStep {
     pub group: StepGroup,
     /// Since the beginning of the operation.
     pub begin_us: u64,
+    /// Its own, without the steps inside it.
     pub duration_us: u64,
+    pub whole_us: u64,
 }
 
 /// Pairs entries with exits. Steps that other steps run inside themselves (`takedown_cpu` waits for the dying ones)
@@ -129,6 +131,7 @@ pub fn pair(events: &[StepEvent], begin_us: u64) -> Vec<TimedStep> {
                 group: group(function),
                 begin_us: event.us.saturating_sub(begin_us),
                 duration_us: 0,
+                whole_us: 0,
             });
             inner_us.push(0);
             continue;
@@ -140,6 +143,7 @@ pub fn pair(events: &[StepEvent], begin_us: u64) -> Vec<TimedStep> {
         };
         let (index, entry) = open.remove(at);
         let whole = event.us.saturating_sub(entry.us);
+        steps[index].whole_us = whole;
         steps[index].duration_us = whole.saturating_sub(inner_us[index]);
         if let Some((outer, _)) = open.last() {
             inner_us[*outer] += whole;

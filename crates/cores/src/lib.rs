@@ -14,6 +14,7 @@ pub mod description;
 pub mod duty;
 pub mod estimate;
 pub mod history;
+pub mod gaps;
 pub mod hotplug;
 pub mod indicators;
 pub mod ladder;

@@ -8,17 +8,38 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use eft_cores::CpuSet;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use crate::actuators::undo;
+use crate::actuators::urgent::ThreadClass;
 use crate::sensors::Tree;
 use crate::sensors::tasks::{self, TaskId};
 
 /// Where the journal lies unless told otherwise; it goes with the next boot, as the changes do.
 pub const STATE_DIR: &str = "/run/eft/cpu";
+
+/// A command holds the lock for some seconds at most; a benchmark for minutes, and then nobody waits for it.
+const LOCK_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Locks within `patience`.
+fn take(lock: &File, patience: Duration) -> rustix::io::Result<()> {
+    if patience == Duration::MAX {
+        return rustix::fs::flock(lock, FlockOperation::LockExclusive);
+    }
+    let begin = Instant::now();
+    loop {
+        match rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) if begin.elapsed() < patience => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            outcome => return outcome,
+        }
+    }
+}
 
 /// A change, with what is needed to take it back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,6 +81,10 @@ pub enum Change {
     },
     /// `/sys/kernel/rcu_expedited` raised; lowered when the last of these is done.
     Expedite,
+    /// Kernel threads that a switch waits for, made real-time meanwhile.
+    Urgent {
+        threads: Vec<ThreadClass>,
+    },
     Msr {
         cpu: u32,
         register: u64,
@@ -123,8 +148,12 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Waits for the lock. Changes belong to this process unless [`Journal::own`] says otherwise.
+    /// Waits for the lock, but not without end. Changes belong to this process unless [`Journal::own`] says otherwise.
     pub fn lock(tree: &Tree, dir: &Path) -> Result<Self, String> {
+        Self::lock_within(tree, dir, LOCK_PATIENCE)
+    }
+
+    pub fn lock_within(tree: &Tree, dir: &Path, patience: Duration) -> Result<Self, String> {
         let complain = |what: &Path, error: std::io::Error| {
             format!("{} cannot be used ({error}); this needs root, or another --state-dir", what.display())
         };
@@ -136,8 +165,15 @@ impl Journal {
             opened.map_err(|error| complain(&path, error))
         };
         let lock = open("lock")?;
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive)
-            .map_err(|error| complain(&dir.join("lock"), error.into()))?;
+        take(&lock, patience).map_err(|error| match error {
+            rustix::io::Errno::WOULDBLOCK => {
+                format!(
+                    "another eft is at work and holds {}; try again when it is done",
+                    dir.join("lock").display()
+                )
+            }
+            error => complain(&dir.join("lock"), error.into()),
+        })?;
         let mut journal = Self {
             tree: tree.clone(),
             dir: dir.to_path_buf(),
@@ -174,13 +210,11 @@ impl Journal {
 
     /// Gives the lock away while `wait` runs. Callers reload if they go on.
     pub fn unlocked<T>(&mut self, wait: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-        let lock = |operation| {
-            rustix::fs::flock(&self.lock, operation)
-                .map_err(|error| format!("the lock cannot be used ({error})"))
-        };
-        lock(FlockOperation::Unlock)?;
+        let complain = |error| format!("the lock cannot be used ({error})");
+        self.trim()?;
+        rustix::fs::flock(&self.lock, FlockOperation::Unlock).map_err(complain)?;
         let outcome = wait();
-        lock(FlockOperation::LockExclusive)?;
+        take(&self.lock, LOCK_PATIENCE).map_err(complain)?;
         self.reload()?;
         outcome
     }
@@ -219,8 +253,14 @@ impl Journal {
     pub fn done(&mut self, id: u64) -> Result<(), String> {
         self.append(&Line::Done { done: id })?;
         self.entries.retain(|entry| entry.id != id);
-        if self.entries.is_empty() {
-            // Nothing is held: start afresh, so that the file does not grow for ever.
+        Ok(())
+    }
+
+    /// Starts the file afresh if nothing is held, so that it does not grow for ever. Not after each change: on a disk
+    /// file system that takes longer than the change itself.
+    fn trim(&mut self) -> Result<(), String> {
+        let is_used = self.file.metadata().is_ok_and(|metadata| metadata.len() > 0);
+        if self.entries.is_empty() && is_used {
             self.file.set_len(0).map_err(|error| self.broken(&error))?;
         }
         Ok(())
@@ -281,5 +321,12 @@ impl Journal {
         let before = self.entries.len();
         let notes = self.undo(|entry| !tasks::is_alive(&live, entry.owner));
         (before - self.entries.len(), notes)
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // A file that is not trimmed says the same.
+        let _ = self.trim();
     }
 }

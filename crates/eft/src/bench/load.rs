@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use eft_linux::actuators::affinity;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 #[derive(Args)]
 pub struct LoadArguments {
@@ -15,6 +17,8 @@ pub struct LoadArguments {
 
 /// Together the threads take this much of the machine, spinners not counted.
 const SHARE: f64 = 0.1;
+/// One thread in so many is bound to a CPU, for its mask to be lost or kept.
+const BOUND_EVERY: usize = 50;
 const PERIOD: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -26,7 +30,10 @@ pub fn run(arguments: &LoadArguments) -> Result<(), String> {
     for (index, counter) in counters.iter().enumerate() {
         let counter = counter.clone();
         let is_spinner = index < cpus;
+        let bound_to = (index % BOUND_EVERY == BOUND_EVERY - 1).then(|| (index / BOUND_EVERY % cpus) as u32);
         let work = move || {
+            // One that may not is as good a load without.
+            let _ = bound_to.map(affinity::pin_myself);
             if is_spinner {
                 // SAFETY: plain numbers; 0 names the calling thread. Spinners fill what the others leave.
                 unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
@@ -110,7 +117,13 @@ impl Load {
         self.child.id() as i32
     }
 
+    /// Bounded: a load that hangs must not hang who measures.
     fn line(&mut self) -> Result<String, String> {
+        let mut fds = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
+        let limit = Timespec { tv_sec: (PATIENCE + PATIENCE).as_secs() as i64, tv_nsec: 0 };
+        if self.output.buffer().is_empty() && poll(&mut fds, Some(&limit)).is_ok_and(|ready| ready == 0) {
+            return Err("the load does not answer in time".into());
+        }
         let mut line = String::new();
         self.output.read_line(&mut line).map_err(|error| format!("the load does not answer ({error})"))?;
         Ok(line.trim().to_string())

@@ -3,7 +3,7 @@
 use eft_cores::CpuSet;
 use eft_cores::cpu_set::CPU_MAX;
 
-use crate::sensors::Tree;
+use crate::sensors::{Tree, tasks};
 
 const WORDS: usize = (CPU_MAX as usize + 1) / 64;
 
@@ -29,15 +29,21 @@ pub fn set(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), Str
     }
 }
 
-/// A quick look, without reading a file: may the thread run on all of `online`?
-pub fn is_everywhere(tree: &Tree, tid: i32, online: &CpuSet) -> bool {
+/// The mask of a thread; without reading a file where the kernel can be asked. What it names beyond the CPUs that are
+/// online is left out by the kernel.
+pub fn get(tree: &Tree, process: i32, tid: i32) -> Option<CpuSet> {
     if !tree.is_live() {
-        return false;
+        return tasks::affinity(tree, process, tid);
     }
     let mut mask = [0u64; WORDS];
     // SAFETY: the kernel writes at most `size_of_val` bytes into the array, which lives through the call.
     let outcome = unsafe { libc::sched_getaffinity(tid, size_of_val(&mask), mask.as_mut_ptr().cast()) };
-    outcome >= 0 && online.iter().all(|cpu| mask[cpu as usize / 64] & 1 << (cpu % 64) != 0)
+    let bits = |(index, word): (usize, &u64)| {
+        let word = *word;
+        (0..64).filter(move |bit| word & 1 << bit != 0).map(move |bit| index as u32 * 64 + bit)
+    };
+    let named = mask.iter().enumerate().filter(|(_, word)| **word != 0).flat_map(bits);
+    (outcome >= 0).then(|| named.collect())
 }
 
 fn set_recorded(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), String> {

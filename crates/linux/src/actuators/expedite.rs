@@ -19,10 +19,7 @@ pub fn while_expedited<T>(
         Ok(hold) => (hold, None),
         Err(reason) => (None, Some(reason)),
     };
-    // Whoever interrupts every CPU should be done soon, and not queue behind those that it interrupts.
-    let urgent = Urgent::begin();
     let outcome = operation(journal);
-    drop(urgent);
     if let Some(id) = hold {
         release(journal, id)?;
     }
@@ -64,29 +61,4 @@ fn holds(journal: &Journal) -> usize {
 
 pub fn lower(tree: &Tree) -> Result<(), String> {
     tree.write(EXPEDITED, "0")
-}
-
-/// The calling thread runs real-time while this lives, where that is allowed.
-struct Urgent {
-    policy: i32,
-    parameters: libc::sched_param,
-}
-
-impl Urgent {
-    fn begin() -> Option<Self> {
-        // SAFETY: 0 names the calling thread, and the parameters live through the calls.
-        unsafe {
-            let mut before = Self { policy: libc::sched_getscheduler(0), parameters: std::mem::zeroed() };
-            let urgent = libc::sched_param { sched_priority: 1 };
-            let known = before.policy >= 0 && libc::sched_getparam(0, &mut before.parameters) == 0;
-            (known && libc::sched_setscheduler(0, libc::SCHED_FIFO, &urgent) == 0).then_some(before)
-        }
-    }
-}
-
-impl Drop for Urgent {
-    fn drop(&mut self) {
-        // SAFETY: as above; what is set is what was read.
-        unsafe { libc::sched_setscheduler(0, self.policy, &self.parameters) };
-    }
 }

@@ -6,7 +6,7 @@
 
 use eft_cores::CpuSet;
 
-use super::{affinity, expedite};
+use super::{affinity, expedite, urgent};
 use crate::journal::{Change, Journal, TaskMask};
 use crate::sensors::{Tree, tasks, topology};
 
@@ -54,6 +54,13 @@ pub struct Prepared {
     changes: Vec<(u32, Change)>,
 }
 
+impl Prepared {
+    /// For who switches the CPUs by other means.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter().map(|(_, change)| change)
+    }
+}
+
 pub fn prepare(journal: &Journal, cpus: &CpuSet, options: HotplugOptions) -> Result<Prepared, String> {
     let tree = journal.tree();
     check(tree, cpus)?;
@@ -61,8 +68,10 @@ pub fn prepare(journal: &Journal, cpus: &CpuSet, options: HotplugOptions) -> Res
     if !options.force {
         online.iter().try_for_each(|cpu| refuse_if_named_by_others(journal, *cpu))?;
     }
+    let threads = all_threads(tree);
     let change = |cpu: u32| {
-        (cpu, Change::Offline { cpu, cpusets: cpuset_v1::own_naming(tree, cpu), tasks: bound_to(tree, cpu) })
+        let (cpusets, tasks) = (cpuset_v1::own_naming(tree, cpu), bound_to(tree, &threads, cpu));
+        (cpu, Change::Offline { cpu, cpusets, tasks })
     };
     Ok(Prepared { changes: online.into_iter().map(change).collect() })
 }
@@ -73,16 +82,8 @@ pub fn offline(
     cpus: &CpuSet,
     options: HotplugOptions,
 ) -> Result<Option<String>, String> {
-    let prepared = prepare(journal, cpus, options)?;
-    offline_prepared(journal, prepared, options)
-}
-
-pub fn offline_prepared(
-    journal: &mut Journal,
-    prepared: Prepared,
-    options: HotplugOptions,
-) -> Result<Option<String>, String> {
-    with_grace_periods(journal, options, |journal| {
+    with_grace_periods(journal, cpus, options, |journal| {
+        let prepared = prepare(journal, cpus, options)?;
         let mut taken = CpuSet::new();
         for (cpu, change) in prepared.changes {
             if let Err(reason) = offline_one(journal, cpu, change) {
@@ -97,15 +98,19 @@ pub fn offline_prepared(
     })
 }
 
+/// Whoever interrupts every CPU should be done soon, and not queue behind those that it interrupts.
 fn with_grace_periods(
     journal: &mut Journal,
+    cpus: &CpuSet,
     options: HotplugOptions,
     operation: impl FnOnce(&mut Journal) -> Result<(), String>,
 ) -> Result<Option<String>, String> {
     if options.native {
         return operation(journal).map(|()| None);
     }
-    expedite::while_expedited(journal, operation).map(|((), why_not)| why_not)
+    urgent::while_urgent(journal, cpus, |journal| {
+        expedite::while_expedited(journal, operation).map(|((), why_not)| why_not)
+    })
 }
 
 fn refuse_if_named_by_others(journal: &Journal, cpu: u32) -> Result<(), String> {
@@ -129,22 +134,35 @@ fn offline_one(journal: &mut Journal, cpu: u32, change: Change) -> Result<(), St
 }
 
 /// User threads whose mask names this CPU, but not all CPUs: the kernel forgets the CPU for them.
-fn bound_to(tree: &Tree, cpu: u32) -> Vec<TaskMask> {
-    let online = topology::cpu_sets(tree).map(|sets| sets.online).unwrap_or_default();
-    let mask = |process: i32, tid: i32| {
-        if affinity::is_everywhere(tree, tid, &online) {
+fn bound_to(tree: &Tree, threads: &[(Option<i32>, i32)], cpu: u32) -> Vec<TaskMask> {
+    let online = topology::online(tree).unwrap_or_default();
+    let mask = |&(process, tid): &(Option<i32>, i32)| {
+        // Of a thousand threads hardly one gets beyond this.
+        if tree.is_live() && !affinity::get(tree, tid, tid).is_some_and(|mask| is_bound(&mask, cpu, &online))
+        {
             return None;
         }
-        let old =
-            tasks::affinity(tree, process, tid).filter(|old| old.contains(cpu) && !online.is_subset(old))?;
+        let process = process.or_else(|| tasks::process_of(tree, tid))?;
         let task = tasks::read(tree, process, tid).filter(|task| !task.kernel)?;
+        let old = tasks::affinity(tree, process, tid).filter(|mask| is_bound(mask, cpu, &online))?;
         let rest = old.minus(&CpuSet::one(cpu));
         // With nothing left the kernel lets it run anywhere it may.
         let new = if rest.is_empty() { online.minus(&CpuSet::one(cpu)) } else { rest };
         Some(TaskMask { process, id: task.id, old, new })
     };
-    let of =
-        |process: i32| tasks::threads(tree, process).into_iter().filter_map(move |tid| mask(process, tid));
+    threads.iter().filter_map(mask).collect()
+}
+
+fn is_bound(mask: &CpuSet, cpu: u32, online: &CpuSet) -> bool {
+    mask.contains(cpu) && !online.is_subset(mask)
+}
+
+/// Every thread, with its process where that is known without looking.
+fn all_threads(tree: &Tree) -> Vec<(Option<i32>, i32)> {
+    if let Some(threads) = cpuset_v1::all_threads(tree).filter(|_| tree.is_live()) {
+        return threads.into_iter().map(|tid| (None, tid)).collect();
+    }
+    let of = |process: i32| tasks::threads(tree, process).into_iter().map(move |tid| (Some(process), tid));
     tasks::processes(tree).into_iter().flat_map(of).collect()
 }
 
@@ -169,7 +187,7 @@ pub fn online(
     options: HotplugOptions,
 ) -> Result<Option<String>, String> {
     check(journal.tree(), cpus)?;
-    with_grace_periods(journal, options, |journal| {
+    with_grace_periods(journal, cpus, options, |journal| {
         for cpu in cpus.iter() {
             online_one(journal, cpu)?;
         }

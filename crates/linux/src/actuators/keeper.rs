@@ -42,6 +42,7 @@ struct Keeper {
 /// The keeper's main loop. `ready` is called once signals are under control.
 pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), String> {
     let signals = block_signals()?;
+    close_inherited();
     // A terminal that goes away must not take the keeper with it unasked; it may lead a session already.
     let _ = rustix::process::setsid();
     let tree = Tree::live();
@@ -54,7 +55,8 @@ pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), String> {
     ready();
     // The command that started us holds the lock until everything is in place.
     loop {
-        let mut journal = Journal::lock(&tree, dir)?;
+        // It holds what others rely on, so it waits as long as it takes.
+        let mut journal = Journal::lock_within(&tree, dir, Duration::MAX)?;
         let held = held::load(dir);
         if held.keeper != Some(keeper.me) {
             return Ok(());
@@ -71,6 +73,12 @@ pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), String> {
             return keeper.undo_all(&tree, dir);
         }
     }
+}
+
+/// It outlives who started it, and must not keep their locks and pipes open by inherited descriptors.
+fn close_inherited() {
+    // SAFETY: nothing in this process has opened a descriptor above standard error yet. Kernels before 5.9 refuse.
+    unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
 }
 
 impl Keeper {
@@ -129,7 +137,7 @@ impl Keeper {
 
     fn undo_all(&mut self, tree: &Tree, dir: &Path) -> Result<(), String> {
         self.burners.clear();
-        let mut journal = Journal::lock(tree, dir)?;
+        let mut journal = Journal::lock_within(tree, dir, Duration::MAX)?;
         let notes = journal.undo(|entry| entry.owner == self.me);
         held::save_status(dir, &Status { notes, ..Status::default() })?;
         held::save(dir, &Held::default())

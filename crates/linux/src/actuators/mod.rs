@@ -19,3 +19,4 @@ pub mod parking;
 pub mod scope;
 pub mod session;
 pub mod undo;
+pub mod urgent;

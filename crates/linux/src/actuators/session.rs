@@ -43,6 +43,8 @@ pub struct Session {
     pub recovered: usize,
     /// Rates of the measuring loop at full speed, to be kept with the speeds that are set.
     pub full_rates: BTreeMap<u32, f64>,
+    /// When the last operation began whose latency was measured, us of the monotonic clock.
+    pub began_us: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -68,7 +70,16 @@ impl Session {
             crate::sensors::trace::remove_stale();
         }
         let first = journal.entries().iter().map(|entry| entry.id + 1).max().unwrap_or(1);
-        Ok(Self { host: host.clone(), journal, held, first, notes, recovered, full_rates: BTreeMap::new() })
+        Ok(Self {
+            host: host.clone(),
+            journal,
+            held,
+            first,
+            notes,
+            recovered,
+            full_rates: BTreeMap::new(),
+            began_us: 0,
+        })
     }
 
     pub fn held(&self) -> &Held {
@@ -170,6 +181,7 @@ impl Session {
         });
         let parked = held.set();
         held::save(&self.host.dir, &self.held)?;
+        self.began_us = burner::now_ns() / 1000;
         let latency = parking.apply(&mut self.journal, &parked, &[])?;
         self.publish()?;
         Ok(Parked { set_up, latency, parked })
@@ -185,6 +197,7 @@ impl Session {
         let Some(mut parking) = self.held.parking.clone() else {
             return Err(format!("CPU {cpus} is not parked"));
         };
+        self.began_us = burner::now_ns() / 1000;
         let begin = Instant::now();
         let offlined = hotplug::offlined(&self.journal).and(cpus);
         if !offlined.is_empty() {
@@ -221,6 +234,7 @@ impl Session {
         let before = self.held.clone();
         self.ensure_keeper()?;
         self.held.switched = self.held.switched.union(cpus);
+        self.began_us = burner::now_ns() / 1000;
         let begin = Instant::now();
         match hotplug::offline(&mut self.journal, cpus, options) {
             Ok(note) => {
@@ -241,6 +255,7 @@ impl Session {
         hotplug::check(&self.host.tree, cpus)?;
         let before = self.held.clone();
         self.ensure_keeper()?;
+        self.began_us = burner::now_ns() / 1000;
         let begin = Instant::now();
         match hotplug::online(&mut self.journal, cpus, options) {
             Ok(note) => {

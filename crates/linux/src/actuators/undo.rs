@@ -4,9 +4,9 @@
 
 use eft_cores::CpuSet;
 
-use super::{affinity, clock_modulation, expedite, hotplug};
+use super::{affinity, clock_modulation, expedite, hotplug, urgent};
 use crate::journal::{Change, TaskMask};
-use crate::sensors::{Tree, tasks};
+use crate::sensors::{Tree, tasks, topology};
 
 /// Lists of CPUs are equal if they name the same CPUs, whatever their notation.
 pub fn same_value(left: &str, right: &str) -> bool {
@@ -51,12 +51,17 @@ pub fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<S
         Change::Offline { cpu, cpusets, tasks } => {
             hotplug::set_online(tree, *cpu, true)?;
             hotplug::give_back(tree, *cpu, cpusets);
-            restore_masks(tree, tasks);
+            give_masks_back(tree, tasks);
             Ok(None)
         }
         Change::Online { cpu } => hotplug::set_online(tree, *cpu, false).map(|()| None),
         Change::Expedite if is_last_hold => expedite::lower(tree).map(|()| None),
         Change::Expedite => Ok(None),
+        Change::Urgent { threads } => {
+            let live = threads.iter().filter(|thread| tree.is_live() && is_same(tree, &thread.id));
+            urgent::lower(&live.copied().collect::<Vec<_>>());
+            Ok(None)
+        }
         Change::Msr { cpu, register, old, new } => match clock_modulation::read(tree, *cpu, *register) {
             Ok(now) if now == *new => clock_modulation::write(tree, *cpu, *register, *old).map(|()| None),
             Ok(now) if now == *old => Ok(None),
@@ -91,6 +96,21 @@ fn is_same(tree: &Tree, id: &tasks::TaskId) -> bool {
 fn is_member(tree: &Tree, pid: i32, cgroup: &str) -> bool {
     let members = tree.text(&format!("{cgroup}/cgroup.procs")).unwrap_or_default();
     members.lines().any(|line| line.trim().parse() == Ok(pid))
+}
+
+/// After a CPU came back. Its tasks have the mask that offlining was expected to leave, or any CPU at all: where nothing
+/// of a mask was left, the kernel may let a task run everywhere (`select_fallback_rq`).
+fn give_masks_back(tree: &Tree, tasks: &[TaskMask]) {
+    let online = topology::online(tree).unwrap_or_default();
+    for task in tasks {
+        let now = affinity::get(tree, task.process, task.id.tid);
+        let by_kernel = now.is_some_and(|now| now == task.new.and(&online) || online.is_subset(&now));
+        if by_kernel && tasks::read(tree, task.process, task.id.tid).is_some_and(|found| found.id == task.id)
+        {
+            // It may end between the check and the call.
+            let _ = affinity::set(tree, task.process, task.id.tid, &task.old);
+        }
+    }
 }
 
 fn restore_masks(tree: &Tree, tasks: &[TaskMask]) {

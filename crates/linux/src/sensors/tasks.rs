@@ -86,6 +86,12 @@ pub fn myself(tree: &Tree) -> TaskId {
     leader(tree, pid).map_or(TaskId { tid: pid, started: 0 }, |task| task.id)
 }
 
+/// The process that a thread belongs to.
+pub fn process_of(tree: &Tree, tid: i32) -> Option<i32> {
+    let status = tree.text(&format!("proc/{tid}/status"))?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
+}
+
 /// The affinity mask of a thread, as `/proc` shows it.
 pub fn affinity(tree: &Tree, process: i32, tid: i32) -> Option<CpuSet> {
     let status = tree.text(&format!("proc/{process}/task/{tid}/status"))?;

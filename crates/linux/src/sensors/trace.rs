@@ -81,6 +81,11 @@ impl Tracer {
             .map_err(|error| format!("tracefs {file} does not take {value} ({error})"))
     }
 
+    /// Has the stack recorded when a thread that `filter` describes leaves its CPU. False if this kernel does not do that.
+    pub fn record_stacks(&self, filter: &str) -> bool {
+        self.set("events/sched/sched_switch/trigger", &format!("stacktrace if {filter}")).is_ok()
+    }
+
     pub fn start(&self) -> Result<(), String> {
         self.set("trace", "0")?;
         self.set("tracing_on", "1")
@@ -96,7 +101,7 @@ impl Tracer {
             fs::File::open(self.instance.join("trace")).map_err(|error| format!("tracefs: {error}"))?;
         file.read_to_end(&mut bytes).map_err(|error| format!("tracefs: {error}"))?;
         // Thread names may hold any bytes.
-        Ok(String::from_utf8_lossy(&bytes).lines().filter_map(parse).collect())
+        Ok(parse_all(&String::from_utf8_lossy(&bytes)))
     }
 }
 
@@ -121,6 +126,24 @@ pub fn remove_stale() -> usize {
     };
     let stale = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_stale));
     stale.filter(|entry| fs::remove_dir(entry.path()).is_ok()).count()
+}
+
+/// The name of an event that holds the functions of a stack, innermost first.
+pub const STACK: &str = "<stack trace>";
+
+/// Lines of a stack (` => function`) belong to the event before them.
+fn parse_all(text: &str) -> Vec<Event> {
+    let mut events: Vec<Event> = Vec::new();
+    for line in text.lines() {
+        match (line.strip_prefix(" => "), events.last_mut()) {
+            (Some(function), Some(event)) if event.name == STACK => {
+                event.fields.push_str(function.trim());
+                event.fields.push(' ');
+            }
+            _ => events.extend(parse(line)),
+        }
+    }
+    events
 }
 
 /// `comm-PID  [CPU] flags  seconds.micros: name: fields`. Names may hold blanks and dashes, so the anchors are the
@@ -165,6 +188,14 @@ pub fn next_pid(event: &Event) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stack_belongs_to_the_event_before_it() {
+        let text = "  a-5  [000] d..2. 1.000002: <stack trace>\n => __schedule\n => schedule\n  a-5  [000] d..2. 1.000003: sched_waking: comm=a pid=7 prio=98\n => lost\n";
+        let events = parse_all(text);
+        assert_eq!((events.len(), events[0].name.as_str(), events[0].pid), (2, STACK, 5));
+        assert_eq!(events[0].fields.split_whitespace().collect::<Vec<_>>(), ["__schedule", "schedule"]);
+    }
 
     #[test]
     fn names_with_blanks_and_brackets_do_not_confuse() {

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use eft_cores::CpuSet;
+use eft_cores::gaps::{Gap, Phase, SchedEvent, attribute};
 use eft_cores::hotplug::{GroupTime, StepEvent, StepGroup, TimedStep, by_group, pair};
 use eft_cores::park::Delays;
-use eft_linux::actuators::burner::now_ns;
 use eft_linux::actuators::hotplug::HotplugOptions;
 use eft_linux::actuators::parking::ParkOptions;
 use eft_linux::actuators::scope::Scope;
-use eft_linux::sensors::trace::{Event, Tracer, field};
+use eft_linux::sensors::trace::{Event, STACK, Tracer, field};
 use serde::Serialize;
 
 use super::{Context, columns, print};
@@ -48,19 +48,21 @@ struct Trace {
     cpus: CpuSet,
     total_us: u64,
     groups: Vec<GroupTime>,
-    /// Time of the call that no step accounts for: waking the threads that run them, the journal.
+    /// Time of the call that no step accounts for, and who did what meanwhile.
     between_us: u64,
+    gaps: Vec<Gap>,
     tasks_moved: usize,
     /// Last switch to a task that is no kernel thread, since the beginning (offline, park).
     entry_us: Option<u64>,
     steps: Vec<TimedStep>,
 }
 
-const EVENTS: [&str; 6] = [
+const EVENTS: [&str; 7] = [
     "cpuhp/cpuhp_enter",
     "cpuhp/cpuhp_multi_enter",
     "cpuhp/cpuhp_exit",
     "sched/sched_switch",
+    "sched/sched_waking",
     "sched/sched_migrate_task",
     "cgroup/cgroup_attach_task",
 ];
@@ -71,8 +73,12 @@ pub fn run(context: &Context, arguments: &TraceArguments) -> Result<(), String> 
     }
     let mut session = context.session()?;
     let tracer = Tracer::new(&EVENTS, None)?;
+    // Who sleeps in what; a kernel without stack traces tells only that somebody slept.
+    tracer.record_stacks(&format!(
+        "prev_pid == {} || prev_comm ~ \"cpuhp/*\" || prev_comm ~ \"kworker/*\"",
+        std::process::id()
+    ));
     tracer.start()?;
-    let begin_us = now_ns() / 1000;
     let options = HotplugOptions { force: arguments.force, native: arguments.native };
     let outcome = match arguments.operation {
         Operation::Offline => session.offline(&arguments.cpus, options).map(|(latency, _)| latency),
@@ -89,14 +95,11 @@ pub fn run(context: &Context, arguments: &TraceArguments) -> Result<(), String> 
         }
         Operation::Unpark => session.unpark(&arguments.cpus).map(|(latency, _)| latency),
     };
-    let end_us = now_ns() / 1000;
     tracer.stop()?;
     let latency = outcome?;
     let events = tracer.read()?;
     // Set-up and recovery come before the operation itself.
-    let total_us = latency.as_micros() as u64;
-    let from_us = begin_us.max(first_step(&events).unwrap_or(end_us.saturating_sub(total_us)).min(end_us));
-    let trace = analyse(arguments, &events, from_us, total_us);
+    let trace = analyse(arguments, &events, session.began_us, latency.as_micros() as u64);
     if let Some(path) = &arguments.picture {
         std::fs::write(path, draw(&trace))
             .map_err(|error| format!("{} cannot be written ({error})", path.display()))?;
@@ -104,15 +107,11 @@ pub fn run(context: &Context, arguments: &TraceArguments) -> Result<(), String> 
     if context.json { context.print_json(&trace) } else { print(&describe(&trace)) }
 }
 
-fn first_step(events: &[Event]) -> Option<u64> {
-    events.iter().find(|event| event.name.starts_with("cpuhp_")).map(|event| event.us)
-}
-
 fn analyse(arguments: &TraceArguments, events: &[Event], begin_us: u64, total_us: u64) -> Trace {
     let steps: Vec<StepEvent> = events.iter().filter_map(step_event).collect();
     let steps = pair(&steps, begin_us);
     let groups = by_group(&steps);
-    let accounted: u64 = groups.iter().map(|group| group.duration_us).sum();
+    let gaps = gaps(events, &steps, begin_us, total_us);
     let migrated = |event: &&Event| {
         event.name == "sched_migrate_task"
             && field(&event.fields, "orig_cpu=")
@@ -130,11 +129,48 @@ fn analyse(arguments: &TraceArguments, events: &[Event], begin_us: u64, total_us
         operation: arguments.operation,
         cpus: arguments.cpus.clone(),
         total_us,
-        between_us: total_us.saturating_sub(accounted),
+        between_us: gaps.iter().map(|gap| gap.duration_us).sum(),
+        gaps,
         groups,
         tasks_moved: events.iter().filter(migrated).count(),
         entry_us: if leaves { Some(entry.map_or(0, |us| us - begin_us)) } else { None },
         steps,
+    }
+}
+
+/// Who worked on it: the caller, and whoever ran a step.
+fn gaps(events: &[Event], steps: &[TimedStep], begin_us: u64, total_us: u64) -> Vec<Gap> {
+    let caller = std::process::id() as i32;
+    let mut workers: Vec<i32> =
+        events.iter().filter(|event| event.name.starts_with("cpuhp_")).map(|event| event.pid).collect();
+    workers.sort_unstable();
+    workers.dedup();
+    workers.retain(|tid| *tid != caller);
+    let scheduled: Vec<SchedEvent> = events.iter().filter_map(scheduled).collect();
+    let spans: Vec<(u64, u64)> = steps
+        .iter()
+        .map(|step| (begin_us + step.begin_us, begin_us + step.begin_us + step.whole_us))
+        .collect();
+    attribute(&scheduled, &spans, (begin_us, begin_us + total_us), caller, &workers)
+}
+
+fn scheduled(event: &Event) -> Option<SchedEvent> {
+    let number = |key: &str| field(&event.fields, key)?.parse().ok();
+    let us = event.us;
+    match event.name.as_str() {
+        "sched_switch" => Some(SchedEvent::Switch {
+            us,
+            prev: event.pid,
+            runnable: field(&event.fields, "prev_state=")?.starts_with('R'),
+            next: number("next_pid=")?,
+        }),
+        "sched_waking" => Some(SchedEvent::Wake { us, tid: number("pid=")? }),
+        STACK => Some(SchedEvent::Stack {
+            us,
+            tid: event.pid,
+            functions: event.fields.split_whitespace().map(String::from).collect(),
+        }),
+        _ => None,
     }
 }
 
@@ -165,12 +201,23 @@ fn describe(trace: &Trace) -> String {
         ]);
     }
     rows.push(vec![
-        "between the steps".into(),
+        "outside of the steps".into(),
         "-".into(),
         trace.between_us.to_string(),
         share(trace.between_us),
     ]);
     text += &columns(&rows);
+    let mut gaps: Vec<&Gap> = trace.gaps.iter().filter(|gap| gap.duration_us > 0).collect();
+    gaps.sort_by_key(|gap| (gap.phase, std::cmp::Reverse(gap.duration_us)));
+    let row = |gap: &&Gap| {
+        let phase = match gap.phase {
+            Phase::Before => "  before the first step",
+            Phase::Between => "  between",
+            Phase::After => "  after the last step",
+        };
+        vec![phase.into(), gap.what.clone(), format!("{} us", gap.duration_us), share(gap.duration_us)]
+    };
+    text += &columns(&gaps.iter().map(row).collect::<Vec<_>>());
     text += &format!("{} tasks moved", trace.tasks_moved);
     if let Some(entry) = trace.entry_us {
         text += &format!("; last switch to a task that is no kernel thread after {entry} us");
@@ -238,7 +285,7 @@ fn draw(trace: &Trace) -> String {
     }
     let height = 170 + trace.groups.len() * 20;
     let title = format!(
-        "{:?} CPU {}: {} us, {} us between the steps",
+        "{:?} CPU {}: {} us, {} us outside of the steps",
         trace.operation, trace.cpus, trace.total_us, trace.between_us
     );
     format!(

@@ -1,0 +1,206 @@
+//! What passes outside of the hotplug state machine's steps: who ran, who waited for a CPU, and who slept in what.
+//!
+//! The time of a switch that no step accounts for is told from the scheduler's events of the threads that work on it: the
+//! caller, and the kernel threads that ran steps. Promises: the rows of a window add up to its length without the steps.
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde::Serialize;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SchedEvent {
+    /// One thread leaves a CPU, another takes it. A `runnable` one was preempted.
+    Switch {
+        us: u64,
+        prev: i32,
+        runnable: bool,
+        next: i32,
+    },
+    Wake {
+        us: u64,
+        tid: i32,
+    },
+    /// Why the thread that has just left its CPU sleeps: the functions, innermost first.
+    Stack {
+        us: u64,
+        tid: i32,
+        functions: Vec<String>,
+    },
+}
+
+impl SchedEvent {
+    fn us(&self) -> u64 {
+        match self {
+            Self::Switch { us, .. } | Self::Wake { us, .. } | Self::Stack { us, .. } => *us,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Until the first step: checks, the journal, priorities, and how the kernel begins.
+    Before,
+    Between,
+    /// From the last step on: cpusets and masks given back, and how the kernel ends.
+    After,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Gap {
+    pub phase: Phase,
+    pub what: String,
+    pub duration_us: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    Runnable,
+    Asleep(String),
+}
+
+/// Functions that every sleep goes through.
+const PLUMBING: [&str; 14] = [
+    "trace_event_raw_event_sched_switch",
+    "__traceiter_sched_switch",
+    "__bpf_trace_sched_switch",
+    "__schedule",
+    "schedule",
+    "preempt_schedule",
+    "schedule_timeout",
+    "schedule_preempt_disabled",
+    "__wait_for_common",
+    "wait_for_completion",
+    "wait_for_completion_state",
+    "__flush_work",
+    "io_schedule",
+    "io_schedule_timeout",
+];
+
+/// The first two functions that say something.
+fn reason(functions: &[String]) -> String {
+    let telling: Vec<&str> = functions
+        .iter()
+        .map(String::as_str)
+        .filter(|function| !PLUMBING.contains(function))
+        .take(2)
+        .collect();
+    match telling[..] {
+        [] => "sleeps".into(),
+        [one] => alloc::format!("sleeps in {one}"),
+        [inner, outer, ..] => alloc::format!("sleeps in {inner} (by {outer})"),
+    }
+}
+
+/// `steps` are (begin, end); `workers` are the other threads that ran steps. All in the same clock.
+pub fn attribute(
+    events: &[SchedEvent],
+    steps: &[(u64, u64)],
+    window: (u64, u64),
+    caller: i32,
+    workers: &[i32],
+) -> Vec<Gap> {
+    let first = steps.iter().map(|step| step.0).min().unwrap_or(window.1);
+    let last = steps.iter().map(|step| step.1).max().unwrap_or(window.1);
+    // The caller runs when it begins; a worker sleeps until it is woken.
+    let mut states: BTreeMap<i32, State> =
+        workers.iter().map(|tid| (*tid, State::Asleep("sleeps".into()))).collect();
+    states.insert(caller, State::Running);
+    let mut edges: Vec<u64> = steps.iter().flat_map(|step| [step.0, step.1]).collect();
+    edges.extend([window.0, window.1]);
+    edges.extend(events.iter().map(SchedEvent::us));
+    edges.retain(|us| (window.0..=window.1).contains(us));
+    edges.sort_unstable();
+    edges.dedup();
+    let (mut found, mut coming) = (BTreeMap::<(Phase, String), u64>::new(), events.iter().peekable());
+    for pair in edges.windows(2) {
+        while let Some(event) = coming.next_if(|event| event.us() <= pair[0]) {
+            apply(&mut states, event);
+        }
+        if steps.iter().any(|step| step.0 <= pair[0] && pair[1] <= step.1) {
+            continue;
+        }
+        let phase = match pair[0] {
+            us if us < first => Phase::Before,
+            us if us >= last => Phase::After,
+            _ => Phase::Between,
+        };
+        *found.entry((phase, describe(&states, caller))).or_default() += pair[1] - pair[0];
+    }
+    found.into_iter().map(|((phase, what), duration_us)| Gap { phase, what, duration_us }).collect()
+}
+
+fn apply(states: &mut BTreeMap<i32, State>, event: &SchedEvent) {
+    match event {
+        SchedEvent::Switch { prev, runnable, next, .. } => {
+            if let Some(state) = states.get_mut(prev) {
+                *state = if *runnable { State::Runnable } else { State::Asleep("sleeps".into()) };
+            }
+            if let Some(state) = states.get_mut(next) {
+                *state = State::Running;
+            }
+        }
+        SchedEvent::Wake { tid, .. } => {
+            if let Some(state) = states.get_mut(tid).filter(|state| matches!(state, State::Asleep(_))) {
+                *state = State::Runnable;
+            }
+        }
+        SchedEvent::Stack { tid, functions, .. } => {
+            if let Some(State::Asleep(why)) = states.get_mut(tid) {
+                *why = reason(functions);
+            }
+        }
+    }
+}
+
+fn describe(states: &BTreeMap<i32, State>, caller: i32) -> String {
+    let why = match states.get(&caller) {
+        Some(State::Running) => return "the caller runs".to_string(),
+        Some(State::Runnable) => return "the caller waits for a CPU".to_string(),
+        Some(State::Asleep(why)) => why,
+        None => "sleeps",
+    };
+    let any = |state: State| states.iter().any(|(tid, now)| *tid != caller && *now == state);
+    if any(State::Running) {
+        return "a worker of the kernel runs".into();
+    }
+    if any(State::Runnable) {
+        return "a worker of the kernel waits for a CPU".into();
+    }
+    alloc::format!("the caller {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_microsecond_outside_of_steps_is_told() {
+        let names = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let events = [
+            SchedEvent::Switch { us: 20, prev: 1, runnable: false, next: 9 },
+            SchedEvent::Stack {
+                us: 21,
+                tid: 1,
+                functions: names(&["__schedule", "schedule", "synchronize_rcu_expedited", "rcu_sync_enter"]),
+            },
+            SchedEvent::Wake { us: 30, tid: 2 },
+            SchedEvent::Switch { us: 45, prev: 9, runnable: true, next: 2 },
+            SchedEvent::Switch { us: 70, prev: 2, runnable: false, next: 1 },
+        ];
+        let gaps = attribute(&events, &[(50, 60)], (10, 90), 1, &[2]);
+        let told = |phase, what: &str| {
+            gaps.iter().find(|gap| gap.phase == phase && gap.what.contains(what)).map(|gap| gap.duration_us)
+        };
+        assert_eq!(told(Phase::Before, "the caller runs"), Some(10));
+        assert_eq!(told(Phase::Before, "synchronize_rcu_expedited (by rcu_sync_enter)"), Some(9));
+        assert_eq!(told(Phase::Before, "worker of the kernel waits"), Some(15));
+        assert_eq!(told(Phase::Before, "worker of the kernel runs"), Some(5));
+        assert_eq!(told(Phase::After, "worker of the kernel runs"), Some(10));
+        assert_eq!(told(Phase::After, "the caller runs"), Some(20));
+        assert_eq!(gaps.iter().map(|gap| gap.duration_us).sum::<u64>(), 80 - 10);
+    }
+}

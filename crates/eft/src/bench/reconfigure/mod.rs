@@ -1,0 +1,257 @@
+//! `eft bench reconfigure`: the kernel's own hotplug, expedited hotplug, and parking, in turn in the same run.
+//!
+//! Promises: ways alternate within each round, so that a change of the machine's mood meets all of them; raw samples go
+//! into the JSON, also those of a run that was stopped; the machine is put back also on a signal and on failure, and is
+//! compared with what it was before, each thread's affinity included. Must never happen: a wait without a bound.
+
+mod report;
+mod rounds;
+mod snapshot;
+mod ways;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use eft_cores::CpuSet;
+use eft_cores::park::{ParkBackEnd, Situation};
+use eft_linux::actuators::hotplug;
+use eft_linux::actuators::keeper::EndSignals;
+use eft_linux::actuators::parking::ParkOptions;
+use eft_linux::actuators::scope::Scope;
+use eft_linux::actuators::{affinity, session};
+use eft_linux::journal::Journal;
+use eft_linux::sensors::trace::Tracer;
+use eft_linux::sensors::{Tree, tasks, topology};
+
+use super::load::Load;
+use report::{Report, Row, Way};
+
+#[derive(Args)]
+pub struct ReconfigureArguments {
+    /// CPUs that may be switched
+    #[arg(long, value_name = "CPUS", env = "EFT_MANAGED")]
+    managed: Option<CpuSet>,
+    #[arg(long, default_value_t = 20)]
+    rounds: usize,
+    /// Loads to measure under
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [0, 200, 1000])]
+    threads: Vec<usize>,
+    /// native, expedited and park, or some of them
+    #[arg(long, value_delimiter = ',', default_values_t = ["native".to_string(), "expedited".into(), "park".into()])]
+    ways: Vec<String>,
+    /// End after this long, and report what there is; shared evenly by the loads
+    #[arg(long, value_name = "SECONDS")]
+    seconds_max: Option<f64>,
+    /// v2, v1 or affinity
+    #[arg(long, value_name = "NAME")]
+    back_end: Option<ParkBackEnd>,
+    #[arg(long)]
+    json: bool,
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+}
+
+struct Bench {
+    journal: Journal,
+    managed: CpuSet,
+    base: CpuSet,
+    tracer: Tracer,
+    limits: Limits,
+    options: ParkOptions,
+}
+
+impl Drop for Bench {
+    /// Also when something failed or panicked.
+    fn drop(&mut self) {
+        self.put_back();
+        let everywhere = self.base.union(&self.managed);
+        // It ends with the process anyway.
+        let _ = affinity::set(&Tree::live(), 0, 0, &everywhere);
+    }
+}
+
+/// When to stop.
+struct Limits {
+    signals: EndSignals,
+    until: Option<Instant>,
+}
+
+impl Limits {
+    fn reached(&self) -> Option<String> {
+        if self.signals.arrived() {
+            return Some("asked to end".into());
+        }
+        let is_late = self.until.is_some_and(|until| Instant::now() >= until);
+        is_late.then(|| TIME_IS_UP.into())
+    }
+}
+
+const TIME_IS_UP: &str = "the time limit was reached";
+
+pub fn run(arguments: &ReconfigureArguments) -> Result<(), String> {
+    let ways = arguments.ways.iter().map(|name| name.parse()).collect::<Result<Vec<Way>, String>>()?;
+    let time = time_limit(arguments)?;
+    let tree = Tree::live();
+    let mut bench = prepare(arguments, &tree)?;
+    let before = snapshot::take(&tree);
+    let mut report = bench.measure(arguments, &ways, time);
+    drop(bench);
+    report.left_changed.extend(snapshot::differences(&before, &snapshot::take(&tree)));
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+        crate::commands::cpu::print(&(text + "\n"))?;
+    } else {
+        report::print_table(&report);
+    }
+    verdict(&report)
+}
+
+fn verdict(report: &Report) -> Result<(), String> {
+    if report.tasks_lost > 0 || !report.left_changed.is_empty() {
+        return Err(format!(
+            "{} tasks lost; left changed: {}",
+            report.tasks_lost,
+            report.left_changed.join(", ")
+        ));
+    }
+    match &report.ended_early {
+        Some(reason) if reason == TIME_IS_UP => {
+            eprintln!("eft: {reason}; the machine is as before");
+            Ok(())
+        }
+        Some(reason) => {
+            Err(format!("ended early: {reason}; what was measured is reported, the machine is as before"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn time_limit(arguments: &ReconfigureArguments) -> Result<Option<Duration>, String> {
+    if arguments.rounds == 0 || arguments.rounds > 100_000 {
+        return Err("--rounds must lie between 1 and 100000".into());
+    }
+    if let Some(threads) = arguments.threads.iter().find(|threads| **threads > 20_000) {
+        return Err(format!("--threads {threads} is more than 20000"));
+    }
+    match arguments.seconds_max {
+        None => Ok(None),
+        Some(seconds) if seconds > 0.0 && seconds < 1e6 => Ok(Some(Duration::from_secs_f64(seconds))),
+        Some(seconds) => Err(format!("--seconds-max {seconds} is no sensible time")),
+    }
+}
+
+/// Checks everything, and takes the lock.
+fn prepare(arguments: &ReconfigureArguments, tree: &Tree) -> Result<Bench, String> {
+    let managed = arguments
+        .managed
+        .clone()
+        .ok_or("no CPU is managed; list those that may be switched with --managed")?;
+    let dir = arguments.state_dir.clone().unwrap_or_else(|| session::state_dir(tree));
+    let mut journal = Journal::lock(tree, &dir)?;
+    let (recovered, notes) = journal.recover();
+    if recovered > 0 {
+        eprintln!("eft: undid {recovered} changes that an instance left behind");
+    }
+    notes.iter().for_each(|note| eprintln!("eft: {note}"));
+    if !journal.entries().is_empty() {
+        return Err("eft holds changes on this host; 'eft cpu restore' first".into());
+    }
+    let sets = topology::cpu_sets(tree)?;
+    let situation = Situation {
+        present: sets.present,
+        online: sets.online,
+        managed: managed.clone(),
+        ..Situation::default()
+    };
+    situation.check_leave(&managed)?;
+    hotplug::check(tree, &managed)?;
+    let tracer = Tracer::new(&["sched/sched_switch"], Some(&managed))?;
+    let options = ParkOptions {
+        back_end: arguments.back_end,
+        scope: Scope::All,
+        spread: Vec::new(),
+        managed: managed.clone(),
+        force: true,
+    };
+    let limits = Limits { signals: EndSignals::block()?, until: None };
+    // The measuring thread stays on the base CPUs; so does what it starts, unless it says otherwise.
+    let base = situation.online.minus(&managed);
+    Ok(Bench { journal, managed, base, tracer, limits, options })
+}
+
+impl Bench {
+    /// Undoes what is ours; what cannot be undone is said, and stays in the journal for the next eft.
+    fn put_back(&mut self) {
+        let me = tasks::myself(&Tree::live());
+        let notes = self.journal.undo(|entry| entry.owner == me);
+        notes.iter().for_each(|note| eprintln!("eft: {note}"));
+    }
+
+    fn measure(&mut self, arguments: &ReconfigureArguments, ways: &[Way], time: Option<Duration>) -> Report {
+        let kernel = Tree::live().text("proc/sys/kernel/osrelease").unwrap_or_default();
+        let mut report = Report {
+            unit: "us",
+            baseline: "native hotplug (write to the CPU's online file), same round",
+            kernel,
+            managed: self.managed.clone(),
+            back_end: None,
+            rounds: arguments.rounds,
+            rows: Vec::new(),
+            tasks_lost: 0,
+            left_changed: Vec::new(),
+            ended_early: None,
+        };
+        for threads in &arguments.threads {
+            // Each load gets its share of the time, or the last would get none.
+            self.limits.until = time.map(|time| Instant::now() + time / arguments.threads.len() as u32);
+            let ended = match self.measure_with(*threads, arguments.rounds, ways, &mut report) {
+                Ok(()) => continue,
+                Err(reason) => reason,
+            };
+            let is_final = ended != TIME_IS_UP;
+            report.ended_early = Some(ended);
+            if is_final {
+                break;
+            }
+        }
+        report
+    }
+
+    /// One load: started, measured under, counted, and compared with what its threads were.
+    fn measure_with(
+        &mut self,
+        threads: usize,
+        rounds: usize,
+        ways: &[Way],
+        report: &mut Report,
+    ) -> Result<(), String> {
+        let tree = Tree::live();
+        let everywhere = self.base.union(&self.managed);
+        // Started before we bind ourselves, or the load would inherit that.
+        affinity::set(&tree, 0, 0, &everywhere)?;
+        prioritise(0);
+        let mut load = Load::start(threads)?;
+        let masks = snapshot::masks_of(&tree, load.pid());
+        affinity::set(&tree, 0, 0, &self.base)?;
+        // Whoever reconfigures does not queue behind a thousand threads; the same for every way.
+        prioritise(-20);
+        self.options.scope = Scope::Processes(vec![load.pid()]);
+        let mut rows: Vec<Row> = Vec::new();
+        let outcome = self.measure_under(&load, rounds, ways, &mut rows);
+        report::summarise(&mut rows);
+        report.rows.extend(rows);
+        self.put_back();
+        let after = snapshot::masks_of(&tree, load.pid());
+        report.left_changed.extend(snapshot::changed_masks(&masks, &after));
+        report.tasks_lost += threads - load.alive()?;
+        let back_end = outcome?;
+        report.back_end = report.back_end.take().or(back_end);
+        Ok(())
+    }
+}
+
+fn prioritise(nice: i32) {
+    // SAFETY: plain numbers; 0 names the calling thread. Without the privilege the figures are only worse.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+}

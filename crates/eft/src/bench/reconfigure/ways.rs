@@ -1,0 +1,135 @@
+//! One operation of each way, timed and traced.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use eft_cores::CpuSet;
+use eft_linux::actuators::affinity;
+use eft_linux::actuators::burner::now_ns;
+use eft_linux::actuators::cpuset_v1;
+use eft_linux::actuators::hotplug::{self, HotplugOptions};
+use eft_linux::actuators::parking::Parking;
+use eft_linux::sensors::trace::Event;
+use eft_linux::sensors::{Tree, rates};
+
+use super::Bench;
+use super::report::{Direction, Way};
+use super::rounds::DWELL;
+
+/// For somebody who wants to run on a CPU that came back.
+const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+
+impl Bench {
+    /// One call, or one for each set, under trace. Returns begin, end, and the events until a dwell after the end.
+    pub fn timed(
+        &mut self,
+        way: Way,
+        sets: &[CpuSet],
+        leave: bool,
+        parking: Option<&Parking>,
+        row: &mut Direction,
+    ) -> Result<(u64, u64, Vec<Event>), String> {
+        let tree = Tree::live();
+        let options = HotplugOptions { force: true, native: way == Way::Native };
+        // What the kernel forgets is written down, so that the masks are as before at the end; a user of the kernel's own
+        // way would not do it, so it is not timed.
+        if leave && way == Way::Native {
+            self.announce_native(sets, options)?;
+        }
+        let own = own_cpusets(&tree, sets);
+        self.tracer.start()?;
+        let interrupts = interrupts_elsewhere(&tree, &self.managed);
+        let begin = Instant::now();
+        let begin_us = now_ns() / 1000;
+        match way {
+            Way::Park => self.park_or_back(sets, leave, parking.ok_or("parking was not set up")?)?,
+            Way::Native => {
+                for cpu in sets.iter().flat_map(CpuSet::iter) {
+                    hotplug::set_online(&tree, cpu, !leave)?;
+                }
+            }
+            Way::Expedited if leave => {
+                for set in sets {
+                    hotplug::offline(&mut self.journal, set, options)?;
+                }
+            }
+            Way::Expedited => {
+                for set in sets {
+                    hotplug::online(&mut self.journal, set, options)?;
+                }
+            }
+        }
+        let elapsed = begin.elapsed();
+        let end_us = now_ns() / 1000;
+        if !leave {
+            sets.iter().flat_map(CpuSet::iter).for_each(probe);
+        }
+        row.call_us.push(elapsed.as_secs_f64() * 1e6);
+        row.interrupts_elsewhere
+            .push(interrupts_elsewhere(&tree, &self.managed).saturating_sub(interrupts) as f64);
+        std::thread::sleep(DWELL);
+        self.tracer.stop()?;
+        if !leave && way == Way::Native {
+            // The kernel's own way forgets cpusets and masks; put right outside of the time that is measured.
+            own.iter().for_each(|(cpu, cpusets)| hotplug::give_back(&tree, *cpu, cpusets));
+            for set in sets {
+                hotplug::online(&mut self.journal, set, options)?;
+            }
+        }
+        Ok((begin_us, end_us, self.tracer.read()?))
+    }
+
+    fn announce_native(&mut self, sets: &[CpuSet], options: HotplugOptions) -> Result<(), String> {
+        for set in sets {
+            let prepared = hotplug::prepare(&self.journal, set, options)?;
+            for change in prepared.changes() {
+                self.journal.announce(change.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn park_or_back(&mut self, sets: &[CpuSet], leave: bool, parking: &Parking) -> Result<(), String> {
+        let all = sets.iter().fold(CpuSet::new(), |all, set| all.union(set));
+        let mut parked = if leave { CpuSet::new() } else { all };
+        for set in sets {
+            parked = if leave { parked.union(set) } else { parked.minus(set) };
+            parking.apply(&mut self.journal, &parked, &[])?;
+        }
+        Ok(())
+    }
+}
+
+/// All our cpusets that name the CPUs: with parking set up, the kernel takes the CPU out of ours.
+fn own_cpusets(tree: &Tree, sets: &[CpuSet]) -> Vec<(u32, Vec<(String, CpuSet)>)> {
+    let with_it = |cpu: u32| {
+        let cpusets = cpuset_v1::own(tree).into_iter();
+        let named = cpusets.filter_map(|path| {
+            let mut cpus: CpuSet = tree.parsed(&format!("{path}/cpuset.cpus"))?;
+            cpus.insert(cpu);
+            Some((path, cpus))
+        });
+        (cpu, named.collect())
+    };
+    sets.iter().flat_map(CpuSet::iter).map(with_it).collect()
+}
+
+/// Somebody who wants to run there at once: exit latency ends when it does. It may be starved by what runs there in real
+/// time, so it is not waited for without end.
+fn probe(cpu: u32) {
+    let (done, wait) = mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = affinity::pin_myself(cpu);
+        let _ = done.send(());
+    });
+    let _ = wait.recv_timeout(PROBE_PATIENCE);
+}
+
+fn interrupts_elsewhere(tree: &Tree, managed: &CpuSet) -> u64 {
+    rates::read(tree)
+        .interrupts
+        .iter()
+        .filter(|(cpu, _)| !managed.contains(**cpu))
+        .map(|(_, count)| count)
+        .sum()
+}
