@@ -70,6 +70,18 @@ impl Scheduler {
         })
     }
 
+    /// Takes up where a predecessor ended: from the plan that it had applied. One that does not fit the machine or the
+    /// components is refused with the reason, and everything stays as it was.
+    pub fn resume(&mut self, plan: Plan, now_ns: u64) -> Result<(), String> {
+        check(&plan, self.machine())?;
+        if let Some(name) = self.platform.components().iter().find(|name| !plan.seats.contains_key(*name)) {
+            return Err(format!("the plan has no place for {name}"));
+        }
+        self.policy.resume(plan, now_ns);
+        self.plan = self.policy.plan().clone();
+        Ok(())
+    }
+
     /// Feeds one look; the plan in the answer is to be applied if it differs from what is.
     pub fn look(&mut self, sample: &Sample) -> Decision {
         let seen = self.observer.observe(sample);
