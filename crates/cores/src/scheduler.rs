@@ -9,6 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::cpu_set::CpuSet;
+use crate::estimate::PowerReport;
 use crate::history::{Entry, History, Readings};
 use crate::machine::Machine;
 use crate::observation::{Observation, Observer};
@@ -123,6 +124,11 @@ impl Scheduler {
 
     pub fn observation(&self) -> &Observation {
         &self.last
+    }
+
+    /// Modelled power of the plan as it is used now, against every managed CPU at full speed doing the same work.
+    pub fn power(&self) -> PowerReport {
+        PowerReport::of(&self.platform, &self.settings.power, &self.plan, &self.last)
     }
 
     /// Where the applications run, if somebody knows: the stack is put near them, or away.

@@ -34,7 +34,7 @@ impl Adaptive {
         {
             let (before, bad) = (before.clone(), self.plan.clone());
             let share = now.throughput / was.throughput.max(1.0) * 100.0;
-            self.memory.bar(&bad, &mix, was.throughput, now_ns);
+            self.memory.bar(&bad, was, now_ns);
             self.best = self.best.max(was.throughput);
             self.change(before);
             return Some(format!(
@@ -74,8 +74,7 @@ impl Adaptive {
         let busiest = estimate::bottleneck(&estimate::utilisation(&self.platform, &self.plan, &relative));
         let above = 1.03 / busiest.max(1e-6);
         let higher = self.ladder.rungs().iter().filter(|rung| rung.capacity > above);
-        let allowed =
-            higher.filter(|rung| !self.memory.is_barred(&rung.plan, &was.mix, was.throughput, now_ns));
+        let allowed = higher.filter(|rung| !self.memory.is_barred(&rung.plan, was, now_ns));
         let rungs: Vec<_> = allowed.collect();
         let rung = rungs.get(stride - 1).or(rungs.last())?;
         Some((rung.name.clone(), rung.plan.clone()))

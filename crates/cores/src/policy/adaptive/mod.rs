@@ -64,7 +64,7 @@ pub struct Adaptive {
     peeked: usize,
     elasticity: f64,
     overloaded_looks: usize,
-    departed_looks: usize,
+    departed_since_ns: Option<u64>,
     last_traffic_ns: u64,
     load_changed_ns: u64,
     probe_wait_ns: u64,
@@ -118,7 +118,7 @@ impl Adaptive {
             peeked: 0,
             elasticity: 0.0,
             overloaded_looks: 0,
-            departed_looks: 0,
+            departed_since_ns: None,
             last_traffic_ns: 0,
             load_changed_ns: 0,
             probe_wait_ns: PROBE_AFTER_NS,
@@ -161,7 +161,7 @@ impl Adaptive {
         } else {
             self.last_traffic_ns = now_ns;
         }
-        self.flapping.note(now_ns, look, self.meter.since_change());
+        self.flapping.note(now_ns, look, seen.indicators.mix(), self.meter.since_change());
         if let Some(reason) = self.hold(now_ns, look, seen) {
             return reason;
         }
@@ -190,7 +190,7 @@ impl Adaptive {
             return None;
         }
         self.mode = Mode::Resting;
-        self.flapping = Flapping::default();
+        self.flapping.rest();
         let plan = self.ladder.rung(0).plan.clone();
         self.change(plan);
         Some(Some(format!("no packet for {} ms: rests on one shared core", silent_ns / 1_000_000)))
@@ -206,7 +206,7 @@ impl Adaptive {
     fn begin_load(&mut self, now_ns: u64, seen: &Observation) {
         (self.best, self.trials, self.load_changed_ns) = (0.0, 0, now_ns);
         (self.peeked, self.elasticity) = (0, 0.0);
-        self.departed_looks = 0;
+        self.departed_since_ns = None;
         self.rebuild(&self.demand(seen), seen);
     }
 
@@ -215,12 +215,18 @@ impl Adaptive {
     }
 
     fn note_work(&mut self, seen: &Observation) {
-        const NEWEST: f64 = 0.1;
-        let now = self.demand(seen);
-        if self.meter.since_change() <= SETTLING_LOOKS {
-            self.work = now;
+        const NEWEST: f64 = 0.3;
+        // A mean forgets slowly anyway: not every look has to be worked out.
+        const EVERY: usize = 3;
+        let looks = self.meter.since_change();
+        if looks <= SETTLING_LOOKS {
+            self.work = self.demand(seen);
             return;
         }
+        if looks % EVERY != 0 {
+            return;
+        }
+        let now = self.demand(seen);
         for (name, work) in now {
             let mean = self.work.entry(name).or_insert(work);
             *mean += (work - *mean) * NEWEST;
@@ -248,7 +254,8 @@ impl Adaptive {
                 if plan.is_consolidated() { ladder.rung(ladder.top()).plan.clone() } else { plan.clone() };
             alloc::vec![spread, ladder.rung(ladder.consolidated_top()).plan.clone()]
         };
-        match self.flapping.advise(now_ns, look, self.settings.objective, plans) {
+        let mix = seen.indicators.mix();
+        match self.flapping.advise(now_ns, look, mix, self.settings.objective, plans) {
             Advice::Calm => None,
             Advice::Hold(plan, why) => {
                 self.change(plan);

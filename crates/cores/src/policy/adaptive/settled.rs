@@ -7,9 +7,11 @@ use crate::observation::Observation;
 use crate::policy::measure::Measured;
 use crate::policy::memory::SAME_MIX;
 
-/// A settled load that departs by more than this, for [`CHANGED_LOOKS`], is another load.
+/// A settled load that departs by more than this, for so long, is another load.
 const DEPARTED: f64 = 0.25;
-const CHANGED_LOOKS: usize = 8;
+const CHANGED_NS: u64 = 80_000_000;
+/// While the stack does all that it can, others who take of its CPUs look like a change of the load. They have to stay.
+const CHANGED_SATURATED_NS: u64 = 3_000_000_000;
 const PROBE_AFTER_MAX_NS: u64 = 3_600_000_000_000;
 
 impl Adaptive {
@@ -25,14 +27,20 @@ impl Adaptive {
             self.begin_load(now_ns, seen);
             self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };
             // What carried the load so far is too little; do not come back to it soon.
-            self.memory.bar(&self.plan.clone(), &at.mix, at.throughput, now_ns);
+            self.memory.bar(&self.plan.clone(), &at, now_ns);
             return None;
         }
         let now = self.meter.last(4, 0, mix).unwrap_or(at);
         let departed = (now.throughput - at.throughput).abs() > at.throughput * DEPARTED;
-        let changed = departed || at.mix.difference(&mix) > SAME_MIX;
-        self.departed_looks = if changed { self.departed_looks + 1 } else { 0 };
-        if self.departed_looks >= CHANGED_LOOKS {
+        let other_mix = at.mix.difference(&mix) > SAME_MIX;
+        if !departed && !other_mix {
+            self.departed_since_ns = None;
+        }
+        let since = self.departed_since_ns.or((departed || other_mix).then_some(now_ns));
+        self.departed_since_ns = since;
+        let all = at.is_saturated() && now.is_saturated() && !other_mix;
+        let patience_ns = if all { CHANGED_SATURATED_NS } else { CHANGED_NS };
+        if since.is_some_and(|since| now_ns.saturating_sub(since) >= patience_ns) {
             self.begin_load(now_ns, seen);
             self.meter.restart();
             self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };

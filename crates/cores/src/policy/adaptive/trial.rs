@@ -64,7 +64,7 @@ impl Adaptive {
             let rung = if self.peeked == 0 { self.ladder.top() } else { self.ladder.consolidated_top() };
             self.peeked += 1;
             let plan = &self.ladder.rung(rung).plan;
-            if !plan.is_same(&self.plan) && !self.memory.is_barred(plan, &now.mix, now.throughput, now_ns) {
+            if !plan.is_same(&self.plan) && !self.memory.is_barred(plan, now, now_ns) {
                 return Some(plan.clone());
             }
         }
@@ -112,7 +112,7 @@ impl Adaptive {
             loose: objective == Objective::ThroughputPerWatt,
             elasticity: self.elasticity,
         };
-        let barred = |plan: &Plan| self.memory.is_barred(plan, &now.mix, now.throughput, now_ns);
+        let barred = |plan: &Plan| self.memory.is_barred(plan, now, now_ns);
         let free = candidates(&here, &self.ladder).into_iter().filter(|next| !barred(&next.plan));
         let worth = free.filter(|next| self.is_worth(next, now));
         let best = worth.max_by(|a, b| self.score(a, now).total_cmp(&self.score(b, now)));
@@ -170,9 +170,7 @@ impl Adaptive {
             self.best = self.best.max(now.throughput);
             return Some(format!("keeps it: {}", compare(&now, &was)));
         }
-        if !trial.peek {
-            self.memory.bar(&self.plan.clone(), &was.mix, was.throughput, now_ns);
-        }
+        self.memory.bar(&self.plan.clone(), &was, now_ns);
         self.change(trial.base);
         Some(format!("takes it back: {}", compare(&now, &was)))
     }

@@ -46,6 +46,7 @@ impl Cores {
             "decisions": self.history.taken(),
             "last": self.history.last(),
             "trouble": self.trouble,
+            "glances": self.glances,
             "looks": self.looks,
             "look_us": us(self.look_ns),
             "decide_us": us(self.decide_ns),

@@ -7,7 +7,7 @@ use eft_component::scheduling::{ObjectiveName, Scheduling, Unneeded};
 use eft_cores::CpuSet;
 use eft_cores::machine::Machine;
 use eft_cores::placement::Spare;
-use eft_cores::plan::{Plan, SPEED_EQUAL};
+use eft_cores::plan::{Plan, SPEED_EQUAL, Seat};
 use eft_cores::policy::{Objective, Settings};
 use eft_cores::profile::{self, Profiles};
 use eft_cores::sample::Sample;
@@ -23,17 +23,12 @@ use crate::sensors::{self, Tree};
 /// Speeds that duty cycles are set to: the steps of clock modulation, which the emulation follows.
 const EIGHTHS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
 
-/// A reborn scheduler leaves everything as its predecessor had it until its policy has seen this much.
-const TAKING_UP: Duration = Duration::from_secs(1);
-
 /// A policy at work.
 pub struct Scheduled {
     scheduler: Scheduler,
     period: Duration,
     /// The plan that was asked for last.
     asked: Option<Plan>,
-    /// Until then the predecessor's plan stays unless the policy decides otherwise.
-    takes_up_until_ns: u64,
 }
 
 impl Scheduled {
@@ -45,15 +40,16 @@ impl Scheduled {
         let components: Vec<String> = ground.members.iter().map(|m| m.peer.to_string()).collect();
         let pure = pure_settings(settings, &machine)?;
         let name = settings.policy.name();
-        let scheduler = Scheduler::new(name, machine, &components, duty_levels, pure)?;
-        let takes_up = !ground.chosen && !ground.applied.places.is_empty();
-        let until = crate::clock::now() + TAKING_UP;
-        Ok(Scheduled {
-            period: Duration::from_millis(settings.period_ms),
-            asked: takes_up.then(|| scheduler.plan().clone()),
-            takes_up_until_ns: if takes_up { until.0 } else { 0 },
-            scheduler,
-        })
+        let mut scheduler = Scheduler::new(name, machine, &components, duty_levels, pure)?;
+        let mut asked = None;
+        if !ground.chosen && !ground.applied.places.is_empty() {
+            let applied = planned(ground.applied, ground.managed);
+            match applied.and_then(|plan| scheduler.resume(plan, crate::clock::now().0)) {
+                Ok(()) => asked = Some(scheduler.plan().clone()),
+                Err(why) => eprintln!("eft cores: begins anew instead of from the plan in force: {why}"),
+            }
+        }
+        Ok(Scheduled { period: Duration::from_millis(settings.period_ms), asked, scheduler })
     }
 
     /// What the policy noted at this look, if anything.
@@ -74,10 +70,6 @@ impl Decider for Scheduled {
     fn decide(&mut self, sample: &Sample) -> Option<Decision> {
         let plan = self.scheduler.look(sample).plan;
         let noted = self.noted(sample);
-        if self.takes_up_until_ns != 0 && sample.at_ns >= self.takes_up_until_ns {
-            self.takes_up_until_ns = 0;
-            self.asked = None;
-        }
         // Compared with what was asked for and not with what is: a plan that was refused is not tried a hundred times
         // a second.
         let begins = self.asked.is_none();
@@ -85,7 +77,6 @@ impl Decider for Scheduled {
         let wanted = is_new.then(|| wanted(&plan));
         if is_new {
             self.asked = Some(plan);
-            self.takes_up_until_ns = 0;
         }
         if wanted.is_none() && noted.is_none() {
             return None;
@@ -97,17 +88,22 @@ impl Decider for Scheduled {
         Some(Decision { wanted, reason, readings })
     }
 
+    fn is_settled(&self) -> bool {
+        self.scheduler.policy().is_settled()
+    }
+
     fn describe(&self) -> Value {
         json!({
             "plan": self.scheduler.plan().to_string(),
             "changes": self.scheduler.history().changes(),
             "indicators": self.scheduler.observation().indicators,
+            "power": self.scheduler.power(),
         })
     }
 }
 
 fn wanted(plan: &Plan) -> Wanted {
-    let place = |(name, seat): (&String, &eft_cores::plan::Seat)| {
+    let place = |(name, seat): (&String, &Seat)| {
         (name.clone(), Place { cpu: Some(seat.cpu), dedicated: seat.dedicated })
     };
     Wanted {
@@ -115,6 +111,19 @@ fn wanted(plan: &Plan) -> Wanted {
         speeds: plan.speeds.iter().filter(|(_, s)| **s < 1.0 - SPEED_EQUAL).map(|(c, s)| (*c, *s)).collect(),
         parked: plan.parked.iter().collect(),
     }
+}
+
+/// What is in force, as a plan: the reverse of [`wanted`].
+fn planned(applied: &Wanted, managed: &CpuSet) -> Result<Plan, String> {
+    let mut plan = Plan::default();
+    for (name, place) in &applied.places {
+        let cpu = place.cpu.ok_or_else(|| format!("{name} was placed anywhere"))?;
+        plan.seats.insert(name.clone(), Seat { cpu, dedicated: place.dedicated });
+    }
+    plan.parked = applied.parked.iter().copied().collect();
+    plan.speeds = applied.speeds.clone();
+    plan.given_back = managed.minus(&plan.used()).minus(&plan.parked);
+    Ok(plan)
 }
 
 fn machine(tree: &Tree, managed: &CpuSet) -> Result<Machine, String> {
