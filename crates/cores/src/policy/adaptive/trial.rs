@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
+use super::climb::climbs;
 use super::{ABRUPT, Adaptive, Mode, PEEKS_MAX, TRIALS_MAX, Trial, WINDOW_LOOKS};
 use crate::estimate::Demand;
 use crate::observation::Observation;
@@ -35,7 +36,7 @@ impl Adaptive {
             let from = Some((self.plan.clone(), now));
             self.change(plan);
             self.mode = Mode::Climbing { stride: 2, from, calm: 0 };
-            return Some(format!("overload: climbs to {name}"));
+            return Some(climbs(&name, seen));
         }
         if now_ns.saturating_sub(self.load_changed_ns) < CALM_BEFORE_DOWN_NS {
             return None;

@@ -64,6 +64,8 @@ impl Cores {
         }
         let settings: Scheduling = serde_json::from_value(wanted).map_err(|e| e.to_string())?;
         settings.check()?;
+        // What it learnt may be what its successor reads.
+        self.decider.end();
         let ground = super::Ground {
             settings: &settings,
             members: &self.members,

@@ -39,6 +39,9 @@ pub trait Decider {
     /// Called with each sample, and once at the beginning. `None`: nothing changes.
     fn decide(&mut self, sample: &Sample) -> Option<Decision>;
 
+    /// The process ends in good order, or another policy takes over.
+    fn end(&mut self) {}
+
     /// Whether seldom looks will do until something happens that a glance shows.
     fn is_settled(&self) -> bool {
         false

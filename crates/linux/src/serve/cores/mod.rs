@@ -390,6 +390,7 @@ impl Cores {
 
     /// At the end: what was changed on the host is undone.
     fn end(&mut self) {
+        self.decider.end();
         let applied = std::mem::take(&mut self.applied);
         if apply::touches_cpus(&applied) {
             if let Err(why) = self.actuate(|a| a.undo(&applied), &applied) {

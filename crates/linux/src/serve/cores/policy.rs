@@ -8,7 +8,7 @@ use eft_cores::CpuSet;
 use eft_cores::machine::Machine;
 use eft_cores::placement::Spare;
 use eft_cores::plan::{Plan, SPEED_EQUAL, Seat};
-use eft_cores::policy::{Objective, Settings};
+use eft_cores::policy::{Objective, Policy, Settings};
 use eft_cores::profile::{self, Profiles};
 use eft_cores::sample::Sample;
 use eft_cores::scheduler::Scheduler;
@@ -23,12 +23,16 @@ use crate::sensors::{self, Tree};
 /// Speeds that duty cycles are set to: the steps of clock modulation, which the emulation follows.
 const EIGHTHS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
 
+/// How often learnt profiles are saved.
+const SAVE_EVERY: Duration = Duration::from_secs(60);
+
 /// A policy at work.
 pub struct Scheduled {
     scheduler: Scheduler,
     period: Duration,
     /// The plan that was asked for last.
     asked: Option<Plan>,
+    keeper: Option<Keeper>,
 }
 
 impl Scheduled {
@@ -49,7 +53,8 @@ impl Scheduled {
                 Err(why) => eprintln!("eft cores: begins anew instead of from the plan in force: {why}"),
             }
         }
-        Ok(Scheduled { period: Duration::from_millis(settings.period_ms), asked, scheduler })
+        let keeper = settings.profiles.clone().filter(|_| name == "profile").map(Keeper::new);
+        Ok(Scheduled { period: Duration::from_millis(settings.period_ms), asked, keeper, scheduler })
     }
 
     /// What the policy noted at this look, if anything.
@@ -69,6 +74,9 @@ impl Decider for Scheduled {
 
     fn decide(&mut self, sample: &Sample) -> Option<Decision> {
         let plan = self.scheduler.look(sample).plan;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.keep(&self.scheduler, sample.at_ns, SAVE_EVERY);
+        }
         let noted = self.noted(sample);
         // Compared with what was asked for and not with what is: a plan that was refused is not tried a hundred times
         // a second.
@@ -92,6 +100,12 @@ impl Decider for Scheduled {
         self.scheduler.policy().is_settled()
     }
 
+    fn end(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.keep(&self.scheduler, crate::clock::now().0, Duration::ZERO);
+        }
+    }
+
     fn describe(&self) -> Value {
         json!({
             "plan": self.scheduler.plan().to_string(),
@@ -99,6 +113,50 @@ impl Decider for Scheduled {
             "indicators": self.scheduler.observation().indicators,
             "power": self.scheduler.power(),
         })
+    }
+}
+
+/// Writes what the policy learns back into the file that its profiles came from.
+struct Keeper {
+    path: String,
+    saved: u64,
+    at_ns: u64,
+    /// Said once, not each minute.
+    failed: bool,
+}
+
+impl Keeper {
+    fn new(path: String) -> Keeper {
+        Keeper { path, saved: 0, at_ns: crate::clock::now().0, failed: false }
+    }
+
+    fn keep(&mut self, scheduler: &Scheduler, now_ns: u64, every: Duration) {
+        let Policy::Profile(policy) = scheduler.policy() else { return };
+        let due = now_ns.saturating_sub(self.at_ns) >= every.as_nanos() as u64;
+        if !due || policy.learnt() == self.saved {
+            return;
+        }
+        (self.saved, self.at_ns) = (policy.learnt(), now_ns);
+        match self.write(policy.profiles(), scheduler.machine()) {
+            Ok(()) => self.failed = false,
+            Err(why) if !self.failed => {
+                eprintln!("eft cores: what was learnt is not saved: {why}");
+                self.failed = true;
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// All or nothing: whoever reads meanwhile, and whatever happens, finds the old file or the new one. A file that is not
+    /// a profile file of this machine any more is somebody else's, and stays.
+    fn write(&self, learnt: &Profiles, machine: &Machine) -> Result<(), String> {
+        let told = |e: std::io::Error| format!("{}: {e}", self.path);
+        let before = std::fs::read_to_string(&self.path).map_err(told)?;
+        let stored = profile::file::read(&before, machine).map_err(|e| format!("{}: {e}", self.path))?;
+        let text = profile::file::write(&stored.updated(learnt), machine)?;
+        let beside = format!("{}.new", self.path);
+        std::fs::write(&beside, text).map_err(told)?;
+        std::fs::rename(&beside, &self.path).map_err(told)
     }
 }
 
@@ -177,4 +235,41 @@ fn pure_settings(settings: &Scheduling, machine: &Machine) -> Result<Settings, S
         profiles,
         ..Settings::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eft_cores::indicators::Mix;
+    use eft_cores::profile::Outcome;
+
+    #[test]
+    fn what_was_learnt_is_saved_and_a_file_of_somebody_else_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("profiles.toml").to_string_lossy().into_owned();
+        let machine = Machine { model: Some("this".into()), ..Machine::default() };
+        let plan = |cpu: u32| {
+            let seats = [("tcp".to_string(), Seat { cpu, dedicated: false })].into();
+            Plan { seats, ..Plan::default() }
+        };
+        let outcome =
+            |cpu: u32, throughput: f64| Outcome { throughput, plan: plan(cpu), ..Outcome::default() };
+        let mut stored = Profiles::default();
+        stored.record("bulk", Mix::default(), outcome(0, 1.0));
+        stored.record("bulk", Mix::default(), outcome(5, 7.0));
+        std::fs::write(&path, profile::file::write(&stored, &machine).unwrap()).unwrap();
+        // The policy had no use for CPU 5, and found CPU 0 better than it was.
+        let mut learnt = Profiles::default();
+        learnt.record("bulk", Mix::default(), outcome(0, 3.0));
+        Keeper::new(path.clone()).write(&learnt, &machine).unwrap();
+        let now = profile::file::read(&std::fs::read_to_string(&path).unwrap(), &machine).unwrap();
+        let figures: Vec<f64> = now.loads[0].outcomes.iter().map(|o| o.throughput).collect();
+        assert_eq!(figures, [7.0, 3.0]);
+
+        for bad in ["not ours".to_string(), std::fs::read_to_string(&path).unwrap().replace("7.0", "8.0")] {
+            std::fs::write(&path, &bad).unwrap();
+            assert!(Keeper::new(path.clone()).write(&learnt, &machine).is_err());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), bad);
+        }
+    }
 }
