@@ -60,8 +60,19 @@ const ARROWS: &[(&str, &[&str])] = &[
 const FRAME: &[&str] = &["base", "channel", "messages", "component"];
 
 /// Crates that must build without the standard library: no I/O, no clock, by construction.
-const PURE: &[&str] =
-    &["base", "channel", "messages", "component", "sockets", "transport", "ip", "filter", "nic", "control"];
+const PURE: &[&str] = &[
+    "base",
+    "channel",
+    "messages",
+    "component",
+    "sockets",
+    "transport",
+    "ip",
+    "filter",
+    "nic",
+    "control",
+    "cores",
+];
 
 /// A file longer than this cannot be read in one sitting.
 const LINES_MAX: usize = 900;

@@ -9,10 +9,11 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::observation::Observation;
+use crate::observation::{ComponentLoad, Observation};
 use crate::plan::Plan;
 use crate::platform::{Platform, THREAD_SHARE};
 use crate::power::{CoreState, PowerModel, Sensitivity};
+use crate::sample::Hint;
 
 /// Work of each component: seconds per second of the largest core at full speed.
 pub type Demand = BTreeMap<String, f64>;
@@ -31,6 +32,23 @@ pub fn demand(platform: &Platform, plan: &Plan, seen: &Observation) -> Demand {
         (name.clone(), busy(name) * platform.effective(seat.cpu, plan) * share)
     };
     platform.components().iter().map(of).collect()
+}
+
+/// Which component does not keep up, if one says so: the one that is starved, the one behind which its sender waits, or
+/// whose queue passed its mark most often.
+pub fn overloaded(seen: &Observation) -> Option<&str> {
+    let starved = seen.components.iter().find(|load| load.hint == Hint::Starved);
+    let waits = |sender: &&ComponentLoad| sender.hint == Hint::ReceiverBehind;
+    let behind = seen.components.iter().find(waits).and_then(|sender| {
+        let fill = |load: &ComponentLoad| {
+            let toward = load.queues.iter().filter(|queue| queue.from == sender.name);
+            toward.map(|queue| f64::from(queue.high) / f64::from(queue.capacity.max(1))).fold(0.0, f64::max)
+        };
+        let fullest = seen.components.iter().max_by(|a, b| fill(a).total_cmp(&fill(b)))?;
+        (fill(fullest) > 0.0).then_some(fullest)
+    });
+    let most = || seen.components.iter().filter(|load| load.overloads > 0).max_by_key(|load| load.overloads);
+    starved.or(behind).or_else(most).map(|load| load.name.as_str())
 }
 
 /// What was seen on each used CPU: work and polling.
@@ -82,6 +100,57 @@ pub fn sensitivity(
     model.sensitivity_of(|model| power_w(platform, model, plan, activity))
 }
 
+/// Modelled power now, and what the same work would take with all managed CPUs awake at full speed.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct PowerReport {
+    /// By a meter, if there is one.
+    pub measured_w: Option<f64>,
+    pub now_w: f64,
+    pub full_w: f64,
+    /// Share of `full_w`.
+    pub saving: f64,
+    /// How the saving depends on what was assumed.
+    pub spans: Vec<SavingSpan>,
+}
+
+/// The saving if an assumption is half, and one and a half, of what it is.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct SavingSpan {
+    pub assumption: &'static str,
+    pub low: f64,
+    pub high: f64,
+    pub saving_low: f64,
+    pub saving_high: f64,
+}
+
+impl PowerReport {
+    pub fn of(platform: &Platform, model: &PowerModel, plan: &Plan, seen: &Observation) -> Self {
+        let activity = seen_activity(plan, seen);
+        let full = Plan { seats: plan.seats.clone(), ..Plan::default() };
+        let mut awake: Activity = platform.managed().iter().map(|cpu| (cpu, 0.0)).collect();
+        awake.extend(utilisation(platform, &full, &demand(platform, plan, seen)));
+        let now = |model: &PowerModel| power_w(platform, model, plan, &activity);
+        let most = |model: &PowerModel| power_w(platform, model, &full, &awake);
+        let share = |now: f64, full: f64| if full > 0.0 { 1.0 - now / full } else { 0.0 };
+        let span = |(now, full): (Sensitivity, Sensitivity)| SavingSpan {
+            assumption: now.assumption,
+            low: now.low,
+            high: now.high,
+            saving_low: share(now.total_low_w, full.total_low_w),
+            saving_high: share(now.total_high_w, full.total_high_w),
+        };
+        let (now_w, full_w) = (now(model), most(model));
+        let rows = model.sensitivity_of(now).into_iter().zip(model.sensitivity_of(most));
+        Self {
+            measured_w: seen.power_w,
+            now_w,
+            full_w,
+            saving: share(now_w, full_w),
+            spans: rows.map(span).collect(),
+        }
+    }
+}
+
 fn packages(platform: &Platform, plan: &Plan, activity: &Activity) -> Vec<(Vec<CoreState>, Vec<f64>)> {
     let managed = platform.managed();
     let numbers: BTreeSet<u32> = managed.iter().map(|cpu| platform.package(cpu)).collect();
@@ -106,4 +175,67 @@ fn core_state(platform: &Platform, plan: &Plan, activity: &Activity, cpu: u32) -
     let active = activity.get(&cpu).copied().unwrap_or(0.0).clamp(0.0, 1.0);
     // Under a duty cycle the components' time runs on while the clock stands still.
     CoreState { cpu, frequency, duty, activity: active * duty, ..CoreState::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Cpu, Machine};
+    use crate::plan::Seat;
+    use crate::sample::QueueSample;
+
+    #[test]
+    fn what_is_saved_is_told_with_what_it_rests_on() {
+        let machine = Machine {
+            online: (0..2).collect(),
+            managed: (0..2).collect(),
+            cpus: (0..2).map(|cpu| Cpu { cpu, online: true, ..Cpu::default() }).collect(),
+            ..Machine::default()
+        };
+        let platform = Platform::new(machine, &["tcp".into()], Some(&[0.5])).unwrap();
+        let seats = BTreeMap::from([("tcp".into(), Seat { cpu: 0, dedicated: false })]);
+        let plan = Plan { seats, given_back: crate::CpuSet::one(1), ..Plan::default() };
+        let load = ComponentLoad { name: "tcp".into(), busy: 0.3, ..ComponentLoad::default() };
+        let seen = Observation { components: alloc::vec![load], ..Observation::default() };
+        let report = PowerReport::of(&platform, &PowerModel::default(), &plan, &seen);
+        assert!(report.now_w > 0.0 && report.now_w < report.full_w, "{report:?}");
+        assert!((report.saving - (1.0 - report.now_w / report.full_w)).abs() < 1e-12);
+        // The less there is that no plan changes, the more is saved.
+        let [of_static, of_uncore] = &report.spans[..] else { panic!("{report:?}") };
+        assert!(
+            of_static.low < of_static.high && of_static.saving_low <= of_static.saving_high,
+            "{report:?}"
+        );
+        assert!(of_uncore.saving_low > report.saving && report.saving > of_uncore.saving_high, "{report:?}");
+    }
+
+    #[test]
+    fn hints_say_who_does_not_keep_up() {
+        let load = |name: &str, hint: Hint, queue: Option<(&str, u32)>| ComponentLoad {
+            name: name.into(),
+            hint,
+            queues: queue
+                .map(|(from, high)| QueueSample {
+                    from: from.into(),
+                    capacity: 64,
+                    high,
+                    ..Default::default()
+                })
+                .into_iter()
+                .collect(),
+            ..ComponentLoad::default()
+        };
+        let of = |components: &[ComponentLoad]| {
+            let seen = Observation { components: components.to_vec(), ..Observation::default() };
+            overloaded(&seen).map(String::from)
+        };
+        let (tcp, ip) =
+            (load("tcp", Hint::ReceiverBehind, Some(("ip", 60))), load("ip", Hint::None, Some(("tcp", 30))));
+        let nic = load("nic0", Hint::None, Some(("ip", 50)));
+        // tcp complains, so it is the one toward which tcp sends, whatever else is full.
+        assert_eq!(of(&[tcp.clone(), ip.clone(), nic.clone()]).as_deref(), Some("ip"));
+        let starved = load("filter", Hint::Starved, None);
+        assert_eq!(of(&[tcp, starved, ip, nic.clone()]).as_deref(), Some("filter"));
+        assert_eq!(of(&[nic]), None);
+    }
 }

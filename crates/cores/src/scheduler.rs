@@ -9,6 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::cpu_set::CpuSet;
+use crate::estimate::PowerReport;
 use crate::history::{Entry, History, Readings};
 use crate::machine::Machine;
 use crate::observation::{Observation, Observer};
@@ -70,6 +71,18 @@ impl Scheduler {
         })
     }
 
+    /// Takes up where a predecessor ended: from the plan that it had applied. One that does not fit the machine or the
+    /// components is refused with the reason, and everything stays as it was.
+    pub fn resume(&mut self, plan: Plan, now_ns: u64) -> Result<(), String> {
+        check(&plan, self.machine())?;
+        if let Some(name) = self.platform.components().iter().find(|name| !plan.seats.contains_key(*name)) {
+            return Err(format!("the plan has no place for {name}"));
+        }
+        self.policy.resume(plan, now_ns);
+        self.plan = self.policy.plan().clone();
+        Ok(())
+    }
+
     /// Feeds one look; the plan in the answer is to be applied if it differs from what is.
     pub fn look(&mut self, sample: &Sample) -> Decision {
         let seen = self.observer.observe(sample);
@@ -111,6 +124,11 @@ impl Scheduler {
 
     pub fn observation(&self) -> &Observation {
         &self.last
+    }
+
+    /// Modelled power of the plan as it is used now, against every managed CPU at full speed doing the same work.
+    pub fn power(&self) -> PowerReport {
+        PowerReport::of(&self.platform, &self.settings.power, &self.plan, &self.last)
     }
 
     /// Where the applications run, if somebody knows: the stack is put near them, or away.

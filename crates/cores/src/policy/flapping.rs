@@ -4,13 +4,19 @@
 //! especially when the workload changes frequently"). So when the level of the load turns round often, `adaptive` holds
 //! still: it measures the consolidated and the spread stack, each over several flips, and keeps the one that is better
 //! on average, until the load calms down.
+//!
+//! Throughput also jumps when others take CPU time from a stack that works all the time; such jumps are not the load's.
+//! So a turn counts only if the stack also had less to do on one side of it, or if other traffic came. What was held once
+//! is held again without measuring, when the same comes back soon.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use crate::indicators::Mix;
 use crate::plan::Plan;
 use crate::policy::Objective;
 use crate::policy::measure::Look;
+use crate::policy::memory::SAME_MIX;
 
 /// A level is another if it differs by this factor.
 const FACTOR: f64 = 1.6;
@@ -21,6 +27,13 @@ const SPAN_NS: u64 = 1_500_000_000;
 const TRIAL_NS: u64 = 800_000_000;
 /// Looks right after a change say nothing about the load.
 const BLIND_LOOKS: usize = 5;
+/// Of how busy the stack was on the busier side, the other side of a turn has at most this, or the load has not turned.
+const EASED: f64 = 0.8;
+/// Traffic that flips has no mix of its own, only about.
+const MIX_OF_FLIPS: f64 = 0.4;
+/// How long a verdict holds, at first and at most.
+const VERDICT_NS: u64 = 60_000_000_000;
+const VERDICT_DOUBLINGS_MAX: u32 = 6;
 /// Turns of a load that leaves every CPU less busy than this do not matter.
 const BUSY_MIN: f64 = 0.15;
 
@@ -29,10 +42,22 @@ pub struct Flapping {
     low: f64,
     high: f64,
     rising: Option<bool>,
-    previous: f64,
+    previous: Look,
+    /// How busy the stack was, and with what, when the level was last low, and high.
+    at_low: (f64, Mix),
+    at_high: (f64, Mix),
     busy: f64,
     turns: VecDeque<u64>,
     trial: Option<Trial>,
+    verdict: Option<Verdict>,
+}
+
+#[derive(Clone, Debug)]
+struct Verdict {
+    plan: Plan,
+    mix: Mix,
+    until_ns: u64,
+    times: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -55,19 +80,25 @@ pub enum Advice {
 
 impl Flapping {
     /// Notes the level of the load; `since_change` counts looks since the plan changed.
-    pub fn note(&mut self, now_ns: u64, look: Look, since_change: usize) {
+    pub fn note(&mut self, now_ns: u64, look: Look, mix: Mix, since_change: usize) {
         self.busy = (self.busy * 0.95).max(look.busy);
         // Two looks together: one may fall into a pause between two segments.
-        let level = (look.throughput + self.previous) / 2.0;
-        self.previous = look.throughput;
+        let level = (look.throughput + self.previous.throughput) / 2.0;
+        let busy = (look.busy + self.previous.busy) / 2.0;
+        self.previous = look;
         while self.turns.front().is_some_and(|at| now_ns.saturating_sub(*at) > SPAN_NS) {
             self.turns.pop_front();
         }
         if since_change < BLIND_LOOKS {
+            (self.at_low, self.at_high) = ((busy, mix), (busy, mix));
             return (self.low, self.high) = (level, level);
         }
-        self.high = self.high.max(level);
-        self.low = self.low.min(level);
+        if level >= self.high {
+            (self.high, self.at_high) = (level, (busy, mix));
+        }
+        if level <= self.low {
+            (self.low, self.at_low) = (level, (busy, mix));
+        }
         let fell = level * FACTOR < self.high;
         let rose = level > self.low * FACTOR;
         let turned = match self.rising {
@@ -77,8 +108,12 @@ impl Flapping {
         };
         if turned {
             self.rising = Some(self.rising.map_or(rose && !fell, |rising| !rising));
+            let (before, was) = if fell { self.at_high } else { self.at_low };
+            let eased = busy.min(before) < busy.max(before) * EASED;
+            let is_the_loads = eased || was.difference(&mix) > SAME_MIX;
             (self.low, self.high) = (level, level);
-            if self.turns.len() < 64 && self.busy >= BUSY_MIN {
+            (self.at_low, self.at_high) = ((busy, mix), (busy, mix));
+            if self.turns.len() < 64 && self.busy >= BUSY_MIN && is_the_loads {
                 self.turns.push_back(now_ns);
             }
         }
@@ -89,20 +124,22 @@ impl Flapping {
         &mut self,
         now_ns: u64,
         look: Look,
+        mix: Mix,
         objective: Objective,
         plans: impl FnOnce() -> Vec<Plan>,
     ) -> Advice {
+        if self.is_stale(now_ns) {
+            self.trial = None;
+        }
         if self.trial.is_none() {
             if self.turns.len() < TURNS {
                 return Advice::Calm;
             }
-            let trial = Trial {
-                plans: plans(),
-                results: Vec::new(),
-                began_ns: now_ns,
-                sum: (0.0, 0.0, 0.0),
-                held: false,
-            };
+            if let Some(known) = self.known(now_ns, mix) {
+                self.trial = Some(Trial::new(alloc::vec![known.clone()], now_ns, true));
+                return Advice::Hold(known, Some("the load flaps again; holds what was better on average"));
+            }
+            let trial = Trial::new(plans(), now_ns, false);
             let Some(first) = trial.plans.first().cloned() else { return Advice::Calm };
             self.trial = Some(trial);
             return Advice::Hold(
@@ -114,14 +151,46 @@ impl Flapping {
             self.trial = None;
             return Advice::Calm;
         }
-        match &mut self.trial {
-            Some(trial) => trial.step(now_ns, look, objective),
-            None => Advice::Calm,
+        let Some(trial) = &mut self.trial else { return Advice::Calm };
+        let was_held = trial.held;
+        let advice = trial.step(now_ns, look, objective);
+        if trial.held && !was_held {
+            let plan = trial.chosen();
+            self.judge(plan, now_ns, mix);
         }
+        advice
+    }
+
+    /// Held for so long that it may have become wrong; it is measured again, ever more seldom.
+    fn is_stale(&self, now_ns: u64) -> bool {
+        let held = self.trial.as_ref().is_some_and(|trial| trial.held);
+        held && self.verdict.as_ref().is_none_or(|verdict| now_ns >= verdict.until_ns)
+    }
+
+    /// What was better on average when this load flapped before.
+    fn known(&self, now_ns: u64, mix: Mix) -> Option<Plan> {
+        let verdict = self.verdict.as_ref().filter(|verdict| now_ns < verdict.until_ns)?;
+        (verdict.mix.difference(&mix) <= MIX_OF_FLIPS).then(|| verdict.plan.clone())
+    }
+
+    fn judge(&mut self, plan: Plan, now_ns: u64, mix: Mix) {
+        let same = self.verdict.as_ref().filter(|verdict| verdict.plan.is_same(&plan));
+        let times = same.map_or(0, |verdict| (verdict.times + 1).min(VERDICT_DOUBLINGS_MAX));
+        let until_ns = now_ns.saturating_add(VERDICT_NS << times);
+        self.verdict = Some(Verdict { plan, mix, until_ns, times });
+    }
+
+    /// The stack rests: what turned is over, but not what was learnt of it.
+    pub fn rest(&mut self) {
+        *self = Self { verdict: self.verdict.take(), ..Self::default() };
     }
 }
 
 impl Trial {
+    fn new(plans: Vec<Plan>, began_ns: u64, held: bool) -> Self {
+        Self { plans, results: Vec::new(), began_ns, sum: (0.0, 0.0, 0.0), held }
+    }
+
     fn chosen(&self) -> Plan {
         self.plans.first().cloned().unwrap_or_default()
     }

@@ -18,6 +18,8 @@ const LOOKS_MAX: usize = 64;
 pub const SETTLING_LOOKS: usize = 4;
 /// A CPU on which the stack works for more than this has nothing to spare.
 const BUSY_SHARE: f64 = 0.93;
+/// On average over several looks, that much is all.
+const SATURATED_SHARE: f64 = 0.85;
 /// A queue that was so full was about to overflow, whatever its marks.
 const FULL_SHARE: f64 = 0.75;
 
@@ -42,6 +44,14 @@ pub struct Measured {
     /// Share of looks with an overload.
     pub overloaded: f64,
     pub mix: Mix,
+}
+
+impl Measured {
+    /// Whether the stack did all that it could, so that its throughput says more of the machine than of the load. What
+    /// others take of a CPU makes that less, and looks the same.
+    pub fn is_saturated(&self) -> bool {
+        self.overloaded >= 0.5 || self.busy >= SATURATED_SHARE
+    }
 }
 
 #[derive(Clone, Debug, Default)]

@@ -1,11 +1,12 @@
 //! Plans that turned out badly, remembered for a time that doubles with each repetition.
 //!
-//! What was bad for one kind of traffic at one load may be good for another, so both belong to what is remembered.
+//! What was bad for one kind of traffic at one load may be good for another, so both belong to what is remembered. A load
+//! that takes all that it gets is one load, however much that is: its throughput is the machine's doing.
 
 use alloc::vec::Vec;
 
-use crate::indicators::Mix;
 use crate::plan::Plan;
+use crate::policy::measure::Measured;
 
 /// The first time; then twice as long each time.
 const FIRST_NS: u64 = 60_000_000_000;
@@ -19,8 +20,7 @@ pub const SAME_MIX: f64 = 0.15;
 #[derive(Clone, Debug)]
 struct Entry {
     plan: Plan,
-    mix: Mix,
-    throughput: f64,
+    load: Measured,
     until_ns: u64,
     times: u32,
 }
@@ -32,9 +32,9 @@ pub struct Memory {
 
 impl Memory {
     /// Keeps a plan from being tried for a while.
-    pub fn bar(&mut self, plan: &Plan, mix: &Mix, throughput: f64, now_ns: u64) {
+    pub fn bar(&mut self, plan: &Plan, load: &Measured, now_ns: u64) {
         let until = |times: u32| now_ns.saturating_add(FIRST_NS << times.min(DOUBLINGS_MAX));
-        if let Some(known) = self.entries.iter_mut().find(|entry| entry.is_of(plan, mix, throughput)) {
+        if let Some(known) = self.entries.iter_mut().find(|entry| entry.is_of(plan, load)) {
             known.times = known.times.saturating_add(1);
             known.until_ns = until(known.times);
             return;
@@ -44,39 +44,58 @@ impl Memory {
             self.entries.swap_remove(oldest);
         }
         let until_ns = until(0);
-        self.entries.push(Entry { plan: plan.clone(), mix: *mix, throughput, until_ns, times: 0 });
+        self.entries.push(Entry { plan: plan.clone(), load: *load, until_ns, times: 0 });
     }
 
-    pub fn is_barred(&self, plan: &Plan, mix: &Mix, throughput: f64, now_ns: u64) -> bool {
-        self.entries.iter().any(|entry| entry.until_ns > now_ns && entry.is_of(plan, mix, throughput))
+    pub fn is_barred(&self, plan: &Plan, load: &Measured, now_ns: u64) -> bool {
+        self.entries.iter().any(|entry| entry.until_ns > now_ns && entry.is_of(plan, load))
     }
 }
 
 impl Entry {
-    fn is_of(&self, plan: &Plan, mix: &Mix, throughput: f64) -> bool {
-        let (low, high) = (self.throughput.min(throughput), self.throughput.max(throughput));
-        high <= low * SAME_LOAD && self.mix.difference(mix) <= SAME_MIX && self.plan.is_same(plan)
+    fn is_of(&self, plan: &Plan, load: &Measured) -> bool {
+        is_same_load(&self.load, load) && self.plan.is_same(plan)
     }
+}
+
+/// The same kind of traffic, and as much of it, or as much as the machine could do.
+pub fn is_same_load(one: &Measured, other: &Measured) -> bool {
+    let (low, high) = (one.throughput.min(other.throughput), one.throughput.max(other.throughput));
+    let as_much = high <= low * SAME_LOAD || (one.is_saturated() && other.is_saturated());
+    as_much && one.mix.difference(&other.mix) <= SAME_MIX
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::indicators::Mix;
+
+    fn load(throughput: f64) -> Measured {
+        Measured { throughput, ..Measured::default() }
+    }
 
     #[test]
     fn what_failed_is_barred_longer_each_time_and_only_for_its_load() {
         let mut memory = Memory::default();
-        let (plan, mix) = (Plan::default(), Mix::default());
-        memory.bar(&plan, &mix, 100.0, 0);
-        assert!(memory.is_barred(&plan, &mix, 110.0, FIRST_NS - 1));
-        assert!(!memory.is_barred(&plan, &mix, 110.0, FIRST_NS));
-        assert!(!memory.is_barred(&plan, &mix, 200.0, 1));
-        assert!(!memory.is_barred(&plan, &Mix { size: 0.9, ..mix }, 100.0, 1));
-        memory.bar(&plan, &mix, 100.0, FIRST_NS);
-        assert!(memory.is_barred(&plan, &mix, 100.0, FIRST_NS * 3 - 1));
+        let plan = Plan::default();
+        memory.bar(&plan, &load(100.0), 0);
+        assert!(memory.is_barred(&plan, &load(110.0), FIRST_NS - 1));
+        assert!(!memory.is_barred(&plan, &load(110.0), FIRST_NS));
+        assert!(!memory.is_barred(&plan, &load(200.0), 1));
+        let other = Measured { mix: Mix { size: 0.9, ..Mix::default() }, ..load(100.0) };
+        assert!(!memory.is_barred(&plan, &other, 1));
+        memory.bar(&plan, &load(100.0), FIRST_NS);
+        assert!(memory.is_barred(&plan, &load(100.0), FIRST_NS * 3 - 1));
         for _ in 0..100 {
-            memory.bar(&plan, &mix, 1e9, u64::MAX - 5);
+            memory.bar(&plan, &load(1e9), u64::MAX - 5);
         }
         assert!(memory.entries.len() <= ENTRIES_MAX);
+    }
+
+    #[test]
+    fn a_load_that_takes_all_is_one_load_whatever_the_machine_gives() {
+        let all = |throughput: f64| Measured { busy: 0.97, ..load(throughput) };
+        assert!(is_same_load(&all(20.0), &all(40.0)));
+        assert!(!is_same_load(&all(20.0), &load(40.0)));
     }
 }

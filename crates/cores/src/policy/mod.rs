@@ -155,6 +155,25 @@ impl Policy {
         }
     }
 
+    /// Goes on from the plan that a predecessor applied. It must pass the check of the machine.
+    pub fn resume(&mut self, plan: Plan, now_ns: u64) {
+        match self {
+            // What it says does not depend on what was.
+            Self::Fixed(_) => {}
+            Self::Adaptive(policy) => policy.resume(plan, now_ns),
+            Self::Profile(policy) => policy.resume(plan, now_ns),
+        }
+    }
+
+    /// Whether it wants nothing but that the load stays as it is: then seldom looks will do.
+    pub fn is_settled(&self) -> bool {
+        match self {
+            Self::Fixed(_) => true,
+            Self::Adaptive(policy) => policy.is_settled(),
+            Self::Profile(policy) => policy.is_settled(),
+        }
+    }
+
     /// The plan that it begins with.
     pub fn plan(&self) -> &Plan {
         match self {

@@ -51,6 +51,9 @@ pub struct Profile {
     carried: Option<f64>,
     moved_looks: usize,
     resting: bool,
+    /// The plan is a predecessor's; what it was chosen for is not known yet.
+    resumed: bool,
+    learnt: u64,
     last_traffic_ns: u64,
     chosen_ns: u64,
 }
@@ -85,9 +88,22 @@ impl Profile {
             carried: None,
             moved_looks: 0,
             resting: true,
+            resumed: false,
+            learnt: 0,
             last_traffic_ns: 0,
             chosen_ns: 0,
         })
+    }
+
+    /// Goes on from what a predecessor had chosen: measures the load under it, and chooses anew only if the load moves.
+    pub fn resume(&mut self, plan: Plan, now_ns: u64) {
+        self.change(plan);
+        (self.resting, self.resumed) = (false, true);
+        (self.last_traffic_ns, self.chosen_ns) = (now_ns, now_ns);
+    }
+
+    pub fn is_settled(&self) -> bool {
+        !self.resting && self.measured && self.moved_looks == 0
     }
 
     pub fn plan(&self) -> &Plan {
@@ -112,7 +128,7 @@ impl Profile {
                 return None;
             }
             self.phases.note(now_ns, Role::Computes);
-            (self.resting, self.chosen_for) = (true, None);
+            (self.resting, self.resumed, self.chosen_for) = (true, false, None);
             (self.elastic, self.carried) = (false, None);
             self.change(self.rest.clone());
             return Some(format!("no packet for {} ms: rests on one shared core", silent_ns / 1_000_000));
@@ -129,6 +145,13 @@ impl Profile {
         }
         let mix = seen.indicators.mix();
         match self.chosen_for {
+            None if self.resumed => {
+                let now = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix)?;
+                (self.resumed, self.measured) = (false, true);
+                self.learn(&now);
+                self.chosen_for = Some((now.mix, now.throughput, now.overloaded >= 0.5));
+                Some("goes on with its predecessor's plan".into())
+            }
             None => {
                 let now = self.meter.last(2, FIRST_LOOKS, mix)?;
                 self.choose(now_ns, now, "new traffic")
@@ -174,7 +197,13 @@ impl Profile {
         None
     }
 
+    /// Grows with everything that is learnt.
+    pub fn learnt(&self) -> u64 {
+        self.learnt
+    }
+
     fn learn(&mut self, now: &Measured) {
+        self.learnt += 1;
         let all = self.elastic || now.overloaded >= 0.5;
         self.profiles.learn(&now.mix, &self.plan, now.throughput, now.power_w, all);
     }

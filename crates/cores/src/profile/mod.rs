@@ -112,6 +112,25 @@ impl Profiles {
         self.loads.retain(|load| !load.outcomes.is_empty());
     }
 
+    /// What is stored, brought up to date by what a policy learnt. It had only the plans that fit its CPUs; the others stay.
+    pub fn updated(&self, learnt: &Self) -> Self {
+        let mut all = self.clone();
+        for load in &learnt.loads {
+            match all.loads.iter_mut().find(|known| known.name == load.name && known.mix == load.mix) {
+                Some(known) => {
+                    let other = |old: &Outcome| !load.outcomes.iter().any(|new| new.plan.is_same(&old.plan));
+                    known.outcomes.retain(other);
+                    known.outcomes.extend(load.outcomes.iter().cloned());
+                }
+                None => {
+                    all.make_room();
+                    all.loads.push_back(load.clone());
+                }
+            }
+        }
+        all
+    }
+
     /// Adds what a sweep measured.
     pub fn record(&mut self, name: &str, mix: Mix, outcome: Outcome) {
         let stored: usize = self.loads.iter().map(|load| load.outcomes.len()).sum();

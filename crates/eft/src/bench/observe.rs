@@ -1,9 +1,13 @@
-//! `eft bench observe`: what it costs to look at a whole stack as often as the scheduler does.
+//! `eft bench observe`: what it costs to look at a whole stack as often as the scheduler does, and to decide on each look.
+//!
+//! Its decisions are not applied, so that the policy is at work all the time: settled, it takes a fifth of the looks.
 
 use super::Common;
 use super::report::{Line, print};
 use super::samples::Samples;
 use super::stack::{HOST, Serving, Stack, host_peer};
+use eft_cores::policy::Settings;
+use eft_cores::scheduler::Scheduler;
 use eft_linux::sensors::Tree;
 use eft_linux::sensors::components::StackSensor;
 use eft_linux::{clock, sensors};
@@ -28,9 +32,11 @@ pub fn run(arguments: &ObserveArguments) -> Result<(), String> {
     let mut sensor = StackSensor::new(Tree::live(), crate::commands::stat::counters_of, &managed);
     sensors::pages::refresh(&stack.name, &mut sensor).map_err(|e| e.to_string())?;
     let sink = Serving::start(host_peer(&["sink", &format!("{HOST}:5207")])?)?;
-    let (mut idle, mut busy, mut look) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut idle, mut busy, mut look, mut decide) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut longest_us = 0f64;
     for _ in 0..common.rounds {
-        idle.push(observe(&mut sensor, arguments)?.0);
+        let mut scheduler = scheduler(&mut sensor)?;
+        idle.push(observe(&mut sensor, &mut scheduler, arguments)?.share);
         // A little longer than the round, so that it covers all of it.
         let seconds = (arguments.seconds + 0.5).to_string();
         let mut load = stack
@@ -38,9 +44,11 @@ pub fn run(arguments: &ObserveArguments) -> Result<(), String> {
             .spawn()
             .map_err(|e| format!("cannot start a load: {e}"))?;
         std::thread::sleep(Duration::from_millis(300));
-        let (share, per_look) = observe(&mut sensor, arguments)?;
-        busy.push(share);
-        look.push(per_look);
+        let cost = observe(&mut sensor, &mut scheduler, arguments)?;
+        busy.push(cost.share);
+        look.push(cost.look_us);
+        decide.push(cost.decide_us);
+        longest_us = longest_us.max(cost.longest_us);
         load.wait().map_err(|e| e.to_string())?;
     }
     drop(sink);
@@ -48,30 +56,63 @@ pub fn run(arguments: &ObserveArguments) -> Result<(), String> {
         |what: String, samples, unit| Line { what, value: Samples::new(samples), unit, baseline: None };
     let every = format!("every {} ms", arguments.period_ms);
     let lines = [
-        line(format!("looking {every}, idle stack"), idle, "% of a core"),
-        line(format!("looking {every}, bulk load"), busy, "% of a core"),
+        line(format!("looking and deciding {every}, idle stack"), idle, "% of a core"),
+        line(format!("looking and deciding {every}, bulk load"), busy, "% of a core"),
         line("one look, bulk load".into(), look, "us"),
+        line("one decision, bulk load".into(), decide, "us"),
+        line("longest decision, bulk load".into(), vec![longest_us], "us"),
     ];
     print("observe", &lines, common.json);
     Ok(())
 }
 
-/// CPU time of this thread for a round of looks, sleeping and waking included: share of a core in percent, and
-/// microseconds a look.
-fn observe(sensor: &mut StackSensor, arguments: &ObserveArguments) -> Result<(f64, f64), String> {
+/// The policy that `cores` would run, on all CPUs.
+fn scheduler(sensor: &mut StackSensor) -> Result<Scheduler, String> {
+    let mut machine = sensors::observe(&Tree::live())?;
+    machine.managed = machine.online.clone();
+    let names: Vec<String> =
+        sensor.sample(clock::now()).components.into_iter().map(|component| component.name).collect();
+    Scheduler::new("adaptive", machine, &names, Some(&[]), Settings::default())
+}
+
+/// CPU time of this thread for a round.
+struct Cost {
+    /// Percent of a core, sleeping and waking included.
+    share: f64,
+    look_us: f64,
+    decide_us: f64,
+    longest_us: f64,
+}
+
+fn observe(
+    sensor: &mut StackSensor,
+    scheduler: &mut Scheduler,
+    arguments: &ObserveArguments,
+) -> Result<Cost, String> {
     let period = Duration::from_millis(arguments.period_ms);
     let (begin, cpu) = (Instant::now(), thread_cpu());
-    let mut looks = 0u64;
+    let (mut looks, mut deciding, mut longest) = (0u64, Duration::ZERO, Duration::ZERO);
     while begin.elapsed().as_secs_f64() < arguments.seconds {
         std::thread::sleep(period);
         let sample = sensor.sample(clock::now());
         if sample.components.is_empty() {
             return Err("the sensor sees no component".into());
         }
+        let seen = thread_cpu();
+        scheduler.look(&sample);
+        let took = thread_cpu() - seen;
+        deciding += took;
+        longest = longest.max(took);
         looks += 1;
     }
-    let used = (thread_cpu() - cpu).as_secs_f64();
-    Ok((used / begin.elapsed().as_secs_f64() * 100.0, used / looks.max(1) as f64 * 1e6))
+    let used = thread_cpu() - cpu;
+    let each = |all: Duration| all.as_secs_f64() / looks.max(1) as f64 * 1e6;
+    Ok(Cost {
+        share: used.as_secs_f64() / begin.elapsed().as_secs_f64() * 100.0,
+        look_us: each(used - deciding),
+        decide_us: each(deciding),
+        longest_us: longest.as_secs_f64() * 1e6,
+    })
 }
 
 fn thread_cpu() -> Duration {

@@ -106,6 +106,7 @@ fn print_status(answer: &Value) {
     if let Some(plan) = answer["state"]["plan"].as_str() {
         println!("plan: {plan}");
     }
+    print_power(&answer["state"]["power"]);
     let rows: Vec<Vec<String>> = answer["places"]
         .as_array()
         .into_iter()
@@ -121,6 +122,29 @@ fn print_status(answer: &Value) {
         })
         .collect();
     super::print_table(&["COMPONENT", "CPU", "MODE"], &rows);
+}
+
+/// What the plan is worth, and how far that depends on what the model assumes.
+fn print_power(power: &Value) {
+    let Some(now) = power["now_w"].as_f64() else { return };
+    let figure = |value: &Value| value.as_f64().unwrap_or_default();
+    let percent = |value: &Value| figure(value) * 100.0;
+    let measured = power["measured_w"].as_f64().map_or(String::new(), |w| format!("measured {w:.1} W; "));
+    println!(
+        "power: {measured}modelled {now:.1} W, with all managed CPUs at full speed {:.1} W: saves {:.0}%",
+        figure(&power["full_w"]),
+        percent(&power["saving"])
+    );
+    for span in power["spans"].as_array().into_iter().flatten() {
+        println!(
+            "    if the {} is {:.2} to {:.2}: saves {:.0}% to {:.0}%",
+            text(&span["assumption"]),
+            figure(&span["low"]),
+            figure(&span["high"]),
+            percent(&span["saving_low"]),
+            percent(&span["saving_high"])
+        );
+    }
 }
 
 /// `tcp@1! ip@0 nic0@0, CPU 0 at 0.5, parked 3`; `!` is dedicated.

@@ -184,6 +184,17 @@ impl Watched {
     }
 }
 
+/// What little of a stack says whether a whole look is worth while. All of it grows only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// Turns of all components.
+    pub beats: u64,
+    /// Payload bytes and segments, both directions.
+    pub moved: u64,
+    /// Overloads of queues and hints, as often as they arose.
+    pub distress: u64,
+}
+
 /// Reads a stack and its CPUs.
 pub struct StackSensor {
     tree: Tree,
@@ -237,6 +248,23 @@ impl StackSensor {
     /// Turns of all components so far: whether anything happens at all, for next to nothing.
     pub fn heartbeats(&self) -> u64 {
         self.watched.iter().fold(0, |sum, w| sum.wrapping_add(w.status.heartbeat()))
+    }
+
+    /// As [`StackSensor::heartbeats`], with what tells an overload or another load: no system call, no memory.
+    pub fn glance(&self, now: Instant) -> Glance {
+        let mut glance = Glance { beats: self.heartbeats(), ..Glance::default() };
+        for w in &self.watched {
+            let account = w.status.account();
+            let look = account.look(now).unwrap_or(w.account);
+            let hints = look.starved_count.wrapping_add(look.receiver_behind_count);
+            let overloads =
+                account.queues().fold(0u64, |sum, queue| sum.wrapping_add(u64::from(queue.overloads)));
+            glance.distress = glance.distress.wrapping_add(hints).wrapping_add(overloads);
+            let t = w.traffic.read(&w.status);
+            let parts = [t.received_bytes, t.sent_bytes, t.received_segments, t.sent_segments];
+            glance.moved = parts.iter().fold(glance.moved, |sum, part| sum.wrapping_add(*part));
+        }
+        glance
     }
 
     /// As [`StackSensor::update`], for a component whose page is known. `false`: it is not.

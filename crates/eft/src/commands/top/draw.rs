@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use eft_cores::sample::Hint;
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
-use ratatui::text::Line;
-use ratatui::widgets::{Paragraph, Row, Sparkline, Table, Wrap};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, Table, Wrap};
 use serde_json::Value;
 
 use super::view::{ComponentRow, CpuRow, View};
@@ -73,6 +73,11 @@ fn title(view: &View) -> String {
     }
 }
 
+/// A column of figures: aligned on the right, header and all.
+fn right(text: impl Into<String>) -> Cell<'static> {
+    Cell::from(Text::from(text.into()).alignment(Alignment::Right))
+}
+
 fn percent(share: f64) -> String {
     format!("{:.0}%", share * 100.0)
 }
@@ -86,7 +91,14 @@ fn cpu_table(cpus: &[CpuRow]) -> Table<'_> {
             _ => "online",
         };
         let runs = if c.runs.is_empty() { "-".to_string() } else { c.runs.join(" ") };
-        Row::new([c.cpu.to_string(), c.class.clone(), percent(c.speed), state.into(), percent(c.busy), runs])
+        Row::new([
+            right(c.cpu.to_string()),
+            Cell::from(c.class.clone()),
+            right(percent(c.speed)),
+            Cell::from(state),
+            right(percent(c.busy)),
+            Cell::from(runs),
+        ])
     };
     let widths = [
         Constraint::Length(4),
@@ -96,14 +108,17 @@ fn cpu_table(cpus: &[CpuRow]) -> Table<'_> {
         Constraint::Length(5),
         Constraint::Min(20),
     ];
-    let header = Row::new(["CPU", "CLASS", "SPEED", "STATE", "BUSY", "RUNS"]).style(bold());
+    let [cpu, class, speed, state, busy, runs] = ["CPU", "CLASS", "SPEED", "STATE", "BUSY", "RUNS"];
+    let header = [right(cpu), class.into(), right(speed), state.into(), right(busy), runs.into()];
+    let header = Row::new(header).style(bold());
     let shown = cpus.iter().take(if cpus.len() > CPUS_MAX { CPUS_MAX - 1 } else { CPUS_MAX });
     let mut rows: Vec<Row> = shown.map(row).collect();
     if cpus.len() > CPUS_MAX {
         let rest = &cpus[CPUS_MAX - 1..];
         let busy = rest.iter().map(|c| c.busy).sum::<f64>() / rest.len() as f64;
         let more = format!("and {} more", rest.len());
-        rows.push(Row::new(["...".into(), String::new(), String::new(), String::new(), percent(busy), more]));
+        let none = || Cell::from("");
+        rows.push(Row::new([right("..."), none(), none(), none(), right(percent(busy)), Cell::from(more)]));
     }
     Table::new(rows, widths).header(header)
 }
@@ -125,16 +140,16 @@ fn component_table(components: &[ComponentRow]) -> Table<'_> {
             Hint::Starved => "starved",
         };
         Row::new([
-            c.name.clone(),
-            c.state.clone(),
-            c.restarts.to_string(),
-            place,
-            percent(c.busy),
-            percent(c.polling + c.waiting),
-            percent(c.sleeping),
-            format!("{:.0}", c.wake_ups_per_s),
-            queue,
-            hint.into(),
+            Cell::from(c.name.clone()),
+            Cell::from(c.state.clone()),
+            right(c.restarts.to_string()),
+            Cell::from(place),
+            right(percent(c.busy)),
+            right(percent(c.polling + c.waiting)),
+            right(percent(c.sleeping)),
+            right(format!("{:.0}", c.wake_ups_per_s)),
+            right(queue),
+            Cell::from(hint),
         ])
     };
     let widths = [
@@ -149,8 +164,19 @@ fn component_table(components: &[ComponentRow]) -> Table<'_> {
         Constraint::Length(9),
         Constraint::Min(7),
     ];
-    let names = ["COMPONENT", "STATE", "DEATHS", "CPU", "BUSY", "POLL", "SLEEP", "WAKES/S", "QUEUE", "HINT"];
-    Table::new(components.iter().map(row), widths).header(Row::new(names).style(bold()))
+    let header = [
+        "COMPONENT".into(),
+        "STATE".into(),
+        right("DEATHS"),
+        "CPU".into(),
+        right("BUSY"),
+        right("POLL"),
+        right("SLEEP"),
+        right("WAKES/S"),
+        right("QUEUE"),
+        "HINT".into(),
+    ];
+    Table::new(components.iter().map(row), widths).header(Row::new(header).style(bold()))
 }
 
 fn rate(bytes_per_s: f64) -> String {
@@ -164,10 +190,11 @@ fn rate(bytes_per_s: f64) -> String {
 
 fn traffic(view: &View) -> Vec<Line<'static>> {
     let i = &view.indicators;
-    let power = view.power_w.map_or(String::new(), |w| format!("   {w:.1} W"));
+    let how = if view.power_is_modelled { " (modelled)" } else { "" };
+    let power = view.power_w.map_or(String::new(), |w| format!("   {w:.1} W{how}"));
     vec![
         Line::from(format!(
-            "in {}   out {}   {:.0} segments/s of {:.0} B   {} connections{power}",
+            "in {}  out {}  {:.0} segments/s of {:.0} B  {} connections{power}",
             rate(view.received_bytes_per_s),
             rate(view.sent_bytes_per_s),
             i.segments_per_s,
@@ -207,21 +234,11 @@ fn sparklines(frame: &mut Frame, area: Rect, view: &View, history: &History) {
         Some(_) => Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).split(area),
         None => Layout::vertical([Constraint::Percentage(100)]).split(area),
     };
-    spark(
-        frame,
-        parts[0],
-        "throughput",
-        &history.throughput,
-        rate(peak(&history.throughput) as f64 * 1000.0 / 8.0),
-    );
+    let kilobits = |value: u64| rate(value as f64 * 1000.0 / 8.0);
+    spark(frame, parts[0], "throughput", &history.throughput, kilobits);
     if let Some(area) = parts.get(1) {
-        spark(
-            frame,
-            *area,
-            "power",
-            &history.power,
-            format!("{:.1} W", peak(&history.power) as f64 / 1000.0),
-        );
+        let what = if view.power_is_modelled { "power, modelled" } else { "power" };
+        spark(frame, *area, what, &history.power, |value| format!("{:.1} W", value as f64 / 1000.0));
     }
 }
 
@@ -230,9 +247,14 @@ fn peak(values: &VecDeque<u64>) -> u64 {
 }
 
 /// The latest on the right; as many looks as there are columns.
-fn spark(frame: &mut Frame, area: Rect, what: &str, values: &VecDeque<u64>, peak: String) {
-    let [label, graph] = Layout::horizontal([Constraint::Length(12), Constraint::Min(10)]).areas(area);
-    frame.render_widget(Paragraph::new(vec![Line::from(what.to_string()), Line::from(peak)]), label);
+fn spark(frame: &mut Frame, area: Rect, what: &str, values: &VecDeque<u64>, unit: impl Fn(u64) -> String) {
+    let [label, graph] = Layout::horizontal([Constraint::Length(17), Constraint::Min(10)]).areas(area);
+    let told = [
+        what.to_string(),
+        format!("now {}", unit(values.back().copied().unwrap_or(0))),
+        format!("top {}", unit(peak(values))),
+    ];
+    frame.render_widget(Paragraph::new(told.map(Line::from).to_vec()), label);
     let room = graph.width as usize;
     let shown: Vec<u64> = values.iter().copied().skip(values.len().saturating_sub(room)).collect();
     frame.render_widget(Sparkline::default().data(shown), graph);

@@ -59,7 +59,9 @@ pub struct View {
     pub connections_open: u64,
     pub received_bytes_per_s: f64,
     pub sent_bytes_per_s: f64,
+    /// By a meter, or else as `cores` models it for the managed CPUs' packages.
     pub power_w: Option<f64>,
+    pub power_is_modelled: bool,
     /// Policy, objective, last decision; null without `cores`.
     pub scheduling: Value,
     /// Counters as they are, for whoever makes rates of them himself.
@@ -123,7 +125,8 @@ impl Source {
             received_bytes_per_s: seen.traffic.received_bytes as f64 / seconds,
             sent_bytes_per_s: seen.traffic.sent_bytes as f64 / seconds,
             indicators: seen.indicators,
-            power_w: seen.power_w,
+            power_w: seen.power_w.or_else(|| scheduling["state"]["power"]["now_w"].as_f64()),
+            power_is_modelled: seen.power_w.is_none(),
             scheduling,
             sample,
         })

@@ -46,6 +46,7 @@ impl Cores {
             "decisions": self.history.taken(),
             "last": self.history.last(),
             "trouble": self.trouble,
+            "glances": self.glances,
             "looks": self.looks,
             "look_us": us(self.look_ns),
             "decide_us": us(self.decide_ns),
@@ -63,6 +64,8 @@ impl Cores {
         }
         let settings: Scheduling = serde_json::from_value(wanted).map_err(|e| e.to_string())?;
         settings.check()?;
+        // What it learnt may be what its successor reads.
+        self.decider.end();
         let ground = super::Ground {
             settings: &settings,
             members: &self.members,

@@ -39,6 +39,14 @@ pub trait Decider {
     /// Called with each sample, and once at the beginning. `None`: nothing changes.
     fn decide(&mut self, sample: &Sample) -> Option<Decision>;
 
+    /// The process ends in good order, or another policy takes over.
+    fn end(&mut self) {}
+
+    /// Whether seldom looks will do until something happens that a glance shows.
+    fn is_settled(&self) -> bool {
+        false
+    }
+
     /// What there is to say of its state, for `eft sched`.
     fn describe(&self) -> serde_json::Value {
         serde_json::Value::Null

@@ -9,6 +9,7 @@
 
 mod apply;
 mod asks;
+mod attention;
 mod decide;
 mod history;
 mod policy;
@@ -36,14 +37,9 @@ use crate::protocol::{FromServer, MemberView, PACKET_MAX, Place, ToServer};
 use crate::sensors::Tree;
 use crate::sensors::components::{CounterNames, StackSensor};
 use crate::{Doing, Error, Result, clock, memory, sandbox, scm};
+use attention::Attention;
 use history::History;
 
-/// Looks in which nothing happened, after which the stack is at rest.
-const IDLE_LOOKS: u32 = 16;
-/// At rest a glance at the heartbeats stands for a look, this many times less often than looks are taken.
-const GLANCE_FACTOR: u32 = 4;
-/// Every so many glances a look is taken all the same, since the policy may want to do something about the rest.
-const GLANCES_TO_LOOK: u32 = 8;
 /// How long moves may take before what follows them is done all the same.
 const ARRIVAL: Duration = Duration::from_millis(200);
 
@@ -70,9 +66,9 @@ struct Cores {
     /// Why the last plan was not carried out.
     trouble: Option<String>,
     last: Sample,
-    last_beats: u64,
-    idle_looks: u32,
+    attention: Attention,
     next_look: Option<Instant>,
+    glances: u64,
     looks: u64,
     look_ns: u64,
     decide_ns: u64,
@@ -110,9 +106,9 @@ pub fn run(setup: Setup, names: CounterNames) -> Result<()> {
         history: History::default(),
         trouble: None,
         last: Sample::default(),
-        last_beats: 0,
-        idle_looks: 0,
+        attention: Attention::default(),
         next_look: None,
+        glances: 0,
         looks: 0,
         look_ns: 0,
         decide_ns: 0,
@@ -296,19 +292,16 @@ impl Cores {
         }
     }
 
-    /// Looks if there is something to see; while the stack is at rest, only now and then.
+    /// Looks if there is something to see.
     fn glance(&mut self, now: Instant) {
-        let beats = self.sensor.heartbeats();
-        // Timers of an idle stack beat now and then.
-        let moved = beats.wrapping_sub(self.last_beats) > self.members.len() as u64;
-        self.last_beats = beats;
-        self.idle_looks = if moved { 0 } else { self.idle_looks.saturating_add(1) };
-        let at_rest = self.idle_looks >= IDLE_LOOKS;
-        if !at_rest || self.idle_looks % GLANCES_TO_LOOK == 0 {
+        let settled = self.decider.is_settled() && self.applying.is_none();
+        let glance = self.sensor.glance(now);
+        self.glances += 1;
+        let pace = self.attention.pay(glance, now, settled, self.members.len() as u64);
+        if pace.look {
             self.look();
         }
-        let factor = if at_rest { GLANCE_FACTOR } else { 1 };
-        self.next_look = self.decider.period().map(|p| now + p * factor);
+        self.next_look = self.decider.period().map(|p| now + p * pace.periods);
     }
 
     /// Starts to apply what was decided: makes room and asks for the moves.
@@ -397,6 +390,7 @@ impl Cores {
 
     /// At the end: what was changed on the host is undone.
     fn end(&mut self) {
+        self.decider.end();
         let applied = std::mem::take(&mut self.applied);
         if apply::touches_cpus(&applied) {
             if let Err(why) = self.actuate(|a| a.undo(&applied), &applied) {

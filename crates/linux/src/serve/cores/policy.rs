@@ -7,8 +7,8 @@ use eft_component::scheduling::{ObjectiveName, Scheduling, Unneeded};
 use eft_cores::CpuSet;
 use eft_cores::machine::Machine;
 use eft_cores::placement::Spare;
-use eft_cores::plan::{Plan, SPEED_EQUAL};
-use eft_cores::policy::{Objective, Settings};
+use eft_cores::plan::{Plan, SPEED_EQUAL, Seat};
+use eft_cores::policy::{Objective, Policy, Settings};
 use eft_cores::profile::{self, Profiles};
 use eft_cores::sample::Sample;
 use eft_cores::scheduler::Scheduler;
@@ -23,8 +23,8 @@ use crate::sensors::{self, Tree};
 /// Speeds that duty cycles are set to: the steps of clock modulation, which the emulation follows.
 const EIGHTHS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
 
-/// A reborn scheduler leaves everything as its predecessor had it until its policy has seen this much.
-const TAKING_UP: Duration = Duration::from_secs(1);
+/// How often learnt profiles are saved.
+const SAVE_EVERY: Duration = Duration::from_secs(60);
 
 /// A policy at work.
 pub struct Scheduled {
@@ -32,8 +32,7 @@ pub struct Scheduled {
     period: Duration,
     /// The plan that was asked for last.
     asked: Option<Plan>,
-    /// Until then the predecessor's plan stays unless the policy decides otherwise.
-    takes_up_until_ns: u64,
+    keeper: Option<Keeper>,
 }
 
 impl Scheduled {
@@ -45,15 +44,17 @@ impl Scheduled {
         let components: Vec<String> = ground.members.iter().map(|m| m.peer.to_string()).collect();
         let pure = pure_settings(settings, &machine)?;
         let name = settings.policy.name();
-        let scheduler = Scheduler::new(name, machine, &components, duty_levels, pure)?;
-        let takes_up = !ground.chosen && !ground.applied.places.is_empty();
-        let until = crate::clock::now() + TAKING_UP;
-        Ok(Scheduled {
-            period: Duration::from_millis(settings.period_ms),
-            asked: takes_up.then(|| scheduler.plan().clone()),
-            takes_up_until_ns: if takes_up { until.0 } else { 0 },
-            scheduler,
-        })
+        let mut scheduler = Scheduler::new(name, machine, &components, duty_levels, pure)?;
+        let mut asked = None;
+        if !ground.chosen && !ground.applied.places.is_empty() {
+            let applied = planned(ground.applied, ground.managed);
+            match applied.and_then(|plan| scheduler.resume(plan, crate::clock::now().0)) {
+                Ok(()) => asked = Some(scheduler.plan().clone()),
+                Err(why) => eprintln!("eft cores: begins anew instead of from the plan in force: {why}"),
+            }
+        }
+        let keeper = settings.profiles.clone().filter(|_| name == "profile").map(Keeper::new);
+        Ok(Scheduled { period: Duration::from_millis(settings.period_ms), asked, keeper, scheduler })
     }
 
     /// What the policy noted at this look, if anything.
@@ -73,11 +74,10 @@ impl Decider for Scheduled {
 
     fn decide(&mut self, sample: &Sample) -> Option<Decision> {
         let plan = self.scheduler.look(sample).plan;
-        let noted = self.noted(sample);
-        if self.takes_up_until_ns != 0 && sample.at_ns >= self.takes_up_until_ns {
-            self.takes_up_until_ns = 0;
-            self.asked = None;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.keep(&self.scheduler, sample.at_ns, SAVE_EVERY);
         }
+        let noted = self.noted(sample);
         // Compared with what was asked for and not with what is: a plan that was refused is not tried a hundred times
         // a second.
         let begins = self.asked.is_none();
@@ -85,7 +85,6 @@ impl Decider for Scheduled {
         let wanted = is_new.then(|| wanted(&plan));
         if is_new {
             self.asked = Some(plan);
-            self.takes_up_until_ns = 0;
         }
         if wanted.is_none() && noted.is_none() {
             return None;
@@ -97,17 +96,72 @@ impl Decider for Scheduled {
         Some(Decision { wanted, reason, readings })
     }
 
+    fn is_settled(&self) -> bool {
+        self.scheduler.policy().is_settled()
+    }
+
+    fn end(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.keep(&self.scheduler, crate::clock::now().0, Duration::ZERO);
+        }
+    }
+
     fn describe(&self) -> Value {
         json!({
             "plan": self.scheduler.plan().to_string(),
             "changes": self.scheduler.history().changes(),
             "indicators": self.scheduler.observation().indicators,
+            "power": self.scheduler.power(),
         })
     }
 }
 
+/// Writes what the policy learns back into the file that its profiles came from.
+struct Keeper {
+    path: String,
+    saved: u64,
+    at_ns: u64,
+    /// Said once, not each minute.
+    failed: bool,
+}
+
+impl Keeper {
+    fn new(path: String) -> Keeper {
+        Keeper { path, saved: 0, at_ns: crate::clock::now().0, failed: false }
+    }
+
+    fn keep(&mut self, scheduler: &Scheduler, now_ns: u64, every: Duration) {
+        let Policy::Profile(policy) = scheduler.policy() else { return };
+        let due = now_ns.saturating_sub(self.at_ns) >= every.as_nanos() as u64;
+        if !due || policy.learnt() == self.saved {
+            return;
+        }
+        (self.saved, self.at_ns) = (policy.learnt(), now_ns);
+        match self.write(policy.profiles(), scheduler.machine()) {
+            Ok(()) => self.failed = false,
+            Err(why) if !self.failed => {
+                eprintln!("eft cores: what was learnt is not saved: {why}");
+                self.failed = true;
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// All or nothing: whoever reads meanwhile, and whatever happens, finds the old file or the new one. A file that is not
+    /// a profile file of this machine any more is somebody else's, and stays.
+    fn write(&self, learnt: &Profiles, machine: &Machine) -> Result<(), String> {
+        let told = |e: std::io::Error| format!("{}: {e}", self.path);
+        let before = std::fs::read_to_string(&self.path).map_err(told)?;
+        let stored = profile::file::read(&before, machine).map_err(|e| format!("{}: {e}", self.path))?;
+        let text = profile::file::write(&stored.updated(learnt), machine)?;
+        let beside = format!("{}.new", self.path);
+        std::fs::write(&beside, text).map_err(told)?;
+        std::fs::rename(&beside, &self.path).map_err(told)
+    }
+}
+
 fn wanted(plan: &Plan) -> Wanted {
-    let place = |(name, seat): (&String, &eft_cores::plan::Seat)| {
+    let place = |(name, seat): (&String, &Seat)| {
         (name.clone(), Place { cpu: Some(seat.cpu), dedicated: seat.dedicated })
     };
     Wanted {
@@ -115,6 +169,19 @@ fn wanted(plan: &Plan) -> Wanted {
         speeds: plan.speeds.iter().filter(|(_, s)| **s < 1.0 - SPEED_EQUAL).map(|(c, s)| (*c, *s)).collect(),
         parked: plan.parked.iter().collect(),
     }
+}
+
+/// What is in force, as a plan: the reverse of [`wanted`].
+fn planned(applied: &Wanted, managed: &CpuSet) -> Result<Plan, String> {
+    let mut plan = Plan::default();
+    for (name, place) in &applied.places {
+        let cpu = place.cpu.ok_or_else(|| format!("{name} was placed anywhere"))?;
+        plan.seats.insert(name.clone(), Seat { cpu, dedicated: place.dedicated });
+    }
+    plan.parked = applied.parked.iter().copied().collect();
+    plan.speeds = applied.speeds.clone();
+    plan.given_back = managed.minus(&plan.used()).minus(&plan.parked);
+    Ok(plan)
 }
 
 fn machine(tree: &Tree, managed: &CpuSet) -> Result<Machine, String> {
@@ -168,4 +235,41 @@ fn pure_settings(settings: &Scheduling, machine: &Machine) -> Result<Settings, S
         profiles,
         ..Settings::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eft_cores::indicators::Mix;
+    use eft_cores::profile::Outcome;
+
+    #[test]
+    fn what_was_learnt_is_saved_and_a_file_of_somebody_else_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("profiles.toml").to_string_lossy().into_owned();
+        let machine = Machine { model: Some("this".into()), ..Machine::default() };
+        let plan = |cpu: u32| {
+            let seats = [("tcp".to_string(), Seat { cpu, dedicated: false })].into();
+            Plan { seats, ..Plan::default() }
+        };
+        let outcome =
+            |cpu: u32, throughput: f64| Outcome { throughput, plan: plan(cpu), ..Outcome::default() };
+        let mut stored = Profiles::default();
+        stored.record("bulk", Mix::default(), outcome(0, 1.0));
+        stored.record("bulk", Mix::default(), outcome(5, 7.0));
+        std::fs::write(&path, profile::file::write(&stored, &machine).unwrap()).unwrap();
+        // The policy had no use for CPU 5, and found CPU 0 better than it was.
+        let mut learnt = Profiles::default();
+        learnt.record("bulk", Mix::default(), outcome(0, 3.0));
+        Keeper::new(path.clone()).write(&learnt, &machine).unwrap();
+        let now = profile::file::read(&std::fs::read_to_string(&path).unwrap(), &machine).unwrap();
+        let figures: Vec<f64> = now.loads[0].outcomes.iter().map(|o| o.throughput).collect();
+        assert_eq!(figures, [7.0, 3.0]);
+
+        for bad in ["not ours".to_string(), std::fs::read_to_string(&path).unwrap().replace("7.0", "8.0")] {
+            std::fs::write(&path, &bad).unwrap();
+            assert!(Keeper::new(path.clone()).write(&learnt, &machine).is_err());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), bad);
+        }
+    }
 }

@@ -1,0 +1,95 @@
+//! Going up: overload is answered by the next rungs, in strides, and a step that made it abruptly worse is taken back.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::{ABRUPT, Adaptive, Mode, OVERLOADED_LOOKS};
+use crate::estimate;
+use crate::indicators;
+use crate::observation::Observation;
+use crate::plan::Plan;
+use crate::policy::measure::Measured;
+use crate::policy::memory::SAME_MIX;
+
+/// Work of a component that says that it does not keep up, relative to what it got done.
+const HELD_BACK: f64 = 1.2;
+/// Looks without overload that end a climb.
+const CALM_LOOKS: usize = 5;
+
+impl Adaptive {
+    pub(super) fn climb(
+        &mut self,
+        now_ns: u64,
+        seen: &Observation,
+        stride: usize,
+        from: Option<(Plan, Measured)>,
+        calm: usize,
+        overloaded: bool,
+    ) -> Option<String> {
+        let mix = seen.indicators.mix();
+        let now = self.meter.last(2, 2, mix);
+        if let (Some((before, was)), Some(now)) = (&from, now)
+            && now.throughput < was.throughput * ABRUPT
+            && was.mix.difference(&mix) <= SAME_MIX
+            && !indicators::is_silent(&seen.traffic)
+        {
+            let (before, bad) = (before.clone(), self.plan.clone());
+            let share = now.throughput / was.throughput.max(1.0) * 100.0;
+            self.memory.bar(&bad, was, now_ns);
+            self.best = self.best.max(was.throughput);
+            self.change(before);
+            return Some(format!(
+                "took the step back: only {share:.0}% of the throughput with the same traffic"
+            ));
+        }
+        if self.overloaded_looks >= OVERLOADED_LOOKS
+            && let Some(was) = self.meter.last(2, 0, mix)
+            && let Some((name, plan)) = self.next_up(now_ns, seen, stride, &was)
+        {
+            let from = Some((self.plan.clone(), was));
+            self.change(plan);
+            self.mode = Mode::Climbing { stride: (stride * 3).min(9), from, calm: 0 };
+            return Some(climbs(&name, seen));
+        }
+        let calm = if overloaded { 0 } else { calm + 1 };
+        let on_top = self.overloaded_looks >= CALM_LOOKS;
+        self.mode = if calm >= CALM_LOOKS || on_top {
+            Mode::Measuring
+        } else {
+            Mode::Climbing { stride, from, calm }
+        };
+        None
+    }
+
+    /// The rung that is `stride` above what we have, by what it is predicted to do.
+    pub(super) fn next_up(
+        &mut self,
+        now_ns: u64,
+        seen: &Observation,
+        stride: usize,
+        was: &Measured,
+    ) -> Option<(String, Plan)> {
+        let mut demand = self.demand(seen);
+        // Whoever does not keep up has more to do than was seen of it.
+        if let Some(work) = estimate::overloaded(seen).and_then(|name| demand.get_mut(name)) {
+            *work *= HELD_BACK;
+        }
+        self.rebuild(&demand, seen);
+        let relative = crate::ladder::relative(&self.platform, &demand);
+        let busiest = estimate::bottleneck(&estimate::utilisation(&self.platform, &self.plan, &relative));
+        let above = 1.03 / busiest.max(1e-6);
+        let higher = self.ladder.rungs().iter().filter(|rung| rung.capacity > above);
+        let allowed = higher.filter(|rung| !self.memory.is_barred(&rung.plan, was, now_ns));
+        let rungs: Vec<_> = allowed.collect();
+        let rung = rungs.get(stride - 1).or(rungs.last())?;
+        Some((rung.name.clone(), rung.plan.clone()))
+    }
+}
+
+pub(super) fn climbs(rung: &str, seen: &Observation) -> String {
+    match estimate::overloaded(seen) {
+        Some(who) => format!("overload of {who}: climbs to {rung}"),
+        None => format!("overload: climbs to {rung}"),
+    }
+}

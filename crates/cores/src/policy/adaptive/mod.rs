@@ -1,0 +1,269 @@
+//! `adaptive`: starts consolidated and finds its way along the [ladder](crate::ladder) by trying (thesis, section 4.6).
+//!
+//! * Idle: the whole stack rests on one shared core.
+//! * Overload is answered at once: the next rungs in strides of 1, 3, 9, two looks apart, without waiting for
+//!   measurements. A step after which the trend abruptly worsens, while the mix of traffic is unchanged, is taken back
+//!   and remembered (`multiserver-scheduling`, section 5).
+//! * When that has calmed down, the most promising [neighbour](super::neighbours) is tried, measured over a window, and
+//!   kept if it serves the objective better; also the step *down*, for slower may be faster (`slower-is-faster`, section
+//!   4). What failed is [remembered](super::memory) for a time that doubles.
+//! * When nothing promising is left, it is settled, and changes nothing until the load does; at long, growing intervals
+//!   one neighbour is probed.
+//! * A load that [flaps](super::flapping) is not followed.
+
+mod climb;
+mod settled;
+mod trial;
+
+use alloc::format;
+use alloc::string::String;
+
+use crate::estimate::{self, Demand};
+use crate::indicators;
+use crate::ladder::{Aims, Ladder};
+use crate::observation::Observation;
+use crate::placement::Nearness;
+use crate::plan::Plan;
+use crate::platform::Platform;
+use crate::policy::flapping::{Advice, Flapping};
+use crate::policy::measure::{Look, Measured, Meter, SETTLING_LOOKS};
+use crate::policy::memory::Memory;
+use crate::policy::{Decision, Settings};
+
+/// Without a packet for so long, the stack rests.
+const REST_AFTER_NS: u64 = 400_000_000;
+/// Looks with overload that make an overload.
+const OVERLOADED_LOOKS: usize = 2;
+/// Looks over which a plan is measured.
+const WINDOW_LOOKS: usize = 20;
+/// A step to less than this of the throughput before is abruptly worse.
+const ABRUPT: f64 = 0.75;
+/// A CPU that is busier will soon have nothing to spare, if the load grows.
+const NEARLY_FULL: f64 = 0.85;
+const TRIALS_MAX: u32 = 32;
+/// How many of the fastest rungs are tried for a load.
+const PEEKS_MAX: usize = 2;
+const PROBE_AFTER_NS: u64 = 180_000_000_000;
+
+#[derive(Clone, Debug)]
+pub struct Adaptive {
+    platform: Platform,
+    settings: Settings,
+    ladder: Ladder,
+    plan: Plan,
+    mode: Mode,
+    meter: Meter,
+    memory: Memory,
+    flapping: Flapping,
+    /// Mean work of the components under the present plan.
+    work: Demand,
+    /// Of the present load: its best throughput so far, trials made.
+    best: f64,
+    trials: u32,
+    /// How many of the fastest rungs were tried for this load.
+    peeked: usize,
+    elasticity: f64,
+    overloaded_looks: usize,
+    departed_since_ns: Option<u64>,
+    last_traffic_ns: u64,
+    load_changed_ns: u64,
+    probe_wait_ns: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Mode {
+    Resting,
+    /// Going up; where the last step came from, and what that achieved.
+    Climbing {
+        stride: usize,
+        from: Option<(Plan, Measured)>,
+        calm: usize,
+    },
+    /// Measuring the present plan.
+    Measuring,
+    /// Measuring a neighbour.
+    Trying(Trial),
+    Settled {
+        at: Measured,
+        since_ns: u64,
+    },
+}
+
+#[derive(Clone, Debug)]
+struct Trial {
+    base: Plan,
+    was: Measured,
+    /// Work seen under the base plan.
+    demand: Demand,
+    /// Made to see whether the load takes more at all.
+    peek: bool,
+}
+
+impl Adaptive {
+    pub fn new(platform: &Platform, settings: &Settings) -> Self {
+        let aims = Aims { spare: settings.spare, ..Aims::default() };
+        let ladder = Ladder::build(platform, &aims);
+        Self {
+            platform: platform.clone(),
+            settings: settings.clone(),
+            plan: ladder.rung(0).plan.clone(),
+            ladder,
+            mode: Mode::Resting,
+            meter: Meter::default(),
+            memory: Memory::default(),
+            flapping: Flapping::default(),
+            work: Demand::new(),
+            best: 0.0,
+            trials: 0,
+            peeked: 0,
+            elasticity: 0.0,
+            overloaded_looks: 0,
+            departed_since_ns: None,
+            last_traffic_ns: 0,
+            load_changed_ns: 0,
+            probe_wait_ns: PROBE_AFTER_NS,
+        }
+    }
+
+    /// Goes on from what a predecessor had found: measures the load under that plan and settles there, so that nothing
+    /// moves until the load does.
+    pub fn resume(&mut self, plan: Plan, now_ns: u64) {
+        self.change(plan);
+        (self.trials, self.peeked) = (TRIALS_MAX, PEEKS_MAX);
+        (self.last_traffic_ns, self.load_changed_ns) = (now_ns, now_ns);
+        self.mode = Mode::Measuring;
+    }
+
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The ladder for the work and the kind of traffic last seen.
+    pub fn ladder(&self) -> &Ladder {
+        &self.ladder
+    }
+
+    pub fn is_settled(&self) -> bool {
+        matches!(self.mode, Mode::Settled { .. })
+    }
+
+    pub fn decide(&mut self, now_ns: u64, seen: &Observation) -> Decision {
+        let reason = self.step(now_ns, seen);
+        Decision { plan: self.plan.clone(), reason }
+    }
+
+    fn step(&mut self, now_ns: u64, seen: &Observation) -> Option<String> {
+        let look = Look::of(&self.platform, &self.settings.power, &self.plan, seen);
+        if indicators::is_silent(&seen.traffic) {
+            if let Some(reason) = self.rest(now_ns) {
+                return reason;
+            }
+        } else {
+            self.last_traffic_ns = now_ns;
+        }
+        self.flapping.note(now_ns, look, seen.indicators.mix(), self.meter.since_change());
+        if let Some(reason) = self.hold(now_ns, look, seen) {
+            return reason;
+        }
+        self.meter.add(look);
+        // While it goes up, the load is still growing: what is nearly full will be.
+        let growing = matches!(self.mode, Mode::Climbing { .. }) && look.busy > NEARLY_FULL;
+        let overloaded = look.overloaded || growing;
+        self.overloaded_looks = if overloaded { self.overloaded_looks + 1 } else { 0 };
+        self.note_work(seen);
+        match core::mem::replace(&mut self.mode, Mode::Measuring) {
+            Mode::Resting => self.wake(now_ns, seen),
+            Mode::Climbing { stride, from, calm } => self.climb(now_ns, seen, stride, from, calm, overloaded),
+            Mode::Measuring => self.measure(now_ns, seen),
+            Mode::Trying(trial) => self.judge(now_ns, seen, trial),
+            Mode::Settled { at, since_ns } => self.watch(now_ns, seen, at, since_ns),
+        }
+    }
+
+    /// `Some` while it rests.
+    fn rest(&mut self, now_ns: u64) -> Option<Option<String>> {
+        if matches!(self.mode, Mode::Resting) {
+            return Some(None);
+        }
+        let silent_ns = now_ns.saturating_sub(self.last_traffic_ns);
+        if silent_ns < REST_AFTER_NS {
+            return None;
+        }
+        self.mode = Mode::Resting;
+        self.flapping.rest();
+        let plan = self.ladder.rung(0).plan.clone();
+        self.change(plan);
+        Some(Some(format!("no packet for {} ms: rests on one shared core", silent_ns / 1_000_000)))
+    }
+
+    fn wake(&mut self, now_ns: u64, seen: &Observation) -> Option<String> {
+        self.begin_load(now_ns, seen);
+        self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };
+        None
+    }
+
+    /// The load is another one: what was best says nothing any more.
+    fn begin_load(&mut self, now_ns: u64, seen: &Observation) {
+        (self.best, self.trials, self.load_changed_ns) = (0.0, 0, now_ns);
+        (self.peeked, self.elasticity) = (0, 0.0);
+        self.departed_since_ns = None;
+        self.rebuild(&self.demand(seen), seen);
+    }
+
+    fn demand(&self, seen: &Observation) -> Demand {
+        estimate::demand(&self.platform, &self.plan, seen)
+    }
+
+    fn note_work(&mut self, seen: &Observation) {
+        const NEWEST: f64 = 0.3;
+        // A mean forgets slowly anyway: not every look has to be worked out.
+        const EVERY: usize = 3;
+        let looks = self.meter.since_change();
+        if looks <= SETTLING_LOOKS {
+            self.work = self.demand(seen);
+            return;
+        }
+        if looks % EVERY != 0 {
+            return;
+        }
+        let now = self.demand(seen);
+        for (name, work) in now {
+            let mean = self.work.entry(name).or_insert(work);
+            *mean += (work - *mean) * NEWEST;
+        }
+    }
+
+    fn rebuild(&mut self, demand: &Demand, seen: &Observation) {
+        let nearness = Nearness::of(&self.platform, &seen.indicators);
+        let aims = Aims { spare: self.settings.spare, nearness, demand: demand.clone() };
+        self.ladder = Ladder::build(&self.platform, &aims);
+    }
+
+    fn change(&mut self, plan: Plan) {
+        if !plan.is_same(&self.plan) {
+            self.plan = plan;
+            self.meter.restart();
+            self.overloaded_looks = 0;
+        }
+    }
+
+    fn hold(&mut self, now_ns: u64, look: Look, seen: &Observation) -> Option<Option<String>> {
+        let (ladder, plan) = (&self.ladder, &self.plan);
+        let plans = || {
+            let spread =
+                if plan.is_consolidated() { ladder.rung(ladder.top()).plan.clone() } else { plan.clone() };
+            alloc::vec![spread, ladder.rung(ladder.consolidated_top()).plan.clone()]
+        };
+        let mix = seen.indicators.mix();
+        match self.flapping.advise(now_ns, look, mix, self.settings.objective, plans) {
+            Advice::Calm => None,
+            Advice::Hold(plan, why) => {
+                self.change(plan);
+                self.meter.add(look);
+                self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };
+                self.begin_load(now_ns, seen);
+                Some(why.map(String::from))
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Trying neighbours: what is worth a try, and whether it was better.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::climb::climbs;
+use super::{ABRUPT, Adaptive, Mode, PEEKS_MAX, TRIALS_MAX, Trial, WINDOW_LOOKS};
+use crate::estimate::Demand;
+use crate::observation::Observation;
+use crate::plan::Plan;
+use crate::policy::Objective;
+use crate::policy::measure::{Measured, SETTLING_LOOKS};
+use crate::policy::memory::SAME_MIX;
+use crate::policy::neighbours::{Candidate, Position, candidates, slower, time_ratio};
+
+/// Predicted gains below this are not worth a change; moving components costs caches, so it must promise more.
+const GAIN_SPEED: f64 = 0.015;
+const GAIN_MOVE: f64 = 0.03;
+/// By how much a prediction may fall short of the floor and still be tried.
+const DOUBT_SPEED: f64 = 0.06;
+const DOUBT_MOVE: f64 = 0.01;
+/// After a change of load, nothing is moved down before this: it may come back.
+const CALM_BEFORE_DOWN_NS: u64 = 1_000_000_000;
+/// Less than this is noise.
+const MORE: f64 = 1.015;
+
+impl Adaptive {
+    pub(super) fn measure(&mut self, now_ns: u64, seen: &Observation) -> Option<String> {
+        let mix = seen.indicators.mix();
+        let now = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix)?;
+        self.best = self.best.max(now.throughput);
+        if now.overloaded >= 0.5
+            && self.trials == 0
+            && let Some((name, plan)) = self.next_up(now_ns, seen, 1, &now)
+        {
+            let from = Some((self.plan.clone(), now));
+            self.change(plan);
+            self.mode = Mode::Climbing { stride: 2, from, calm: 0 };
+            return Some(climbs(&name, seen));
+        }
+        if now_ns.saturating_sub(self.load_changed_ns) < CALM_BEFORE_DOWN_NS {
+            return None;
+        }
+        let demand = self.work.clone();
+        if let Some(plan) = self.peek(now_ns, &now) {
+            let base = self.plan.clone();
+            self.change(plan);
+            self.mode = Mode::Trying(Trial { base, was: now, demand, peek: true });
+            return Some("tries whether the load takes more from a faster rung".into());
+        }
+        if self.trials < TRIALS_MAX
+            && let Some(next) = self.promising(now_ns, seen, &now, &demand)
+        {
+            return self.attempt(next, now, demand);
+        }
+        self.mode = Mode::Settled { at: now, since_ns: now_ns };
+        Some("settled: no neighbour promises more".into())
+    }
+
+    /// A load that waits for its answers takes more if they come sooner, without ever overloading anything: only
+    /// trying tells. Twice for each load: spread, and consolidated, at full speed.
+    pub(super) fn peek(&mut self, now_ns: u64, now: &Measured) -> Option<Plan> {
+        const BUSY_MIN: f64 = 0.2;
+        while self.peeked < PEEKS_MAX && now.busy >= BUSY_MIN && now.overloaded < 0.5 {
+            let rung = if self.peeked == 0 { self.ladder.top() } else { self.ladder.consolidated_top() };
+            self.peeked += 1;
+            let plan = &self.ladder.rung(rung).plan;
+            if !plan.is_same(&self.plan) && !self.memory.is_barred(plan, now, now_ns) {
+                return Some(plan.clone());
+            }
+        }
+        None
+    }
+
+    pub(super) fn attempt(&mut self, next: Candidate, was: Measured, demand: Demand) -> Option<String> {
+        self.trials += 1;
+        let base = self.plan.clone();
+        let promise = format!(
+            "tries what promises {:.0}% of the throughput at {:.1} W instead of {:.1} W",
+            next.throughput * 100.0,
+            next.power_w,
+            was.power_w
+        );
+        self.change(next.plan);
+        self.mode = Mode::Trying(Trial { base, was, demand, peek: false });
+        Some(promise)
+    }
+
+    /// The best of the neighbours that are not barred and promise enough.
+    pub(super) fn promising(
+        &mut self,
+        now_ns: u64,
+        seen: &Observation,
+        now: &Measured,
+        demand: &Demand,
+    ) -> Option<Candidate> {
+        let objective = self.settings.objective;
+        let saturated = now.overloaded >= 0.5;
+        let wanted = match objective {
+            Objective::Throughput | Objective::ThroughputPerWatt if saturated => None,
+            Objective::LeastPower { floor } if saturated => Some(floor * self.best / now.throughput.max(1.0)),
+            _ => Some(1.0),
+        };
+        self.rebuild(demand, seen);
+        let here = Position {
+            platform: &self.platform,
+            model: &self.settings.power,
+            spare: self.settings.spare,
+            plan: &self.plan,
+            demand,
+            saturated,
+            wanted,
+            loose: objective == Objective::ThroughputPerWatt,
+            elasticity: self.elasticity,
+        };
+        let barred = |plan: &Plan| self.memory.is_barred(plan, now, now_ns);
+        let free = candidates(&here, &self.ladder).into_iter().filter(|next| !barred(&next.plan));
+        let worth = free.filter(|next| self.is_worth(next, now));
+        let best = worth.max_by(|a, b| self.score(a, now).total_cmp(&self.score(b, now)));
+        // Slower may be faster, which no prediction shows: whoever is not the bottleneck is tried a step slower.
+        let slower = || slower(&here).into_iter().find(|next| !barred(&next.plan));
+        best.or_else(|| if matches!(objective, Objective::LeastPower { .. }) { None } else { slower() })
+    }
+
+    pub(super) fn score(&self, next: &Candidate, now: &Measured) -> f64 {
+        let best = self.best.max(1.0);
+        self.settings.objective.score(next.throughput * now.throughput / best, next.power_w)
+    }
+
+    pub(super) fn is_worth(&self, next: &Candidate, now: &Measured) -> bool {
+        let gain = if next.plan.same_seats(&self.plan) { GAIN_SPEED } else { GAIN_MOVE };
+        let best = self.best.max(1.0);
+        // Work that waits for memory is hardly slower on a slower clock, so a step of speed may do better than is
+        // predicted.
+        let doubt = if next.plan.same_seats(&self.plan) { DOUBT_SPEED } else { DOUBT_MOVE };
+        let reaches = next.throughput * now.throughput / best >= self.settings.objective.floor() - doubt;
+        let cheaper = next.power_w < now.power_w * (1.0 - gain);
+        match self.settings.objective {
+            Objective::Throughput => next.throughput > 1.0 + gain || (reaches && cheaper),
+            Objective::LeastPower { floor } => {
+                let short = now.throughput < floor * best;
+                (reaches && cheaper) || (short && next.throughput > 1.0 + gain)
+            }
+            Objective::ThroughputPerWatt => {
+                next.throughput / next.power_w.max(1e-3) > (1.0 + gain) / now.power_w.max(1e-3)
+            }
+        }
+    }
+
+    pub(super) fn judge(&mut self, now_ns: u64, seen: &Observation, trial: Trial) -> Option<String> {
+        let mix = seen.indicators.mix();
+        let was = trial.was;
+        let early = self.meter.last(4, SETTLING_LOOKS, mix);
+        let measured = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix);
+        let same_mix = was.mix.difference(&mix) <= SAME_MIX;
+        let floor = self.settings.objective.floor().max(0.3);
+        let abrupt = early.is_some_and(|early| early.throughput < was.throughput * ABRUPT * floor);
+        if measured.is_none() && !(abrupt && same_mix) {
+            self.mode = Mode::Trying(trial);
+            return None;
+        }
+        let now = measured.or(early)?;
+        if !same_mix {
+            // The traffic has changed, so the comparison says nothing.
+            self.begin_load(now_ns, seen);
+            return Some("the mix of traffic changed during a trial: begins to measure anew".into());
+        }
+        self.learn_elasticity(&trial, &now);
+        let more = now.throughput > was.throughput * MORE;
+        if !abrupt && if trial.peek { more } else { self.is_better(&now, &was) } {
+            self.best = self.best.max(now.throughput);
+            return Some(format!("keeps it: {}", compare(&now, &was)));
+        }
+        self.memory.bar(&self.plan.clone(), &was, now_ns);
+        self.change(trial.base);
+        Some(format!("takes it back: {}", compare(&now, &was)))
+    }
+
+    /// How much throughput followed the time that messages take.
+    pub(super) fn learn_elasticity(&mut self, trial: &Trial, now: &Measured) {
+        let longer = time_ratio(&self.platform, &trial.demand, &self.plan, &trial.base) - 1.0;
+        if now.overloaded >= 0.5 || trial.was.overloaded >= 0.5 || longer.abs() < 0.03 {
+            return;
+        }
+        let seen = ((trial.was.throughput / now.throughput.max(1.0) - 1.0) / longer).clamp(0.0, 1.0);
+        let first = self.elasticity == 0.0;
+        self.elasticity = if first { seen } else { (self.elasticity + seen) / 2.0 };
+    }
+
+    pub(super) fn is_better(&self, now: &Measured, was: &Measured) -> bool {
+        const CHEAPER: f64 = 0.995;
+        let best = self.best.max(was.throughput).max(1.0);
+        // An open load that the old plan carried without overload must not be overloaded by the new one.
+        let overloads =
+            was.overloaded < 0.2 && now.overloaded >= 0.5 && now.throughput < was.throughput * 0.99;
+        let cheaper = now.power_w < was.power_w * CHEAPER;
+        match self.settings.objective {
+            _ if overloads => false,
+            Objective::Throughput => {
+                now.throughput > was.throughput * MORE
+                    || (cheaper && now.throughput >= was.throughput * 0.99 && now.throughput >= best * 0.985)
+            }
+            Objective::LeastPower { floor } => {
+                let short = was.throughput < floor * best;
+                (cheaper && now.throughput >= floor * best)
+                    || (short && now.throughput > was.throughput * MORE)
+            }
+            Objective::ThroughputPerWatt => {
+                now.throughput / now.power_w.max(1e-3) > was.throughput / was.power_w.max(1e-3) * 1.005
+            }
+        }
+    }
+}
+
+fn compare(now: &Measured, was: &Measured) -> String {
+    let share = now.throughput / was.throughput.max(1.0) * 100.0;
+    format!("{share:.1}% of the throughput, {:.1} W instead of {:.1} W", now.power_w, was.power_w)
+}
