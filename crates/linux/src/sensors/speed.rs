@@ -3,7 +3,7 @@
 //! Full speed is what the same loop reached on that core before it was slowed, for each second of its own CPU time; without
 //! such a run, what its undisturbed chunks would make. Time that neither the loop nor the burner had (other programs,
 //! and what the kernel and the hypervisor took) would be taken for slowness: on a busy machine a twentieth and more of a
-//! core. It is told apart and left out of the share; what was seen without that is kept beside it.
+//! core. It is told apart by CPU times, and comes out of what the burner leaves; the share as seen with it is kept too.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -17,7 +17,8 @@ use crate::sensors::Tree;
 #[derive(Clone, Debug, Serialize)]
 pub struct SpeedMeasurement {
     pub cpu: u32,
-    /// Share of full speed over the time that the loop and the burner had between them.
+    /// Share of full speed that the burner leaves to all else: what it does not take, at the rate that the loop made of
+    /// its own part.
     pub share: f64,
     /// The same over the whole time, others' part included.
     pub share_seen: f64,
@@ -121,6 +122,7 @@ fn summarise(
     let (begin, end) = (ends.first().copied().unwrap_or(0), ends.last().copied().unwrap_or(0));
     let wall_ns = (end - begin).max(1);
     let ours_ns = (had.loop_ns + had.burner_ns).clamp(1, wall_ns);
+    let left = wall_ns.saturating_sub(had.burner_ns) as f64 / wall_ns as f64;
     let share = |count: usize, wall_ns: u64| count as f64 * chunk_ns / wall_ns.max(1) as f64;
     let mut windows: Vec<f64> = Vec::new();
     let mut from = 1;
@@ -135,7 +137,7 @@ fn summarise(
         windows.iter().map(|window| (window - mean).powi(2)).sum::<f64>() / windows.len().max(1) as f64;
     SpeedMeasurement {
         cpu,
-        share: share(lengths.len(), ours_ns),
+        share: left * share(lengths.len(), had.loop_ns),
         share_seen: share(lengths.len(), wall_ns),
         others: 1.0 - ours_ns as f64 / wall_ns as f64,
         rate: lengths.len() as f64 * 1e9 / had.loop_ns.max(1) as f64,
@@ -180,9 +182,9 @@ mod tests {
             ends.extend((1..=40).filter(|_| millisecond % 5 != 0).map(|chunk| base + chunk * 10_000));
         }
         ends.push(1_000_000_000);
-        let had = Had { loop_ns: 320_000_000, burner_ns: 480_000_000 };
+        let had = Had { loop_ns: 320_000_000, burner_ns: 500_000_000 };
         let seen = summarise(1, &ends, had, Some(100_000.0), WakeDelay::default());
-        assert!((seen.share - 0.4).abs() < 0.001, "{}", seen.share);
-        assert!((seen.share_seen - 0.32).abs() < 0.001 && (seen.others - 0.2).abs() < 1e-9);
+        assert!((seen.share - 0.5).abs() < 0.001, "{}", seen.share);
+        assert!((seen.share_seen - 0.32).abs() < 0.001 && (seen.others - 0.18).abs() < 1e-9);
     }
 }
