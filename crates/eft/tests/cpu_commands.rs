@@ -4,7 +4,7 @@
 mod live;
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use live::{Live, Sleeper, eft, out, refusal};
@@ -165,4 +165,28 @@ fn the_benchmark_loses_nothing_and_leaves_nothing() {
     let report: serde_json::Value = serde_json::from_str(&out(&run)).unwrap();
     assert_eq!((&report["tasks_lost"], report["left_changed"].as_array().unwrap().len()), (&0.into(), 0));
     assert_eq!(report["rows"][0]["leave"]["call_us"]["samples"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_stopped_benchmark_reports_what_it_has() {
+    let Some(live) = Live::new() else { return };
+    let state = live.dir.path().to_str().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_eft"));
+    command.args(["bench", "reconfigure", "--managed", "1", "--state-dir", state, "--json"]);
+    command.args(["--rounds", "100000", "--threads", "5", "--ways", "park,expedited"]);
+    let run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begin = Instant::now();
+    let journal = live.dir.path().join("journal");
+    while fs::metadata(&journal).map_or(0, |metadata| metadata.len()) < 2000 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it never begins");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    out(&Command::new("kill").args(["-INT", &run.id().to_string()]).output().unwrap());
+    let run = run.wait_with_output().unwrap();
+    assert!(!run.status.success() && String::from_utf8_lossy(&run.stderr).contains("asked to end"));
+    let report: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert!(!report["rows"][0]["leave"]["call_us"]["samples"].as_array().unwrap().is_empty());
+    assert_eq!((&report["tasks_lost"], report["left_changed"].as_array().unwrap().len()), (&0.into(), 0));
+    assert_eq!(fs::read_to_string(journal).unwrap(), "");
 }
