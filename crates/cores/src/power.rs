@@ -192,6 +192,29 @@ impl PowerModel {
         }
     }
 
+    /// What the burner of an emulated speed takes: it executes in the part of the time that it keeps from the others.
+    pub fn burner_w(&self, state: &CoreState) -> f64 {
+        let voltage = self.voltage(state.frequency);
+        let dynamic_full = (1.0 - self.static_share) * self.core_full_w;
+        dynamic_full * voltage * voltage * state.frequency * (1.0 - state.duty.clamp(0.0, 1.0))
+    }
+
+    /// Residencies in the model's idle states, from what a machine told: (name, time). States of the same name are the
+    /// same; others go by their rank, since both lists run from light to deep.
+    pub fn residency(&self, told: &[(&str, u64)]) -> Vec<f64> {
+        let total: u64 = told.iter().map(|(_, time)| time).sum();
+        if total == 0 || self.idle.is_empty() {
+            return Vec::new();
+        }
+        let mut shares = alloc::vec![0.0; self.idle.len()];
+        for (rank, (name, time)) in told.iter().enumerate() {
+            let named = self.idle.iter().position(|idle| idle.name.eq_ignore_ascii_case(name));
+            let by_rank = rank * (self.idle.len() - 1) / (told.len() - 1).max(1);
+            shares[named.unwrap_or(by_rank)] += *time as f64 / total as f64;
+        }
+        shares
+    }
+
     /// One package of equal cores.
     pub fn estimate(&self, cores: &[CoreState]) -> PowerEstimate {
         self.estimate_sized(cores, &[])
@@ -270,6 +293,30 @@ mod tests {
         assert!(model.estimate(&[idle.clone(), parked.clone()]).package_asleep);
         assert!(!model.estimate(&[core(1.0, 1.0), parked]).package_asleep);
         assert!(!model.estimate(&[idle.clone(), idle]).package_asleep);
+    }
+
+    #[test]
+    fn deep_idleness_costs_less_than_light_and_polling_is_the_lightest() {
+        let model = PowerModel::default();
+        let idle = |told: &[(&str, u64)]| {
+            let residency = model.residency(told);
+            let state = CoreState { frequency: 1.0, duty: 1.0, residency, ..CoreState::default() };
+            model.estimate(&[state]).cores[0].idle_w
+        };
+        assert!(
+            idle(&[("POLL", 0), ("C1", 10), ("deep", 90)]) < idle(&[("POLL", 0), ("C1", 90), ("deep", 10)])
+        );
+        assert_eq!(model.residency(&[("POLL", 0)]), Vec::<f64>::new());
+        let shares = model.residency(&[("POLL", 30), ("x", 0), ("deep", 70)]);
+        assert!((shares[0] - 0.3).abs() < 1e-9 && (shares.last().unwrap() - 0.7).abs() < 1e-9, "{shares:?}");
+    }
+
+    #[test]
+    fn the_burner_takes_the_dynamic_power_of_what_it_keeps() {
+        let model = PowerModel::default();
+        let full = (1.0 - model.static_share) * model.core_full_w;
+        assert!((model.burner_w(&core(1.0, 0.25)) - 0.75 * full).abs() < 1e-9);
+        assert_eq!(model.burner_w(&core(1.0, 1.0)), 0.0);
     }
 
     #[test]

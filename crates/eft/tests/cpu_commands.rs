@@ -1,99 +1,13 @@
 //! `eft cpu` from the outside: wrong input on a recorded machine and on this one, and live changes where this machine
 //! allows them. Live tests run one after the other, and put everything back, also when they fail.
 
+mod live;
+
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-static LIVE: Mutex<()> = Mutex::new(());
-
-fn eft(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_eft")).args(arguments).env_remove("EFT_MANAGED").output().unwrap()
-}
-
-/// The single line of an error.
-fn refusal(arguments: &[&str]) -> String {
-    let output = eft(arguments);
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success(), "{arguments:?} was accepted");
-    assert_eq!(text.trim().lines().count(), 1, "{arguments:?}: {text}");
-    text
-}
-
-fn out(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// A state folder of the test's own; dropping it restores the machine.
-struct Live {
-    dir: tempfile::TempDir,
-    online: String,
-    _turn: MutexGuard<'static, ()>,
-}
-
-impl Live {
-    /// `None`, with a line that says why, where this machine cannot do it.
-    fn new() -> Option<Self> {
-        let turn = LIVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
-        let is_root = fs::metadata("/proc/self")
-            .is_ok_and(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata) == 0);
-        if !is_root || !Path::new("/sys/devices/system/cpu/cpu1/online").exists() || online.trim() == "0" {
-            eprintln!("skipped: this needs root and a second CPU that can be switched");
-            return None;
-        }
-        Some(Self { dir: tempfile::tempdir().unwrap(), online, _turn: turn })
-    }
-
-    fn eft(&self, arguments: &[&str]) -> Output {
-        let state = self.dir.path().to_str().unwrap();
-        eft(&[&["cpu", "--state-dir", state, "--managed", "1"], arguments].concat())
-    }
-
-    fn keeper(&self) -> Option<i32> {
-        let held = fs::read_to_string(self.dir.path().join("held.json")).ok()?;
-        held.split("\"tid\":").nth(1)?.split(',').next()?.parse().ok()
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.eft(&["restore"]);
-        let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
-        if !std::thread::panicking() {
-            assert_eq!(online, self.online);
-            assert!(!Path::new("/sys/fs/cgroup/cpuset/eft").exists());
-        }
-    }
-}
-
-/// A program that is ours to move about.
-struct Sleeper(std::process::Child);
-
-impl Sleeper {
-    fn start(command: &str) -> Self {
-        Self(Command::new("sh").args(["-c", command]).spawn().unwrap())
-    }
-
-    fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-
-    fn allowed(&self) -> String {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
-        status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_string()
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use live::{Live, Sleeper, eft, out, refusal};
 
 #[test]
 fn wrong_input_gets_one_clear_line() {
@@ -251,4 +165,28 @@ fn the_benchmark_loses_nothing_and_leaves_nothing() {
     let report: serde_json::Value = serde_json::from_str(&out(&run)).unwrap();
     assert_eq!((&report["tasks_lost"], report["left_changed"].as_array().unwrap().len()), (&0.into(), 0));
     assert_eq!(report["rows"][0]["leave"]["call_us"]["samples"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_stopped_benchmark_reports_what_it_has() {
+    let Some(live) = Live::new() else { return };
+    let state = live.dir.path().to_str().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_eft"));
+    command.args(["bench", "reconfigure", "--managed", "1", "--state-dir", state, "--json"]);
+    command.args(["--rounds", "100000", "--threads", "5", "--ways", "park,expedited"]);
+    let run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begin = Instant::now();
+    let journal = live.dir.path().join("journal");
+    while fs::metadata(&journal).map_or(0, |metadata| metadata.len()) < 2000 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it never begins");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    out(&Command::new("kill").args(["-INT", &run.id().to_string()]).output().unwrap());
+    let run = run.wait_with_output().unwrap();
+    assert!(!run.status.success() && String::from_utf8_lossy(&run.stderr).contains("asked to end"));
+    let report: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert!(!report["rows"][0]["leave"]["call_us"]["samples"].as_array().unwrap().is_empty());
+    assert_eq!((&report["tasks_lost"], report["left_changed"].as_array().unwrap().len()), (&0.into(), 0));
+    assert_eq!(fs::read_to_string(journal).unwrap(), "");
 }

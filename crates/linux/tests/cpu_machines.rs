@@ -183,6 +183,12 @@ fn amd_with_preferred_cores_is_not_asymmetric() {
     machine.put("sys/class/powercap/intel-rapl:0/energy_uj", "1000");
     let watts = power::between(&before, &power::read(&machine.tree()).unwrap(), 0.001);
     assert!((watts[0].watts - 2.0).abs() < 1e-9, "wrapped once: {watts:?}");
+    // The burner of an emulated speed is charged to its own package, and to no more than there is.
+    let mut watts = watts;
+    power::charge_burners(&mut watts, &[(Some(0), 0.5), (Some(1), 7.0)]);
+    assert_eq!((watts[0].burner_modelled_w, watts[0].net_w()), (0.5, 1.5));
+    power::charge_burners(&mut watts, &[(None, 9.0)]);
+    assert_eq!(watts[0].net_w(), 0.0);
 }
 
 #[test]
@@ -335,6 +341,25 @@ fn offlining_expedites_only_meanwhile_and_respects_others() {
             .unwrap_err()
             .contains("not by eft")
     );
+}
+
+#[test]
+fn a_cpu_that_a_service_manager_names_is_left_to_it() {
+    let machine = virtual_machine();
+    machine.put("proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0");
+    machine.put("sys/fs/cgroup/cgroup.controllers", "cpuset");
+    machine.put("sys/fs/cgroup/cgroup.subtree_control", "cpuset");
+    machine.put("sys/fs/cgroup/system.slice/containerd.service/cpuset.cpus", "2-3");
+    let mut session = machine.session("1-3");
+    let both = "1,3".parse().unwrap();
+    let refused = session.park(&both, &options("1-3", None), Delays::default(), false).unwrap_err();
+    assert!(refused.contains("containerd.service") && refused.contains("--force"), "{refused}");
+    assert!(session.offline(&both, HotplugOptions::default()).unwrap_err().contains("containerd.service"));
+    assert_eq!(machine.get("sys/devices/system/cpu/cpu1/online"), "1", "not even the one that is free");
+    assert!(!machine.dir.path().join("sys/fs/cgroup/eft-parked").exists());
+    assert_eq!(machine.get("proc/irq/24/smp_affinity_list"), "0-3");
+    drop(session);
+    assert_eq!(fs::read_to_string(machine.dir.path().join("run/journal")).unwrap(), "");
 }
 
 #[test]

@@ -15,7 +15,17 @@ pub struct Energy {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasuredPower {
     pub domain: String,
+    /// As the machine measured it.
     pub watts: f64,
+    /// Of that, what burners of emulated speeds took, after the model: the machine cannot tell whose power it is.
+    pub burner_modelled_w: f64,
+}
+
+impl MeasuredPower {
+    /// Without the burners.
+    pub fn net_w(&self) -> f64 {
+        (self.watts - self.burner_modelled_w).max(0.0)
+    }
 }
 
 const POWERCAP: &str = "sys/class/powercap";
@@ -44,8 +54,34 @@ pub fn between(earlier: &[Energy], later: &[Energy], seconds: f64) -> Vec<Measur
             Some(used) => used,
             None => after.range_uj.checked_sub(before.energy_uj)?.checked_add(after.energy_uj)?,
         };
-        (seconds > 0.0)
-            .then(|| MeasuredPower { domain: after.domain.clone(), watts: used_uj as f64 / seconds / 1e6 })
+        (seconds > 0.0).then(|| MeasuredPower {
+            domain: after.domain.clone(),
+            watts: used_uj as f64 / seconds / 1e6,
+            burner_modelled_w: 0.0,
+        })
     };
     later.iter().filter_map(watts).collect()
+}
+
+/// Charges burners, as (package, W), to the domains that hold cores: the package, its cores, and the whole platform.
+pub fn charge_burners(measured: &mut [MeasuredPower], burners: &[(Option<u32>, f64)]) {
+    let packages: Vec<(String, u32)> = measured.iter().filter_map(|power| package(&power.domain)).collect();
+    for power in measured {
+        let (name, zone) = power.domain.split_once(" (").unwrap_or((&power.domain, ""));
+        let zone = zone.trim_end_matches(')');
+        let top = zone.splitn(3, ':').take(2).collect::<Vec<_>>().join(":");
+        let own = packages.iter().find(|(known, _)| *known == top).map(|(_, package)| *package);
+        let holds = |burner: &&(Option<u32>, f64)| match name {
+            "psys" => true,
+            "core" => own.is_some() && (burner.0 == own || burner.0.is_none()),
+            _ => name.starts_with("package") && (burner.0 == own || burner.0.is_none()),
+        };
+        power.burner_modelled_w = burners.iter().filter(holds).map(|burner| burner.1).sum();
+    }
+}
+
+/// `package-0 (intel-rapl:0)`: the zone, and the package's number.
+fn package(domain: &str) -> Option<(String, u32)> {
+    let (name, zone) = domain.split_once(" (")?;
+    Some((zone.trim_end_matches(')').to_string(), name.strip_prefix("package-")?.parse().ok()?))
 }

@@ -1,8 +1,9 @@
 //! The speed of a core as a program sees it: a busy loop over a second, and how late a sleeper wakes.
 //!
-//! Full speed is what the same loop reached on that core before it was slowed; without such a run, what its undisturbed
-//! chunks would make. Other programs on the core would be taken for slowness; the loop outweighs them with the highest
-//! ordinary priority, so a few of them cost about a percent.
+//! Full speed is what the same loop reached on that core before it was slowed, for each second of its own CPU time; without
+//! such a run, what its undisturbed chunks would make. Time that neither the loop nor the burner had (other programs,
+//! and what the kernel and the hypervisor took) would be taken for slowness: on a busy machine a twentieth and more of a
+//! core. It is told apart by CPU times, and comes out of what the burner leaves; the share as seen with it is kept too.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,13 +12,19 @@ use serde::Serialize;
 
 use crate::actuators::affinity;
 use crate::actuators::burner::{now_ns, sleep_until_ns};
+use crate::sensors::Tree;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct SpeedMeasurement {
     pub cpu: u32,
-    /// Share of full speed over the whole time.
+    /// Share of full speed that the burner leaves to all else: what it does not take, at the rate that the loop made of
+    /// its own part.
     pub share: f64,
-    /// Chunks of the loop done in a second.
+    /// The same over the whole time, others' part included.
+    pub share_seen: f64,
+    /// Part of the time that others had.
+    pub others: f64,
+    /// Chunks of the loop done in a second of its CPU time.
     pub rate: f64,
     pub seconds: f64,
     /// Over windows of 10 ms.
@@ -39,17 +46,46 @@ const WINDOW_NS: u64 = 10_000_000;
 const CHUNK_ITERATIONS: u64 = 4_000;
 const NICE: i32 = -20;
 
-/// Measures on a thread of its own, bound to the CPU. `full_rate` is the `rate` that it had at full speed.
-pub fn measure(cpu: u32, duration: Duration, full_rate: Option<f64>) -> Result<SpeedMeasurement, String> {
+/// Measures on a thread of its own, bound to the CPU. `full_rate` is the `rate` that it had at full speed, `burner` the
+/// thread that slows the CPU.
+pub fn measure(
+    cpu: u32,
+    duration: Duration,
+    full_rate: Option<f64>,
+    burner: Option<i32>,
+) -> Result<SpeedMeasurement, String> {
     let thread = std::thread::spawn(move || {
         affinity::pin_myself(cpu)?;
         // SAFETY: plain numbers; 0 names the calling thread. Without the privilege the measurement is only noisier.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+        let burnt = || burner.and_then(|tid| cpu_time_ns(&Tree::live(), tid)).unwrap_or(0);
+        let before = (own_cpu_time_ns(), burnt());
         let chunks = busy_loop(duration);
+        let had = Had {
+            loop_ns: own_cpu_time_ns().saturating_sub(before.0),
+            burner_ns: burnt().saturating_sub(before.1),
+        };
         let wake_delay = wake_delay(Duration::from_millis(300));
-        Ok(summarise(cpu, &chunks, full_rate, wake_delay))
+        Ok(summarise(cpu, &chunks, had, full_rate, wake_delay))
     });
     thread.join().map_err(|_| "the measurement failed".to_string())?
+}
+
+/// CPU time of the two that share the core.
+#[derive(Clone, Copy)]
+struct Had {
+    loop_ns: u64,
+    burner_ns: u64,
+}
+
+fn own_cpu_time_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Of any thread; `None` on a kernel without schedstat.
+fn cpu_time_ns(tree: &Tree, tid: i32) -> Option<u64> {
+    tree.text(&format!("proc/{tid}/schedstat"))?.split_whitespace().next()?.parse().ok()
 }
 
 /// The ends of all chunks, after the moment of the beginning.
@@ -71,13 +107,22 @@ fn busy_loop(duration: Duration) -> Vec<u64> {
     }
 }
 
-fn summarise(cpu: u32, ends: &[u64], full_rate: Option<f64>, wake_delay: WakeDelay) -> SpeedMeasurement {
+fn summarise(
+    cpu: u32,
+    ends: &[u64],
+    had: Had,
+    full_rate: Option<f64>,
+    wake_delay: WakeDelay,
+) -> SpeedMeasurement {
     let mut lengths: Vec<u64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
     lengths.sort_unstable();
     // Most chunks are not interrupted even at 1/8, where a burn of 875 us hits one chunk in some thirty.
     let median_ns = lengths.get(lengths.len() / 2).copied().unwrap_or(1).max(1) as f64;
     let chunk_ns = full_rate.filter(|rate| *rate > 0.0).map_or(median_ns, |rate| 1e9 / rate);
     let (begin, end) = (ends.first().copied().unwrap_or(0), ends.last().copied().unwrap_or(0));
+    let wall_ns = (end - begin).max(1);
+    let ours_ns = (had.loop_ns + had.burner_ns).clamp(1, wall_ns);
+    let left = wall_ns.saturating_sub(had.burner_ns) as f64 / wall_ns as f64;
     let share = |count: usize, wall_ns: u64| count as f64 * chunk_ns / wall_ns.max(1) as f64;
     let mut windows: Vec<f64> = Vec::new();
     let mut from = 1;
@@ -92,8 +137,10 @@ fn summarise(cpu: u32, ends: &[u64], full_rate: Option<f64>, wake_delay: WakeDel
         windows.iter().map(|window| (window - mean).powi(2)).sum::<f64>() / windows.len().max(1) as f64;
     SpeedMeasurement {
         cpu,
-        share: share(lengths.len(), end - begin),
-        rate: lengths.len() as f64 * 1e9 / (end - begin).max(1) as f64,
+        share: left * share(lengths.len(), had.loop_ns),
+        share_seen: share(lengths.len(), wall_ns),
+        others: 1.0 - ours_ns as f64 / wall_ns as f64,
+        rate: lengths.len() as f64 * 1e9 / had.loop_ns.max(1) as f64,
         seconds: (end - begin) as f64 / 1e9,
         window_min: windows.iter().copied().fold(f64::INFINITY, f64::min),
         window_max: windows.iter().copied().fold(0.0, f64::max),
@@ -120,4 +167,24 @@ fn wake_delay(duration: Duration) -> WakeDelay {
 pub fn measure_wake_delay(cpu: u32, duration: Duration) -> Result<WakeDelay, String> {
     let thread = std::thread::spawn(move || affinity::pin_myself(cpu).map(|()| wake_delay(duration)));
     thread.join().map_err(|_| "the measurement failed".to_string())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_others_had_is_no_slowness() {
+        // Chunks of 10 us; the burner has every second millisecond, others a fifth of all.
+        let mut ends = vec![0u64];
+        for millisecond in 0..1000u64 {
+            let base = millisecond * 1_000_000;
+            ends.extend((1..=40).filter(|_| millisecond % 5 != 0).map(|chunk| base + chunk * 10_000));
+        }
+        ends.push(1_000_000_000);
+        let had = Had { loop_ns: 320_000_000, burner_ns: 500_000_000 };
+        let seen = summarise(1, &ends, had, Some(100_000.0), WakeDelay::default());
+        assert!((seen.share - 0.5).abs() < 0.001, "{}", seen.share);
+        assert!((seen.share_seen - 0.32).abs() < 0.001 && (seen.others - 0.18).abs() < 1e-9);
+    }
 }

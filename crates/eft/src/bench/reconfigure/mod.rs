@@ -238,16 +238,14 @@ impl Bench {
         prioritise(-20);
         self.options.scope = Scope::Processes(vec![load.pid()]);
         let mut rows: Vec<Row> = Vec::new();
-        let outcome = self.measure_under(&load, rounds, ways, &mut rows);
+        let outcome = self.measure_under(&load, rounds, ways, &mut rows, &mut report.back_end);
         report::summarise(&mut rows);
         report.rows.extend(rows);
         self.put_back();
         let after = snapshot::masks_of(&tree, load.pid());
         report.left_changed.extend(snapshot::changed_masks(&masks, &after));
         report.tasks_lost += threads - load.alive()?;
-        let back_end = outcome?;
-        report.back_end = report.back_end.take().or(back_end);
-        Ok(())
+        outcome
     }
 }
 

@@ -17,28 +17,31 @@ use crate::bench::load::Load;
 pub const DWELL: Duration = Duration::from_millis(6);
 
 impl Bench {
-    /// Fills `rows` also when it ends early. Returns the parking back end.
+    /// Fills `rows` and the name of the parking back end also when it ends early.
     pub fn measure_under(
         &mut self,
         load: &Load,
         rounds: usize,
         ways: &[Way],
         rows: &mut Vec<Row>,
-    ) -> Result<Option<String>, String> {
+        back_end: &mut Option<String>,
+    ) -> Result<(), String> {
         let mut parking = None;
         if ways.contains(&Way::Park) {
             // v2 isolates from everybody; it needs no scope.
             if self.options.back_end == Some(ParkBackEnd::V2) || self.prefers_v2() {
                 self.options.scope = Scope::All;
             }
-            parking = Some(Parking::set_up(&mut self.journal, &self.options)?.0);
+            let set_up = Parking::set_up(&mut self.journal, &self.options)?.0;
+            *back_end = Some(set_up.back_end().name().to_string());
+            parking = Some(set_up);
         }
         let whiches: &[Which] =
             if self.managed.len() > 1 { &[Which::One, Which::Bulk, Which::OneByOne] } else { &[Which::One] };
         let mut found: BTreeMap<(Which, Way), Row> = BTreeMap::new();
         let outcome = self.all_rounds(load, rounds, ways, whiches, parking.as_ref(), &mut found);
         rows.extend(found.into_values());
-        outcome.map(|()| parking.map(|parking| parking.back_end().name().to_string()))
+        outcome
     }
 
     fn all_rounds(

@@ -1,13 +1,15 @@
 //! `eft cpu power`: RAPL where the machine has it, otherwise the model, marked as modelled.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use eft_cores::description::Description;
 use eft_cores::machine::{Cpu, Machine};
 use eft_cores::power::{CoreState, PowerEstimate, PowerModel, Sensitivity};
 use eft_linux::sensors::power::{self, MeasuredPower};
+use eft_linux::sensors::{Tree, idle, topology};
 use serde::Serialize;
 
 use super::{Context, columns, list, print};
@@ -37,9 +39,26 @@ pub fn run(context: &Context, arguments: &PowerArguments) -> Result<(), String> 
     let model = model(arguments)?;
     let duration = Duration::from_millis(arguments.duration_ms);
     let before = power::read(tree)?;
+    let idle_before = idle_times(tree)?;
+    let begin = Instant::now();
     let machine = list::observe(context, duration)?;
-    let measured = power::between(&before, &power::read(tree)?, duration.as_secs_f64());
-    let states: Vec<CoreState> = machine.cpus.iter().map(|cpu| core_state(&machine, cpu)).collect();
+    // A recorded machine's counters stand still, and nobody waits for them.
+    let seconds = begin.elapsed().as_secs_f64();
+    let mut measured = power::between(&before, &power::read(tree)?, seconds);
+    let idle_after = idle_times(tree)?;
+    let state = |cpu: &Cpu| {
+        let residency = model.residency(&spent(&idle_before, &idle_after, cpu.cpu));
+        CoreState { residency, ..core_state(&machine, cpu) }
+    };
+    let states: Vec<CoreState> = machine.cpus.iter().map(state).collect();
+    let burners: Vec<(Option<u32>, f64)> = machine
+        .cpus
+        .iter()
+        .zip(&states)
+        .filter(|(cpu, _)| cpu.speed_set.as_ref().is_some_and(|set| set.back_end == "emulated"))
+        .map(|(cpu, state)| (cpu.package, model.burner_w(state)))
+        .collect();
+    power::charge_burners(&mut measured, &burners);
     // Measured power needs no model, unless somebody asks about the model.
     let is_modelled = before.is_empty() || arguments.sensitivity || arguments.model.is_some();
     let result = Power {
@@ -48,6 +67,27 @@ pub fn run(context: &Context, arguments: &PowerArguments) -> Result<(), String> 
         sensitivity: if arguments.sensitivity { model.sensitivity(&states) } else { Vec::new() },
     };
     if context.json { context.print_json(&result) } else { print(&describe(&result)) }
+}
+
+type IdleTimes = BTreeMap<u32, Vec<(String, u64)>>;
+
+/// Time in each idle state until now, as cpuidle counts it.
+fn idle_times(tree: &Tree) -> Result<IdleTimes, String> {
+    let present = topology::cpu_sets(tree)?.present;
+    let of = |cpu: u32| {
+        let states = idle::read(tree, cpu).into_iter();
+        (cpu, states.map(|state| (state.name, state.time_us)).collect())
+    };
+    Ok(present.iter().map(of).collect())
+}
+
+/// What passed in each state meanwhile.
+fn spent<'a>(before: &'a IdleTimes, after: &IdleTimes, cpu: u32) -> Vec<(&'a str, u64)> {
+    let (Some(before), Some(after)) = (before.get(&cpu), after.get(&cpu)) else {
+        return Vec::new();
+    };
+    let pairs = before.iter().zip(after).filter(|(before, after)| before.0 == after.0);
+    pairs.map(|(before, after)| (before.0.as_str(), after.1.saturating_sub(before.1))).collect()
 }
 
 fn model(arguments: &PowerArguments) -> Result<PowerModel, String> {
@@ -78,7 +118,15 @@ fn core_state(machine: &Machine, cpu: &Cpu) -> CoreState {
 fn describe(power: &Power) -> String {
     let mut text = String::new();
     for domain in &power.measured {
-        text += &format!("{}: {:.2} W (measured)\n", domain.domain, domain.watts);
+        text += &format!("{}: {:.2} W (measured)", domain.domain, domain.watts);
+        if domain.burner_modelled_w > 0.0 {
+            text += &format!(
+                ", {:.2} W without the burners' {:.2} W (modelled)",
+                domain.net_w(),
+                domain.burner_modelled_w
+            );
+        }
+        text += "\n";
     }
     if let Some(estimate) = &power.modelled {
         let why = if power.measured.is_empty() { "; this machine measures none" } else { "" };

@@ -9,7 +9,7 @@ use eft_cores::CpuSet;
 use eft_cores::description::Description;
 use eft_cores::duty::Phase;
 use eft_cores::speed::{BackEnd, Setting, Speed, TOLERANCE};
-use eft_linux::actuators::burner;
+use eft_linux::actuators::{burner, held};
 use eft_linux::sensors::speed::{self, SpeedMeasurement, WakeDelay};
 use eft_linux::sensors::topology;
 use serde::Serialize;
@@ -126,7 +126,7 @@ fn set(
         for cpu in cpus.iter() {
             if let Some(speed) = held.speeds.get(&cpu) {
                 session.full_rates.extend(speed.full_rate.map(|rate| (cpu, rate)));
-            } else if let Ok(full) = speed::measure(cpu, BASELINE, None) {
+            } else if let Ok(full) = speed::measure(cpu, BASELINE, None, None) {
                 session.full_rates.insert(cpu, full.rate);
                 before.insert(cpu, full.wake_delay);
             }
@@ -136,7 +136,7 @@ fn set(
     let settings = session.set_speeds(wishes, back_end, phase, machine)?;
     let mut measured = BTreeMap::new();
     if measure && live {
-        measured = measure_all(&settings, &rates)?;
+        measured = measure_all(context, &settings, &rates)?;
         for _ in 1..CALIBRATIONS_MAX {
             let off: BTreeMap<u32, f64> = settings
                 .iter()
@@ -150,6 +150,7 @@ fn set(
             }
             session.recalibrate(&off)?;
             measured.extend(measure_all(
+                context,
                 &settings.iter().filter(|(cpu, _)| off.contains_key(cpu)).cloned().collect::<Vec<_>>(),
                 &rates,
             )?);
@@ -178,13 +179,15 @@ fn set(
 
 /// All at once: that is how they will be used.
 fn measure_all(
+    context: &Context,
     settings: &[(u32, Setting)],
     rates: &BTreeMap<u32, f64>,
 ) -> Result<BTreeMap<u32, SpeedMeasurement>, String> {
     let second = Duration::from_secs(1);
+    let burners = held::load_status(&context.host.dir).burners;
     let start = |cpu: u32| {
-        let full_rate = rates.get(&cpu).copied();
-        (cpu, std::thread::spawn(move || speed::measure(cpu, second, full_rate)))
+        let (full_rate, burner) = (rates.get(&cpu).copied(), burners.get(&cpu).copied());
+        (cpu, std::thread::spawn(move || speed::measure(cpu, second, full_rate, burner)))
     };
     let threads: Vec<_> = settings.iter().map(|(cpu, _)| start(*cpu)).collect();
     let join = |(cpu, thread): (u32, std::thread::JoinHandle<Result<SpeedMeasurement, String>>)| {
@@ -223,7 +226,12 @@ fn show(context: &Context, outcomes: &[Outcome]) -> Result<(), String> {
         if let Some(measured) = &outcome.measured {
             let error = (measured.share / outcome.setting.share - 1.0) * 100.0;
             text +=
-                &format!("  measured {:.4} over {:.1} s ({error:+.1}%)\n", measured.share, measured.seconds);
+                &format!("  measured {:.4} over {:.1} s ({error:+.1}%)", measured.share, measured.seconds);
+            text += &format!(
+                "; others had {:.1}% of the core, with which it is {:.4}\n",
+                measured.others * 100.0,
+                measured.share_seen
+            );
             text += &format!(
                 "  over 10 ms windows: {:.4} to {:.4}, standard deviation {:.4}\n",
                 measured.window_min, measured.window_max, measured.window_deviation
