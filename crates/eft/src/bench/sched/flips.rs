@@ -17,8 +17,8 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
     report.note(format!("flips: consolidated is {consolidated}, spread {spread}"));
     let mut reasons = String::new();
     let (mut ways, mut ratio): ([Vec<f64>; 3], Vec<f64>) = Default::default();
-    // Whole periods of the load.
-    let seconds = (arguments.seconds.max(1.0) * 5.0).round() / 5.0;
+    // Whole periods of the load, and enough of them that half a burst more or less does not matter.
+    let seconds = (arguments.seconds.max(3.0) * 5.0).round() / 5.0;
     for _ in 0..arguments.rounds {
         let one = scene.plan_window(&consolidated, 0.4, seconds)?.throughput();
         let many = scene.plan_window(&spread, 0.4, seconds)?.throughput();
