@@ -9,14 +9,13 @@ mod support;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use eft_base::Random;
-use support::{Stack, cpus, eft, wait_for};
+use support::{Stack, build_shim, cpus, eft, wait_for};
 
 const NET: u8 = 7;
 const STACK: &str = "10.93.7.2";
@@ -46,19 +45,6 @@ fn fill(buffer: &mut [u8], place: u64) {
         let at = place + i as u64;
         *byte = (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8 ^ (at >> 16) as u8;
     }
-}
-
-/// The preloaded library lies beside the program; testing this crate alone does not build it.
-fn build_shim() {
-    if PathBuf::from(eft()).with_file_name("libeft.so").exists() {
-        return;
-    }
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["build", "--quiet", "-p", "eft-shim"]);
-    if !cfg!(debug_assertions) {
-        command.arg("--release");
-    }
-    assert!(command.status().unwrap().success(), "the shim cannot be built");
 }
 
 /// What the kernel of the far end says of its retransmissions.

@@ -26,15 +26,8 @@ pub struct Stack {
 
 /// Prints rows as columns, each as wide as its widest cell.
 pub fn print_table(header: &[&str], rows: &[Vec<String>]) {
-    let widths: Vec<usize> = (0..header.len())
-        .map(|i| rows.iter().map(|r| r[i].chars().count()).chain([header[i].len()]).max().unwrap_or(0))
-        .collect();
-    let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let text: Vec<String> = cells.zip(&widths).map(|(c, w)| format!("{c:<w$}")).collect();
-        println!("{}", text.join("  ").trim_end());
-    };
-    line(&mut header.iter().copied());
-    for row in rows {
-        line(&mut row.iter().map(String::as_str));
-    }
+    let header: Vec<String> = header.iter().map(|cell| cell.to_string()).collect();
+    let all: Vec<Vec<String>> = std::iter::once(header).chain(rows.iter().cloned()).collect();
+    // What cannot be written any more nobody wants to read.
+    let _ = cpu::print(&cpu::columns(&all));
 }

@@ -1,10 +1,14 @@
 //! `eft up`: runs a stack in the foreground.
 
+mod file;
+mod notify;
+
 use eft_base::{Cidr, MacAddress};
 use eft_component::Topology;
 use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
 use eft_messages::Peer;
+use file::Options;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -13,14 +17,18 @@ pub const DEFAULT_TOPOLOGY: &str = include_str!("../../../../topologies/default.
 
 #[derive(clap::Args, Debug)]
 pub struct UpArguments {
-    #[command(flatten)]
-    stack: super::Stack,
+    /// The stack's name; `eft` if neither this nor the configuration file names it
+    #[arg(long)]
+    name: Option<String>,
+    /// A configuration file with these options by their names; the command line wins
+    #[arg(long)]
+    config: Option<PathBuf>,
     /// tap:IF, packet:IF or pair:PATH; may be repeated, each with its --address
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "config")]
     device: Vec<DeviceSpec>,
     /// Address with prefix length, for the device at the same place; the last device takes all that
     /// are left
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "config")]
     address: Vec<Cidr>,
     /// Where packets go that no network of ours takes
     #[arg(long)]
@@ -43,15 +51,39 @@ pub struct UpArguments {
 }
 
 pub fn run(arguments: &UpArguments) -> Result<(), String> {
-    let config = config(arguments)?;
+    let config = config(options(arguments)?)?;
     supervisor::run(config, || {
         println!("ready");
         let _ = std::io::stdout().flush();
+        notify::ready();
     })
     .map_err(|e| e.to_string())
 }
 
-fn config(arguments: &UpArguments) -> Result<StackConfig, String> {
+/// The command line, and where it is silent the file.
+fn options(arguments: &UpArguments) -> Result<Options, String> {
+    let file = arguments.config.as_deref().map(file::read).transpose()?.unwrap_or_default();
+    let or = |given: &Option<PathBuf>, file: Option<PathBuf>| given.clone().or(file);
+    let options = Options {
+        name: arguments.name.clone().or(file.name),
+        device: if arguments.device.is_empty() { file.device } else { arguments.device.clone() },
+        address: if arguments.address.is_empty() { file.address } else { arguments.address.clone() },
+        gateway: arguments.gateway.or(file.gateway),
+        host_address: arguments.host_address.or(file.host_address),
+        mtu: arguments.mtu.or(file.mtu),
+        nameserver: arguments.nameserver.or(file.nameserver),
+        record: or(&arguments.record, file.record),
+        topology: or(&arguments.topology, file.topology),
+    };
+    for (missing, key) in [(options.device.is_empty(), "device"), (options.address.is_empty(), "address")] {
+        if missing {
+            return Err(format!("there is no {key}: give --{key}, or `{key}` in the configuration file"));
+        }
+    }
+    Ok(options)
+}
+
+fn config(arguments: Options) -> Result<StackConfig, String> {
     let topology = match &arguments.topology {
         None => Topology::parse(DEFAULT_TOPOLOGY)?,
         Some(path) => {
@@ -82,14 +114,14 @@ fn config(arguments: &UpArguments) -> Result<StackConfig, String> {
         mtu: 1500,
     });
     Ok(StackConfig {
-        name: arguments.stack.name.clone(),
+        name: arguments.name.clone().unwrap_or_else(|| "eft".into()),
         topology,
         devices: configs.collect(),
         gateway: arguments.gateway,
         host_address: arguments.host_address,
         mtu: arguments.mtu,
         nameserver: arguments.nameserver,
-        record: arguments.record.clone(),
+        record: arguments.record,
         arena_len,
     })
 }

@@ -92,6 +92,19 @@ pub fn eft() -> &'static str {
     env!("CARGO_BIN_EXE_eft")
 }
 
+/// The preloaded library lies beside the program; testing this crate alone does not build it.
+pub fn build_shim() {
+    if Path::new(eft()).with_file_name("libeft.so").exists() {
+        return;
+    }
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["build", "--quiet", "-p", "eft-shim"]);
+    if !cfg!(debug_assertions) {
+        command.arg("--release");
+    }
+    assert!(command.status().unwrap().success(), "the shim cannot be built");
+}
+
 /// The first two CPUs. `None`, with a line that says why, where this machine cannot do live tests of placement.
 pub fn cpus() -> Option<[u32; 2]> {
     // SAFETY: asks for a number.

@@ -15,15 +15,17 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
     scene.sleep(0.5)?;
     let (consolidated, spread) = fixed_ways(scene)?;
     report.note(format!("flips: consolidated is {consolidated}, spread {spread}"));
+    let mut reasons = String::new();
     let (mut ways, mut ratio): ([Vec<f64>; 3], Vec<f64>) = Default::default();
-    // Whole periods of the load.
-    let seconds = (arguments.seconds.max(1.0) * 5.0).round() / 5.0;
+    // Whole periods of the load, and enough of them that half a burst more or less does not matter.
+    let seconds = (arguments.seconds.max(3.0) * 5.0).round() / 5.0;
     for _ in 0..arguments.rounds {
         let one = scene.plan_window(&consolidated, 0.4, seconds)?.throughput();
         let many = scene.plan_window(&spread, 0.4, seconds)?.throughput();
         scene.policy("adaptive", "throughput", None)?;
         scene.sleep(NOTICE_S)?;
         let adaptive = scene.policy_window(seconds)?.throughput();
+        reasons = scene.reasons(4)?;
         scene.fixed()?;
         ratio.push(adaptive / one.max(many).max(1e-9));
         for (samples, value) in ways.iter_mut().zip([one, many, adaptive]) {
@@ -31,6 +33,7 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
         }
     }
     drop(load);
+    report.note(format!("flips: the policy's last decisions: {reasons}"));
     let names = ["consolidated", "spread", "adaptive"];
     for (name, samples) in names.iter().zip(ways) {
         report.add(Figure::new(format!("flips: delivered, {name}"), "Mbyte/s", samples));

@@ -38,6 +38,7 @@ fn one(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report, kind:
         plans.len()
     ));
     let model = PowerModel::default();
+    let mut reasons = String::new();
     let (mut power, mut throughput, mut watts, mut savings) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut pairs: Vec<(Window, Window)> = Vec::new();
@@ -48,6 +49,7 @@ fn one(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report, kind:
         scene.policy("adaptive", "least-power", None)?;
         scene.sleep(arguments.settle)?;
         let policy = scene.policy_window(arguments.seconds)?;
+        reasons = scene.reasons(4)?;
         scene.fixed()?;
         let w = |window: &Window| window.power_w(&scene.ground, &model);
         power.push(w(&policy) / w(&fixed).max(1e-9));
@@ -58,7 +60,7 @@ fn one(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report, kind:
     }
     drop(load);
     if let Some((plan, ..)) = pairs.last().and_then(|(policy, _)| policy.states.last()) {
-        report.note(format!("power, {name}: the policy ended with {plan}"));
+        report.note(format!("power, {name}: the policy ended with {plan} ({reasons})"));
     }
     report.add(Figure::new(format!("power, {name}: modelled, of the policy"), "W", watts));
     report.add(

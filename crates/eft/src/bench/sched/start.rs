@@ -21,6 +21,7 @@ const STEADY_S: f64 = 0.5;
 pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
     let best = best(scene)?;
     report.note(format!("start: best fixed configuration {best}"));
+    let mut reasons = String::new();
     let (mut policy, mut fixed, mut level) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..arguments.rounds {
         scene.ground.apply(&best)?;
@@ -33,8 +34,10 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
         let series = transfer(scene)?;
         policy.push(time_to(&series, SHARE * full).unwrap_or(WATCHED.as_secs_f64()) * 1e3);
         level.push(steady(&series) / full);
+        reasons = scene.reasons(6)?;
         scene.fixed()?;
     }
+    report.note(format!("start: the policy's last decisions: {reasons}"));
     report.add(
         Figure::new("start: bulk on the resting stack to 90% of the best fixed", "ms", policy)
             .bar(Bar::AtMost(300.0)),

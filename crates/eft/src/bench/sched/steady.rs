@@ -24,9 +24,10 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
             scene.sleep(MEASURED_S)?;
             per_minute.push((changes(scene)? - before) as f64 * 60.0 / MEASURED_S);
         }
+        let (name, reasons) = (kind.name(), scene.reasons(4)?);
+        report.note(format!("steady, {name}: the policy's last decisions: {reasons}"));
         drop(load);
         scene.fixed()?;
-        let name = kind.name();
         figures.push(Figure::new(
             format!("steady, {name}: until no change for {QUIET_S} s"),
             "s",

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::ground::End;
 
-/// How long it may take to end by itself, and then after it was asked to.
+/// How long it may take to end by itself, and how long after each signal.
 const GRACE: Duration = Duration::from_millis(500);
+const GRACE_SIGNALLED: Duration = Duration::from_secs(3);
 /// More output than this is not kept.
 const OUTPUT_MAX: u64 = 1 << 20;
 
@@ -70,11 +71,10 @@ impl Load {
     /// Ends it, unless it does so by itself, and gives what it told.
     pub fn finish(mut self, end: &End) -> Result<Told, String> {
         for signal in [None, Some(libc::SIGTERM), Some(libc::SIGKILL)] {
-            if let Some(signal) = signal {
-                self.signal(signal);
-            }
+            signal.into_iter().for_each(|signal| self.signal(signal));
+            let grace = if signal.is_none() { GRACE } else { GRACE_SIGNALLED };
             let begin = Instant::now();
-            while begin.elapsed() < GRACE {
+            while begin.elapsed() < grace {
                 if self.has_ended() {
                     // What it left behind would be load in the next configuration. As long as it is not waited for,
                     // its number is nobody else's.

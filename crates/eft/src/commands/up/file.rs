@@ -1,0 +1,150 @@
+//! The configuration file of `eft up`: the same names as the options of the command line, which win.
+//!
+//! ```toml
+//! device = "tap:eft0"            # or a list
+//! address = ["10.0.5.2/24"]
+//! host-address = "10.0.5.1/24"
+//! topology = "web.topology.toml" # beside this file, unless it begins with /
+//! ```
+
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use eft_base::Cidr;
+use eft_linux::devices::DeviceSpec;
+use serde::Deserialize;
+
+#[derive(Debug, Default, PartialEq)]
+pub struct Options {
+    pub name: Option<String>,
+    pub device: Vec<DeviceSpec>,
+    pub address: Vec<Cidr>,
+    pub gateway: Option<IpAddr>,
+    pub host_address: Option<Cidr>,
+    pub mtu: Option<u16>,
+    pub nameserver: Option<IpAddr>,
+    pub record: Option<PathBuf>,
+    pub topology: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Text {
+    name: Option<String>,
+    #[serde(default)]
+    device: OneOrMore,
+    #[serde(default)]
+    address: OneOrMore,
+    gateway: Option<String>,
+    host_address: Option<String>,
+    mtu: Option<i64>,
+    nameserver: Option<String>,
+    record: Option<PathBuf>,
+    topology: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a string or a list of strings")]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl Default for OneOrMore {
+    fn default() -> Self {
+        OneOrMore::More(Vec::new())
+    }
+}
+
+impl OneOrMore {
+    fn all(self) -> Vec<String> {
+        match self {
+            OneOrMore::One(one) => vec![one],
+            OneOrMore::More(more) => more,
+        }
+    }
+}
+
+pub fn read(path: &Path) -> Result<Options, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut options = parse(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    let beside = |file: PathBuf| path.parent().unwrap_or(Path::new("")).join(file);
+    options.topology = options.topology.map(beside);
+    options.record = options.record.map(beside);
+    Ok(options)
+}
+
+fn parse(text: &str) -> Result<Options, String> {
+    let text: Text = toml::from_str(text).map_err(|e| line(text, &e))?;
+    let mtu = |mtu: i64| {
+        let sane = u16::try_from(mtu).ok().filter(|mtu| *mtu >= 576);
+        sane.ok_or_else(|| format!("mtu: {mtu} is not in 576..=65535"))
+    };
+    Ok(Options {
+        name: text.name,
+        device: text.device.all().iter().map(|s| one("device", s)).collect::<Result<_, _>>()?,
+        address: text.address.all().iter().map(|s| one("address", s)).collect::<Result<_, _>>()?,
+        gateway: text.gateway.map(|s| one("gateway", &s)).transpose()?,
+        host_address: text.host_address.map(|s| one("host-address", &s)).transpose()?,
+        mtu: text.mtu.map(mtu).transpose()?,
+        nameserver: text.nameserver.map(|s| one("nameserver", &s)).transpose()?,
+        record: text.record,
+        topology: text.topology,
+    })
+}
+
+fn one<T: FromStr<Err: Display>>(key: &str, text: &str) -> Result<T, String> {
+    text.parse().map_err(|e| format!("{key}: `{}`: {e}", text.escape_debug()))
+}
+
+/// One line, with the line's number.
+fn line(text: &str, error: &toml::de::Error) -> String {
+    let at = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let words = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    at.map_or(words.clone(), |at| format!("line {at}: {words}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_command_line_takes_the_file_takes() {
+        let options = parse(
+            "name = \"web\"\ndevice = \"tap:eft0\"\naddress = [\"10.0.5.2/24\", \"10.0.5.3/24\"]\nmtu = 9000\n\
+             host-address = \"10.0.5.1/24\"\ngateway = \"10.0.5.1\"\n",
+        )
+        .unwrap();
+        assert_eq!((options.name.as_deref(), options.mtu), (Some("web"), Some(9000)));
+        assert_eq!((options.device.len(), options.address.len()), (1, 2));
+        assert_eq!(options.gateway, Some("10.0.5.1".parse().unwrap()));
+        assert_eq!(parse(""), Ok(Options::default()));
+    }
+
+    #[test]
+    fn each_mistake_is_one_line_that_names_it() {
+        for (text, says) in [
+            ("\nadress = \"10.0.5.2/24\"", "line 2: unknown field `adress`"),
+            ("host_address = \"10.0.5.1/24\"", "unknown field `host_address`"),
+            ("device = \"bogus:x\"", "device: `bogus:x`"),
+            ("device = 7", "a string or a list of strings"),
+            ("address = [\"10.0.5.2\"]", "address: `10.0.5.2`"),
+            ("mtu = 70000", "mtu: 70000"),
+            ("mtu = 100", "mtu: 100"),
+            ("gateway = \"here\"", "gateway: `here`"),
+            ("name = ", "line 1"),
+        ] {
+            let said = parse(text).unwrap_err();
+            assert!(said.contains(says) && !said.contains('\n'), "{text:?}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn the_example_is_right() {
+        let example = include_str!("../../../../../packaging/example.toml");
+        let options = parse(example).unwrap();
+        assert!(!options.device.is_empty() && options.address.len() >= options.device.len());
+    }
+}
