@@ -390,3 +390,24 @@ fn a_node_follows_its_roles_only_if_they_last() {
         assert!((4..=16).contains(&slow), "seed {seed}: {slow} changes in 8 long phases\n{why}");
     }
 }
+
+/// Prints what a look costs the policy, on machines of several sizes: `cargo test --release … -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints figures, proves nothing"]
+fn what_a_look_costs() {
+    for managed in [2, 16, 64] {
+        let shape = Shape { managed, ..Shape::TWO };
+        let schedule = Schedule::Steps(vec![(S, Some(Load::bulk_out()))]);
+        let mut run = Run::adaptive(&shape, schedule, Objective::Throughput, 1);
+        let (mut total, mut longest, mut looks) = (0.0f64, 0.0f64, 0);
+        while run.world.now_ns() < 20 * S {
+            let sample = run.world.sample_after(PERIOD_NS);
+            let begin = std::time::Instant::now();
+            let decision = run.scheduler.look(&sample);
+            let took = begin.elapsed().as_secs_f64() * 1e6;
+            run.world.apply(&decision.plan);
+            (total, longest, looks) = (total + took, longest.max(took), looks + 1);
+        }
+        println!("{managed} CPUs: {:.1} us a look, the longest {longest:.0} us", total / f64::from(looks));
+    }
+}

@@ -18,7 +18,10 @@ use crate::power::PowerModel;
 const FITS: [f64; 4] = [1.0, 0.9, 0.75, 0.6];
 /// Less than all of the work, where throughput may be given up for power.
 const LOOSE_FITS: [f64; 3] = [1.33, 2.0, 4.0];
-const CANDIDATES_MAX: usize = 512;
+/// Bounds on what one look may take: plans that are predicted, and seatings that they are made from. What is nearest to
+/// where we are comes first.
+const CANDIDATES_MAX: usize = 160;
+const SEATINGS_MAX: usize = 24;
 
 #[derive(Clone, Debug)]
 pub struct Candidate {
@@ -55,17 +58,17 @@ pub fn candidates(here: &Position, ladder: &Ladder) -> Vec<Candidate> {
             plans.push(plan);
         }
     };
-    for rung in ladder.rungs() {
-        add(rung.plan.clone());
-    }
+    one_step(here, false).into_iter().for_each(&mut add);
+    one_step(here, true).into_iter().for_each(&mut add);
     for seating in seatings(here, ladder) {
         let loose = LOOSE_FITS.iter().filter(|_| here.loose);
         for fit in FITS.iter().chain(loose) {
             add(fitted(here, &seating, *fit));
         }
     }
-    one_step(here, false).into_iter().for_each(&mut add);
-    one_step(here, true).into_iter().for_each(&mut add);
+    for rung in ladder.rungs() {
+        add(rung.plan.clone());
+    }
     plans.into_iter().map(|plan| predict(here, plan)).collect()
 }
 
@@ -73,7 +76,7 @@ pub fn candidates(here: &Position, ladder: &Ladder) -> Vec<Candidate> {
 fn seatings(here: &Position, ladder: &Ladder) -> Vec<Plan> {
     let mut found: Vec<Plan> = alloc::vec![here.plan.clone()];
     let mut add = |plan: Plan| {
-        if !found.iter().any(|other| other.seats == plan.seats) && found.len() < CANDIDATES_MAX / 8 {
+        if !found.iter().any(|other| other.seats == plan.seats) && found.len() < SEATINGS_MAX {
             found.push(plan);
         }
     };
