@@ -215,6 +215,20 @@ fn others_on_the_same_cpus_are_not_taken_for_another_load() {
 }
 
 #[test]
+fn who_is_starved_by_others_while_the_stack_has_little_to_do_gets_no_more_cores() {
+    // Seen live: two late deadlines on a busy machine spread a stack that carried 3 Mbit/s.
+    for seed in SEEDS {
+        let load = Load::requests(10, 2).at_rate(500.0);
+        let mut run = Run::adaptive(&Shape::TWO, Schedule::Constant(Some(load)), Objective::Throughput, seed);
+        run.world = World::new(&Shape::TWO, run.world.schedule.clone(), seed).with_thieves();
+        run.world.apply(run.scheduler.plan());
+        run.until(20 * S);
+        assert!(run.scheduler.plan().is_consolidated(), "seed {seed}\n{}", run.why());
+        assert!(!run.why().contains("climbs"), "seed {seed}\n{}", run.why());
+    }
+}
+
+#[test]
 fn a_successor_goes_on_from_the_plan_in_force() {
     for load in loads() {
         for seed in SEEDS {
