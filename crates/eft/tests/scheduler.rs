@@ -5,8 +5,20 @@ mod support;
 
 use std::fs;
 
+use std::os::unix::fs::FileExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use support::{Stack, cpus, eft, wait_for};
+
+/// Tests run beside each other, but for the one that takes a CPU away.
+static CPUS: RwLock<()> = RwLock::new(());
+
+fn all_cpus() -> RwLockReadGuard<'static, ()> {
+    CPUS.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 const TOPOLOGY: &str = include_str!("../../../topologies/default.toml");
 
@@ -34,6 +46,7 @@ fn line_of_status(pid: &Value, key: &str) -> String {
 
 #[test]
 fn an_idle_stack_is_consolidated_and_a_reborn_scheduler_leaves_it_there() {
+    let _all = all_cpus();
     let Some(cpus) = cpus() else { return };
     let topology = adaptive(cpus, "");
     let stack = Stack::start("sched", 21, Some(topology.path()));
@@ -77,6 +90,7 @@ fn an_idle_stack_is_consolidated_and_a_reborn_scheduler_leaves_it_there() {
 
 #[test]
 fn what_cannot_be_is_one_line_and_changes_nothing() {
+    let _all = all_cpus();
     let Some([a, b]) = cpus() else { return };
     let stack = Stack::start("schedno", 22, None);
     assert!(stack.refusal(&["move", "tcp", "cpu=4999"]).contains("there is no CPU 4999"));
@@ -110,6 +124,7 @@ fn what_cannot_be_is_one_line_and_changes_nothing() {
 
 #[test]
 fn a_stack_without_a_scheduler_says_so() {
+    let _all = all_cpus();
     let Some(_) = cpus() else { return };
     let file = tempfile::NamedTempFile::new().unwrap();
     let cores = TOPOLOGY.find("[[component]]\nname = \"cores\"\n").unwrap();
@@ -125,6 +140,7 @@ fn a_stack_without_a_scheduler_says_so() {
 
 #[test]
 fn a_bad_scheduling_table_is_refused_before_anything_starts() {
+    let _all = all_cpus();
     let Some(cpus) = cpus() else { return };
     for (more, says) in [
         ("floor = 7", "scheduling.floor is 7"),
@@ -147,4 +163,186 @@ fn a_bad_scheduling_table_is_refused_before_anything_starts() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && text.contains(says), "{more}: {text}");
     }
+}
+
+/// A program that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The preloaded library lies beside the program; testing this crate alone does not build it.
+fn build_shim() {
+    if std::path::PathBuf::from(eft()).with_file_name("libeft.so").exists() {
+        return;
+    }
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["build", "--quiet", "-p", "eft-shim"]);
+    if !cfg!(debug_assertions) {
+        command.arg("--release");
+    }
+    assert!(command.status().unwrap().success(), "the shim cannot be built");
+}
+
+/// A bulk transfer from the stack to its Linux side.
+fn bulk(stack: &Stack, net: u8, seconds: &str) -> [Running; 2] {
+    build_shim();
+    let at = format!("10.93.{net}.1:7400");
+    let sink =
+        Command::new(eft()).args(["bench", "peer", "sink", &at]).stdout(Stdio::null()).spawn().unwrap();
+    let source = Command::new(eft())
+        .args(["run", "--name", &stack.name, "--", eft(), "bench", "peer", "source", &at, seconds])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    [Running(sink), Running(source)]
+}
+
+fn sent_bytes(stack: &Stack) -> u64 {
+    stack.json(&["stat"])["tcp"]["sent_bytes"].as_u64().unwrap()
+}
+
+fn flows(stack: &Stack) {
+    let before = sent_bytes(stack);
+    wait_for("bytes", || (sent_bytes(stack) > before + (1 << 20)).then_some(()));
+}
+
+fn places(stack: &Stack) -> Vec<Value> {
+    stack.components().iter().map(|c| stack.component(c)["cpu"].clone()).collect()
+}
+
+#[test]
+fn the_stack_runs_on_under_load_when_the_scheduler_dies_and_its_successor_goes_on() {
+    let _all = all_cpus();
+    let Some(cpus) = cpus() else { return };
+    let topology = adaptive(cpus, "");
+    let stack = Stack::start("schedload", 25, Some(topology.path()));
+    let _load = bulk(&stack, 25, "120");
+    flows(&stack);
+    let before = stack.component("cores")["generation"].clone();
+    assert!(stack.eft(&["kill", "cores"]).status.success());
+    flows(&stack);
+    wait_for("the successor", || {
+        let now = stack.component("cores");
+        (now["generation"] != before && now["state"] == "running").then_some(())
+    });
+    // It has nothing to begin with: the plan in force is its plan.
+    let decisions = stack.json(&["sched", "why"])["decisions"].clone();
+    let begun = decisions.as_array().unwrap().iter().any(|d| d["reason"] == "the plan that it begins with");
+    assert!(!begun, "the successor began anew: {decisions}");
+    flows(&stack);
+    for c in stack.components() {
+        assert_eq!(stack.component(&c)["generation"], 1, "{c} died, too");
+    }
+}
+
+#[test]
+fn a_bad_profile_file_is_one_line_and_the_last_plan_stays() {
+    let _all = all_cpus();
+    let Some(cpus) = cpus() else { return };
+    let topology = adaptive(cpus, "");
+    let stack = Stack::start("schedprof", 26, Some(topology.path()));
+    wait_for("consolidation", || one_cpu(&stack));
+    let plan = stack.json(&["sched"])["state"]["plan"].clone();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    let foreign =
+        "[machine]\nmodel = \"another\"\ncpus = \"0-63\"\nlittle = \"\"\nmedium = \"\"\nbig = \"\"\n";
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    foreign.bytes().for_each(|b| hash = (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    let foreign = format!("# eft profiles, version 1, digest {hash:016x}\n{foreign}");
+    let edited = foreign.replace("another", "edited!");
+    for (text, says) in [
+        ("nonsense", "this is no profile file"),
+        (edited.as_str(), "its digest does not match"),
+        (foreign.as_str(), "is of another machine"),
+    ] {
+        fs::write(path, text).unwrap();
+        let line = stack.refusal(&["sched", "policy", "profile", "--profiles", path]);
+        assert!(line.contains(says) && line.contains(path), "{line}");
+        let status = stack.json(&["sched"]);
+        assert_eq!((&status["scheduling"]["policy"], &status["state"]["plan"]), (&json!("adaptive"), &plan));
+        assert_eq!(fs::read_to_string(path).unwrap(), text, "the file was touched");
+    }
+}
+
+#[test]
+fn a_component_that_scribbles_over_its_account_changes_no_plan() {
+    let _all = all_cpus();
+    let Some(cpus) = cpus() else { return };
+    let topology = adaptive(cpus, "");
+    let stack = Stack::start("schedbusy", 27, Some(topology.path()));
+    wait_for("consolidation", || one_cpu(&stack));
+    let before = places(&stack);
+    let pid = stack.component("tcp")["pid"].clone();
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let own = |line: &&str| line.contains("rw-s") && line.contains("status");
+    let line = maps.lines().find(own).unwrap_or_else(|| panic!("no status page in\n{maps}"));
+    let begin = u64::from_str_radix(line.split('-').next().unwrap(), 16).unwrap();
+    let memory = fs::OpenOptions::new().write(true).open(format!("/proc/{pid}/mem")).unwrap();
+    // The account's busy time, see eft_channel::account: a century, and then back to nothing.
+    const BUSY: u64 = 1024 + 32;
+    for scribble in [3_153_600_000_000_000_000u64, 0] {
+        memory.write_all_at(&scribble.to_ne_bytes(), begin + BUSY).unwrap();
+        wait_for("the complaint", || {
+            let decisions = stack.json(&["sched", "why"])["decisions"].clone();
+            let told = |d: &Value| d["reason"].as_str().is_some_and(|r| r.contains("tcp:"));
+            decisions.as_array().unwrap().iter().any(told).then_some(())
+        });
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(places(&stack), before);
+    assert_eq!(stack.component("tcp")["generation"], 1);
+}
+
+/// Comes back whatever happens.
+struct Offline(u32);
+
+impl Offline {
+    fn new(cpu: u32) -> Option<Offline> {
+        let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+        fs::write(&file, "0").ok().map(|()| Offline(cpu))
+    }
+}
+
+impl Drop for Offline {
+    fn drop(&mut self) {
+        let file = format!("/sys/devices/system/cpu/cpu{}/online", self.0);
+        if let Err(e) = fs::write(&file, "1") {
+            eprintln!("CPU {} is left offline: {e}", self.0);
+        }
+    }
+}
+
+#[test]
+fn a_plan_with_a_cpu_that_went_away_is_refused_and_the_last_one_stays() {
+    let _alone = CPUS.write().unwrap_or_else(PoisonError::into_inner);
+    let Some([a, b]) = cpus() else { return };
+    // The topology wants tcp on the CPU that will be gone.
+    let text = TOPOLOGY.replacen("name = \"tcp\"\n", &format!("name = \"tcp\"\ncpu = {b}\n"), 1);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let table = format!("[scheduling]\npolicy = \"adaptive\"\nmanaged = \"{a},{b}\"\n");
+    fs::write(file.path(), format!("{text}\n{table}")).unwrap();
+    let stack = Stack::start("schedoff", 28, Some(file.path()));
+    wait_for("consolidation", || one_cpu(&stack));
+    let Some(offline) = Offline::new(b) else {
+        eprintln!("skipped: CPU {b} cannot be switched off");
+        return;
+    };
+    // What it had there goes to what is left, and it says why.
+    wait_for("the other CPU", || (one_cpu(&stack) == Some(u64::from(a))).then_some(()));
+    let reasons = stack.json(&["sched", "why"])["decisions"].to_string();
+    assert!(reasons.contains("begins anew: the CPUs are others"), "{reasons}");
+
+    stack.json(&["sched", "policy", "fixed"]);
+    wait_for("the refusal", || {
+        let trouble = stack.json(&["sched"])["trouble"].clone();
+        trouble.as_str().is_some_and(|t| t.contains(&format!("CPU {b} is offline"))).then_some(())
+    });
+    assert_eq!(one_cpu(&stack), Some(u64::from(a)), "the last plan did not stay");
+    drop(offline);
 }

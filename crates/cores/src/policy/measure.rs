@@ -20,6 +20,8 @@ pub const SETTLING_LOOKS: usize = 4;
 const BUSY_SHARE: f64 = 0.93;
 /// On average over several looks, that much is all.
 const SATURATED_SHARE: f64 = 0.85;
+/// A hint counts where the stack is that busy.
+const HINT_SHARE: f64 = 0.4;
 /// A queue that was so full was about to overflow, whatever its marks.
 const FULL_SHARE: f64 = 0.75;
 
@@ -106,7 +108,7 @@ impl Look {
             throughput: indicators::delivered(&seen.traffic) * 1e9 / seen.period_ns.max(1) as f64,
             power_w: seen.power_w.unwrap_or_else(modelled),
             busy,
-            overloaded: busy > BUSY_SHARE || seen.components.iter().any(is_overloaded),
+            overloaded: busy > BUSY_SHARE || seen.components.iter().any(|load| is_overloaded(load, busy)),
         }
     }
 }
@@ -117,6 +119,9 @@ fn work(plan: &Plan, seen: &Observation) -> Activity {
     plan.used().iter().map(|cpu| (cpu, plan.on(cpu).map(busy).sum::<f64>())).collect()
 }
 
-fn is_overloaded(load: &ComponentLoad) -> bool {
-    load.overloads > 0 || load.hint != Hint::None || load.fill() >= FULL_SHARE
+/// A component that waits for a CPU on which the stack itself has little to do waits for others: more cores for the stack
+/// are no answer to that.
+fn is_overloaded(load: &ComponentLoad, busy: f64) -> bool {
+    let complains = load.hint != Hint::None && busy >= HINT_SHARE;
+    load.overloads > 0 || complains || load.fill() >= FULL_SHARE
 }

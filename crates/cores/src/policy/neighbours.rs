@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use crate::estimate::{self, Demand};
+use crate::estimate::{self, Demand, Waits};
 use crate::ladder::Ladder;
 use crate::placement::{self, Spare};
 use crate::plan::{Plan, Seat};
@@ -18,7 +18,13 @@ use crate::power::PowerModel;
 const FITS: [f64; 4] = [1.0, 0.9, 0.75, 0.6];
 /// Less than all of the work, where throughput may be given up for power.
 const LOOSE_FITS: [f64; 3] = [1.33, 2.0, 4.0];
-const CANDIDATES_MAX: usize = 512;
+/// Bounds on what one look may take: plans that are predicted, and seatings that they are made from. What is nearest to
+/// where we are comes first.
+const CANDIDATES_MAX: usize = 160;
+const CANDIDATES_MIN: usize = 48;
+/// A prediction costs time in proportion to the CPUs.
+const CANDIDATES_BY_CPUS: usize = 3072;
+const SEATINGS_MAX: usize = 24;
 
 #[derive(Clone, Debug)]
 pub struct Candidate {
@@ -36,6 +42,8 @@ pub struct Position<'a> {
     pub plan: &'a Plan,
     /// Work seen at the present throughput.
     pub demand: &'a Demand,
+    /// What of it waits for memory.
+    pub waits: &'a Waits,
     /// Whether more would come if the stack could do more.
     pub saturated: bool,
     /// Throughput that is wanted, relative to now; `None`: all that a seating can do.
@@ -48,24 +56,26 @@ pub struct Position<'a> {
 }
 
 pub fn candidates(here: &Position, ladder: &Ladder) -> Vec<Candidate> {
+    let by_cpus = CANDIDATES_BY_CPUS / here.platform.managed().len().max(1);
+    let most = by_cpus.clamp(CANDIDATES_MIN, CANDIDATES_MAX);
     let mut plans: Vec<Plan> = Vec::new();
     let mut add = |plan: Plan| {
         let known = plan.is_same(here.plan) || plans.iter().any(|other| other.is_same(&plan));
-        if !known && plans.len() < CANDIDATES_MAX {
+        if !known && plans.len() < most {
             plans.push(plan);
         }
     };
-    for rung in ladder.rungs() {
-        add(rung.plan.clone());
-    }
+    one_step(here, false).into_iter().for_each(&mut add);
+    one_step(here, true).into_iter().for_each(&mut add);
     for seating in seatings(here, ladder) {
         let loose = LOOSE_FITS.iter().filter(|_| here.loose);
         for fit in FITS.iter().chain(loose) {
             add(fitted(here, &seating, *fit));
         }
     }
-    one_step(here, false).into_iter().for_each(&mut add);
-    one_step(here, true).into_iter().for_each(&mut add);
+    for rung in ladder.rungs() {
+        add(rung.plan.clone());
+    }
     plans.into_iter().map(|plan| predict(here, plan)).collect()
 }
 
@@ -73,7 +83,7 @@ pub fn candidates(here: &Position, ladder: &Ladder) -> Vec<Candidate> {
 fn seatings(here: &Position, ladder: &Ladder) -> Vec<Plan> {
     let mut found: Vec<Plan> = alloc::vec![here.plan.clone()];
     let mut add = |plan: Plan| {
-        if !found.iter().any(|other| other.seats == plan.seats) && found.len() < CANDIDATES_MAX / 8 {
+        if !found.iter().any(|other| other.seats == plan.seats) && found.len() < SEATINGS_MAX {
             found.push(plan);
         }
     };
@@ -153,20 +163,25 @@ pub fn slower(here: &Position) -> Vec<Candidate> {
 
 /// Time that messages spend being worked on under a plan, relative to another.
 pub fn time_ratio(platform: &Platform, demand: &Demand, plan: &Plan, other: &Plan) -> f64 {
-    let time = |plan: &Plan| -> f64 {
-        let of = |(name, work): (&alloc::string::String, &f64)| {
-            plan.seats.get(name).map_or(0.0, |seat| work / platform.effective(seat.cpu, plan).max(0.01))
-        };
-        demand.iter().map(of).sum()
+    let before = time(platform, demand, other);
+    if before > 0.0 { time(platform, demand, plan) / before } else { 1.0 }
+}
+
+fn time(platform: &Platform, demand: &Demand, plan: &Plan) -> f64 {
+    let of = |(name, work): (&alloc::string::String, &f64)| {
+        plan.seats.get(name).map_or(0.0, |seat| work / platform.effective(seat.cpu, plan).max(0.01))
     };
-    let before = time(other);
-    if before > 0.0 { time(plan) / before } else { 1.0 }
+    demand.iter().map(of).sum()
 }
 
 fn predict(here: &Position, plan: Plan) -> Candidate {
-    let busy = estimate::utilisation(here.platform, &plan, here.demand);
+    let slower = (!here.waits.is_empty())
+        .then(|| estimate::carried_over(here.platform, here.demand, here.waits, here.plan, &plan));
+    let demand = slower.as_ref().unwrap_or(here.demand);
+    let busy = estimate::utilisation(here.platform, &plan, demand);
     let busiest = estimate::bottleneck(&busy).max(1e-6);
-    let longer = time_ratio(here.platform, here.demand, &plan, here.plan) - 1.0;
+    let now = time(here.platform, here.demand, here.plan);
+    let longer = if now > 0.0 { time(here.platform, demand, &plan) / now - 1.0 } else { 0.0 };
     let followed = 1.0 / (1.0 + here.elasticity * longer).max(0.05);
     let throughput = if here.saturated { 1.0 / busiest } else { (1.0 / busiest).min(followed) };
     let activity = busy.into_iter().map(|(cpu, share)| (cpu, (share * throughput).min(1.0))).collect();

@@ -18,7 +18,7 @@ use crate::actuators::held::{self, Held};
 use crate::actuators::session::state_dir;
 
 /// Times of CPUs are read anew after this long.
-const TIMES_PERIOD: Duration = Duration::from_millis(50);
+const TIMES_PERIOD: Duration = Duration::from_millis(100);
 /// Which CPUs are there, and what eft holds of them.
 const STATE_PERIOD: Duration = Duration::from_millis(200);
 

@@ -328,7 +328,7 @@ impl World {
             wakes_sent: part.wakes_sent as u64,
             wakes_sent_ns: (part.wakes_sent * 13_000.0) as u64,
             queues: vec![queue],
-            hint: Hint::None,
+            hint: if self.thieves.left < 1.0 { Hint::Starved } else { Hint::None },
             traffic: if name == "tcp" { self.traffic } else { Traffic::default() },
             counters: None,
         }

@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use super::climb::climbs;
 use super::{ABRUPT, Adaptive, Mode, PEEKS_MAX, TRIALS_MAX, Trial, WINDOW_LOOKS};
-use crate::estimate::Demand;
+use crate::estimate::{self, Demand};
 use crate::observation::Observation;
 use crate::plan::Plan;
 use crate::policy::Objective;
@@ -102,12 +102,14 @@ impl Adaptive {
             _ => Some(1.0),
         };
         self.rebuild(demand, seen);
+        let waits = estimate::waits(seen);
         let here = Position {
             platform: &self.platform,
             model: &self.settings.power,
             spare: self.settings.spare,
             plan: &self.plan,
             demand,
+            waits: &waits,
             saturated,
             wanted,
             loose: objective == Objective::ThroughputPerWatt,

@@ -134,6 +134,9 @@ fn component_table(components: &[ComponentRow]) -> Table<'_> {
             0 => "-".into(),
             capacity => format!("{}/{capacity}", c.queue_high),
         };
+        // The scheduler does not look at itself.
+        let is_seen = c.busy + c.polling + c.waiting + c.sleeping > 0.0;
+        let share = |of: f64| right(if is_seen { percent(of) } else { "-".into() });
         let hint = match c.hint {
             Hint::None => "",
             Hint::ReceiverBehind => "behind",
@@ -144,10 +147,10 @@ fn component_table(components: &[ComponentRow]) -> Table<'_> {
             Cell::from(c.state.clone()),
             right(c.restarts.to_string()),
             Cell::from(place),
-            right(percent(c.busy)),
-            right(percent(c.polling + c.waiting)),
-            right(percent(c.sleeping)),
-            right(format!("{:.0}", c.wake_ups_per_s)),
+            share(c.busy),
+            share(c.polling + c.waiting),
+            share(c.sleeping),
+            right(if is_seen { format!("{:.0}", c.wake_ups_per_s) } else { "-".into() }),
             right(queue),
             Cell::from(hint),
         ])
@@ -202,7 +205,7 @@ fn traffic(view: &View) -> Vec<Line<'static>> {
             view.connections_open,
         )),
         Line::from(format!(
-            "{:.1} connections/s   {:.0} segments each   live {:.2} s   {} empty   {} overhead",
+            "{:.1} connections/s   {:.0} segments each   mean life {:.2} s   {} empty   {} overhead",
             i.connections_per_s,
             i.segments_per_connection,
             i.mean_lifetime_s,
