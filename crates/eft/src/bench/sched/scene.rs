@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::loads::{Kind, Running};
 use crate::bench::stack::Stack;
 use crate::commands::profile::ground::{End, Ground, Wish, ask, plan_in_force};
-use crate::commands::profile::watch::Watch;
+use crate::commands::profile::watch::{Watch, complaint_of};
 
 /// How finely a policy is watched.
 const SLICE: Duration = Duration::from_millis(100);
@@ -141,7 +141,7 @@ impl Scene {
             window.seconds += seen.period_ns as f64 / 1e9;
             window.bytes += delivered(&seen.traffic);
             window.mix = seen.indicators.mix();
-            if seen.is_sound() {
+            if complaint_of(&seen).is_none() {
                 let activity = estimate::seen_activity(&plan, &seen);
                 window.states.push((plan, activity, seen.period_ns as f64 / 1e9));
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use eft_cores::CpuSet;
 use eft_cores::estimate::{self, Activity};
 use eft_cores::indicators::{Mix, delivered};
-use eft_cores::observation::{Observation, Observer};
+use eft_cores::observation::{Observation, Observer, Part};
 use eft_cores::plan::Plan;
 use eft_cores::platform::Platform;
 use eft_cores::power::PowerModel;
@@ -72,13 +72,19 @@ impl Watch {
             observer.observe(&self.sample());
             end.sleep(time)?;
             let seen = observer.observe(&self.sample());
-            match seen.complaint() {
+            match complaint_of(&seen) {
                 None => return Ok(Seen::of(platform, plan, &seen)),
                 Some(why) => complaint = why,
             }
         }
         Err(format!("stack `{}` cannot be observed: {complaint}", self.stack))
     }
+}
+
+/// What makes a look useless here: CPUs' own times are not used, and just after a change of speed they are not steady.
+pub fn complaint_of(seen: &Observation) -> Option<String> {
+    let matters = |part: &Part| matches!(part, Part::Whole | Part::Component(_));
+    seen.problems.iter().find(|problem| matters(&problem.part)).map(ToString::to_string)
 }
 
 impl Seen {
