@@ -135,7 +135,7 @@ impl Scheduler {
     pub fn set_applications(&mut self, cpus: CpuSet) {
         if self.platform.applications != cpus {
             self.platform.applications = cpus;
-            self.begin_anew("the applications' CPUs are others");
+            self.begin_anew("the applications' CPUs are others", self.last.at_ns);
         }
     }
 
@@ -182,7 +182,7 @@ impl Scheduler {
         } else if self.is_new(&view) {
             let looks = confirm(&mut self.doubt, &view);
             if looks >= LOOKS_TO_BELIEVE {
-                self.adopt(&view);
+                self.adopt(&view, sample.at_ns);
                 self.doubt = None;
             }
         } else {
@@ -203,14 +203,14 @@ impl Scheduler {
             || view.parked.minus(&view.managed) != machine.parked.minus(&machine.managed)
     }
 
-    fn adopt(&mut self, view: &CpuView) {
+    fn adopt(&mut self, view: &CpuView, at_ns: u64) {
         let mut machine = self.platform.machine().clone();
         machine.offline = present(&machine, view).minus(&view.online);
         machine.online = view.online.clone();
         machine.managed = view.managed.clone();
         machine.parked = view.parked.clone();
         let components = self.platform.components().to_vec();
-        self.rebuild(machine, &components, "the CPUs are others");
+        self.rebuild(machine, &components, "the CPUs are others", at_ns);
     }
 
     /// A component that the topology did not name (a further nic) gets a seat too.
@@ -227,21 +227,21 @@ impl Scheduler {
         } else if confirm(&mut self.newcomers, &new) >= LOOKS_TO_BELIEVE {
             new.extend_from_slice(known);
             self.newcomers = None;
-            self.rebuild(self.platform.machine().clone(), &new, "there is a new component");
+            self.rebuild(self.platform.machine().clone(), &new, "there is a new component", sample.at_ns);
         }
     }
 
-    fn rebuild(&mut self, machine: Machine, components: &[String], why: &str) {
+    fn rebuild(&mut self, machine: Machine, components: &[String], why: &str, at_ns: u64) {
         let Ok(mut platform) = Platform::new(machine, components, self.duty_levels.as_deref()) else {
             return;
         };
         platform.applications = self.platform.applications.clone();
         self.platform = platform;
-        self.begin_anew(why);
+        self.begin_anew(why, at_ns);
     }
 
     /// `fixed` may not fit any more: then the stack goes to the base CPU, since it has to be somewhere.
-    fn begin_anew(&mut self, why: &str) {
+    fn begin_anew(&mut self, why: &str, at_ns: u64) {
         let name = self.policy.name();
         let plain = Settings { fixed: None, ..self.settings.clone() };
         let attempts = [(name, &self.settings), (name, &plain), ("adaptive", &plain)];
@@ -255,7 +255,6 @@ impl Scheduler {
             let readings = Readings::of(&self.plan, &self.last);
             let reason = format!("begins anew: {why}");
             let plan = Some(self.plan.clone());
-            let at_ns = self.last.at_ns;
             self.history.add(Entry {
                 at_ns,
                 policy: self.policy.name(),

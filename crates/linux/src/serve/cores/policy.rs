@@ -59,11 +59,13 @@ impl Scheduled {
 
     /// What the policy noted at this look, if anything.
     fn noted(&self, sample: &Sample) -> Option<(String, Value)> {
-        let entry = self.scheduler.history().entries().next_back()?;
-        (entry.at_ns == sample.at_ns).then(|| {
-            let readings = serde_json::to_value(&entry.readings).unwrap_or_default();
-            (entry.reason.clone(), json!({ "summary": entry.readings.to_string(), "values": readings }))
-        })
+        let mut now =
+            self.scheduler.history().entries().rev().take_while(|entry| entry.at_ns == sample.at_ns);
+        let last = now.next()?;
+        // What changed the plan, if several things were noted at once.
+        let entry = if last.plan.is_some() { last } else { now.find(|e| e.plan.is_some()).unwrap_or(last) };
+        let readings = serde_json::to_value(&entry.readings).unwrap_or_default();
+        Some((entry.reason.clone(), json!({ "summary": entry.readings.to_string(), "values": readings })))
     }
 }
 
