@@ -7,7 +7,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use live::{Live, Sleeper, eft, out, refusal};
+use live::{Live, Sleeper, eft, out, refusal, turn};
 
 #[test]
 fn wrong_input_gets_one_clear_line() {
@@ -32,6 +32,7 @@ fn wrong_input_gets_one_clear_line() {
 
 #[test]
 fn every_cpu_is_listed_as_table_and_json() {
+    let _turn = turn();
     let table = out(&eft(&["cpu", "--interval", "20"]));
     let json = out(&eft(&["cpu", "--json", "--interval", "300"]));
     let machine: serde_json::Value = serde_json::from_str(&json).unwrap();

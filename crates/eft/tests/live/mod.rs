@@ -8,6 +8,11 @@ use std::sync::{Mutex, MutexGuard};
 
 static LIVE: Mutex<()> = Mutex::new(());
 
+/// For a test that looks at CPUs which others switch off and on.
+pub fn turn() -> MutexGuard<'static, ()> {
+    LIVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
 pub fn eft(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_eft")).args(arguments).env_remove("EFT_MANAGED").output().unwrap()
 }
@@ -36,7 +41,7 @@ pub struct Live {
 impl Live {
     /// `None`, with a line that says why, where this machine cannot do it.
     pub fn new() -> Option<Self> {
-        let turn = LIVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let turn = turn();
         let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
         let is_root = fs::metadata("/proc/self")
             .is_ok_and(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata) == 0);
