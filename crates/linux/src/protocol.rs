@@ -203,6 +203,10 @@ pub enum FromServer {
     CloseFamily {
         family: FamilyId,
     },
+    /// The family's arena is mapped: messages that speak of it may come.
+    HasFamily {
+        family: FamilyId,
+    },
     /// filter: the answer to an operator.
     Answer {
         key: String,

@@ -243,6 +243,7 @@ impl<C: Component, S: Surroundings> Running<C, S> {
                 if writable {
                     self.server.event(clock::now(), Event::FamilyOpened { family, pool, arena });
                 }
+                tell(&self.control, &FromServer::HasFamily { family }, &[]);
             }
             ToServer::FamilyClosed { family } => {
                 if let Some(pool) = self.families.close(family) {

@@ -16,6 +16,14 @@ struct Family {
     shape: ArenaShape,
 }
 
+/// A new family that not everybody has mapped yet.
+struct Announced {
+    family: FamilyId,
+    /// The connection that asked for it.
+    connection: u64,
+    missing: Vec<Peer>,
+}
+
 struct Connection {
     fd: OwnedFd,
     family: Option<FamilyId>,
@@ -30,6 +38,7 @@ pub struct Keeping {
     far: HashMap<SocketId, OwnedFd>,
     loopback: HashMap<SocketId, OwnedFd>,
     connections: HashMap<u64, Connection>,
+    announced: Vec<Announced>,
     next_family: u16,
 }
 
@@ -89,16 +98,54 @@ impl Supervisor {
         Ok(())
     }
 
+    /// Control messages and queues are read independently: a request of the family's, forwarded by sockets, could reach
+    /// tcp before the family does. So sockets hears of a family when everybody else has mapped it.
     fn new_family(&mut self, connection: u64) -> Result<()> {
-        let family = self.make_family()?;
-        let (mut privileged, mut root) = (false, true);
-        if let Some(c) = self.keeping.connections.get_mut(&connection) {
-            c.family = family;
-            (privileged, root) = (c.privileged, c.root);
+        if self.keeping.announced.iter().any(|a| a.connection == connection) {
+            return Ok(());
         }
-        let answer = ToServer::Connection { id: connection, family, privileged, root };
-        self.tell(Peer::Sockets, &answer, &[]);
+        let Some(family) = self.make_family()? else {
+            self.tell_of_family(connection, None);
+            return Ok(());
+        };
+        let missing = plan::family_mappers(&self.config.topology, self.nics())
+            .into_iter()
+            .map(|(peer, _)| peer)
+            .filter(|peer| *peer != Peer::Sockets)
+            // One that is not there is given the family when it is born.
+            .filter(|peer| self.index(*peer).is_some_and(|i| self.members[i].control.is_some()))
+            .collect();
+        self.keeping.announced.push(Announced { family, connection, missing });
+        self.tell_of_mapped_families();
         Ok(())
+    }
+
+    /// `peer` has mapped this family; `None`: is gone, and need not be waited for.
+    pub(super) fn family_mapped(&mut self, peer: Peer, family: Option<FamilyId>) {
+        for announced in &mut self.keeping.announced {
+            if family.is_none_or(|f| f == announced.family) {
+                announced.missing.retain(|p| *p != peer);
+            }
+        }
+        self.tell_of_mapped_families();
+    }
+
+    fn tell_of_mapped_families(&mut self) {
+        let mapped: Vec<_> = self.keeping.announced.extract_if(.., |a| a.missing.is_empty()).collect();
+        for Announced { family, connection, .. } in mapped {
+            self.tell_of_family(connection, Some(family));
+        }
+    }
+
+    fn tell_of_family(&mut self, connection: u64, family: Option<FamilyId>) {
+        let Some(c) = self.keeping.connections.get_mut(&connection) else {
+            // Its program has ended meanwhile.
+            family.into_iter().for_each(|f| self.close_family(f));
+            return;
+        };
+        c.family = family;
+        let answer = ToServer::Connection { id: connection, family, privileged: c.privileged, root: c.root };
+        self.tell(Peer::Sockets, &answer, &[]);
     }
 
     /// Makes an arena and shows it to whoever may map it. `None`: the limit is reached.

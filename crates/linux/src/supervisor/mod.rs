@@ -183,6 +183,7 @@ impl Supervisor {
         if let Some(control) = self.members[i].control.take() {
             self.unwatch(&control, Watched::Server(i));
         }
+        self.family_mapped(peer, None);
         if let Some(words) = self.members[i].stderr.take() {
             self.unwatch(&words, Watched::LastWords(i));
         }
@@ -253,6 +254,7 @@ impl Supervisor {
                     self.cores_applied(value);
                 }
             }
+            FromServer::HasFamily { family } => self.family_mapped(self.members[i].peer, Some(family)),
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
             // The rest is about applications, of which only sockets may speak.
             other if self.members[i].peer == Peer::Sockets => self.heard_of_applications(other, fds)?,
