@@ -1,5 +1,6 @@
 //! `cargo run -p xtask -- tidy`: the walls of the workspace, checked. Also runs as a test.
 
+mod links;
 mod tidy;
 
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! What a compiler does not check: arrows between crates point down, engines stay pure, every module
-//! says what it is for, every `unsafe` carries its proof, no file is dead.
+//! says what it is for, every `unsafe` carries its proof, no file is dead, no link leads nowhere.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -96,6 +96,7 @@ pub fn check(root: &Path) -> Vec<String> {
             problems.push(format!("crates/{name}: no layer is written down for it in xtask/src/tidy.rs"));
         }
     }
+    crate::links::check(root, &mut problems);
     problems
 }
 

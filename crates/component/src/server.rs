@@ -24,7 +24,6 @@ pub const FRAME_COUNTERS: &[&str] = &[
     "backlog_max",
     "wakes_sent",
     "effects",
-    "busy_us",
     "sleeps",
     "late_us_max",
     "peers_reborn",
@@ -40,12 +39,11 @@ pub mod counter {
     pub const BACKLOG_MAX: usize = 4;
     pub const WAKES_SENT: usize = 5;
     pub const EFFECTS: usize = 6;
-    pub const BUSY_US: usize = 7;
-    pub const SLEEPS: usize = 8;
-    pub const LATE_US_MAX: usize = 9;
-    pub const PEERS_REBORN: usize = 10;
+    pub const SLEEPS: usize = 7;
+    pub const LATE_US_MAX: usize = 8;
+    pub const PEERS_REBORN: usize = 9;
     /// System calls on applications' descriptors (tokens, plugs).
-    pub const DESCRIPTOR_CALLS: usize = 11;
+    pub const DESCRIPTOR_CALLS: usize = 10;
 }
 
 /// Both directions of an edge, as one side sees it.

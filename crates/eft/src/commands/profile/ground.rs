@@ -10,15 +10,13 @@ use std::time::{Duration, Instant};
 use eft_cores::CpuSet;
 use eft_cores::machine::Machine;
 use eft_cores::placement::Spare;
-use eft_cores::plan::{Plan, SPEED_EQUAL, Seat};
+use eft_cores::plan::{Plan, Seat};
 use eft_cores::platform::Platform;
+use eft_linux::actuators::burner;
 use eft_linux::actuators::keeper::EndSignals;
-use eft_linux::actuators::session::state_dir;
-use eft_linux::actuators::{burner, held};
 use eft_linux::operator;
 use eft_linux::protocol::{MemberView, Place};
-use eft_linux::sensors::{self, Tree};
-use eft_linux::serve::cores::{Actuator, Wanted};
+use eft_linux::serve::cores::{Actuator, Wanted, has_frequencies, machine};
 use serde_json::{Value, json};
 
 /// Long work that can be told to end: what it did is then undone in the ordinary way.
@@ -146,7 +144,7 @@ impl Ground {
 
     /// Makes a plan so: what makes room first, then the moves, then what takes room away.
     pub fn apply(&mut self, plan: &Plan) -> Result<(), String> {
-        let wanted = wanted(plan);
+        let wanted = Wanted::from(plan);
         let old = self.applied.clone();
         if let Some(actuator) = &self.actuator {
             actuator.make_room(&old, &wanted)?;
@@ -236,34 +234,10 @@ pub fn plan_in_force(stack: &str, status: &Value) -> Result<Plan, String> {
     })
 }
 
-fn wanted(plan: &Plan) -> Wanted {
-    let place = |seat: &Seat| Place { cpu: Some(seat.cpu), dedicated: seat.dedicated };
-    Wanted {
-        places: plan.seats.iter().map(|(name, seat)| (name.clone(), place(seat))).collect(),
-        speeds: plan.speeds.iter().filter(|(_, s)| **s < 1.0 - SPEED_EQUAL).map(|(c, s)| (*c, *s)).collect(),
-        parked: plan.parked.iter().collect(),
-    }
-}
-
-/// This machine, with what is managed and parked.
-pub fn machine(managed: &CpuSet) -> Result<Machine, String> {
-    let tree = Tree::live();
-    let mut machine = sensors::observe(&tree)?;
-    let parked = held::load(&state_dir(&tree)).parked();
-    for cpu in &mut machine.cpus {
-        cpu.managed = managed.contains(cpu.cpu);
-        cpu.parked = parked.contains(cpu.cpu);
-    }
-    machine.managed = managed.clone();
-    machine.parked = parked;
-    Ok(machine)
-}
-
 /// P-states where all managed CPUs have them; else duty cycles, if they are wished.
 fn duty_levels(machine: &Machine, count: usize) -> Result<Option<Vec<f64>>, String> {
-    let mut managed = machine.cpus.iter().filter(|cpu| machine.managed.contains(cpu.cpu));
     if count == 0 {
-        return Ok(if managed.all(|cpu| cpu.frequency.is_some()) { None } else { Some(Vec::new()) });
+        return Ok(if has_frequencies(machine) { None } else { Some(Vec::new()) });
     }
     burner::check_allowed()?;
     Ok(Some(eighths(count)))

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use eft_component::scheduling::{PolicyName, Scheduling};
 use eft_cores::CpuSet;
+use eft_cores::plan::{Plan, SPEED_EQUAL, Seat};
 use eft_cores::sample::Sample;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,22 @@ pub struct Wanted {
     /// Shares of full speed; a managed CPU that is not named runs at full speed.
     pub speeds: BTreeMap<u32, f64>,
     pub parked: BTreeSet<u32>,
+}
+
+impl From<&Plan> for Wanted {
+    fn from(plan: &Plan) -> Wanted {
+        let place = |seat: &Seat| Place { cpu: Some(seat.cpu), dedicated: seat.dedicated };
+        Wanted {
+            places: plan.seats.iter().map(|(name, seat)| (name.clone(), place(seat))).collect(),
+            speeds: plan
+                .speeds
+                .iter()
+                .filter(|(_, s)| **s < 1.0 - SPEED_EQUAL)
+                .map(|(c, s)| (*c, *s))
+                .collect(),
+            parked: plan.parked.iter().collect(),
+        }
+    }
 }
 
 /// A decision and what led to it.

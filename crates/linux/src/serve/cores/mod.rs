@@ -12,10 +12,12 @@ mod asks;
 mod attention;
 mod decide;
 mod history;
+mod machine;
 mod policy;
 
 pub use apply::Actuator;
 pub use decide::{Decider, Decision, Ground, Wanted};
+pub use machine::{has_frequencies, machine};
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;

@@ -7,7 +7,7 @@ use eft_component::scheduling::{ObjectiveName, Scheduling, Unneeded};
 use eft_cores::CpuSet;
 use eft_cores::machine::Machine;
 use eft_cores::placement::Spare;
-use eft_cores::plan::{Plan, SPEED_EQUAL, Seat};
+use eft_cores::plan::{Plan, Seat};
 use eft_cores::policy::{Objective, Policy, Settings};
 use eft_cores::profile::{self, Profiles};
 use eft_cores::sample::Sample;
@@ -15,10 +15,8 @@ use eft_cores::scheduler::Scheduler;
 use serde_json::{Value, json};
 
 use super::decide::{Decider, Decision, Ground, Wanted};
-use crate::actuators::session::state_dir;
-use crate::actuators::{burner, held};
-use crate::protocol::Place;
-use crate::sensors::{self, Tree};
+use super::machine::{has_frequencies, machine};
+use crate::actuators::burner;
 
 /// Speeds that duty cycles are set to: the steps of clock modulation, which the emulation follows.
 const EIGHTHS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
@@ -38,8 +36,7 @@ pub struct Scheduled {
 impl Scheduled {
     pub fn new(ground: &Ground) -> Result<Scheduled, String> {
         let settings = ground.settings;
-        let tree = Tree::live();
-        let machine = machine(&tree, ground.managed)?;
+        let machine = machine(ground.managed)?;
         let duty_levels = duty_levels(&machine, settings.emulate_speeds);
         let components: Vec<String> = ground.members.iter().map(|m| m.peer.to_string()).collect();
         let pure = pure_settings(settings, &machine)?;
@@ -84,7 +81,7 @@ impl Decider for Scheduled {
         // a second.
         let begins = self.asked.is_none();
         let is_new = self.asked.as_ref().is_none_or(|asked| !asked.is_same(&plan));
-        let wanted = is_new.then(|| wanted(&plan));
+        let wanted = is_new.then(|| Wanted::from(&plan));
         if is_new {
             self.asked = Some(plan);
         }
@@ -162,18 +159,7 @@ impl Keeper {
     }
 }
 
-fn wanted(plan: &Plan) -> Wanted {
-    let place = |(name, seat): (&String, &Seat)| {
-        (name.clone(), Place { cpu: Some(seat.cpu), dedicated: seat.dedicated })
-    };
-    Wanted {
-        places: plan.seats.iter().map(place).collect(),
-        speeds: plan.speeds.iter().filter(|(_, s)| **s < 1.0 - SPEED_EQUAL).map(|(c, s)| (*c, *s)).collect(),
-        parked: plan.parked.iter().collect(),
-    }
-}
-
-/// What is in force, as a plan: the reverse of [`wanted`].
+/// What is in force, as a plan: the reverse of `Wanted::from`.
 fn planned(applied: &Wanted, managed: &CpuSet) -> Result<Plan, String> {
     let mut plan = Plan::default();
     for (name, place) in &applied.places {
@@ -186,22 +172,9 @@ fn planned(applied: &Wanted, managed: &CpuSet) -> Result<Plan, String> {
     Ok(plan)
 }
 
-fn machine(tree: &Tree, managed: &CpuSet) -> Result<Machine, String> {
-    let mut machine = sensors::observe(tree)?;
-    let parked = held::load(&state_dir(tree)).parked();
-    for cpu in &mut machine.cpus {
-        cpu.managed = managed.contains(cpu.cpu);
-        cpu.parked = parked.contains(cpu.cpu);
-    }
-    machine.managed = managed.clone();
-    machine.parked = parked;
-    Ok(machine)
-}
-
 /// P-states if all managed CPUs have them; else duty cycles, if that is wished and allowed; else full speed only.
 fn duty_levels(machine: &Machine, emulate: bool) -> Option<&'static [f64]> {
-    let mut managed = machine.cpus.iter().filter(|cpu| machine.managed.contains(cpu.cpu));
-    if managed.all(|cpu| cpu.frequency.is_some()) {
+    if has_frequencies(machine) {
         return None;
     }
     if !emulate {
