@@ -21,9 +21,9 @@ use std::time::Duration;
 const WATCH: Duration = Duration::from_micros(100);
 
 /// A sleep shorter than this would better have been spent looking around.
-const SHORT_SLEEP: Duration = Duration::from_micros(100);
+const SHORT_SLEEP: Duration = Duration::from_micros(150);
 /// How long to look around on a shared core.
-const LINGER: Duration = Duration::from_micros(60);
+const LINGER: Duration = Duration::from_micros(80);
 
 const CONTROL: u64 = 0;
 const EVENTFD: u64 = 1;
