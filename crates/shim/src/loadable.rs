@@ -8,6 +8,7 @@ use core::ffi::{CStr, c_int};
 
 const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
 const PT_INTERP: u32 = 3;
+const PT_NOTE: u32 = 4;
 const PROGRAM_HEADERS_MAX: usize = 64;
 #[cfg(target_arch = "x86_64")]
 const MACHINE: u16 = 62;
@@ -80,6 +81,7 @@ fn check_elf(fd: c_int, head: &[u8], path: &CStr) -> Result<(), Reason> {
     let mut offset = [0; 8];
     offset.copy_from_slice(&head[32..40]);
     let (mut at, size) = (i64::from_le_bytes(offset), u16_at(54) as i64);
+    let mut linker = None;
     for _ in 0..(u16_at(56) as usize).min(PROGRAM_HEADERS_MAX) {
         let mut header = [0u8; 56];
         // SAFETY: our buffer.
@@ -87,12 +89,19 @@ fn check_elf(fd: c_int, head: &[u8], path: &CStr) -> Result<(), Reason> {
         if n != Ok(56) {
             break;
         }
+        let mut place = [0; 8];
+        place.copy_from_slice(&header[8..16]);
+        let place = i64::from_le_bytes(place);
         if header[..4] == PT_INTERP.to_le_bytes() {
-            let mut place = [0; 8];
-            place.copy_from_slice(&header[8..16]);
-            return check_linker(fd, i64::from_le_bytes(place));
+            linker = Some(place);
+        }
+        if header[..4] == PT_NOTE.to_le_bytes() && has_go_note(fd, place) {
+            return Err("is a Go program: it makes its system calls past the C library");
         }
         at = at.saturating_add(size);
+    }
+    if let Some(place) = linker {
+        return check_linker(fd, place);
     }
     // The dynamic linker itself, run by hand, loads the shim into what it runs.
     let name = path.to_bytes().rsplit(|&b| b == b'/').next().unwrap_or(&[]);
@@ -111,6 +120,19 @@ fn check_linker(fd: c_int, at: i64) -> Result<(), Reason> {
         return Err("is linked with another C library (musl)");
     }
     Ok(())
+}
+
+/// Whether the Go linker's note with the build's id is among the notes at `at`. (With the C library linked in, that is where
+/// it stands; without it, such a program is linked statically.)
+fn has_go_note(fd: c_int, at: i64) -> bool {
+    let mut notes = [0u8; 512];
+    // SAFETY: our buffer.
+    let n = unsafe { sys::read_into(fd, notes.as_mut_ptr(), notes.len(), Some(at)) }.unwrap_or(0);
+    // A note: length of its name, length of its content, type, name.
+    notes[..n]
+        .windows(16)
+        .step_by(4)
+        .any(|note| note[..4] == 4u32.to_le_bytes() && note[8..] == *b"\x04\0\0\0Go\0\0")
 }
 
 /// Whether the kernel would start this file with other privileges than the caller's, so that the

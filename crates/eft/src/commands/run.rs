@@ -143,7 +143,20 @@ fn check_preloadable(program: &Path) -> Result<(), String> {
             "{shown} is statically linked: nothing can be preloaded into it, so it would run on the kernel's network, not on the stack"
         ));
     }
+    if head.starts_with(b"\x7fELF") && has_go_note(head) {
+        return Err(format!(
+            "{shown} is a Go program: it makes its system calls past the C library, so it would run on the kernel's network, not on the stack"
+        ));
+    }
     Ok(())
+}
+
+/// The Go linker's note with the build's id; it stands among the first bytes of the file. (Length of the name, length of
+/// the content, type, name.)
+fn has_go_note(elf: &[u8]) -> bool {
+    elf.windows(16)
+        .step_by(4)
+        .any(|note| note[..4] == 4u32.to_le_bytes() && note[8..] == *b"\x04\0\0\0Go\0\0")
 }
 
 /// Whether an ELF file names a dynamic loader (PT_INTERP).

@@ -113,11 +113,17 @@ impl CpuSensor {
             let Some((cpu, busy, idle)) = times(line) else { continue };
             if let Ok(at) = self.cpus.binary_search_by_key(&cpu, |c| c.cpu) {
                 let burnt = self.burners.get(&cpu).map_or(0, |burner| burner.taken_ticks);
-                self.cpus[at].busy_ns = busy.saturating_sub(burnt) * TICK_NS;
-                self.cpus[at].idle_ns = idle * TICK_NS;
+                account(&mut self.cpus[at], busy.saturating_sub(burnt), idle);
             }
         }
     }
+}
+
+/// Times never go back: what a burner took until it was noticed has been counted as the CPU's work, and is made up for by
+/// what comes; and the kernel's own count of waiting for devices goes back at times (proc_stat(5), `iowait`).
+fn account(cpu: &mut CpuSample, busy_ticks: u64, idle_ticks: u64) {
+    cpu.busy_ns = cpu.busy_ns.max(busy_ticks * TICK_NS);
+    cpu.idle_ns = cpu.idle_ns.max(idle_ticks * TICK_NS);
 }
 
 /// CPU, busy and idle ticks of `cpuN user nice system idle iowait irq softirq steal ...`.
@@ -135,6 +141,17 @@ fn times(line: &str) -> Option<(u32, u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_do_not_go_back_when_a_burner_is_noticed_late() {
+        let mut cpu = CpuSample::default();
+        account(&mut cpu, 100, 50);
+        // 12 of the 14 ticks since were a burner's, of which the last look did not know 6.
+        account(&mut cpu, 94, 49);
+        assert_eq!((cpu.busy_ns, cpu.idle_ns), (100 * TICK_NS, 50 * TICK_NS));
+        account(&mut cpu, 103, 58);
+        assert_eq!((cpu.busy_ns, cpu.idle_ns), (103 * TICK_NS, 58 * TICK_NS));
+    }
 
     #[test]
     fn a_line_of_proc_stat() {
