@@ -55,7 +55,20 @@ enum Command {
     Serve(commands::serve::ServeArguments),
 }
 
+/// Whoever reads our output may leave early (`eft ss | head -1`): that is no error to complain of. What was to be undone is
+/// undone, since the panic unwinds.
+fn end_quietly_without_a_reader() {
+    let complain = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.payload_as_str().unwrap_or_default();
+        if !text.starts_with("failed printing to stdout") {
+            complain(panic);
+        }
+    }));
+}
+
 fn main() -> ExitCode {
+    end_quietly_without_a_reader();
     let outcome = match Arguments::parse().command {
         Command::Up(a) => commands::up::run(&a),
         Command::Run(a) => commands::run::run(&a),
