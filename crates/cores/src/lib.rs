@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod acpi;
+pub mod applications;
 pub mod class;
 pub mod cpu_set;
 pub mod description;

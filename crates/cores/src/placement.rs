@@ -41,15 +41,26 @@ const RECEIVES_MUCH_BYTES_PER_S: f64 = 10e6;
 
 impl Nearness {
     pub fn of(platform: &Platform, indicators: &Indicators) -> Self {
-        if platform.applications.is_empty() {
-            return Self::Anywhere;
-        }
+        let Some(home) = platform.home(&platform.applications) else { return Self::Anywhere };
         let received = indicators.received_bytes_per_s;
         if received >= RECEIVES_MUCH_BYTES_PER_S && received >= indicators.sent_bytes_per_s {
             return Self::Near;
         }
-        let boost = platform.applications.iter().any(|cpu| platform.has_boost(cpu));
-        if boost { Self::Away } else { Self::Near }
+        if home.boost { Self::Away } else { Self::Near }
+    }
+}
+
+impl Nearness {
+    /// Whether a plan has any of the stack where it should be.
+    pub fn is_met(self, platform: &Platform, plan: &Plan) -> bool {
+        let Some(home) = platform.home(&platform.applications) else { return true };
+        let any_at_home =
+            |wanted: bool| plan.used().iter().any(|cpu| (platform.package(cpu) == home.package) == wanted);
+        match self {
+            Self::Anywhere => true,
+            Self::Near => any_at_home(true),
+            Self::Away => any_at_home(false),
+        }
     }
 }
 
@@ -141,7 +152,7 @@ fn work_of(platform: &Platform, demand: &Demand) -> Vec<f64> {
 
 /// CPUs of the wanted kind, the best first.
 pub fn order(platform: &Platform, cpus: &CpuSet, nearness: Nearness) -> Vec<u32> {
-    let home = platform.applications.first().map(|cpu| platform.package(cpu));
+    let home = platform.home(&platform.applications).map(|home| home.package);
     let package_cost = |cpu: u32| match (nearness, home) {
         (Nearness::Near, Some(home)) => u32::from(platform.package(cpu) != home),
         (Nearness::Away, Some(home)) => u32::from(platform.package(cpu) == home),

@@ -36,6 +36,15 @@ pub struct Platform {
     pub applications: CpuSet,
 }
 
+/// What of the applications' places matters to the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// Where most of their CPUs are.
+    pub package: u32,
+    /// Whether idle neighbours would make any of them faster.
+    pub boost: bool,
+}
+
 impl Platform {
     /// `duty_levels`: shares that each managed CPU can be slowed down to by a duty cycle; `None`: only the P-states
     /// that the machine tells.
@@ -155,6 +164,24 @@ impl Platform {
     pub fn has_boost(&self, cpu: u32) -> bool {
         self.cpu(cpu).and_then(|cpu| cpu.frequency.as_ref()).and_then(|frequency| frequency.boost)
             == Some(true)
+    }
+
+    /// Where these CPUs, as the applications', would draw the stack to or keep it from; `None` if nobody works there, or
+    /// if the stack has but one package to be in.
+    pub fn home(&self, applications: &CpuSet) -> Option<Home> {
+        let managed = self.managed();
+        let mut packages = managed.iter().map(|cpu| self.package(cpu));
+        let first = packages.next()?;
+        if packages.all(|package| package == first) {
+            return None;
+        }
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+        for cpu in applications.iter() {
+            *counts.entry(self.package(cpu)).or_default() += 1;
+        }
+        let package =
+            counts.iter().min_by_key(|(package, count)| (core::cmp::Reverse(**count), **package))?.0;
+        Some(Home { package: *package, boost: applications.iter().any(|cpu| self.has_boost(cpu)) })
     }
 
     /// What a CPU gets done under a plan while it has its core to itself.

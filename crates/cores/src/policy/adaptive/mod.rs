@@ -62,6 +62,8 @@ pub struct Adaptive {
     trials: u32,
     /// How many of the fastest rungs were tried for this load.
     peeked: usize,
+    /// Whether it was seen to that the stack is in the right package.
+    went_home: bool,
     elasticity: f64,
     overloaded_looks: usize,
     departed_since_ns: Option<u64>,
@@ -116,6 +118,7 @@ impl Adaptive {
             best: 0.0,
             trials: 0,
             peeked: 0,
+            went_home: false,
             elasticity: 0.0,
             overloaded_looks: 0,
             departed_since_ns: None,
@@ -129,7 +132,7 @@ impl Adaptive {
     /// moves until the load does.
     pub fn resume(&mut self, plan: Plan, now_ns: u64) {
         self.change(plan);
-        (self.trials, self.peeked) = (TRIALS_MAX, PEEKS_MAX);
+        (self.trials, self.peeked, self.went_home) = (TRIALS_MAX, PEEKS_MAX, true);
         (self.last_traffic_ns, self.load_changed_ns) = (now_ns, now_ns);
         self.mode = Mode::Measuring;
     }
@@ -205,7 +208,7 @@ impl Adaptive {
     /// The load is another one: what was best says nothing any more.
     fn begin_load(&mut self, now_ns: u64, seen: &Observation) {
         (self.best, self.trials, self.load_changed_ns) = (0.0, 0, now_ns);
-        (self.peeked, self.elasticity) = (0, 0.0);
+        (self.peeked, self.elasticity, self.went_home) = (0, 0.0, false);
         self.departed_since_ns = None;
         self.rebuild(&self.demand(seen), seen);
     }

@@ -7,6 +7,7 @@ use super::climb::climbs;
 use super::{ABRUPT, Adaptive, Mode, PEEKS_MAX, TRIALS_MAX, Trial, WINDOW_LOOKS};
 use crate::estimate::{self, Demand};
 use crate::observation::Observation;
+use crate::placement::Nearness;
 use crate::plan::Plan;
 use crate::policy::Objective;
 use crate::policy::measure::{Measured, SETTLING_LOOKS};
@@ -42,6 +43,10 @@ impl Adaptive {
             return None;
         }
         let demand = self.work.clone();
+        if let Some(plan) = self.homeward(seen, &demand) {
+            self.change(plan);
+            return Some("goes to the package where it belongs beside the applications".into());
+        }
         if let Some(plan) = self.peek(now_ns, &now) {
             let base = self.plan.clone();
             self.change(plan);
@@ -55,6 +60,23 @@ impl Adaptive {
         }
         self.mode = Mode::Settled { at: now, since_ns: now_ns };
         Some("settled: no neighbour promises more".into())
+    }
+
+    /// Where the applications are draws the stack to their package or keeps it out of it. No measurement of the stack
+    /// shows what that does to them, so it is no trial, but done once for each load.
+    fn homeward(&mut self, seen: &Observation, demand: &Demand) -> Option<Plan> {
+        if core::mem::replace(&mut self.went_home, true) {
+            return None;
+        }
+        let nearness = Nearness::of(&self.platform, &seen.indicators);
+        if nearness.is_met(&self.platform, &self.plan) {
+            return None;
+        }
+        self.rebuild(demand, seen);
+        let relative = crate::ladder::relative(&self.platform, demand);
+        let busiest = estimate::bottleneck(&estimate::utilisation(&self.platform, &self.plan, &relative));
+        let rung = self.ladder.rung(self.ladder.lowest_with(0.99 / busiest.max(1e-6)));
+        nearness.is_met(&self.platform, &rung.plan).then(|| rung.plan.clone())
     }
 
     /// A load that waits for its answers takes more if they come sooner, without ever overloading anything: only
