@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use crate::class::CoreClass;
 use crate::cpu_set::CpuSet;
 use crate::estimate::{self, Demand};
+use crate::overlap::Overlaps;
 use crate::placement::{self, Nearness, Spare};
 use crate::plan::Plan;
 use crate::platform::{Platform, usual_demand};
@@ -44,6 +45,8 @@ pub struct Aims {
     pub nearness: Nearness,
     /// Seen work of each component; empty: the usual.
     pub demand: Demand,
+    /// Who was seen to be busy at the same time.
+    pub overlaps: Overlaps,
 }
 
 impl Ladder {
@@ -132,7 +135,7 @@ fn of_count(platform: &Platform, aims: &Aims, demand: &Demand, chosen: [(&CpuSet
     for (from, count) in chosen {
         cpus.extend(placement::order(platform, from, aims.nearness).into_iter().take(count));
     }
-    let seated = placement::spread(platform, demand, &cpus);
+    let seated = placement::spread(platform, demand, &aims.overlaps, &cpus);
     let steps = cpus.iter().map(|cpu| platform.levels(*cpu).len()).max().unwrap_or(1);
     let what = describe(platform, &cpus);
     let mut rungs: Vec<Rung> = (0..steps)
@@ -190,7 +193,7 @@ fn describe(platform: &Platform, cpus: &[u32]) -> String {
 
 /// Without a managed CPU the stack shares the base CPU with everybody.
 fn fallback(platform: &Platform, spare: Spare) -> Rung {
-    let mut plan = placement::spread(platform, &Demand::new(), &[platform.base()]);
+    let mut plan = placement::spread(platform, &Demand::new(), &Overlaps::default(), &[platform.base()]);
     placement::complete(platform, &mut plan, spare);
     Rung { name: "the base CPU".into(), plan, capacity: 1.0 }
 }

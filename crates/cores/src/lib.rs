@@ -21,6 +21,7 @@ pub mod indicators;
 pub mod ladder;
 pub mod machine;
 pub mod observation;
+pub mod overlap;
 pub mod park;
 pub mod placement;
 pub mod plan;

@@ -22,6 +22,7 @@ use crate::estimate::{self, Demand};
 use crate::indicators;
 use crate::ladder::{Aims, Ladder};
 use crate::observation::Observation;
+use crate::overlap::Overlaps;
 use crate::placement::Nearness;
 use crate::plan::Plan;
 use crate::platform::Platform;
@@ -57,6 +58,8 @@ pub struct Adaptive {
     flapping: Flapping,
     /// Mean work of the components under the present plan.
     work: Demand,
+    /// Who is busy at the same time.
+    overlaps: Overlaps,
     /// Of the present load: its best throughput so far, trials made.
     best: f64,
     trials: u32,
@@ -115,6 +118,7 @@ impl Adaptive {
             memory: Memory::default(),
             flapping: Flapping::default(),
             work: Demand::new(),
+            overlaps: Overlaps::default(),
             best: 0.0,
             trials: 0,
             peeked: 0,
@@ -163,6 +167,7 @@ impl Adaptive {
             }
         } else {
             self.last_traffic_ns = now_ns;
+            self.overlaps.note(self.platform.components(), seen);
         }
         self.flapping.note(now_ns, look, seen.indicators.mix(), self.meter.since_change());
         if let Some(reason) = self.hold(now_ns, look, seen) {
@@ -238,7 +243,8 @@ impl Adaptive {
 
     fn rebuild(&mut self, demand: &Demand, seen: &Observation) {
         let nearness = Nearness::of(&self.platform, &seen.indicators);
-        let aims = Aims { spare: self.settings.spare, nearness, demand: demand.clone() };
+        let (demand, overlaps) = (demand.clone(), self.overlaps.clone());
+        let aims = Aims { spare: self.settings.spare, nearness, demand, overlaps };
         self.ladder = Ladder::build(&self.platform, &aims);
     }
 
