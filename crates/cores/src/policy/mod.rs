@@ -20,6 +20,7 @@ use crate::power::PowerModel;
 use crate::profile::Profiles;
 
 pub mod adaptive;
+pub mod cost;
 pub mod fixed;
 pub mod flapping;
 pub mod measure;

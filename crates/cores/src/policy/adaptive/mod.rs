@@ -26,6 +26,7 @@ use crate::overlap::Overlaps;
 use crate::placement::Nearness;
 use crate::plan::Plan;
 use crate::platform::Platform;
+use crate::policy::cost::Costs;
 use crate::policy::flapping::{Advice, Flapping};
 use crate::policy::measure::{Look, Measured, Meter, SETTLING_LOOKS};
 use crate::policy::memory::Memory;
@@ -56,6 +57,9 @@ pub struct Adaptive {
     meter: Meter,
     memory: Memory,
     flapping: Flapping,
+    costs: Costs,
+    /// Until the load has lasted long enough for what promises something.
+    patient_until_ns: u64,
     /// Mean work of the components under the present plan.
     work: Demand,
     /// Who is busy at the same time.
@@ -117,6 +121,8 @@ impl Adaptive {
             meter: Meter::default(),
             memory: Memory::default(),
             flapping: Flapping::default(),
+            costs: Costs::default(),
+            patient_until_ns: 0,
             work: Demand::new(),
             overlaps: Overlaps::default(),
             best: 0.0,
@@ -138,6 +144,7 @@ impl Adaptive {
         self.change(plan);
         (self.trials, self.peeked, self.went_home) = (TRIALS_MAX, PEEKS_MAX, true);
         (self.last_traffic_ns, self.load_changed_ns) = (now_ns, now_ns);
+        self.costs.load_begins(now_ns);
         self.mode = Mode::Measuring;
     }
 
@@ -174,6 +181,7 @@ impl Adaptive {
             return reason;
         }
         self.meter.add(look);
+        self.learn_cost(seen);
         // While it goes up, the load is still growing: what is nearly full will be.
         let growing = matches!(self.mode, Mode::Climbing { .. }) && look.busy > NEARLY_FULL;
         let overloaded = look.overloaded || growing;
@@ -199,6 +207,7 @@ impl Adaptive {
         }
         self.mode = Mode::Resting;
         self.flapping.rest();
+        self.costs.load_ends(self.last_traffic_ns);
         let plan = self.ladder.rung(0).plan.clone();
         self.change(plan);
         Some(Some(format!("no packet for {} ms: rests on one shared core", silent_ns / 1_000_000)))
@@ -215,6 +224,8 @@ impl Adaptive {
         (self.best, self.trials, self.load_changed_ns) = (0.0, 0, now_ns);
         (self.peeked, self.elasticity, self.went_home) = (0, 0.0, false);
         self.departed_since_ns = None;
+        self.patient_until_ns = 0;
+        self.costs.load_begins(now_ns);
         self.rebuild(&self.demand(seen), seen);
     }
 
@@ -252,8 +263,29 @@ impl Adaptive {
         if !plan.is_same(&self.plan) {
             self.plan = plan;
             self.meter.restart();
+            self.costs.forget();
             self.overloaded_looks = 0;
         }
+    }
+
+    /// Changes the plan under a steady load: what is missing then is what the change costs.
+    fn change_steady(&mut self, plan: Plan, was: &Measured) {
+        let before = self.plan.clone();
+        self.change(plan);
+        self.costs.begins(&before, &self.plan, was.throughput);
+    }
+
+    fn learn_cost(&mut self, seen: &Observation) {
+        let Some(before) = self.costs.settling() else { return };
+        if let Some(now) = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, seen.indicators.mix()) {
+            // Of what a better plan gains nothing is missing yet, and a worse one's loss is no cost of the change.
+            self.costs.learn(self.meter.missing_ns(now.throughput.min(before)));
+        }
+    }
+
+    /// What changes of plan were seen to cost.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
     }
 
     fn hold(&mut self, now_ns: u64, look: Look, seen: &Observation) -> Option<Option<String>> {

@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::climb::climbs;
 use super::{ABRUPT, Adaptive, Mode, PEEKS_MAX, TRIALS_MAX, Trial, WINDOW_LOOKS};
@@ -14,7 +15,8 @@ use crate::policy::measure::{Measured, SETTLING_LOOKS};
 use crate::policy::memory::SAME_MIX;
 use crate::policy::neighbours::{Candidate, Position, candidates, slower, time_ratio};
 
-/// Predicted gains below this are not worth a change; moving components costs caches, so it must promise more.
+/// Predicted gains below this are not worth a change, whatever it [costs](crate::policy::cost): predictions are not that
+/// exact, those of moves less than those of speeds.
 const GAIN_SPEED: f64 = 0.015;
 const GAIN_MOVE: f64 = 0.03;
 /// By how much a prediction may fall short of the floor and still be tried.
@@ -49,14 +51,20 @@ impl Adaptive {
         }
         if let Some(plan) = self.peek(now_ns, &now) {
             let base = self.plan.clone();
-            self.change(plan);
+            self.change_steady(plan, &now);
             self.mode = Mode::Trying(Trial { base, was: now, demand, peek: true });
             return Some("tries whether the load takes more from a faster rung".into());
         }
-        if self.trials < TRIALS_MAX
-            && let Some(next) = self.promising(now_ns, seen, &now, &demand)
-        {
-            return self.attempt(next, now, demand);
+        if now_ns < self.patient_until_ns {
+            return None;
+        }
+        if self.trials < TRIALS_MAX {
+            if let Some(next) = self.promising(now_ns, seen, &now, &demand) {
+                return self.attempt(next, now, demand);
+            }
+            if now_ns < self.patient_until_ns {
+                return Some("waits whether the load lasts long enough for a change to pay".into());
+            }
         }
         self.mode = Mode::Settled { at: now, since_ns: now_ns };
         Some("settled: no neighbour promises more".into())
@@ -103,12 +111,13 @@ impl Adaptive {
             next.power_w,
             was.power_w
         );
-        self.change(next.plan);
+        self.change_steady(next.plan, &was);
         self.mode = Mode::Trying(Trial { base, was, demand, peek: false });
         Some(promise)
     }
 
-    /// The best of the neighbours that are not barred and promise enough.
+    /// The best of the neighbours that are not barred and promise enough. If some would, but for what the change costs,
+    /// it is to be looked again when the load has lasted half as long again.
     pub(super) fn promising(
         &mut self,
         now_ns: u64,
@@ -139,8 +148,17 @@ impl Adaptive {
         };
         let barred = |plan: &Plan| self.memory.is_barred(plan, now, now_ns);
         let free = candidates(&here, &self.ladder).into_iter().filter(|next| !barred(&next.plan));
-        let worth = free.filter(|next| self.is_worth(next, now));
-        let best = worth.max_by(|a, b| self.score(a, now).total_cmp(&self.score(b, now)));
+        let promising: Vec<Candidate> =
+            free.filter(|next| self.is_worth(next, now, self.gain_floor(next))).collect();
+        let worth = promising.iter().filter(|next| {
+            let floor = self.gain_floor(next);
+            self.is_worth(next, now, self.costs.gain_min(floor, &self.plan, &next.plan, now_ns))
+        });
+        let best = worth.max_by(|a, b| self.score(a, now).total_cmp(&self.score(b, now))).cloned();
+        if best.is_none() && !promising.is_empty() {
+            self.patient_until_ns = now_ns + self.costs.load_age_ns(now_ns) / 2;
+            return None;
+        }
         // Slower may be faster, which no prediction shows: whoever is not the bottleneck is tried a step slower.
         let slower = || slower(&here).into_iter().find(|next| !barred(&next.plan));
         best.or_else(|| if matches!(objective, Objective::LeastPower { .. }) { None } else { slower() })
@@ -151,8 +169,11 @@ impl Adaptive {
         self.settings.objective.score(next.throughput * now.throughput / best, next.power_w)
     }
 
-    pub(super) fn is_worth(&self, next: &Candidate, now: &Measured) -> bool {
-        let gain = if next.plan.same_seats(&self.plan) { GAIN_SPEED } else { GAIN_MOVE };
+    fn gain_floor(&self, next: &Candidate) -> f64 {
+        if next.plan.same_seats(&self.plan) { GAIN_SPEED } else { GAIN_MOVE }
+    }
+
+    pub(super) fn is_worth(&self, next: &Candidate, now: &Measured, gain: f64) -> bool {
         let best = self.best.max(1.0);
         // Work that waits for memory is hardly slower on a slower clock, so a step of speed may do better than is
         // predicted.
@@ -196,7 +217,7 @@ impl Adaptive {
             return Some(format!("keeps it: {}", compare(&now, &was)));
         }
         self.memory.bar(&self.plan.clone(), &was, now_ns);
-        self.change(trial.base);
+        self.change_steady(trial.base, &now);
         Some(format!("takes it back: {}", compare(&now, &was)))
     }
 
