@@ -112,6 +112,8 @@ pub struct Settings {
     pub fixed: Option<Plan>,
     /// For `profile`.
     pub profiles: Profiles,
+    /// For `profile`: of loads that carry requests, the longest that an answer may take, as far as sweeps measured it.
+    pub latency_us_max: Option<f64>,
 }
 
 /// A plan, and why. `reason` is set when something was decided: changed, tried, taken back or refused.

@@ -7,7 +7,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use crate::indicators::{self, Mix};
+use crate::indicators::{self, Kind, Mix};
 use crate::ladder::{Aims, Ladder};
 use crate::observation::Observation;
 use crate::plan::{Plan, check};
@@ -51,6 +51,8 @@ pub struct Profile {
     carried: Option<f64>,
     moved_looks: usize,
     resting: bool,
+    /// The load carries requests: then latency counts.
+    requests: bool,
     /// The plan is a predecessor's; what it was chosen for is not known yet.
     resumed: bool,
     learnt: u64,
@@ -88,6 +90,7 @@ impl Profile {
             carried: None,
             moved_looks: 0,
             resting: true,
+            requests: false,
             resumed: false,
             learnt: 0,
             last_traffic_ns: 0,
@@ -134,6 +137,7 @@ impl Profile {
             return Some(format!("no packet for {} ms: rests on one shared core", silent_ns / 1_000_000));
         }
         self.last_traffic_ns = now_ns;
+        self.requests = matches!(seen.indicators.kind, Kind::RequestResponse | Kind::Mixed);
         if core::mem::take(&mut self.resting) {
             self.meter.restart();
         }
@@ -215,16 +219,23 @@ impl Profile {
         self.chosen_for = Some((now.mix, now.throughput, saturated));
         self.chosen_ns = now_ns;
         let demand = (!saturated && !self.elastic).then_some(now.busy);
-        let wish = Wish { mix: now.mix, demand, objective: self.settings.objective };
-        let Choice { plan, throughput, power_w, nearest } =
+        let wish = Wish {
+            mix: now.mix,
+            demand,
+            objective: self.settings.objective,
+            requests: self.requests,
+            latency_us_max: self.settings.latency_us_max,
+        };
+        let Choice { plan, throughput, power_w, latency_us, nearest } =
             self.profiles.choose(&wish, &self.plan, GAIN_MIN)?;
         if plan.is_same(&self.plan) {
             return fresh.then(|| format!("{why}: nearest to {nearest}; the plan is the best known"));
         }
         self.carried = demand.map(|_| now.throughput);
         self.change(plan);
+        let answered = latency_us.map(|us| format!(" and answers in {us:.0} us")).unwrap_or_default();
         Some(format!(
-            "{why}: nearest to {nearest}, which promises {:.0}% of the best at {power_w:.1} W",
+            "{why}: nearest to {nearest}, which promises {:.0}% of the best at {power_w:.1} W{answered}",
             throughput * 100.0
         ))
     }
