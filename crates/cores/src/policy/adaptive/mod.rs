@@ -8,7 +8,7 @@
 //!   kept if it serves the objective better; also the step *down*, for slower may be faster (`slower-is-faster`, section
 //!   4). What failed is [remembered](super::memory) for a time that doubles.
 //! * When nothing promising is left, it is settled, and changes nothing until the load does; at long, growing intervals
-//!   one neighbour is probed.
+//!   one neighbour is probed, if the load has moved a little.
 //! * A load that [flaps](super::flapping) is not followed.
 
 mod climb;
@@ -18,6 +18,7 @@ mod trial;
 use alloc::format;
 use alloc::string::String;
 
+use self::settled::Settled;
 use crate::estimate::{self, Demand};
 use crate::indicators;
 use crate::ladder::{Aims, Ladder};
@@ -92,10 +93,7 @@ enum Mode {
     Measuring,
     /// Measuring a neighbour.
     Trying(Trial),
-    Settled {
-        at: Measured,
-        since_ns: u64,
-    },
+    Settled(Settled),
 }
 
 #[derive(Clone, Debug)]
@@ -158,7 +156,7 @@ impl Adaptive {
     }
 
     pub fn is_settled(&self) -> bool {
-        matches!(self.mode, Mode::Settled { .. })
+        matches!(self.mode, Mode::Settled(_))
     }
 
     pub fn decide(&mut self, now_ns: u64, seen: &Observation) -> Decision {
@@ -192,7 +190,7 @@ impl Adaptive {
             Mode::Climbing { stride, from, calm } => self.climb(now_ns, seen, stride, from, calm, overloaded),
             Mode::Measuring => self.measure(now_ns, seen),
             Mode::Trying(trial) => self.judge(now_ns, seen, trial),
-            Mode::Settled { at, since_ns } => self.watch(now_ns, seen, at, since_ns),
+            Mode::Settled(settled) => self.watch(now_ns, seen, settled),
         }
     }
 

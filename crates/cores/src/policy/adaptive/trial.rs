@@ -66,7 +66,7 @@ impl Adaptive {
                 return Some("waits whether the load lasts long enough for a change to pay".into());
             }
         }
-        self.mode = Mode::Settled { at: now, since_ns: now_ns };
+        self.settle(now, now_ns);
         Some("settled: no neighbour promises more".into())
     }
 
