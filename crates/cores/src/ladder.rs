@@ -119,10 +119,11 @@ fn candidates(platform: &Platform, aims: &Aims, demand: &Demand) -> Vec<Rung> {
     let mut rungs = Vec::new();
     let (little, big) =
         if rest.is_empty() || little.is_empty() { (CpuSet::new(), managed) } else { (little, rest) };
+    let [big, little] = [&big, &little].map(|cpus| placement::order(platform, cpus, aims.nearness));
     for bigs in 0..=big.len().min(groups_max) {
         for littles in 0..=little.len().min(groups_max - bigs) {
             if bigs + littles > 0 {
-                rungs.extend(of_count(platform, aims, demand, [(&big, bigs), (&little, littles)]));
+                rungs.extend(of_count(platform, aims, demand, [&big[..bigs], &little[..littles]]));
             }
         }
     }
@@ -130,12 +131,10 @@ fn candidates(platform: &Platform, aims: &Aims, demand: &Demand) -> Vec<Rung> {
 }
 
 /// One choice of cores, at each of their speeds, and boosted.
-fn of_count(platform: &Platform, aims: &Aims, demand: &Demand, chosen: [(&CpuSet, usize); 2]) -> Vec<Rung> {
-    let mut cpus = Vec::new();
-    for (from, count) in chosen {
-        cpus.extend(placement::order(platform, from, aims.nearness).into_iter().take(count));
-    }
-    let seated = placement::spread(platform, demand, &aims.overlaps, &cpus);
+fn of_count(platform: &Platform, aims: &Aims, demand: &Demand, chosen: [&[u32]; 2]) -> Vec<Rung> {
+    let cpus = chosen.concat();
+    let mut seated = placement::spread(platform, demand, &aims.overlaps, &cpus);
+    placement::complete(platform, &mut seated, aims.spare);
     let steps = cpus.iter().map(|cpu| platform.levels(*cpu).len()).max().unwrap_or(1);
     let what = describe(platform, &cpus);
     let mut rungs: Vec<Rung> = (0..steps)
@@ -146,7 +145,7 @@ fn of_count(platform: &Platform, aims: &Aims, demand: &Demand, chosen: [(&CpuSet
                 (*cpu, levels[(step + levels.len()).saturating_sub(steps)])
             };
             plan.speeds = cpus.iter().map(level).collect();
-            placement::complete(platform, &mut plan, aims.spare);
+            placement::couple_speeds(platform, &mut plan);
             let speed = cpus.iter().map(|cpu| plan.speed(*cpu)).fold(0.0, f64::max);
             let name = if steps > 1 { format!("{what} at {speed:.2}") } else { what.clone() };
             rung(platform, demand, name, plan)

@@ -8,6 +8,7 @@
 //! busy at the [same time](crate::overlap): in turn, or in different periods (tcp and udp). Before that is known, the
 //! busiest group goes with the least busy one.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -184,7 +185,7 @@ pub fn order(platform: &Platform, cpus: &CpuSet, nearness: Nearness) -> Vec<u32>
     };
     let mut cpus: Vec<u32> = cpus.iter().collect();
     // The base CPU keeps the interrupts, so it is the last choice among its equals.
-    cpus.sort_by_key(|cpu| {
+    cpus.sort_by_cached_key(|cpu| {
         let first = platform.is_first_thread(*cpu);
         (package_cost(*cpu), platform.package(*cpu), !first, *cpu == 0, platform.cache(*cpu), *cpu)
     });
@@ -225,25 +226,29 @@ pub fn dedicate(plan: &mut Plan) {
 
 /// Completes a plan whose seats and speeds are chosen: one speed to a frequency domain, and a use for what is left.
 pub fn complete(platform: &Platform, plan: &mut Plan, spare: Spare) {
-    let managed = platform.managed();
     dedicate(plan);
-    let used = plan.used();
-    plan.speeds.retain(|cpu, _| used.contains(*cpu) && managed.contains(*cpu));
-    let wished = plan.speeds.clone();
-    for cpu in used.and(&managed).iter() {
-        let domain = platform.domain(cpu);
-        let together = domain.and(&used);
-        let speed =
-            together.iter().map(|other| wished.get(&other).copied().unwrap_or(1.0)).fold(0.0, f64::max);
-        plan.speeds.extend(domain.iter().map(|other| (other, speed)));
-    }
-    let unused = managed.minus(&used);
+    let unused = platform.managed().minus(&plan.used());
     let parked = if spare == Spare::Park { parkable(platform, &unused) } else { CpuSet::new() };
-    let kept = plan.parked.and(&unused).and(&parkable(platform, &unused));
+    let kept = plan.parked.and(&unused);
+    let kept = if kept.is_empty() { kept } else { kept.and(&parkable(platform, &unused)) };
     plan.parked = parked.union(&kept);
     plan.given_back = unused.minus(&plan.parked);
-    let asleep = plan.parked.clone();
-    plan.speeds.retain(|cpu, _| !asleep.contains(*cpu));
+    couple_speeds(platform, plan);
+}
+
+/// Of a plan that is complete but for its speeds: one speed to a frequency domain, that of its fastest used CPU. It costs
+/// time in proportion to the used CPUs, the rest of completing in proportion to the managed ones.
+pub fn couple_speeds(platform: &Platform, plan: &mut Plan) {
+    let used = plan.used();
+    let mut speeds = BTreeMap::new();
+    for cpu in used.iter().filter(|cpu| platform.is_managed(*cpu)) {
+        let domain = platform.domain(cpu);
+        let speed = domain.iter().filter(|other| used.contains(*other)).map(|other| plan.speed(other));
+        let speed = speed.fold(0.0, f64::max);
+        let awake = domain.iter().filter(|other| !plan.parked.contains(*other));
+        speeds.extend(awake.map(|other| (other, speed)));
+    }
+    plan.speeds = speeds;
 }
 
 /// Not the base CPU, and never the last one that runs tasks.

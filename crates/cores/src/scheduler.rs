@@ -152,8 +152,7 @@ impl Scheduler {
     pub fn set_applications(&mut self, cpus: CpuSet) {
         self.told = true;
         if self.platform.applications != cpus {
-            self.platform.applications = cpus;
-            self.begin_anew("the applications' CPUs are others", self.last.at_ns);
+            self.applications_are(cpus, self.last.at_ns);
         }
     }
 
@@ -166,8 +165,15 @@ impl Scheduler {
         let nowhere = Home { package: u32::MAX, boost: false };
         let held = self.platform.home(&self.platform.applications).unwrap_or(nowhere);
         if self.patience.is_over(seen.at_ns, &held, now) {
-            self.platform.applications = self.others.cpus().clone();
-            self.begin_anew("the applications' CPUs are others", seen.at_ns);
+            self.applications_are(self.others.cpus().clone(), seen.at_ns);
+        }
+    }
+
+    /// A policy whose plans do not depend on it goes on, with all that it learnt; another one may follow it some day.
+    fn applications_are(&mut self, cpus: CpuSet, at_ns: u64) {
+        self.platform.applications = cpus;
+        if self.policy.heeds_applications() {
+            self.begin_anew("the applications' CPUs are others", at_ns);
         }
     }
 

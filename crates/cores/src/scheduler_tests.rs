@@ -361,3 +361,14 @@ fn where_others_work_is_of_no_matter_in_one_package_or_if_somebody_said_better()
     with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
     assert_eq!(anew(&scheduler), 1, "only what was said");
 }
+
+#[test]
+fn a_policy_that_does_not_heed_applications_is_not_begun_anew_by_them() {
+    let mut scheduler =
+        Scheduler::new("fixed", two_packages(), &names(), Some(&[0.5]), Settings::default()).unwrap();
+    with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
+    assert_eq!(anew(&scheduler), 0);
+    // The next policy knows it from the beginning.
+    scheduler.set_policy("adaptive", Settings::default()).unwrap();
+    assert_eq!(scheduler.platform().applications.to_string(), "4");
+}

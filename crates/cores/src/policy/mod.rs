@@ -168,6 +168,11 @@ impl Policy {
         }
     }
 
+    /// Whether its plans depend on where the applications are.
+    pub fn heeds_applications(&self) -> bool {
+        matches!(self, Self::Adaptive(_))
+    }
+
     /// Whether it wants nothing but that the load stays as it is: then seldom looks will do.
     pub fn is_settled(&self) -> bool {
         match self {
