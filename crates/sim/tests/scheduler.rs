@@ -2,6 +2,7 @@
 
 use eft_cores::placement::Spare;
 use eft_cores::plan::Plan;
+use eft_cores::policy::cost::Costs;
 use eft_cores::policy::{Objective, Policy, Settings};
 use eft_cores::profile::sweep::{Configuration, exhaustive};
 use eft_cores::profile::{Outcome, Profiles};
@@ -419,6 +420,16 @@ fn profile_rests_when_idle_and_is_calm_at_a_constant_load() {
             run.until(200 * S);
             let later = run.changed_ns.len() - settled;
             assert!(later <= 3, "seed {seed}, {}: {later} changes\n{}", load.name, run.why());
+            // It moved components of the loads of requests while they were steady, so it knows what that costs.
+            let Policy::Profile(policy) = run.scheduler.policy() else { panic!("not profile") };
+            let learnt = policy.costs().move_ns() < Costs::default().move_ns() * 0.9;
+            assert_eq!(
+                learnt,
+                load.name != Load::bulk_out().name,
+                "seed {seed}, {}\n{}",
+                load.name,
+                run.why()
+            );
             run.until(201 * S);
             assert!(run.scheduler.plan().is_consolidated(), "seed {seed}\n{}", run.why());
         }

@@ -46,8 +46,13 @@ impl Costs {
     pub fn of(&self, from: &Plan, to: &Plan) -> f64 {
         match moved(from, to) {
             0 => self.speed_ns,
-            count => self.move_ns * count as f64,
+            count => self.of_moves(count),
         }
+    }
+
+    /// The same for a change that moves so many components.
+    pub fn of_moves(&self, count: usize) -> f64 {
+        self.move_ns * count as f64
     }
 
     /// The gain that a change must promise now; at least `floor`.
@@ -112,6 +117,11 @@ impl Costs {
     /// What each moved component costs, ns.
     pub fn move_ns(&self) -> f64 {
         self.move_ns
+    }
+
+    /// What a change of speeds alone costs, ns.
+    pub fn speed_ns(&self) -> f64 {
+        self.speed_ns
     }
 }
 

@@ -12,6 +12,7 @@ use crate::ladder::{Aims, Ladder};
 use crate::observation::Observation;
 use crate::plan::{Plan, check};
 use crate::platform::Platform;
+use crate::policy::cost::Costs;
 use crate::policy::measure::{Look, Measured, Meter, SETTLING_LOOKS};
 use crate::policy::roles::{Phases, Role};
 use crate::policy::{Decision, Settings};
@@ -30,8 +31,6 @@ const REFINE_NS: u64 = 90_000_000_000;
 const GAIN_MIN: f64 = 0.02;
 /// A change to what carries the load must leave this share of the throughput, or the load is one that follows.
 const CARRIES: f64 = 0.96;
-/// What a change costs: the peers' windows and the caches find themselves again.
-const RECONFIGURATION_NS: u64 = 30_000_000;
 
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -42,6 +41,7 @@ pub struct Profile {
     plan: Plan,
     meter: Meter,
     phases: Phases,
+    costs: Costs,
     /// What the plan was chosen for.
     chosen_for: Option<(Mix, f64, bool)>,
     measured: bool,
@@ -84,6 +84,7 @@ impl Profile {
             rest,
             meter: Meter::default(),
             phases: Phases::default(),
+            costs: Costs::default(),
             chosen_for: None,
             measured: false,
             elastic: false,
@@ -113,6 +114,11 @@ impl Profile {
         &self.plan
     }
 
+    /// What changes of plan were seen to cost.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
     /// With what was learnt since; to be saved.
     pub fn profiles(&self) -> &Profiles {
         &self.profiles
@@ -140,14 +146,17 @@ impl Profile {
         self.requests = matches!(seen.indicators.kind, Kind::RequestResponse | Kind::Mixed);
         if core::mem::take(&mut self.resting) {
             self.meter.restart();
+            self.costs.forget();
         }
         self.meter.add(look);
         let turned = self.phases.note(now_ns, Role::of(&seen.indicators));
         if turned {
             // What was measured so far was of the other role.
             self.meter.restart();
+            self.costs.forget();
         }
         let mix = seen.indicators.mix();
+        self.learn_cost(mix);
         match self.chosen_for {
             None if self.resumed => {
                 let now = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix)?;
@@ -171,7 +180,7 @@ impl Profile {
             self.measured = true;
             self.learn(&full);
             self.chosen_for = Some((full.mix, full.throughput, full.overloaded >= 0.5));
-            return self.choose(now_ns, full, "measured");
+            return self.choose_steady(now_ns, full, "measured");
         }
         let ratio = now.throughput.max(before.1) / now.throughput.min(before.1).max(1.0);
         let pressed = now.overloaded >= 0.99 && !before.2;
@@ -185,7 +194,9 @@ impl Profile {
         self.moved_looks = if moved { self.moved_looks + 1 } else { 0 };
         if self.moved_looks > 3 {
             let role = self.phases.role();
-            if !self.phases.pays(now_ns, RECONFIGURATION_NS) {
+            // Another role may want all of the stack elsewhere.
+            let reconfiguration_ns = self.costs.of_moves(self.platform.components().len()) as u64;
+            if !self.phases.pays(now_ns, reconfiguration_ns) {
                 self.moved_looks = 0;
                 self.chosen_for = Some((mix, now.throughput, now.overloaded >= 0.5));
                 return Some(format!("{}, but not for long enough to reconfigure", role.name()));
@@ -196,7 +207,7 @@ impl Profile {
             && let Some(full) = full
         {
             self.learn(&full);
-            return self.choose(now_ns, full, "refined");
+            return self.choose_steady(now_ns, full, "refined");
         }
         None
     }
@@ -210,6 +221,23 @@ impl Profile {
         self.learnt += 1;
         let all = self.elastic || now.overloaded >= 0.5;
         self.profiles.learn(&now.mix, &self.plan, now.throughput, now.power_w, all);
+    }
+
+    /// Under a load that was measured over a whole window: what is missing after the change is the change's doing.
+    fn choose_steady(&mut self, now_ns: u64, now: Measured, why: &str) -> Option<String> {
+        let before = self.plan.clone();
+        let reason = self.choose(now_ns, now, why);
+        if !self.plan.is_same(&before) {
+            self.costs.begins(&before, &self.plan, now.throughput);
+        }
+        reason
+    }
+
+    fn learn_cost(&mut self, mix: Mix) {
+        let Some(before) = self.costs.settling() else { return };
+        if let Some(now) = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix) {
+            self.costs.learn(self.meter.missing_ns(now.throughput.min(before)));
+        }
     }
 
     fn choose(&mut self, now_ns: u64, now: Measured, why: &str) -> Option<String> {
@@ -244,6 +272,7 @@ impl Profile {
         if !plan.is_same(&self.plan) {
             self.plan = plan;
             self.meter.restart();
+            self.costs.forget();
             self.measured = false;
         }
     }
