@@ -261,3 +261,49 @@ fn compare(now: &Measured, was: &Measured) -> String {
     let share = now.throughput / was.throughput.max(1.0) * 100.0;
     format!("{share:.1}% of the throughput, {:.1} W instead of {:.1} W", now.power_w, was.power_w)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Cpu, Machine};
+    use crate::platform::Platform;
+    use crate::policy::Settings;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn what_costs_more_than_a_young_load_may_give_back_is_waited_for() {
+        let machine = Machine {
+            online: (0..2).collect(),
+            managed: (0..2).collect(),
+            cpus: (0..2).map(|cpu| Cpu { cpu, online: true, ..Cpu::default() }).collect(),
+            ..Machine::default()
+        };
+        let platform = Platform::new(machine, &["tcp".into(), "ip".into()], Some(&[])).unwrap();
+        let mut policy = Adaptive::new(&platform, &Settings::default());
+        // Taking ip off the one CPU gains 6%.
+        let demand = Demand::from([("tcp".into(), 0.94), ("ip".into(), 0.06)]);
+        let now = Measured { throughput: 1000.0, power_w: 1.0, overloaded: 1.0, ..Measured::default() };
+        let seen = Observation::default();
+        policy.best = now.throughput;
+        policy.costs.load_begins(0);
+        let promised = |policy: &mut Adaptive, now_ns| {
+            policy.promising(now_ns, &seen, &now, &demand).map(|next| next.plan)
+        };
+        let spread = promised(&mut policy, S).expect("it costs 5 ms there and 5 ms back");
+        assert!(!spread.is_consolidated() && policy.patient_until_ns == 0);
+        // Moves turn out to cost 40 ms: 8% of a load that may last another second.
+        for _ in 0..40 {
+            let here = policy.plan.clone();
+            policy.costs.begins(&here, &spread, 1000.0);
+            policy.costs.learn(40e6);
+        }
+        assert_eq!(promised(&mut policy, S), None);
+        assert_eq!(policy.patient_until_ns, S + S / 2);
+        assert_eq!(promised(&mut policy, 2 * S), Some(spread));
+        // What promises nothing is not waited for.
+        policy.patient_until_ns = 0;
+        let (even, idle) = (Demand::from([("tcp".into(), 0.99), ("ip".into(), 0.01)]), 60 * S);
+        assert!(policy.promising(idle, &seen, &now, &even).is_none() && policy.patient_until_ns == 0);
+    }
+}
