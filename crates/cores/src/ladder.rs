@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use crate::class::CoreClass;
 use crate::cpu_set::CpuSet;
 use crate::estimate::{self, Demand};
+use crate::overlap::Overlaps;
 use crate::placement::{self, Nearness, Spare};
 use crate::plan::Plan;
 use crate::platform::{Platform, usual_demand};
@@ -44,6 +45,8 @@ pub struct Aims {
     pub nearness: Nearness,
     /// Seen work of each component; empty: the usual.
     pub demand: Demand,
+    /// Who was seen to be busy at the same time.
+    pub overlaps: Overlaps,
 }
 
 impl Ladder {
@@ -116,10 +119,11 @@ fn candidates(platform: &Platform, aims: &Aims, demand: &Demand) -> Vec<Rung> {
     let mut rungs = Vec::new();
     let (little, big) =
         if rest.is_empty() || little.is_empty() { (CpuSet::new(), managed) } else { (little, rest) };
+    let [big, little] = [&big, &little].map(|cpus| placement::order(platform, cpus, aims.nearness));
     for bigs in 0..=big.len().min(groups_max) {
         for littles in 0..=little.len().min(groups_max - bigs) {
             if bigs + littles > 0 {
-                rungs.extend(of_count(platform, aims, demand, [(&big, bigs), (&little, littles)]));
+                rungs.extend(of_count(platform, aims, demand, [&big[..bigs], &little[..littles]]));
             }
         }
     }
@@ -127,12 +131,10 @@ fn candidates(platform: &Platform, aims: &Aims, demand: &Demand) -> Vec<Rung> {
 }
 
 /// One choice of cores, at each of their speeds, and boosted.
-fn of_count(platform: &Platform, aims: &Aims, demand: &Demand, chosen: [(&CpuSet, usize); 2]) -> Vec<Rung> {
-    let mut cpus = Vec::new();
-    for (from, count) in chosen {
-        cpus.extend(placement::order(platform, from, aims.nearness).into_iter().take(count));
-    }
-    let seated = placement::spread(platform, demand, &cpus);
+fn of_count(platform: &Platform, aims: &Aims, demand: &Demand, chosen: [&[u32]; 2]) -> Vec<Rung> {
+    let cpus = chosen.concat();
+    let mut seated = placement::spread(platform, demand, &aims.overlaps, &cpus);
+    placement::complete(platform, &mut seated, aims.spare);
     let steps = cpus.iter().map(|cpu| platform.levels(*cpu).len()).max().unwrap_or(1);
     let what = describe(platform, &cpus);
     let mut rungs: Vec<Rung> = (0..steps)
@@ -143,7 +145,7 @@ fn of_count(platform: &Platform, aims: &Aims, demand: &Demand, chosen: [(&CpuSet
                 (*cpu, levels[(step + levels.len()).saturating_sub(steps)])
             };
             plan.speeds = cpus.iter().map(level).collect();
-            placement::complete(platform, &mut plan, aims.spare);
+            placement::couple_speeds(platform, &mut plan);
             let speed = cpus.iter().map(|cpu| plan.speed(*cpu)).fold(0.0, f64::max);
             let name = if steps > 1 { format!("{what} at {speed:.2}") } else { what.clone() };
             rung(platform, demand, name, plan)
@@ -190,7 +192,7 @@ fn describe(platform: &Platform, cpus: &[u32]) -> String {
 
 /// Without a managed CPU the stack shares the base CPU with everybody.
 fn fallback(platform: &Platform, spare: Spare) -> Rung {
-    let mut plan = placement::spread(platform, &Demand::new(), &[platform.base()]);
+    let mut plan = placement::spread(platform, &Demand::new(), &Overlaps::default(), &[platform.base()]);
     placement::complete(platform, &mut plan, spare);
     Rung { name: "the base CPU".into(), plan, capacity: 1.0 }
 }

@@ -143,6 +143,58 @@ fn own_cores_come_before_hardware_threads() {
 }
 
 #[test]
+fn those_share_a_core_that_are_busy_at_different_times() {
+    let kind = Kind { cpus: 4, threads: 2, ..PLAIN };
+    let platform = Platform::new(machine(&kind, "0-3"), &names(), None).unwrap();
+    let demand: Demand = [("nic0", 0.2), ("ip", 0.22), ("udp", 0.28), ("tcp", 0.3)]
+        .map(|(name, work)| (name.into(), work))
+        .into();
+    let neighbour = |overlaps: &Overlaps| {
+        let plan = placement::spread(&platform, &demand, overlaps, &[0, 2, 1, 3]);
+        assert_eq!(plan.used().len(), 4, "{plan}");
+        let tcp = plan.seats["tcp"].cpu;
+        let sibling = platform.siblings(tcp).minus(&CpuSet::one(tcp)).first().unwrap();
+        plan.on(sibling).map(String::from).collect::<Vec<_>>()
+    };
+    // Before anything was seen, the busiest shares with the least busy.
+    assert_eq!(neighbour(&Overlaps::default()), ["nic0"]);
+    let (streams, datagrams): (&[_], &[_]) = (
+        &[("nic0", 0.5), ("ip", 0.5), ("tcp", 0.9), ("udp", 0.0)],
+        &[("nic0", 0.5), ("ip", 0.5), ("tcp", 0.0), ("udp", 0.9)],
+    );
+    let in_turn = crate::overlap::tests::seen(platform.components(), &[streams, datagrams]);
+    assert!(neighbour(&in_turn).contains(&"udp".into()));
+    let together = crate::overlap::tests::seen(platform.components(), &[&[("tcp", 0.9), ("nic0", 0.9)]]);
+    assert!(!neighbour(&together).contains(&"nic0".into()));
+}
+
+#[test]
+fn unequal_cores_share_their_threads_by_overlap_too_and_keep_their_class() {
+    // Four little CPUs without threads, then two big cores of two.
+    let mut machine = machine(&Kind { cpus: 8, little: 4, ..PLAIN }, "4-7,0");
+    for cpu in machine.cpus.iter_mut().filter(|cpu| cpu.cpu >= 4) {
+        cpu.siblings = (cpu.cpu / 2 * 2..cpu.cpu / 2 * 2 + 2).collect();
+    }
+    let platform = Platform::new(machine, &names(), None).unwrap();
+    let demand: Demand = [("nic0", 0.08), ("ip", 0.2), ("filter", 0.2), ("udp", 0.22), ("tcp", 0.3)]
+        .map(|(name, work)| (name.into(), work))
+        .into();
+    let cpus = [4, 6, 5, 7, 0];
+    let blind = placement::spread(&platform, &demand, &Overlaps::default(), &cpus);
+    let shares = |plan: &Plan, one: &str, other: &str| {
+        platform.siblings(plan.seats[one].cpu).contains(plan.seats[other].cpu)
+    };
+    let partner = ["ip", "filter", "udp"].into_iter().find(|name| shares(&blind, "tcp", name)).unwrap();
+    // Whoever shares with tcp works when tcp does.
+    let looks: [&[(&str, f64)]; 2] = [&[("tcp", 0.9), (partner, 0.9)], &[("ip", 0.01)]];
+    let seen = crate::overlap::tests::seen(platform.components(), &looks);
+    let plan = placement::spread(&platform, &demand, &seen, &cpus);
+    assert!(!shares(&plan, "tcp", partner), "{blind} became {plan}");
+    let on_little = |plan: &Plan| plan.on(0).map(String::from).collect::<Vec<_>>();
+    assert_eq!(on_little(&plan), on_little(&blind));
+}
+
+#[test]
 fn what_receives_much_is_near_its_applications_and_what_sends_leaves_them_boost() {
     let kind = Kind { cpus: 8, packages: 2, boost: true, ..PLAIN };
     let mut platform = Platform::new(machine(&kind, "2-7"), &names(), None).unwrap();

@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod acpi;
+pub mod applications;
 pub mod class;
 pub mod cpu_set;
 pub mod description;
@@ -20,6 +21,7 @@ pub mod indicators;
 pub mod ladder;
 pub mod machine;
 pub mod observation;
+pub mod overlap;
 pub mod park;
 pub mod placement;
 pub mod plan;

@@ -54,6 +54,8 @@ pub struct ComponentLoad {
     /// In user-mode wait.
     pub waiting: f64,
     pub sleeping: f64,
+    /// CPU time after the kernel's account, as a share of the period.
+    pub cpu_share: f64,
     pub wake_ups_per_s: f64,
     /// What one wake that it sent cost it; 0 if it sent none.
     pub wake_cost_ns: f64,
@@ -83,6 +85,8 @@ pub struct CpuLoad {
     pub speed: f64,
     /// Share of the period, after the kernel's account.
     pub busy: f64,
+    /// How much time that account is of: it is kept in ticks, so it may be less or more than the period.
+    pub accounted_ns: u64,
 }
 
 /// A part of the look that cannot be used, and why.
@@ -199,6 +203,7 @@ impl Observer {
             Some(Err(why)) => problem(seen, component_part(&name), why),
             Some(Ok(Differences {
                 shares,
+                cpu_ns,
                 traffic,
                 wake_ups,
                 wakes_sent,
@@ -207,6 +212,7 @@ impl Observer {
                 counters,
             })) => {
                 [load.busy, load.polling, load.waiting, load.sleeping] = shares;
+                load.cpu_share = (cpu_ns as f64 / seen.period_ns as f64).min(1.0);
                 load.wake_ups_per_s = wake_ups as f64 * 1e9 / seen.period_ns as f64;
                 load.wake_cost_ns = wakes_sent_ns as f64 / wakes_sent.max(1) as f64;
                 load.hint = now.hint;
@@ -256,6 +262,7 @@ fn one_line(text: &str) -> String {
 struct Differences {
     /// Busy, polling, waiting, sleeping.
     shares: [f64; 4],
+    cpu_ns: u64,
     traffic: Traffic,
     wake_ups: u64,
     wakes_sent: u64,
@@ -286,6 +293,7 @@ fn differences(
     }
     Ok(Differences {
         shares: shares(busy_ns, polling_ns, waiting_ns, period_ns)?,
+        cpu_ns,
         traffic: traffic_since(&now.traffic, &before.traffic)?,
         wake_ups: since("wake-ups", now.wake_ups, before.wake_ups)?,
         wakes_sent: since("sent wakes", now.wakes_sent, before.wakes_sent)?,
@@ -385,7 +393,7 @@ fn look_at_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation)
             managed: cpu.managed,
             parked: cpu.parked,
             speed: cpu.speed,
-            busy: 0.0,
+            ..CpuLoad::default()
         };
         if !(cpu.speed > 0.0 && cpu.speed <= 1.0) {
             problem(seen, Part::Cpu(cpu.cpu), format!("its speed reads {}", cpu.speed));
@@ -396,7 +404,7 @@ fn look_at_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation)
                 problem(seen, Part::Cpu(cpu.cpu), "went offline, and eft did not park it".into());
             }
             match cpu_share(cpu, earlier) {
-                Ok(busy) => load.busy = busy,
+                Ok((busy, accounted_ns)) => (load.busy, load.accounted_ns) = (busy, accounted_ns),
                 Err(why) => problem(seen, Part::Cpu(cpu.cpu), why),
             }
         }
@@ -405,7 +413,7 @@ fn look_at_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation)
 }
 
 /// Idle counters of the kernel go back by a tick now and then (proc(5)); that much is forgiven.
-fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<f64, String> {
+fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(f64, u64), String> {
     const TICK_NS: u64 = 20_000_000;
     let since = |what: &str, now: u64, before: u64| match now.checked_sub(before) {
         Some(length) => Ok(length),
@@ -414,7 +422,8 @@ fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<f64, String> {
     };
     let busy = since("busy", now.busy_ns, before.busy_ns)?;
     let idle = since("idle", now.idle_ns, before.idle_ns)?;
-    Ok(busy as f64 / busy.saturating_add(idle).max(1) as f64)
+    let accounted = busy.saturating_add(idle);
+    Ok((busy as f64 / accounted.max(1) as f64, accounted))
 }
 
 /// The meter wraps and is reset; a negative or impossible power is none.

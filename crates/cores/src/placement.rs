@@ -4,15 +4,18 @@
 //! way stay together, so that messages cross between caches as seldom as can be. CPUs are chosen by what is known of the
 //! machine (`multiserver-scheduling`, sections 2, 3 and 5): own cores before hardware threads; one package and one
 //! last-level cache before several; near the applications if much is received (the stack copies it to them), else
-//! away from them where that leaves them boost. When hardware threads are shared, the busiest group goes with the least
-//! busy one: components that are busy in turn, or in different periods (tcp and udp), then share a core.
+//! away from them where that leaves them boost. When hardware threads are shared, those share a core that were least
+//! busy at the [same time](crate::overlap): in turn, or in different periods (tcp and udp). Before that is known, the
+//! busiest group goes with the least busy one.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::cpu_set::CpuSet;
 use crate::estimate::Demand;
 use crate::indicators::Indicators;
+use crate::overlap::{self, Overlaps};
 use crate::plan::{Plan, Seat};
 use crate::platform::{self, Platform};
 
@@ -41,15 +44,26 @@ const RECEIVES_MUCH_BYTES_PER_S: f64 = 10e6;
 
 impl Nearness {
     pub fn of(platform: &Platform, indicators: &Indicators) -> Self {
-        if platform.applications.is_empty() {
-            return Self::Anywhere;
-        }
+        let Some(home) = platform.home(&platform.applications) else { return Self::Anywhere };
         let received = indicators.received_bytes_per_s;
         if received >= RECEIVES_MUCH_BYTES_PER_S && received >= indicators.sent_bytes_per_s {
             return Self::Near;
         }
-        let boost = platform.applications.iter().any(|cpu| platform.has_boost(cpu));
-        if boost { Self::Away } else { Self::Near }
+        if home.boost { Self::Away } else { Self::Near }
+    }
+}
+
+impl Nearness {
+    /// Whether a plan has any of the stack where it should be.
+    pub fn is_met(self, platform: &Platform, plan: &Plan) -> bool {
+        let Some(home) = platform.home(&platform.applications) else { return true };
+        let any_at_home =
+            |wanted: bool| plan.used().iter().any(|cpu| (platform.package(cpu) == home.package) == wanted);
+        match self {
+            Self::Anywhere => true,
+            Self::Near => any_at_home(true),
+            Self::Away => any_at_home(false),
+        }
     }
 }
 
@@ -64,33 +78,55 @@ pub fn groups_max(platform: &Platform, demand: &Demand) -> usize {
 }
 
 /// Seats all components on these CPUs, so that the busiest CPU has as little to do as can be.
-pub fn spread(platform: &Platform, demand: &Demand, cpus: &[u32]) -> Plan {
+pub fn spread(platform: &Platform, demand: &Demand, overlaps: &Overlaps, cpus: &[u32]) -> Plan {
+    let mut seated = seat(platform, demand, cpus);
+    share_threads(platform, overlaps, &mut seated);
+    let mut plan = Plan::default();
+    for (cpu, group) in seated {
+        plan.seats.extend(group.into_iter().map(|name| (name, Seat { cpu, dedicated: false })));
+    }
+    dedicate(&mut plan);
+    plan
+}
+
+/// A group on each CPU.
+type Seated = Vec<(u32, Vec<String>)>;
+
+fn seat(platform: &Platform, demand: &Demand, cpus: &[u32]) -> Seated {
     let capacities: Vec<f64> = cpus.iter().map(|cpu| platform.capacity(*cpu)).collect();
     let first = capacities.first().copied().unwrap_or(1.0);
     if capacities.iter().all(|capacity| (capacity - first).abs() < 0.01) {
-        return seat(platform, demand, &split(platform, demand, &capacities).0, cpus);
+        return seat_equal(platform, demand, split(platform, demand, &capacities).0, cpus);
     }
     // Unequal cores: which stretch of the way fits the big ones is found by turning their order round.
     let turned = (0..cpus.len()).map(|by| {
         let turn = |index: usize| (index + by) % cpus.len();
         let capacities: Vec<f64> = (0..cpus.len()).map(|index| capacities[turn(index)]).collect();
         let (groups, busiest) = split(platform, demand, &capacities);
-        (
-            groups
-                .into_iter()
-                .enumerate()
-                .map(|(index, group)| (cpus[turn(index)], group))
-                .collect::<Vec<_>>(),
-            busiest,
-        )
+        let seated: Seated =
+            groups.into_iter().enumerate().map(|(index, group)| (cpus[turn(index)], group)).collect();
+        (seated, busiest)
     });
-    let best = turned.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(groups, _)| groups).unwrap_or_default();
-    let mut plan = Plan::default();
-    for (cpu, group) in best {
-        plan.seats.extend(group.into_iter().map(|name| (name, Seat { cpu, dedicated: false })));
+    turned.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(seated, _)| seated).unwrap_or_default()
+}
+
+/// Groups change places among CPUs of the same capacity, so that those share a core that are least busy at the same time.
+fn share_threads(platform: &Platform, overlaps: &Overlaps, seated: &mut Seated) {
+    let core = |cpu: u32| platform.siblings(cpu).first().unwrap_or(cpu);
+    let mut left: Vec<usize> = (0..seated.len()).collect();
+    while let Some(first) = left.first() {
+        let capacity = platform.capacity(seated[*first].0);
+        let is_equal = |index: &usize| (platform.capacity(seated[*index].0) - capacity).abs() < 0.01;
+        let (equal, others): (Vec<usize>, Vec<usize>) = left.iter().partition(|index| is_equal(index));
+        left = others;
+        let groups: Vec<Vec<String>> = equal.iter().map(|index| seated[*index].1.clone()).collect();
+        let cores: Vec<u32> = equal.iter().map(|index| core(seated[*index].0)).collect();
+        if let Some(dealt) = overlap::deal(&groups, &cores, overlaps) {
+            for (index, group) in equal.iter().zip(dealt) {
+                seated[*index].1 = groups[group].clone();
+            }
+        }
     }
-    dedicate(&mut plan);
-    plan
 }
 
 /// Cuts the way of a packet, from the driver upward, into one stretch for each core (of this capacity), so that the
@@ -141,7 +177,7 @@ fn work_of(platform: &Platform, demand: &Demand) -> Vec<f64> {
 
 /// CPUs of the wanted kind, the best first.
 pub fn order(platform: &Platform, cpus: &CpuSet, nearness: Nearness) -> Vec<u32> {
-    let home = platform.applications.first().map(|cpu| platform.package(cpu));
+    let home = platform.home(&platform.applications).map(|home| home.package);
     let package_cost = |cpu: u32| match (nearness, home) {
         (Nearness::Near, Some(home)) => u32::from(platform.package(cpu) != home),
         (Nearness::Away, Some(home)) => u32::from(platform.package(cpu) == home),
@@ -149,7 +185,7 @@ pub fn order(platform: &Platform, cpus: &CpuSet, nearness: Nearness) -> Vec<u32>
     };
     let mut cpus: Vec<u32> = cpus.iter().collect();
     // The base CPU keeps the interrupts, so it is the last choice among its equals.
-    cpus.sort_by_key(|cpu| {
+    cpus.sort_by_cached_key(|cpu| {
         let first = platform.is_first_thread(*cpu);
         (package_cost(*cpu), platform.package(*cpu), !first, *cpu == 0, platform.cache(*cpu), *cpu)
     });
@@ -157,14 +193,14 @@ pub fn order(platform: &Platform, cpus: &CpuSet, nearness: Nearness) -> Vec<u32>
 }
 
 /// Seats the groups on these equal CPUs: those with most work on cores of their own.
-fn seat(platform: &Platform, demand: &Demand, groups: &[Vec<String>], cpus: &[u32]) -> Plan {
+fn seat_equal(platform: &Platform, demand: &Demand, groups: Vec<Vec<String>>, cpus: &[u32]) -> Seated {
     let names = platform.components();
     let work = work_of(platform, demand);
     let of = |group: &Vec<String>| -> f64 {
         names.iter().zip(&work).filter(|(name, _)| group.contains(name)).map(|(_, work)| *work).sum()
     };
-    let mut by_work: Vec<(&Vec<String>, f64)> = groups.iter().map(|group| (group, of(group))).collect();
-    by_work.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut by_work: Vec<(f64, Vec<String>)> = groups.into_iter().map(|group| (of(&group), group)).collect();
+    by_work.sort_by(|a, b| b.0.total_cmp(&a.0));
     let cores: Vec<u32> = cpus.iter().copied().filter(|cpu| platform.is_first_thread(*cpu)).collect();
     // The last groups, which have least to do, share the cores of the first.
     let second = |first: &u32| {
@@ -174,14 +210,9 @@ fn seat(platform: &Platform, demand: &Demand, groups: &[Vec<String>], cpus: &[u3
     places.extend(cores.iter().rev().filter_map(second));
     let left: Vec<u32> = cpus.iter().copied().filter(|cpu| !places.contains(cpu)).collect();
     places.extend(left);
-    let mut plan = Plan::default();
-    let Some(last) = places.last().copied() else { return plan };
-    for (index, (group, _)) in by_work.iter().enumerate() {
-        let cpu = places.get(index).copied().unwrap_or(last);
-        plan.seats.extend(group.iter().map(|name| (name.clone(), Seat { cpu, dedicated: false })));
-    }
-    dedicate(&mut plan);
-    plan
+    let Some(last) = places.last().copied() else { return Seated::new() };
+    let place = |index: usize| places.get(index).copied().unwrap_or(last);
+    by_work.into_iter().enumerate().map(|(index, (_, group))| (place(index), group)).collect()
 }
 
 /// Whoever is alone on its CPU gets it to itself; a stack on one CPU shares it.
@@ -195,25 +226,29 @@ pub fn dedicate(plan: &mut Plan) {
 
 /// Completes a plan whose seats and speeds are chosen: one speed to a frequency domain, and a use for what is left.
 pub fn complete(platform: &Platform, plan: &mut Plan, spare: Spare) {
-    let managed = platform.managed();
     dedicate(plan);
-    let used = plan.used();
-    plan.speeds.retain(|cpu, _| used.contains(*cpu) && managed.contains(*cpu));
-    let wished = plan.speeds.clone();
-    for cpu in used.and(&managed).iter() {
-        let domain = platform.domain(cpu);
-        let together = domain.and(&used);
-        let speed =
-            together.iter().map(|other| wished.get(&other).copied().unwrap_or(1.0)).fold(0.0, f64::max);
-        plan.speeds.extend(domain.iter().map(|other| (other, speed)));
-    }
-    let unused = managed.minus(&used);
+    let unused = platform.managed().minus(&plan.used());
     let parked = if spare == Spare::Park { parkable(platform, &unused) } else { CpuSet::new() };
-    let kept = plan.parked.and(&unused).and(&parkable(platform, &unused));
+    let kept = plan.parked.and(&unused);
+    let kept = if kept.is_empty() { kept } else { kept.and(&parkable(platform, &unused)) };
     plan.parked = parked.union(&kept);
     plan.given_back = unused.minus(&plan.parked);
-    let asleep = plan.parked.clone();
-    plan.speeds.retain(|cpu, _| !asleep.contains(*cpu));
+    couple_speeds(platform, plan);
+}
+
+/// Of a plan that is complete but for its speeds: one speed to a frequency domain, that of its fastest used CPU. It costs
+/// time in proportion to the used CPUs, the rest of completing in proportion to the managed ones.
+pub fn couple_speeds(platform: &Platform, plan: &mut Plan) {
+    let used = plan.used();
+    let mut speeds = BTreeMap::new();
+    for cpu in used.iter().filter(|cpu| platform.is_managed(*cpu)) {
+        let domain = platform.domain(cpu);
+        let speed = domain.iter().filter(|other| used.contains(*other)).map(|other| plan.speed(other));
+        let speed = speed.fold(0.0, f64::max);
+        let awake = domain.iter().filter(|other| !plan.parked.contains(*other));
+        speeds.extend(awake.map(|other| (other, speed)));
+    }
+    plan.speeds = speeds;
 }
 
 /// Not the base CPU, and never the last one that runs tasks.

@@ -30,10 +30,23 @@ pub struct Platform {
     /// Where each CPU stands in the machine's list.
     index: BTreeMap<u32, usize>,
     largest_capacity: u32,
+    /// Managed CPUs that can run something, parked or not; asked for all the time.
+    managed: CpuSet,
+    /// Of each CPU, the hardware threads of its core.
+    siblings: BTreeMap<u32, CpuSet>,
     /// Speeds are P-states: they lower the voltage, and a frequency domain has only one. Otherwise a duty cycle.
     by_frequency: bool,
     /// Where the applications run, if that is known.
     pub applications: CpuSet,
+}
+
+/// What of the applications' places matters to the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// Where most of their CPUs are.
+    pub package: u32,
+    /// Whether idle neighbours would make any of them faster.
+    pub boost: bool,
 }
 
 impl Platform {
@@ -54,7 +67,11 @@ impl Platform {
         let levels = managed.map(|cpu| (cpu.cpu, levels_of(cpu))).collect();
         let index = machine.cpus.iter().enumerate().map(|(index, cpu)| (cpu.cpu, index)).collect();
         let largest_capacity = machine.cpus.iter().filter_map(|cpu| cpu.capacity).max().unwrap_or(0);
+        let of_core = |cpu: &Cpu| (cpu.cpu, cpu.siblings.union(&CpuSet::one(cpu.cpu)));
+        let siblings = machine.cpus.iter().map(of_core).collect();
         Ok(Self {
+            managed: usable(&machine),
+            siblings,
             index,
             largest_capacity,
             machine,
@@ -72,6 +89,7 @@ impl Platform {
     /// What CPUs do comes and goes; which there are does not.
     pub fn set_states(&mut self, online: CpuSet, offline: CpuSet, parked: CpuSet) {
         (self.machine.online, self.machine.offline, self.machine.parked) = (online, offline, parked);
+        self.managed = usable(&self.machine);
     }
 
     pub fn components(&self) -> &[String] {
@@ -84,12 +102,11 @@ impl Platform {
 
     /// Managed CPUs that can run something, parked or not.
     pub fn managed(&self) -> CpuSet {
-        self.machine.managed.and(&self.machine.online.union(&self.machine.parked))
+        self.managed.clone()
     }
 
-    fn is_managed(&self, cpu: u32) -> bool {
-        let machine = &self.machine;
-        machine.managed.contains(cpu) && (machine.online.contains(cpu) || machine.parked.contains(cpu))
+    pub fn is_managed(&self, cpu: u32) -> bool {
+        self.managed.contains(cpu)
     }
 
     /// A CPU that always runs something: the base CPU, if it is online.
@@ -126,11 +143,12 @@ impl Platform {
 
     /// Hardware threads of the same core, itself included.
     pub fn siblings(&self, cpu: u32) -> CpuSet {
-        self.cpu(cpu).map_or_else(CpuSet::new, |cpu| cpu.siblings.clone()).union(&CpuSet::one(cpu))
+        self.siblings.get(&cpu).cloned().unwrap_or_else(|| CpuSet::one(cpu))
     }
 
     pub fn is_first_thread(&self, cpu: u32) -> bool {
-        self.siblings(cpu).iter().find(|thread| *thread == cpu || self.is_managed(*thread)) == Some(cpu)
+        let Some(threads) = self.siblings.get(&cpu) else { return true };
+        threads.iter().find(|thread| *thread == cpu || self.managed.contains(*thread)) == Some(cpu)
     }
 
     pub fn package(&self, cpu: u32) -> u32 {
@@ -148,7 +166,10 @@ impl Platform {
         let known =
             self.cpu(cpu).and_then(|cpu| cpu.frequency.as_ref()).map(|frequency| frequency.domain.clone());
         let together = known.filter(|_| self.by_frequency).unwrap_or_default();
-        together.and(&self.managed()).union(&CpuSet::one(cpu))
+        if together.is_empty() {
+            return CpuSet::one(cpu);
+        }
+        together.and(&self.managed).union(&CpuSet::one(cpu))
     }
 
     /// Whether idle neighbours let this CPU run faster than its full speed.
@@ -157,10 +178,31 @@ impl Platform {
             == Some(true)
     }
 
+    /// Where these CPUs, as the applications', would draw the stack to or keep it from; `None` if nobody works there, or
+    /// if the stack has but one package to be in.
+    pub fn home(&self, applications: &CpuSet) -> Option<Home> {
+        let mut packages = self.managed.iter().map(|cpu| self.package(cpu));
+        let first = packages.next()?;
+        if packages.all(|package| package == first) {
+            return None;
+        }
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+        for cpu in applications.iter() {
+            *counts.entry(self.package(cpu)).or_default() += 1;
+        }
+        let package =
+            counts.iter().min_by_key(|(package, count)| (core::cmp::Reverse(**count), **package))?.0;
+        Some(Home { package: *package, boost: applications.iter().any(|cpu| self.has_boost(cpu)) })
+    }
+
     /// What a CPU gets done under a plan while it has its core to itself.
     pub fn effective(&self, cpu: u32, plan: &Plan) -> f64 {
         self.capacity(cpu) * plan.speed(cpu)
     }
+}
+
+fn usable(machine: &Machine) -> CpuSet {
+    machine.managed.and(&machine.online.union(&machine.parked))
 }
 
 /// Where a component stands on the way of an arriving packet.

@@ -8,13 +8,14 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use crate::applications::{Applications, Patience};
 use crate::cpu_set::CpuSet;
 use crate::estimate::PowerReport;
 use crate::history::{Entry, History, Readings};
 use crate::machine::Machine;
 use crate::observation::{Observation, Observer};
 use crate::plan::{Plan, check};
-use crate::platform::{COMPONENTS_MAX, Platform};
+use crate::platform::{COMPONENTS_MAX, Home, Platform};
 use crate::policy::{Decision, Policy, Settings};
 use crate::sample::Sample;
 
@@ -33,6 +34,11 @@ pub struct Scheduler {
     /// CPUs that the samples show otherwise than `platform` has them, and for how many looks.
     doubt: Option<(CpuView, u32)>,
     newcomers: Option<(Vec<String>, u32)>,
+    /// Where others work, as the samples show it.
+    others: Applications,
+    patience: Patience<Home>,
+    /// Somebody said where the applications run: then that holds, whatever is seen.
+    told: bool,
     last: Observation,
 }
 
@@ -67,6 +73,9 @@ impl Scheduler {
             plan,
             doubt: None,
             newcomers: None,
+            others: Applications::default(),
+            patience: Patience::default(),
+            told: false,
             last: Observation::default(),
         })
     }
@@ -89,7 +98,10 @@ impl Scheduler {
         self.believe(sample);
         let decision = match seen.complaint() {
             Some(complaint) => self.kept(complaint),
-            None => self.policy.decide(seen.at_ns, &seen),
+            None => {
+                self.follow_applications(&seen);
+                self.policy.decide(seen.at_ns, &seen)
+            }
         };
         let decision = self.checked(decision);
         self.record(&seen, &decision);
@@ -131,11 +143,37 @@ impl Scheduler {
         PowerReport::of(&self.platform, &self.settings.power, &self.plan, &self.last)
     }
 
-    /// Where the applications run, if somebody knows: the stack is put near them, or away.
+    /// CPUs on which others than the stack work, as the samples show it.
+    pub fn applications(&self) -> &CpuSet {
+        self.others.cpus()
+    }
+
+    /// Where the applications run, if somebody knows better than the samples: the stack is put near them, or away.
     pub fn set_applications(&mut self, cpus: CpuSet) {
+        self.told = true;
         if self.platform.applications != cpus {
-            self.platform.applications = cpus;
-            self.begin_anew("the applications' CPUs are others", self.last.at_ns);
+            self.applications_are(cpus, self.last.at_ns);
+        }
+    }
+
+    /// The policy begins anew only if the applications went elsewhere in a way that matters, and stayed there. While
+    /// nobody works anywhere, they are taken to come back to where they were.
+    fn follow_applications(&mut self, seen: &Observation) {
+        self.others.note(seen);
+        let Some(now) = self.platform.home(self.others.cpus()).filter(|_| !self.told) else { return };
+        // The first to be seen have nothing to be compared with, but they have to stay as well.
+        let nowhere = Home { package: u32::MAX, boost: false };
+        let held = self.platform.home(&self.platform.applications).unwrap_or(nowhere);
+        if self.patience.is_over(seen.at_ns, &held, now) {
+            self.applications_are(self.others.cpus().clone(), seen.at_ns);
+        }
+    }
+
+    /// A policy whose plans do not depend on it goes on, with all that it learnt; another one may follow it some day.
+    fn applications_are(&mut self, cpus: CpuSet, at_ns: u64) {
+        self.platform.applications = cpus;
+        if self.policy.heeds_applications() {
+            self.begin_anew("the applications' CPUs are others", at_ns);
         }
     }
 

@@ -288,3 +288,87 @@ proptest! {
         }
     }
 }
+
+/// CPUs 0 to 3 are one package and 4 to 7 the other; the stack may have all but 0 and 4.
+fn two_packages() -> Machine {
+    let cpu = |cpu: u32| Cpu { cpu, online: true, package: Some(cpu / 4), ..Cpu::default() };
+    Machine {
+        online: (0..8).collect(),
+        managed: "1-3,5-7".parse().unwrap(),
+        cpus: (0..8).map(cpu).collect(),
+        ..Machine::default()
+    }
+}
+
+/// Feeds looks of a load that receives much, while others take `busy(look, cpu)` of each CPU.
+fn with_others(scheduler: &mut Scheduler, looks: core::ops::Range<u64>, busy: impl Fn(u64, u32) -> f64) {
+    let mut sums = [0u64; 8];
+    for index in looks {
+        let mut sample = look(index, 0.3, 0, 8);
+        sample.components.iter_mut().for_each(|component| component.queues[0].high = 1);
+        let tcp = sample.components.iter_mut().find(|component| component.name == "tcp").unwrap();
+        tcp.traffic.received_bytes = index * 1_000_000;
+        tcp.traffic.received_segments = index * 20;
+        for cpu in &mut sample.cpus {
+            let others = (busy(index, cpu.cpu) * PERIOD as f64) as u64;
+            sums[cpu.cpu as usize] += others;
+            (cpu.busy_ns, cpu.idle_ns) =
+                (sums[cpu.cpu as usize], index * PERIOD - sums[cpu.cpu as usize].min(index * PERIOD));
+            cpu.managed = !cpu.cpu.is_multiple_of(4);
+        }
+        scheduler.look(&sample);
+    }
+}
+
+fn anew(scheduler: &Scheduler) -> usize {
+    let told = scheduler.history().entries();
+    told.filter(|entry| entry.reason.contains("applications' CPUs are others")).count()
+}
+
+#[test]
+fn the_stack_goes_to_where_others_work_and_does_not_follow_fluctuations() {
+    let mut scheduler =
+        Scheduler::new("adaptive", two_packages(), &names(), Some(&[0.5]), Settings::default()).unwrap();
+    let package = |scheduler: &Scheduler| {
+        let used = scheduler.plan().used();
+        used.iter().map(|cpu| cpu / 4).collect::<alloc::collections::BTreeSet<u32>>()
+    };
+    let at_home = |home: u32| move |_, cpu: u32| if cpu == home { 0.7 } else { 0.02 };
+    with_others(&mut scheduler, 1..1000, at_home(4));
+    assert_eq!(scheduler.applications().to_string(), "4");
+    assert_eq!((anew(&scheduler), package(&scheduler)), (1, [1].into()), "{}", scheduler.plan());
+    // Elsewhere for a second now and then, and idle in between: nothing of that matters.
+    with_others(&mut scheduler, 1000..4000, |look, cpu| match look / 100 % 5 {
+        0 if cpu == 0 => 0.9,
+        1 | 2 if cpu == 4 => 0.7,
+        _ => 0.0,
+    });
+    assert_eq!((anew(&scheduler), package(&scheduler)), (1, [1].into()));
+    with_others(&mut scheduler, 4000..7000, at_home(0));
+    assert_eq!((anew(&scheduler), package(&scheduler)), (2, [0].into()), "{}", scheduler.plan());
+}
+
+#[test]
+fn where_others_work_is_of_no_matter_in_one_package_or_if_somebody_said_better() {
+    let mut one = two_packages();
+    one.cpus.iter_mut().for_each(|cpu| cpu.package = Some(0));
+    let mut scheduler = Scheduler::new("adaptive", one, &names(), Some(&[0.5]), Settings::default()).unwrap();
+    with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
+    assert_eq!((scheduler.applications().to_string().as_str(), anew(&scheduler)), ("4", 0));
+    let mut scheduler =
+        Scheduler::new("adaptive", two_packages(), &names(), Some(&[0.5]), Settings::default()).unwrap();
+    scheduler.set_applications("0".parse().unwrap());
+    with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
+    assert_eq!(anew(&scheduler), 1, "only what was said");
+}
+
+#[test]
+fn a_policy_that_does_not_heed_applications_is_not_begun_anew_by_them() {
+    let mut scheduler =
+        Scheduler::new("fixed", two_packages(), &names(), Some(&[0.5]), Settings::default()).unwrap();
+    with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
+    assert_eq!(anew(&scheduler), 0);
+    // The next policy knows it from the beginning.
+    scheduler.set_policy("adaptive", Settings::default()).unwrap();
+    assert_eq!(scheduler.platform().applications.to_string(), "4");
+}

@@ -28,6 +28,7 @@ const FULL_SHARE: f64 = 0.75;
 /// One look.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Look {
+    pub period_ns: u64,
     /// Delivered, see [`indicators::delivered`], per second.
     pub throughput: f64,
     /// Measured, or else modelled.
@@ -81,6 +82,15 @@ impl Meter {
         self.since_change
     }
 
+    /// What was missing to this throughput while the last change settled, as time in which nothing passed.
+    pub fn missing_ns(&self, throughput: f64) -> f64 {
+        let skipped = self.looks.len().saturating_sub(self.since_change);
+        let settling = self.looks.iter().skip(skipped).take(SETTLING_LOOKS);
+        let missing = |look: &Look| (1.0 - look.throughput / throughput.max(1.0)) * look.period_ns as f64;
+        // Noise lies on both sides, so single looks are not cut off at nothing missing; the sum is.
+        settling.map(missing).sum::<f64>().max(0.0)
+    }
+
     /// Over the last `count` looks since the change, without those in which it settled; `None` while there are too
     /// few.
     pub fn last(&self, count: usize, settling: usize, mix: Mix) -> Option<Measured> {
@@ -105,6 +115,7 @@ impl Look {
         let modelled = || estimate::power_w(platform, model, plan, &activity);
         let busy = work(plan, seen).values().copied().fold(0.0, f64::max);
         Self {
+            period_ns: seen.period_ns,
             throughput: indicators::delivered(&seen.traffic) * 1e9 / seen.period_ns.max(1) as f64,
             power_w: seen.power_w.unwrap_or_else(modelled),
             busy,
@@ -124,4 +135,24 @@ fn work(plan: &Plan, seen: &Observation) -> Activity {
 fn is_overloaded(load: &ComponentLoad, busy: f64) -> bool {
     let complains = load.hint != Hint::None && busy >= HINT_SHARE;
     load.overloads > 0 || complains || load.fill() >= FULL_SHARE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_while_a_change_settles_is_counted_as_lost_time() {
+        let mut meter = Meter::default();
+        meter.restart();
+        let looks = [20.0, 60.0, 110.0, 90.0, 1.0, 1.0];
+        for throughput in looks {
+            meter.add(Look { period_ns: 10_000_000, throughput, ..Look::default() });
+        }
+        // 80% and 40% of two looks; the next two are one above and one below, as much.
+        assert!((meter.missing_ns(100.0) - 12e6).abs() < 1.0);
+        assert_eq!(meter.missing_ns(10.0), 0.0);
+        meter.restart();
+        assert_eq!(meter.missing_ns(100.0), 0.0);
+    }
 }

@@ -20,6 +20,7 @@ use crate::power::PowerModel;
 use crate::profile::Profiles;
 
 pub mod adaptive;
+pub mod cost;
 pub mod fixed;
 pub mod flapping;
 pub mod measure;
@@ -111,6 +112,8 @@ pub struct Settings {
     pub fixed: Option<Plan>,
     /// For `profile`.
     pub profiles: Profiles,
+    /// For `profile`: of loads that carry requests, the longest that an answer may take, as far as sweeps measured it.
+    pub latency_us_max: Option<f64>,
 }
 
 /// A plan, and why. `reason` is set when something was decided: changed, tried, taken back or refused.
@@ -163,6 +166,11 @@ impl Policy {
             Self::Adaptive(policy) => policy.resume(plan, now_ns),
             Self::Profile(policy) => policy.resume(plan, now_ns),
         }
+    }
+
+    /// Whether its plans depend on where the applications are.
+    pub fn heeds_applications(&self) -> bool {
+        matches!(self, Self::Adaptive(_))
     }
 
     /// Whether it wants nothing but that the load stays as it is: then seldom looks will do.

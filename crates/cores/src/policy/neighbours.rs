@@ -21,10 +21,12 @@ const LOOSE_FITS: [f64; 3] = [1.33, 2.0, 4.0];
 /// Bounds on what one look may take: plans that are predicted, and seatings that they are made from. What is nearest to
 /// where we are comes first.
 const CANDIDATES_MAX: usize = 160;
-const CANDIDATES_MIN: usize = 48;
-/// A prediction costs time in proportion to the CPUs.
-const CANDIDATES_BY_CPUS: usize = 3072;
+const CANDIDATES_MIN: usize = 32;
 const SEATINGS_MAX: usize = 24;
+const SEATINGS_MIN: usize = 8;
+/// A prediction costs time in proportion to the CPUs, and so does a seating.
+const CANDIDATES_BY_CPUS: usize = 3072;
+const SEATINGS_BY_CPUS: usize = 1536;
 
 #[derive(Clone, Debug)]
 pub struct Candidate {
@@ -56,56 +58,55 @@ pub struct Position<'a> {
 }
 
 pub fn candidates(here: &Position, ladder: &Ladder) -> Vec<Candidate> {
-    let by_cpus = CANDIDATES_BY_CPUS / here.platform.managed().len().max(1);
-    let most = by_cpus.clamp(CANDIDATES_MIN, CANDIDATES_MAX);
-    let mut plans: Vec<Plan> = Vec::new();
-    let mut add = |plan: Plan| {
-        let known = plan.is_same(here.plan) || plans.iter().any(|other| other.is_same(&plan));
-        if !known && plans.len() < most {
-            plans.push(plan);
-        }
-    };
-    one_step(here, false).into_iter().for_each(&mut add);
-    one_step(here, true).into_iter().for_each(&mut add);
-    for seating in seatings(here, ladder) {
-        let loose = LOOSE_FITS.iter().filter(|_| here.loose);
-        for fit in FITS.iter().chain(loose) {
-            add(fitted(here, &seating, *fit));
-        }
-    }
-    for rung in ladder.rungs() {
-        add(rung.plan.clone());
-    }
+    let cpus = here.platform.managed().len().max(1);
+    let most = (CANDIDATES_BY_CPUS / cpus).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
+    let seatings_most = (SEATINGS_BY_CPUS / cpus).clamp(SEATINGS_MIN, SEATINGS_MAX);
+    let stepped = one_step(here, false).into_iter().chain(one_step(here, true));
+    let loose = if here.loose { &LOOSE_FITS[..] } else { &[] };
+    let fits = move || FITS.iter().chain(loose);
+    let seatings = seatings(here, ladder, seatings_most);
+    let speeds = seatings.iter().flat_map(|seating| fits().map(move |fit| (seating, *fit)));
+    let fitted = speeds.map(|(seating, fit)| fitted(here, seating, fit));
+    let rungs = ladder.rungs().iter().map(|rung| rung.plan.clone());
+    let is_here = |plan: &Plan| plan.is_same(here.plan);
+    let plans =
+        distinct(stepped.chain(fitted).chain(rungs).filter(|plan| !is_here(plan)), most, Plan::is_same);
     plans.into_iter().map(|plan| predict(here, plan)).collect()
 }
 
+/// The first so many that differ. What comes after them is not made at all: most of a search is the making.
+fn distinct(plans: impl Iterator<Item = Plan>, most: usize, is_same: fn(&Plan, &Plan) -> bool) -> Vec<Plan> {
+    let mut kept: Vec<Plan> = Vec::new();
+    for plan in plans {
+        if !kept.iter().any(|other| is_same(other, &plan)) {
+            kept.push(plan);
+        }
+        if kept.len() >= most {
+            break;
+        }
+    }
+    kept
+}
+
 /// The present seating and those next to it.
-fn seatings(here: &Position, ladder: &Ladder) -> Vec<Plan> {
-    let mut found: Vec<Plan> = alloc::vec![here.plan.clone()];
-    let mut add = |plan: Plan| {
-        if !found.iter().any(|other| other.seats == plan.seats) && found.len() < SEATINGS_MAX {
-            found.push(plan);
-        }
-    };
-    for rung in ladder.rungs() {
-        add(rung.plan.clone());
-    }
+fn seatings(here: &Position, ladder: &Ladder, most: usize) -> Vec<Plan> {
+    let rungs = ladder.rungs().iter().map(|rung| rung.plan.clone());
     let used: Vec<u32> = here.plan.used().iter().collect();
-    for from in &used {
-        for to in used.iter().filter(|to| *to != from) {
-            add(moved(here, |_, cpu| if cpu == *from { *to } else { cpu }));
-        }
-    }
+    let pairs = used.iter().flat_map(|from| used.iter().map(move |to| (*from, *to)));
+    let merged = pairs
+        .filter(|(from, to)| from != to)
+        .map(|(from, to)| moved(here, |_, cpu| if cpu == from { to } else { cpu }));
     let names = here.platform.components();
-    for pair in names.windows(2) {
+    let shifted = names.windows(2).flat_map(|pair| {
         let seat = |name| here.plan.seats.get(name).map(|seat: &Seat| seat.cpu);
-        let (Some(below), Some(above)) = (seat(&pair[0]), seat(&pair[1])) else { continue };
-        if below != above {
-            add(moved(here, |name, cpu| if name == pair[0] { above } else { cpu }));
-            add(moved(here, |name, cpu| if name == pair[1] { below } else { cpu }));
-        }
-    }
-    found
+        let (below, above) = (seat(&pair[0]), seat(&pair[1]));
+        let apart = below.zip(above).filter(|(below, above)| below != above);
+        let up = apart.map(|(_, above)| moved(here, |name, cpu| if name == pair[0] { above } else { cpu }));
+        let down = apart.map(|(below, _)| moved(here, |name, cpu| if name == pair[1] { below } else { cpu }));
+        up.into_iter().chain(down)
+    });
+    let all = core::iter::once(here.plan.clone()).chain(rungs).chain(merged).chain(shifted);
+    distinct(all, most, Plan::same_seats)
 }
 
 fn moved(here: &Position, to: impl Fn(&str, u32) -> u32) -> Plan {
@@ -130,7 +131,7 @@ fn fitted(here: &Position, seating: &Plan, fit: f64) -> Plan {
         let level = levels.iter().copied().find(|level| *level >= needed - 1e-6).unwrap_or(1.0);
         plan.speeds.insert(cpu, level);
     }
-    placement::complete(here.platform, &mut plan, here.spare);
+    placement::couple_speeds(here.platform, &mut plan);
     plan
 }
 
@@ -148,7 +149,7 @@ fn one_step(here: &Position, faster: bool) -> Vec<Plan> {
         for other in here.platform.domain(cpu).iter() {
             plan.speeds.insert(other, level);
         }
-        placement::complete(here.platform, &mut plan, here.spare);
+        placement::couple_speeds(here.platform, &mut plan);
         Some(plan)
     };
     here.plan.used().iter().filter_map(stepped).collect()

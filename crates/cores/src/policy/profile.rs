@@ -7,11 +7,12 @@
 use alloc::format;
 use alloc::string::String;
 
-use crate::indicators::{self, Mix};
+use crate::indicators::{self, Kind, Mix};
 use crate::ladder::{Aims, Ladder};
 use crate::observation::Observation;
 use crate::plan::{Plan, check};
 use crate::platform::Platform;
+use crate::policy::cost::Costs;
 use crate::policy::measure::{Look, Measured, Meter, SETTLING_LOOKS};
 use crate::policy::roles::{Phases, Role};
 use crate::policy::{Decision, Settings};
@@ -30,8 +31,6 @@ const REFINE_NS: u64 = 90_000_000_000;
 const GAIN_MIN: f64 = 0.02;
 /// A change to what carries the load must leave this share of the throughput, or the load is one that follows.
 const CARRIES: f64 = 0.96;
-/// What a change costs: the peers' windows and the caches find themselves again.
-const RECONFIGURATION_NS: u64 = 30_000_000;
 
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -42,6 +41,7 @@ pub struct Profile {
     plan: Plan,
     meter: Meter,
     phases: Phases,
+    costs: Costs,
     /// What the plan was chosen for.
     chosen_for: Option<(Mix, f64, bool)>,
     measured: bool,
@@ -51,6 +51,8 @@ pub struct Profile {
     carried: Option<f64>,
     moved_looks: usize,
     resting: bool,
+    /// The load carries requests: then latency counts.
+    requests: bool,
     /// The plan is a predecessor's; what it was chosen for is not known yet.
     resumed: bool,
     learnt: u64,
@@ -82,12 +84,14 @@ impl Profile {
             rest,
             meter: Meter::default(),
             phases: Phases::default(),
+            costs: Costs::default(),
             chosen_for: None,
             measured: false,
             elastic: false,
             carried: None,
             moved_looks: 0,
             resting: true,
+            requests: false,
             resumed: false,
             learnt: 0,
             last_traffic_ns: 0,
@@ -108,6 +112,11 @@ impl Profile {
 
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// What changes of plan were seen to cost.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
     }
 
     /// With what was learnt since; to be saved.
@@ -134,16 +143,20 @@ impl Profile {
             return Some(format!("no packet for {} ms: rests on one shared core", silent_ns / 1_000_000));
         }
         self.last_traffic_ns = now_ns;
+        self.requests = matches!(seen.indicators.kind, Kind::RequestResponse | Kind::Mixed);
         if core::mem::take(&mut self.resting) {
             self.meter.restart();
+            self.costs.forget();
         }
         self.meter.add(look);
         let turned = self.phases.note(now_ns, Role::of(&seen.indicators));
         if turned {
             // What was measured so far was of the other role.
             self.meter.restart();
+            self.costs.forget();
         }
         let mix = seen.indicators.mix();
+        self.learn_cost(mix);
         match self.chosen_for {
             None if self.resumed => {
                 let now = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix)?;
@@ -167,7 +180,7 @@ impl Profile {
             self.measured = true;
             self.learn(&full);
             self.chosen_for = Some((full.mix, full.throughput, full.overloaded >= 0.5));
-            return self.choose(now_ns, full, "measured");
+            return self.choose_steady(now_ns, full, "measured");
         }
         let ratio = now.throughput.max(before.1) / now.throughput.min(before.1).max(1.0);
         let pressed = now.overloaded >= 0.99 && !before.2;
@@ -181,7 +194,9 @@ impl Profile {
         self.moved_looks = if moved { self.moved_looks + 1 } else { 0 };
         if self.moved_looks > 3 {
             let role = self.phases.role();
-            if !self.phases.pays(now_ns, RECONFIGURATION_NS) {
+            // Another role may want all of the stack elsewhere.
+            let reconfiguration_ns = self.costs.of_moves(self.platform.components().len()) as u64;
+            if !self.phases.pays(now_ns, reconfiguration_ns) {
                 self.moved_looks = 0;
                 self.chosen_for = Some((mix, now.throughput, now.overloaded >= 0.5));
                 return Some(format!("{}, but not for long enough to reconfigure", role.name()));
@@ -192,7 +207,7 @@ impl Profile {
             && let Some(full) = full
         {
             self.learn(&full);
-            return self.choose(now_ns, full, "refined");
+            return self.choose_steady(now_ns, full, "refined");
         }
         None
     }
@@ -208,6 +223,23 @@ impl Profile {
         self.profiles.learn(&now.mix, &self.plan, now.throughput, now.power_w, all);
     }
 
+    /// Under a load that was measured over a whole window: what is missing after the change is the change's doing.
+    fn choose_steady(&mut self, now_ns: u64, now: Measured, why: &str) -> Option<String> {
+        let before = self.plan.clone();
+        let reason = self.choose(now_ns, now, why);
+        if !self.plan.is_same(&before) {
+            self.costs.begins(&before, &self.plan, now.throughput);
+        }
+        reason
+    }
+
+    fn learn_cost(&mut self, mix: Mix) {
+        let Some(before) = self.costs.settling() else { return };
+        if let Some(now) = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix) {
+            self.costs.learn(self.meter.missing_ns(now.throughput.min(before)));
+        }
+    }
+
     fn choose(&mut self, now_ns: u64, now: Measured, why: &str) -> Option<String> {
         let saturated = now.overloaded >= 0.5;
         self.moved_looks = 0;
@@ -215,16 +247,23 @@ impl Profile {
         self.chosen_for = Some((now.mix, now.throughput, saturated));
         self.chosen_ns = now_ns;
         let demand = (!saturated && !self.elastic).then_some(now.busy);
-        let wish = Wish { mix: now.mix, demand, objective: self.settings.objective };
-        let Choice { plan, throughput, power_w, nearest } =
+        let wish = Wish {
+            mix: now.mix,
+            demand,
+            objective: self.settings.objective,
+            requests: self.requests,
+            latency_us_max: self.settings.latency_us_max,
+        };
+        let Choice { plan, throughput, power_w, latency_us, nearest } =
             self.profiles.choose(&wish, &self.plan, GAIN_MIN)?;
         if plan.is_same(&self.plan) {
             return fresh.then(|| format!("{why}: nearest to {nearest}; the plan is the best known"));
         }
         self.carried = demand.map(|_| now.throughput);
         self.change(plan);
+        let answered = latency_us.map(|us| format!(" and answers in {us:.0} us")).unwrap_or_default();
         Some(format!(
-            "{why}: nearest to {nearest}, which promises {:.0}% of the best at {power_w:.1} W",
+            "{why}: nearest to {nearest}, which promises {:.0}% of the best at {power_w:.1} W{answered}",
             throughput * 100.0
         ))
     }
@@ -233,6 +272,7 @@ impl Profile {
         if !plan.is_same(&self.plan) {
             self.plan = plan;
             self.meter.restart();
+            self.costs.forget();
             self.measured = false;
         }
     }

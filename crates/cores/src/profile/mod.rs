@@ -29,6 +29,9 @@ const LOADS_MAX: usize = 128;
 const OUTCOMES_MAX: usize = 8192;
 /// A plan must be known for this share of the neighbours' weight.
 const COVERED_MIN: f64 = 0.5;
+/// Of two plans that serve the objective as well, one is quicker if its latency is at most this share of the other's:
+/// latencies are measured less exactly than throughput.
+const QUICKER: f64 = 0.9;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,6 +75,10 @@ pub struct Wish {
     /// Share of the present plan's capacity that the load asks for; `None` if it takes all it gets.
     pub demand: Option<f64>,
     pub objective: Objective,
+    /// The load carries requests, so that it matters how long the answer takes.
+    pub requests: bool,
+    /// Of requests, the longest time that an answer may take.
+    pub latency_us_max: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -80,6 +87,8 @@ pub struct Choice {
     /// Relative to the best, or to the demand.
     pub throughput: f64,
     pub power_w: f64,
+    /// Of requests, where it was measured.
+    pub latency_us: Option<f64>,
     /// The name of the nearest load.
     pub nearest: String,
 }
@@ -92,11 +101,39 @@ struct Known {
     relative: f64,
     throughput: f64,
     power_w: f64,
+    /// Of the loads that tell a latency: their weight, the latency, and the same relative to the load's least.
+    latency_weight: f64,
+    latency_us: f64,
+    latency_relative: f64,
+}
+
+impl Known {
+    /// In µs, and relative to the least; `None` where too few of the neighbours tell.
+    fn latency(&self) -> Option<(f64, f64)> {
+        let told = self.latency_weight >= self.weight * COVERED_MIN && self.latency_weight > 0.0;
+        told.then(|| (self.latency_us / self.latency_weight, self.latency_relative / self.latency_weight))
+    }
+
+    /// Whether answers come clearly sooner than with another plan; not if that is not known of both.
+    fn is_quicker(&self, other: &Self) -> bool {
+        matches!((self.latency(), other.latency()), (Some(own), Some(other)) if own.1 < other.1 * QUICKER)
+    }
 }
 
 impl LoadProfile {
     fn best(&self) -> f64 {
         self.outcomes.iter().map(|outcome| outcome.throughput).fold(0.0, f64::max)
+    }
+
+    fn least_latency_us(&self) -> Option<f64> {
+        self.outcomes.iter().filter_map(Outcome::latency_us).min_by(f64::total_cmp)
+    }
+}
+
+impl Outcome {
+    /// A time that can be one.
+    fn latency_us(&self) -> Option<f64> {
+        self.latency_us.filter(|latency| latency.is_finite() && *latency > 0.0)
     }
 }
 
@@ -151,29 +188,35 @@ impl Profiles {
         }
     }
 
-    /// The best plan for what is wished; the present one, unless another is better by `gain`.
+    /// The best plan for what is wished; the present one, unless another is better by `gain`. Requests are served by the
+    /// quickest of the plans that are as good as the best within `gain`, and by plans within the limit on latency.
     pub fn choose(&self, wish: &Wish, present: &Plan, gain: f64) -> Option<Choice> {
         let near = self.nearest(&wish.mix);
         let name = near.first().map(|(load, _)| load.name.clone())?;
         let known = interpolate(&near);
+        let now = known.iter().find(|(plan, _)| plan.is_same(present)).map(|(_, now)| *now);
+        let known = within_limit(known, wish);
         let best = known.iter().map(|(_, known)| known.relative / known.weight).fold(1e-9, f64::max);
-        let now = known.iter().find(|(plan, _)| plan.is_same(present));
         // Five percent in hand: interpolation is not that exact.
-        let needed = now.zip(wish.demand).map(|((_, now), share)| share * now.relative / now.weight / 0.95);
+        let needed = now.zip(wish.demand).map(|(now, share)| share * now.relative / now.weight / 0.95);
         let achieved = |known: &Known| match needed {
             Some(needed) => (known.relative / known.weight / needed.max(1e-9)).min(1.0),
             None => known.relative / known.weight / best,
         };
         let score = |known: &Known| wish.objective.score(achieved(known), known.power_w / known.weight);
-        let (plan, top) = known.iter().max_by(|a, b| score(&a.1).total_cmp(&score(&b.1)))?;
-        let (plan, chosen) = match now {
-            Some((_, held)) if is_close(score(held), score(top), gain) => (present, held),
-            _ => (*plan, top),
-        };
+        let top = known.iter().max_by(|a, b| score(&a.1).total_cmp(&score(&b.1)))?;
+        let as_good = || known.iter().filter(|(_, known)| is_close(score(known), score(&top.1), gain));
+        let relative = |known: &Known| known.latency().map_or(f64::INFINITY, |(_, relative)| relative);
+        let quickest = as_good().min_by(|a, b| relative(&a.1).total_cmp(&relative(&b.1)));
+        let top = quickest.filter(|(_, known)| wish.requests && known.is_quicker(&top.1)).unwrap_or(top);
+        let held = as_good().find(|(plan, _)| plan.is_same(present));
+        let held = held.filter(|(_, held)| !(wish.requests && top.1.is_quicker(held)));
+        let (plan, chosen) = held.unwrap_or(top);
         Some(Choice {
-            plan: plan.clone(),
+            plan: (*plan).clone(),
             throughput: achieved(chosen),
             power_w: chosen.power_w / chosen.weight,
+            latency_us: chosen.latency().map(|(latency_us, _)| latency_us).filter(|_| wish.requests),
             nearest: name,
         })
     }
@@ -227,7 +270,7 @@ impl Profiles {
         let outcomes = interpolate(&near).into_iter().map(|(plan, known)| Outcome {
             throughput: known.throughput / known.weight,
             power_w: known.power_w / known.weight,
-            latency_us: None,
+            latency_us: known.latency().map(|(latency_us, _)| latency_us),
             modelled: true,
             guessed: true,
             plan: plan.clone(),
@@ -256,8 +299,16 @@ fn rescale(load: &mut LoadProfile, plan: &Plan, throughput: f64) {
 /// The newest says most, but one measurement does not undo what several said.
 fn put(load: &mut LoadProfile, outcome: Outcome) {
     match load.outcomes.iter_mut().find(|known| known.plan.is_same(&outcome.plan)) {
-        Some(known) if known.guessed => *known = outcome,
+        Some(known) if known.guessed => {
+            // Nobody measures latency while running.
+            let latency_us = outcome.latency_us.or(known.latency_us);
+            *known = Outcome { latency_us, ..outcome };
+        }
         Some(known) => {
+            known.latency_us = match (known.latency_us, outcome.latency_us) {
+                (Some(before), Some(now)) => Some((before + now) / 2.0),
+                (before, now) => now.or(before),
+            };
             known.throughput = (known.throughput + outcome.throughput) / 2.0;
             known.power_w = (known.power_w + outcome.power_w) / 2.0;
         }
@@ -269,6 +320,7 @@ fn interpolate<'a>(near: &[(&'a LoadProfile, f64)]) -> Vec<(&'a Plan, Known)> {
     let mut found: Vec<(&Plan, Known)> = Vec::new();
     for (load, weight) in near {
         let best = load.best().max(1e-9);
+        let least_us = load.least_latency_us();
         for outcome in &load.outcomes {
             let index = found.iter().position(|(plan, _)| plan.is_same(&outcome.plan)).unwrap_or_else(|| {
                 found.push((&outcome.plan, Known::default()));
@@ -279,11 +331,27 @@ fn interpolate<'a>(near: &[(&'a LoadProfile, f64)]) -> Vec<(&'a Plan, Known)> {
             known.relative += weight * outcome.throughput / best;
             known.throughput += weight * outcome.throughput;
             known.power_w += weight * outcome.power_w;
+            if let Some((latency_us, least_us)) = outcome.latency_us().zip(least_us) {
+                known.latency_weight += weight;
+                known.latency_us += weight * latency_us;
+                known.latency_relative += weight * latency_us / least_us;
+            }
         }
     }
     let total: f64 = near.iter().map(|(_, weight)| weight).sum();
     found.retain(|(_, known)| known.weight >= total * COVERED_MIN);
     found
+}
+
+/// Of requests, the plans that are known to be quick enough; if none is, the one that comes nearest. Where no latency is
+/// known, a limit can say nothing.
+fn within_limit<'a>(known: Vec<(&'a Plan, Known)>, wish: &Wish) -> Vec<(&'a Plan, Known)> {
+    let Some(limit_us) = wish.latency_us_max.filter(|_| wish.requests) else { return known };
+    let latency_us = |known: &Known| known.latency().map(|(latency_us, _)| latency_us);
+    let told = known.iter().filter_map(|(_, known)| latency_us(known));
+    let Some(least_us) = told.min_by(f64::total_cmp) else { return known };
+    let limit_us = limit_us.max(least_us);
+    known.into_iter().filter(|(_, known)| latency_us(known).is_some_and(|us| us <= limit_us)).collect()
 }
 
 fn is_close(held: f64, best: f64, gain: f64) -> bool {

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::plan::Plan;
-use crate::profile::{LoadProfile, Profiles};
+use crate::profile::{LoadProfile, Outcome, Profiles};
 
 /// Better by less than this is the same.
 const NEAR: f64 = 0.005;
@@ -11,7 +11,7 @@ const NEAR: f64 = 0.005;
 const NEAR_LOADS: f64 = 0.0004;
 
 /// Removes plans that are dominated wherever they were measured (another has at least their throughput for at most
-/// their power), one of two that are nearly the same everywhere, and all but the first of nearly equal loads. Returns
+/// their power and latency), one of two that are nearly the same everywhere, and all but the first of nearly equal loads. Returns
 /// how many outcomes and loads went.
 pub fn prune(profiles: &mut Profiles) -> (usize, usize) {
     let count = |profiles: &Profiles| profiles.loads.iter().map(|load| load.outcomes.len()).sum::<usize>();
@@ -39,10 +39,17 @@ fn has(load: &LoadProfile, plan: &Plan) -> bool {
 
 fn is_dominated(load: &LoadProfile, plan: &Plan) -> bool {
     let Some(own) = load.outcomes.iter().find(|outcome| outcome.plan.is_same(plan)) else { return true };
-    let beats = |throughput: f64, power_w: f64| {
-        throughput >= own.throughput * (1.0 - NEAR) && power_w <= own.power_w * (1.0 + NEAR)
+    // A latency that is known can only be beaten by one that is.
+    let is_as_quick = |other: &Outcome| match (own.latency_us, other.latency_us) {
+        (Some(own), Some(other)) => other <= own * (1.0 + NEAR),
+        (own, _) => own.is_none(),
     };
-    load.outcomes.iter().any(|other| !other.plan.is_same(plan) && beats(other.throughput, other.power_w))
+    let beats = |other: &Outcome| {
+        other.throughput >= own.throughput * (1.0 - NEAR)
+            && other.power_w <= own.power_w * (1.0 + NEAR)
+            && is_as_quick(other)
+    };
+    load.outcomes.iter().any(|other| !other.plan.is_same(plan) && beats(other))
 }
 
 fn merge_loads(profiles: &mut Profiles) {

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use crate::estimate::{Activity, Demand};
 use crate::ladder::{Aims, Ladder};
+use crate::overlap::Overlaps;
 use crate::placement::{self, Nearness, Spare};
 use crate::plan::{Plan, Seat};
 use crate::platform::Platform;
@@ -74,7 +75,10 @@ fn seatings(platform: &Platform, cpus: &[u32]) -> Vec<Plan> {
         }
     }
     let most = cpus.len().min(placement::groups_max(platform, &Demand::new()));
-    found.extend((3..=most).map(|count| placement::spread(platform, &Demand::new(), &cpus[..count])));
+    found.extend(
+        (3..=most)
+            .map(|count| placement::spread(platform, &Demand::new(), &Overlaps::default(), &cpus[..count])),
+    );
     found
 }
 
@@ -132,7 +136,7 @@ impl StepMatching {
         let cpus = placement::order(platform, &platform.managed(), Nearness::Anywhere);
         let most = cpus.len().min(placement::groups_max(platform, &Demand::new()));
         let chosen = if cpus.is_empty() { alloc::vec![platform.base()] } else { cpus[..most].to_vec() };
-        let mut plan = placement::spread(platform, &Demand::new(), &chosen);
+        let mut plan = placement::spread(platform, &Demand::new(), &Overlaps::default(), &chosen);
         plan.speeds = plan.used().iter().map(|cpu| (cpu, platform.levels(cpu)[0])).collect();
         placement::complete(platform, &mut plan, spare);
         Self {

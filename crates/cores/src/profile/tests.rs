@@ -28,6 +28,10 @@ fn outcome(plan: &Plan, throughput: f64, power_w: f64) -> Outcome {
     Outcome { throughput, power_w, plan: plan.clone(), ..Outcome::default() }
 }
 
+fn wish(size: f64, objective: Objective) -> Wish {
+    Wish { mix: mix(size), demand: None, objective, requests: false, latency_us_max: None }
+}
+
 /// Two plans, and two loads of which each likes another one.
 fn two() -> (Profiles, Plan, Plan) {
     let all = exhaustive(&platform(2), Spare::GiveBack);
@@ -44,7 +48,7 @@ fn two() -> (Profiles, Plan, Plan) {
 fn the_nearest_load_decides() {
     let (profiles, a, b) = two();
     let choose = |size, objective| {
-        let wish = Wish { mix: mix(size), demand: None, objective };
+        let wish = wish(size, objective);
         profiles.choose(&wish, &Plan::default(), 0.02).unwrap().plan
     };
     assert_eq!(choose(0.15, Objective::Throughput), a);
@@ -52,11 +56,99 @@ fn the_nearest_load_decides() {
     assert_eq!(choose(0.85, Objective::LeastPower { floor: 0.4 }), a);
 }
 
+/// Throughput, power and latency of a few plans under one load of requests.
+fn with_latencies(figures: &[(f64, f64, Option<f64>)]) -> (Profiles, Vec<Plan>) {
+    let plans = exhaustive(&platform(2), Spare::GiveBack).into_iter().map(|configuration| configuration.plan);
+    let plans: Vec<Plan> = plans.take(figures.len()).collect();
+    let mut profiles = Profiles::default();
+    for (plan, (throughput, power_w, latency_us)) in plans.iter().zip(figures) {
+        let outcome = Outcome { latency_us: *latency_us, ..outcome(plan, *throughput, *power_w) };
+        profiles.record("requests", mix(0.1), outcome);
+    }
+    (profiles, plans)
+}
+
+#[test]
+fn among_plans_that_are_as_good_the_quicker_answers_requests() {
+    let (profiles, plans) = with_latencies(&[
+        (100.0, 10.0, Some(90.0)),
+        (99.0, 10.1, Some(50.0)),
+        (90.0, 10.1, Some(20.0)),
+        (99.5, 10.05, None),
+    ]);
+    let choose = |wish: &Wish, present: &Plan| {
+        let chosen = profiles.choose(wish, present, 0.02).unwrap();
+        (plans.iter().position(|plan| *plan == chosen.plan).unwrap(), chosen.latency_us)
+    };
+    let nowhere = Plan::default();
+    let bulk = wish(0.1, Objective::Throughput);
+    let requests = Wish { requests: true, ..bulk };
+    assert_eq!(choose(&bulk, &nowhere), (0, None));
+    // The third is quicker yet, but has too little throughput; of the fourth nothing is known.
+    assert_eq!(choose(&requests, &nowhere), (1, Some(50.0)));
+    // What is there stays if it is as good; unless its answers take longer.
+    assert_eq!(choose(&bulk, &plans[3]).0, 3);
+    assert_eq!((choose(&bulk, &plans[0]).0, choose(&requests, &plans[0]).0), (0, 1));
+    assert_eq!(choose(&requests, &plans[3]).0, 3);
+    let least = Wish { objective: Objective::LeastPower { floor: 0.95 }, ..requests };
+    assert_eq!(choose(&least, &nowhere).0, 1, "one percent of power is no reason for slow answers");
+    let (profiles, plans) = with_latencies(&[(100.0, 10.0, Some(52.0)), (99.0, 10.1, Some(50.0))]);
+    let chosen = profiles.choose(&requests, &nowhere, 0.02).unwrap().plan;
+    assert_eq!(chosen, plans[0], "latencies that are nearly the same decide nothing");
+}
+
+#[test]
+fn a_limit_on_latency_is_kept_where_it_can_be() {
+    let (profiles, plans) = with_latencies(&[
+        (100.0, 10.0, Some(90.0)),
+        (70.0, 12.0, Some(50.0)),
+        (60.0, 12.0, Some(20.0)),
+        (200.0, 10.0, None),
+    ]);
+    let choose = |requests: bool, limit_us: f64| {
+        let wish = Wish {
+            requests,
+            latency_us_max: Some(limit_us),
+            ..wish(0.1, Objective::LeastPower { floor: 0.95 })
+        };
+        let chosen = profiles.choose(&wish, &plans[0], 0.02).unwrap().plan;
+        plans.iter().position(|plan| *plan == chosen).unwrap()
+    };
+    assert_eq!(choose(true, 1000.0), 0);
+    assert_eq!(choose(true, 60.0), 1);
+    assert_eq!(choose(true, 5.0), 2, "none is quick enough: the one that comes nearest");
+    assert_eq!(choose(false, 5.0), 3, "no requests, no limit");
+    let (untold, plans) = with_latencies(&[(100.0, 10.0, None), (50.0, 10.0, None)]);
+    let wish = Wish { requests: true, latency_us_max: Some(5.0), ..wish(0.1, Objective::Throughput) };
+    assert_eq!(untold.choose(&wish, &Plan::default(), 0.02).unwrap().plan, plans[0]);
+}
+
+#[test]
+fn latencies_outlive_learning_and_pruning() {
+    let (mut profiles, plans) = with_latencies(&[(100.0, 10.0, Some(90.0)), (100.0, 10.0, Some(50.0))]);
+    // Another load: guessed from the first, then measured, without a latency.
+    profiles.learn(&mix(0.3), &plans[1], 80.0, 9.0, true);
+    let learnt =
+        |profiles: &Profiles| profiles.loads[1].outcomes.iter().map(|o| o.latency_us).collect::<Vec<_>>();
+    assert_eq!(learnt(&profiles), [Some(90.0), Some(50.0)]);
+    profiles.learn(&mix(0.3), &plans[1], 80.0, 9.0, true);
+    assert_eq!(learnt(&profiles), [Some(90.0), Some(50.0)]);
+    profiles.record(
+        "requests",
+        mix(0.1),
+        Outcome { latency_us: Some(30.0), ..outcome(&plans[1], 100.0, 10.0) },
+    );
+    assert_eq!(profiles.loads[0].outcomes[1].latency_us, Some(40.0));
+    // As much throughput and power, but the answers take longer: that one can go, the quick one cannot.
+    assert_eq!(prune(&mut profiles).0, 2);
+    assert!(profiles.loads.iter().all(|load| load.outcomes.iter().all(|outcome| outcome.plan == plans[1])));
+}
+
 #[test]
 fn a_light_load_needs_no_more_than_it_asks_for() {
     let (profiles, a, b) = two();
     let objective = Objective::LeastPower { floor: 0.95 };
-    let wish = Wish { mix: mix(0.9), demand: Some(0.3), objective };
+    let wish = Wish { demand: Some(0.3), ..wish(0.9, objective) };
     assert_eq!(profiles.choose(&wish, &b, 0.02).unwrap().plan, a);
     let more = Wish { demand: Some(0.6), ..wish };
     assert_eq!(profiles.choose(&more, &b, 0.02).unwrap().plan, b);
@@ -66,7 +158,7 @@ fn a_light_load_needs_no_more_than_it_asks_for() {
 fn what_is_learnt_changes_the_choice_nearby_only() {
     let (mut profiles, a, b) = two();
     let choose = |profiles: &Profiles, size| {
-        let wish = Wish { mix: mix(size), demand: None, objective: Objective::Throughput };
+        let wish = wish(size, Objective::Throughput);
         profiles.choose(&wish, &Plan::default(), 0.02).unwrap().plan
     };
     assert_eq!(choose(&profiles, 0.7), b);

@@ -8,7 +8,7 @@
 //!   kept if it serves the objective better; also the step *down*, for slower may be faster (`slower-is-faster`, section
 //!   4). What failed is [remembered](super::memory) for a time that doubles.
 //! * When nothing promising is left, it is settled, and changes nothing until the load does; at long, growing intervals
-//!   one neighbour is probed.
+//!   one neighbour is probed, if the load has moved a little.
 //! * A load that [flaps](super::flapping) is not followed.
 
 mod climb;
@@ -18,13 +18,16 @@ mod trial;
 use alloc::format;
 use alloc::string::String;
 
+use self::settled::Settled;
 use crate::estimate::{self, Demand};
 use crate::indicators;
 use crate::ladder::{Aims, Ladder};
 use crate::observation::Observation;
+use crate::overlap::Overlaps;
 use crate::placement::Nearness;
 use crate::plan::Plan;
 use crate::platform::Platform;
+use crate::policy::cost::Costs;
 use crate::policy::flapping::{Advice, Flapping};
 use crate::policy::measure::{Look, Measured, Meter, SETTLING_LOOKS};
 use crate::policy::memory::Memory;
@@ -55,13 +58,20 @@ pub struct Adaptive {
     meter: Meter,
     memory: Memory,
     flapping: Flapping,
+    costs: Costs,
+    /// Until the load has lasted long enough for what promises something.
+    patient_until_ns: u64,
     /// Mean work of the components under the present plan.
     work: Demand,
+    /// Who is busy at the same time.
+    overlaps: Overlaps,
     /// Of the present load: its best throughput so far, trials made.
     best: f64,
     trials: u32,
     /// How many of the fastest rungs were tried for this load.
     peeked: usize,
+    /// Whether it was seen to that the stack is in the right package.
+    went_home: bool,
     elasticity: f64,
     overloaded_looks: usize,
     departed_since_ns: Option<u64>,
@@ -83,10 +93,7 @@ enum Mode {
     Measuring,
     /// Measuring a neighbour.
     Trying(Trial),
-    Settled {
-        at: Measured,
-        since_ns: u64,
-    },
+    Settled(Settled),
 }
 
 #[derive(Clone, Debug)]
@@ -112,10 +119,14 @@ impl Adaptive {
             meter: Meter::default(),
             memory: Memory::default(),
             flapping: Flapping::default(),
+            costs: Costs::default(),
+            patient_until_ns: 0,
             work: Demand::new(),
+            overlaps: Overlaps::default(),
             best: 0.0,
             trials: 0,
             peeked: 0,
+            went_home: false,
             elasticity: 0.0,
             overloaded_looks: 0,
             departed_since_ns: None,
@@ -129,8 +140,9 @@ impl Adaptive {
     /// moves until the load does.
     pub fn resume(&mut self, plan: Plan, now_ns: u64) {
         self.change(plan);
-        (self.trials, self.peeked) = (TRIALS_MAX, PEEKS_MAX);
+        (self.trials, self.peeked, self.went_home) = (TRIALS_MAX, PEEKS_MAX, true);
         (self.last_traffic_ns, self.load_changed_ns) = (now_ns, now_ns);
+        self.costs.load_begins(now_ns);
         self.mode = Mode::Measuring;
     }
 
@@ -144,7 +156,7 @@ impl Adaptive {
     }
 
     pub fn is_settled(&self) -> bool {
-        matches!(self.mode, Mode::Settled { .. })
+        matches!(self.mode, Mode::Settled(_))
     }
 
     pub fn decide(&mut self, now_ns: u64, seen: &Observation) -> Decision {
@@ -160,12 +172,14 @@ impl Adaptive {
             }
         } else {
             self.last_traffic_ns = now_ns;
+            self.overlaps.note(self.platform.components(), seen);
         }
         self.flapping.note(now_ns, look, seen.indicators.mix(), self.meter.since_change());
         if let Some(reason) = self.hold(now_ns, look, seen) {
             return reason;
         }
         self.meter.add(look);
+        self.learn_cost(seen);
         // While it goes up, the load is still growing: what is nearly full will be.
         let growing = matches!(self.mode, Mode::Climbing { .. }) && look.busy > NEARLY_FULL;
         let overloaded = look.overloaded || growing;
@@ -176,7 +190,7 @@ impl Adaptive {
             Mode::Climbing { stride, from, calm } => self.climb(now_ns, seen, stride, from, calm, overloaded),
             Mode::Measuring => self.measure(now_ns, seen),
             Mode::Trying(trial) => self.judge(now_ns, seen, trial),
-            Mode::Settled { at, since_ns } => self.watch(now_ns, seen, at, since_ns),
+            Mode::Settled(settled) => self.watch(now_ns, seen, settled),
         }
     }
 
@@ -191,6 +205,7 @@ impl Adaptive {
         }
         self.mode = Mode::Resting;
         self.flapping.rest();
+        self.costs.load_ends(self.last_traffic_ns);
         let plan = self.ladder.rung(0).plan.clone();
         self.change(plan);
         Some(Some(format!("no packet for {} ms: rests on one shared core", silent_ns / 1_000_000)))
@@ -205,8 +220,10 @@ impl Adaptive {
     /// The load is another one: what was best says nothing any more.
     fn begin_load(&mut self, now_ns: u64, seen: &Observation) {
         (self.best, self.trials, self.load_changed_ns) = (0.0, 0, now_ns);
-        (self.peeked, self.elasticity) = (0, 0.0);
+        (self.peeked, self.elasticity, self.went_home) = (0, 0.0, false);
         self.departed_since_ns = None;
+        self.patient_until_ns = 0;
+        self.costs.load_begins(now_ns);
         self.rebuild(&self.demand(seen), seen);
     }
 
@@ -235,7 +252,8 @@ impl Adaptive {
 
     fn rebuild(&mut self, demand: &Demand, seen: &Observation) {
         let nearness = Nearness::of(&self.platform, &seen.indicators);
-        let aims = Aims { spare: self.settings.spare, nearness, demand: demand.clone() };
+        let (demand, overlaps) = (demand.clone(), self.overlaps.clone());
+        let aims = Aims { spare: self.settings.spare, nearness, demand, overlaps };
         self.ladder = Ladder::build(&self.platform, &aims);
     }
 
@@ -243,8 +261,29 @@ impl Adaptive {
         if !plan.is_same(&self.plan) {
             self.plan = plan;
             self.meter.restart();
+            self.costs.forget();
             self.overloaded_looks = 0;
         }
+    }
+
+    /// Changes the plan under a steady load: what is missing then is what the change costs.
+    fn change_steady(&mut self, plan: Plan, was: &Measured) {
+        let before = self.plan.clone();
+        self.change(plan);
+        self.costs.begins(&before, &self.plan, was.throughput);
+    }
+
+    fn learn_cost(&mut self, seen: &Observation) {
+        let Some(before) = self.costs.settling() else { return };
+        if let Some(now) = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, seen.indicators.mix()) {
+            // Of what a better plan gains nothing is missing yet, and a worse one's loss is no cost of the change.
+            self.costs.learn(self.meter.missing_ns(now.throughput.min(before)));
+        }
+    }
+
+    /// What changes of plan were seen to cost.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
     }
 
     fn hold(&mut self, now_ns: u64, look: Look, seen: &Observation) -> Option<Option<String>> {

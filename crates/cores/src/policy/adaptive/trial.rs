@@ -2,18 +2,21 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::climb::climbs;
 use super::{ABRUPT, Adaptive, Mode, PEEKS_MAX, TRIALS_MAX, Trial, WINDOW_LOOKS};
 use crate::estimate::{self, Demand};
 use crate::observation::Observation;
+use crate::placement::Nearness;
 use crate::plan::Plan;
 use crate::policy::Objective;
 use crate::policy::measure::{Measured, SETTLING_LOOKS};
 use crate::policy::memory::SAME_MIX;
 use crate::policy::neighbours::{Candidate, Position, candidates, slower, time_ratio};
 
-/// Predicted gains below this are not worth a change; moving components costs caches, so it must promise more.
+/// Predicted gains below this are not worth a change, whatever it [costs](crate::policy::cost): predictions are not that
+/// exact, those of moves less than those of speeds.
 const GAIN_SPEED: f64 = 0.015;
 const GAIN_MOVE: f64 = 0.03;
 /// By how much a prediction may fall short of the floor and still be tried.
@@ -42,19 +45,46 @@ impl Adaptive {
             return None;
         }
         let demand = self.work.clone();
+        if let Some(plan) = self.homeward(seen, &demand) {
+            self.change(plan);
+            return Some("goes to the package where it belongs beside the applications".into());
+        }
         if let Some(plan) = self.peek(now_ns, &now) {
             let base = self.plan.clone();
-            self.change(plan);
+            self.change_steady(plan, &now);
             self.mode = Mode::Trying(Trial { base, was: now, demand, peek: true });
             return Some("tries whether the load takes more from a faster rung".into());
         }
-        if self.trials < TRIALS_MAX
-            && let Some(next) = self.promising(now_ns, seen, &now, &demand)
-        {
-            return self.attempt(next, now, demand);
+        if now_ns < self.patient_until_ns {
+            return None;
         }
-        self.mode = Mode::Settled { at: now, since_ns: now_ns };
+        if self.trials < TRIALS_MAX {
+            if let Some(next) = self.promising(now_ns, seen, &now, &demand) {
+                return self.attempt(next, now, demand);
+            }
+            if now_ns < self.patient_until_ns {
+                return Some("waits whether the load lasts long enough for a change to pay".into());
+            }
+        }
+        self.settle(now, now_ns);
         Some("settled: no neighbour promises more".into())
+    }
+
+    /// Where the applications are draws the stack to their package or keeps it out of it. No measurement of the stack
+    /// shows what that does to them, so it is no trial, but done once for each load.
+    fn homeward(&mut self, seen: &Observation, demand: &Demand) -> Option<Plan> {
+        if core::mem::replace(&mut self.went_home, true) {
+            return None;
+        }
+        let nearness = Nearness::of(&self.platform, &seen.indicators);
+        if nearness.is_met(&self.platform, &self.plan) {
+            return None;
+        }
+        self.rebuild(demand, seen);
+        let relative = crate::ladder::relative(&self.platform, demand);
+        let busiest = estimate::bottleneck(&estimate::utilisation(&self.platform, &self.plan, &relative));
+        let rung = self.ladder.rung(self.ladder.lowest_with(0.99 / busiest.max(1e-6)));
+        nearness.is_met(&self.platform, &rung.plan).then(|| rung.plan.clone())
     }
 
     /// A load that waits for its answers takes more if they come sooner, without ever overloading anything: only
@@ -81,12 +111,13 @@ impl Adaptive {
             next.power_w,
             was.power_w
         );
-        self.change(next.plan);
+        self.change_steady(next.plan, &was);
         self.mode = Mode::Trying(Trial { base, was, demand, peek: false });
         Some(promise)
     }
 
-    /// The best of the neighbours that are not barred and promise enough.
+    /// The best of the neighbours that are not barred and promise enough. If some would, but for what the change costs,
+    /// it is to be looked again when the load has lasted half as long again.
     pub(super) fn promising(
         &mut self,
         now_ns: u64,
@@ -117,8 +148,17 @@ impl Adaptive {
         };
         let barred = |plan: &Plan| self.memory.is_barred(plan, now, now_ns);
         let free = candidates(&here, &self.ladder).into_iter().filter(|next| !barred(&next.plan));
-        let worth = free.filter(|next| self.is_worth(next, now));
-        let best = worth.max_by(|a, b| self.score(a, now).total_cmp(&self.score(b, now)));
+        let promising: Vec<Candidate> =
+            free.filter(|next| self.is_worth(next, now, self.gain_floor(next))).collect();
+        let worth = promising.iter().filter(|next| {
+            let floor = self.gain_floor(next);
+            self.is_worth(next, now, self.costs.gain_min(floor, &self.plan, &next.plan, now_ns))
+        });
+        let best = worth.max_by(|a, b| self.score(a, now).total_cmp(&self.score(b, now))).cloned();
+        if best.is_none() && !promising.is_empty() {
+            self.patient_until_ns = now_ns + self.costs.load_age_ns(now_ns) / 2;
+            return None;
+        }
         // Slower may be faster, which no prediction shows: whoever is not the bottleneck is tried a step slower.
         let slower = || slower(&here).into_iter().find(|next| !barred(&next.plan));
         best.or_else(|| if matches!(objective, Objective::LeastPower { .. }) { None } else { slower() })
@@ -129,8 +169,11 @@ impl Adaptive {
         self.settings.objective.score(next.throughput * now.throughput / best, next.power_w)
     }
 
-    pub(super) fn is_worth(&self, next: &Candidate, now: &Measured) -> bool {
-        let gain = if next.plan.same_seats(&self.plan) { GAIN_SPEED } else { GAIN_MOVE };
+    fn gain_floor(&self, next: &Candidate) -> f64 {
+        if next.plan.same_seats(&self.plan) { GAIN_SPEED } else { GAIN_MOVE }
+    }
+
+    pub(super) fn is_worth(&self, next: &Candidate, now: &Measured, gain: f64) -> bool {
         let best = self.best.max(1.0);
         // Work that waits for memory is hardly slower on a slower clock, so a step of speed may do better than is
         // predicted.
@@ -174,7 +217,7 @@ impl Adaptive {
             return Some(format!("keeps it: {}", compare(&now, &was)));
         }
         self.memory.bar(&self.plan.clone(), &was, now_ns);
-        self.change(trial.base);
+        self.change_steady(trial.base, &now);
         Some(format!("takes it back: {}", compare(&now, &was)))
     }
 
@@ -217,4 +260,50 @@ impl Adaptive {
 fn compare(now: &Measured, was: &Measured) -> String {
     let share = now.throughput / was.throughput.max(1.0) * 100.0;
     format!("{share:.1}% of the throughput, {:.1} W instead of {:.1} W", now.power_w, was.power_w)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Cpu, Machine};
+    use crate::platform::Platform;
+    use crate::policy::Settings;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn what_costs_more_than_a_young_load_may_give_back_is_waited_for() {
+        let machine = Machine {
+            online: (0..2).collect(),
+            managed: (0..2).collect(),
+            cpus: (0..2).map(|cpu| Cpu { cpu, online: true, ..Cpu::default() }).collect(),
+            ..Machine::default()
+        };
+        let platform = Platform::new(machine, &["tcp".into(), "ip".into()], Some(&[])).unwrap();
+        let mut policy = Adaptive::new(&platform, &Settings::default());
+        // Taking ip off the one CPU gains 6%.
+        let demand = Demand::from([("tcp".into(), 0.94), ("ip".into(), 0.06)]);
+        let now = Measured { throughput: 1000.0, power_w: 1.0, overloaded: 1.0, ..Measured::default() };
+        let seen = Observation::default();
+        policy.best = now.throughput;
+        policy.costs.load_begins(0);
+        let promised = |policy: &mut Adaptive, now_ns| {
+            policy.promising(now_ns, &seen, &now, &demand).map(|next| next.plan)
+        };
+        let spread = promised(&mut policy, S).expect("it costs 5 ms there and 5 ms back");
+        assert!(!spread.is_consolidated() && policy.patient_until_ns == 0);
+        // Moves turn out to cost 40 ms: 8% of a load that may last another second.
+        for _ in 0..40 {
+            let here = policy.plan.clone();
+            policy.costs.begins(&here, &spread, 1000.0);
+            policy.costs.learn(40e6);
+        }
+        assert_eq!(promised(&mut policy, S), None);
+        assert_eq!(policy.patient_until_ns, S + S / 2);
+        assert_eq!(promised(&mut policy, 2 * S), Some(spread));
+        // What promises nothing is not waited for.
+        policy.patient_until_ns = 0;
+        let (even, idle) = (Demand::from([("tcp".into(), 0.99), ("ip".into(), 0.01)]), 60 * S);
+        assert!(policy.promising(idle, &seen, &now, &even).is_none() && policy.patient_until_ns == 0);
+    }
 }
