@@ -20,6 +20,9 @@ pub struct Scheduling {
     pub period_ms: u64,
     /// The file of recorded profiles.
     pub profiles: Option<String>,
+    /// For `profile`, under loads of requests: configurations known to take longer (microseconds) are not chosen while
+    /// there is a quicker one.
+    pub latency_us_max: Option<f64>,
     /// Slow cores down by a real-time thread that takes a part of their time, where the hardware offers nothing else:
     /// for experiments, since it saves no power.
     pub emulate_speeds: bool,
@@ -35,6 +38,7 @@ impl Default for Scheduling {
             unneeded: Unneeded::GiveBack,
             period_ms: 10,
             profiles: None,
+            latency_us_max: None,
             emulate_speeds: false,
         }
     }
@@ -96,6 +100,9 @@ impl Scheduling {
         }
         if !(1..=10_000).contains(&self.period_ms) {
             return Err(format!("scheduling.period_ms is {}: it must be from 1 to 10000", self.period_ms));
+        }
+        if let Some(limit) = self.latency_us_max.filter(|limit| !(*limit > 0.0 && limit.is_finite())) {
+            return Err(format!("scheduling.latency_us_max is {limit}: it must be above 0"));
         }
         if self.policy != PolicyName::Fixed && self.managed().is_empty() {
             return Err(format!(
@@ -165,6 +172,7 @@ mod tests {
         };
         assert!(wrong(&|s| s.floor = 1.5).contains("scheduling.floor is 1.5"));
         assert!(wrong(&|s| s.floor = f64::NAN).contains("floor"));
+        assert!(wrong(&|s| s.latency_us_max = Some(-1.0)).contains("latency_us_max is -1"));
         assert!(wrong(&|s| s.period_ms = 0).contains("period_ms"));
         assert!(wrong(&|s| s.managed = "2-1".into()).contains("scheduling.managed: `2-1` runs backwards"));
         assert!(wrong(&|s| s.policy = PolicyName::Adaptive).contains("scheduling.managed names none"));

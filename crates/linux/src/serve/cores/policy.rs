@@ -208,6 +208,7 @@ fn pure_settings(settings: &Scheduling, machine: &Machine) -> Result<Settings, S
             Unneeded::Park => Spare::Park,
         },
         profiles,
+        latency_us_max: settings.latency_us_max,
         ..Settings::default()
     })
 }
