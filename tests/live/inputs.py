@@ -78,6 +78,20 @@ def no_io_uring():
         check(beside != "-1 38" or "io_uring" not in sh("cat", "/proc/kallsyms").stdout, f"beside it: {beside}")
 
 
+def low_ports_after_setuid():
+    """A program that gave up its privilege has none here either."""
+    ask = ("import os, socket, sys\nkept = socket.socket(); kept.bind((sys.argv[1], 81)); kept.listen()\n"
+           "os.setgid(65534); os.setuid(65534)\n"
+           "for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:\n"
+           "  for address in sys.argv[1], '0.0.0.0':\n"
+           "    try: socket.socket(type=kind).bind((address, 82)); print('bound')\n"
+           "    except OSError as e: print(e.errno)\n")
+    with Scene("setuid") as scene:
+        stack, kernel = Stack(scene), scene.kernel()
+        said = {side: sh(*side.on("python3", "-c", ask, side.address)).stdout for side in (stack, kernel)}
+        check(said[stack] == said[kernel] == "13\n" * 4, f"on the stack {said[stack]!r}, on the kernel {said[kernel]!r}")
+
+
 def a_connect_that_cannot_begin():
     """No route: the same error as on the kernel, the descriptor polls as there, and can be used again."""
     program = """
@@ -201,6 +215,6 @@ def a_live_recording_replays_to_identical_segments():
 
 CASES = [
     wrong_command_lines, names_and_addresses_in_use, programs_that_cannot_be_preloaded, no_io_uring, no_privilege,
-    a_connect_that_cannot_begin, filter_rules,
+    low_ports_after_setuid, a_connect_that_cannot_begin, filter_rules,
     capture, local_delivery_and_two_stacks, pair, a_live_recording_replays_to_identical_segments,
 ]

@@ -135,7 +135,6 @@ pub enum ToServer {
     Connection {
         id: u64,
         family: Option<FamilyId>,
-        privileged: bool,
         root: bool,
     },
     /// sockets: the listening socket for applications; the transports' status pages. [socket, tcp, udp]
@@ -184,7 +183,6 @@ pub enum FromServer {
     KeepConnection {
         id: u64,
         family: Option<FamilyId>,
-        privileged: bool,
         root: bool,
     },
     DropConnection {

@@ -76,7 +76,14 @@ const ALLOWED_SENSORS: &[i64] = &[
 /// Gives up every capability and every system call that is not needed. Cannot be undone.
 pub fn enter() -> Result<()> {
     keep_capabilities(&[])?;
-    filter(&[], Vec::new())
+    // sockets wants to be told who sends; no other option of a socket is a server's business.
+    let is = |argument: u8, value: i32| {
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value as u64)
+    };
+    let whose = is(1, libc::SOL_SOCKET)
+        .and_then(|level| SeccompRule::new(vec![level, is(2, libc::SO_PASSCRED)?]))
+        .doing("sandbox")?;
+    filter(&[], vec![(libc::SYS_setsockopt, vec![whose])])
 }
 
 /// For `cores` without managed CPUs: as a server, and it may read files (sysfs, procfs) and count performance events.

@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, UCred, recvmsg, sendmsg, socketpair,
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -36,7 +36,17 @@ pub fn receive(
     buffer: &mut [u8],
     nonblocking: bool,
 ) -> Result<(usize, Vec<OwnedFd>), Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    receive_with_sender(from, buffer, nonblocking).map(|(length, fds, _)| (length, fds))
+}
+
+/// As [`receive`], and who sent it: told by the kernel at the time of sending, if the socket
+/// [asks for it](rustix::net::sockopt::set_socket_passcred).
+pub fn receive_with_sender(
+    from: impl AsFd,
+    buffer: &mut [u8],
+    nonblocking: bool,
+) -> Result<(usize, Vec<OwnedFd>, Option<UCred>), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX), ScmCredentials(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut flags = RecvFlags::CMSG_CLOEXEC;
     if nonblocking {
@@ -44,11 +54,13 @@ pub fn receive(
     }
     let received =
         rustix::io::retry_on_intr(|| recvmsg(&from, &mut [IoSliceMut::new(buffer)], &mut control, flags))?;
-    let mut fds = Vec::new();
+    let (mut fds, mut sender) = (Vec::new(), None);
     for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(rights) = message {
-            fds.extend(rights);
+        match message {
+            RecvAncillaryMessage::ScmRights(rights) => fds.extend(rights),
+            RecvAncillaryMessage::ScmCredentials(credentials) => sender = Some(credentials),
+            _ => {}
         }
     }
-    Ok((received.bytes, fds))
+    Ok((received.bytes, fds, sender))
 }

@@ -200,7 +200,7 @@ impl SupervisorPackets {
         let from = [
             FromServer::Ready,
             FromServer::Keep { family: eft_base::FamilyId(3), slot: 9 },
-            FromServer::KeepConnection { id: 4, family: None, privileged: true, root: false },
+            FromServer::KeepConnection { id: 4, family: None, root: false },
             FromServer::Answer { key: "filter.show:rules:1".into(), value: vec![65; 100] },
             FromServer::Dying { reason: "it said so".into() },
         ];

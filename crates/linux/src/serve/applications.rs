@@ -31,7 +31,6 @@ enum Watched {
 struct Connection {
     fd: OwnedFd,
     family: Option<FamilyId>,
-    privileged: bool,
     root: bool,
     /// The sequence number of an unanswered NEW_FAMILY.
     asked: u64,
@@ -98,21 +97,18 @@ impl Applications {
     fn accept(&mut self) {
         let Some(listener) = &self.listener else { return };
         let Ok(fd) = rustix::net::accept_with(listener, rustix::net::SocketFlags::CLOEXEC) else { return };
-        let privileged = peer_is_root(&fd);
-        self.adopt(fd, None, privileged, true);
+        self.adopt(fd, None, true);
     }
 
     /// Takes a new connection and gives a duplicate to the supervisor.
-    fn adopt(&mut self, fd: OwnedFd, family: Option<FamilyId>, privileged: bool, root: bool) -> ConnectionId {
+    fn adopt(&mut self, fd: OwnedFd, family: Option<FamilyId>, root: bool) -> ConnectionId {
         self.next_connection += 1;
         let id = ConnectionId(self.next_connection);
-        super::tell(
-            &self.control,
-            &FromServer::KeepConnection { id: id.0, family, privileged, root },
-            &[&fd],
-        );
+        super::tell(&self.control, &FromServer::KeepConnection { id: id.0, family, root }, &[&fd]);
+        // Each request says whose it is: a program may have given up its privilege since it came.
+        let _ = rustix::net::sockopt::set_socket_passcred(&fd, true);
         self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
-        self.connections.insert(id, Connection { fd, family, privileged, root, asked: 0 });
+        self.connections.insert(id, Connection { fd, family, root, asked: 0 });
         id
     }
 
@@ -120,10 +116,11 @@ impl Applications {
         for _ in 0..PACKETS_PER_TURN {
             let Some(connection) = self.connections.get(&id) else { return };
             let mut bytes = [0u8; REQUEST_LEN + 1];
-            match scm::receive(&connection.fd, &mut bytes, true) {
-                Ok((REQUEST_LEN, fds)) => {
+            match scm::receive_with_sender(&connection.fd, &mut bytes, true) {
+                Ok((REQUEST_LEN, fds, sender)) => {
                     let Ok(request) = Request::read_from_bytes(&bytes[..REQUEST_LEN]) else { return };
-                    self.request(id, request, fds, emit);
+                    let privileged = sender.is_some_and(|sender| sender.uid.is_root());
+                    self.request(id, request, privileged, fds, emit);
                 }
                 Err(rustix::io::Errno::AGAIN) => return,
                 // Gone, or not speaking our language: either way there is nothing more to hear.
@@ -139,6 +136,7 @@ impl Applications {
         &mut self,
         id: ConnectionId,
         request: Request,
+        privileged: bool,
         fds: Vec<OwnedFd>,
         emit: &mut dyn FnMut(Event),
     ) {
@@ -163,7 +161,6 @@ impl Applications {
                 );
             }
             (_, _, Some(family)) => {
-                let privileged = connection.privileged;
                 let handle = match fds.next() {
                     Some(fd) => {
                         let handle = Handle(self.next_handle);
@@ -192,8 +189,7 @@ impl Applications {
 
     /// A process of a family says hello, with one end of a connection of its own.
     fn hello(&mut self, fd: OwnedFd, family: FamilyId, request: &Request) {
-        let privileged = peer_is_root(&fd);
-        let id = self.adopt(fd, Some(family), privileged, false);
+        let id = self.adopt(fd, Some(family), false);
         let Some(state) = self.families.get(&family) else { return };
         let geometry = state.arena.geometry();
         let known = request.version == LAYOUT_VERSION;
@@ -291,10 +287,6 @@ impl Applications {
     }
 }
 
-fn peer_is_root(fd: &OwnedFd) -> bool {
-    rustix::net::sockopt::socket_peercred(fd).is_ok_and(|c| c.uid.is_root())
-}
-
 impl Surroundings for Applications {
     fn perform(&mut self, effect: Effect) {
         match effect {
@@ -376,11 +368,11 @@ impl Surroundings for Applications {
                     self.status_pages = fds.collect();
                 }
             }
-            ToServer::Connection { id, family, privileged, root } => match fds.next() {
+            ToServer::Connection { id, family, root } => match fds.next() {
                 Some(fd) => {
                     let id = ConnectionId(id);
                     self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
-                    self.connections.insert(id, Connection { fd, family, privileged, root, asked: 0 });
+                    self.connections.insert(id, Connection { fd, family, root, asked: 0 });
                 }
                 None => self.family_given(ConnectionId(id), family),
             },

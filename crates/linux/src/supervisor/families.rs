@@ -27,7 +27,6 @@ struct Announced {
 struct Connection {
     fd: OwnedFd,
     family: Option<FamilyId>,
-    privileged: bool,
     root: bool,
 }
 
@@ -78,9 +77,9 @@ impl Supervisor {
                 self.keeping.loopback.remove(&socket);
                 self.tell(transport_of(slot), &ToServer::DropFar { family, slot }, &[]);
             }
-            FromServer::KeepConnection { id, family, privileged, root } => {
+            FromServer::KeepConnection { id, family, root } => {
                 if let Some(fd) = fds.next() {
-                    self.keeping.connections.insert(id, Connection { fd, family, privileged, root });
+                    self.keeping.connections.insert(id, Connection { fd, family, root });
                 }
             }
             FromServer::DropConnection { id } => {
@@ -144,7 +143,7 @@ impl Supervisor {
             return;
         };
         c.family = family;
-        let answer = ToServer::Connection { id: connection, family, privileged: c.privileged, root: c.root };
+        let answer = ToServer::Connection { id: connection, family, root: c.root };
         self.tell(Peer::Sockets, &answer, &[]);
     }
 
@@ -230,8 +229,7 @@ impl Supervisor {
         }
         messages.push((ToServer::Listener, fds));
         for (id, c) in &self.keeping.connections {
-            let message =
-                ToServer::Connection { id: *id, family: c.family, privileged: c.privileged, root: c.root };
+            let message = ToServer::Connection { id: *id, family: c.family, root: c.root };
             messages.push((message, c.fd.try_clone().into_iter().collect()));
         }
         for (s, fd) in &self.keeping.loopback {
