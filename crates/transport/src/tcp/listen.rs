@@ -82,6 +82,12 @@ impl Tcp {
             cx.count(Counter::DropSynBacklog as usize);
             return;
         }
+        // A peer whose handshake were finished would believe that somebody listens to what it says.
+        let family = self.blocks[listener].family;
+        if self.families.may_open(family, self.config.sockets_per_family).is_err() {
+            cx.count(Counter::DropNoSlot as usize);
+            return;
+        }
         let Some(i) = self.allocate(cx) else {
             return;
         };

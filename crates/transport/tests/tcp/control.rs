@@ -193,8 +193,7 @@ fn quotas_hold() {
         }
         sockets.push(answer.socket);
     };
-    // 48 slots, the even ones ours: fewer than the quota of 32.
-    assert_eq!((refused, sockets.len()), (ENOBUFS, 24));
+    assert_eq!((refused, sockets.len()), (EMFILE, 32));
     for (i, s) in sockets.iter().take(5).enumerate() {
         let errno = d.listen(*s).errno;
         assert_eq!(errno, if i < 4 { 0 } else { ENOBUFS });
@@ -281,6 +280,25 @@ fn a_full_backlog_drops_and_what_it_dropped_comes_later() {
     run_to_end(&mut w);
     assert_eq!(w.sides[1].app.accepted, 8);
     crate::streams::close_all(&mut w);
+}
+
+#[test]
+fn a_family_that_has_all_its_sockets_lets_newcomers_wait() {
+    let mut w = World::new(1, Conditions::default());
+    App::listen(&mut w, 1, PORT, 8, plan(0, 100));
+    // The listener is one of the 32 sockets that a family may have.
+    for _ in 0..32 {
+        App::connect(&mut w, 0, PORT, plan(100, 0));
+        w.run_for(Duration::from_millis(100));
+    }
+    assert_eq!(w.sides[1].counter("accepted_connections"), 31);
+    assert!(w.sides[1].counter("drop_no_slot") > 0);
+    assert_eq!(w.sides[1].counter("blocks"), 32, "nobody waits with half of a connection");
+    let one = w.sides[1].app.streams[0].socket;
+    App::close(&mut w, 1, one);
+    let one = w.sides[0].app.streams[0].socket;
+    App::close(&mut w, 0, one);
+    assert!(w.run_until(Duration::from_secs(60), |w| w.sides[1].counter("accepted_connections") == 32));
 }
 
 #[test]

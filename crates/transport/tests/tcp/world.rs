@@ -196,7 +196,7 @@ impl Side {
             listeners_per_family: 4,
             seed: seed ^ index as u64,
         };
-        let geometry = Geometry { slots: 48, send_len: conditions.ring, receive_len: conditions.ring };
+        let geometry = Geometry { slots: 64, send_len: conditions.ring, receive_len: conditions.ring };
         let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
         let durable = Segment::heap(arena_len(&config));
         let mut memory = Memory::new();
