@@ -23,6 +23,9 @@ def wrong_command_lines():
         refused(*up, "--device", "packet:nosuch0", says="there is no interface nosuch0")
         refused(EFT, "up", "--name", "lt", "--device", "tap:eftlt", "--address", "10.77.3.2", says="ADDRESS/PREFIX")
         refused(EFT, "up", "--name", "lt", "--device", "tap:eftlt", "--address", "127.0.0.2/8", says="cannot be a stack's address")
+        refused(EFT, "up", "--name", "lt", "--device", "tap:eftlt", "--address", "10.77.3.255/24", says="which no host may have")
+        refused(*up, "--device", "tap:eftlt", "--host-address", "10.77.3.2/24", says="the stack's own address")
+        refused(*up, "--device", "tap:eftlt", "--gateway", "10.77.4.1", says="in none of the stack's networks")
         refused(EFT, "up", "--name", "a/b", "--device", "tap:eftlt", "--address", "10.77.3.2/24", says="no stack name")
         topology = scene.dir / "t.toml"
         good = (ROOT / "topologies/default.toml").read_text()

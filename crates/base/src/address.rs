@@ -152,6 +152,15 @@ impl Cidr {
             _ => None,
         }
     }
+
+    /// Whether a host may have the address: not the first of its network, nor the last, which is for all hosts
+    /// (RFC 1122 §3.2.1.3).
+    pub fn is_host(&self) -> bool {
+        match (self.address, self.broadcast()) {
+            (IpAddr::V4(a), Some(last)) => a != last && a.to_bits() & (u32::MAX >> self.prefix_len) != 0,
+            _ => true,
+        }
+    }
 }
 
 impl FromStr for Cidr {
@@ -190,6 +199,18 @@ impl From<Cidr> for alloc::string::String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_and_the_last_of_a_network_are_no_hosts() {
+        let is_host = |text: &str| text.parse::<Cidr>().unwrap().is_host();
+        assert!(
+            is_host("10.0.0.1/24")
+                && is_host("10.0.1.0/23")
+                && is_host("10.0.0.0/31")
+                && is_host("10.0.0.0/32")
+        );
+        assert!(!is_host("10.0.0.0/24") && !is_host("10.0.0.255/24") && !is_host("10.0.1.255/23"));
+    }
 
     #[test]
     fn cidr_contains_its_network_and_nothing_else() {

@@ -3,6 +3,7 @@
 //! It lies at `RUN/NAME/control.sock` with mode 0600. `eft ps`, `stat`, `ss`, `kill`, `pf`, … are its
 //! clients.
 
+use crate::protocol::PACKET_MAX;
 use crate::{Doing, Error, Result, scm};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::Value;
@@ -54,7 +55,12 @@ pub fn connect(name: &str, path: &Path) -> Result<OwnedFd> {
 /// Asks a stack. An answer with `error` becomes an error.
 pub fn ask(name: &str, request: &Value) -> Result<(Value, Vec<OwnedFd>)> {
     let fd = connect(name, &control_path(name))?;
-    scm::send(&fd, request.to_string().as_bytes(), &[], false).doing("control socket")?;
+    let request = request.to_string();
+    if request.len() > PACKET_MAX {
+        let (size, most) = (request.len() / 1024, PACKET_MAX / 1024);
+        return Err(Error(format!("{size} KiB are too much: a stack takes at most {most} KiB at once")));
+    }
+    scm::send(&fd, request.as_bytes(), &[], false).doing("control socket")?;
     let mut buffer = vec![0; 256 * 1024];
     let (n, mut fds) = scm::receive(&fd, &mut buffer, false).doing("control socket")?;
     if n == 0 {

@@ -89,11 +89,17 @@ fn check(config: &StackConfig) -> Result<()> {
             if a.address.is_loopback() || a.address.is_multicast() || a.address.is_unspecified() {
                 return Err(Error(format!("{a} cannot be a stack's address")));
             }
+            if !a.is_host() {
+                return Err(Error(format!(
+                    "{a} is the first or last address of its network, which no host may have"
+                )));
+            }
             if host::owns(a.address) {
                 return Err(Error(format!("{a} is in use: it is an address of this host")));
             }
         }
     }
+    check_other_ends(config)?;
     let wanted: Vec<IpAddr> = config.devices.iter().flat_map(|d| &d.addresses).map(|a| a.address).collect();
     for other in operator::running_stacks() {
         let Ok((info, _)) = operator::ask(&other, &serde_json::json!({ "op": "info" })) else { continue };
@@ -105,6 +111,23 @@ fn check(config: &StackConfig) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whom the stack will talk to must be others than itself, and within reach.
+fn check_other_ends(config: &StackConfig) -> Result<()> {
+    let own = || config.devices.iter().flat_map(|d| &d.addresses);
+    if let Some(host) = config.host_address.filter(|host| own().any(|a| a.address == host.address)) {
+        return Err(Error(format!("--host-address {host} is the stack's own address")));
+    }
+    match config.gateway {
+        Some(gateway) if own().any(|a| a.address == gateway) => {
+            Err(Error(format!("--gateway {gateway} is the stack's own address")))
+        }
+        Some(gateway) if !own().any(|a| a.contains(gateway)) => {
+            Err(Error(format!("--gateway {gateway} is in none of the stack's networks")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Opens a device; fills in what it says of itself.
