@@ -37,7 +37,7 @@ macro_rules! cases {
 
 cases! {
     stream: large full flags ended reset timeouts interrupted names queues refused connecting
-        options six;
+        options six vectors;
     events: level edge edge_out oneshot nested early selecting exclusive shared_set own_signal;
     datagrams: echo messages refused many_waiters;
     processes: dups forks execs scrubbed spawns closes_all passing stdio files handlers threads

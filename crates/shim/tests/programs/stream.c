@@ -438,13 +438,49 @@ static void six(void) {
     CHECK(accept(l4, NULL, NULL) >= 0);
 }
 
+/* Vectors, their limits, and the flags of preadv2 and pwritev2. */
+static void vectors(void) {
+    int fds[2];
+    connected(fds);
+    char to[10];
+    volatile int negative = -1;
+    struct iovec v = {to, sizeof to}, none = {to, 0}, many[1025];
+    for (int i = 0; i < 1025; i++) many[i] = (struct iovec){"x", 1};
+    FAILS(readv(fds[1], &v, negative), EINVAL);
+    FAILS(writev(fds[0], &v, negative), EINVAL);
+    FAILS(readv(fds[1], many, 1025), EINVAL);
+    FAILS(writev(fds[0], many, 1025), EINVAL);
+    struct msghdr m = {.msg_iov = many, .msg_iovlen = 1025};
+    FAILS(sendmsg(fds[0], &m, 0), EMSGSIZE);
+    EQUAL(writev(fds[0], NULL, 0), 0);
+    /* Nothing is there: a read of no bytes does not mind, a recv of none does. */
+    EQUAL(read(fds[1], to, 0), 0);
+    EQUAL(readv(fds[1], &none, 1), 0);
+    FAILS(recv(fds[1], to, 0, MSG_DONTWAIT), EAGAIN);
+    FAILS(preadv2(fds[1], &v, 1, -1, RWF_NOWAIT), EAGAIN);
+    FAILS(preadv2(fds[1], &v, 1, -1, 1 << 30), EOPNOTSUPP);
+    FAILS(pwritev2(fds[0], &v, 1, -1, 1 << 30), EOPNOTSUPP);
+    v = (struct iovec){"abc", 3};
+    EQUAL(pwritev2(fds[0], &v, 1, -1, RWF_NOWAIT | RWF_DSYNC), 3);
+    EQUAL(await(fds[1], POLLIN), POLLIN);
+    EQUAL(recv(fds[1], to, 0, 0), 0);
+    v = (struct iovec){to, sizeof to};
+    EQUAL(preadv2(fds[1], &v, 1, -1, RWF_NOWAIT), 3);
+    EQUAL(now(fds[1], POLLIN), 0);
+    v.iov_base = pattern(v.iov_len = 1 << 16, 3);
+    ssize_t n;
+    while ((n = pwritev2(fds[0], &v, 1, -1, RWF_NOWAIT)) > 0) {}
+    EQUAL(n, -1);
+    EQUAL(errno, EAGAIN);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"large", large},         {"full", full},           {"flags", flags},
         {"ended", ended},         {"reset", reset},         {"timeouts", timeouts},
         {"interrupted", interrupted}, {"names", names},     {"queues", queues},
         {"refused", refused},     {"connecting", connecting}, {"options", options},
-        {"six", six},             {0},
+        {"six", six},             {"vectors", vectors},   {0},
     };
     return run_case(cases, argc, argv);
 }
