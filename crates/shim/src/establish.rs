@@ -126,6 +126,10 @@ pub fn listen(fd: c_int, backlog: c_int) -> Result<c_int> {
         hidden,
     )?;
     socket.set_bits(bit::LISTENING);
+    // A listener is never writable: the plug is for good.
+    if let Ok(_guard) = socket.lock_send() {
+        readiness::plug(fd, socket);
+    }
     Ok(0)
 }
 

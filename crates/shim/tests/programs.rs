@@ -38,7 +38,8 @@ macro_rules! cases {
 cases! {
     stream: large full flags ended reset timeouts interrupted names queues refused connecting
         options six vectors;
-    events: level edge edge_out oneshot nested early selecting exclusive shared_set own_signal;
+    events: level edge edge_out oneshot nested early selecting exclusive shared_set own_signal
+        listener;
     datagrams: echo messages refused many_waiters;
     processes: dups forks execs scrubbed spawns closes_all passing stdio files handlers threads
         killed by_number;
