@@ -7,7 +7,7 @@
 use crate::accept;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{stream, tcp_info};
+use crate::{datagram, stream, tcp_info};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::{Opt, flag};
@@ -40,6 +40,7 @@ enum Kind {
     /// Cannot be set; reads as computed.
     Computed(fn(&Socket) -> c_int),
     Cork,
+    DatagramCork,
     QuickAck,
     Linger,
     Congestion,
@@ -59,7 +60,7 @@ fn find(socket: &Socket, level: c_int, name: c_int) -> Option<Kind> {
         IPPROTO_IP => ip(name),
         IPPROTO_IPV6 if socket.has(bit::INET6) => ipv6(name),
         IPPROTO_UDP if !socket.is_stream() => match name {
-            libc::UDP_CORK => Some(Kind::Ignored(0)),
+            libc::UDP_CORK => Some(Kind::DatagramCork),
             // Without segmentation and merging programs send and receive one by one.
             UDP_SEGMENT | UDP_GRO => None,
             _ => None,
@@ -208,6 +209,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             let rest = page.option(Opt::Cork) & !stream::CORK_OPTION;
             page.set_option(Opt::Cork, rest | (number != 0) as u32);
         }
+        Kind::DatagramCork => datagram::set_cork(socket, number != 0)?,
         // The default is on; what is worth telling the transport is "off" (2) and "now" (1).
         Kind::QuickAck => page.set_option(Opt::QuickAck, if number != 0 { 1 } else { 2 }),
         Kind::MaxSegment => {
@@ -282,6 +284,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::Size(Opt::SendBuffer) => word(Opt::SendBuffer, page.send_len() as c_int),
         Kind::Size(opt) => word(opt, page.receive_len() as c_int),
         Kind::Cork => (page.option(Opt::Cork) & stream::CORK_OPTION) as c_int,
+        Kind::DatagramCork => socket.has(bit::DATAGRAM_CORK) as c_int,
         Kind::QuickAck => (page.option(Opt::QuickAck) != 2) as c_int,
         Kind::MaxSegment => match page.info().mss {
             0 => match socket.max_segment().load(Ordering::Relaxed) {

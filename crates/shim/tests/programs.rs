@@ -40,7 +40,7 @@ cases! {
         options six vectors;
     events: level edge edge_out oneshot nested early selecting exclusive shared_set own_signal
         listener;
-    datagrams: echo messages refused many_waiters;
+    datagrams: echo messages refused many_waiters more;
     processes: dups forks execs scrubbed spawns closes_all passing stdio files handlers threads
         killed by_number;
 }

@@ -1,5 +1,6 @@
 /* Datagram sockets. */
 #include "check.h"
+#include <netinet/udp.h>
 
 static void echo(void) {
     int s = bound(SOCK_DGRAM, host), c = socket(AF_INET, SOCK_DGRAM, 0);
@@ -125,10 +126,52 @@ static void many_waiters(void) {
     EQUAL(received, 300);
 }
 
+/* MSG_MORE and UDP_CORK make one datagram of several sends; what was not sent goes with the socket. */
+static void more(void) {
+    int s = bound(SOCK_DGRAM, host), c = socket(AF_INET, SOCK_DGRAM, 0), on = 1, off = 0;
+    struct sockaddr_in to = at(host, port_of(s)), other = at(host, 9);
+    char got[100], *big = pattern(65507, 4);
+    EQUAL(sendto(c, "ab", 2, MSG_MORE, (void *)&to, sizeof to), 2);
+    settle();
+    EQUAL(now(s, POLLIN), 0);
+    /* Where the first part goes the rest goes. */
+    EQUAL(sendto(c, "c", 1, MSG_MORE, (void *)&other, sizeof other), 1);
+    EQUAL(send(c, "de", 2, 0), 2);
+    EQUAL(recv(s, got, sizeof got, 0), 5);
+    CHECK(memcmp(got, "abcde", 5) == 0);
+    FAILS(recv(s, got, sizeof got, MSG_DONTWAIT), EAGAIN);
+    FAILS(send(c, "x", 1, 0), EDESTADDRREQ);
+    /* Too much in all: nothing is left of it. */
+    EQUAL(sendto(c, "ab", 2, MSG_MORE, (void *)&to, sizeof to), 2);
+    FAILS(sendto(c, big, 65506, MSG_MORE, (void *)&to, sizeof to), EMSGSIZE);
+    FAILS(send(c, "x", 1, 0), EDESTADDRREQ);
+    CHECK(connect(c, (void *)&to, sizeof to) == 0);
+    EQUAL(send(c, big, 65506, MSG_MORE), 65506);
+    EQUAL(send(c, big + 65506, 1, 0), 1);
+    static char back[65536];
+    EQUAL(recv(s, back, sizeof back, 0), 65507);
+    CHECK(memcmp(back, big, 65507) == 0);
+    CHECK(setsockopt(c, IPPROTO_UDP, UDP_CORK, &on, sizeof on) == 0);
+    socklen_t len = sizeof on;
+    CHECK(getsockopt(c, IPPROTO_UDP, UDP_CORK, &on, &len) == 0);
+    EQUAL(on, 1);
+    EQUAL(send(c, "12", 2, 0), 2);
+    EQUAL(send(c, "34", 2, 0), 2);
+    settle();
+    EQUAL(now(s, POLLIN), 0);
+    CHECK(setsockopt(c, IPPROTO_UDP, UDP_CORK, &off, sizeof off) == 0);
+    EQUAL(recv(s, got, sizeof got, 0), 4);
+    CHECK(memcmp(got, "1234", 4) == 0);
+    EQUAL(send(c, "lost", 4, MSG_MORE), 4);
+    close(c);
+    settle();
+    EQUAL(now(s, POLLIN), 0);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"echo", echo}, {"messages", messages}, {"refused", refused},
-        {"many_waiters", many_waiters}, {0},
+        {"many_waiters", many_waiters}, {"more", more}, {0},
     };
     return run_case(cases, argc, argv);
 }
