@@ -309,10 +309,10 @@ pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
     }
     socket.page.add_wish(wishes);
     socket.notify();
-    if listening && wishes & wish::SHUT_READ != 0 {
-        // Wakes whoever waits in accept; the far end does not notice.
+    if wishes & wish::SHUT_READ != 0 {
+        // Wakes whoever waits to receive or accept, for good; the far end does not notice.
         sys::shutdown(fd, libc::SHUT_RD);
-        if let Some(hidden) = socket.loopback_fd() {
+        if let Some(hidden) = socket.loopback_fd().filter(|_| listening) {
             sys::shutdown(hidden, libc::SHUT_RDWR);
         }
     }

@@ -37,7 +37,8 @@ macro_rules! cases {
 
 cases! {
     stream: large full flags ended reset timeouts interrupted names queues refused connecting
-        options six vectors;
+        options six vectors
+        shut_read;
     events: level edge edge_out oneshot nested early selecting exclusive shared_set own_signal
         listener;
     datagrams: echo messages refused many_waiters more;

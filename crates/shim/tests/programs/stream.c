@@ -474,13 +474,48 @@ static void vectors(void) {
     EQUAL(errno, EAGAIN);
 }
 
+static void *receives(void *fd) {
+    char to;
+    EQUAL(recv(*(int *)fd, &to, 1, 0), 0);
+    return NULL;
+}
+
+/* shutdown(SHUT_RD) is an end of the stream on this side alone, also to those who wait. */
+static void shut_read(void) {
+    int fds[2];
+    connected(fds);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, receives, &fds[0]) == 0);
+    settle();
+    EQUAL(now(fds[0], POLLIN | POLLRDHUP), 0);
+    CHECK(shutdown(fds[0], SHUT_RD) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    for (int i = 0; i < 2; i++) {
+        EQUAL(now(fds[0], POLLIN | POLLOUT | POLLRDHUP), POLLIN | POLLOUT | POLLRDHUP);
+        EQUAL(recv(fds[0], (char[1]){0}, 1, 0), 0);
+    }
+    char to[3];
+    write_all(fds[0], "out", 3);
+    read_all(fds[1], to, 3);
+    /* What comes nevertheless is there, but the descriptor shows no more than before. */
+    write_all(fds[1], "in", 2);
+    settle();
+    EQUAL(recv(fds[0], to, 3, 0), 2);
+    EQUAL(recv(fds[0], to, 3, 0), 0);
+    EQUAL(now(fds[0], POLLIN | POLLRDHUP), POLLIN | POLLRDHUP);
+    EQUAL(now(fds[1], POLLIN | POLLRDHUP), 0);
+    CHECK(shutdown(fds[0], SHUT_WR) == 0);
+    EQUAL(await(fds[1], POLLIN), POLLIN);
+    EQUAL(read(fds[1], to, 1), 0);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"large", large},         {"full", full},           {"flags", flags},
         {"ended", ended},         {"reset", reset},         {"timeouts", timeouts},
         {"interrupted", interrupted}, {"names", names},     {"queues", queues},
         {"refused", refused},     {"connecting", connecting}, {"options", options},
-        {"six", six},             {"vectors", vectors},   {0},
+        {"six", six},             {"vectors", vectors}, {"shut_read", shut_read},   {0},
     };
     return run_case(cases, argc, argv);
 }
