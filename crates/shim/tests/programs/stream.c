@@ -509,13 +509,34 @@ static void shut_read(void) {
     EQUAL(read(fds[1], to, 1), 0);
 }
 
+/* A listener that chose no port of its own is at the loopback's address, too. */
+static void automatic(void) {
+    int l = socket(AF_INET, SOCK_STREAM, 0), six = socket(AF_INET6, SOCK_STREAM, 0);
+    for (int i = 0; i < 2; i++) {
+        int listener = i == 0 ? l : six;
+        CHECK(listen(listener, 5) == 0);
+        struct sockaddr_in6 name;
+        socklen_t len = sizeof name;
+        CHECK(getsockname(listener, (void *)&name, &len) == 0);
+        int port = ntohs(name.sin6_port);
+        CHECK(port != 0);
+        close(connect_to(port));
+        int local = socket(AF_INET, SOCK_STREAM, 0);
+        struct sockaddr_in a = at("127.0.0.1", port);
+        CHECK(connect(local, (void *)&a, sizeof a) == 0);
+        CHECK(accept(listener, NULL, NULL) >= 0);
+        CHECK(accept(listener, NULL, NULL) >= 0);
+        close(local);
+    }
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"large", large},         {"full", full},           {"flags", flags},
         {"ended", ended},         {"reset", reset},         {"timeouts", timeouts},
         {"interrupted", interrupted}, {"names", names},     {"queues", queues},
         {"refused", refused},     {"connecting", connecting}, {"options", options},
-        {"six", six},             {"vectors", vectors}, {"shut_read", shut_read},   {0},
+        {"six", six},             {"vectors", vectors}, {"shut_read", shut_read}, {"automatic", automatic},   {0},
     };
     return run_case(cases, argc, argv);
 }
