@@ -5,13 +5,14 @@
 //! gone with the socket, as the kernel's is.
 
 use crate::buffers::Buffers;
+use crate::interfaces::is_broadcast;
 use crate::readiness;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::{Endpoint, WireAddress};
-use eft_channel::socket::{DatagramHeader, datagram_record_len};
+use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
 use zerocopy::IntoBytes;
 
 /// Largest payload over IPv4.
@@ -51,6 +52,10 @@ pub fn send(
     }
     if to.is_some_and(|to| to.port == 0) {
         return Err(Errno(libc::EINVAL));
+    }
+    let forbidden = |to: Endpoint| socket.page.option(Opt::Broadcast) == 0 && is_broadcast(to.address);
+    if to.is_some_and(forbidden) && !begun {
+        return Err(Errno(libc::EACCES));
     }
     let to = to.unwrap_or_else(|| socket.page.remote());
     let header = DatagramHeader {

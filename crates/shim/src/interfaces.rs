@@ -91,6 +91,18 @@ pub fn index_of(address: IpAddr) -> u32 {
     all().iter().find(|i| IpAddr::V4(i.address) == address).map_or(0, |i| i.index)
 }
 
+/// Whether everybody is meant: by 255.255.255.255, or by the last address of a network of ours. For
+/// every datagram, so what cannot be the last address of a network of 256 or more is not looked up;
+/// with smaller networks the transport refuses what this lets pass.
+pub fn is_broadcast(address: IpAddr) -> bool {
+    let IpAddr::V4(address) = address else { return false };
+    if address.to_bits().trailing_ones() < 8 {
+        return false;
+    }
+    let ours = |i: &Interface| !i.is_loopback() && i.prefix_len <= 24 && i.broadcast() == address;
+    address.is_broadcast() || all().iter().any(ours)
+}
+
 /// One entry per interface name.
 pub fn by_name() -> Vec<Interface> {
     let mut list = all();

@@ -168,10 +168,25 @@ static void more(void) {
     EQUAL(now(s, POLLIN), 0);
 }
 
+/* Who did not ask for it may not send to everybody; the call itself says so. */
+static void broadcast(void) {
+    int c = socket(AF_INET, SOCK_DGRAM, 0), s = bound(SOCK_DGRAM, host), on = 1;
+    struct sockaddr_in first = at(host, port_of(s)), all;
+    EQUAL(sendto(c, "x", 1, 0, (void *)&first, sizeof first), 1);
+    char address[32];
+    snprintf(address, sizeof address, "%s", host);
+    strcpy(strchr(address, '.') + 1, strncmp(host, "127.", 4) == 0 ? "255.255.255" : "78.0.255");
+    all = at(address, 9);
+    FAILS(sendto(c, "x", 1, 0, (void *)&all, sizeof all), EACCES);
+    EQUAL(sendto(c, "y", 1, 0, (void *)&first, sizeof first), 1);
+    CHECK(setsockopt(c, SOL_SOCKET, SO_BROADCAST, &on, sizeof on) == 0);
+    EQUAL(sendto(c, "x", 1, 0, (void *)&all, sizeof all), 1);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"echo", echo}, {"messages", messages}, {"refused", refused},
-        {"many_waiters", many_waiters}, {"more", more}, {0},
+        {"many_waiters", many_waiters}, {"more", more}, {"broadcast", broadcast}, {0},
     };
     return run_case(cases, argc, argv);
 }
