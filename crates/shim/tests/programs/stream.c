@@ -1,5 +1,6 @@
 /* Streams: bytes, flags, ends, errors, options. */
 #include "check.h"
+#include <sys/resource.h>
 #include <linux/sockios.h>
 
 static void *sender(void *arg) {
@@ -482,6 +483,7 @@ static void *receives(void *fd) {
 
 /* shutdown(SHUT_RD) is an end of the stream on this side alone, also to those who wait. */
 static void shut_read(void) {
+    alarm(20);
     int fds[2];
     connected(fds);
     pthread_t thread;
@@ -530,13 +532,43 @@ static void automatic(void) {
     }
 }
 
+/* accept without a descriptor to give: at once, and the connection stays. */
+static void exhausted(void) {
+    alarm(20);
+    int l = listening(), local = socket(AF_INET, SOCK_STREAM, 0);
+    int c = socket(AF_INET, SOCK_STREAM, 0);
+    struct rlimit few = {32, 32};
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    int last = -1, before = -1, fd;
+    while ((fd = dup(2)) >= 0) before = last, last = fd;
+    FAILS(accept(l, NULL, NULL), EMFILE);
+    close(last), close(before);
+    struct sockaddr_in a = at(host, port_of(l));
+    CHECK(connect(c, (void *)&a, sizeof a) == 0);
+    EQUAL(await(l, POLLIN), POLLIN);
+    CHECK(dup(2) >= 0 && dup(2) >= 0);
+    FAILS(accept(l, NULL, NULL), EMFILE);
+    EQUAL(now(l, POLLIN), POLLIN);
+    close(last), close(before);
+    CHECK((fd = accept(l, NULL, NULL)) >= 0);
+    close(fd);
+    EQUAL(now(l, POLLIN), 0);
+    a = at("127.0.0.1", port_of(l));
+    CHECK(connect(local, (void *)&a, sizeof a) == 0);
+    EQUAL(await(l, POLLIN), POLLIN);
+    CHECK(dup(2) >= 0 && dup(2) >= 0);
+    FAILS(accept(l, NULL, NULL), EMFILE);
+    close(last);
+    CHECK(accept(l, NULL, NULL) >= 0);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"large", large},         {"full", full},           {"flags", flags},
         {"ended", ended},         {"reset", reset},         {"timeouts", timeouts},
         {"interrupted", interrupted}, {"names", names},     {"queues", queues},
         {"refused", refused},     {"connecting", connecting}, {"options", options},
-        {"six", six},             {"vectors", vectors}, {"shut_read", shut_read}, {"automatic", automatic},   {0},
+        {"six", six},             {"vectors", vectors}, {"shut_read", shut_read}, {"automatic", automatic}, {"exhausted", exhausted},   {0},
     };
     return run_case(cases, argc, argv);
 }
