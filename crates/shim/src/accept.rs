@@ -89,7 +89,12 @@ unsafe fn accept_one(
         let accepted = finish(near, flags);
         retire(fd, listener);
         // SAFETY: by the caller.
-        unsafe { address::write(remote, inet6, address, len)? };
+        if let Err(errno) = unsafe { address::write(remote, inet6, address, len) } {
+            // The connection goes, as the kernel's does.
+            table::forget(accepted);
+            sys::close(accepted);
+            return Err(errno);
+        }
         return Ok(Some(accepted));
     }
     // SAFETY: by the caller.

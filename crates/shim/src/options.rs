@@ -164,12 +164,22 @@ fn ipv6(name: c_int) -> Option<Kind> {
     })
 }
 
-fn int_of(value: &[u8]) -> Result<c_int> {
+fn int_of(level: c_int, value: &[u8]) -> Result<c_int> {
     match value {
         [a, b, c, d, ..] => Ok(c_int::from_ne_bytes([*a, *b, *c, *d])),
-        // IP_TOS and IP_TTL may be single bytes.
-        [a, ..] => Ok(*a as c_int),
-        [] => Err(Errno(libc::EINVAL)),
+        // IP_TOS and IP_TTL, and others of that level, may be single bytes.
+        [a, ..] if level == IPPROTO_IP => Ok(*a as c_int),
+        _ => Err(Errno(libc::EINVAL)),
+    }
+}
+
+/// The values that the kernel takes for a word of the transport.
+fn range_of(opt: Opt) -> core::ops::RangeInclusive<c_int> {
+    match opt {
+        Opt::KeepIdle | Opt::KeepInterval => 1..=32767,
+        Opt::KeepCount => 1..=127,
+        Opt::Ttl => 1..=255,
+        _ => 0..=c_int::MAX,
     }
 }
 
@@ -185,8 +195,8 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::Descriptor => return sys::set_option(fd, level, name, value),
         Kind::Congestion => return set_congestion(socket, value),
         Kind::Linger => {
-            let seconds = int_of(value.get(4..).unwrap_or(&[]))?;
-            let on = int_of(value)? != 0;
+            let seconds = int_of(level, value.get(4..).unwrap_or(&[]))?;
+            let on = int_of(level, value)? != 0;
             let word = if on { seconds.clamp(0, 65535) as u32 + 1 } else { 0 };
             page.set_option(Opt::Linger, word);
             socket.notify();
@@ -194,14 +204,12 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         }
         _ => {}
     }
-    let number = int_of(value)?;
+    let number = int_of(level, value)?;
     match kind {
-        Kind::Word(opt) => {
-            if number < 0 && opt != Opt::Ttl {
-                return Err(Errno(libc::EINVAL));
-            }
-            page.set_option(opt, number.max(0) as u32);
-        }
+        // IPV6_TCLASS and the time to live: back to the default.
+        Kind::Word(opt @ (Opt::Ttl | Opt::Tos)) if number == -1 => page.set_option(opt, 0),
+        Kind::Word(opt) if !range_of(opt).contains(&number) => return Err(Errno(libc::EINVAL)),
+        Kind::Word(opt) => page.set_option(opt, number as u32),
         Kind::Flag(opt) => page.set_option(opt, (number != 0) as u32),
         Kind::Bit(bits) => socket.put_bits(bits, number != 0),
         Kind::Size(opt) => page.set_option(opt, (number.clamp(2304, 1 << 27) as u32) * 2),
@@ -247,9 +255,20 @@ fn set_congestion(socket: &Socket, value: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// How `getsockopt` refuses an option of `level` that there is not. An IPv4 socket says of levels that
+/// it has not at all that it cannot; `setsockopt` makes no difference.
+fn unknown(socket: &Socket, level: c_int) -> Errno {
+    let own = if socket.is_stream() { IPPROTO_TCP } else { IPPROTO_UDP };
+    let known = level == SOL_SOCKET || level == IPPROTO_IP || level == own;
+    match known || socket.has(bit::INET6) {
+        true => Errno(libc::ENOPROTOOPT),
+        false => Errno(libc::EOPNOTSUPP),
+    }
+}
+
 /// `getsockopt`: the option's bytes into `to` (at most its length); returns how many.
 pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8]) -> Result<usize> {
-    let kind = find(socket, level, name).ok_or(Errno(libc::ENOPROTOOPT))?;
+    let kind = find(socket, level, name).ok_or_else(|| unknown(socket, level))?;
     let page = &socket.page;
     let word = |opt: Opt, default: c_int| match page.option(opt) {
         0 => default,
@@ -416,7 +435,7 @@ pub fn carry_over(from: c_int, near: c_int, socket: &Socket) {
         }
         if matches!((level, name), (SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF)) {
             // The kernel tells twice what was set.
-            let told = int_of(&now).unwrap_or(0);
+            let told = int_of(level, &now).unwrap_or(0);
             now[..4].copy_from_slice(&(told / 2).to_ne_bytes());
         }
         let _ = set(near, socket, level, name, &now[..len]);

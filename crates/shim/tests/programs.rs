@@ -38,7 +38,7 @@ macro_rules! cases {
 cases! {
     stream: large full flags ended reset timeouts interrupted names queues refused connecting
         options six vectors
-        shut_read automatic exhausted;
+        shut_read automatic exhausted bad_options;
     events: level edge edge_out oneshot nested early selecting exclusive shared_set own_signal
         listener;
     datagrams: echo messages refused many_waiters more broadcast;

@@ -562,13 +562,51 @@ static void exhausted(void) {
     CHECK(accept(l, NULL, NULL) >= 0);
 }
 
+static void refuse(int fd, int level, int option, int value) {
+    FAILS(setsockopt(fd, level, option, &value, sizeof value), EINVAL);
+}
+
+/* Values and lengths that are none. */
+static void bad_options(void) {
+    int fds[2];
+    connected(fds);
+    int c = fds[0], before = get(c, IPPROTO_IP, IP_TTL), value = 1;
+    refuse(c, IPPROTO_IP, IP_TTL, 0);
+    refuse(c, IPPROTO_IP, IP_TTL, 256);
+    set(c, IPPROTO_IP, IP_TTL, 33);
+    EQUAL(get(c, IPPROTO_IP, IP_TTL), 33);
+    set(c, IPPROTO_IP, IP_TTL, -1);
+    EQUAL(get(c, IPPROTO_IP, IP_TTL), before);
+    CHECK(setsockopt(c, IPPROTO_IP, IP_TTL, &(char){34}, 1) == 0);
+    EQUAL(get(c, IPPROTO_IP, IP_TTL), 34);
+    refuse(c, IPPROTO_TCP, TCP_KEEPIDLE, 0);
+    refuse(c, IPPROTO_TCP, TCP_KEEPIDLE, 32768);
+    refuse(c, IPPROTO_TCP, TCP_KEEPINTVL, 0);
+    refuse(c, IPPROTO_TCP, TCP_KEEPCNT, 0);
+    refuse(c, IPPROTO_TCP, TCP_KEEPCNT, 128);
+    refuse(c, IPPROTO_TCP, TCP_USER_TIMEOUT, -1);
+    refuse(c, SOL_SOCKET, SO_LINGER, 1);
+    FAILS(setsockopt(c, SOL_SOCKET, SO_KEEPALIVE, &value, 1), EINVAL);
+    FAILS(setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &value, 3), EINVAL);
+    FAILS(setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &value, -1), EINVAL);
+    socklen_t len = sizeof value;
+    FAILS(getsockopt(c, 9999, 1, &value, &len), EOPNOTSUPP);
+    FAILS(getsockopt(c, IPPROTO_UDP, 1, &value, &len), EOPNOTSUPP);
+    FAILS(getsockopt(c, IPPROTO_TCP, 9999, &value, &len), ENOPROTOOPT);
+    len = -1;
+    FAILS(getsockopt(c, IPPROTO_TCP, TCP_NODELAY, &value, &len), EINVAL);
+    struct sockaddr_in a;
+    FAILS(getsockname(c, (void *)&a, &len), EINVAL);
+    FAILS(getpeername(c, (void *)&a, &len), EINVAL);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"large", large},         {"full", full},           {"flags", flags},
         {"ended", ended},         {"reset", reset},         {"timeouts", timeouts},
         {"interrupted", interrupted}, {"names", names},     {"queues", queues},
         {"refused", refused},     {"connecting", connecting}, {"options", options},
-        {"six", six},             {"vectors", vectors}, {"shut_read", shut_read}, {"automatic", automatic}, {"exhausted", exhausted},   {0},
+        {"six", six},             {"vectors", vectors}, {"shut_read", shut_read}, {"automatic", automatic}, {"exhausted", exhausted}, {"bad_options", bad_options},   {0},
     };
     return run_case(cases, argc, argv);
 }
