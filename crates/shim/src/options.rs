@@ -7,7 +7,7 @@
 use crate::accept;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, stream, tcp_info};
+use crate::{datagram, interfaces, stream, tcp_info};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::{Opt, flag};
@@ -49,6 +49,7 @@ enum Kind {
     DeferAccept,
     LowWater,
     DontFragment,
+    PathMtu,
     Error,
     TcpInfo,
 }
@@ -143,7 +144,7 @@ fn ip(name: c_int) -> Option<Kind> {
         libc::IP_PKTINFO => Kind::Bit(bit::PACKET_INFO),
         libc::IP_RECVTOS => Kind::Bit(bit::RECEIVE_TOS),
         libc::IP_RECVTTL => Kind::Bit(bit::RECEIVE_TTL),
-        libc::IP_MTU => Kind::Computed(|s| s.page.info().mss.clamp(536, 65483) as c_int + 52),
+        libc::IP_MTU => Kind::PathMtu,
         libc::IP_FREEBIND | IP_BIND_ADDRESS_NO_PORT | libc::IP_OPTIONS => Kind::Ignored(0),
         libc::IP_MULTICAST_TTL => Kind::Ignored(1),
         libc::IP_MULTICAST_LOOP => Kind::Ignored(1),
@@ -320,6 +321,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
             (0, true) => libc::IP_PMTUDISC_WANT,
             _ => libc::IP_PMTUDISC_DO,
         },
+        Kind::PathMtu => path_mtu(socket)?,
         Kind::Ignored(value) => value,
         Kind::Computed(compute) => compute(socket),
     };
@@ -330,6 +332,21 @@ fn copy(from: &[u8], to: &mut [u8]) -> usize {
     let n = from.len().min(to.len());
     to[..n].copy_from_slice(&from[..n]);
     n
+}
+
+/// IP_MTU: the largest packet to the peer, as far as the shim can tell. What the device takes, or
+/// what a stream's segments show if that is less.
+fn path_mtu(socket: &Socket) -> Result<c_int> {
+    /// Headers of a segment with timestamps.
+    const HEADERS: c_int = 20 + 20 + 12;
+    if !accept::is_connected(socket) {
+        return Err(Errno(libc::ENOTCONN));
+    }
+    let device = interfaces::mtu_towards(socket.page.local().address, socket.page.remote().address);
+    Ok(match socket.page.info().mss {
+        mss @ 1..=65483 if socket.is_stream() => device.min(mss as c_int + HEADERS),
+        _ => device,
+    })
 }
 
 /// SO_ERROR: how the connect ended, or what happened since; taken.

@@ -41,7 +41,7 @@ cases! {
         shut_read automatic exhausted bad_options;
     events: level edge edge_out oneshot nested early selecting exclusive shared_set own_signal
         listener;
-    datagrams: echo messages refused many_waiters more broadcast;
+    datagrams: echo messages refused many_waiters more broadcast mtu;
     processes: dups forks execs scrubbed spawns closes_all passing stdio files handlers threads
         killed by_number;
 }

@@ -183,10 +183,26 @@ static void broadcast(void) {
     EQUAL(sendto(c, "x", 1, 0, (void *)&all, sizeof all), 1);
 }
 
+static int mtu_of(int fd) {
+    int mtu;
+    socklen_t len = sizeof mtu;
+    return getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &len) == 0 ? mtu : -1;
+}
+
+/* IP_MTU is the device's, once there is a peer. */
+static void mtu(void) {
+    int s = bound(SOCK_DGRAM, host), c = socket(AF_INET, SOCK_DGRAM, 0);
+    FAILS(mtu_of(s), ENOTCONN);
+    FAILS(mtu_of(listening()), ENOTCONN);
+    struct sockaddr_in to = at(host, port_of(s));
+    CHECK(connect(c, (void *)&to, sizeof to) == 0);
+    EQUAL(mtu_of(c), strncmp(host, "127.", 4) == 0 ? 65535 : 1500);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"echo", echo}, {"messages", messages}, {"refused", refused},
-        {"many_waiters", many_waiters}, {"more", more}, {"broadcast", broadcast}, {0},
+        {"many_waiters", many_waiters}, {"more", more}, {"broadcast", broadcast}, {"mtu", mtu}, {0},
     };
     return run_case(cases, argc, argv);
 }
