@@ -47,6 +47,10 @@ pub unsafe fn accept(
             readiness::found_nothing(fd, listener);
             return Err(Errno(libc::EAGAIN));
         }
+        if rounds == 0 {
+            // The kernel takes the descriptor first, and does not wait without one.
+            sys::descriptor_free()?;
+        }
         readiness::wait(fd, libc::POLLIN, libc::SO_RCVTIMEO)?;
         rounds += 1;
         if rounds % 8 == 0 {
@@ -85,11 +89,16 @@ unsafe fn accept_one(
         let accepted = finish(near, flags);
         retire(fd, listener);
         // SAFETY: by the caller.
-        unsafe { address::write(remote, inet6, address, len)? };
+        if let Err(errno) = unsafe { address::write(remote, inet6, address, len) } {
+            // The connection goes, as the kernel's does.
+            table::forget(accepted);
+            sys::close(accepted);
+            return Err(errno);
+        }
         return Ok(Some(accepted));
     }
     // SAFETY: by the caller.
-    if let Some(accepted) = unsafe { accept_kernel(listener, address, len, flags) } {
+    if let Some(accepted) = unsafe { accept_kernel(listener, address, len, flags) }? {
         retire(fd, listener);
         return Ok(Some(accepted));
     }
@@ -172,6 +181,8 @@ fn finish(near: c_int, flags: c_int) -> c_int {
     near
 }
 
+/// Takes a connection of the hidden listener, if there is one. Without a descriptor for it, it stays.
+///
 /// # Safety
 /// As [`accept`].
 unsafe fn accept_kernel(
@@ -179,17 +190,25 @@ unsafe fn accept_kernel(
     address: *mut sockaddr,
     len: *mut socklen_t,
     flags: c_int,
-) -> Option<c_int> {
-    let hidden = listener.loopback_fd()?;
+) -> Result<Option<c_int>> {
+    let Some(hidden) = listener.loopback_fd() else {
+        return Ok(None);
+    };
     let before = errno::get();
     // SAFETY: by the caller.
     let accepted = unsafe { real::accept4.get()(hidden, address, len, flags) };
-    if accepted < 0 {
-        errno::set(before);
-        return None;
+    if accepted >= 0 {
+        table::forget(accepted);
+        return Ok(Some(accepted));
     }
-    table::forget(accepted);
-    Some(accepted)
+    let errno = errno::get();
+    errno::set(before);
+    // The kernel says that none is free even if no connection waits.
+    let none_waits = || sys::poll(hidden, libc::POLLIN, Some(0)) == Ok(0);
+    match errno {
+        Errno(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) if !none_waits() => Err(errno),
+        _ => Ok(None),
+    }
 }
 
 /// Whether a listener or connection is what `getpeername` may speak of.

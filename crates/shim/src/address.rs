@@ -114,6 +114,14 @@ pub fn from_storage(storage: &sockaddr_storage) -> Option<Endpoint> {
     }
 }
 
+/// A length that the program passed: an int for the kernel, which may not be negative.
+pub fn signed_len(len: socklen_t) -> Result<usize> {
+    match len as i32 {
+        negative if negative < 0 => Err(Errno(libc::EINVAL)),
+        len => Ok(len as usize),
+    }
+}
+
 /// Copies a socket address to the program, cut to its buffer, as `getsockname` does.
 ///
 /// # Safety
@@ -128,7 +136,7 @@ pub unsafe fn write(endpoint: Endpoint, inet6: bool, to: *mut sockaddr, len: *mu
     let (storage, real) = to_storage(endpoint, inet6);
     // SAFETY: the program's pointers; at most `*len` bytes are written.
     unsafe {
-        let room = *len as usize;
+        let room = signed_len(*len)?;
         core::ptr::copy_nonoverlapping((&raw const storage).cast::<u8>(), to.cast::<u8>(), room.min(real));
         *len = real as socklen_t;
     }

@@ -1,14 +1,18 @@
 //! Sending and receiving datagrams.
 //!
-//! Each lies in a ring as a record: a header, then the payload, padded to 8 bytes.
+//! Each lies in a ring as a record: a header, then the payload, padded to 8 bytes. One that is held
+//! back for more (MSG_MORE, UDP_CORK) grows behind the published end of the send ring, so that it is
+//! gone with the socket, as the kernel's is.
 
 use crate::buffers::Buffers;
+use crate::interfaces::is_broadcast;
 use crate::readiness;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
 use core::ffi::c_int;
+use core::sync::atomic::Ordering;
 use eft_base::{Endpoint, WireAddress};
-use eft_channel::socket::{DatagramHeader, datagram_record_len};
+use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
 use zerocopy::IntoBytes;
 
 /// Largest payload over IPv4.
@@ -25,7 +29,8 @@ pub struct Received {
     pub header: DatagramHeader,
 }
 
-/// Sends one datagram to `to`, or to the socket's peer.
+/// Sends one datagram to `to`, or to the socket's peer. One that is held back goes where its first
+/// part was sent to.
 pub fn send(
     fd: c_int,
     socket: &Socket,
@@ -41,15 +46,16 @@ pub fn send(
     if len > PAYLOAD_MAX {
         return Err(Errno(libc::EMSGSIZE));
     }
-    if to.is_none() && !socket.has(bit::PEER) {
+    let begun = socket.pending().load(Ordering::Relaxed) != 0;
+    if to.is_none() && !socket.has(bit::PEER) && !begun {
         return Err(Errno(libc::EDESTADDRREQ));
     }
     if to.is_some_and(|to| to.port == 0) {
         return Err(Errno(libc::EINVAL));
     }
-    // One that is larger than the ring (SO_SNDBUF) would never fit.
-    if datagram_record_len(len) > socket.page.send_limit() {
-        return Err(Errno(libc::EMSGSIZE));
+    let forbidden = |to: Endpoint| socket.page.option(Opt::Broadcast) == 0 && is_broadcast(to.address);
+    if to.is_some_and(forbidden) && !begun {
+        return Err(Errno(libc::EACCES));
     }
     let to = to.unwrap_or_else(|| socket.page.remote());
     let header = DatagramHeader {
@@ -60,6 +66,7 @@ pub fn send(
         local: WireAddress::from(Endpoint::UNSPECIFIED.address),
         ..DatagramHeader::default()
     };
+    let more = flags & libc::MSG_MORE != 0 || socket.has(bit::DATAGRAM_CORK);
     loop {
         socket.take_error()?;
         if socket.wishes_shut_write() {
@@ -68,7 +75,7 @@ pub fn send(
         if socket.has(bit::ORPHAN) {
             return Err(Errno(libc::ENETDOWN));
         }
-        let put = put(fd, socket, from, &header);
+        let put = put(fd, socket, from, &header, more);
         if put.map_err(|e| readiness::reentered(fd, flags, e))? {
             readiness::found_something(socket);
             return Ok(len);
@@ -81,11 +88,19 @@ pub fn send(
     }
 }
 
-/// Puts the record into the ring; false (and the descriptor plugged) if there is no room.
-fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader) -> Result<bool> {
+/// Puts the payload into the ring, behind what is held back, and publishes it unless `more` is to
+/// come. False (and the descriptor plugged) if there is no room.
+fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, more: bool) -> Result<bool> {
     let page = &socket.page;
-    let len = datagram_record_len(header.len as usize);
     let guard = socket.lock_send()?;
+    let held = socket.pending().load(Ordering::Relaxed) as usize;
+    let whole = held.saturating_add(header.len as usize);
+    let len = datagram_record_len(whole);
+    // One that is larger than the ring (SO_SNDBUF) would never fit. What was held back goes with it.
+    if whole > PAYLOAD_MAX || len > page.send_limit() {
+        socket.pending().store(0, Ordering::Relaxed);
+        return Err(Errno(libc::EMSGSIZE));
+    }
     if page.sendable() < len {
         readiness::plug(fd, socket);
         drop(guard);
@@ -93,12 +108,49 @@ fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader) 
         return Ok(false);
     }
     let end = page.send_end();
-    page.write_send(end, header.as_bytes());
-    from.write_send(page, end.wrapping_add(HEADER_LEN as u64), header.len as usize);
+    if held == 0 {
+        page.write_send(end, header.as_bytes());
+    }
+    from.write_send(page, end.wrapping_add((HEADER_LEN + held) as u64), header.len as usize);
+    if more {
+        socket.pending().store(whole as u32, Ordering::Relaxed);
+        return Ok(true);
+    }
+    if held != 0 {
+        release(socket, whole);
+    }
     page.set_send_end(end.wrapping_add(len as u64));
     drop(guard);
     socket.notify();
     Ok(true)
+}
+
+/// Makes a record that was held back whole, with `len` bytes of payload, for the caller to publish.
+/// Under the send lock.
+fn release(socket: &Socket, len: usize) {
+    let page = &socket.page;
+    let mut header = DatagramHeader::default();
+    page.read_send(page.send_end(), header.as_mut_bytes());
+    header.len = len as u32;
+    page.write_send(page.send_end(), header.as_bytes());
+    socket.pending().store(0, Ordering::Relaxed);
+}
+
+/// UDP_CORK: while it is on, datagrams are held back; when it is taken off, what is held is sent.
+pub fn set_cork(socket: &Socket, on: bool) -> Result<()> {
+    socket.put_bits(bit::DATAGRAM_CORK, on);
+    if on {
+        return Ok(());
+    }
+    let guard = socket.lock_send().map_err(|_| Errno(libc::EAGAIN))?;
+    let held = socket.pending().load(Ordering::Relaxed) as usize;
+    if held != 0 {
+        release(socket, held);
+        let page = &socket.page;
+        page.set_send_end(page.send_end().wrapping_add(datagram_record_len(held) as u64));
+    }
+    drop(guard);
+    Ok(())
 }
 
 /// Receives one datagram.

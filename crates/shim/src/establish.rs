@@ -33,17 +33,7 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
                 table::forget(fd);
                 return Ok(done);
             }
-            let (socket, kernel) = convert::to_eft(fd, stream, inet6, wildcard && stream)?;
-            let port = bind_eft(socket, to);
-            match (kernel, port) {
-                (Some(kernel), Ok(port)) => loopback::attach(socket, kernel, port, inet6),
-                (Some(kernel), Err(_)) => {
-                    table::forget(kernel);
-                    sys::close(kernel);
-                }
-                _ => {}
-            }
-            port.map(|_| 0)
+            bind_fresh(fd, stream, inet6, to).map(|()| 0)
         }
         Entry::Eft { .. } => {
             let Some(socket) = table::socket(fd).transpose()? else {
@@ -64,6 +54,23 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
         }
         _ => in_kernel(),
     }
+}
+
+/// Makes an undecided socket eft's and binds it; a stream at the wildcard address keeps its kernel
+/// socket for the loopback.
+fn bind_fresh(fd: c_int, stream: bool, inet6: bool, to: Endpoint) -> Result<()> {
+    let beside = stream && to.address.is_unspecified();
+    let (socket, kernel) = convert::to_eft(fd, stream, inet6, beside)?;
+    let port = bind_eft(socket, to);
+    match (kernel, port) {
+        (Some(kernel), Ok(port)) => loopback::attach(socket, kernel, port, inet6),
+        (Some(kernel), Err(_)) => {
+            table::forget(kernel);
+            sys::close(kernel);
+        }
+        _ => {}
+    }
+    port.map(drop)
 }
 
 fn v6_only(fd: c_int) -> bool {
@@ -101,12 +108,18 @@ pub fn bind_any(socket: &Socket) -> Result<()> {
 
 /// `listen`.
 pub fn listen(fd: c_int, backlog: c_int) -> Result<c_int> {
+    // SAFETY: plain numbers.
+    let in_kernel = || errno::of(unsafe { real::listen.get()(fd, backlog) });
     if let Entry::Undecided { stream: true, inet6, .. } = table::get(fd) {
-        convert::to_eft(fd, true, inet6, false)?;
+        if inet6 && v6_only(fd) {
+            let done = in_kernel()?;
+            table::forget(fd);
+            return Ok(done);
+        }
+        bind_fresh(fd, true, inet6, Endpoint::UNSPECIFIED)?;
     }
     let Some(socket) = table::socket(fd).transpose()? else {
-        // SAFETY: plain numbers.
-        return errno::of(unsafe { real::listen.get()(fd, backlog) });
+        return in_kernel();
     };
     if !socket.is_stream() {
         return Err(Errno(libc::EOPNOTSUPP));
@@ -126,6 +139,10 @@ pub fn listen(fd: c_int, backlog: c_int) -> Result<c_int> {
         hidden,
     )?;
     socket.set_bits(bit::LISTENING);
+    // A listener is never writable: the plug is for good.
+    if let Ok(_guard) = socket.lock_send() {
+        readiness::plug(fd, socket);
+    }
     Ok(0)
 }
 
@@ -305,10 +322,10 @@ pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
     }
     socket.page.add_wish(wishes);
     socket.notify();
-    if listening && wishes & wish::SHUT_READ != 0 {
-        // Wakes whoever waits in accept; the far end does not notice.
+    if wishes & wish::SHUT_READ != 0 {
+        // Wakes whoever waits to receive or accept, for good; the far end does not notice.
         sys::shutdown(fd, libc::SHUT_RD);
-        if let Some(hidden) = socket.loopback_fd() {
+        if let Some(hidden) = socket.loopback_fd().filter(|_| listening) {
             sys::shutdown(hidden, libc::SHUT_RDWR);
         }
     }

@@ -91,6 +91,31 @@ pub fn index_of(address: IpAddr) -> u32 {
     all().iter().find(|i| IpAddr::V4(i.address) == address).map_or(0, |i| i.index)
 }
 
+/// The MTU of the interface that a socket with these addresses sends on: the one with its own address,
+/// or the one to its peer's network, or the stack's first.
+pub fn mtu_towards(local: IpAddr, remote: IpAddr) -> i32 {
+    let (mut list, default) = (all(), 1500);
+    list.retain(|i| !i.is_loopback());
+    let on_link = |i: &&Interface| match remote {
+        IpAddr::V4(remote) => (i.address.to_bits() ^ remote.to_bits()) & i.netmask().to_bits() == 0,
+        IpAddr::V6(_) => false,
+    };
+    let own = list.iter().find(|i| IpAddr::V4(i.address) == local);
+    own.or_else(|| list.iter().find(on_link)).or_else(|| list.first()).map_or(default, |i| i.mtu)
+}
+
+/// Whether everybody is meant: by 255.255.255.255, or by the last address of a network of ours. For
+/// every datagram, so what cannot be the last address of a network of 256 or more is not looked up;
+/// with smaller networks the transport refuses what this lets pass.
+pub fn is_broadcast(address: IpAddr) -> bool {
+    let IpAddr::V4(address) = address else { return false };
+    if address.to_bits().trailing_ones() < 8 {
+        return false;
+    }
+    let ours = |i: &Interface| !i.is_loopback() && i.prefix_len <= 24 && i.broadcast() == address;
+    address.is_broadcast() || all().iter().any(ours)
+}
+
 /// One entry per interface name.
 pub fn by_name() -> Vec<Interface> {
     let mut list = all();

@@ -7,7 +7,7 @@
 use crate::accept;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{stream, tcp_info};
+use crate::{datagram, interfaces, stream, tcp_info};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::{Opt, flag};
@@ -40,6 +40,7 @@ enum Kind {
     /// Cannot be set; reads as computed.
     Computed(fn(&Socket) -> c_int),
     Cork,
+    DatagramCork,
     QuickAck,
     Linger,
     Congestion,
@@ -48,6 +49,7 @@ enum Kind {
     DeferAccept,
     LowWater,
     DontFragment,
+    PathMtu,
     Error,
     TcpInfo,
 }
@@ -59,7 +61,7 @@ fn find(socket: &Socket, level: c_int, name: c_int) -> Option<Kind> {
         IPPROTO_IP => ip(name),
         IPPROTO_IPV6 if socket.has(bit::INET6) => ipv6(name),
         IPPROTO_UDP if !socket.is_stream() => match name {
-            libc::UDP_CORK => Some(Kind::Ignored(0)),
+            libc::UDP_CORK => Some(Kind::DatagramCork),
             // Without segmentation and merging programs send and receive one by one.
             UDP_SEGMENT | UDP_GRO => None,
             _ => None,
@@ -142,7 +144,7 @@ fn ip(name: c_int) -> Option<Kind> {
         libc::IP_PKTINFO => Kind::Bit(bit::PACKET_INFO),
         libc::IP_RECVTOS => Kind::Bit(bit::RECEIVE_TOS),
         libc::IP_RECVTTL => Kind::Bit(bit::RECEIVE_TTL),
-        libc::IP_MTU => Kind::Computed(|s| s.page.info().mss.clamp(536, 65483) as c_int + 52),
+        libc::IP_MTU => Kind::PathMtu,
         libc::IP_FREEBIND | IP_BIND_ADDRESS_NO_PORT | libc::IP_OPTIONS => Kind::Ignored(0),
         libc::IP_MULTICAST_TTL => Kind::Ignored(1),
         libc::IP_MULTICAST_LOOP => Kind::Ignored(1),
@@ -163,12 +165,22 @@ fn ipv6(name: c_int) -> Option<Kind> {
     })
 }
 
-fn int_of(value: &[u8]) -> Result<c_int> {
+fn int_of(level: c_int, value: &[u8]) -> Result<c_int> {
     match value {
         [a, b, c, d, ..] => Ok(c_int::from_ne_bytes([*a, *b, *c, *d])),
-        // IP_TOS and IP_TTL may be single bytes.
-        [a, ..] => Ok(*a as c_int),
-        [] => Err(Errno(libc::EINVAL)),
+        // IP_TOS and IP_TTL, and others of that level, may be single bytes.
+        [a, ..] if level == IPPROTO_IP => Ok(*a as c_int),
+        _ => Err(Errno(libc::EINVAL)),
+    }
+}
+
+/// The values that the kernel takes for a word of the transport.
+fn range_of(opt: Opt) -> core::ops::RangeInclusive<c_int> {
+    match opt {
+        Opt::KeepIdle | Opt::KeepInterval => 1..=32767,
+        Opt::KeepCount => 1..=127,
+        Opt::Ttl => 1..=255,
+        _ => 0..=c_int::MAX,
     }
 }
 
@@ -184,8 +196,8 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::Descriptor => return sys::set_option(fd, level, name, value),
         Kind::Congestion => return set_congestion(socket, value),
         Kind::Linger => {
-            let seconds = int_of(value.get(4..).unwrap_or(&[]))?;
-            let on = int_of(value)? != 0;
+            let seconds = int_of(level, value.get(4..).unwrap_or(&[]))?;
+            let on = int_of(level, value)? != 0;
             let word = if on { seconds.clamp(0, 65535) as u32 + 1 } else { 0 };
             page.set_option(Opt::Linger, word);
             socket.notify();
@@ -193,14 +205,12 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         }
         _ => {}
     }
-    let number = int_of(value)?;
+    let number = int_of(level, value)?;
     match kind {
-        Kind::Word(opt) => {
-            if number < 0 && opt != Opt::Ttl {
-                return Err(Errno(libc::EINVAL));
-            }
-            page.set_option(opt, number.max(0) as u32);
-        }
+        // IPV6_TCLASS and the time to live: back to the default.
+        Kind::Word(opt @ (Opt::Ttl | Opt::Tos)) if number == -1 => page.set_option(opt, 0),
+        Kind::Word(opt) if !range_of(opt).contains(&number) => return Err(Errno(libc::EINVAL)),
+        Kind::Word(opt) => page.set_option(opt, number as u32),
         Kind::Flag(opt) => page.set_option(opt, (number != 0) as u32),
         Kind::Bit(bits) => socket.put_bits(bits, number != 0),
         Kind::Size(opt) => page.set_option(opt, (number.clamp(2304, 1 << 27) as u32) * 2),
@@ -208,6 +218,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             let rest = page.option(Opt::Cork) & !stream::CORK_OPTION;
             page.set_option(Opt::Cork, rest | (number != 0) as u32);
         }
+        Kind::DatagramCork => datagram::set_cork(socket, number != 0)?,
         // The default is on; what is worth telling the transport is "off" (2) and "now" (1).
         Kind::QuickAck => page.set_option(Opt::QuickAck, if number != 0 { 1 } else { 2 }),
         Kind::MaxSegment => {
@@ -245,9 +256,20 @@ fn set_congestion(socket: &Socket, value: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// How `getsockopt` refuses an option of `level` that there is not. An IPv4 socket says of levels that
+/// it has not at all that it cannot; `setsockopt` makes no difference.
+fn unknown(socket: &Socket, level: c_int) -> Errno {
+    let own = if socket.is_stream() { IPPROTO_TCP } else { IPPROTO_UDP };
+    let known = level == SOL_SOCKET || level == IPPROTO_IP || level == own;
+    match known || socket.has(bit::INET6) {
+        true => Errno(libc::ENOPROTOOPT),
+        false => Errno(libc::EOPNOTSUPP),
+    }
+}
+
 /// `getsockopt`: the option's bytes into `to` (at most its length); returns how many.
 pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8]) -> Result<usize> {
-    let kind = find(socket, level, name).ok_or(Errno(libc::ENOPROTOOPT))?;
+    let kind = find(socket, level, name).ok_or_else(|| unknown(socket, level))?;
     let page = &socket.page;
     let word = |opt: Opt, default: c_int| match page.option(opt) {
         0 => default,
@@ -282,6 +304,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::Size(Opt::SendBuffer) => word(Opt::SendBuffer, page.send_len() as c_int),
         Kind::Size(opt) => word(opt, page.receive_len() as c_int),
         Kind::Cork => (page.option(Opt::Cork) & stream::CORK_OPTION) as c_int,
+        Kind::DatagramCork => socket.has(bit::DATAGRAM_CORK) as c_int,
         Kind::QuickAck => (page.option(Opt::QuickAck) != 2) as c_int,
         Kind::MaxSegment => match page.info().mss {
             0 => match socket.max_segment().load(Ordering::Relaxed) {
@@ -298,6 +321,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
             (0, true) => libc::IP_PMTUDISC_WANT,
             _ => libc::IP_PMTUDISC_DO,
         },
+        Kind::PathMtu => path_mtu(socket)?,
         Kind::Ignored(value) => value,
         Kind::Computed(compute) => compute(socket),
     };
@@ -308,6 +332,21 @@ fn copy(from: &[u8], to: &mut [u8]) -> usize {
     let n = from.len().min(to.len());
     to[..n].copy_from_slice(&from[..n]);
     n
+}
+
+/// IP_MTU: the largest packet to the peer, as far as the shim can tell. What the device takes, or
+/// what a stream's segments show if that is less.
+fn path_mtu(socket: &Socket) -> Result<c_int> {
+    /// Headers of a segment with timestamps.
+    const HEADERS: c_int = 20 + 20 + 12;
+    if !accept::is_connected(socket) {
+        return Err(Errno(libc::ENOTCONN));
+    }
+    let device = interfaces::mtu_towards(socket.page.local().address, socket.page.remote().address);
+    Ok(match socket.page.info().mss {
+        mss @ 1..=65483 if socket.is_stream() => device.min(mss as c_int + HEADERS),
+        _ => device,
+    })
 }
 
 /// SO_ERROR: how the connect ended, or what happened since; taken.
@@ -413,7 +452,7 @@ pub fn carry_over(from: c_int, near: c_int, socket: &Socket) {
         }
         if matches!((level, name), (SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF)) {
             // The kernel tells twice what was set.
-            let told = int_of(&now).unwrap_or(0);
+            let told = int_of(level, &now).unwrap_or(0);
             now[..4].copy_from_slice(&(told / 2).to_ne_bytes());
         }
         let _ = set(near, socket, level, name, &now[..len]);

@@ -36,6 +36,8 @@ pub mod bit {
     pub const RECEIVE_TTL: u32 = 2048;
     pub const OOB_INLINE: u32 = 4096;
     pub const RECEIVE_ERRORS: u32 = 8192;
+    /// UDP_CORK is on.
+    pub const DATAGRAM_CORK: u32 = 16384;
 }
 
 const BITS: usize = SHIM_WORDS;
@@ -46,6 +48,7 @@ const PRIORITY: usize = SHIM_WORDS + 20;
 const MAX_SEGMENT: usize = SHIM_WORDS + 24;
 const DEFER_ACCEPT: usize = SHIM_WORDS + 28;
 const TAKEN_FOR: usize = SHIM_WORDS + 32;
+const PENDING: usize = SHIM_WORDS + 36;
 
 pub struct Socket {
     pub slot: u32,
@@ -119,6 +122,12 @@ impl Socket {
     /// Messages that were taken in place of others who gave up the token for them.
     pub fn taken_for(&self) -> &AtomicU32 {
         self.word(TAKEN_FOR)
+    }
+
+    /// Payload bytes of a datagram that is held back (MSG_MORE, UDP_CORK). It lies, as far as it has
+    /// come, after the published end of the send ring. Under the send lock.
+    pub fn pending(&self) -> &AtomicU32 {
+        self.word(PENDING)
     }
 
     pub fn priority(&self) -> &AtomicU32 {

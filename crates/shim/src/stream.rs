@@ -189,12 +189,10 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
     if flags & libc::MSG_TRUNC == 0 {
         to.touchable()?;
     }
+    // No bytes are wanted if something is there: a call for none waits for some, too.
     let wanted = to.left();
-    if wanted == 0 {
-        return Ok(0);
-    }
     let enough = match flags & libc::MSG_WAITALL {
-        0 => (socket.low_water().load(Ordering::Relaxed) as usize).clamp(1, wanted),
+        0 => (socket.low_water().load(Ordering::Relaxed) as usize).max(1).min(wanted),
         _ => wanted,
     };
     if flags & libc::MSG_PEEK != 0 && enough > 1 && !readiness::must_not_wait(fd, flags) {

@@ -118,6 +118,11 @@ pub fn identity(fd: c_int) -> Result<(u64, u32)> {
     Ok((stat.st_ino, stat.st_mode))
 }
 
+/// Whether a descriptor can be had.
+pub fn descriptor_free() -> Result<()> {
+    plain(libc::SYS_eventfd2, 0, libc::EFD_CLOEXEC as usize, 0).map(|fd| close(fd as c_int))
+}
+
 /// A SEQPACKET pair, close-on-exec.
 pub fn pair() -> Result<[c_int; 2]> {
     let mut fds = [-1; 2];

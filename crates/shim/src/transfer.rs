@@ -30,6 +30,68 @@ pub fn receive(fd: c_int, socket: &Socket, mut buffers: Buffers, flags: c_int) -
     })
 }
 
+/// `readv`, and `preadv2` without an offset: `flags` are its RWF flags.
+///
+/// # Safety
+/// `list` and `count` must be as for `readv`.
+pub unsafe fn read_vector(
+    fd: c_int,
+    socket: &Socket,
+    list: *const iovec,
+    count: c_int,
+    flags: c_int,
+) -> Result<usize> {
+    // SAFETY: by the caller.
+    match unsafe { vector(list, count, flags) }? {
+        Some((buffers, flags)) => receive(fd, socket, buffers, flags),
+        None => Ok(0),
+    }
+}
+
+/// `writev`, and `pwritev2` without an offset.
+///
+/// # Safety
+/// `list` and `count` must be as for `writev`.
+pub unsafe fn write_vector(
+    fd: c_int,
+    socket: &Socket,
+    list: *const iovec,
+    count: c_int,
+    flags: c_int,
+) -> Result<usize> {
+    // SAFETY: by the caller.
+    match unsafe { vector(list, count, flags) }? {
+        Some((buffers, flags)) => send(fd, socket, buffers, flags),
+        None => Ok(0),
+    }
+}
+
+/// The buffers of a vectored read or write, and RWF flags as MSG flags. `None` if there are no bytes
+/// to move: then nothing is done, not even an empty datagram sent.
+///
+/// # Safety
+/// As for `readv`.
+unsafe fn vector<'a>(list: *const iovec, count: c_int, flags: c_int) -> Result<Option<(Buffers<'a>, c_int)>> {
+    // Of no meaning for sockets, but for NOWAIT.
+    const KNOWN: c_int =
+        libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC | libc::RWF_NOWAIT | libc::RWF_APPEND;
+    let count = usize::try_from(count).map_err(|_| Errno(libc::EINVAL))?;
+    // SAFETY: by the caller.
+    let buffers = unsafe { Buffers::new(list, count) }.map_err(|errno| match errno {
+        // Messages have a name of their own for too many buffers.
+        Errno(libc::EMSGSIZE) => Errno(libc::EINVAL),
+        other => other,
+    })?;
+    if buffers.left() == 0 {
+        return Ok(None);
+    }
+    if flags & !KNOWN != 0 {
+        return Err(Errno(libc::EOPNOTSUPP));
+    }
+    let nowait = flags & libc::RWF_NOWAIT != 0;
+    Ok(Some((buffers, if nowait { libc::MSG_DONTWAIT } else { 0 })))
+}
+
 /// `sendto` with an address.
 ///
 /// # Safety

@@ -18,6 +18,10 @@ pub unsafe extern "C" fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_
         let Some(socket) = eft!(fd) else {
             return real::read.get()(fd, to, len);
         };
+        if len == 0 {
+            // Unlike recv, it does not even wait for something to come.
+            return errno::long(socket.map(|_| 0));
+        }
         let buffer = transfer::buffer(to, len);
         errno::long(socket.and_then(|s| transfer::receive(fd, s, Buffers::one(&buffer)?, 0)))
     }
@@ -57,8 +61,7 @@ pub unsafe extern "C" fn readv(fd: c_int, list: *const iovec, count: c_int) -> s
         let Some(socket) = eft!(fd) else {
             return real::readv.get()(fd, list, count);
         };
-        let buffers = Buffers::new(list, count.max(0) as usize);
-        errno::long(socket.and_then(|s| transfer::receive(fd, s, buffers?, 0)))
+        errno::long(socket.and_then(|s| transfer::read_vector(fd, s, list, count, 0)))
     }
 }
 
@@ -69,8 +72,7 @@ pub unsafe extern "C" fn writev(fd: c_int, list: *const iovec, count: c_int) -> 
         let Some(socket) = eft!(fd) else {
             return real::writev.get()(fd, list, count);
         };
-        let buffers = Buffers::new(list, count.max(0) as usize);
-        errno::long(socket.and_then(|s| transfer::send(fd, s, buffers?, 0)))
+        errno::long(socket.and_then(|s| transfer::write_vector(fd, s, list, count, 0)))
     }
 }
 
@@ -305,7 +307,9 @@ pub unsafe extern "C" fn preadv2(
     unsafe {
         // With offset -1 it is a readv; with another it fails on any socket.
         match eft!(fd) {
-            Some(_) if offset == -1 => readv(fd, list, count),
+            Some(socket) if offset == -1 => {
+                errno::long(socket.and_then(|s| transfer::read_vector(fd, s, list, count, flags)))
+            }
             _ => real::preadv2.get()(fd, list, count, offset, flags),
         }
     }
@@ -322,7 +326,9 @@ pub unsafe extern "C" fn pwritev2(
     // SAFETY: as above.
     unsafe {
         match eft!(fd) {
-            Some(_) if offset == -1 => writev(fd, list, count),
+            Some(socket) if offset == -1 => {
+                errno::long(socket.and_then(|s| transfer::write_vector(fd, s, list, count, flags)))
+            }
             _ => real::pwritev2.get()(fd, list, count, offset, flags),
         }
     }

@@ -147,12 +147,13 @@ pub unsafe extern "C" fn setsockopt(
             return real::setsockopt.get()(fd, level, option, value, len);
         };
         errno::int(socket.and_then(|socket| {
+            let len = address::signed_len(len)?;
             if value.is_null() && len != 0 {
                 return Err(Errno(libc::EFAULT));
             }
             let bytes = match value.is_null() {
                 true => &[],
-                false => core::slice::from_raw_parts(value.cast::<u8>(), len as usize),
+                false => core::slice::from_raw_parts(value.cast::<u8>(), len),
             };
             options::set(fd, socket, level, option, bytes).map(|()| 0)
         }))
@@ -176,7 +177,7 @@ pub unsafe extern "C" fn getsockopt(
             if value.is_null() || len.is_null() {
                 return Err(Errno(libc::EFAULT));
             }
-            let to = core::slice::from_raw_parts_mut(value.cast::<u8>(), *len as usize);
+            let to = core::slice::from_raw_parts_mut(value.cast::<u8>(), address::signed_len(*len)?);
             let n = options::get(fd, socket, level, option, to)?;
             *len = n as socklen_t;
             Ok(0)

@@ -1,5 +1,6 @@
 /* Datagram sockets. */
 #include "check.h"
+#include <netinet/udp.h>
 
 static void echo(void) {
     int s = bound(SOCK_DGRAM, host), c = socket(AF_INET, SOCK_DGRAM, 0);
@@ -125,10 +126,83 @@ static void many_waiters(void) {
     EQUAL(received, 300);
 }
 
+/* MSG_MORE and UDP_CORK make one datagram of several sends; what was not sent goes with the socket. */
+static void more(void) {
+    int s = bound(SOCK_DGRAM, host), c = socket(AF_INET, SOCK_DGRAM, 0), on = 1, off = 0;
+    struct sockaddr_in to = at(host, port_of(s)), other = at(host, 9);
+    char got[100], *big = pattern(65507, 4);
+    EQUAL(sendto(c, "ab", 2, MSG_MORE, (void *)&to, sizeof to), 2);
+    settle();
+    EQUAL(now(s, POLLIN), 0);
+    /* Where the first part goes the rest goes. */
+    EQUAL(sendto(c, "c", 1, MSG_MORE, (void *)&other, sizeof other), 1);
+    EQUAL(send(c, "de", 2, 0), 2);
+    EQUAL(recv(s, got, sizeof got, 0), 5);
+    CHECK(memcmp(got, "abcde", 5) == 0);
+    FAILS(recv(s, got, sizeof got, MSG_DONTWAIT), EAGAIN);
+    FAILS(send(c, "x", 1, 0), EDESTADDRREQ);
+    /* Too much in all: nothing is left of it. */
+    EQUAL(sendto(c, "ab", 2, MSG_MORE, (void *)&to, sizeof to), 2);
+    FAILS(sendto(c, big, 65506, MSG_MORE, (void *)&to, sizeof to), EMSGSIZE);
+    FAILS(send(c, "x", 1, 0), EDESTADDRREQ);
+    CHECK(connect(c, (void *)&to, sizeof to) == 0);
+    EQUAL(send(c, big, 65506, MSG_MORE), 65506);
+    EQUAL(send(c, big + 65506, 1, 0), 1);
+    static char back[65536];
+    EQUAL(recv(s, back, sizeof back, 0), 65507);
+    CHECK(memcmp(back, big, 65507) == 0);
+    CHECK(setsockopt(c, IPPROTO_UDP, UDP_CORK, &on, sizeof on) == 0);
+    socklen_t len = sizeof on;
+    CHECK(getsockopt(c, IPPROTO_UDP, UDP_CORK, &on, &len) == 0);
+    EQUAL(on, 1);
+    EQUAL(send(c, "12", 2, 0), 2);
+    EQUAL(send(c, "34", 2, 0), 2);
+    settle();
+    EQUAL(now(s, POLLIN), 0);
+    CHECK(setsockopt(c, IPPROTO_UDP, UDP_CORK, &off, sizeof off) == 0);
+    EQUAL(recv(s, got, sizeof got, 0), 4);
+    CHECK(memcmp(got, "1234", 4) == 0);
+    EQUAL(send(c, "lost", 4, MSG_MORE), 4);
+    close(c);
+    settle();
+    EQUAL(now(s, POLLIN), 0);
+}
+
+/* Who did not ask for it may not send to everybody; the call itself says so. */
+static void broadcast(void) {
+    int c = socket(AF_INET, SOCK_DGRAM, 0), s = bound(SOCK_DGRAM, host), on = 1;
+    struct sockaddr_in first = at(host, port_of(s)), all;
+    EQUAL(sendto(c, "x", 1, 0, (void *)&first, sizeof first), 1);
+    char address[32];
+    snprintf(address, sizeof address, "%s", host);
+    strcpy(strchr(address, '.') + 1, strncmp(host, "127.", 4) == 0 ? "255.255.255" : "78.0.255");
+    all = at(address, 9);
+    FAILS(sendto(c, "x", 1, 0, (void *)&all, sizeof all), EACCES);
+    EQUAL(sendto(c, "y", 1, 0, (void *)&first, sizeof first), 1);
+    CHECK(setsockopt(c, SOL_SOCKET, SO_BROADCAST, &on, sizeof on) == 0);
+    EQUAL(sendto(c, "x", 1, 0, (void *)&all, sizeof all), 1);
+}
+
+static int mtu_of(int fd) {
+    int mtu;
+    socklen_t len = sizeof mtu;
+    return getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &len) == 0 ? mtu : -1;
+}
+
+/* IP_MTU is the device's, once there is a peer. */
+static void mtu(void) {
+    int s = bound(SOCK_DGRAM, host), c = socket(AF_INET, SOCK_DGRAM, 0);
+    FAILS(mtu_of(s), ENOTCONN);
+    FAILS(mtu_of(listening()), ENOTCONN);
+    struct sockaddr_in to = at(host, port_of(s));
+    CHECK(connect(c, (void *)&to, sizeof to) == 0);
+    EQUAL(mtu_of(c), strncmp(host, "127.", 4) == 0 ? 65535 : 1500);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"echo", echo}, {"messages", messages}, {"refused", refused},
-        {"many_waiters", many_waiters}, {0},
+        {"many_waiters", many_waiters}, {"more", more}, {"broadcast", broadcast}, {"mtu", mtu}, {0},
     };
     return run_case(cases, argc, argv);
 }

@@ -274,12 +274,34 @@ static void own_signal(void) {
     CHECK(signals >= 1);
 }
 
+/* A listener is readable while a connection waits, and never writable. */
+static void listener(void) {
+    int l = listening();
+    int set = set_of(l, EPOLLIN | EPOLLOUT, 1);
+    EQUAL(now(l, POLLIN | POLLOUT | POLLRDHUP), 0);
+    none(set);
+    int c = connect_to(port_of(l));
+    EQUAL(await(l, POLLIN | POLLOUT), POLLIN);
+    EQUAL(one(set).events, EPOLLIN);
+    int s = accept(l, NULL, NULL);
+    CHECK(s >= 0);
+    EQUAL(now(s, POLLIN | POLLOUT), POLLOUT);
+    EQUAL(now(l, POLLIN | POLLOUT), 0);
+    none(set);
+    CHECK(listen(l, 7) == 0);
+    none(set);
+    close(l);
+    write_all(c, "a", 1);
+    char to;
+    read_all(s, &to, 1);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"level", level},         {"edge", edge},           {"edge_out", edge_out},
         {"oneshot", oneshot},     {"nested", nested},       {"early", early},
         {"selecting", selecting}, {"exclusive", exclusive}, {"shared_set", shared_set},
-        {"own_signal", own_signal}, {0},
+        {"own_signal", own_signal}, {"listener", listener},   {0},
     };
     return run_case(cases, argc, argv);
 }

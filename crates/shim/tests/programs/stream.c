@@ -1,5 +1,6 @@
 /* Streams: bytes, flags, ends, errors, options. */
 #include "check.h"
+#include <sys/resource.h>
 #include <linux/sockios.h>
 
 static void *sender(void *arg) {
@@ -438,13 +439,174 @@ static void six(void) {
     CHECK(accept(l4, NULL, NULL) >= 0);
 }
 
+/* Vectors, their limits, and the flags of preadv2 and pwritev2. */
+static void vectors(void) {
+    int fds[2];
+    connected(fds);
+    char to[10];
+    volatile int negative = -1;
+    struct iovec v = {to, sizeof to}, none = {to, 0}, many[1025];
+    for (int i = 0; i < 1025; i++) many[i] = (struct iovec){"x", 1};
+    FAILS(readv(fds[1], &v, negative), EINVAL);
+    FAILS(writev(fds[0], &v, negative), EINVAL);
+    FAILS(readv(fds[1], many, 1025), EINVAL);
+    FAILS(writev(fds[0], many, 1025), EINVAL);
+    struct msghdr m = {.msg_iov = many, .msg_iovlen = 1025};
+    FAILS(sendmsg(fds[0], &m, 0), EMSGSIZE);
+    EQUAL(writev(fds[0], NULL, 0), 0);
+    /* Nothing is there: a read of no bytes does not mind, a recv of none does. */
+    EQUAL(read(fds[1], to, 0), 0);
+    EQUAL(readv(fds[1], &none, 1), 0);
+    FAILS(recv(fds[1], to, 0, MSG_DONTWAIT), EAGAIN);
+    FAILS(preadv2(fds[1], &v, 1, -1, RWF_NOWAIT), EAGAIN);
+    FAILS(preadv2(fds[1], &v, 1, -1, 1 << 30), EOPNOTSUPP);
+    FAILS(pwritev2(fds[0], &v, 1, -1, 1 << 30), EOPNOTSUPP);
+    v = (struct iovec){"abc", 3};
+    EQUAL(pwritev2(fds[0], &v, 1, -1, RWF_NOWAIT | RWF_DSYNC), 3);
+    EQUAL(await(fds[1], POLLIN), POLLIN);
+    EQUAL(recv(fds[1], to, 0, 0), 0);
+    v = (struct iovec){to, sizeof to};
+    EQUAL(preadv2(fds[1], &v, 1, -1, RWF_NOWAIT), 3);
+    EQUAL(now(fds[1], POLLIN), 0);
+    v.iov_base = pattern(v.iov_len = 1 << 16, 3);
+    ssize_t n;
+    while ((n = pwritev2(fds[0], &v, 1, -1, RWF_NOWAIT)) > 0) {}
+    EQUAL(n, -1);
+    EQUAL(errno, EAGAIN);
+}
+
+static void *receives(void *fd) {
+    char to;
+    EQUAL(recv(*(int *)fd, &to, 1, 0), 0);
+    return NULL;
+}
+
+/* shutdown(SHUT_RD) is an end of the stream on this side alone, also to those who wait. */
+static void shut_read(void) {
+    alarm(20);
+    int fds[2];
+    connected(fds);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, receives, &fds[0]) == 0);
+    settle();
+    EQUAL(now(fds[0], POLLIN | POLLRDHUP), 0);
+    CHECK(shutdown(fds[0], SHUT_RD) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    for (int i = 0; i < 2; i++) {
+        EQUAL(now(fds[0], POLLIN | POLLOUT | POLLRDHUP), POLLIN | POLLOUT | POLLRDHUP);
+        EQUAL(recv(fds[0], (char[1]){0}, 1, 0), 0);
+    }
+    char to[3];
+    write_all(fds[0], "out", 3);
+    read_all(fds[1], to, 3);
+    /* What comes nevertheless is there, but the descriptor shows no more than before. */
+    write_all(fds[1], "in", 2);
+    settle();
+    EQUAL(recv(fds[0], to, 3, 0), 2);
+    EQUAL(recv(fds[0], to, 3, 0), 0);
+    EQUAL(now(fds[0], POLLIN | POLLRDHUP), POLLIN | POLLRDHUP);
+    EQUAL(now(fds[1], POLLIN | POLLRDHUP), 0);
+    CHECK(shutdown(fds[0], SHUT_WR) == 0);
+    EQUAL(await(fds[1], POLLIN), POLLIN);
+    EQUAL(read(fds[1], to, 1), 0);
+}
+
+/* A listener that chose no port of its own is at the loopback's address, too. */
+static void automatic(void) {
+    int l = socket(AF_INET, SOCK_STREAM, 0), six = socket(AF_INET6, SOCK_STREAM, 0);
+    for (int i = 0; i < 2; i++) {
+        int listener = i == 0 ? l : six;
+        CHECK(listen(listener, 5) == 0);
+        struct sockaddr_in6 name;
+        socklen_t len = sizeof name;
+        CHECK(getsockname(listener, (void *)&name, &len) == 0);
+        int port = ntohs(name.sin6_port);
+        CHECK(port != 0);
+        close(connect_to(port));
+        int local = socket(AF_INET, SOCK_STREAM, 0);
+        struct sockaddr_in a = at("127.0.0.1", port);
+        CHECK(connect(local, (void *)&a, sizeof a) == 0);
+        CHECK(accept(listener, NULL, NULL) >= 0);
+        CHECK(accept(listener, NULL, NULL) >= 0);
+        close(local);
+    }
+}
+
+/* accept without a descriptor to give: at once, and the connection stays. */
+static void exhausted(void) {
+    alarm(20);
+    int l = listening(), local = socket(AF_INET, SOCK_STREAM, 0);
+    int c = socket(AF_INET, SOCK_STREAM, 0);
+    struct rlimit few = {32, 32};
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    int last = -1, before = -1, fd;
+    while ((fd = dup(2)) >= 0) before = last, last = fd;
+    FAILS(accept(l, NULL, NULL), EMFILE);
+    close(last), close(before);
+    struct sockaddr_in a = at(host, port_of(l));
+    CHECK(connect(c, (void *)&a, sizeof a) == 0);
+    EQUAL(await(l, POLLIN), POLLIN);
+    CHECK(dup(2) >= 0 && dup(2) >= 0);
+    FAILS(accept(l, NULL, NULL), EMFILE);
+    EQUAL(now(l, POLLIN), POLLIN);
+    close(last), close(before);
+    CHECK((fd = accept(l, NULL, NULL)) >= 0);
+    close(fd);
+    EQUAL(now(l, POLLIN), 0);
+    a = at("127.0.0.1", port_of(l));
+    CHECK(connect(local, (void *)&a, sizeof a) == 0);
+    EQUAL(await(l, POLLIN), POLLIN);
+    CHECK(dup(2) >= 0 && dup(2) >= 0);
+    FAILS(accept(l, NULL, NULL), EMFILE);
+    close(last);
+    CHECK(accept(l, NULL, NULL) >= 0);
+}
+
+static void refuse(int fd, int level, int option, int value) {
+    FAILS(setsockopt(fd, level, option, &value, sizeof value), EINVAL);
+}
+
+/* Values and lengths that are none. */
+static void bad_options(void) {
+    int fds[2];
+    connected(fds);
+    int c = fds[0], before = get(c, IPPROTO_IP, IP_TTL), value = 1;
+    refuse(c, IPPROTO_IP, IP_TTL, 0);
+    refuse(c, IPPROTO_IP, IP_TTL, 256);
+    set(c, IPPROTO_IP, IP_TTL, 33);
+    EQUAL(get(c, IPPROTO_IP, IP_TTL), 33);
+    set(c, IPPROTO_IP, IP_TTL, -1);
+    EQUAL(get(c, IPPROTO_IP, IP_TTL), before);
+    CHECK(setsockopt(c, IPPROTO_IP, IP_TTL, &(char){34}, 1) == 0);
+    EQUAL(get(c, IPPROTO_IP, IP_TTL), 34);
+    refuse(c, IPPROTO_TCP, TCP_KEEPIDLE, 0);
+    refuse(c, IPPROTO_TCP, TCP_KEEPIDLE, 32768);
+    refuse(c, IPPROTO_TCP, TCP_KEEPINTVL, 0);
+    refuse(c, IPPROTO_TCP, TCP_KEEPCNT, 0);
+    refuse(c, IPPROTO_TCP, TCP_KEEPCNT, 128);
+    refuse(c, IPPROTO_TCP, TCP_USER_TIMEOUT, -1);
+    refuse(c, SOL_SOCKET, SO_LINGER, 1);
+    FAILS(setsockopt(c, SOL_SOCKET, SO_KEEPALIVE, &value, 1), EINVAL);
+    FAILS(setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &value, 3), EINVAL);
+    FAILS(setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &value, -1), EINVAL);
+    socklen_t len = sizeof value;
+    FAILS(getsockopt(c, 9999, 1, &value, &len), EOPNOTSUPP);
+    FAILS(getsockopt(c, IPPROTO_UDP, 1, &value, &len), EOPNOTSUPP);
+    FAILS(getsockopt(c, IPPROTO_TCP, 9999, &value, &len), ENOPROTOOPT);
+    len = -1;
+    FAILS(getsockopt(c, IPPROTO_TCP, TCP_NODELAY, &value, &len), EINVAL);
+    struct sockaddr_in a;
+    FAILS(getsockname(c, (void *)&a, &len), EINVAL);
+    FAILS(getpeername(c, (void *)&a, &len), EINVAL);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"large", large},         {"full", full},           {"flags", flags},
         {"ended", ended},         {"reset", reset},         {"timeouts", timeouts},
         {"interrupted", interrupted}, {"names", names},     {"queues", queues},
         {"refused", refused},     {"connecting", connecting}, {"options", options},
-        {"six", six},             {0},
+        {"six", six},             {"vectors", vectors}, {"shut_read", shut_read}, {"automatic", automatic}, {"exhausted", exhausted}, {"bad_options", bad_options},   {0},
     };
     return run_case(cases, argc, argv);
 }

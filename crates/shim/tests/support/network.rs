@@ -378,10 +378,6 @@ impl Network {
 
     fn serve_stream(&mut self, id: Id) {
         let Some(s) = self.slot(id) else { return };
-        if s.page.wishes() & wish::SHUT_READ != 0 && !s.listening {
-            s.set_flags(flag::RECEIVE_END);
-            s.show_end();
-        }
         let peer = s.peer;
         self.pump(id);
         self.finish(id);
