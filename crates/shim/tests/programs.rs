@@ -41,5 +41,5 @@ cases! {
     events: level edge edge_out oneshot nested early selecting exclusive shared_set own_signal;
     datagrams: echo messages refused many_waiters;
     processes: dups forks execs scrubbed spawns closes_all passing stdio files handlers threads
-        killed by_number;
+        killed by_number standard;
 }
