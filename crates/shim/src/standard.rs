@@ -234,10 +234,10 @@ unsafe fn unread(stream: *mut FILE) -> (*const c_char, usize) {
     }
 }
 
-/// Opens a stream of ours for other use, empty: `reads` and `writes` say which.
+/// Makes a stream empty, for other use: `reads` and `writes` say which.
 ///
 /// # Safety
-/// `stream` must be one of ours.
+/// `stream` must be live.
 pub unsafe fn begin_anew(stream: *mut FILE, reads: bool, writes: bool) {
     // SAFETY: by the caller.
     unsafe {
@@ -254,34 +254,30 @@ pub unsafe fn begin_anew(stream: *mut FILE, reads: bool, writes: bool) {
     }
 }
 
-/// What libc's own stream holds is of no use any more.
-pub fn drop_pending(fd: c_int) {
-    if let Some(standard) = standard(fd) {
-        let original = standard.original.load(Ordering::Acquire);
-        // SAFETY: libc's stream.
-        unsafe {
-            if real::fileno.get()(original) == fd {
-                __fpurge(original);
-                libc::clearerr(original);
-            }
-        }
-    }
+/// libc's stream of `fd`, unless the program closed it.
+pub fn original(fd: c_int) -> Option<*mut FILE> {
+    let stream = standard(fd)?.original.load(Ordering::Acquire);
+    // SAFETY: libc's stream, which is never freed.
+    (unsafe { real::fileno.get()(stream) } == fd).then_some(stream)
 }
 
-/// stdin: first what libc's stream had read ahead. Only we use that stream meanwhile.
+/// stdin: first what libc's stream had read ahead.
 unsafe extern "C" fn read_standard(cookie: *mut c_void, to: *mut c_char, len: usize) -> isize {
     let original = STANDARD[0].original.load(Ordering::Acquire);
-    // SAFETY: stdio's buffer; the input lies in the original's.
+    // SAFETY: stdio's buffer; the input lies in the original's, which is locked.
     unsafe {
-        let (bytes, left) = unread(original);
-        if left == 0 {
-            return stdio::cookie_read(cookie, to, len);
+        let mut n = 0;
+        if unread(original).1 != 0 && ftrylockfile(original) == 0 {
+            let (bytes, left) = unread(original);
+            n = left.min(len);
+            core::ptr::copy_nonoverlapping(bytes, to, n);
+            (*original.cast::<Head>()).read_next = bytes.cast_mut().add(n);
+            funlockfile(original);
         }
-        let n = left.min(len);
-        core::ptr::copy_nonoverlapping(bytes, to, n);
-        let head = original.cast::<Head>();
-        (*head).read_next = (*head).read_next.add(n);
-        n as isize
+        match n {
+            0 => stdio::cookie_read(cookie, to, len),
+            n => n as isize,
+        }
     }
 }
 

@@ -39,7 +39,10 @@ pub unsafe extern "C" fn cookie_read(cookie: *mut c_void, to: *mut c_char, len: 
     let fd = cookie as usize as c_int;
     let Some(socket) = table::socket(fd) else {
         // SAFETY: stdio's buffer, as are all below.
-        return unsafe { real::read.get()(fd, to.cast(), len) };
+        return match fdops::visible(fd) {
+            Ok(()) => unsafe { real::read.get()(fd, to.cast(), len) },
+            Err(errno) => errno::long(Err(errno)),
+        };
     };
     let buffer = transfer::buffer(to.cast(), len);
     // SAFETY: as above.
@@ -56,7 +59,10 @@ unsafe extern "C" fn cookie_write(cookie: *mut c_void, from: *const c_char, len:
             let buffers = unsafe { Buffers::one(&buffer) };
             errno::long(socket.and_then(|s| transfer::send(fd, s, buffers?, 0)))
         }
-        None => write_all(fd, from, len),
+        None => match fdops::visible(fd) {
+            Ok(()) => write_all(fd, from, len),
+            Err(errno) => errno::long(Err(errno)),
+        },
     };
     // fopencookie's contract: 0, not -1, says that nothing could be written.
     sent.max(0)
@@ -175,6 +181,9 @@ pub unsafe fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FIL
         match open_file(path, CStr::from_ptr(mode).to_bytes(), fd) {
             Ok((reads, writes)) => {
                 standard::begin_anew(stream, reads, writes);
+                if let Some(original) = standard::original(fd).filter(|_| is_standard) {
+                    standard::begin_anew(original, reads, writes);
+                }
                 Ok(())
             }
             Err(errno) => Err(errno),
@@ -184,7 +193,6 @@ pub unsafe fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FIL
         let _ = fdops::close(fd);
     }
     if is_standard {
-        standard::drop_pending(fd);
         standard::follow(fd);
     }
     match done {
