@@ -299,7 +299,67 @@ def socat_both_ways():
         check("over udp" in out.stdout, f"a datagram did not come back: {out.stdout!r} {out.stderr!r}")
 
 
+STREAMS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <arpa/inet.h>
+int main(int count, char **arguments) {
+    int s = socket(AF_INET, SOCK_STREAM, 0), terminal = dup(1);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(7005)};
+    inet_pton(AF_INET, arguments[1], &a.sin_addr);
+    if (connect(s, (void *)&a, sizeof a)) return 2;
+    printf("before ");
+    dup2(s, 1), dup2(s, 0);
+    puts("after");
+    fflush(stdout);
+    int n = 0;
+    char word[10] = "";
+    int found = scanf("%9s", word) + scanf("%9s %d", word, &n);
+    dprintf(terminal, "found %d: %s %d\n", found, word, n);
+    dup2(terminal, 1);
+    puts("here again");
+    fflush(stdout);
+    dup2(s, 1);
+    puts("at exit");
+    return 0;
+}
+"""
+
+
+def standard_streams():
+    """What bash and a C program print after they put a socket under their standard output."""
+    with Scene("streams") as scene:
+        (scene.dir / "streams.c").write_text(STREAMS)
+        program = scene.dir / "streams"
+        sh("gcc", "-o", str(program), str(scene.dir / "streams.c"))
+
+        def seen(side):
+            script = f"echo one > /dev/tcp/{side.host}/7004; exec 1<>/dev/tcp/{side.host}/7004; printf '%s\\n' two; echo three"
+            got = scene.dir / "got"
+            got.write_text("")
+            # One line by line into a file, the other with something to read.
+            servers = [scene.start(*side.beside("socat", "-u", "TCP-LISTEN:7004,fork,reuseaddr", f"OPEN:{got},append")),
+                       scene.start(*side.beside("socat", "TCP-LISTEN:7005,fork,reuseaddr",
+                                                f"SYSTEM:echo some word 7; cat >> {got}"))]
+            for port in (7004, 7005):
+                wait_until(lambda: f":{port} " in sh(*side.beside("ss", "-ltn")).stdout, 10, f"socat on {port}")
+            sh(*side.on("bash", "-c", script))
+            wait_until(lambda: got.read_text().count("\n") >= 3, 10, "bash's lines")
+            output = sh(*side.on(program, side.host)).stdout
+            wait_until(lambda: got.read_text().count("\n") >= 5, 10, "the program's lines")
+            for server in servers:
+                end(server)
+            return sorted(got.read_text().splitlines()), output
+
+        on_stack, on_kernel = seen(Stack(scene)), seen(scene.kernel())
+        check(on_stack == on_kernel, f"on the stack {on_stack}, on the kernel {on_kernel}")
+        check("before after" in on_stack[0] and "three" in on_stack[0], f"the servers got {on_stack}")
+        check(on_stack[1] == "found 3: word 7\nhere again\n", f"the program printed {on_stack[1]!r}")
+
+
 CASES = [
     nginx_one_worker, nginx_four_workers, nginx_over_veth, lighttpd, redis_server, redis_benchmark_on_the_stack,
     clients_curl_and_wget, wrk_on_the_stack, iperf3_both_ways, python_server_and_clients, socat_both_ways,
+    standard_streams,
 ]

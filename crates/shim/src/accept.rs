@@ -167,6 +167,7 @@ fn attach(
         Some(far),
     )?;
     table::set(near, convert::entry(socket));
+    crate::standard::follow(near);
     Ok(Some(Endpoint::new(record.remote.into(), record.remote_port)))
 }
 

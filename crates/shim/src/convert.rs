@@ -9,7 +9,7 @@ use crate::family::family;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, epoll, lock, options};
+use crate::{control, epoll, lock, options, standard};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_messages::control::{Request, op};
@@ -107,6 +107,7 @@ fn replace(with: c_int, number: c_int, entry: Entry) {
     let flags = if cloexec { libc::O_CLOEXEC } else { 0 };
     if sys::dup3(with, number, flags).is_ok() {
         table::set(number, entry);
+        standard::follow(number);
     }
     epoll::put_back(number);
 }

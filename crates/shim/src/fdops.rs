@@ -5,7 +5,7 @@
 
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, epoll, errno, process, real};
+use crate::{control, epoll, errno, process, real, standard};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering;
 
@@ -19,7 +19,9 @@ pub fn close(fd: c_int) -> Result<c_int> {
     // Before the number is free: another thread may get it at once.
     table::forget(fd);
     // SAFETY: the program's call.
-    errno::of(unsafe { real::close.get()(fd) })
+    let closed = errno::of(unsafe { real::close.get()(fd) });
+    standard::follow(fd);
+    closed
 }
 
 /// Notes that `to` is now a duplicate of `from`.
@@ -31,6 +33,7 @@ pub fn duplicated(from: c_int, to: c_int) {
         entry => entry,
     };
     table::set(to, entry);
+    standard::follow(to);
 }
 
 /// The shim's own numbers from `low` on, in order.
@@ -110,6 +113,7 @@ pub fn close_range(first: c_uint, last: c_uint, flags: c_int) -> Result<c_int> {
     if from <= last {
         range(from, last, flags)?;
     }
+    (start..=limit.min(2)).for_each(standard::follow);
     Ok(0)
 }
 

@@ -83,7 +83,7 @@ fn start() -> core::result::Result<(), &'static str> {
     mapped.map_err(|_| "the stack's shared memory cannot be mapped: is there a limit on address space (ulimit -v)? It takes some 40 GiB of addresses, little of it memory")?.install();
     control::adopt_connection(connection).map_err(|_| "no descriptor is free")?;
     scan::inherited();
-    crate::stdio::adopt_standard();
+    crate::standard::install();
     Ok(())
 }
 

@@ -23,6 +23,8 @@
 //!   is the kernel's, any other gets ENETUNREACH for 127/8. No multicast, raw sockets or MPTCP.
 //! - The twin of a listener that was made with AF_INET6 listens on 127.0.0.1 only, not on ::1. A
 //!   listener that another process was sent over a Unix socket has no twin there.
+//! - A program that remembered libc's own `stdout` before descriptor 1 became an eft socket (C++'s
+//!   `cout` does) writes past the symbols.
 //! - Edge-triggered epoll reports when a socket becomes ready, not again when more arrives before
 //!   it was drained.
 //! - Netlink shows the kernel's interfaces. Names come from /etc/hosts and DNS only.
@@ -66,6 +68,7 @@ mod scan;
 mod sendfile;
 mod socket;
 mod spin;
+mod standard;
 mod stdio;
 mod stream;
 mod sys;

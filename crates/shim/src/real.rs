@@ -122,6 +122,8 @@ reals! {
     popen: fn(*const c_char, *const c_char) -> *mut FILE;
     fdopen: fn(c_int, *const c_char) -> *mut FILE;
     fileno: fn(*mut FILE) -> c_int;
+    freopen: fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
+    freopen64: fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
     vdprintf: fn(c_int, *const c_char, *mut c_void) -> c_int;
     __vdprintf_chk: fn(c_int, c_int, *const c_char, *mut c_void) -> c_int;
     getaddrinfo: fn(*const c_char, *const c_char, *const addrinfo, *mut *mut addrinfo) -> c_int;

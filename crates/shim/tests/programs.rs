@@ -43,5 +43,5 @@ cases! {
         listener;
     datagrams: echo messages refused many_waiters more broadcast mtu;
     processes: dups forks execs scrubbed spawns closes_all passing stdio files handlers threads
-        killed by_number;
+        killed by_number standard;
 }

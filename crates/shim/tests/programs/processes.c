@@ -287,6 +287,101 @@ static void stdio(void) {
     FAILS(fcntl(fds[1], F_GETFD), EBADF);
 }
 
+/* What arrived on `fd` is `want`. */
+static void arrived(int fd, const char *want) {
+    char got[200] = {0};
+    read_all(fd, got, strlen(want));
+    CHECK(strcmp(got, want) == 0);
+    settle();
+    EQUAL(now(fd, POLLIN), 0);
+}
+
+/* stdin, stdout and stderr follow what their descriptors become. */
+static void standard(void) {
+    int fds[2], file = fileno(tmpfile()), saved = dup(1), errors = dup(2);
+    char got[200] = {0}, name[] = "/tmp/eft-standard-XXXXXX";
+    connected(fds);
+    dup2(file, 1);
+    printf("before ");
+    EQUAL(dup2(fds[0], 1), 1);
+    EQUAL(fileno(stdout), 1);
+    printf("after %d\n", 1);
+    settle();
+    EQUAL(now(fds[1], POLLIN), 0);
+    CHECK(fflush(stdout) == 0);
+    arrived(fds[1], "before after 1\n");
+    printf("pending ");
+    dup2(file, 1);
+    puts("in the file");
+    CHECK(fflush(stdout) == 0 && !ferror(stdout));
+    EQUAL(pread(file, got, 100, 0), 20);
+    CHECK(strcmp(got, "pending in the file\n") == 0);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    close(1);
+    EQUAL(dup(fds[0]), 1);
+    fputs("line\nrest", stdout);
+    arrived(fds[1], "line\n");
+    close(1);
+    EQUAL(open("/dev/null", O_WRONLY), 1);
+    dup2(fds[0], 1);
+    putchar('\n');
+    arrived(fds[1], "rest\n");
+    pid_t pid = fork();
+    if (pid == 0) {
+        printf("at exit");
+        exit(0);
+    }
+    reap(pid);
+    arrived(fds[1], "at exit");
+    close(mkstemp(name));
+    CHECK(freopen(name, "w+", stdout) == stdout);
+    EQUAL(fileno(stdout), 1);
+    CHECK(printf("reopened") == 8 && fflush(stdout) == 0 && ftell(stdout) == 8);
+    EQUAL(pread(1, got, 100, 0), 8);
+    unlink(name);
+    dup2(saved, 1);
+
+    dup2(fds[0], 2);
+    errno = ENOENT;
+    perror("E1");
+    fprintf(stderr, "E%d ", 2);
+    write_all(2, "E3\n", 3);
+    dup2(errors, 2);
+    arrived(fds[1], "E1: No such file or directory\nE2 E3\n");
+
+    int n = 0, pipes[2];
+    CHECK(pipe(pipes) == 0);
+    write_all(pipes[1], "1 2", 3);
+    dup2(pipes[0], 0);
+    CHECK(scanf("%d", &n) == 1 && n == 1);
+    dup2(fds[0], 0);
+    write_all(fds[1], "3 4\n5", 5);
+    CHECK(scanf("%d", &n) == 1 && n == 23);
+    close(pipes[1]);
+    dup2(pipes[0], 0);
+    char *line = NULL;
+    size_t size = 0;
+    EQUAL(getline(&line, &size, stdin), 3);
+    CHECK(strcmp(line, " 4\n") == 0);
+    EQUAL(getchar(), '5');
+    EQUAL(getchar(), EOF);
+    CHECK(feof(stdin));
+
+    FILE *stream = fdopen(fds[0], "r+");
+    fputs("last", stream);
+    CHECK(freopen("/dev/null", "w", stream) == stream);
+    EQUAL(fileno(stream), fds[0]);
+    CHECK(fputs("nothing", stream) >= 0 && fclose(stream) == 0);
+    read_all(fds[1], got, 4);
+    CHECK(memcmp(got, "last", 4) == 0 && read(fds[1], got, 1) == 0);
+    connected(fds);
+    dup2(fds[0], 1);
+    printf("closed");
+    CHECK(fclose(stdout) == 0);
+    arrived(fds[1], "closed");
+    FAILS(fcntl(1, F_GETFD), EBADF);
+}
+
 static void files(void) {
     enum { SIZE = 1 << 21 };
     int fds[2], file = fileno(tmpfile());
@@ -467,7 +562,8 @@ int main(int argc, char **argv) {
         {"after_exec", after_exec}, {"scrubbed", scrubbed}, {"spawns", spawns},
         {"closes_all", closes_all}, {"passing", passing},   {"stdio", stdio},
         {"files", files},       {"handlers", handlers}, {"threads", threads},
-        {"killed", killed},     {"by_number", by_number}, {0},
+        {"killed", killed},     {"by_number", by_number},
+        {"standard", standard}, {0},
     };
     return run_case(cases, argc, argv);
 }
