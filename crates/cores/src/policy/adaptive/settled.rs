@@ -13,9 +13,10 @@ use crate::observation::Observation;
 use crate::policy::measure::Measured;
 use crate::policy::memory::SAME_MIX;
 
-/// A settled load that departs by more than this, for so long, is another load.
+/// A settled load that departs by more than this, for so long, is another load. There is no hurry: what the present plan
+/// cannot carry shows as overload, which is answered at once; and a shared machine makes shorter dents of its own.
 const DEPARTED: f64 = 0.25;
-const CHANGED_NS: u64 = 80_000_000;
+const CHANGED_NS: u64 = 1_000_000_000;
 /// While the stack does all that it can, others who take of its CPUs look like a change of the load. They have to stay.
 const CHANGED_SATURATED_NS: u64 = 3_000_000_000;
 const PROBE_AFTER_MAX_NS: u64 = 3_600_000_000_000;
