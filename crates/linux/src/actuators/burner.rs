@@ -53,7 +53,9 @@ impl Burner {
             std::thread::Builder::new()
                 .name(format!("eft-burner-{cpu}"))
                 .spawn(move || {
-                    let ready = affinity::pin_myself(cpu).and_then(|()| become_real_time());
+                    // In this order: an ordinary thread may not get its first turn on a CPU under load for a long time, while
+                    // whoever started it holds the lock (20 s were seen on a Linux 6.18).
+                    let ready = become_real_time().and_then(|()| affinity::pin_myself(cpu));
                     tid.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Release);
                     let is_ready = ready.is_ok();
                     let _ = report.send(ready);
