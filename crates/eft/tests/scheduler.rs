@@ -53,11 +53,10 @@ fn an_idle_stack_is_consolidated_and_a_reborn_scheduler_leaves_it_there() {
     let cpu = wait_for("consolidation", || one_cpu(&stack));
     for c in stack.components() {
         let pid = stack.component(&c)["pid"].clone();
-        assert_eq!(
-            line_of_status(&pid, "Cpus_allowed_list"),
-            cpu.to_string(),
-            "{c} is not where it should be"
-        );
+        // A place is shown when it is given; the component goes there when it is told.
+        wait_for(&format!("{c} where it should be"), || {
+            (line_of_status(&pid, "Cpus_allowed_list") == cpu.to_string()).then_some(())
+        });
     }
     let status = stack.json(&["sched"]);
     assert_eq!(status["scheduling"]["policy"], "adaptive");
