@@ -116,40 +116,42 @@ fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, 
         socket.pending().store(whole as u32, Ordering::Relaxed);
         return Ok(true);
     }
-    if held != 0 {
-        release(socket, whole);
+    match held {
+        0 => page.set_send_end(end.wrapping_add(len as u64)),
+        _ => release(socket, whole),
     }
-    page.set_send_end(end.wrapping_add(len as u64));
     drop(guard);
     socket.notify();
     Ok(true)
 }
 
-/// Makes a record that was held back whole, with `len` bytes of payload, for the caller to publish.
-/// Under the send lock.
+/// Makes a record that was held back whole, with `len` bytes of payload, and publishes it. Under the
+/// send lock.
 fn release(socket: &Socket, len: usize) {
     let page = &socket.page;
+    let end = page.send_end();
     let mut header = DatagramHeader::default();
-    page.read_send(page.send_end(), header.as_mut_bytes());
+    page.read_send(end, header.as_mut_bytes());
     header.len = len as u32;
-    page.write_send(page.send_end(), header.as_bytes());
+    page.write_send(end, header.as_bytes());
     socket.pending().store(0, Ordering::Relaxed);
+    page.set_send_end(end.wrapping_add(datagram_record_len(len) as u64));
 }
 
-/// UDP_CORK: while it is on, datagrams are held back; when it is taken off, what is held is sent.
+/// UDP_CORK: while it is on, datagrams are held back; when it is taken off, what is held is published.
+/// The caller notifies.
 pub fn set_cork(socket: &Socket, on: bool) -> Result<()> {
     socket.put_bits(bit::DATAGRAM_CORK, on);
     if on {
         return Ok(());
     }
-    let guard = socket.lock_send().map_err(|_| Errno(libc::EAGAIN))?;
-    let held = socket.pending().load(Ordering::Relaxed) as usize;
-    if held != 0 {
-        release(socket, held);
-        let page = &socket.page;
-        page.set_send_end(page.send_end().wrapping_add(datagram_record_len(held) as u64));
+    let _guard = socket.lock_send().map_err(|_| Errno(libc::EAGAIN))?;
+    // The word is shared with the family's other processes.
+    match socket.pending().load(Ordering::Relaxed) as usize {
+        0 => {}
+        held if held > PAYLOAD_MAX => socket.pending().store(0, Ordering::Relaxed),
+        held => release(socket, held),
     }
-    drop(guard);
     Ok(())
 }
 
