@@ -11,7 +11,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{Stack, cpus, eft, wait_for};
+use support::{Stack, build_shim, cpus, eft, wait_for};
 
 /// Tests run beside each other, but for the one that takes a CPU away.
 static CPUS: RwLock<()> = RwLock::new(());
@@ -172,19 +172,6 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// The preloaded library lies beside the program; testing this crate alone does not build it.
-fn build_shim() {
-    if std::path::PathBuf::from(eft()).with_file_name("libeft.so").exists() {
-        return;
-    }
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["build", "--quiet", "-p", "eft-shim"]);
-    if !cfg!(debug_assertions) {
-        command.arg("--release");
-    }
-    assert!(command.status().unwrap().success(), "the shim cannot be built");
 }
 
 /// A bulk transfer from the stack to its Linux side.
