@@ -12,6 +12,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -224,9 +225,34 @@ def leftovers():
     return left
 
 
-def run_all(cases, argv):
+@contextlib.contextmanager
+def alone():
+    """Runs of these tests on one machine use the same names and addresses, so they wait for each other."""
+    with socket.socket(socket.AF_UNIX) as lock:
+        waited = False
+        while True:
+            try:
+                lock.bind("\0eft-live-tests")
+                break
+            except OSError:
+                if not waited:
+                    print("waiting for another run of the live tests on this machine", flush=True)
+                waited = True
+                time.sleep(0.5)
+        yield
+
+
+def run_all(cases, wanted):
     """Runs the cases whose name contains an argument (all without), prints a line each and the sum."""
-    wanted = [a for a in argv if not a.startswith("-")]
+    strange = [w for w in wanted if not any(w in case.__name__ for case in cases)]
+    if strange:
+        print(f"no such case: {' '.join(strange)}; there are {' '.join(c.__name__ for c in cases)}", file=sys.stderr)
+        return 2
+    with alone():
+        return run_each(cases, wanted)
+
+
+def run_each(cases, wanted):
     passed = failed = 0
     for case in cases:
         if wanted and not any(w in case.__name__ for w in wanted):

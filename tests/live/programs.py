@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from harness import Failure, Kernel, Scene, Stack, check, end, seconds, sh, sha256_of, wait_until
+from harness import ROOT, Failure, Kernel, Scene, Stack, check, end, seconds, sh, sha256_of, wait_until
 
 PORT = 8080
 
@@ -358,8 +358,20 @@ def standard_streams():
         check(on_stack[1] == "found 3: word 7\nhere again\n", f"the program printed {on_stack[1]!r}")
 
 
+def calls_of_the_library():
+    """The shim's own test programs, which expect what Linux does, here on a whole stack."""
+    with Scene("calls") as scene:
+        stack = Stack(scene)
+        sources = ROOT / "crates/shim/tests/programs"
+        for name in ("stream", "events", "datagrams", "processes"):
+            program = scene.dir / name
+            sh("gcc", "-O2", "-pthread", "-D_FORTIFY_SOURCE=2", "-o", program, sources / f"{name}.c")
+            for case in sh(program, "list", ".").stdout.split():
+                sh(*stack.on(program, case, stack.address))
+
+
 CASES = [
     nginx_one_worker, nginx_four_workers, nginx_over_veth, lighttpd, redis_server, redis_benchmark_on_the_stack,
     clients_curl_and_wget, wrk_on_the_stack, iperf3_both_ways, python_server_and_clients, socat_both_ways,
-    standard_streams,
+    standard_streams, calls_of_the_library,
 ]

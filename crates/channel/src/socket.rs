@@ -27,7 +27,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of everything in this file. A program keeps the shim that it started with, so a server
 /// refuses a family of another version instead of misreading it.
-pub const LAYOUT_VERSION: u32 = 2;
+pub const LAYOUT_VERSION: u32 = 3;
 
 /// Bytes before slot 0.
 pub const ARENA_HEADER_LEN: usize = 65536;
@@ -176,6 +176,8 @@ pub mod wish {
     pub const SHUT_READ: u32 = 1;
     /// `shutdown(SHUT_WR)`: FIN after the last byte.
     pub const SHUT_WRITE: u32 = 2;
+    /// Report news also while older ones are not taken: some epoll set is edge-triggered.
+    pub const EDGES: u32 = 4;
 }
 
 /// Options that the application writes and the transport reads; 32-bit words, zero is the default.

@@ -4,7 +4,9 @@
 //! own poll state of that descriptor is made to equal the readiness of the eft socket, so that
 //! `select`, `poll` and every kind of `epoll` work without emulation:
 //!
-//! - *readable*: the descriptor holds exactly one empty message while [`ReadToken`] is set;
+//! - *readable*: the descriptor holds exactly one empty message while [`ReadToken`] is set, and up to
+//!   [`EDGES_MAX`] further ones if the program asked to hear of news that come before it took all
+//!   (edge-triggered epoll);
 //! - *not writable*: the descriptor's send buffer is stopped by one plug while [`WritePlug`] is set.
 //!
 //! Each 0→1 transition of a word adds one message and each 1→0 transition takes one away, so the
@@ -12,15 +14,28 @@
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Bit 0 is set while an empty message lies (or is about to lie) in the application's descriptor; the
-/// bits above it repeat how far the application has read.
+/// Further messages that may lie in a descriptor beside the first. A program that lets so many edges
+/// pass without taking anything is told no more until it does.
+pub const EDGES_MAX: u64 = 3;
+
+/// Bit 0 is set while an empty message lies (or is about to lie) in the application's descriptor; two
+/// bits count further ones; the bits above repeat how far the application has read.
 ///
-/// Both in one word, so that a server never posts for what was taken already: a descriptor that is
+/// All in one word, so that a server never posts for what was taken already: a descriptor that is
 /// readable without anything to read is an error to some programs.
 #[repr(C)]
 pub struct ReadToken(AtomicU64);
 
 const POSTED: u64 = 1;
+const EDGE: u64 = 2;
+const EDGES: u64 = EDGE * EDGES_MAX;
+const MESSAGES: u64 = POSTED | EDGES;
+const TAKEN_SHIFT: u32 = 3;
+
+/// Messages that a word stands for.
+fn messages(word: u64) -> u32 {
+    ((word & POSTED) + (word & EDGES) / EDGE) as u32
+}
 
 impl ReadToken {
     pub fn new() -> ReadToken {
@@ -34,9 +49,12 @@ impl ReadToken {
     /// Application: has read up to `taken`.
     pub fn note_taken(&self, taken: u64) {
         let mut word = self.0.load(Ordering::Relaxed);
-        while let Err(now) =
-            self.0.compare_exchange(word, taken << 1 | word & POSTED, Ordering::SeqCst, Ordering::SeqCst)
-        {
+        while let Err(now) = self.0.compare_exchange(
+            word,
+            taken << TAKEN_SHIFT | word & MESSAGES,
+            Ordering::SeqCst,
+            Ordering::SeqCst,
+        ) {
             word = now;
         }
     }
@@ -45,7 +63,7 @@ impl ReadToken {
     pub fn post(&self, end: u64) -> bool {
         fence(Ordering::SeqCst);
         let mut word = self.0.load(Ordering::Relaxed);
-        while word & POSTED == 0 && word >> 1 < end {
+        while word & POSTED == 0 && word >> TAKEN_SHIFT < end {
             match self.0.compare_exchange(word, word | POSTED, Ordering::SeqCst, Ordering::SeqCst) {
                 Ok(_) => return true,
                 Err(now) => word = now,
@@ -59,15 +77,39 @@ impl ReadToken {
         self.0.fetch_or(POSTED, Ordering::SeqCst) & POSTED == 0
     }
 
-    /// Application, after it found nothing left: true if it must now take one message from its
-    /// descriptor (waiting for it shortly if the server is just sending it). `still_ready` looks at
+    /// Server, after it published news while the token is set: true if it must now send one message
+    /// more, so that edge-triggered epoll reports again.
+    pub fn post_edge(&self) -> bool {
+        let mut word = self.0.load(Ordering::Relaxed);
+        while word & POSTED != 0 && word & EDGES != EDGES {
+            match self.0.compare_exchange(word, word + EDGE, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
+        }
+        false
+    }
+
+    /// Application, after it found nothing left: how many messages it must now take from its
+    /// descriptor (waiting for each shortly if the server is just sending it). `still_ready` looks at
     /// the socket again.
-    pub fn retire(&self, still_ready: impl FnOnce() -> bool) -> bool {
-        if self.0.fetch_and(!POSTED, Ordering::SeqCst) & POSTED == 0 {
-            return false;
+    pub fn retire(&self, still_ready: impl FnOnce() -> bool) -> u32 {
+        let before = self.0.fetch_and(!MESSAGES, Ordering::SeqCst);
+        if before & POSTED == 0 {
+            return 0;
         }
         fence(Ordering::SeqCst);
-        !(still_ready() && self.post_anyway())
+        // The first message then stands for the new token.
+        messages(before) - (still_ready() && self.post_anyway()) as u32
+    }
+
+    /// Application, after it took a part: as [`ReadToken::retire`], for the further messages only. The
+    /// next news are then reported again.
+    pub fn retire_edges(&self) -> u32 {
+        if self.0.load(Ordering::Relaxed) & EDGES == 0 {
+            return 0;
+        }
+        messages(self.0.fetch_and(!EDGES, Ordering::SeqCst) & EDGES)
     }
 }
 

@@ -231,9 +231,8 @@ fn token_counts_exactly() {
         for _ in 0..2 {
             taken = available.load(Ordering::Acquire);
             token.note_taken(taken as u64);
-            if token.retire(|| available.load(Ordering::Acquire) != taken) {
-                messages.fetch_sub(1, Ordering::SeqCst);
-            }
+            let retired = token.retire(|| available.load(Ordering::Acquire) != taken);
+            messages.fetch_sub(retired as usize, Ordering::SeqCst);
         }
         server.join().unwrap();
         let count = messages.load(Ordering::SeqCst) - 8;
@@ -243,5 +242,33 @@ fn token_counts_exactly() {
         } else {
             assert!(!token.is_posted(), "readiness without news");
         }
+    });
+}
+
+/// As above, where news are also reported before the older ones were taken (edge-triggered epoll).
+#[test]
+fn edges_count_exactly() {
+    loom::model(|| {
+        let token = Arc::new(ReadToken::new());
+        let available = Arc::new(AtomicU32::new(0));
+        let messages = Arc::new(AtomicUsize::new(8));
+        let (t, a, m) = (token.clone(), available.clone(), messages.clone());
+        let server = thread::spawn(move || {
+            for _ in 0..2 {
+                let end = a.fetch_add(1, Ordering::Release) + 1;
+                if t.post(end as u64) || t.post_edge() {
+                    m.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+        });
+        messages.fetch_sub(token.retire_edges() as usize, Ordering::SeqCst);
+        let taken = available.load(Ordering::Acquire);
+        token.note_taken(taken as u64);
+        let retired = token.retire(|| available.load(Ordering::Acquire) != taken);
+        messages.fetch_sub(retired as usize, Ordering::SeqCst);
+        server.join().unwrap();
+        let left = token.retire(|| false) as usize;
+        assert_eq!(messages.load(Ordering::SeqCst) - 8, left);
+        assert_eq!(left > 0, available.load(Ordering::SeqCst) != taken, "readiness is not news");
     });
 }

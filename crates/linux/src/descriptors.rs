@@ -4,7 +4,7 @@
 //! message of [`PLUG_LEN`] bytes.
 
 use eft_base::SocketId;
-use eft_channel::socket::{Arena, SocketPage, flag};
+use eft_channel::socket::{Arena, SocketPage, flag, wish};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -78,7 +78,8 @@ impl FarEnds {
         if let Some(far) = self.ends.get(&socket)
             && (far.page.read_token().post(far.page.receive_end())
                 // An error without data is news too: a refused datagram.
-                || (far.page.error() != 0 && far.page.read_token().post_anyway()))
+                || (far.page.error() != 0 && far.page.read_token().post_anyway())
+                || (far.page.wishes() & wish::EDGES != 0 && far.page.read_token().post_edge()))
         {
             self.calls += 1;
             send_token(&far.fd);

@@ -116,6 +116,8 @@ fn retire(fd: c_int, listener: &Socket) {
     };
     if listener.token.is_posted() && !waiting() {
         readiness::retire(fd, listener, waiting);
+    } else {
+        readiness::took_a_part(fd, listener);
     }
 }
 

@@ -170,8 +170,11 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
         let taken = take(socket, to, flags & libc::MSG_PEEK != 0);
         if let Some(received) = taken.map_err(|e| readiness::reentered(fd, flags, e))? {
             readiness::found_something(socket);
-            if flags & libc::MSG_PEEK == 0 && socket.page.receivable() == 0 {
-                readiness::retire(fd, socket, || is_readable(socket));
+            if flags & libc::MSG_PEEK == 0 {
+                match socket.page.receivable() {
+                    0 => readiness::retire(fd, socket, || is_readable(socket)),
+                    _ => readiness::took_a_part(fd, socket),
+                }
             }
             return Ok(received);
         }

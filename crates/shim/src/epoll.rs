@@ -2,11 +2,12 @@
 //!
 //! The kernel serves epoll on eft descriptors as on any other. Only when a kernel socket turns into
 //! an eft socket under the same number, its registrations must move; so they are remembered until
-//! then.
+//! then. And an edge-triggered set wants to hear of news that come before the older ones were taken.
 
-use crate::real;
 use crate::spin::Spin;
+use crate::{real, table};
 use core::ffi::c_int;
+use eft_channel::socket::wish;
 use libc::epoll_event;
 
 #[derive(Clone, Copy)]
@@ -31,6 +32,15 @@ pub fn note(set: c_int, operation: c_int, fd: c_int, event: Option<epoll_event>)
         && let Some(event) = event
     {
         all.push(Registration { set, fd, events: event.events, data: event.u64 });
+    }
+}
+
+/// The program registered an eft descriptor with these events.
+pub fn registered(fd: c_int, events: u32) {
+    if events & libc::EPOLLET as u32 != 0
+        && let Some(Ok(socket)) = table::socket(fd)
+    {
+        socket.page.add_wish(wish::EDGES);
     }
 }
 
@@ -59,6 +69,7 @@ pub fn put_back(fd: c_int) {
             let mut event = epoll_event { events: r.events, u64: r.data };
             // SAFETY: the event is ours.
             unsafe { real::epoll_ctl.get()(r.set, libc::EPOLL_CTL_ADD, fd, &mut event) };
+            registered(fd, r.events);
         }
         r.fd != fd
     });

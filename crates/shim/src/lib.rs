@@ -25,8 +25,6 @@
 //!   listener that another process was sent over a Unix socket has no twin there.
 //! - A program that remembered libc's own `stdout` before descriptor 1 became an eft socket (C++'s
 //!   `cout` does) writes past the symbols.
-//! - Edge-triggered epoll reports when a socket becomes ready, not again when more arrives before
-//!   it was drained.
 //! - Netlink shows the kernel's interfaces. Names come from /etc/hosts and DNS only.
 //! - A child made by a bare `clone` that dies within a send or receive leaves that lock held.
 //! - A duplicate of an undecided socket in another process stays with the kernel.

@@ -21,9 +21,23 @@ const TAKE_ROUNDS: u32 = 10;
 /// Nothing is left: takes the message out of the descriptor, unless `still_ready` after all.
 /// Sockets that have ended keep theirs, so that they stay readable.
 pub fn retire(fd: c_int, socket: &Socket, still_ready: impl Fn() -> bool) {
-    if !socket.token.is_posted() || socket.is_ended() || !socket.token.retire(&still_ready) {
-        return;
+    if socket.token.is_posted() && !socket.is_ended() {
+        for _ in 0..socket.token.retire(&still_ready) {
+            take(fd, socket);
+        }
     }
+}
+
+/// Something is left, but a part was taken: the next news are to be an edge again.
+#[inline]
+pub fn took_a_part(fd: c_int, socket: &Socket) {
+    for _ in 0..socket.token.retire_edges() {
+        take(fd, socket);
+    }
+}
+
+/// Takes one message that the token stood for.
+fn take(fd: c_int, socket: &Socket) {
     for _ in 0..TAKE_ROUNDS {
         match sys::take_message(fd) {
             Ok(()) => return,

@@ -266,6 +266,8 @@ fn take(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int, done: usize)
     readiness::found_something(socket);
     if n == available {
         readiness::retire(fd, socket, || is_readable(socket));
+    } else {
+        readiness::took_a_part(fd, socket);
     }
     Ok(Taken::Bytes(n))
 }

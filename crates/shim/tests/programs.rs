@@ -39,7 +39,7 @@ cases! {
     stream: large full flags ended reset timeouts interrupted names queues refused connecting
         options six vectors
         shut_read automatic exhausted bad_options;
-    events: level edge edge_out oneshot nested early selecting exclusive shared_set own_signal
+    events: level edge edge_unread edge_unread_datagram edge_unread_listener edge_out oneshot nested early selecting exclusive shared_set own_signal
         listener;
     datagrams: echo messages refused many_waiters more broadcast mtu;
     processes: dups forks execs scrubbed spawns closes_all passing stdio files handlers threads

@@ -80,9 +80,13 @@ pub unsafe extern "C" fn epoll_ctl(
     // SAFETY: as above.
     unsafe {
         let done = real::epoll_ctl.get()(set, operation, fd, event);
-        if done == 0 && matches!(table::get(fd), Entry::Undecided { .. }) {
+        if done == 0 {
             let event = (!event.is_null()).then(|| event.read_unaligned());
-            epoll::note(set, operation, fd, event);
+            match table::get(fd) {
+                Entry::Undecided { .. } => epoll::note(set, operation, fd, event),
+                Entry::Eft { .. } => epoll::registered(fd, event.map_or(0, |e| e.events)),
+                _ => {}
+            }
         }
         done
     }

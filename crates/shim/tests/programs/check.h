@@ -1,5 +1,6 @@
-/* Helpers of the test programs. Each program runs one named case: PROGRAM CASE ADDRESS. The same
- * cases run on the kernel (ADDRESS 127.0.0.1) and on eft, so what they expect is what Linux does. */
+/* Helpers of the test programs. Each program runs one named case: PROGRAM CASE ADDRESS. (`PROGRAM
+ * list .` names them; those in parentheses are run by others.) The same cases run on the kernel (ADDRESS 127.0.0.1) and on eft, so what they
+ * expect is what Linux does. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -160,11 +161,16 @@ static inline int run_case(const struct test *cases, int argc, char **argv) {
     CHECK(argc >= 3);
     host = argv[2];
     for (; cases->name; cases++) {
+        if (!strcmp("list", argv[1])) {
+            if (cases->name[0] != '(') puts(cases->name);
+            continue;
+        }
         if (!strcmp(cases->name, argv[1])) {
             cases->run();
             return 0;
         }
     }
+    if (!strcmp("list", argv[1])) return 0;
     fprintf(stderr, "no case %s\n", argv[1]);
     return 2;
 }

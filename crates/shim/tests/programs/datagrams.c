@@ -175,7 +175,8 @@ static void broadcast(void) {
     EQUAL(sendto(c, "x", 1, 0, (void *)&first, sizeof first), 1);
     char address[32];
     snprintf(address, sizeof address, "%s", host);
-    strcpy(strchr(address, '.') + 1, strncmp(host, "127.", 4) == 0 ? "255.255.255" : "78.0.255");
+    int loopback = strncmp(host, "127.", 4) == 0;
+    strcpy((loopback ? strchr(address, '.') : strrchr(address, '.')) + 1, loopback ? "255.255.255" : "255");
     all = at(address, 9);
     FAILS(sendto(c, "x", 1, 0, (void *)&all, sizeof all), EACCES);
     EQUAL(sendto(c, "y", 1, 0, (void *)&first, sizeof first), 1);

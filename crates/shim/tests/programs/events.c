@@ -71,6 +71,68 @@ static void edge(void) {
     EQUAL(read(fds[1], to, 100), 0);
 }
 
+/* News are an edge also while older ones are not taken. */
+static void edge_unread(void) {
+    int fds[2];
+    connected(fds);
+    int set = set_of(fds[1], EPOLLIN | EPOLLET, 1);
+    none(set);
+    char to[100];
+    for (int i = 0; i < 3; i++) {
+        write_all(fds[0], "abc", 3);
+        CHECK(one(set).events & EPOLLIN);
+        none(set);
+    }
+    for (int i = 0; i < 10; i++) {
+        read_all(fds[1], to, 1);
+        none(set);
+        write_all(fds[0], "a", 1);
+        CHECK(one(set).events & EPOLLIN);
+        none(set);
+    }
+    read_all(fds[1], to, 9);
+    none(set);
+    EQUAL(now(fds[1], POLLIN), 0);
+    FAILS(recv(fds[1], to, 1, MSG_DONTWAIT), EAGAIN);
+    write_all(fds[0], "a", 1);
+    CHECK(one(set).events & EPOLLIN);
+    read_all(fds[1], to, 1);
+    none(set);
+}
+
+static void edge_unread_datagram(void) {
+    int in = bound(SOCK_DGRAM, host), out = bound(SOCK_DGRAM, host);
+    struct sockaddr_in a = at(host, port_of(in));
+    int set = set_of(in, EPOLLIN | EPOLLET, 1);
+    none(set);
+    char to[100];
+    for (int i = 0; i < 6; i++) {
+        EQUAL(sendto(out, "abc", 3, 0, (void *)&a, sizeof a), 3);
+        CHECK(one(set).events & EPOLLIN);
+        none(set);
+        if (i > 1) EQUAL(recv(in, to, 100, 0), 3);
+    }
+    for (int i = 0; i < 2; i++) EQUAL(recv(in, to, 100, 0), 3);
+    none(set);
+    EQUAL(now(in, POLLIN), 0);
+}
+
+static void edge_unread_listener(void) {
+    int listener = listening();
+    struct sockaddr_in a = at(host, port_of(listener));
+    int set = set_of(listener, EPOLLIN | EPOLLET, 1);
+    for (int i = 0; i < 5; i++) {
+        int client = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK(connect(client, (void *)&a, sizeof a) == 0);
+        CHECK(one(set).events & EPOLLIN);
+        none(set);
+        if (i > 1) CHECK(accept(listener, 0, 0) >= 0);
+    }
+    for (int i = 0; i < 2; i++) CHECK(accept(listener, 0, 0) >= 0);
+    none(set);
+    EQUAL(now(listener, POLLIN), 0);
+}
+
 static void edge_out(void) {
     int fds[2];
     connected(fds);
@@ -299,6 +361,9 @@ static void listener(void) {
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"level", level},         {"edge", edge},           {"edge_out", edge_out},
+        {"edge_unread", edge_unread},
+        {"edge_unread_datagram", edge_unread_datagram},
+        {"edge_unread_listener", edge_unread_listener},
         {"oneshot", oneshot},     {"nested", nested},       {"early", early},
         {"selecting", selecting}, {"exclusive", exclusive}, {"shared_set", shared_set},
         {"own_signal", own_signal}, {"listener", listener},   {0},

@@ -106,7 +106,7 @@ static void run_exec(char **envp) {
     CHECK(setsockopt(fds[1], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
     pid_t pid = fork();
     if (pid == 0) {
-        char *argv[] = {arguments[0], "after_exec", (char *)host, text("%d", fds[1]),
+        char *argv[] = {arguments[0], "(after exec)", (char *)host, text("%d", fds[1]),
                         text("%d", l), NULL};
         execve(arguments[0], argv, envp);
         CHECK(!"execve");
@@ -559,7 +559,7 @@ int main(int argc, char **argv) {
     arguments = argv;
     static const struct test cases[] = {
         {"dups", dups},         {"forks", forks},       {"execs", execs},
-        {"after_exec", after_exec}, {"scrubbed", scrubbed}, {"spawns", spawns},
+        {"(after exec)", after_exec}, {"scrubbed", scrubbed}, {"spawns", spawns},
         {"closes_all", closes_all}, {"passing", passing},   {"stdio", stdio},
         {"files", files},       {"handlers", handlers}, {"threads", threads},
         {"killed", killed},     {"by_number", by_number},

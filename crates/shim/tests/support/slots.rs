@@ -3,7 +3,7 @@
 use super::sys;
 use eft_base::Endpoint;
 use eft_channel::segment::Segment;
-use eft_channel::socket::{Arena, Geometry, SocketPage, flag};
+use eft_channel::socket::{Arena, Geometry, SocketPage, flag, wish};
 use eft_messages::control::{InfoHeader, InterfaceInfo};
 use std::os::fd::{AsRawFd, OwnedFd};
 use zerocopy::IntoBytes;
@@ -105,7 +105,8 @@ impl Slot {
         if let Some(far) = &self.far
             && (self.page.read_token().post(self.page.receive_end())
                 // What no position tells: an error, a connection at the kernel's listener.
-                || ((self.page.error() != 0 || self.hidden.is_some()) && self.page.read_token().post_anyway()))
+                || ((self.page.error() != 0 || self.hidden.is_some()) && self.page.read_token().post_anyway())
+                || (self.page.wishes() & wish::EDGES != 0 && self.page.read_token().post_edge()))
         {
             sys::send(far.as_raw_fd(), &[], &[]);
         }
