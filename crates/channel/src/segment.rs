@@ -138,7 +138,7 @@ impl Segment {
     /// A shared atomic. The caller must not store to it through a read-only mapping (it faults).
     pub fn atomic_u32(&self, offset: usize) -> Result<&AtomicU32, OutOfBounds> {
         let p = self.check(offset, 4)?;
-        if p as usize % 4 != 0 {
+        if !(p as usize).is_multiple_of(4) {
             return Err(OutOfBounds);
         }
         // SAFETY: in bounds, aligned, alive as long as `self`.
@@ -147,7 +147,7 @@ impl Segment {
 
     pub fn atomic_u64(&self, offset: usize) -> Result<&AtomicU64, OutOfBounds> {
         let p = self.check(offset, 8)?;
-        if p as usize % 8 != 0 {
+        if !(p as usize).is_multiple_of(8) {
             return Err(OutOfBounds);
         }
         // SAFETY: as above.
@@ -160,7 +160,7 @@ impl Segment {
     /// `T` must consist of atomics only (every bit pattern valid, interior mutability).
     pub unsafe fn shared<T>(&self, offset: usize) -> Result<Shared<T>, OutOfBounds> {
         let p = self.check(offset, size_of::<T>())?;
-        if p as usize % align_of::<T>() != 0 {
+        if !(p as usize).is_multiple_of(align_of::<T>()) {
             return Err(OutOfBounds);
         }
         let pointer = NonNull::new(p.cast::<T>()).ok_or(OutOfBounds)?;
@@ -173,7 +173,7 @@ impl Segment {
     pub unsafe fn shared_slice<T>(&self, offset: usize, count: usize) -> Result<Shared<[T]>, OutOfBounds> {
         let bytes = count.checked_mul(size_of::<T>()).ok_or(OutOfBounds)?;
         let p = self.check(offset, bytes)?;
-        if p as usize % align_of::<T>() != 0 {
+        if !(p as usize).is_multiple_of(align_of::<T>()) {
             return Err(OutOfBounds);
         }
         let pointer =
@@ -194,7 +194,7 @@ impl Segment {
         offset: usize,
     ) -> Result<&mut T, OutOfBounds> {
         let p = self.check_write(offset, size_of::<T>())?;
-        if p as usize % align_of::<T>() != 0 {
+        if !(p as usize).is_multiple_of(align_of::<T>()) {
             return Err(OutOfBounds);
         }
         // SAFETY: in bounds, aligned, any bit pattern is a T; exclusivity by the caller.

@@ -204,7 +204,6 @@ fn libm_round(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
 
     fn offers(available: &[u64], modulation: bool) -> Capabilities {
         let range =
@@ -229,7 +228,7 @@ mod tests {
         assert_eq!(pick(0.5, &offers(&[], true)), BackEnd::Cpufreq);
         assert_eq!(pick(0.125, &offers(&[], true)), BackEnd::Msr);
         assert_eq!(pick(0.125, &offers(&[], false)), BackEnd::Emulated);
-        assert_eq!(pick(0.6, &offers(&vec![2_000_000, 4_000_000], true)), BackEnd::Msr);
+        assert_eq!(pick(0.6, &offers(&[2_000_000, 4_000_000], true)), BackEnd::Msr);
         assert_eq!(pick(0.421, &Capabilities::default()), BackEnd::Emulated);
         let half = choose(Speed::Khz(2_000_000), &offers(&[2_080_000, 4_000_000], false), None).unwrap();
         assert_eq!((half.khz, half.back_end), (Some(2_080_000), BackEnd::Cpufreq));

@@ -149,7 +149,7 @@ impl CaptureReader {
         Ok(CaptureReader { segment, consumer, position: 0 })
     }
 
-    pub fn next(&mut self) -> Option<CapturedFrame> {
+    pub fn take(&mut self) -> Option<CapturedFrame> {
         let Some(message) = self.consumer.pop() else {
             self.consumer.publish();
             return None;

@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicU32;
 pub const WAIT_MAX: usize = 128;
 
 /// Wakes everybody who sleeps on `word`, in any process.
-pub fn wake(word: *const u32) {
-    // SAFETY: FUTEX_WAKE does not write to the word; a bad address gives an error only.
+pub fn wake(word: &AtomicU32) {
+    // SAFETY: FUTEX_WAKE does not write to the word.
     unsafe {
-        libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX, 0, 0, 0);
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX, 0, 0, 0);
     }
 }
 

@@ -138,7 +138,7 @@ impl Sockets {
 
     /// Which transport a slot belongs to: even ones are tcp's, odd ones udp's.
     fn transport_of(slot: u32) -> Peer {
-        if slot % 2 == 0 { Peer::Tcp } else { Peer::Udp }
+        if slot.is_multiple_of(2) { Peer::Tcp } else { Peer::Udp }
     }
 
     fn reply(out: &mut Outbox<Out>, connection: ConnectionId, sequence: u64, errno: i32) {

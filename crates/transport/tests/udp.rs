@@ -152,7 +152,7 @@ impl Host {
             TransportToIp::Route { request, source, .. } => {
                 let source = if IpAddr::from(source).is_unspecified() { v4(OWN) } else { source };
                 let errno = self.route_errno;
-                self.from_ip(IpToTransport::Routed {
+                self.heard_from_ip(IpToTransport::Routed {
                     request,
                     errno,
                     source,
@@ -180,11 +180,11 @@ impl Host {
 
     fn answer_all(&mut self, errno: i32) {
         for request in std::mem::take(&mut self.pending) {
-            self.from_ip(IpToTransport::Sent { request, errno });
+            self.heard_from_ip(IpToTransport::Sent { request, errno });
         }
     }
 
-    fn from_ip(&mut self, message: IpToTransport) {
+    fn heard_from_ip(&mut self, message: IpToTransport) {
         self.with(|udp, cx, out| udp.receive(cx, Peer::Ip, In::Ip(message), out));
     }
 
@@ -265,7 +265,7 @@ impl Host {
         let slot = self.packets.allocate().expect("packets are given back");
         let packet = PacketRef { len: bytes.len() as u32, ..slot };
         self.packets.write(packet, 0, bytes);
-        self.from_ip(IpToTransport::Deliver { packet, header_len: 20, checksum_ok, segment_size: 0 });
+        self.heard_from_ip(IpToTransport::Deliver { packet, header_len: 20, checksum_ok, segment_size: 0 });
         self.flush();
     }
 
@@ -458,7 +458,7 @@ fn errors_of_the_network_reach_the_connected_socket_only() {
         let slot = h.packets.allocate().unwrap();
         let packet = PacketRef { len: 28, ..slot };
         h.packets.write(packet, 0, &quote);
-        h.from_ip(IpToTransport::Error { packet, header_len: 20, kind: 3, code: 3, mtu: 0 });
+        h.heard_from_ip(IpToTransport::Error { packet, header_len: 20, kind: 3, code: 3, mtu: 0 });
         h.flush();
     };
     error(&mut h);

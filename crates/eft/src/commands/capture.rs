@@ -56,7 +56,7 @@ pub fn run(arguments: &CaptureArguments) -> Result<(), String> {
     let (mut frames, mut lost) = (0, 0);
     eprintln!("capturing on {interface}; end with Ctrl-C");
     loop {
-        while let Some(frame) = reader.next() {
+        while let Some(frame) = reader.take() {
             lost = frame.lost;
             writer.write(&frame).map_err(|e| e.to_string())?;
             frames += 1;

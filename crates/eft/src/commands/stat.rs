@@ -38,14 +38,6 @@ pub fn counters_of(peer: Peer) -> &'static [&'static str] {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_scheduler_finds_all_its_indicators() {
-        assert_eq!(eft_linux::sensors::components::missing_counters(super::counters_of), []);
-    }
-}
-
 /// All counters of a stack: component → name → value.
 pub fn counters(stack: &str) -> Result<Map<String, Value>, String> {
     let (answer, _) = operator::ask(stack, &json!({ "op": "stat" })).map_err(|e| e.to_string())?;
@@ -86,4 +78,12 @@ pub fn run(arguments: &StatArguments) -> Result<(), String> {
     }
     super::print_table(&["COMPONENT", "COUNTER", "VALUE"], &rows);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_scheduler_finds_all_its_indicators() {
+        assert_eq!(eft_linux::sensors::components::missing_counters(super::counters_of), []);
+    }
 }

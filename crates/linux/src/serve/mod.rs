@@ -51,7 +51,7 @@ impl<S: Surroundings> World for Live<S> {
     fn wake(&mut self, peer: Peer, how: Wake, doorbell: &Doorbell) {
         match how {
             Wake::None => {}
-            Wake::Futex => futex::wake(doorbell.word().as_ptr()),
+            Wake::Futex => futex::wake(doorbell.word()),
             Wake::Descriptor => {
                 if let Some(fd) = self.eventfds.get(&peer) {
                     let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
@@ -164,7 +164,7 @@ impl<C: Component, S: Surroundings> Running<C, S> {
             deadline,
             |watch| {
                 watch(bell);
-                server.bells().for_each(|b| watch(b));
+                server.bells().for_each(&mut *watch);
                 surroundings.bells(watch);
             },
             || server.has_message() || surroundings.pending() || bell.value() != seen,

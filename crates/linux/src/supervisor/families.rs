@@ -57,7 +57,7 @@ impl Keeping {
 
 /// Even slots are tcp's, odd ones udp's.
 fn transport_of(slot: u32) -> Peer {
-    if slot % 2 == 0 { Peer::Tcp } else { Peer::Udp }
+    if slot.is_multiple_of(2) { Peer::Tcp } else { Peer::Udp }
 }
 
 impl Supervisor {

@@ -147,7 +147,7 @@ impl Member {
             };
         }
         self.bell.word().fetch_add(1, Ordering::Release);
-        futex::wake(self.bell.word().as_ptr());
+        futex::wake(self.bell.word());
     }
 
     pub fn forget_process(&mut self) {

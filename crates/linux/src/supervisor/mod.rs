@@ -239,21 +239,16 @@ impl Supervisor {
                 self.show_member(i);
             }
             FromServer::Placed { ticket, place, refusal } => self.placed(i, ticket, place, refusal),
-            FromServer::Arrange { places } => {
-                // Nobody else decides where others run.
-                if self.members[i].peer == Peer::Cores {
-                    self.arrange(places);
-                }
+            // Nobody else decides where others run.
+            FromServer::Arrange { places } if self.members[i].peer == Peer::Cores => self.arrange(places),
+            FromServer::Remember { value } if self.members[i].peer == Peer::Cores => {
+                self.cores_applied(value)
             }
+            FromServer::Arrange { .. } | FromServer::Remember { .. } => {}
             FromServer::Answer { key, value } if self.members[i].peer == Peer::Cores => {
                 self.cores_answered(&key, &value);
             }
             FromServer::Answer { key, value } => self.answered(&key, value),
-            FromServer::Remember { value } => {
-                if self.members[i].peer == Peer::Cores {
-                    self.cores_applied(value);
-                }
-            }
             FromServer::HasFamily { family } => self.family_mapped(self.members[i].peer, Some(family)),
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
             // The rest is about applications, of which only sockets may speak.

@@ -33,7 +33,7 @@ impl Member {
 
     fn wake(&self) {
         self.bell.word().fetch_add(1, Ordering::Release);
-        futex::wake(self.bell.word().as_ptr());
+        futex::wake(self.bell.word());
         let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
     }
 

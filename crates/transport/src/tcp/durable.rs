@@ -106,7 +106,7 @@ fn numbers(b: &Block) -> bool {
 /// Where the block belongs: its slot, its listener, its port.
 fn home(b: &Block, index: u32) -> bool {
     let state = b.state();
-    let slot = b.slot == NONE || (b.slot % 2 == 0 && (b.slot as usize) < DIRTY_SLOTS);
+    let slot = b.slot == NONE || (b.slot.is_multiple_of(2) && (b.slot as usize) < DIRTY_SLOTS);
     let housed = b.slot != NONE || matches!(state, State::TimeWait | State::SynReceived);
     let connected = !state.is_synchronized() || b.has(bit::CONNECTED);
     let dead = !b.has(bit::DEAD) || state == State::Closed;

@@ -86,7 +86,7 @@ impl Tcp {
         };
         let listener = &self.blocks[listener];
         listener.family == block.family
-            && block.accept_at % RECORD_LEN == 0
+            && block.accept_at.is_multiple_of(RECORD_LEN)
             && block.accept_at + RECORD_LEN <= listener.rcv_nxt
     }
 

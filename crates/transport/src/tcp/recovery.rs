@@ -181,8 +181,7 @@ mod tests {
 
     #[test]
     fn without_sack_each_partial_acknowledgement_sends_one_more() {
-        let mut r = Recovery::default();
-        r.duplicates = 3;
+        let mut r = Recovery { duplicates: 3, ..Recovery::default() };
         r.enter(0, 1000, MSS);
         assert_eq!(r.next_lost(0), Some(Range { start: 0, end: 100 }));
         r.on_retransmitted(Range { start: 0, end: 100 }, 0, 1000);

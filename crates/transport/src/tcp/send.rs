@@ -324,7 +324,7 @@ impl Tcp {
         } else {
             cx.add(Counter::SentBytes as usize, len);
             block.snd_nxt = range.end;
-            if len % mss != 0 {
+            if !len.is_multiple_of(mss) {
                 block.snd_small = range.start + len;
             }
             if live.timing.is_none() {

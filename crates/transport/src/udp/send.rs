@@ -376,7 +376,7 @@ fn next_record(page: &SocketPage, at: u64) -> Next {
         return Next::Nothing;
     }
     let ring = page.send_len() as u64;
-    if end < at || end - at > ring || end - at < RECORD_HEADER || at % 8 != 0 {
+    if end < at || end - at > ring || end - at < RECORD_HEADER || !at.is_multiple_of(8) {
         return Next::Hostile;
     }
     let mut header = DatagramHeader::new_zeroed();

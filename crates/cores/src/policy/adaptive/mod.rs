@@ -240,7 +240,7 @@ impl Adaptive {
             self.work = self.demand(seen);
             return;
         }
-        if looks % EVERY != 0 {
+        if !looks.is_multiple_of(EVERY) {
             return;
         }
         let now = self.demand(seen);

@@ -51,7 +51,7 @@ impl Adaptive {
     pub(super) fn watch(&mut self, now_ns: u64, seen: &Observation, settled: Settled) -> Option<String> {
         let (at, since_ns) = (settled.at, settled.since_ns);
         let mix = seen.indicators.mix();
-        if self.overloaded_looks >= OVERLOADED_LOOKS + 1 && at.overloaded < 0.3 {
+        if self.overloaded_looks > OVERLOADED_LOOKS && at.overloaded < 0.3 {
             self.begin_load(now_ns, seen);
             self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };
             // What carried the load so far is too little; do not come back to it soon.

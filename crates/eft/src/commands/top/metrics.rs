@@ -17,14 +17,10 @@ const REQUEST_MAX: u64 = 8192;
 /// Answers scrapes, each with a fresh look, until it is ended.
 pub fn serve(source: &mut Source, address: SocketAddr, count: Option<u64>) -> Result<(), String> {
     let listener = TcpListener::bind(address).map_err(|e| format!("cannot listen at {address}: {e}"))?;
-    let mut answered = 0;
-    for stream in listener.incoming().flatten() {
+    let count = count.map_or(usize::MAX, |count| count as usize);
+    for stream in listener.incoming().flatten().take(count) {
         // A scraper that goes away in the middle is its own matter.
         let _ = answer(stream, &source.look()?);
-        answered += 1;
-        if count.is_some_and(|count| answered >= count) {
-            break;
-        }
     }
     Ok(())
 }

@@ -26,6 +26,12 @@ pub struct Cubic {
     reserved: u32,
 }
 
+impl Default for Cubic {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Cubic {
     pub fn new() -> Self {
         Cubic { epoch_at: 0, w_max: 0.0, k: 0.0, w_est: 0.0, cwnd_prior: 0.0, carry: 0.0, reserved: 0 }
