@@ -24,7 +24,7 @@
 //! - The twin of a listener that was made with AF_INET6 listens on 127.0.0.1 only, not on ::1. A
 //!   listener that another process was sent over a Unix socket has no twin there.
 //! - A program that remembered libc's own `stdout` before descriptor 1 became an eft socket (C++'s
-//!   `cout` does) writes past the symbols.
+//!   `cout` does) gets EBADF from it while it is one.
 //! - Netlink shows the kernel's interfaces. Names come from /etc/hosts and DNS only.
 //! - A child made by a bare `clone` that dies within a send or receive leaves that lock held.
 //! - A duplicate of an undecided socket in another process stays with the kernel.

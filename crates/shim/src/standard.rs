@@ -9,8 +9,9 @@
 //! What must never happen: allocation or waiting for a stream's lock in a switch (dup2 may be called
 //! in a signal handler, and a reader may hold stdin's lock for ever); a switch in a vfork child.
 //!
-//! Limits: who remembers libc's stream from before the switch (C++'s `cout` does) writes past the
-//! shim; wide characters that are pending at a switch do not go along.
+//! Limits: who remembers libc's stream from before the switch (C++'s `cout` does) gets EBADF from it
+//! as long as the descriptor is a socket, since it would write past the shim; wide characters that
+//! are pending at a switch do not go along.
 
 use crate::process;
 use crate::table::{self, Entry};
@@ -18,7 +19,7 @@ use crate::{errno, fdops, real, stdio, sys};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use libc::FILE;
 
 unsafe extern "C" {
@@ -40,6 +41,7 @@ struct Head {
     read_base: *mut c_char,
     write_base: *mut c_char,
     write_next: *mut c_char,
+    write_end: *mut c_char,
 }
 
 // Bits of `flags`.
@@ -49,6 +51,7 @@ const NO_WRITES: c_int = 0x8;
 const AT_END: c_int = 0x10;
 const FAILED: c_int = 0x20;
 const LINE_BUFFERED: c_int = 0x200;
+const WRITING: c_int = 0x800;
 
 /// As large as libc makes the buffer of a stream on a kernel socket.
 const BUFFER_LEN: usize = 4096;
@@ -58,6 +61,8 @@ const PATIENCE: usize = 1000;
 struct Standard {
     /// libc's stream.
     original: AtomicPtr<FILE>,
+    /// Its [`NO_READS`] and [`NO_WRITES`] when it is in use.
+    barred: AtomicI32,
     /// Ours; null once the program closed it.
     ours: AtomicPtr<FILE>,
     buffer: UnsafeCell<[u8; BUFFER_LEN]>,
@@ -69,6 +74,7 @@ unsafe impl Sync for Standard {}
 static STANDARD: [Standard; 3] = [const {
     Standard {
         original: AtomicPtr::new(null_mut()),
+        barred: AtomicI32::new(0),
         ours: AtomicPtr::new(null_mut()),
         buffer: UnsafeCell::new([0; BUFFER_LEN]),
     }
@@ -100,7 +106,12 @@ pub fn install() {
         };
         // SAFETY: the mode is NUL-terminated; the variable is libc's.
         unsafe {
-            standard.original.store(*variable(fd), Ordering::Release);
+            let original = *variable(fd);
+            if !original.is_null() {
+                let barred = (*original.cast::<Head>()).flags & (NO_READS | NO_WRITES);
+                standard.barred.store(barred, Ordering::Relaxed);
+            }
+            standard.original.store(original, Ordering::Release);
             standard.ours.store(stdio::open_with(fd, mode.as_ptr(), read, close_standard), Ordering::Release);
         }
         follow(fd);
@@ -147,10 +158,12 @@ fn switch(fd: c_int, standard: &Standard) {
                     let buffer = standard.buffer.get().cast::<c_char>();
                     libc::setvbuf(ours, buffer, mode, BUFFER_LEN);
                 });
+                seal(original);
                 variable(fd).write_volatile(ours);
             }
         } else if !is_eft(fd) && now == ours && !must_stay(fd, ours) && process::owns_memory() {
             hand_over(ours, original, |mode| {
+                bar(original, standard.barred.load(Ordering::Relaxed));
                 if mode != mode_of(original) {
                     libc::setvbuf(original, null_mut(), mode, 0);
                 }
@@ -193,6 +206,31 @@ unsafe fn hand_over(from: *mut FILE, to: *mut FILE, set_mode: impl FnOnce(c_int)
             funlockfile(to);
         }
         funlockfile(from);
+    }
+}
+
+/// Has libc refuse, with EBADF, what somebody who remembered its stream reads or writes there.
+unsafe fn seal(stream: *mut FILE) {
+    // SAFETY: by the caller; what was locked is unlocked.
+    unsafe {
+        if try_lock(stream) {
+            let head = stream.cast::<Head>();
+            if pending(stream).1 == 0 {
+                // No room, so that the next byte asks whether it may be written.
+                (*head).write_end = (*head).write_base;
+                (*head).flags &= !WRITING;
+            }
+            bar(stream, NO_READS | NO_WRITES);
+            funlockfile(stream);
+        }
+    }
+}
+
+unsafe fn bar(stream: *mut FILE, what: c_int) {
+    // SAFETY: by the caller.
+    unsafe {
+        let head = stream.cast::<Head>();
+        (*head).flags = (*head).flags & !(NO_READS | NO_WRITES) | what;
     }
 }
 
@@ -243,22 +281,25 @@ pub unsafe fn begin_anew(stream: *mut FILE, reads: bool, writes: bool) {
     unsafe {
         __fpurge(stream);
         libc::clearerr(stream);
-        let head = stream.cast::<Head>();
-        (*head).flags &= !(NO_READS | NO_WRITES);
-        if !reads {
-            (*head).flags |= NO_READS;
-        }
-        if !writes {
-            (*head).flags |= NO_WRITES;
-        }
+        bar(stream, barred(reads, writes));
     }
 }
 
-/// libc's stream of `fd`, unless the program closed it.
-pub fn original(fd: c_int) -> Option<*mut FILE> {
-    let stream = standard(fd)?.original.load(Ordering::Acquire);
+fn barred(reads: bool, writes: bool) -> c_int {
+    (if reads { 0 } else { NO_READS }) | (if writes { 0 } else { NO_WRITES })
+}
+
+/// As [`begin_anew`] for libc's stream of `fd`, unless the program closed it.
+pub fn renew_original(fd: c_int, reads: bool, writes: bool) {
+    let Some(standard) = standard(fd) else { return };
+    let stream = standard.original.load(Ordering::Acquire);
     // SAFETY: libc's stream, which is never freed.
-    (unsafe { real::fileno.get()(stream) } == fd).then_some(stream)
+    unsafe {
+        if real::fileno.get()(stream) == fd {
+            begin_anew(stream, reads, writes);
+            standard.barred.store(barred(reads, writes), Ordering::Relaxed);
+        }
+    }
 }
 
 /// stdin: first what libc's stream had read ahead.

@@ -181,8 +181,8 @@ pub unsafe fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FIL
         match open_file(path, CStr::from_ptr(mode).to_bytes(), fd) {
             Ok((reads, writes)) => {
                 standard::begin_anew(stream, reads, writes);
-                if let Some(original) = standard::original(fd).filter(|_| is_standard) {
-                    standard::begin_anew(original, reads, writes);
+                if is_standard {
+                    standard::renew_original(fd, reads, writes);
                 }
                 Ok(())
             }

@@ -299,6 +299,7 @@ static void arrived(int fd, const char *want) {
 /* stdin, stdout and stderr follow what their descriptors become. */
 static void standard(void) {
     int fds[2], file = fileno(tmpfile()), saved = dup(1), errors = dup(2);
+    FILE *remembered = stdout;
     char got[200] = {0}, name[] = "/tmp/eft-standard-XXXXXX";
     connected(fds);
     dup2(file, 1);
@@ -310,6 +311,10 @@ static void standard(void) {
     EQUAL(now(fds[1], POLLIN), 0);
     CHECK(fflush(stdout) == 0);
     arrived(fds[1], "before after 1\n");
+    /* Who remembers the stream from before is served or told that it is not. */
+    if (fputs("remembered\n", remembered) >= 0 && fflush(remembered) == 0)
+        arrived(fds[1], "remembered\n");
+    clearerr(remembered);
     printf("pending ");
     dup2(file, 1);
     puts("in the file");
