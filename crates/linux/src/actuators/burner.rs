@@ -12,6 +12,7 @@ use std::time::Duration;
 use eft_cores::duty::{Duty, DutyOptions};
 
 use super::affinity;
+use super::urgent::RealTime;
 
 /// Above ordinary real-time work, below the kernel's own watchdogs and migration threads (99).
 const PRIORITY: i32 = 80;
@@ -48,13 +49,14 @@ impl Burner {
     pub fn start(cpu: u32, options: DutyOptions) -> Result<Self, String> {
         let (stop, tid) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI32::new(0)));
         let (report, started) = std::sync::mpsc::channel();
+        // The thread begins real-time, too: an ordinary one may not get its first turn on a CPU under load for a long
+        // time, while whoever started it holds the lock (20 s were seen on a Linux 6.18).
+        let _urgent = RealTime::begin();
         let thread = {
             let (stop, tid) = (stop.clone(), tid.clone());
             std::thread::Builder::new()
                 .name(format!("eft-burner-{cpu}"))
                 .spawn(move || {
-                    // In this order: an ordinary thread may not get its first turn on a CPU under load for a long time, while
-                    // whoever started it holds the lock (20 s were seen on a Linux 6.18).
                     let ready = become_real_time().and_then(|()| affinity::pin_myself(cpu));
                     tid.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Release);
                     let is_ready = ready.is_ok();

@@ -35,7 +35,7 @@ pub fn while_urgent<T>(
     cpus: &CpuSet,
     operation: impl FnOnce(&mut Journal) -> Result<T, String>,
 ) -> Result<T, String> {
-    let caller = Caller::begin(journal.tree());
+    let caller = journal.tree().is_live().then(RealTime::begin).flatten();
     let raised = if caller.is_some() { raise(journal, cpus)? } else { None };
     let outcome = operation(journal);
     if let Some((id, threads)) = raised {
@@ -119,17 +119,18 @@ fn set_class(tid: i32, policy: i32, priority: i32) -> bool {
     unsafe { libc::sched_setscheduler(tid, policy, &parameters) == 0 }
 }
 
-/// The calling thread, real-time while this lives.
-struct Caller(ThreadClass);
+/// The calling thread, real-time while this lives. Threads that it starts meanwhile begin as such.
+pub struct RealTime(ThreadClass);
 
-impl Caller {
-    fn begin(tree: &Tree) -> Option<Self> {
-        let before = tree.is_live().then(|| class(TaskId { tid: 0, started: 0 }))??;
+impl RealTime {
+    /// None where it is refused.
+    pub fn begin() -> Option<Self> {
+        let before = class(TaskId { tid: 0, started: 0 })?;
         set_class(0, libc::SCHED_FIFO, CALLER).then_some(Self(before))
     }
 }
 
-impl Drop for Caller {
+impl Drop for RealTime {
     fn drop(&mut self) {
         set_class(0, self.0.policy, self.0.priority);
     }
