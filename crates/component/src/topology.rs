@@ -6,8 +6,9 @@
 
 use crate::scheduling::Scheduling;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
+use eft_base::text::complaint;
 use eft_messages::Peer;
 use serde::Deserialize;
 
@@ -115,7 +116,7 @@ const EDGES: &[(&str, &str)] =
 impl Topology {
     /// Reads and checks a topology file.
     pub fn parse(text: &str) -> Result<Topology, String> {
-        let topology: Topology = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_string())?;
+        let topology: Topology = toml::from_str(text).map_err(|e| complaint(text, e.span(), e.message()))?;
         topology.check()?;
         Ok(topology)
     }

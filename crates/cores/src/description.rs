@@ -4,9 +4,10 @@
 //! typing mistake does not pass for an experiment.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
+use eft_base::text::complaint;
 use serde::{Deserialize, Serialize};
 
 use crate::class::CoreClass;
@@ -46,7 +47,7 @@ fn full() -> String {
 
 impl Description {
     pub fn parse(text: &str) -> Result<Self, String> {
-        let description: Self = toml::from_str(text).map_err(|error| one_line(&error.to_string()))?;
+        let description: Self = toml::from_str(text).map_err(|e| complaint(text, e.span(), e.message()))?;
         let mut named = CpuSet::new();
         for core in &description.cores {
             core.speed()?;
@@ -82,10 +83,6 @@ impl CoreDescription {
     pub fn is_slowed(&self) -> bool {
         !matches!(self.speed(), Ok(Speed::Share(1.0)))
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod bench;
 mod commands;
 
 use clap::{Parser, Subcommand};
+use eft_base::text::one_line;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -67,9 +68,28 @@ fn end_quietly_without_a_reader() {
     }));
 }
 
+/// The command line. What is wrong with one is said in one line, as all else is.
+fn arguments() -> Arguments {
+    Arguments::try_parse().unwrap_or_else(|error| {
+        use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+        if matches!(error.kind(), DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion) {
+            error.exit();
+        }
+        let text = error.to_string();
+        let (what, usage) = text.split_once("Usage:").unwrap_or((&text, ""));
+        let what = one_line(what.trim_start_matches("error: "));
+        let usage = one_line(usage.split("For more information").next().unwrap_or_default());
+        match usage.as_str() {
+            "" => eprintln!("eft: {what}"),
+            usage => eprintln!("eft: {what} (usage: {usage})"),
+        }
+        std::process::exit(2)
+    })
+}
+
 fn main() -> ExitCode {
     end_quietly_without_a_reader();
-    let outcome = match Arguments::parse().command {
+    let outcome = match arguments().command {
         Command::Up(a) => commands::up::run(&a),
         Command::Run(a) => commands::run::run(&a),
         Command::Ps(a) => commands::ps::run(&a),

@@ -18,6 +18,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::Cidr;
+use eft_base::text::complaint;
 use serde::Deserialize;
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -49,7 +50,7 @@ impl Config {
     /// Reads and checks a configuration. The error is one line.
     pub fn parse(text: &[u8]) -> Result<Config, String> {
         let text = core::str::from_utf8(text).map_err(|_| "not UTF-8".to_string())?;
-        let config: Config = toml::from_str(text).map_err(|e| one_line(&e.to_string()))?;
+        let config: Config = toml::from_str(text).map_err(|e| complaint(text, e.span(), e.message()))?;
         config.check()?;
         Ok(config)
     }
@@ -119,22 +120,6 @@ fn check_address(cidr: &Cidr) -> Result<(), &'static str> {
 /// Neither this-network, nor multicast, reserved or broadcast (RFC 1122 §3.2.1.3).
 pub(crate) fn is_unicast(a: Ipv4Addr) -> bool {
     a.octets()[0] != 0 && a.octets()[0] < 224
-}
-
-/// `toml` draws the place of an error over several lines; the first two say where and what.
-fn one_line(error: &str) -> String {
-    let mut line = String::new();
-    for part in error.lines() {
-        let part = part.trim();
-        if part.is_empty() || part.starts_with('|') || part.contains(" | ") {
-            continue;
-        }
-        if !line.is_empty() {
-            line.push_str(": ");
-        }
-        line.push_str(part);
-    }
-    line
 }
 
 #[cfg(test)]

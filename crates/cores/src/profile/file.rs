@@ -19,6 +19,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use eft_base::text::{complaint, one_line};
 use serde::{Deserialize, Serialize};
 
 use crate::class::CoreClass;
@@ -100,8 +101,9 @@ pub fn read(text: &str, machine: &Machine) -> Result<Profiles, String> {
     if u64::from_str_radix(told.trim(), 16) != Ok(digest(body)) {
         return Err("the profile file is damaged or was edited: its digest does not match".into());
     }
-    let contents: Contents = toml::from_str(body)
-        .map_err(|error| format!("the profile file is damaged: {}", one_line(&error.to_string())))?;
+    let contents: Contents = toml::from_str(body).map_err(|error| {
+        format!("the profile file is damaged: {}", complaint(body, error.span(), error.message()))
+    })?;
     if let Some(difference) = Fingerprint::of(machine).difference(&contents.machine) {
         return Err(format!("the profile file is of another machine: {difference}"));
     }
@@ -125,8 +127,4 @@ fn check_load(load: &LoadProfile) -> Result<(), String> {
 fn digest(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -11,6 +11,7 @@ mod trace;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use eft_base::text::complaint;
 use eft_cores::CpuSet;
 use eft_linux::actuators::held;
 use eft_linux::actuators::session::{Host, Session, state_dir};
@@ -123,11 +124,8 @@ fn config(arguments: &CpuArguments) -> Result<Config, String> {
         Err(_) if path.as_os_str() == CONFIG => return Ok(Config::default()),
         Err(error) => return Err(format!("{} cannot be read ({error})", path.display())),
     };
-    toml::from_str(&text).map_err(|error| format!("{}: {}", path.display(), one_line(&error.to_string())))
-}
-
-pub fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    toml::from_str(&text)
+        .map_err(|e| format!("{}: {}", path.display(), complaint(&text, e.span(), e.message())))
 }
 
 impl Context {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use eft_base::Cidr;
+use eft_base::text::complaint;
 use eft_linux::devices::DeviceSpec;
 use serde::Deserialize;
 
@@ -77,7 +78,7 @@ pub fn read(path: &Path) -> Result<Options, String> {
 }
 
 fn parse(text: &str) -> Result<Options, String> {
-    let text: Text = toml::from_str(text).map_err(|e| line(text, &e))?;
+    let text: Text = toml::from_str(text).map_err(|e| complaint(text, e.span(), e.message()))?;
     let mtu = |mtu: i64| {
         let sane = u16::try_from(mtu).ok().filter(|mtu| *mtu >= 576);
         sane.ok_or_else(|| format!("mtu: {mtu} is not in 576..=65535"))
@@ -97,13 +98,6 @@ fn parse(text: &str) -> Result<Options, String> {
 
 fn one<T: FromStr<Err: Display>>(key: &str, text: &str) -> Result<T, String> {
     text.parse().map_err(|e| format!("{key}: `{}`: {e}", text.escape_debug()))
-}
-
-/// One line, with the line's number.
-fn line(text: &str, error: &toml::de::Error) -> String {
-    let at = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-    let words = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
-    at.map_or(words.clone(), |at| format!("line {at}: {words}"))
 }
 
 #[cfg(test)]
@@ -126,7 +120,7 @@ mod tests {
     #[test]
     fn each_mistake_is_one_line_that_names_it() {
         for (text, says) in [
-            ("\nadress = \"10.0.5.2/24\"", "line 2: unknown field `adress`"),
+            ("\nadress = \"10.0.5.2/24\"", "): unknown field `adress`"),
             ("host_address = \"10.0.5.1/24\"", "unknown field `host_address`"),
             ("device = \"bogus:x\"", "device: `bogus:x`"),
             ("device = 7", "a string or a list of strings"),

@@ -1,0 +1,46 @@
+//! What is wrong with a text, in one line.
+
+use alloc::format;
+use alloc::string::String;
+use core::ops::Range;
+
+/// `text` without line breaks, indents and control characters, which a file of a stranger might send to a terminal.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
+}
+
+/// Characters of a bad line that are quoted.
+const QUOTED_MAX: usize = 60;
+
+/// A parser's `message` about the part `span` of `text`, after the line where it begins and its number, from 1.
+pub fn complaint(text: &str, span: Option<Range<usize>>, message: &str) -> String {
+    let message = one_line(message);
+    let Some((before, after)) = span.and_then(|span| text.split_at_checked(span.start)) else {
+        return message;
+    };
+    let number = before.matches('\n').count() + 1;
+    let begin = before.rfind('\n').map_or(0, |at| at + 1);
+    let end = before.len() + after.find('\n').unwrap_or(after.len());
+    let line: String = one_line(&text[begin..end]).chars().take(QUOTED_MAX).collect();
+    format!("line {number} (`{line}`): {message}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_is_one_line() {
+        assert_eq!(one_line("a\n  b\x1b[31m c "), "a b [31m c");
+        assert_eq!(complaint("x\ny = 1\nz", Some(6..7), "is\n  wrong"), "line 2 (`y = 1`): is wrong");
+        assert_eq!(complaint("x", Some(7..9), "beyond"), "beyond");
+        assert_eq!(complaint("x", None, "nowhere"), "nowhere");
+    }
+}
