@@ -1,9 +1,11 @@
 //! The error numbers that applications see (Linux, asm-generic), as engines need them.
 
 pub const EPERM: i32 = 1;
+pub const ENOENT: i32 = 2;
 pub const EAGAIN: i32 = 11;
 pub const ENOMEM: i32 = 12;
 pub const EACCES: i32 = 13;
+pub const EEXIST: i32 = 17;
 pub const EINVAL: i32 = 22;
 pub const EMFILE: i32 = 24;
 pub const EPIPE: i32 = 32;

@@ -276,6 +276,7 @@ const SEND_RELEASED: usize = 0;
 const RECEIVE_END: usize = 8;
 const FLAGS: usize = 16;
 const RECEIVE_NOTIFY: usize = 24;
+const TWIN_NEWS: usize = 32;
 const SEND_END: usize = 64;
 const WISHES: usize = 72;
 const RECEIVE_TAKEN: usize = 128;
@@ -373,6 +374,16 @@ impl SocketPage {
         self.set_receive_notify(value);
         fence(Ordering::SeqCst);
         self.receive_taken()
+    }
+
+    /// How often something came to the kernel socket beside this one (see `op::TWIN`).
+    pub fn twin_news(&self) -> u32 {
+        self.u32_at(TWIN_NEWS).load(Ordering::Acquire)
+    }
+
+    /// sockets: something came there. The token is posted after.
+    pub fn add_twin_news(&self) {
+        self.u32_at(TWIN_NEWS).fetch_add(1, Ordering::SeqCst);
     }
 
     word!(

@@ -60,6 +60,10 @@ pub enum Effect {
     /// sockets: `handle` is a kernel listener on the loopback: post `socket`'s read token when it
     /// becomes readable.
     WatchLoopback { socket: SocketId, handle: Handle },
+    /// sockets: the kernel socket on the loopback beside a datagram socket: `handle` is to be it, if
+    /// there is none yet, and is watched as a listener's; without a handle, the reply brings the one
+    /// that there is. `reply` is what to say if all is well.
+    Twin { socket: SocketId, handle: Handle, connection: ConnectionId, reply: Reply },
     /// filter: send this answer to the operator who asked (`key` as in `Configure`).
     Answer { key: String, value: Vec<u8> },
 }

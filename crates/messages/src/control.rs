@@ -6,7 +6,7 @@
 //! application sends the request again; all are idempotent.
 //!
 //! Hello opens a connection of one process; the descriptors that come with its reply are, in this
-//! order: the family's arena, tcp's status page, udp's status page (read-only).
+//! order: the family's arena, tcp's status page, udp's status page (read-only). The reply to Twin may bring one.
 
 use eft_base::WireAddress;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -30,8 +30,10 @@ pub mod op {
     /// A connection taken from a listener's ring: `slot`, `args[0]` = incarnation, `value` = inode
     /// of the near end; the far end is passed. No reply.
     pub const ACCEPTED: u32 = 7;
-    /// Operators (`eft ss`, `eft pf`, …) use the supervisor's control socket, not this one.
-    pub const LIMIT: u32 = 8;
+    /// The kernel socket on the loopback that stands beside `slot`. With a descriptor: this one is to
+    /// be it, and is watched from now on; EEXIST if there is one. Without: the reply brings a
+    /// duplicate; ENOENT if there is none.
+    pub const TWIN: u32 = 8;
 }
 
 /// A request. Plain bytes, any of which may be hostile.

@@ -61,6 +61,12 @@ impl<'a> Buffers<'a> {
         }
     }
 
+    /// The whole list, for the kernel. Nothing of it was used yet.
+    pub fn list(&self) -> &[iovec] {
+        debug_assert!(self.used == 0);
+        self.list
+    }
+
     /// Bytes not yet used.
     pub fn left(&self) -> usize {
         self.left

@@ -156,7 +156,22 @@ pub fn adopt_connection(fd: c_int) -> Result<c_int> {
 }
 
 /// Asks sockets and waits for the reply. `descriptor` travels along; the caller keeps it.
-pub fn request(mut request: Request, descriptor: Option<c_int>) -> Result<Reply> {
+pub fn request(request: Request, descriptor: Option<c_int>) -> Result<Reply> {
+    let answer = ask(request, descriptor)?;
+    let reply = answer.reply;
+    answer.close();
+    Ok(reply)
+}
+
+/// Asks sockets for a descriptor; it is close-on-exec.
+pub fn fetch(request: Request) -> Result<c_int> {
+    let mut answer = ask(request, None)?;
+    let fetched = answer.descriptors.pop().ok_or(Errno(libc::EPROTO));
+    answer.close();
+    fetched
+}
+
+fn ask(mut request: Request, descriptor: Option<c_int>) -> Result<Answer> {
     let _held = Held::enter();
     request.version = LAYOUT_VERSION;
     request.sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
@@ -168,11 +183,12 @@ pub fn request(mut request: Request, descriptor: Option<c_int>) -> Result<Reply>
             .and_then(|()| wait_generation(fd, request.sequence, generation));
         match reply {
             Ok(answer) => {
-                let reply = answer.reply;
-                answer.close();
-                return match reply.errno {
-                    0 => Ok(reply),
-                    errno => Err(Errno(errno)),
+                return match answer.reply.errno {
+                    0 => Ok(answer),
+                    errno => {
+                        answer.close();
+                        Err(Errno(errno))
+                    }
                 };
             }
             Err(Trouble::Reborn) => {}

@@ -162,7 +162,7 @@ pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
     let own = entry(socket);
     for number in table::numbers(0, c_int::MAX) {
         if table::get(number) == own {
-            replace(kernel, number, Entry::Undecided { stream, inet6, plain: false });
+            replace(kernel, number, Entry::Undecided { stream, inet6, plain: false, begun: false });
         }
     }
     sys::close(kernel);

@@ -24,7 +24,7 @@ fn is_internet(fd: c_int) -> Option<Entry> {
         Ok(libc::IPPROTO_UDP) => false,
         _ => return None,
     };
-    Some(Entry::Undecided { stream, inet6, plain: false })
+    Some(Entry::Undecided { stream, inet6, plain: false, begun: false })
 }
 
 /// Notes those of `candidates` (descriptor, inode) that are sockets of the family.
@@ -106,15 +106,5 @@ pub fn inherited() {
 
 /// A kernel socket that is neither bound nor connected.
 fn is_fresh(fd: c_int) -> bool {
-    // SAFETY: all zeroes is a sockaddr_storage.
-    let mut address: libc::sockaddr_storage = unsafe { core::mem::zeroed() };
-    let mut len = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-    // SAFETY: address and length are ours.
-    let named = unsafe {
-        sys::call(
-            libc::SYS_getsockname,
-            [fd as usize, &raw mut address as usize, &raw mut len as usize, 0, 0, 0],
-        )
-    };
-    named.is_ok() && crate::address::from_storage(&address).is_some_and(|e| e.port == 0)
+    sys::name(fd, false).is_some_and(|e| e.port == 0)
 }

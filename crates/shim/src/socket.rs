@@ -2,7 +2,7 @@
 //!
 //! Handles are made once per slot and live for good, so that the hot paths take no count and no
 //! lock. What belongs to the socket itself lies in its page, shared by the family; what belongs to
-//! this process (how many descriptors it has, the hidden kernel listener) lies here.
+//! this process (how many descriptors it has, the hidden kernel socket) lies here.
 
 use crate::lock::{self, Guard};
 use crate::sys::{self, Errno, Result};
@@ -38,6 +38,12 @@ pub mod bit {
     pub const RECEIVE_ERRORS: u32 = 8192;
     /// UDP_CORK is on.
     pub const DATAGRAM_CORK: u32 = 16384;
+    /// A datagram socket whose peer sits on the kernel's loopback.
+    pub const LOOPBACK_PEER: u32 = 32768;
+    /// The kernel holds back the beginning of a datagram to the loopback (MSG_MORE, UDP_CORK).
+    pub const LOOPBACK_MORE: u32 = 65536;
+    /// The program did not say to which port to bind.
+    pub const ANY_PORT: u32 = 131072;
 }
 
 const BITS: usize = SHIM_WORDS;
@@ -49,6 +55,8 @@ const MAX_SEGMENT: usize = SHIM_WORDS + 24;
 const DEFER_ACCEPT: usize = SHIM_WORDS + 28;
 const TAKEN_FOR: usize = SHIM_WORDS + 32;
 const PENDING: usize = SHIM_WORDS + 36;
+const TWIN_SEEN: usize = SHIM_WORDS + 40;
+const TWIN_TURN: usize = SHIM_WORDS + 44;
 
 pub struct Socket {
     pub slot: u32,
@@ -57,7 +65,7 @@ pub struct Socket {
     pub plug: Shared<WritePlug>,
     /// Descriptors of this process.
     pub descriptors: AtomicU32,
-    /// The hidden kernel listener on the loopback, or -1.
+    /// The hidden kernel socket on the loopback, as far as this process has it, or -1.
     pub loopback: AtomicI32,
 }
 
@@ -142,7 +150,30 @@ impl Socket {
         self.word(DEFER_ACCEPT)
     }
 
-    /// Inode of the hidden kernel listener, by which it is found again after exec.
+    /// The news of the twin ([`SocketPage::twin_news`]) up to which there is nothing left there.
+    pub fn twin_seen(&self) -> &AtomicU32 {
+        self.word(TWIN_SEEN)
+    }
+
+    /// Whether the twin has, or had, something that nobody looked for yet.
+    #[inline]
+    pub fn twin_due(&self) -> bool {
+        self.page.twin_news() != self.twin_seen().load(Ordering::Acquire)
+    }
+
+    /// Whether the next datagram is taken from the twin, if both have one. Under the receive lock.
+    pub fn twin_turn(&self) -> bool {
+        self.word(TWIN_TURN).load(Ordering::Relaxed) != 0
+    }
+
+    /// Written only when it changes, which without a twin is once.
+    pub fn set_twin_turn(&self, twin: bool) {
+        if self.twin_turn() != twin {
+            self.word(TWIN_TURN).store(twin as u32, Ordering::Relaxed);
+        }
+    }
+
+    /// Inode of the hidden kernel socket; 0 if the family has none beside this socket.
     pub fn loopback_inode(&self) -> &AtomicU64 {
         // SAFETY: an aligned word of the page.
         unsafe { &*self.page.header_ptr(LOOPBACK_INODE).cast::<AtomicU64>() }
@@ -200,7 +231,7 @@ impl Socket {
         self.descriptors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One fewer; with the last one goes the hidden listener.
+    /// One fewer; with the last one goes the hidden socket.
     pub fn release(&self) {
         if self.descriptors.fetch_sub(1, Ordering::AcqRel) == 1 {
             let hidden = self.loopback.swap(-1, Ordering::AcqRel);

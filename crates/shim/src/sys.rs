@@ -165,6 +165,50 @@ pub fn send_now(fd: c_int, bytes: &[u8]) -> Result<usize> {
     }
 }
 
+/// `sendmsg`; no cancellation point.
+///
+/// # Safety
+/// As the system call says.
+pub unsafe fn send_message(fd: c_int, message: &libc::msghdr, flags: c_int) -> Result<usize> {
+    // SAFETY: by the caller.
+    unsafe {
+        call(libc::SYS_sendmsg, [fd as usize, &raw const *message as usize, flags as usize, 0, 0, 0])
+    }
+}
+
+/// `recvmsg`; no cancellation point.
+///
+/// # Safety
+/// As the system call says.
+pub unsafe fn receive_message(fd: c_int, message: &mut libc::msghdr, flags: c_int) -> Result<usize> {
+    // SAFETY: by the caller.
+    unsafe {
+        call(libc::SYS_recvmsg, [fd as usize, &raw mut *message as usize, flags as usize, 0, 0, 0])
+    }
+}
+
+/// # Safety
+/// `address` must be valid for `len` bytes.
+pub unsafe fn connect(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> Result<()> {
+    // SAFETY: by the caller.
+    unsafe {
+        call(libc::SYS_connect, [fd as usize, address as usize, len as usize, 0, 0, 0]).map(drop)
+    }
+}
+
+/// The address of a socket, or of its peer; `None` if there is none, or none of the Internet.
+pub fn name(fd: c_int, peer: bool) -> Option<eft_base::Endpoint> {
+    let number = if peer { libc::SYS_getpeername } else { libc::SYS_getsockname };
+    // SAFETY: all zeroes is a sockaddr_storage.
+    let mut address: libc::sockaddr_storage = unsafe { core::mem::zeroed() };
+    let mut len = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    // SAFETY: address and length are ours.
+    let named = unsafe {
+        call(number, [fd as usize, &raw mut address as usize, &raw mut len as usize, 0, 0, 0])
+    };
+    named.ok().and_then(|_| crate::address::from_storage(&address))
+}
+
 /// Takes one message without looking at it. A buffer of no bytes: should the number by now belong
 /// to a stream that is not eft's, nothing of it is lost.
 pub fn take_message(fd: c_int) -> Result<()> {

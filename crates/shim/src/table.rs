@@ -19,8 +19,9 @@ pub enum Entry {
     /// Not ours: files, pipes, kernel sockets that stay so.
     Foreign,
     /// A kernel socket of an Internet family that may yet become an eft socket.
-    /// `plain`: certainly no option was set, so there is none to carry over.
-    Undecided { stream: bool, inet6: bool, plain: bool },
+    /// `plain`: certainly no option was set, so there is none to carry over. `begun`: a datagram socket
+    /// that has spoken on the loopback.
+    Undecided { stream: bool, inet6: bool, plain: bool, begun: bool },
     /// An eft socket.
     Eft { slot: u32, incarnation: u32 },
     /// The shim's own; programs do not see it.
@@ -35,8 +36,9 @@ impl Entry {
     fn encode(self) -> u64 {
         match self {
             Entry::Foreign => 0,
-            Entry::Undecided { stream, inet6, plain } => {
-                UNDECIDED | (stream as u64) << 4 | (inet6 as u64) << 5 | (plain as u64) << 6
+            Entry::Undecided { stream, inet6, plain, begun } => {
+                let bits = (stream as u64) | (inet6 as u64) << 1 | (plain as u64) << 2 | (begun as u64) << 3;
+                UNDECIDED | bits << 4
             }
             Entry::Eft { slot, incarnation } => {
                 EFT | (slot as u64 & 0xffff) << 8 | (incarnation as u64) << 32
@@ -51,6 +53,7 @@ impl Entry {
                 stream: word >> 4 & 1 != 0,
                 inet6: word >> 5 & 1 != 0,
                 plain: word >> 6 & 1 != 0,
+                begun: word >> 7 & 1 != 0,
             },
             EFT => Entry::Eft { slot: (word >> 8) as u32 & 0xffff, incarnation: (word >> 32) as u32 },
             HIDDEN => Entry::Hidden,
@@ -120,8 +123,15 @@ pub fn set(fd: c_int, entry: Entry) {
 
 /// Options may have been set on an undecided socket.
 pub fn touched(fd: c_int) {
-    if let Entry::Undecided { stream, inet6, plain: true } = get(fd) {
-        set(fd, Entry::Undecided { stream, inet6, plain: false });
+    if let Entry::Undecided { stream, inet6, plain: true, begun } = get(fd) {
+        set(fd, Entry::Undecided { stream, inet6, plain: false, begun });
+    }
+}
+
+/// An undecided datagram socket speaks on the loopback: the kernel's, until it turns elsewhere.
+pub fn begun(fd: c_int) {
+    if let Entry::Undecided { stream: false, inet6, plain, begun: false } = get(fd) {
+        set(fd, Entry::Undecided { stream: false, inet6, plain, begun: true });
     }
 }
 

@@ -246,6 +246,9 @@ impl Sockets {
         if matches!(r.op, op::OPEN | op::ACCEPTED) && handle == Handle::default() {
             return Err(EINVAL);
         }
+        if r.op == op::TWIN {
+            return self.twin(connection, socket, r, handle, out);
+        }
         let waiting = if r.op == op::ACCEPTED {
             self.accepted(socket, r, handle, out);
             Waiting::Attach(incarnation)
@@ -294,6 +297,25 @@ impl Sockets {
             ),
             _ => return Err(EINVAL),
         }
+        Ok(())
+    }
+
+    /// The kernel socket beside one of the family's own: shown to all its processes, made beside
+    /// datagram sockets only, since a listener brings its own along.
+    fn twin(
+        &mut self,
+        connection: ConnectionId,
+        socket: SocketId,
+        r: &Request,
+        handle: Handle,
+        out: &mut Outbox<Out>,
+    ) -> Result<(), i32> {
+        if handle != Handle::default() && Self::transport_of(socket.slot) != Peer::Udp {
+            return Err(EOPNOTSUPP);
+        }
+        let reply =
+            Reply { version: LAYOUT_VERSION, sequence: r.sequence, slot: socket.slot, ..Reply::default() };
+        out.push(Out::Effect(Effect::Twin { socket, handle, connection, reply }));
         Ok(())
     }
 

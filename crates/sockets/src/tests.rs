@@ -228,6 +228,31 @@ fn a_close_names_the_incarnation_that_was_open() {
     assert_eq!(incarnation, 1);
 }
 
+#[test]
+fn a_twin_is_brought_and_shown_to_the_family_that_has_the_socket() {
+    let mut b = Bench::new();
+    let twin = Request { op: op::TWIN, slot: 3, ..Request::default() };
+    assert_eq!(errno_of(&b.request(twin, 0)), EINVAL, "no such socket");
+    let out = b.request(Request { op: op::OPEN, args: [2, 0, 0, 0], ..Request::default() }, 3);
+    let [Out::Transport(Peer::Udp, SocketsToTransport::Open { request, .. })] = out[..] else {
+        panic!("{out:?}")
+    };
+    b.answer(Peer::Udp, request, 0, 3);
+    for handle in [4, 0] {
+        let out = b.request(twin, handle);
+        let [Out::Effect(Effect::Twin { socket, handle: h, reply, .. })] = out[..] else { panic!("{out:?}") };
+        assert_eq!((socket.slot, h, reply.sequence, reply.errno), (3, Handle(handle), 5, 0));
+    }
+    assert_eq!(errno_of(&b.request_as(FamilyId(2), false, twin, 0)), EPERM);
+    // A listener brings its own with LISTEN; its family's processes may ask for it.
+    b.open(2);
+    let out = b.request(Request { slot: 2, ..twin }, 4);
+    assert_eq!(out[0], Out::Effect(Effect::Discard(Handle(4))));
+    assert_eq!(errno_of(&out), EOPNOTSUPP);
+    let out = b.request(Request { slot: 2, ..twin }, 0);
+    assert!(matches!(out[..], [Out::Effect(Effect::Twin { .. })]), "{out:?}");
+}
+
 /// An application says that it took the connection in slot 4; returns the number of the attach.
 fn accepted(b: &mut Bench, incarnation: u32) -> RequestId {
     let r = Request { op: op::ACCEPTED, slot: 4, args: [incarnation, 0, 0, 0], ..Request::default() };

@@ -2,7 +2,7 @@
 
 use eft_base::checksum::Checksum;
 use eft_base::errno::*;
-use eft_base::{FamilyId, Instant, PacketRef, PoolId, Random, RequestId, SocketId, WireAddress};
+use eft_base::{Endpoint, FamilyId, Instant, PacketRef, PoolId, Random, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{Arena, DatagramHeader, Geometry, Opt, SocketPage, datagram_record_len};
 use eft_channel::status::Status;
 use eft_channel::{Memory, Pool, Segment};
@@ -446,6 +446,30 @@ fn connect_chooses_the_source_and_disconnect_forgets_it() {
     assert_eq!(h.connect(s, [10, 0, 0, 255], 53), EACCES);
     h.page(s).set_option(Opt::Broadcast, 1);
     assert_eq!(h.connect(s, [10, 0, 0, 255], 53), 0);
+}
+
+#[test]
+fn a_peer_on_the_loopback_needs_no_way_and_shuts_out_everybody_else() {
+    let mut h = Host::new();
+    let s = h.open();
+    h.bind(s, [0; 4], 53, 0);
+    h.route_errno = ENETUNREACH;
+    assert_eq!(h.connect(s, [127, 0, 0, 53], 4000), 0);
+    for _ in 0..2 {
+        assert_eq!(h.page(s).local(), Endpoint::new([127, 0, 0, 1].into(), 53));
+        assert_eq!(h.page(s).remote(), Endpoint::new([127, 0, 0, 53].into(), 4000));
+        let refused = h.refused;
+        h.deliver(&datagram((PEER, 4000), (OWN, 53), b"no"), true);
+        assert_eq!((h.receive(s).is_none(), h.refused), (true, refused + 1));
+        h.crash();
+    }
+    h.route_errno = 0;
+    assert_eq!(h.connect(s, PEER, 4000), 0);
+    assert_eq!(h.page(s).local(), Endpoint::new(OWN.into(), 53));
+    assert_eq!(h.connect(s, [127, 0, 0, 1], 4000), 0);
+    assert_eq!(h.connect(s, [0; 4], 0), 0);
+    h.deliver(&datagram((PEER, 9), (OWN, 53), b"yes"), true);
+    assert_eq!(h.receive(s).unwrap().1, b"yes");
 }
 
 #[test]

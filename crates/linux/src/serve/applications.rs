@@ -8,13 +8,13 @@ use super::Surroundings;
 use super::park::Parking;
 use crate::protocol::{FromServer, ToServer};
 use crate::{Doing, Result, scm};
-use eft_base::errno::{EMFILE, EPERM, EPROTONOSUPPORT};
+use eft_base::errno::{EEXIST, EMFILE, ENOENT, EPERM, EPROTONOSUPPORT};
 use eft_base::{FamilyId, SocketId};
 use eft_channel::socket::{Arena, LAYOUT_VERSION};
 use eft_component::effect::{ConnectionId, Handle};
 use eft_component::{Effect, Event};
 use eft_messages::control::{REQUEST_LEN, Reply, Request, op};
-use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, epoll};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use zerocopy::{FromBytes, IntoBytes};
@@ -261,12 +261,38 @@ impl Applications {
         }
     }
 
-    /// The kernel's listener has a connection: the eft listener beside it becomes readable.
+    fn keep_loopback(&mut self, socket: SocketId, fd: OwnedFd) {
+        let (family, slot) = (socket.family, socket.slot);
+        super::tell(&self.control, &FromServer::KeepLoopback { family, slot }, &[&fd]);
+        self.watch_loopback(socket, fd);
+    }
+
+    /// See `op::TWIN`. The first one stays: other processes may hold it already.
+    fn twin(&mut self, socket: SocketId, brought: Option<OwnedFd>, connection: ConnectionId, reply: Reply) {
+        let there = self.loopback.get(&socket).map(|(fd, _)| fd.try_clone());
+        match (brought, there) {
+            (Some(fd), None) => {
+                self.keep_loopback(socket, fd);
+                self.reply(connection, reply, &[]);
+            }
+            (None, Some(Ok(fd))) => self.reply(connection, reply, &[fd]),
+            (Some(_), Some(_)) => self.reply(connection, Reply { errno: EEXIST, ..reply }, &[]),
+            (None, Some(Err(_))) => self.reply(connection, Reply { errno: EMFILE, ..reply }, &[]),
+            (None, None) => self.reply(connection, Reply { errno: ENOENT, ..reply }, &[]),
+        }
+    }
+
+    /// Something came to the kernel's socket: the eft socket beside it becomes readable. Unless a
+    /// program that was busy there has taken it: what is readable with nothing to take misleads.
     fn loopback_ready(&self, socket: SocketId) {
         let page = self.families.get(&socket.family).and_then(|f| f.arena.socket(socket.slot));
-        if let (Some(page), Some((far, _))) = (page, self.far.get(&socket))
-            && page.read_token().post_anyway()
-        {
+        let (Some(page), Some((far, _)), Some((beside, _))) =
+            (page, self.far.get(&socket), self.loopback.get(&socket))
+        else {
+            return;
+        };
+        page.add_twin_news();
+        if is_readable(beside) && page.read_token().post_anyway() {
             let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
             let _ = rustix::net::send(far, &[], flags);
         }
@@ -285,6 +311,13 @@ impl Applications {
         };
         self.reply(id, reply, &[]);
     }
+}
+
+/// Whether a descriptor has something to take, an error too.
+fn is_readable(fd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::IN)];
+    let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut fds, Some(&zero)).is_ok_and(|n| n > 0)
 }
 
 impl Surroundings for Applications {
@@ -307,10 +340,12 @@ impl Surroundings for Applications {
             Effect::Discard(handle) => drop(self.handles.remove(&handle)),
             Effect::WatchLoopback { socket, handle } => {
                 if let Some(fd) = self.handles.remove(&handle) {
-                    let (family, slot) = (socket.family, socket.slot);
-                    super::tell(&self.control, &FromServer::KeepLoopback { family, slot }, &[&fd]);
-                    self.watch_loopback(socket, fd);
+                    self.keep_loopback(socket, fd);
                 }
+            }
+            Effect::Twin { socket, handle, connection, reply } => {
+                let brought = self.handles.remove(&handle);
+                self.twin(socket, brought, connection, reply);
             }
             Effect::FamilyGone(family) => {
                 super::tell(&self.control, &FromServer::CloseFamily { family }, &[])

@@ -32,7 +32,7 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     };
     let fd = in_kernel();
     if fd >= 0 && init::is_active() {
-        table::set(fd, Entry::Undecided { stream, inet6, plain: true });
+        table::set(fd, Entry::Undecided { stream, inet6, plain: true, begun: false });
     }
     fd
 }

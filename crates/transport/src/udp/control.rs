@@ -7,6 +7,7 @@ use crate::addresses::{is_unspecified, overlap};
 use crate::edge::Out;
 use crate::families::Families;
 use crate::requests::{Place, Transport};
+use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
 use eft_base::errno::{EACCES, EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS, EOPNOTSUPP};
 use eft_base::{FamilyId, Instant, RequestId, SocketId, WireAddress};
@@ -194,6 +195,11 @@ impl Udp {
         block.remote_port = port;
         // The source address is chosen with the peer; the answer waits for it.
         self.live[i as usize].connect_request = Some(request);
+        if IpAddr::from(address).is_loopback() {
+            // The shim speaks to it, over the kernel; from the stack nothing must come meanwhile.
+            let source = IpAddr::V4(Ipv4Addr::LOCALHOST).into();
+            return self.finish_connect(i, Ok(source), out);
+        }
         self.mark(i, due::SEND);
     }
 
