@@ -27,7 +27,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of everything in this file. A program keeps the shim that it started with, so a server
 /// refuses a family of another version instead of misreading it.
-pub const LAYOUT_VERSION: u32 = 3;
+pub const LAYOUT_VERSION: u32 = 4;
 
 /// Bytes before slot 0.
 pub const ARENA_HEADER_LEN: usize = 65536;

@@ -4,7 +4,7 @@ use crate::convert;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table;
-use crate::{address, control, errno, family, options, readiness, real};
+use crate::{address, control, errno, family, loopback, options, readiness, real};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::Endpoint;
@@ -110,8 +110,7 @@ unsafe fn accept_one(
 fn retire(fd: c_int, listener: &Socket) {
     let waiting = || {
         listener.page.receivable() >= size_of::<AcceptRecord>()
-            || listener
-                .loopback_fd()
+            || loopback::of(listener)
                 .is_some_and(|k| sys::poll(k, libc::POLLIN, Some(0)).is_ok_and(|e| e != 0))
     };
     if listener.token.is_posted() && !waiting() {
@@ -194,7 +193,7 @@ unsafe fn accept_kernel(
     len: *mut socklen_t,
     flags: c_int,
 ) -> Result<Option<c_int>> {
-    let Some(hidden) = listener.loopback_fd() else {
+    let Some(hidden) = loopback::of(listener) else {
         return Ok(None);
     };
     let before = errno::get();

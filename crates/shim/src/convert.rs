@@ -140,17 +140,13 @@ fn hide_copy(fd: c_int) -> Option<c_int> {
 /// after all. What it was bound to is bound again there.
 pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
     let inet6 = socket.has(bit::INET6);
-    let domain = if inet6 { libc::AF_INET6 } else { libc::AF_INET };
-    let kind = match socket.is_stream() {
-        true => libc::SOCK_STREAM,
-        false => libc::SOCK_DGRAM,
-    };
     let hidden = socket.loopback.swap(-1, Ordering::AcqRel);
     let kernel = if hidden >= 0 {
         table::forget(hidden);
         hidden
     } else {
-        let kernel = sys::socket(domain, kind | libc::SOCK_CLOEXEC)?;
+        let kernel = options::fresh(socket)?;
+        options::carry_back(fd, socket, kernel);
         if socket.has(bit::BOUND) {
             let _ = crate::loopback::bind(kernel, socket.page.local().port, inet6);
         }

@@ -2,13 +2,14 @@
 //!
 //! Each lies in a ring as a record: a header, then the payload, padded to 8 bytes. One that is held
 //! back for more (MSG_MORE, UDP_CORK) grows behind the published end of the send ring, so that it is
-//! gone with the socket, as the kernel's is.
+//! gone with the socket, as the kernel's is. What goes over the kernel's loopback is `twin`'s.
 
 use crate::buffers::Buffers;
 use crate::interfaces::is_broadcast;
 use crate::readiness;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
+use crate::twin;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::{Endpoint, WireAddress};
@@ -145,6 +146,8 @@ pub fn set_cork(socket: &Socket, on: bool) -> Result<()> {
     if on {
         return Ok(());
     }
+    // The twin was told as well, and has sent what it held back.
+    socket.put_bits(bit::LOOPBACK_MORE, false);
     let _guard = socket.lock_send().map_err(|_| Errno(libc::EAGAIN))?;
     // The word is shared with the family's other processes.
     match socket.pending().load(Ordering::Relaxed) as usize {
@@ -167,18 +170,18 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
     let mut rounds = 0;
     loop {
         socket.take_error()?;
-        let taken = take(socket, to, flags & libc::MSG_PEEK != 0);
+        let taken = take(socket, to, flags & libc::MSG_PEEK != 0).inspect_err(|_| quieten(fd, socket));
         if let Some(received) = taken.map_err(|e| readiness::reentered(fd, flags, e))? {
             readiness::found_something(socket);
             if flags & libc::MSG_PEEK == 0 {
                 match socket.page.receivable() {
-                    0 => readiness::retire(fd, socket, || is_readable(socket)),
+                    0 if !socket.twin_due() => quieten(fd, socket),
                     _ => readiness::took_a_part(fd, socket),
                 }
             }
             return Ok(received);
         }
-        readiness::retire(fd, socket, || is_readable(socket));
+        quieten(fd, socket);
         if socket.wishes_shut_read() {
             return Ok(Received {
                 len: 0,
@@ -203,12 +206,26 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
 }
 
 fn is_readable(socket: &Socket) -> bool {
-    socket.page.receivable() > 0 || socket.page.error() != 0 || socket.is_ended()
+    socket.page.receivable() > 0 || socket.twin_due() || socket.page.error() != 0 || socket.is_ended()
 }
 
+/// The descriptor is readable no longer, unless there is something left to take.
+pub fn quieten(fd: c_int, socket: &Socket) {
+    readiness::retire(fd, socket, || is_readable(socket));
+}
+
+/// Takes the next datagram, from the ring or from the twin.
 fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received>> {
     let page = &socket.page;
+    // Before the lock: a process that has the twin not yet waits for it.
+    let twin = twin::due(socket);
     let guard = socket.lock_receive()?;
+    if let Some(twin) = first_the_twin(socket, twin)
+        && let Some(received) = twin::take(socket, twin, to, peek)?
+    {
+        socket.set_twin_turn(peek);
+        return Ok(Some(received));
+    }
     let available = page.receivable();
     if available == 0 {
         return Ok(None);
@@ -226,6 +243,7 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
     }
     let copied = len.min(to.left());
     to.read_receive(page, taken.wrapping_add(HEADER_LEN as u64), copied);
+    socket.set_twin_turn(!peek);
     if !peek {
         page.set_receive_taken(taken.wrapping_add(datagram_record_len(len) as u64));
     }
@@ -236,14 +254,25 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
     Ok(Some(Received { len, copied, from: Endpoint::new(header.address.into(), header.port), header }))
 }
 
-/// Length of the next datagram, for FIONREAD.
+/// The twin, if it has something and comes first: the ring is empty, or had its turn.
+fn first_the_twin(socket: &Socket, twin: Option<c_int>) -> Option<c_int> {
+    twin.filter(|_| socket.twin_turn() || socket.page.receivable() == 0)
+}
+
+/// Length of the next datagram, for FIONREAD. It stays the next one, as one does that was peeked at.
 pub fn next_len(socket: &Socket) -> usize {
+    let twin = twin::due(socket);
     let Ok(_guard) = socket.lock_receive() else {
         return 0;
     };
+    if let Some(len) = first_the_twin(socket, twin).and_then(|twin| twin::next_len(socket, twin)) {
+        socket.set_twin_turn(true);
+        return len;
+    }
     if socket.page.receivable() < HEADER_LEN {
         return 0;
     }
+    socket.set_twin_turn(false);
     let mut header = DatagramHeader::default();
     socket.page.read_receive(socket.page.receive_taken(), header.as_mut_bytes());
     header.len as usize

@@ -44,7 +44,13 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
             }
             // SAFETY: by the caller.
             match unsafe { address::read(address, len) }? {
-                Target::Eft(to) => bind_eft(socket, to).map(|_| 0),
+                Target::Eft(to) => {
+                    bind_eft(socket, to)?;
+                    if !socket.is_stream() && to.address.is_unspecified() {
+                        let _ = loopback::make(fd, socket);
+                    }
+                    Ok(0)
+                }
                 Target::Loopback if socket.page.flags() == 0 => {
                     convert::to_kernel(fd, socket)?;
                     in_kernel()
@@ -56,21 +62,35 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
     }
 }
 
-/// Makes an undecided socket eft's and binds it; a stream at the wildcard address keeps its kernel
-/// socket for the loopback.
+/// Makes an undecided socket eft's and binds it; at the wildcard address it keeps its kernel socket
+/// for the loopback.
 fn bind_fresh(fd: c_int, stream: bool, inet6: bool, to: Endpoint) -> Result<()> {
-    let beside = stream && to.address.is_unspecified();
+    let beside = to.address.is_unspecified();
     let (socket, kernel) = convert::to_eft(fd, stream, inet6, beside)?;
     let port = bind_eft(socket, to);
     match (kernel, port) {
         (Some(kernel), Ok(port)) => loopback::attach(socket, kernel, port, inet6),
-        (Some(kernel), Err(_)) => {
-            table::forget(kernel);
-            sys::close(kernel);
-        }
+        (Some(kernel), Err(_)) => loopback::give_up(kernel),
         _ => {}
     }
     port.map(drop)
+}
+
+/// Makes an undecided datagram socket eft's, unbound; if it has begun to speak on the loopback, its
+/// kernel socket goes on there beside it, and the port is the same if it is free.
+pub fn turn_to_stack(fd: c_int, inet6: bool, begun: bool) -> Result<&'static Socket> {
+    let (socket, kernel) = convert::to_eft(fd, false, inet6, begun)?;
+    if let Some(kernel) = kernel {
+        let port = sys::name(kernel, false).map_or(0, |e| e.port);
+        let same = bind_eft(socket, Endpoint { port, ..Endpoint::UNSPECIFIED });
+        if let Err(errno) = same.map(drop).or_else(|_| bind_any(socket)) {
+            loopback::give_up(kernel);
+            return Err(errno);
+        }
+        socket.set_bits(bit::ANY_PORT);
+        loopback::move_beside(socket, kernel);
+    }
+    Ok(socket)
 }
 
 fn v6_only(fd: c_int) -> bool {
@@ -94,6 +114,7 @@ fn bind_eft(socket: &Socket, to: Endpoint) -> Result<u16> {
     )?;
     socket.set_bits(bit::BOUND);
     socket.put_bits(bit::WILDCARD, to.address.is_unspecified());
+    socket.put_bits(bit::ANY_PORT, to.port == 0);
     Ok(reply.port)
 }
 
@@ -154,14 +175,21 @@ pub unsafe fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> Re
     // SAFETY: by the caller.
     let in_kernel = || errno::of(unsafe { real::connect.get()(fd, address, len) });
     match table::get(fd) {
-        Entry::Undecided { stream, inet6, .. } => {
+        Entry::Undecided { stream, inet6, begun, .. } => {
             // SAFETY: by the caller.
             match unsafe { address::read(address, len) } {
                 Ok(Target::Eft(to)) if !to.address.is_unspecified() => {
-                    let (socket, _) = convert::to_eft(fd, stream, inet6, false)?;
+                    let socket = match stream {
+                        true => convert::to_eft(fd, stream, inet6, false)?.0,
+                        false => turn_to_stack(fd, inet6, begun)?,
+                    };
                     connect_eft(fd, socket, to)
                 }
                 Ok(Target::Unspecified) | Err(_) => in_kernel(),
+                Ok(Target::Loopback | Target::Eft(_)) if !stream => {
+                    table::begun(fd);
+                    in_kernel()
+                }
                 Ok(_) => {
                     let done = in_kernel();
                     if matches!(done, Ok(_) | Err(Errno(libc::EINPROGRESS | libc::EINTR))) {
@@ -178,6 +206,10 @@ pub unsafe fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> Re
             // SAFETY: by the caller.
             match unsafe { address::read(address, len) }? {
                 Target::Eft(to) if !to.address.is_unspecified() => connect_eft(fd, socket, to),
+                // SAFETY: by the caller.
+                Target::Eft(_) | Target::Loopback if !socket.is_stream() => unsafe {
+                    connect_twin(fd, socket, address, len)
+                },
                 Target::Eft(_) | Target::Loopback if is_idle(socket) => {
                     convert::to_kernel(fd, socket)?;
                     let done = in_kernel();
@@ -207,7 +239,30 @@ fn disconnect(fd: c_int, socket: &Socket) -> Result<c_int> {
         return Ok(0);
     }
     request_connect(socket, Endpoint::UNSPECIFIED)?;
-    socket.put_bits(bit::PEER, false);
+    socket.put_bits(bit::PEER | bit::LOOPBACK_PEER, false);
+    if let Some(twin) = loopback::of(socket) {
+        loopback::disconnect(socket, twin);
+    }
+    Ok(0)
+}
+
+/// Connects a datagram socket to a peer on the kernel's loopback. The transport is told, so that
+/// nothing comes from the stack meanwhile.
+///
+/// # Safety
+/// `address` must be valid for `len` bytes.
+unsafe fn connect_twin(
+    fd: c_int,
+    socket: &Socket,
+    address: *const sockaddr,
+    len: socklen_t,
+) -> Result<c_int> {
+    bind_any(socket)?;
+    let twin = loopback::make(fd, socket)?;
+    // SAFETY: by the caller.
+    let peer = unsafe { loopback::connect(twin, address, len)? };
+    request_connect(socket, peer)?;
+    socket.set_bits(bit::PEER | bit::LOOPBACK_PEER);
     Ok(0)
 }
 
@@ -228,7 +283,15 @@ fn request_connect(socket: &Socket, to: Endpoint) -> Result<()> {
 fn connect_eft(fd: c_int, socket: &'static Socket, to: Endpoint) -> Result<c_int> {
     if !socket.is_stream() {
         request_connect(socket, to)?;
-        socket.set_bits(bit::PEER | bit::BOUND);
+        if !socket.has(bit::BOUND) {
+            // The transport has bound it along the way.
+            socket.set_bits(bit::BOUND | bit::WILDCARD | bit::ANY_PORT);
+        }
+        socket.put_bits(bit::LOOPBACK_PEER, false);
+        socket.set_bits(bit::PEER);
+        if let Some(twin) = loopback::of(socket) {
+            loopback::shut_out(twin);
+        }
         return Ok(0);
     }
     let flags = socket.page.flags();

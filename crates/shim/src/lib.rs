@@ -73,3 +73,4 @@ mod sys;
 mod table;
 mod tcp_info;
 mod transfer;
+mod twin;

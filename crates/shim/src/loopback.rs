@@ -1,21 +1,24 @@
-//! The kernel's loopback beside a wildcard listener.
+//! The kernel's loopback beside a wildcard socket: its twin.
 //!
-//! A stream socket that is bound to the wildcard address also listens on the kernel's 127.0.0.1, so
-//! that health checks and local tools reach it. That kernel listener sits under a hidden number;
-//! sockets holds a duplicate and posts the eft listener's token when it becomes readable; `accept`
-//! takes from both. If the port is taken there, the listener does without.
+//! A socket that is bound to the wildcard address also has a kernel socket at 127.0.0.1 and the same
+//! port, so that health checks and local tools reach it. That one sits under a hidden number; sockets
+//! holds a duplicate, posts the eft socket's token when something comes there, and gives the family's
+//! other processes a duplicate when they first need it. `accept` takes from both, and so does
+//! receiving (see `twin`). If the port is taken there, a socket does without.
 //!
-//! Datagram sockets have no such twin: to and from 127/8 they speak only if that is their first
-//! address, and then they are the kernel's altogether.
+//! A datagram socket that was never bound gets its twin when it first sends to 127/8. What must never
+//! happen: a twin that hears anybody but the loopback.
 
-use crate::socket::Socket;
-use crate::sys::{self, Result};
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{address, errno, real};
+use crate::{address, control, errno, options, process, real};
 use core::ffi::c_int;
 use core::net::{IpAddr, Ipv4Addr};
 use core::sync::atomic::Ordering;
 use eft_base::Endpoint;
+use eft_messages::control::{Request, op};
+use libc::{sockaddr, socklen_t};
 
 /// Binds a kernel socket to 127.0.0.1 (mapped, if it is an IPv6 socket).
 pub fn bind(kernel: c_int, port: u16, inet6: bool) -> Result<c_int> {
@@ -25,17 +28,159 @@ pub fn bind(kernel: c_int, port: u16, inet6: bool) -> Result<c_int> {
     errno::of(unsafe { real::bind.get()(kernel, (&raw const storage).cast(), len as libc::socklen_t) })
 }
 
-/// Binds the kept kernel socket beside its eft socket; gives it up if that fails.
+/// Binds the kept kernel socket beside its eft socket; gives it up if that fails. A listener's is
+/// shown to sockets when it listens.
 pub fn attach(socket: &Socket, kernel: c_int, port: u16, inet6: bool) {
-    if bind(kernel, port, inet6).is_err() {
-        table::forget(kernel);
-        sys::close(kernel);
-        return;
+    match bind(kernel, port, inet6) {
+        Err(_) => give_up(kernel),
+        Ok(_) if socket.is_stream() => remember(socket, kernel),
+        Ok(_) => drop(stand_beside(socket, kernel)),
     }
-    socket.loopback.store(kernel, Ordering::Release);
-    if let Ok((inode, _)) = sys::identity(kernel) {
+}
+
+/// Closes a hidden socket that is not to be.
+pub fn give_up(hidden: c_int) {
+    table::forget(hidden);
+    sys::close(hidden);
+}
+
+fn remember(socket: &Socket, hidden: c_int) {
+    socket.loopback.store(hidden, Ordering::Release);
+    if let Ok((inode, _)) = sys::identity(hidden) {
         socket.loopback_inode().store(inode, Ordering::Release);
     }
+}
+
+/// Shows a datagram socket's twin to sockets. If another process of the family was first, that one's
+/// is the twin.
+fn stand_beside(socket: &Socket, hidden: c_int) -> Result<c_int> {
+    let request = Request { op: op::TWIN, slot: socket.slot, ..Request::default() };
+    let shown = control::request(request, Some(hidden));
+    if shown.is_ok() {
+        remember(socket, hidden);
+        return Ok(hidden);
+    }
+    give_up(hidden);
+    match shown {
+        Err(Errno(libc::EEXIST)) => fetch(socket),
+        Err(errno) => Err(errno),
+        Ok(_) => Ok(hidden),
+    }
+}
+
+/// The hidden socket, if the family has one.
+#[inline]
+pub fn of(socket: &Socket) -> Option<c_int> {
+    match socket.loopback_fd() {
+        None if socket.loopback_inode().load(Ordering::Acquire) != 0 => fetch(socket).ok(),
+        known => known,
+    }
+}
+
+/// Asks for the hidden socket that another process of the family made.
+#[cold]
+fn fetch(socket: &Socket) -> Result<c_int> {
+    if !process::owns_memory() {
+        return Err(Errno(libc::ENETUNREACH));
+    }
+    let request = Request { op: op::TWIN, slot: socket.slot, ..Request::default() };
+    let fetched = control::fetch(request).inspect_err(|errno| {
+        if *errno == Errno(libc::ENOENT) {
+            // Nobody watches it any more: there is none.
+            socket.loopback_inode().store(0, Ordering::Release);
+        }
+    })?;
+    let hidden = sys::move_high(fetched, true).inspect_err(|_| sys::close(fetched))?;
+    table::set(hidden, Entry::Hidden);
+    // Another thread may have been first.
+    match socket.loopback.compare_exchange(-1, hidden, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => {
+            remember(socket, hidden);
+            Ok(hidden)
+        }
+        Err(theirs) => {
+            give_up(hidden);
+            Ok(theirs)
+        }
+    }
+}
+
+/// The twin of a bound datagram socket, made if there is none yet.
+pub fn make(fd: c_int, socket: &Socket) -> Result<c_int> {
+    if let Some(hidden) = of(socket) {
+        return Ok(hidden);
+    }
+    // What is bound to an address of the stack's has no business on the loopback.
+    if !socket.has(bit::WILDCARD) || !process::owns_memory() {
+        return Err(Errno(libc::ENETUNREACH));
+    }
+    let kernel = options::fresh(socket)?;
+    options::carry_back(fd, socket, kernel);
+    let placed = place(socket, kernel, socket.page.local().port);
+    let hidden = placed.and_then(|()| sys::move_high(kernel, true)).inspect_err(|_| sys::close(kernel))?;
+    table::set(hidden, Entry::Hidden);
+    if socket.has(bit::PEER) {
+        shut_out(hidden);
+    }
+    stand_beside(socket, hidden)
+}
+
+/// Makes a hidden kernel socket that has spoken on the loopback the twin of the eft socket that it
+/// turned into. What waits there to be received stays.
+pub fn move_beside(socket: &Socket, hidden: c_int) {
+    // It was bound to the wildcard when it first sent, or to its peer's side when it connected.
+    unconnect(hidden);
+    match place(socket, hidden, socket.page.local().port) {
+        Ok(()) => drop(stand_beside(socket, hidden)),
+        Err(_) => give_up(hidden),
+    }
+}
+
+/// Binds a kernel socket as a twin: to the same port, or, if the program does not care which port it
+/// has and this one is taken there, to any.
+fn place(socket: &Socket, kernel: c_int, port: u16) -> Result<()> {
+    let inet6 = socket.has(bit::INET6);
+    let placed = match bind(kernel, port, inet6) {
+        Err(_) if socket.has(bit::ANY_PORT) => bind(kernel, 0, inet6),
+        other => other,
+    };
+    placed.map(drop).map_err(|_| Errno(libc::ENETUNREACH))
+}
+
+/// Connects a datagram socket's twin; returns where to.
+///
+/// # Safety
+/// `address` must be valid for `len` bytes.
+pub unsafe fn connect(hidden: c_int, address: *const sockaddr, len: socklen_t) -> Result<Endpoint> {
+    // SAFETY: by the caller.
+    unsafe { sys::connect(hidden, address, len)? };
+    sys::name(hidden, true).ok_or(Errno(libc::ENETUNREACH))
+}
+
+/// The socket has a peer on the stack: its twin hears nobody any more, since it is its own peer. What
+/// came before can still be received, and senders are told that nobody listens, as by the kernel.
+pub fn shut_out(hidden: c_int) {
+    let inet6 = sys::get_option_int(hidden, libc::SOL_SOCKET, libc::SO_DOMAIN) == Ok(libc::AF_INET6);
+    if let Some(own) = sys::name(hidden, false) {
+        let (storage, len) = address::to_storage(own, inet6);
+        // SAFETY: the address is ours.
+        let _ = unsafe { sys::connect(hidden, (&raw const storage).cast(), len as socklen_t) };
+    }
+}
+
+/// The socket has no peer any more, and neither has its twin.
+pub fn disconnect(socket: &Socket, hidden: c_int) {
+    unconnect(hidden);
+    // The kernel frees a port that it chose itself, and would bind the twin to the wildcard next.
+    if sys::name(hidden, false).is_some_and(|e| e.port == 0) {
+        let _ = place(socket, hidden, socket.page.local().port);
+    }
+}
+
+fn unconnect(hidden: c_int) {
+    let nowhere = sockaddr { sa_family: libc::AF_UNSPEC as _, sa_data: [0; 14] };
+    // SAFETY: the address is ours.
+    let _ = unsafe { sys::connect(hidden, &nowhere, size_of::<sockaddr>() as socklen_t) };
 }
 
 /// Listens on the hidden socket, if there is one, and returns it.
@@ -49,7 +194,7 @@ pub fn listen(socket: &Socket, backlog: c_int) -> Option<c_int> {
     Some(kernel)
 }
 
-/// After exec: whether `fd` is the hidden listener of one of `sockets` (descriptor, inode).
+/// After exec: whether `fd` is the hidden socket of one of `sockets` (descriptor, inode).
 pub fn adopt(fd: c_int, inode: u64, sockets: &[(c_int, u64)]) -> bool {
     for &(visible, _) in sockets {
         if let Some(Ok(socket)) = table::socket(visible)

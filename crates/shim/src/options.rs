@@ -7,7 +7,7 @@
 use crate::accept;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, interfaces, stream, tcp_info};
+use crate::{datagram, interfaces, loopback, stream, tcp_info, twin};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::{Opt, flag};
@@ -186,8 +186,8 @@ fn range_of(opt: Opt) -> core::ops::RangeInclusive<c_int> {
 
 /// `setsockopt`.
 pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) -> Result<()> {
-    if let Some(hidden) = socket.loopback_fd() {
-        // Connections from the loopback are to have it too.
+    if let Some(hidden) = loopback::of(socket) {
+        // What goes over the loopback is to have it too.
         let _ = sys::set_option(hidden, level, name, value);
     }
     let kind = find(socket, level, name).ok_or(Errno(libc::ENOPROTOOPT))?;
@@ -294,7 +294,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
             bytes[4..].copy_from_slice(&linger.saturating_sub(1).to_ne_bytes());
             return Ok(copy(&bytes, to));
         }
-        Kind::Error => pending_error(socket),
+        Kind::Error => pending_error(fd, socket),
         Kind::Word(opt @ Opt::KeepIdle) => word(opt, 7200),
         Kind::Word(opt @ Opt::KeepInterval) => word(opt, 75),
         Kind::Word(opt @ Opt::KeepCount) => word(opt, 9),
@@ -350,11 +350,15 @@ fn path_mtu(socket: &Socket) -> Result<c_int> {
 }
 
 /// SO_ERROR: how the connect ended, or what happened since; taken.
-fn pending_error(socket: &Socket) -> c_int {
+fn pending_error(fd: c_int, socket: &Socket) -> c_int {
     let errno = match socket.page.error() {
-        0 => 0,
+        0 if socket.is_stream() => 0,
+        0 => twin::pending_error(socket),
         _ => socket.page.take_error(),
     };
+    if errno != 0 && !socket.is_stream() {
+        datagram::quieten(fd, socket);
+    }
     if errno != 0 {
         return errno;
     }
@@ -429,16 +433,26 @@ const CARRIED: &[(c_int, c_int, usize)] = &[
     (IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 4),
 ];
 
+/// A fresh kernel socket such as the program's was.
+pub fn fresh(socket: &Socket) -> Result<c_int> {
+    let domain = if socket.has(bit::INET6) { libc::AF_INET6 } else { libc::AF_INET };
+    let kind = if socket.is_stream() { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };
+    sys::socket(domain, kind | libc::SOCK_CLOEXEC)
+}
+
+/// The bytes of an option of a kernel socket as `setsockopt` takes them.
+fn settable(level: c_int, name: c_int, told: &mut [u8; 16]) {
+    if matches!((level, name), (SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF)) {
+        // The kernel tells twice what was set.
+        let value = int_of(level, told).unwrap_or(0);
+        told[..4].copy_from_slice(&(value / 2).to_ne_bytes());
+    }
+}
+
 /// Carries over what the program set on the kernel socket `from`: what differs there from a fresh
 /// one.
 pub fn carry_over(from: c_int, near: c_int, socket: &Socket) {
-    let inet6 = socket.has(bit::INET6);
-    let domain = if inet6 { libc::AF_INET6 } else { libc::AF_INET };
-    let kind = match socket.is_stream() {
-        true => libc::SOCK_STREAM,
-        false => libc::SOCK_DGRAM,
-    };
-    let Ok(fresh) = sys::socket(domain, kind | libc::SOCK_CLOEXEC) else {
+    let Ok(fresh) = fresh(socket) else {
         return;
     };
     for &(level, name, len) in CARRIED {
@@ -450,12 +464,30 @@ pub fn carry_over(from: c_int, near: c_int, socket: &Socket) {
         {
             continue;
         }
-        if matches!((level, name), (SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF)) {
-            // The kernel tells twice what was set.
-            let told = int_of(level, &now).unwrap_or(0);
-            now[..4].copy_from_slice(&(told / 2).to_ne_bytes());
-        }
+        settable(level, name, &mut now);
         let _ = set(near, socket, level, name, &now[..len]);
     }
     sys::close(fresh);
+}
+
+/// The other way round: the program's options for `kernel`, a fresh one that is to stand beside its
+/// eft socket, or in its place.
+pub fn carry_back(fd: c_int, socket: &Socket, kernel: c_int) {
+    for &(level, name, len) in CARRIED {
+        let unset = match find(socket, level, name) {
+            None => true,
+            Some(Kind::Size(opt)) => socket.page.option(opt) == 0,
+            Some(_) => false,
+        };
+        let (mut ours, mut theirs) = ([0u8; 16], [0u8; 16]);
+        if unset
+            || get(fd, socket, level, name, &mut ours[..len]).is_err()
+            || sys::get_option(kernel, level, name, &mut theirs[..len]).is_err()
+            || ours == theirs
+        {
+            continue;
+        }
+        settable(level, name, &mut ours);
+        let _ = sys::set_option(kernel, level, name, &ours[..len]);
+    }
 }

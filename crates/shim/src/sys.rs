@@ -171,9 +171,7 @@ pub fn send_now(fd: c_int, bytes: &[u8]) -> Result<usize> {
 /// As the system call says.
 pub unsafe fn send_message(fd: c_int, message: &libc::msghdr, flags: c_int) -> Result<usize> {
     // SAFETY: by the caller.
-    unsafe {
-        call(libc::SYS_sendmsg, [fd as usize, &raw const *message as usize, flags as usize, 0, 0, 0])
-    }
+    unsafe { call(libc::SYS_sendmsg, [fd as usize, &raw const *message as usize, flags as usize, 0, 0, 0]) }
 }
 
 /// `recvmsg`; no cancellation point.
@@ -182,18 +180,14 @@ pub unsafe fn send_message(fd: c_int, message: &libc::msghdr, flags: c_int) -> R
 /// As the system call says.
 pub unsafe fn receive_message(fd: c_int, message: &mut libc::msghdr, flags: c_int) -> Result<usize> {
     // SAFETY: by the caller.
-    unsafe {
-        call(libc::SYS_recvmsg, [fd as usize, &raw mut *message as usize, flags as usize, 0, 0, 0])
-    }
+    unsafe { call(libc::SYS_recvmsg, [fd as usize, &raw mut *message as usize, flags as usize, 0, 0, 0]) }
 }
 
 /// # Safety
 /// `address` must be valid for `len` bytes.
 pub unsafe fn connect(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> Result<()> {
     // SAFETY: by the caller.
-    unsafe {
-        call(libc::SYS_connect, [fd as usize, address as usize, len as usize, 0, 0, 0]).map(drop)
-    }
+    unsafe { call(libc::SYS_connect, [fd as usize, address as usize, len as usize, 0, 0, 0]).map(drop) }
 }
 
 /// The address of a socket, or of its peer; `None` if there is none, or none of the Internet.
@@ -203,9 +197,8 @@ pub fn name(fd: c_int, peer: bool) -> Option<eft_base::Endpoint> {
     let mut address: libc::sockaddr_storage = unsafe { core::mem::zeroed() };
     let mut len = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
     // SAFETY: address and length are ours.
-    let named = unsafe {
-        call(number, [fd as usize, &raw mut address as usize, &raw mut len as usize, 0, 0, 0])
-    };
+    let named =
+        unsafe { call(number, [fd as usize, &raw mut address as usize, &raw mut len as usize, 0, 0, 0]) };
     named.ok().and_then(|_| crate::address::from_storage(&address))
 }
 

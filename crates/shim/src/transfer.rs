@@ -5,8 +5,9 @@ use crate::buffers::Buffers;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
 use crate::table::{self, Entry};
-use crate::{ancillary, convert, datagram, establish, stream};
+use crate::{ancillary, datagram, establish, stream, twin};
 use core::ffi::c_int;
+use core::sync::atomic::Ordering;
 use eft_base::Endpoint;
 use libc::{iovec, msghdr, sockaddr, socklen_t};
 
@@ -14,7 +15,75 @@ use libc::{iovec, msghdr, sockaddr, socklen_t};
 pub fn send(fd: c_int, socket: &Socket, mut buffers: Buffers, flags: c_int) -> Result<usize> {
     match socket.is_stream() {
         true => stream::send(fd, socket, &mut buffers, flags),
-        false => datagram::send(fd, socket, &mut buffers, None, flags),
+        // SAFETY: no address, no control data.
+        false => unsafe {
+            send_datagram(fd, socket, buffers, flags, (core::ptr::null(), 0), twin::Sent::NONE)
+        },
+    }
+}
+
+/// Which way a datagram goes.
+enum Way {
+    /// Over the stack: to this endpoint, or to the peer.
+    Stack(Option<Endpoint>),
+    /// Over the kernel's loopback: to the address that came with the call, or to the peer there.
+    Twin { addressed: bool },
+}
+
+/// Where the address leads. What is held back of a datagram goes where its beginning was sent to,
+/// whatever address comes with the rest.
+///
+/// # Safety
+/// `to` must be null or valid for `len` bytes.
+unsafe fn way(socket: &Socket, to: *const sockaddr, len: socklen_t) -> Result<Way> {
+    let unaddressed = match socket.has(bit::LOOPBACK_PEER) {
+        true => Way::Twin { addressed: false },
+        false => Way::Stack(None),
+    };
+    if socket.has(bit::LOOPBACK_MORE) {
+        return Ok(Way::Twin { addressed: false });
+    }
+    let begun = socket.pending().load(Ordering::Relaxed) != 0;
+    if to.is_null() || len == 0 {
+        return Ok(if begun { Way::Stack(None) } else { unaddressed });
+    }
+    // SAFETY: by the caller.
+    match unsafe { address::read(to, len) }? {
+        Target::Eft(to) if !to.address.is_unspecified() => Ok(Way::Stack(Some(to))),
+        _ if begun => Ok(Way::Stack(None)),
+        Target::Unspecified => Ok(unaddressed),
+        // The kernel takes the wildcard address for its own, on the loopback.
+        Target::Eft(_) | Target::Loopback => Ok(Way::Twin { addressed: true }),
+        Target::Kernel => Err(Errno(libc::ENETUNREACH)),
+    }
+}
+
+/// Sends one datagram.
+///
+/// # Safety
+/// The address must be null or valid for its length, `control` as for `sendmsg`.
+unsafe fn send_datagram(
+    fd: c_int,
+    socket: &Socket,
+    mut buffers: Buffers,
+    flags: c_int,
+    (to, len): (*const sockaddr, socklen_t),
+    control: twin::Sent,
+) -> Result<usize> {
+    // SAFETY: by the caller.
+    match unsafe { way(socket, to, len) }? {
+        Way::Stack(to) => {
+            if to.is_some() {
+                establish::bind_any(socket)?;
+            }
+            datagram::send(fd, socket, &mut buffers, to, flags)
+        }
+        Way::Twin { addressed } => {
+            establish::bind_any(socket)?;
+            let to = if addressed { (to, len) } else { (core::ptr::null(), 0) };
+            // SAFETY: by the caller.
+            unsafe { twin::send(fd, socket, &buffers, flags, to, control) }
+        }
     }
 }
 
@@ -99,23 +168,17 @@ unsafe fn vector<'a>(list: *const iovec, count: c_int, flags: c_int) -> Result<O
 pub unsafe fn send_to(
     fd: c_int,
     socket: &Socket,
-    mut buffers: Buffers,
+    buffers: Buffers,
     flags: c_int,
     to: *const sockaddr,
     len: socklen_t,
 ) -> Result<usize> {
-    if socket.is_stream() || to.is_null() || len == 0 {
+    if socket.is_stream() {
         // A connected stream ignores the address.
         return send(fd, socket, buffers, flags);
     }
     // SAFETY: by the caller.
-    let to = match unsafe { address::read(to, len) }? {
-        Target::Eft(to) if !to.address.is_unspecified() => Some(to),
-        Target::Unspecified => None,
-        _ => return Err(Errno(libc::ENETUNREACH)),
-    };
-    establish::bind_any(socket)?;
-    datagram::send(fd, socket, &mut buffers, to, flags)
+    unsafe { send_datagram(fd, socket, buffers, flags, (to, len), twin::Sent::NONE) }
 }
 
 /// `recvfrom`.
@@ -156,8 +219,12 @@ pub unsafe fn send_message(fd: c_int, socket: &Socket, message: &msghdr, flags: 
     // SAFETY: by the caller.
     unsafe {
         let buffers = Buffers::new(message.msg_iov, message.msg_iovlen)?;
-        let (name, len) = (message.msg_name, message.msg_namelen);
-        send_to(fd, socket, buffers, flags, name.cast(), len)
+        if socket.is_stream() {
+            return send(fd, socket, buffers, flags);
+        }
+        let to = (message.msg_name.cast_const().cast(), message.msg_namelen);
+        let control = twin::Sent { pointer: message.msg_control, len: message.msg_controllen };
+        send_datagram(fd, socket, buffers, flags, to, control)
     }
 }
 
@@ -207,18 +274,17 @@ pub unsafe fn receive_message(
 /// `to` must be null or valid for `len` bytes.
 pub unsafe fn decide(fd: c_int, to: *const sockaddr, len: socklen_t) -> Option<Result<&'static Socket>> {
     match table::get(fd) {
-        Entry::Undecided { stream: false, inet6, .. } if !to.is_null() => {
+        Entry::Undecided { stream: false, inet6, begun, .. } if !to.is_null() => {
             // SAFETY: by the caller.
             match unsafe { address::read(to, len) } {
                 Ok(Target::Eft(to)) if !to.address.is_unspecified() => {
-                    Some(convert::to_eft(fd, false, inet6, false).map(|(socket, _)| socket))
+                    return Some(establish::turn_to_stack(fd, inet6, begun));
                 }
-                Ok(Target::Loopback | Target::Eft(_) | Target::Kernel) => {
-                    table::forget(fd);
-                    None
-                }
-                _ => None,
+                Ok(Target::Loopback | Target::Eft(_)) => table::begun(fd),
+                Ok(Target::Kernel) => table::forget(fd),
+                _ => {}
             }
+            None
         }
         Entry::Eft { .. } => table::socket(fd),
         _ => None,

@@ -10,7 +10,7 @@ use crate::protocol::{FromServer, ToServer};
 use crate::{Doing, Result, scm};
 use eft_base::errno::{EEXIST, EMFILE, ENOENT, EPERM, EPROTONOSUPPORT};
 use eft_base::{FamilyId, SocketId};
-use eft_channel::socket::{Arena, LAYOUT_VERSION};
+use eft_channel::socket::{Arena, LAYOUT_VERSION, wish};
 use eft_component::effect::{ConnectionId, Handle};
 use eft_component::{Effect, Event};
 use eft_messages::control::{REQUEST_LEN, Reply, Request, op};
@@ -292,7 +292,9 @@ impl Applications {
             return;
         };
         page.add_twin_news();
-        if is_readable(beside) && page.read_token().post_anyway() {
+        let token = page.read_token();
+        let edges = page.wishes() & wish::EDGES != 0;
+        if is_readable(beside) && (token.post_anyway() || edges && token.post_edge()) {
             let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
             let _ = rustix::net::send(far, &[], flags);
         }

@@ -19,7 +19,7 @@ pub struct Control {
     pub drop_next: AtomicBool,
 }
 
-/// What an epoll event is about: a connection, a far end, or a hidden kernel listener.
+/// What an epoll event is about: a connection, a far end, or a hidden kernel socket.
 const CONNECTION: u64 = 0;
 const FAR_END: u64 = 1;
 const HIDDEN: u64 = 2;
@@ -83,6 +83,9 @@ impl Control {
             self.network.lock().unwrap().reborn();
             return;
         }
+        if request.op == op::TWIN {
+            return self.twin(fd, family, &request, descriptor);
+        }
         let reply = self.answer(family, &request, descriptor);
         if request.op != op::ACCEPTED {
             sys::send(fd, reply.as_bytes(), &[]);
@@ -107,6 +110,19 @@ impl Control {
         sys::send(end.as_raw_fd(), reply.as_bytes(), &descriptors);
         drop(network);
         self.add_family(family, end);
+    }
+
+    fn twin(&self, fd: RawFd, family: usize, request: &Request, descriptor: Option<OwnedFd>) {
+        let mut network = self.network.lock().unwrap();
+        let data = HIDDEN | (family as u64) << 40 | (request.slot as u64) << 8;
+        let events = libc::EPOLLIN | libc::EPOLLET;
+        let brought = descriptor.map(|fd| Watched::new(fd, self.epoll.as_raw_fd(), events, data));
+        let mut reply = Reply { version: LAYOUT_VERSION, sequence: request.sequence, ..Reply::default() };
+        let shown = network.twin(family, request.slot, brought).unwrap_or_else(|errno| {
+            reply.errno = errno;
+            None
+        });
+        sys::send(fd, reply.as_bytes(), shown.as_slice());
     }
 
     fn answer(&self, family: usize, request: &Request, descriptor: Option<OwnedFd>) -> Reply {

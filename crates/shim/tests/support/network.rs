@@ -135,11 +135,13 @@ impl Network {
         let port = if unbound { self.ephemeral() } else { 0 };
         let slot = self.slot(id).unwrap();
         let port = slot.bound.map_or(port, |b| b.port);
-        if !matches!(to.address, IpAddr::V4(v4) if v4.octets()[0] == 10) && to.port != 0 {
-            return Err(libc::ENETUNREACH);
-        }
+        let source = match to.address {
+            IpAddr::V4(v4) if v4.octets()[0] == 10 || to.port == 0 => HOST,
+            loopback if loopback.is_loopback() && !slot.stream => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            _ => return Err(libc::ENETUNREACH),
+        };
         slot.bound = Some(Endpoint::new(HOST, port));
-        slot.page.set_local(Endpoint::new(HOST, port));
+        slot.page.set_local(Endpoint::new(source, port));
         slot.page.set_remote(to);
         if slot.stream {
             slot.set_flags(flag::CONNECTING);
@@ -161,10 +163,27 @@ impl Network {
         Ok((request.slot, 0))
     }
 
-    /// The hidden kernel listener has a connection.
+    /// The hidden kernel socket beside a datagram socket: brings it, or asks for it.
+    pub fn twin(&mut self, family: usize, slot: u32, brought: Option<Watched>) -> Result<Option<RawFd>, i32> {
+        let slot = self.slot((family, slot)).ok_or(libc::EBADF)?;
+        match (brought, &slot.hidden) {
+            (Some(_), Some(_)) => Err(libc::EEXIST),
+            (Some(twin), None) => {
+                slot.hidden = Some(twin);
+                Ok(None)
+            }
+            (None, Some(twin)) => Ok(Some(twin.as_raw_fd())),
+            (None, None) => Err(libc::ENOENT),
+        }
+    }
+
+    /// Something came to the hidden kernel socket.
     pub fn kernel_ready(&mut self, family: usize, slot: u32) {
         if let Some(slot) = self.slot((family, slot)) {
-            slot.post();
+            slot.page.add_twin_news();
+            if slot.hidden.as_ref().is_some_and(sys::is_readable) {
+                slot.post_anyway();
+            }
         }
     }
 

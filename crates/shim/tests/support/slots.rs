@@ -104,8 +104,18 @@ impl Slot {
     pub fn post(&self) {
         if let Some(far) = &self.far
             && (self.page.read_token().post(self.page.receive_end())
-                // What no position tells: an error, a connection at the kernel's listener.
-                || ((self.page.error() != 0 || self.hidden.is_some()) && self.page.read_token().post_anyway())
+                // What no position tells: an error.
+                || (self.page.error() != 0 && self.page.read_token().post_anyway())
+                || (self.page.wishes() & wish::EDGES != 0 && self.page.read_token().post_edge()))
+        {
+            sys::send(far.as_raw_fd(), &[], &[]);
+        }
+    }
+
+    /// As [`Slot::post`], for what came to the hidden kernel socket.
+    pub fn post_anyway(&self) {
+        if let Some(far) = &self.far
+            && (self.page.read_token().post_anyway()
                 || (self.page.wishes() & wish::EDGES != 0 && self.page.read_token().post_edge()))
         {
             sys::send(far.as_raw_fd(), &[], &[]);

@@ -122,6 +122,13 @@ pub fn receive(fd: RawFd, bytes: &mut [u8]) -> Option<(usize, Vec<OwnedFd>)> {
     }
 }
 
+/// Whether a descriptor has something to take.
+pub fn is_readable(fd: &impl AsRawFd) -> bool {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: the structure is ours.
+    unsafe { libc::poll(&mut poll, 1, 0) > 0 }
+}
+
 pub fn shutdown(fd: &impl AsRawFd, how: i32) {
     // SAFETY: plain numbers.
     unsafe { libc::shutdown(fd.as_raw_fd(), how) };

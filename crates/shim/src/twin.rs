@@ -1,0 +1,187 @@
+//! Datagrams to and from the kernel's loopback, over a socket's twin.
+//!
+//! sockets counts in the page whenever something comes to the twin; until then receiving makes no
+//! system call for it. A twin that may have something and the ring take turns, so that neither
+//! starves; what was peeked at stays the next to be taken. What must never happen: a twin that has
+//! something left while the page says that it was seen (the program hangs).
+
+use crate::buffers::Buffers;
+use crate::datagram::Received;
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Errno, Result};
+use crate::{address, loopback, readiness};
+use core::ffi::c_int;
+use core::net::{IpAddr, Ipv4Addr};
+use core::sync::atomic::Ordering;
+use eft_base::{Endpoint, WireAddress};
+use eft_channel::socket::DatagramHeader;
+use libc::{msghdr, sockaddr, sockaddr_storage, socklen_t};
+
+/// Where the kernel puts control data.
+#[repr(C, align(8))]
+struct Control([u8; 256]);
+
+/// The twin, if it may have something.
+#[inline]
+pub fn due(socket: &Socket) -> Option<c_int> {
+    if socket.twin_due() { find(socket) } else { None }
+}
+
+#[cold]
+fn find(socket: &Socket) -> Option<c_int> {
+    let news = socket.page.twin_news();
+    let twin = loopback::of(socket);
+    if twin.is_none() {
+        // Not for us to take; else the descriptor would be readable for good.
+        socket.twin_seen().store(news, Ordering::Release);
+    }
+    twin
+}
+
+/// Takes a datagram from the twin, or looks at it. Under the receive lock.
+pub fn take(socket: &Socket, twin: c_int, to: &Buffers, peek: bool) -> Result<Option<Received>> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC | if peek { libc::MSG_PEEK } else { 0 };
+    let mut control = Control([0; 256]);
+    // SAFETY: all zeroes is a sockaddr_storage, and a msghdr.
+    let (mut name, mut message): (sockaddr_storage, msghdr) = unsafe { core::mem::zeroed() };
+    message.msg_name = (&raw mut name).cast();
+    message.msg_namelen = size_of::<sockaddr_storage>() as socklen_t;
+    message.msg_iov = to.list().as_ptr().cast_mut();
+    message.msg_iovlen = to.list().len();
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = control.0.len();
+    // Before the look: what comes after it is news.
+    let news = socket.page.twin_news();
+    // SAFETY: our own buffers, and the program's.
+    let len = match unsafe { sys::receive_message(twin, &mut message, flags) } {
+        Ok(len) => len,
+        Err(Errno(libc::EAGAIN)) => {
+            socket.twin_seen().store(news, Ordering::Release);
+            return Ok(None);
+        }
+        Err(errno) => {
+            settle(socket, twin);
+            return Err(errno);
+        }
+    };
+    if !peek {
+        settle(socket, twin);
+    }
+    let from = address::from_storage(&name).unwrap_or(Endpoint::UNSPECIFIED);
+    // SAFETY: the kernel filled in the control data.
+    let mut header = unsafe { header_of(&message) };
+    header.len = len as u32;
+    header.port = from.port;
+    header.address = WireAddress::from(from.address);
+    header.local_port = socket.page.local().port;
+    Ok(Some(Received { len, copied: len.min(to.left()), from, header }))
+}
+
+/// Notes if nothing is left, so that the descriptor is readable no longer than it should.
+fn settle(socket: &Socket, twin: c_int) {
+    let news = socket.page.twin_news();
+    if sys::poll(twin, libc::POLLIN, Some(0)) == Ok(0) {
+        socket.twin_seen().store(news, Ordering::Release);
+    }
+}
+
+/// What the control data say of a datagram: as much as the program asked the kernel for.
+///
+/// # Safety
+/// The message must be as `recvmsg` left it.
+unsafe fn header_of(message: &msghdr) -> DatagramHeader {
+    let mut header = DatagramHeader {
+        local: WireAddress::from(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        ttl: 64,
+        ..DatagramHeader::default()
+    };
+    // SAFETY: the macros stay within the control data; the kernel's items have these lengths.
+    unsafe {
+        let mut item = libc::CMSG_FIRSTHDR(message);
+        while !item.is_null() {
+            let data = libc::CMSG_DATA(item);
+            match ((*item).cmsg_level, (*item).cmsg_type) {
+                (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                    let info = data.cast::<libc::in_pktinfo>().read_unaligned();
+                    let v4 = Ipv4Addr::from(u32::from_be(info.ipi_addr.s_addr));
+                    header.local = WireAddress::from(IpAddr::V4(v4));
+                }
+                (libc::IPPROTO_IP, libc::IP_TOS) => header.tos = data.read(),
+                (libc::IPPROTO_IP, libc::IP_TTL) => {
+                    header.ttl = data.cast::<c_int>().read_unaligned() as u8;
+                }
+                (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                    header.local = WireAddress(data.cast::<[u8; 16]>().read_unaligned());
+                }
+                _ => {}
+            }
+            item = libc::CMSG_NXTHDR(message, item);
+        }
+    }
+    header
+}
+
+/// Length of the datagram that is next at the twin, if there is one. Under the receive lock.
+pub fn next_len(socket: &Socket, twin: c_int) -> Option<usize> {
+    // SAFETY: no buffers.
+    let nothing = unsafe { Buffers::new(core::ptr::null(), 0) }.ok()?;
+    take(socket, twin, &nothing, true).ok().flatten().map(|received| received.len)
+}
+
+/// Control data that a program sends along.
+#[derive(Clone, Copy)]
+pub struct Sent {
+    pub pointer: *mut core::ffi::c_void,
+    pub len: usize,
+}
+
+impl Sent {
+    pub const NONE: Sent = Sent { pointer: core::ptr::null_mut(), len: 0 };
+}
+
+/// Sends a datagram to the loopback: to `to`, or, if that is null, to the peer there or where the
+/// beginning that is held back goes.
+///
+/// # Safety
+/// `to` must be null or valid for `len` bytes; `control` as for `sendmsg`.
+pub unsafe fn send(
+    fd: c_int,
+    socket: &Socket,
+    buffers: &Buffers,
+    flags: c_int,
+    (to, len): (*const sockaddr, socklen_t),
+    control: Sent,
+) -> Result<usize> {
+    socket.take_error()?;
+    if socket.wishes_shut_write() {
+        return Err(Errno(libc::EPIPE));
+    }
+    let twin = loopback::make(fd, socket)?;
+    // SAFETY: all zeroes is a msghdr.
+    let mut message: msghdr = unsafe { core::mem::zeroed() };
+    message.msg_name = to.cast_mut().cast();
+    message.msg_namelen = len;
+    message.msg_iov = buffers.list().as_ptr().cast_mut();
+    message.msg_iovlen = buffers.list().len();
+    message.msg_control = control.pointer;
+    message.msg_controllen = control.len;
+    let patience = if readiness::must_not_wait(fd, flags) { libc::MSG_DONTWAIT } else { 0 };
+    // SAFETY: by the caller.
+    let sent = unsafe { sys::send_message(twin, &message, flags | patience) };
+    let more = flags & libc::MSG_MORE != 0 || socket.has(bit::DATAGRAM_CORK);
+    socket.put_bits(bit::LOOPBACK_MORE, more && sent.is_ok());
+    sent
+}
+
+/// SO_ERROR of the twin, if it may have one; taken.
+pub fn pending_error(socket: &Socket) -> c_int {
+    let error = |twin| sys::get_option_int(twin, libc::SOL_SOCKET, libc::SO_ERROR).unwrap_or(0);
+    match due(socket) {
+        None => 0,
+        Some(twin) => {
+            let errno = error(twin);
+            settle(socket, twin);
+            errno
+        }
+    }
+}

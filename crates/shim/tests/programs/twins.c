@@ -1,0 +1,429 @@
+/* Datagram sockets that speak to the network and to the loopback at once. On the kernel both are the
+ * loopback, and what is expected is the same. */
+#include "check.h"
+
+static const char *const near = "127.0.0.1";
+static char **arguments;
+
+static void send_to(int fd, const char *text, const char *address, int port) {
+    struct sockaddr_in to = at(address, port);
+    EQUAL(sendto(fd, text, strlen(text), 0, (void *)&to, sizeof to), strlen(text));
+}
+
+/* Takes one datagram, which is `text`, and tells from where it came. */
+static struct sockaddr_in take(int fd, const char *text) {
+    char got[200];
+    struct sockaddr_in from;
+    socklen_t len = sizeof from;
+    ssize_t n = recvfrom(fd, got, sizeof got, 0, (void *)&from, &len);
+    EQUAL(n, strlen(text));
+    CHECK(memcmp(got, text, n) == 0);
+    return from;
+}
+
+static void take_from(int fd, const char *text, const char *address, int port) {
+    struct sockaddr_in from = take(fd, text);
+    EQUAL(from.sin_addr.s_addr, inet_addr(address));
+    EQUAL(ntohs(from.sin_port), port);
+}
+
+static void nothing_at(int fd) {
+    char b;
+    settle();
+    EQUAL(now(fd, POLLIN), 0);
+    FAILS(recv(fd, &b, 1, MSG_DONTWAIT), EAGAIN);
+}
+
+/* A client that speaks to `address` only. */
+static int client_of(const char *address, int port) {
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in to = at(address, port);
+    CHECK(connect(fd, (void *)&to, sizeof to) == 0);
+    return fd;
+}
+
+/* A server on the wildcard address hears both, with every kind of epoll. */
+static void beside(void) {
+    int s = bound(SOCK_DGRAM, "0.0.0.0");
+    nonblocking(s);
+    int level = epoll_create1(0), edge = epoll_create1(0), on = 1;
+    struct epoll_event e = {.events = EPOLLIN}, edged = {.events = EPOLLIN | EPOLLET};
+    CHECK(epoll_ctl(level, EPOLL_CTL_ADD, s, &e) == 0);
+    CHECK(epoll_ctl(edge, EPOLL_CTL_ADD, s, &edged) == 0);
+    CHECK(setsockopt(s, IPPROTO_IP, IP_PKTINFO, &on, sizeof on) == 0);
+    CHECK(setsockopt(s, IPPROTO_IP, IP_RECVTTL, &on, sizeof on) == 0);
+    int clients[2] = {client_of(host, port_of(s)), client_of(near, port_of(s))};
+    for (int i = 0; i < 40; i++) {
+        int c = clients[i % 3 != 0];
+        const char *address = i % 3 ? near : host;
+        EQUAL(send(c, "question", 8, 0), 8);
+        EQUAL(epoll_wait(level, &e, 1, 10000), 1);
+        EQUAL(epoll_wait(edge, &e, 1, 10000), 1);
+        char text[4], control[200];
+        struct sockaddr_in from;
+        struct iovec v = {text, i % 2 ? 4 : 8};
+        char whole[8];
+        if (i % 2 == 0) v.iov_base = whole;
+        struct msghdr m = {.msg_name = &from, .msg_namelen = sizeof from, .msg_iov = &v,
+                           .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+        EQUAL(recvmsg(s, &m, 0), i % 2 ? 4 : 8);
+        CHECK(memcmp(v.iov_base, "question", v.iov_len) == 0);
+        EQUAL(m.msg_flags & MSG_TRUNC, i % 2 ? MSG_TRUNC : 0);
+        EQUAL(from.sin_addr.s_addr, inet_addr(address));
+        EQUAL(ntohs(from.sin_port), port_of(c));
+        int seen = 0;
+        for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h; h = CMSG_NXTHDR(&m, h)) {
+            struct in_pktinfo info;
+            int ttl;
+            if (h->cmsg_type == IP_PKTINFO) {
+                memcpy(&info, CMSG_DATA(h), sizeof info);
+                EQUAL(info.ipi_addr.s_addr, inet_addr(address));
+                if (i % 3) EQUAL(info.ipi_ifindex, 1);
+                seen |= 1;
+            } else if (h->cmsg_type == IP_TTL) {
+                memcpy(&ttl, CMSG_DATA(h), sizeof ttl);
+                EQUAL(ttl, 64);
+                seen |= 2;
+            }
+        }
+        EQUAL(seen, 3);
+        EQUAL(epoll_wait(level, &e, 1, 0), 0);
+        FAILS(recv(s, text, 4, 0), EAGAIN);
+        EQUAL(sendto(s, "answer", 6, 0, (void *)&from, sizeof from), 6);
+        take_from(c, "answer", address, port_of(s));
+    }
+    EQUAL(epoll_wait(edge, &e, 1, 0), 0);
+    /* News before the older ones are taken are an edge, too. */
+    for (int i = 0; i < 3; i++) {
+        EQUAL(send(clients[i != 1], "more", 4, 0), 4);
+        EQUAL(epoll_wait(edge, &e, 1, 10000), 1);
+    }
+    for (int i = 0; i < 3; i++) take(s, "more");
+    nothing_at(s);
+    EQUAL(epoll_wait(edge, &e, 1, 0), 0);
+    /* Nobody else has the port there; gone is gone. */
+    int other = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in a = at(near, port_of(s));
+    FAILS(bind(other, (void *)&a, sizeof a), EADDRINUSE);
+    close(s);
+    for (int i = 0; i < 1000; i++) {
+        if (bind(other, (void *)&a, sizeof a) == 0) return;
+        usleep(10000);
+    }
+    CHECK(!"the port is free again");
+}
+
+/* What waits on both sides comes from both sides, each in its order, none twice. */
+static void together(void) {
+    enum { COUNT = 50 };
+    int s = bound(SOCK_DGRAM, "0.0.0.0"), next[2] = {0, 0};
+    int clients[2] = {client_of(host, port_of(s)), client_of(near, port_of(s))};
+    char text[100];
+    for (int i = 0; i < COUNT; i++)
+        for (int side = 0; side < 2; side++) {
+            snprintf(text, sizeof text, "%d %d", side, i);
+            EQUAL(send(clients[side], text, strlen(text) + 1, 0), strlen(text) + 1);
+        }
+    settle();
+    for (int i = 0; i < 2 * COUNT; i++) {
+        int side, number;
+        CHECK(await(s, POLLIN) == POLLIN);
+        CHECK(recv(s, text, sizeof text, 0) > 0);
+        CHECK(sscanf(text, "%d %d", &side, &number) == 2);
+        EQUAL(number, next[side]++);
+        /* Neither waits for the other to be done. */
+        CHECK(abs(next[0] - next[1]) < COUNT / 2);
+    }
+    nothing_at(s);
+}
+
+/* What was peeked at, or counted, is what is received next. */
+static void peeked(void) {
+    int s = bound(SOCK_DGRAM, "0.0.0.0"), count;
+    int clients[2] = {client_of(host, port_of(s)), client_of(near, port_of(s))};
+    char b[100];
+    for (int i = 0; i < 8; i++) {
+        int first = clients[i & 1], second = clients[!(i & 1)];
+        EQUAL(send(first, "the first", 9, 0), 9);
+        CHECK(await(s, POLLIN) == POLLIN);
+        if (i & 2) {
+            EQUAL(recv(s, b, 3, MSG_PEEK | MSG_TRUNC), 9);
+        } else {
+            CHECK(ioctl(s, FIONREAD, &count) == 0);
+            EQUAL(count, 9);
+        }
+        EQUAL(send(second, "2nd", 3, 0), 3);
+        settle();
+        EQUAL(recv(s, b, 3, MSG_PEEK | MSG_TRUNC), 9);
+        if (i & 4) EQUAL(recv(s, b, 0, MSG_TRUNC), 9);
+        else take(s, "the first");
+        CHECK(ioctl(s, FIONREAD, &count) == 0);
+        EQUAL(count, 3);
+        take(s, "2nd");
+        nothing_at(s);
+        CHECK(ioctl(s, FIONREAD, &count) == 0);
+        EQUAL(count, 0);
+    }
+}
+
+/* A client that was never bound speaks to both, whichever comes first, from one port. */
+static void either_first(void) {
+    int servers[2] = {bound(SOCK_DGRAM, host), bound(SOCK_DGRAM, near)};
+    const char *addresses[2] = {host, near};
+    for (int i = 0; i < 4; i++) {
+        int c = socket(AF_INET, SOCK_DGRAM, 0), one = 1, set = epoll_create1(0);
+        struct epoll_event e = {.events = EPOLLIN};
+        CHECK(epoll_ctl(set, EPOLL_CTL_ADD, c, &e) == 0);
+        CHECK(setsockopt(c, IPPROTO_IP, IP_RECVTTL, &one, sizeof one) == 0);
+        for (int k = 0; k < 6; k++) {
+            int side = (i + k) & 1;
+            struct sockaddr_in a = at(addresses[side], port_of(servers[side]));
+            if (i & 2 && k == 0) {
+                /* The first one by a connection, which is then dissolved. */
+                CHECK(connect(c, (void *)&a, sizeof a) == 0);
+                EQUAL(send(c, "ask", 3, 0), 3);
+                take(servers[side], "ask");
+                struct sockaddr none = {.sa_family = AF_UNSPEC};
+                CHECK(connect(c, &none, sizeof none) == 0);
+            }
+            send_to(c, "ask", addresses[side], port_of(servers[side]));
+            struct sockaddr_in from = take(servers[side], "ask");
+            EQUAL(from.sin_addr.s_addr, inet_addr(addresses[side]));
+            EQUAL(ntohs(from.sin_port), port_of(c));
+            EQUAL(sendto(servers[side], "told", 4, 0, (void *)&from, sizeof from), 4);
+            EQUAL(epoll_wait(set, &e, 1, 10000), 1);
+            take_from(c, "told", addresses[side], port_of(servers[side]));
+            EQUAL(epoll_wait(set, &e, 1, 0), 0);
+        }
+        close(c), close(set);
+    }
+}
+
+/* Bound to a port that was asked for, which outlives a connection. */
+static int bound_by_number(void) {
+    for (int port = 10000 + getpid() % 9000;; port++) {
+        int fd = socket(AF_INET, SOCK_DGRAM, 0);
+        struct sockaddr_in a = at("0.0.0.0", port);
+        if (bind(fd, (void *)&a, sizeof a) == 0) return fd;
+        EQUAL(errno, EADDRINUSE);
+        close(fd);
+    }
+}
+
+/* Connected to one on the network, a socket hears nobody else, not on the loopback either. */
+static void connected_peer(void) {
+    int s = bound_by_number(), peer = bound(SOCK_DGRAM, host);
+    int port = port_of(s);
+    send_to(bound(SOCK_DGRAM, near), "early", near, port);
+    CHECK(await(s, POLLIN) == POLLIN);
+    struct sockaddr_in a = at(host, port_of(peer));
+    CHECK(connect(s, (void *)&a, sizeof a) == 0);
+    /* What came before stays. */
+    take(s, "early");
+    int c = client_of(near, port);
+    EQUAL(send(c, "no", 2, 0), 2);
+    CHECK(await(c, POLLIN) != 0);
+    char b;
+    FAILS(recv(c, &b, 1, 0), ECONNREFUSED);
+    nothing_at(s);
+    send_to(peer, "yes", host, port);
+    take_from(s, "yes", host, port_of(peer));
+    struct sockaddr none = {.sa_family = AF_UNSPEC};
+    CHECK(connect(s, &none, sizeof none) == 0);
+    EQUAL(port_of(s), port);
+    EQUAL(send(c, "again", 5, 0), 5);
+    take_from(s, "again", near, port_of(c));
+    send_to(peer, "both", host, port);
+    take_from(s, "both", host, port_of(peer));
+}
+
+/* Connected to one on the loopback, it hears nobody on the network. */
+static void loopback_peer(void) {
+    int s = bound(SOCK_DGRAM, "0.0.0.0"), peer = bound(SOCK_DGRAM, near), far = bound(SOCK_DGRAM, host);
+    struct sockaddr_in a = at(near, port_of(peer)), b;
+    socklen_t len = sizeof b;
+    int port = port_of(s);
+    CHECK(connect(s, (void *)&a, sizeof a) == 0);
+    CHECK(getpeername(s, (void *)&b, &len) == 0);
+    CHECK(memcmp(&a, &b, 8) == 0);
+    CHECK(getsockname(s, (void *)&b, &len) == 0);
+    EQUAL(b.sin_addr.s_addr, inet_addr(near));
+    EQUAL(ntohs(b.sin_port), port);
+    EQUAL(send(s, "one", 3, 0), 3);
+    take_from(peer, "one", near, port);
+    EQUAL(write(s, "two", 3), 3);
+    take_from(peer, "two", near, port);
+    send_to(far, "no", host, port);
+    nothing_at(s);
+    send_to(peer, "yes", near, port);
+    take_from(s, "yes", near, port_of(peer));
+    /* To a third party only by name; then to another peer. */
+    send_to(s, "aside", host, port_of(far));
+    take(far, "aside");
+    a = at(host, port_of(far));
+    CHECK(connect(s, (void *)&a, sizeof a) == 0);
+    EQUAL(send(s, "three", 5, 0), 5);
+    take_from(far, "three", host, port);
+    EQUAL(port_of(s), port);
+    CHECK(shutdown(s, SHUT_WR) == 0);
+    FAILS(send(s, "x", 1, 0), EPIPE);
+    send_to(far, "still", host, port);
+    take(s, "still");
+}
+
+static int waiting_for;
+static void *late(void *arg) {
+    (void)arg;
+    usleep(30000);
+    send_to(bound(SOCK_DGRAM, near), "late", near, waiting_for);
+    return NULL;
+}
+
+/* Whoever waits is woken: in recv, in recv with a limit, in select. */
+static void waits(void) {
+    int s = bound(SOCK_DGRAM, "0.0.0.0");
+    waiting_for = port_of(s);
+    for (int i = 0; i < 3; i++) {
+        pthread_t t;
+        struct timeval limit = {i == 1 ? 20 : 0, 0};
+        CHECK(setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+        CHECK(pthread_create(&t, NULL, late, NULL) == 0);
+        if (i == 2) {
+            fd_set set;
+            FD_ZERO(&set);
+            FD_SET(s, &set);
+            EQUAL(select(s + 1, &set, NULL, NULL, NULL), 1);
+        }
+        take(s, "late");
+        pthread_join(t, NULL);
+    }
+    struct timeval limit = {0, 20000};
+    CHECK(setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+    char b;
+    FAILS(recv(s, &b, 1, 0), EAGAIN);
+}
+
+/* Started over a server socket: hears what is sent from both sides. */
+static void heir(void) {
+    int s = atoi(arguments[3]);
+    take(s, "to the heir");
+    take(s, "to the heir");
+    int c = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in a = at(near, port_of(s));
+    EQUAL(sendto(c, "own", 3, 0, (void *)&a, sizeof a), 3);
+    take_from(s, "own", near, port_of(c));
+}
+
+/* Children have the twin, too: inherited, over exec, and if it was made by another of them. */
+static void family(void) {
+    int s = bound(SOCK_DGRAM, "0.0.0.0");
+    pid_t child = fork();
+    if (child == 0) {
+        take(s, "to the child");
+        take(s, "to the child");
+        _exit(0);
+    }
+    send_to(bound(SOCK_DGRAM, near), "to the child", near, port_of(s));
+    send_to(bound(SOCK_DGRAM, host), "to the child", host, port_of(s));
+    reap(child);
+    child = fork();
+    if (child == 0) {
+        char number[20];
+        snprintf(number, sizeof number, "%d", s);
+        execl(arguments[0], arguments[0], "heir", host, number, (char *)NULL);
+        _exit(1);
+    }
+    send_to(bound(SOCK_DGRAM, near), "to the heir", near, port_of(s));
+    send_to(bound(SOCK_DGRAM, host), "to the heir", host, port_of(s));
+    reap(child);
+    /* The child makes the twin, the parent gets what comes. */
+    int peers[2] = {bound(SOCK_DGRAM, host), bound(SOCK_DGRAM, near)};
+    int c = socket(AF_INET, SOCK_DGRAM, 0);
+    send_to(c, "parent", host, port_of(peers[0]));
+    take(peers[0], "parent");
+    child = fork();
+    if (child == 0) {
+        send_to(c, "child", near, port_of(peers[1]));
+        _exit(0);
+    }
+    reap(child);
+    struct sockaddr_in from = take(peers[1], "child");
+    EQUAL(sendto(peers[1], "thanks", 6, 0, (void *)&from, sizeof from), 6);
+    CHECK(await(c, POLLIN) == POLLIN);
+    take_from(c, "thanks", near, port_of(peers[1]));
+    send_to(c, "parent", near, port_of(peers[1]));
+    EQUAL(take(peers[1], "parent").sin_port, from.sin_port);
+}
+
+/* An IPv6 socket sees mapped addresses. */
+static void six(void) {
+    int s = socket(AF_INET6, SOCK_DGRAM, 0), off = 0, on = 1;
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6}, from;
+    CHECK(setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0);
+    CHECK(setsockopt(s, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on) == 0);
+    CHECK(bind(s, (void *)&any, sizeof any) == 0);
+    socklen_t len = sizeof any;
+    CHECK(getsockname(s, (void *)&any, &len) == 0);
+    int c = client_of(near, ntohs(any.sin6_port));
+    EQUAL(send(c, "six", 3, 0), 3);
+    char text[10], control[200];
+    struct iovec v = {text, sizeof text};
+    struct msghdr m = {.msg_name = &from, .msg_namelen = sizeof from, .msg_iov = &v, .msg_iovlen = 1,
+                       .msg_control = control, .msg_controllen = sizeof control};
+    EQUAL(recvmsg(s, &m, 0), 3);
+    struct in6_addr mapped;
+    CHECK(inet_pton(AF_INET6, "::ffff:127.0.0.1", &mapped) == 1);
+    CHECK(memcmp(&from.sin6_addr, &mapped, 16) == 0);
+    EQUAL(ntohs(from.sin6_port), port_of(c));
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    CHECK(h && h->cmsg_level == IPPROTO_IPV6 && h->cmsg_type == IPV6_PKTINFO);
+    CHECK(memcmp(CMSG_DATA(h), &mapped, 16) == 0);
+    EQUAL(sendto(s, "seven", 5, 0, (void *)&from, sizeof from), 5);
+    take_from(c, "seven", near, ntohs(any.sin6_port));
+}
+
+/* MSG_MORE and UDP_CORK over the loopback; the parts stay together. */
+static void held(void) {
+    int s = bound(SOCK_DGRAM, near), far = bound(SOCK_DGRAM, host), c = bound(SOCK_DGRAM, "0.0.0.0");
+    struct sockaddr_in to = at(near, port_of(s)), other = at(host, port_of(far));
+    EQUAL(sendto(c, "ab", 2, MSG_MORE, (void *)&to, sizeof to), 2);
+    EQUAL(sendto(c, "c", 1, MSG_MORE, (void *)&other, sizeof other), 1);
+    nothing_at(s);
+    EQUAL(send(c, "d", 1, 0), 1);
+    take(s, "abcd");
+    EQUAL(sendto(c, "12", 2, MSG_MORE, (void *)&other, sizeof other), 2);
+    EQUAL(sendto(c, "3", 1, 0, (void *)&to, sizeof to), 1);
+    take(far, "123");
+    nothing_at(s);
+    FAILS(send(c, "x", 1, 0), EDESTADDRREQ);
+}
+
+/* Nobody listens on the loopback: the error comes back, once. */
+static void refused(void) {
+    int gone = bound(SOCK_DGRAM, near), c = bound(SOCK_DGRAM, "0.0.0.0"), error;
+    struct sockaddr_in to = at(near, port_of(gone));
+    socklen_t len = sizeof error;
+    close(gone);
+    CHECK(connect(c, (void *)&to, sizeof to) == 0);
+    EQUAL(send(c, "x", 1, 0), 1);
+    CHECK(await(c, POLLIN) != 0);
+    char b;
+    FAILS(recv(c, &b, 1, 0), ECONNREFUSED);
+    nothing_at(c);
+    EQUAL(send(c, "x", 1, 0), 1);
+    CHECK(await(c, POLLIN) != 0);
+    errno = 0;
+    CHECK(getsockopt(c, SOL_SOCKET, SO_ERROR, &error, &len) == 0);
+    EQUAL(error, ECONNREFUSED);
+    nothing_at(c);
+}
+
+int main(int argc, char **argv) {
+    arguments = argv;
+    static const struct test cases[] = {
+        {"beside", beside}, {"together", together}, {"peeked", peeked}, {"either_first", either_first},
+        {"connected_peer", connected_peer}, {"loopback_peer", loopback_peer}, {"waits", waits},
+        {"heir", heir}, {"family", family}, {"six", six}, {"held", held}, {"refused", refused}, {0},
+    };
+    return run_case(cases, argc, argv);
+}
