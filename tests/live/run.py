@@ -6,9 +6,10 @@ import sys
 
 import budget
 import crashes
+import datagrams
 import inputs
 import programs
 from harness import run_all
 
 if __name__ == "__main__":
-    sys.exit(run_all(inputs.CASES + budget.CASES + crashes.CASES + programs.CASES, sys.argv[1:]))
+    sys.exit(run_all(inputs.CASES + budget.CASES + crashes.CASES + datagrams.CASES + programs.CASES, sys.argv[1:]))

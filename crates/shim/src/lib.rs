@@ -11,7 +11,8 @@
 //! The way of a call: a symbol in `interpose` looks the number up in `table`; foreign numbers go on
 //! to `real`; eft's to `stream`, `datagram`, `accept`, `establish` and so on, which work on the
 //! socket's page (`socket`) under its locks (`lock`), keep its readiness (`readiness`) and ring the
-//! transport (`family`). What needs sockets goes over `control`.
+//! transport (`family`). What needs sockets goes over `control`. What a socket on the wildcard address
+//! hears and says on the kernel's loopback goes over its twin (`loopback`, `twin`).
 
 //!
 //! Limits, each of which fails loudly where the shim can see it:
@@ -19,10 +20,12 @@
 //! - Instructions of the program's own pass by the symbols (`syscall` is one). On an eft descriptor
 //!   poll and close work so; a read looks like the end of the stream, a write resets the connection.
 //!   io_uring, which liburing reaches so, is refused by the kernel (`eft run` sees to it).
-//! - Datagram sockets have no twin on the kernel's loopback: one whose first address lies in 127/8
-//!   is the kernel's, any other gets ENETUNREACH for 127/8. No multicast, raw sockets or MPTCP.
-//! - The twin of a listener that was made with AF_INET6 listens on 127.0.0.1 only, not on ::1. A
-//!   listener that another process was sent over a Unix socket has no twin there.
+//! - A socket has no twin on the kernel's loopback if its port is taken there, and none if it is bound
+//!   to an address of the stack's: a datagram socket gets ENETUNREACH for 127/8 then. A twin sits at
+//!   127.0.0.1 only, also that of an AF_INET6 socket; not at ::1, nor at the rest of 127/8.
+//! - A datagram socket whose first address lies in 127/8 is the kernel's until it turns elsewhere, and
+//!   for good in a program that inherits it over exec.
+//! - No multicast, raw sockets or MPTCP.
 //! - A program that remembered libc's own `stdout` before descriptor 1 became an eft socket (C++'s
 //!   `cout` does) gets EBADF from it while it is one.
 //! - Netlink shows the kernel's interfaces. Names come from /etc/hosts and DNS only.

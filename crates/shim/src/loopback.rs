@@ -54,17 +54,20 @@ fn remember(socket: &Socket, hidden: c_int) {
 /// Shows a datagram socket's twin to sockets. If another process of the family was first, that one's
 /// is the twin.
 fn stand_beside(socket: &Socket, hidden: c_int) -> Result<c_int> {
+    // Known here before sockets can tell of it, so that no thread takes its news for nobody's.
+    remember(socket, hidden);
     let request = Request { op: op::TWIN, slot: socket.slot, ..Request::default() };
-    let shown = control::request(request, Some(hidden));
-    if shown.is_ok() {
-        remember(socket, hidden);
+    let Err(errno) = control::request(request, Some(hidden)) else {
         return Ok(hidden);
-    }
+    };
+    socket.loopback.store(-1, Ordering::Release);
     give_up(hidden);
-    match shown {
-        Err(Errno(libc::EEXIST)) => fetch(socket),
-        Err(errno) => Err(errno),
-        Ok(_) => Ok(hidden),
+    match errno {
+        Errno(libc::EEXIST) => fetch(socket),
+        _ => {
+            socket.loopback_inode().store(0, Ordering::Release);
+            Err(errno)
+        }
     }
 }
 
@@ -84,12 +87,7 @@ fn fetch(socket: &Socket) -> Result<c_int> {
         return Err(Errno(libc::ENETUNREACH));
     }
     let request = Request { op: op::TWIN, slot: socket.slot, ..Request::default() };
-    let fetched = control::fetch(request).inspect_err(|errno| {
-        if *errno == Errno(libc::ENOENT) {
-            // Nobody watches it any more: there is none.
-            socket.loopback_inode().store(0, Ordering::Release);
-        }
-    })?;
+    let fetched = control::fetch(request)?;
     let hidden = sys::move_high(fetched, true).inspect_err(|_| sys::close(fetched))?;
     table::set(hidden, Entry::Hidden);
     // Another thread may have been first.

@@ -6,7 +6,7 @@
 //! something left while the page says that it was seen (the program hangs).
 
 use crate::buffers::Buffers;
-use crate::datagram::Received;
+use crate::datagram::{self, Received};
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::{address, loopback, readiness};
@@ -170,6 +170,11 @@ pub unsafe fn send(
     let sent = unsafe { sys::send_message(twin, &message, flags | patience) };
     let more = flags & libc::MSG_MORE != 0 || socket.has(bit::DATAGRAM_CORK);
     socket.put_bits(bit::LOOPBACK_MORE, more && sent.is_ok());
+    if sent.is_err() {
+        // It may be what became of the last one; then the descriptor is readable no longer.
+        settle(socket, twin);
+        datagram::quieten(fd, socket);
+    }
     sent
 }
 

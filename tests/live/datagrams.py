@@ -1,0 +1,212 @@
+"""UDP programs that speak to the network and to the kernel's loopback at once.
+
+On the stack a wildcard socket is heard on both; what runs beside it, on 127.0.0.1, is on the kernel."""
+
+import os
+import signal
+import socket
+import subprocess
+
+from harness import Scene, Stack, check, end, sh, wait_until
+
+# Asks a server for datagrams of all sizes; prints how many came back as they were sent.
+ASK = """
+import os, socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(5)
+s.connect((sys.argv[1], int(sys.argv[2])))
+same = 0
+for i in range(int(sys.argv[3])):
+    data = os.urandom(1 + i * 37 % 8000)
+    s.send(data)
+    same += s.recv(65536) == data
+print(same)
+"""
+
+ASYNCIO = """
+import asyncio, sys
+class Echo(asyncio.DatagramProtocol):
+    def connection_made(self, transport):
+        self.transport = transport
+    def datagram_received(self, data, address):
+        self.transport.sendto(data, address)
+async def main():
+    await asyncio.get_running_loop().create_datagram_endpoint(Echo, local_addr=("0.0.0.0", int(sys.argv[1])))
+    print("ready", flush=True)
+    await asyncio.sleep(1000)
+asyncio.run(main())
+"""
+
+# Three workers of one socket: two forked, one of them a fresh program that inherited the descriptor.
+FAMILY = """
+import os, socket, sys
+if len(sys.argv) == 2:
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind(("0.0.0.0", int(sys.argv[1])))
+    os.set_inheritable(s.fileno(), True)
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.execv(sys.executable, [sys.executable, __file__, "-", str(s.fileno())])
+else:
+    s = socket.socket(fileno=int(sys.argv[2]))
+while True:
+    data, address = s.recvfrom(65536)
+    s.sendto(data, address)
+"""
+
+# As resolvers do: one socket, a server on the loopback and one beyond the stack; in both orders, unconnected and not.
+BOTH = """
+import socket, sys
+places = [("127.0.0.1", int(sys.argv[2])), (sys.argv[1], int(sys.argv[2]))]
+for first in (0, 1):
+    for connected in (False, True):
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.settimeout(5)
+        for i in range(20):
+            place = places[(first + i) % 2]
+            data = b"%d %d %d" % (first, connected, i)
+            if connected:
+                s.connect(place)
+                s.send(data)
+            else:
+                s.sendto(data, place)
+            assert s.recvfrom(100) == (data.upper(), place), place
+print("fine")
+"""
+
+UPPER = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], int(sys.argv[2])))
+while True:
+    data, address = s.recvfrom(65536)
+    s.sendto(data.upper(), address)
+"""
+
+# Receives as many datagrams as told, and a last one.
+SINK = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 18)
+s.bind(("0.0.0.0", int(sys.argv[1])))
+n = 0
+print("ready", flush=True)
+while (data := s.recv(65536)) != b"end":
+    n += 1
+print(n, flush=True)
+"""
+
+
+def script(scene, name, text):
+    path = scene.dir / f"{name}.py"
+    path.write_text(text)
+    return path
+
+
+def answers(scene, stack, port, count=60):
+    """Asks a server from both sides at once."""
+    ask = script(scene, "ask", ASK)
+    sides = {"127.0.0.1": ["python3", ask, "127.0.0.1"], stack.address: stack.beside("python3", ask, stack.address)}
+    askers = {
+        side: subprocess.Popen([*map(str, command), str(port), str(count)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for side, command in sides.items()
+    }
+    for side, asker in askers.items():
+        out, complaint = asker.communicate(timeout=60)
+        check(out.strip() == str(count), f"over {side} {out.strip() or 'nothing'} of {count} came back\n{complaint[-500:]}")
+
+
+def is_heard(port):
+    """Whether somebody has the port on the kernel's loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
+
+
+def heard(port):
+    wait_until(lambda: is_heard(port), 10, f"a server on {port}")
+
+
+def udp_server_on_both_sides():
+    with Scene("udp-asyncio") as scene:
+        stack = Stack(scene)
+        server = scene.start(*stack.on("python3", script(scene, "echo", ASYNCIO), 7301), log="echo.log")
+        wait_until(lambda: "ready" in server.log.read_text(), 10, "the server")
+        answers(scene, stack, 7301, 300)
+        # What sockets watched, its successor watches; what udp knew, its successor knows.
+        for name in ("sockets", "udp"):
+            stack.kill(name)
+            answers(scene, stack, 7301)
+        end(server)
+        wait_until(lambda: not is_heard(7301), 10, "the port on the loopback to be free")
+
+
+def udp_server_of_several_processes():
+    with Scene("udp-family") as scene:
+        stack = Stack(scene)
+        # Its processes are a group of their own, and end as one.
+        server = scene.start(*stack.on("python3", script(scene, "family", FAMILY), 7302), start_new_session=True)
+        try:
+            heard(7302)
+            answers(scene, stack, 7302, 200)
+        finally:
+            os.killpg(server.pid, signal.SIGKILL)
+        wait_until(lambda: not is_heard(7302), 10, "the port on the loopback to be free")
+
+
+def udp_client_of_both_sides():
+    with Scene("udp-both") as scene:
+        stack = Stack(scene)
+        upper = script(scene, "upper", UPPER)
+        scene.start("python3", str(upper), "127.0.0.1", "7303")
+        scene.start(*stack.beside("python3", upper, stack.host, 7303))
+        for address in ("127.0.0.1", stack.host):
+            wait_until(lambda: f"{address}:7303" in sh("ss", "-lun").stdout, 10, f"the server on {address}")
+        out = sh(*stack.on("python3", script(scene, "both", BOTH), stack.host, 7303), ok=False)
+        check(out.stdout.strip() == "fine", f"the client: {out.stdout}{out.stderr[-800:]}")
+
+
+def socat_datagrams_on_both_sides():
+    with Scene("udp-socat") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.on("socat", "UDP4-RECVFROM:7304,fork", "EXEC:cat"))
+        scene.start(*stack.on("socat", "UDP4-LISTEN:7305,fork,reuseaddr", "EXEC:cat"))
+        for port in (7304, 7305):
+            heard(port)
+            for i in range(4):
+                command, address = (["socat"], "127.0.0.1") if i % 2 else (stack.beside("socat"), stack.address)
+                out = sh(*command, "-t1", "-", f"UDP4:{address}:{port}", stdin=f"line {i}", ok=False)
+                check(out.stdout == f"line {i}", f"over {address}:{port}: {out.stdout!r} {out.stderr!r}")
+
+
+def receiving_asks_the_kernel_for_nothing_that_it_was_not_told_of():
+    with Scene("udp-calls") as scene:
+        stack = Stack(scene)
+        count = 2000
+        trace = scene.dir / "trace"
+        server = scene.start(*stack.on("strace", "-f", "-qq", "-e", "trace=recvmsg", "-o", trace, "python3",
+                                       script(scene, "sink", SINK), 7306), log="sink.log")
+        wait_until(lambda: "ready" in server.log.read_text(), 20, "the server")
+        before = trace.read_text().count("recvmsg")
+        sh(*stack.beside("python3", "-c", f"""
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range({count}):
+    s.sendto(b"x" * 100, ("{stack.address}", 7306))
+    if i % 50 == 0: time.sleep(0.01)
+for i in range(20):
+    s.sendto(b"end", ("{stack.address}", 7306)); time.sleep(0.1)"""))
+        server.wait(30)
+        got = int(server.log.read_text().split()[1])
+        check(got > count / 2, f"only {got} of {count} datagrams came")
+        calls = trace.read_text().count("recvmsg") - before
+        check(calls == 0, f"{calls} looks at the loopback for {got} datagrams from elsewhere")
+
+
+CASES = [
+    udp_server_on_both_sides, udp_server_of_several_processes, udp_client_of_both_sides, socat_datagrams_on_both_sides,
+    receiving_asks_the_kernel_for_nothing_that_it_was_not_told_of,
+]
