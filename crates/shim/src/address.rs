@@ -1,6 +1,6 @@
 //! Between the kernel's socket addresses and endpoints.
 
-use crate::sys::{Errno, Result};
+use crate::sys::{self, Errno, Result};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use eft_base::Endpoint;
 use libc::{sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
@@ -29,6 +29,8 @@ pub unsafe fn read(address: *const sockaddr, len: socklen_t) -> Result<Target> {
     if (len as usize) < size_of::<libc::sa_family_t>() {
         return Err(Errno(libc::EINVAL));
     }
+    // What of a longer address concerns nobody here may lie anywhere.
+    sys::plausible(address, (len as usize).min(size_of::<sockaddr_in6>()))?;
     // SAFETY: at least the family is there.
     let family = unsafe { (&raw const (*address).sa_family).read_unaligned() } as i32;
     let ip = match family {
@@ -134,6 +136,9 @@ pub unsafe fn write(endpoint: Endpoint, inet6: bool, to: *mut sockaddr, len: *mu
         return Err(Errno(libc::EFAULT));
     }
     let (storage, real) = to_storage(endpoint, inet6);
+    sys::plausible(len, size_of::<socklen_t>())?;
+    // SAFETY: the program's pointers; at most this much is written.
+    sys::plausible(to, signed_len(unsafe { *len })?.min(real))?;
     // SAFETY: the program's pointers; at most `*len` bytes are written.
     unsafe {
         let room = signed_len(*len)?;

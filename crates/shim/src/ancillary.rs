@@ -2,6 +2,7 @@
 
 use crate::datagram::Received;
 use crate::socket::{Socket, bit};
+use crate::sys;
 use core::ffi::c_int;
 use core::net::IpAddr;
 use libc::msghdr;
@@ -45,9 +46,9 @@ impl Writer {
 pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) {
     let mut writer = Writer {
         base: message.msg_control.cast(),
-        room: match message.msg_control.is_null() {
-            true => 0,
-            false => message.msg_controllen,
+        room: match sys::plausible(message.msg_control, message.msg_controllen) {
+            Ok(()) => message.msg_controllen,
+            Err(_) => 0,
         },
         used: 0,
         truncated: false,

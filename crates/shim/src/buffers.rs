@@ -1,6 +1,6 @@
 //! The program's buffers: where sent bytes come from and received bytes go.
 
-use crate::sys::{Errno, Result};
+use crate::sys::{self, Errno, Result};
 use eft_channel::socket::SocketPage;
 use libc::iovec;
 
@@ -24,9 +24,7 @@ impl<'a> Buffers<'a> {
         if count == 0 {
             return Ok(Buffers::over(&[]));
         }
-        if list.is_null() {
-            return Err(Errno(libc::EFAULT));
-        }
+        sys::plausible(list, count * size_of::<iovec>())?;
         // SAFETY: by the caller.
         let list = unsafe { core::slice::from_raw_parts(list, count) };
         let mut total = 0usize;
@@ -52,13 +50,9 @@ impl<'a> Buffers<'a> {
         unsafe { Buffers::new(one, 1) }
     }
 
-    /// EFAULT if a buffer is null, which only a call that does not touch it may pass.
+    /// EFAULT if a buffer can be nobody's, null say, which only a call that does not touch it may pass.
     pub fn touchable(&self) -> Result<()> {
-        let null = |v: &iovec| v.iov_base.is_null() && v.iov_len != 0;
-        match self.list.iter().any(null) {
-            true => Err(Errno(libc::EFAULT)),
-            false => Ok(()),
-        }
+        self.list.iter().try_for_each(|v| sys::plausible(v.iov_base, v.iov_len))
     }
 
     /// The whole list, for the kernel. Nothing of it was used yet.

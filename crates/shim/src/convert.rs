@@ -9,7 +9,7 @@ use crate::family::family;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, epoll, lock, options, standard};
+use crate::{control, epoll, limit, lock, options, standard};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_messages::control::{Request, op};
@@ -50,8 +50,14 @@ fn open(stream: bool) -> Result<(c_int, &'static Socket)> {
 }
 
 /// Both ends of an eft descriptor, the near one with the smallest send buffer, and its inode.
+///
+/// The far end goes to sockets at once, so it takes none of the numbers that the program may have: a
+/// program that has one left can accept.
 pub fn descriptor_pair() -> Result<(c_int, c_int, u64)> {
-    let [near, far] = sys::pair()?;
+    let [near, far] = match sys::pair() {
+        Err(Errno(libc::EMFILE)) => limit::with_one_more(sys::pair)?,
+        pair => pair?,
+    };
     let _ = sys::set_option(near, libc::SOL_SOCKET, libc::SO_SNDBUF, &1i32.to_ne_bytes());
     match sys::identity(near) {
         Ok((inode, _)) => Ok((near, far, inode)),

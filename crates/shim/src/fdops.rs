@@ -5,7 +5,7 @@
 
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, epoll, errno, process, real, standard};
+use crate::{control, epoll, errno, process, real, standard, stream};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering;
 
@@ -14,6 +14,11 @@ pub fn close(fd: c_int) -> Result<c_int> {
     match table::get(fd) {
         Entry::Hidden => return Err(Errno(libc::EBADF)),
         Entry::Undecided { .. } if process::owns_memory() => epoll::forget(fd),
+        Entry::Eft { .. } => {
+            if let Some(Ok(socket)) = table::socket(fd) {
+                stream::linger(socket);
+            }
+        }
         _ => {}
     }
     // Before the number is free: another thread may get it at once.

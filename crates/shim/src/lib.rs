@@ -26,6 +26,10 @@
 //! - A datagram socket whose first address lies in 127/8 is the kernel's until it turns elsewhere, and
 //!   for good in a program that inherits it over exec.
 //! - No multicast, raw sockets or MPTCP.
+//! - Buffers, and addresses that come with data, are looked at only for what nobody can have mapped
+//!   (EFAULT); other bad ones crash the program. The rarer calls ask the kernel.
+//! - `splice` copies. An accept with one number left needs a hard limit above the soft one. SO_LINGER
+//!   waits in `close`, for this process's last descriptor.
 //! - A program that remembered libc's own `stdout` before descriptor 1 became an eft socket (C++'s
 //!   `cout` does) gets EBADF from it while it is one.
 //! - Netlink shows the kernel's interfaces. Names come from /etc/hosts and DNS only.
@@ -56,6 +60,7 @@ mod interface_list;
 mod interfaces;
 #[cfg(not(test))]
 mod interpose;
+mod limit;
 mod loadable;
 mod lock;
 mod loopback;
@@ -69,6 +74,7 @@ mod scan;
 mod sendfile;
 mod socket;
 mod spin;
+mod splice;
 mod standard;
 mod stdio;
 mod stream;

@@ -22,6 +22,9 @@ const SO_INCOMING_NAPI_ID: c_int = 56;
 const SO_BUSY_POLL: c_int = 46;
 const SO_MAX_PACING_RATE: c_int = 47;
 
+/// No option is longer than this.
+pub const LONGEST: usize = 128;
+
 /// How an option is kept.
 #[derive(Clone, Copy)]
 enum Kind {

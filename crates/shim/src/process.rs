@@ -62,6 +62,7 @@ pub fn owns_memory() -> bool {
         0 => {
             control::reset_lock();
             crate::epoll::reset_lock();
+            crate::limit::reset_lock();
             crate::stdio::reset_lock();
             begin();
             true

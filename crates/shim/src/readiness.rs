@@ -126,7 +126,15 @@ pub fn wait_stream(fd: c_int) -> Result<()> {
 /// (SO_RCVTIMEO, SO_SNDTIMEO). Unlike [`wait_stream`] this wakes every waiter, which sockets that
 /// several threads or processes wait on need: datagram sockets and listeners.
 pub fn wait(fd: c_int, events: i16, timeout: c_int) -> Result<()> {
-    let limit = timeout_of(fd, timeout);
+    wait_within(fd, events, timeout_of(fd, timeout))
+}
+
+/// As [`wait`], without a limit, for any descriptor.
+pub fn wait_for_ever(fd: c_int, events: i16) -> Result<()> {
+    wait_within(fd, events, None)
+}
+
+fn wait_within(fd: c_int, events: i16, limit: Option<c_int>) -> Result<()> {
     let mut poll = libc::pollfd { fd, events, revents: 0 };
     loop {
         // SAFETY: the structure is ours.

@@ -304,3 +304,29 @@ fn nothing_there(fd: c_int, socket: &Socket, state: u32, done: usize) -> Result<
     readiness::retire(fd, socket, || is_readable(socket));
     Ok(Taken::Nothing)
 }
+
+/// SO_LINGER with a time: the close waits that long for what was sent to be acknowledged, also on a
+/// socket that does not wait otherwise (man 7 socket). With bytes unread the connection is reset, and
+/// there is nothing to wait for.
+pub fn linger(socket: &Socket) {
+    let page = &socket.page;
+    let seconds = match page.option(Opt::Linger) {
+        0 | 1 => return,
+        word => word as u64 - 1,
+    };
+    let last = socket.descriptors.load(Ordering::Relaxed) == 1;
+    if !socket.is_stream() || !last || page.receivable() > 0 || page.flags() & flag::CONNECTED == 0 {
+        return;
+    }
+    // What is held back for more goes now.
+    page.set_option(Opt::Cork, 0);
+    socket.notify();
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(seconds);
+    let unsent = || page.send_released() < page.send_end() && page.flags() & flag::DEAD == 0;
+    while unsent() && !socket.has(bit::ORPHAN) && std::time::Instant::now() < end {
+        // Nothing tells of it. A signal ends the wait.
+        if sys::poll(-1, 0, Some(1)).is_err() {
+            return;
+        }
+    }
+}

@@ -251,6 +251,45 @@ pub fn set_option(fd: c_int, level: c_int, name: c_int, value: &[u8]) -> Result<
     }
 }
 
+/// EFAULT for what no program has mapped: the first page, and the kernel's half. Costs nothing, so
+/// everything that a program passes is looked at so.
+#[inline]
+pub fn plausible<T>(pointer: *const T, len: usize) -> Result<()> {
+    const LOWEST: usize = 4096;
+    const END: usize = 1 << 47;
+    let start = pointer as usize;
+    match len == 0 || start >= LOWEST && start.checked_add(len).is_some_and(|end| end <= END) {
+        true => Ok(()),
+        false => Err(Errno(libc::EFAULT)),
+    }
+}
+
+/// EFAULT for what cannot be read: by asking the kernel, for calls that are rare.
+pub fn readable<T>(pointer: *const T, len: usize) -> Result<()> {
+    let mut bytes = [0u8; 128];
+    plausible(pointer, len)?;
+    let ours = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: len.min(128) };
+    let theirs = libc::iovec { iov_base: pointer.cast_mut().cast(), iov_len: len.min(128) };
+    // SAFETY: copies into our own bytes; the other side may be anything.
+    let read = unsafe {
+        call(
+            libc::SYS_process_vm_readv,
+            [getpid() as usize, &raw const ours as usize, 1, &raw const theirs as usize, 1, 0],
+        )
+    };
+    match read {
+        Ok(n) if n == ours.iov_len => Ok(()),
+        Ok(_) | Err(Errno(libc::EFAULT)) => Err(Errno(libc::EFAULT)),
+        // Not allowed to ask.
+        Err(_) => Ok(()),
+    }
+}
+
+pub fn write(fd: c_int, bytes: &[u8]) -> Result<usize> {
+    // SAFETY: the bytes are valid for the call.
+    unsafe { call(libc::SYS_write, [fd as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0]) }
+}
+
 /// Wakes one waiter on a futex that processes share.
 pub fn futex_wake(word: *const u32) {
     // SAFETY: FUTEX_WAKE does not access the word.
@@ -305,15 +344,21 @@ pub fn map_shared(fd: c_int, len: usize, writable: bool) -> Result<*mut u8> {
     }
 }
 
+/// The limit of open files, before it is set if asked.
+pub fn open_files(set: Option<&libc::rlimit64>) -> Result<libc::rlimit64> {
+    let new = set.map_or(0, |limit| &raw const *limit as usize);
+    // SAFETY: all zeroes is an rlimit.
+    let mut old: libc::rlimit64 = unsafe { core::mem::zeroed() };
+    // SAFETY: both are ours.
+    unsafe {
+        call(libc::SYS_prlimit64, [0, libc::RLIMIT_NOFILE as usize, new, &raw mut old as usize, 0, 0])?
+    };
+    Ok(old)
+}
+
 /// Moves a descriptor of the shim's own to a high number, out of the way of programs.
 pub fn move_high(fd: c_int, cloexec: bool) -> Result<c_int> {
-    // SAFETY: all zeroes is an rlimit.
-    let mut limit: libc::rlimit64 = unsafe { core::mem::zeroed() };
-    // SAFETY: `limit` is ours.
-    let known = unsafe {
-        call(libc::SYS_prlimit64, [0, libc::RLIMIT_NOFILE as usize, 0, &raw mut limit as usize, 0, 0])
-    };
-    let highest = if known.is_ok() { limit.rlim_cur } else { 1024 };
+    let highest = open_files(None).map_or(1024, |limit| limit.rlim_cur);
     let low = highest.min(65536).saturating_sub(64) as usize;
     let command = if cloexec { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD };
     let moved = fcntl(fd, command, low).or_else(|_| fcntl(fd, command, 3))?;

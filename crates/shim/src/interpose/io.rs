@@ -1,7 +1,7 @@
 //! read, write, send, receive and their relatives.
 
 use crate::buffers::Buffers;
-use crate::{errno, real, rights, sendfile, table, transfer};
+use crate::{errno, real, rights, sendfile, splice, sys, table, transfer};
 use core::ffi::{c_int, c_uint, c_void};
 use libc::{iovec, mmsghdr, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
 
@@ -149,7 +149,10 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
             }
             return got;
         };
-        errno::long(socket.and_then(|s| transfer::receive_message(fd, s, &mut *message, flags)))
+        errno::long(socket.and_then(|s| {
+            sys::plausible(message, size_of::<msghdr>())?;
+            transfer::receive_message(fd, s, &mut *message, flags)
+        }))
     }
 }
 
@@ -224,7 +227,7 @@ pub unsafe extern "C" fn sendto(
 pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        if message.is_null() {
+        if sys::plausible(message, size_of::<msghdr>()).is_err() {
             return real::sendmsg.get()(fd, message, flags);
         }
         let (name, len) = ((*message).msg_name.cast(), (*message).msg_namelen);
@@ -287,12 +290,21 @@ pub unsafe extern "C" fn splice(
     len: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    // What cannot be spliced says so with EINVAL; programs copy by hand then.
-    if eft!(from).is_some() || eft!(to).is_some() {
-        return errno::long(Err(crate::sys::Errno(libc::EINVAL)));
+    let (here, there) = (!from_offset.is_null(), !to_offset.is_null());
+    match (eft!(from), eft!(to)) {
+        // SAFETY: as above.
+        (None, None) => unsafe { real::splice.get()(from, from_offset, to, to_offset, len, flags) },
+        (Some(socket), None) => {
+            let offsets = splice::Offsets { socket: here, pipe: there };
+            errno::long(socket.and_then(|s| splice::from_stream(from, s, to, offsets, len, flags)))
+        }
+        (None, Some(socket)) => {
+            let offsets = splice::Offsets { pipe: here, socket: there };
+            errno::long(socket.and_then(|s| splice::to_stream(from, to, s, offsets, len, flags)))
+        }
+        // One side must be a pipe.
+        (Some(_), Some(_)) => errno::long(Err(crate::sys::Errno(libc::EINVAL))),
     }
-    // SAFETY: as above.
-    unsafe { real::splice.get()(from, from_offset, to, to_offset, len, flags) }
 }
 
 #[unsafe(no_mangle)]

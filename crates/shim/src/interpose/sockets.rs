@@ -1,6 +1,6 @@
 //! socket, bind, listen, accept, connect, options.
 
-use crate::sys::Errno;
+use crate::sys::{self, Errno};
 use crate::table::{self, Entry};
 use crate::{accept as accepting, address, errno, establish, init, options, real, transfer};
 use core::ffi::{c_int, c_void};
@@ -37,10 +37,18 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     fd
 }
 
+/// What the kernel says of an address that cannot be read. It says so itself, if the call is for it.
+fn readable(fd: c_int, address: *const sockaddr, len: socklen_t) -> sys::Result<()> {
+    match table::get(fd) {
+        Entry::Foreign | Entry::Hidden => Ok(()),
+        _ => sys::readable(address, address::signed_len(len)?),
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: the program's call, as are all below.
-    errno::int(unsafe { establish::bind(fd, address, len) })
+    errno::int(readable(fd, address, len).and_then(|()| unsafe { establish::bind(fd, address, len) }))
 }
 
 #[unsafe(no_mangle)]
@@ -51,7 +59,7 @@ pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: as above.
-    errno::int(unsafe { establish::connect(fd, address, len) })
+    errno::int(readable(fd, address, len).and_then(|()| unsafe { establish::connect(fd, address, len) }))
 }
 
 #[unsafe(no_mangle)]
@@ -110,6 +118,7 @@ unsafe fn name(fd: c_int, to: *mut sockaddr, len: *mut socklen_t, peer: bool) ->
         if to.is_null() {
             return Err(Errno(libc::EFAULT));
         }
+        sys::readable(len, size_of::<socklen_t>())?;
         let inet6 = socket.has(crate::socket::bit::INET6);
         // SAFETY: as above.
         unsafe { address::write(endpoint, inet6, to, len)? };
@@ -151,6 +160,7 @@ pub unsafe extern "C" fn setsockopt(
             if value.is_null() && len != 0 {
                 return Err(Errno(libc::EFAULT));
             }
+            sys::readable(value, len)?;
             let bytes = match value.is_null() {
                 true => &[],
                 false => core::slice::from_raw_parts(value.cast::<u8>(), len),
@@ -177,7 +187,10 @@ pub unsafe extern "C" fn getsockopt(
             if value.is_null() || len.is_null() {
                 return Err(Errno(libc::EFAULT));
             }
-            let to = core::slice::from_raw_parts_mut(value.cast::<u8>(), address::signed_len(*len)?);
+            sys::readable(len, size_of::<socklen_t>())?;
+            let room = address::signed_len(*len)?.min(options::LONGEST);
+            sys::readable(value, room)?;
+            let to = core::slice::from_raw_parts_mut(value.cast::<u8>(), room);
             let n = options::get(fd, socket, level, option, to)?;
             *len = n as socklen_t;
             Ok(0)

@@ -1,5 +1,6 @@
 /* Streams: bytes, flags, ends, errors, options. */
 #include "check.h"
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <linux/sockios.h>
 
@@ -562,6 +563,190 @@ static void exhausted(void) {
     CHECK(accept(l, NULL, NULL) >= 0);
 }
 
+/* One number is enough to accept, and none is not. */
+static void last_number(void) {
+    int l = listening(), c[2] = {connect_to(port_of(l)), connect_to(port_of(l))}, last = -1, fd;
+    struct rlimit few = {32, 64}, now_is;
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    while ((fd = dup(2)) >= 0) last = fd;
+    FAILS(accept(l, NULL, NULL), EMFILE);
+    close(last);
+    EQUAL(accept(l, NULL, NULL), last);
+    write_all(c[0], "x", 1);
+    char b;
+    read_all(last, &b, 1);
+    FAILS(dup(2), EMFILE);
+    FAILS(accept(l, NULL, NULL), EMFILE);
+    CHECK(getrlimit(RLIMIT_NOFILE, &now_is) == 0);
+    EQUAL(now_is.rlim_cur, 32);
+}
+
+/* Addresses that nobody has mapped. */
+static void bad_addresses(void) {
+    int fds[2], s = bound(SOCK_DGRAM, host);
+    connected(fds);
+    void *nowhere = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *bad[] = {(void *)-1, (void *)8, nowhere};
+    struct sockaddr_in a;
+    socklen_t len = sizeof a;
+    int value;
+    struct iovec v = {&value, 1};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+    for (int i = 0; i < 3; i++) {
+        int fresh = socket(AF_INET, SOCK_STREAM, 0);
+        FAILS(bind(fresh, bad[i], sizeof a), EFAULT);
+        FAILS(connect(fresh, bad[i], sizeof a), EFAULT);
+        FAILS(connect(fds[0], bad[i], sizeof a), EFAULT);
+        FAILS(setsockopt(fds[0], SOL_SOCKET, SO_KEEPALIVE, bad[i], 4), EFAULT);
+        FAILS(getsockopt(fds[0], SOL_SOCKET, SO_KEEPALIVE, bad[i], &len), EFAULT);
+        FAILS(getsockopt(fds[0], SOL_SOCKET, SO_KEEPALIVE, &value, bad[i]), EFAULT);
+        FAILS(getsockname(fds[0], (void *)&a, bad[i]), EFAULT);
+        len = sizeof a;
+        close(fresh);
+    }
+    /* On the way of data only what cannot be anybody's is looked for. */
+    for (int i = 0; i < 2; i++) {
+        FAILS(send(fds[0], bad[i], 1, 0), EFAULT);
+        FAILS(sendto(s, "x", 1, 0, bad[i], sizeof a), EFAULT);
+        v.iov_base = bad[i];
+        FAILS(sendmsg(fds[0], &m, 0), EFAULT);
+        v.iov_base = &value, m.msg_iov = bad[i];
+        FAILS(sendmsg(fds[0], &m, 0), EFAULT);
+        FAILS(recvmsg(fds[0], &m, 0), EFAULT);
+        m.msg_iov = &v;
+        FAILS(sendmsg(fds[0], bad[i], 0), EFAULT);
+        FAILS(recvmsg(fds[0], bad[i], 0), EFAULT);
+        FAILS(writev(fds[0], bad[i], 1), EFAULT);
+        EQUAL(send(fds[1], "x", 1, 0), 1);
+        EQUAL(await(fds[0], POLLIN), POLLIN);
+        FAILS(recv(fds[0], bad[i], 1, 0), EFAULT);
+        EQUAL(recv(fds[0], &value, 1, 0), 1);
+    }
+}
+
+static void *closer(void *arg) {
+    int fd = *(int *)arg;
+    CHECK(close(fd) == 0);
+    return NULL;
+}
+
+/* Sends until the peer takes no more, either. */
+static size_t fill(int fd, const char *from, size_t len) {
+    size_t n = 0, before;
+    do {
+        before = n;
+        ssize_t more;
+        while ((more = send(fd, from + n, len - n, 0)) > 0) n += more;
+        EQUAL(errno, EAGAIN);
+        settle();
+    } while (n > before);
+    return n;
+}
+
+/* SO_LINGER with a time: close waits until the peer has everything, or the time is over. */
+static void lingering(void) {
+    size_t len = 32 << 20;
+    char *sent = pattern(len, 9), *got = malloc(len);
+    for (int blocking = 0; blocking < 2; blocking++) {
+        int fds[2];
+        connected(fds);
+        struct linger on = {1, 60};
+        CHECK(setsockopt(fds[0], SOL_SOCKET, SO_LINGER, &on, sizeof on) == 0);
+        nonblocking(fds[0]);
+        size_t n = fill(fds[0], sent, len);
+        if (blocking) CHECK(fcntl(fds[0], F_SETFL, 0) == 0);
+        pthread_t t;
+        CHECK(pthread_create(&t, NULL, closer, &fds[0]) == 0);
+        usleep(100000);
+        EQUAL(pthread_tryjoin_np(t, NULL), EBUSY);
+        read_all(fds[1], got, n);
+        CHECK(memcmp(got, sent, n) == 0);
+        EQUAL(read(fds[1], got, 1), 0);
+        /* The kernel waits for the acknowledgment of the end as well. */
+        close(fds[1]);
+        pthread_join(t, NULL);
+    }
+    int fds[2];
+    connected(fds);
+    struct linger on = {1, 1};
+    CHECK(setsockopt(fds[0], SOL_SOCKET, SO_LINGER, &on, sizeof on) == 0);
+    nonblocking(fds[0]);
+    fill(fds[0], sent, len);
+    CHECK(close(fds[0]) == 0);
+}
+
+/* splice between a pipe and a socket, both ways, in pieces of its choice. */
+static void splicing(void) {
+    size_t len = 3 << 20;
+    char *sent = pattern(len, 10), *got = malloc(len);
+    int fds[2], p[2], q[2];
+    connected(fds);
+    CHECK(pipe(p) == 0 && pipe(q) == 0);
+    pid_t feeder = fork();
+    if (feeder == 0) {
+        close(p[0]);
+        write_all(p[1], sent, len);
+        _exit(0);
+    }
+    pid_t mover = fork();
+    if (mover == 0) {
+        close(p[1]);
+        size_t moved = 0;
+        ssize_t n;
+        while ((n = splice(p[0], NULL, fds[0], NULL, 100000, SPLICE_F_MORE)) > 0) moved += n;
+        EQUAL(n, 0);
+        EQUAL(moved, len);
+        _exit(0);
+    }
+    pid_t other = fork();
+    if (other == 0) {
+        close(q[0]);
+        size_t moved = 0;
+        while (moved < len) {
+            ssize_t n = splice(fds[1], NULL, q[1], NULL, 70000, SPLICE_F_MOVE);
+            CHECK(n > 0);
+            moved += n;
+        }
+        _exit(0);
+    }
+    close(p[1]), close(q[1]);
+    read_all(q[0], got, len);
+    CHECK(memcmp(got, sent, len) == 0);
+    reap(feeder), reap(mover), reap(other);
+    /* What cannot be, and what must not wait. */
+    loff_t at = 0;
+    CHECK(pipe(p) == 0);
+    FAILS(splice(fds[1], &at, p[1], NULL, 10, 0), EINVAL);
+    FAILS(splice(fds[1], NULL, p[1], &at, 10, 0), ESPIPE);
+    FAILS(splice(fds[1], NULL, fds[0], NULL, 10, 0), EINVAL);
+    FAILS(splice(p[0], NULL, fds[0], NULL, 10, SPLICE_F_NONBLOCK), EAGAIN);
+    nonblocking(fds[1]);
+    FAILS(splice(fds[1], NULL, p[1], NULL, 10, 0), EAGAIN);
+    nonblocking(fds[0]);
+    nonblocking(p[1]);
+    while (write(p[1], sent, 4096) > 0) {}
+    write_all(fds[0], "kept", 4);
+    EQUAL(await(fds[1], POLLIN), POLLIN);
+    FAILS(splice(fds[1], NULL, p[1], NULL, 10, 0), EAGAIN);
+    read_all(fds[1], got, 4);
+    CHECK(memcmp(got, "kept", 4) == 0);
+    /* A socket that has no room keeps the pipe as it is. */
+    fill(fds[0], sent, len);
+    nonblocking(p[0]);
+    size_t eaten = 0;
+    ssize_t n;
+    while ((n = splice(p[0], NULL, fds[0], NULL, 10, 0)) > 0) eaten += n;
+    EQUAL(errno, EAGAIN);
+    for (; read(p[0], got, 1) == 1; eaten++) EQUAL(*got, sent[eaten % 4096]);
+    EQUAL(eaten % 4096, 0);
+    shutdown(fds[0], SHUT_WR);
+    close(p[0]), close(p[1]);
+    CHECK(fcntl(fds[1], F_SETFL, 0) == 0);
+    CHECK(pipe(p) == 0);
+    while ((n = splice(fds[1], NULL, p[1], NULL, 4096, 0)) > 0) read_all(p[0], got, n);
+    EQUAL(n, 0);
+}
+
 static void refuse(int fd, int level, int option, int value) {
     FAILS(setsockopt(fd, level, option, &value, sizeof value), EINVAL);
 }
@@ -606,7 +791,9 @@ int main(int argc, char **argv) {
         {"ended", ended},         {"reset", reset},         {"timeouts", timeouts},
         {"interrupted", interrupted}, {"names", names},     {"queues", queues},
         {"refused", refused},     {"connecting", connecting}, {"options", options},
-        {"six", six},             {"vectors", vectors}, {"shut_read", shut_read}, {"automatic", automatic}, {"exhausted", exhausted}, {"bad_options", bad_options},   {0},
+        {"six", six},             {"vectors", vectors}, {"shut_read", shut_read}, {"automatic", automatic}, {"exhausted", exhausted}, {"bad_options", bad_options},
+        {"last_number", last_number}, {"bad_addresses", bad_addresses}, {"lingering", lingering},
+        {"splicing", splicing},   {0},
     };
     return run_case(cases, argc, argv);
 }

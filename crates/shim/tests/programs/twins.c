@@ -355,6 +355,53 @@ static void family(void) {
     EQUAL(take(peers[1], "parent").sin_port, from.sin_port);
 }
 
+static void pass(int over, int fd) {
+    char control[CMSG_SPACE(sizeof fd)] = {0};
+    struct iovec v = {"d", 1};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    h->cmsg_level = SOL_SOCKET, h->cmsg_type = SCM_RIGHTS, h->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(h), &fd, sizeof fd);
+    EQUAL(sendmsg(over, &m, 0), 1);
+}
+
+static int passed(int over) {
+    char control[CMSG_SPACE(sizeof(int))], byte;
+    struct iovec v = {&byte, 1};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    EQUAL(recvmsg(over, &m, 0), 1);
+    int fd;
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+    return fd;
+}
+
+/* A process that was sent a socket hears the loopback, too: datagrams and connections. */
+static void handed(void) {
+    int over[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, over) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        int s = passed(over[1]), l = passed(over[1]);
+        take(s, "handed");
+        take(s, "handed");
+        int c = accept(l, NULL, NULL);
+        write_all(c, "answer", 6);
+        _exit(0);
+    }
+    int s = bound(SOCK_DGRAM, "0.0.0.0"), l = listening();
+    struct sockaddr_in a = at(near, port_of(l));
+    int port = port_of(s), c = socket(AF_INET, SOCK_STREAM, 0);
+    pass(over[0], s), pass(over[0], l);
+    close(s), close(l);
+    send_to(bound(SOCK_DGRAM, near), "handed", near, port);
+    send_to(bound(SOCK_DGRAM, host), "handed", host, port);
+    CHECK(connect(c, (void *)&a, sizeof a) == 0);
+    char got[6];
+    read_all(c, got, 6);
+    CHECK(memcmp(got, "answer", 6) == 0);
+    reap(child);
+}
+
 /* An IPv6 socket sees mapped addresses. */
 static void six(void) {
     int s = socket(AF_INET6, SOCK_DGRAM, 0), off = 0, on = 1;
@@ -423,7 +470,7 @@ int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"beside", beside}, {"together", together}, {"peeked", peeked}, {"either_first", either_first},
         {"connected_peer", connected_peer}, {"loopback_peer", loopback_peer}, {"waits", waits},
-        {"heir", heir}, {"family", family}, {"six", six}, {"held", held}, {"refused", refused}, {0},
+        {"heir", heir}, {"family", family}, {"handed", handed}, {"six", six}, {"held", held}, {"refused", refused}, {0},
     };
     return run_case(cases, argc, argv);
 }
