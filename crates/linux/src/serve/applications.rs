@@ -4,17 +4,19 @@
 //! `eft run`, is inherited by all its processes, and carries their hellos. Every descriptor that
 //! must outlive a crash of sockets is also given to the supervisor.
 
+mod loopback;
+
 use super::Surroundings;
 use super::park::Parking;
 use crate::protocol::{FromServer, ToServer};
 use crate::{Doing, Result, scm};
-use eft_base::errno::{EEXIST, EMFILE, ENOENT, EPERM, EPROTONOSUPPORT};
+use eft_base::errno::{EMFILE, EPERM, EPROTONOSUPPORT};
 use eft_base::{FamilyId, SocketId};
-use eft_channel::socket::{Arena, LAYOUT_VERSION, wish};
+use eft_channel::socket::{Arena, LAYOUT_VERSION};
 use eft_component::effect::{ConnectionId, Handle};
 use eft_component::{Effect, Event};
 use eft_messages::control::{REQUEST_LEN, Reply, Request, op};
-use rustix::event::{PollFd, PollFlags, epoll};
+use rustix::event::epoll;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use zerocopy::{FromBytes, IntoBytes};
@@ -253,53 +255,6 @@ impl Applications {
         }
     }
 
-    fn watch_loopback(&mut self, socket: SocketId, fd: OwnedFd) {
-        let events = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        let token = self.watch(fd.as_fd(), Watched::Loopback(socket), events);
-        if let Some((old, old_token)) = self.loopback.insert(socket, (fd, token)) {
-            self.unwatch(&old, old_token);
-        }
-    }
-
-    fn keep_loopback(&mut self, socket: SocketId, fd: OwnedFd) {
-        let (family, slot) = (socket.family, socket.slot);
-        super::tell(&self.control, &FromServer::KeepLoopback { family, slot }, &[&fd]);
-        self.watch_loopback(socket, fd);
-    }
-
-    /// See `op::TWIN`. The first one stays: other processes may hold it already.
-    fn twin(&mut self, socket: SocketId, brought: Option<OwnedFd>, connection: ConnectionId, reply: Reply) {
-        let there = self.loopback.get(&socket).map(|(fd, _)| fd.try_clone());
-        match (brought, there) {
-            (Some(fd), None) => {
-                self.keep_loopback(socket, fd);
-                self.reply(connection, reply, &[]);
-            }
-            (None, Some(Ok(fd))) => self.reply(connection, reply, &[fd]),
-            (Some(_), Some(_)) => self.reply(connection, Reply { errno: EEXIST, ..reply }, &[]),
-            (None, Some(Err(_))) => self.reply(connection, Reply { errno: EMFILE, ..reply }, &[]),
-            (None, None) => self.reply(connection, Reply { errno: ENOENT, ..reply }, &[]),
-        }
-    }
-
-    /// Something came to the kernel's socket: the eft socket beside it becomes readable. Unless a
-    /// program that was busy there has taken it: what is readable with nothing to take misleads.
-    fn loopback_ready(&self, socket: SocketId) {
-        let page = self.families.get(&socket.family).and_then(|f| f.arena.socket(socket.slot));
-        let (Some(page), Some((far, _)), Some((beside, _))) =
-            (page, self.far.get(&socket), self.loopback.get(&socket))
-        else {
-            return;
-        };
-        page.add_twin_news();
-        let token = page.read_token();
-        let edges = page.wishes() & wish::EDGES != 0;
-        if is_readable(beside) && (token.post_anyway() || edges && token.post_edge()) {
-            let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
-            let _ = rustix::net::send(far, &[], flags);
-        }
-    }
-
     /// The supervisor's answer to NewFamily: `family` is none if there are too many.
     fn family_given(&mut self, id: ConnectionId, family: Option<FamilyId>) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -313,13 +268,6 @@ impl Applications {
         };
         self.reply(id, reply, &[]);
     }
-}
-
-/// Whether a descriptor has something to take, an error too.
-fn is_readable(fd: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(fd, PollFlags::IN)];
-    let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-    rustix::event::poll(&mut fds, Some(&zero)).is_ok_and(|n| n > 0)
 }
 
 impl Surroundings for Applications {

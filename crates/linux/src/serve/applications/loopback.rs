@@ -1,0 +1,77 @@
+//! Kernel sockets on the loopback that stand beside eft sockets.
+//!
+//! A program brings a listener's with LISTEN and a datagram socket's with TWIN. Here a duplicate is
+//! watched: when something comes there, the eft socket's token is posted, so that its descriptor is
+//! readable. What must never happen: news of a kernel socket that nobody is told.
+
+use super::{Applications, Watched};
+use crate::protocol::FromServer;
+use eft_base::SocketId;
+use eft_base::errno::{EEXIST, EMFILE, ENOENT};
+use eft_channel::socket::wish;
+use eft_component::effect::ConnectionId;
+use eft_messages::control::Reply;
+use rustix::event::{PollFd, PollFlags, epoll};
+use std::os::fd::{AsFd, OwnedFd};
+
+impl Applications {
+    pub(super) fn watch_loopback(&mut self, socket: SocketId, fd: OwnedFd) {
+        let events = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        let token = self.watch(fd.as_fd(), Watched::Loopback(socket), events);
+        if let Some((old, old_token)) = self.loopback.insert(socket, (fd, token)) {
+            self.unwatch(&old, old_token);
+        }
+    }
+
+    pub(super) fn keep_loopback(&mut self, socket: SocketId, fd: OwnedFd) {
+        let (family, slot) = (socket.family, socket.slot);
+        super::super::tell(&self.control, &FromServer::KeepLoopback { family, slot }, &[&fd]);
+        self.watch_loopback(socket, fd);
+    }
+
+    /// See `op::TWIN`. The first one stays: other processes may hold it already.
+    pub(super) fn twin(
+        &mut self,
+        socket: SocketId,
+        brought: Option<OwnedFd>,
+        connection: ConnectionId,
+        reply: Reply,
+    ) {
+        let there = self.loopback.get(&socket).map(|(fd, _)| fd.try_clone());
+        match (brought, there) {
+            (Some(fd), None) => {
+                self.keep_loopback(socket, fd);
+                self.reply(connection, reply, &[]);
+            }
+            (None, Some(Ok(fd))) => self.reply(connection, reply, &[fd]),
+            (Some(_), Some(_)) => self.reply(connection, Reply { errno: EEXIST, ..reply }, &[]),
+            (None, Some(Err(_))) => self.reply(connection, Reply { errno: EMFILE, ..reply }, &[]),
+            (None, None) => self.reply(connection, Reply { errno: ENOENT, ..reply }, &[]),
+        }
+    }
+
+    /// Something came to the kernel's socket: the eft socket beside it becomes readable. Unless a
+    /// program that was busy there has taken it: what is readable with nothing to take misleads.
+    pub(super) fn loopback_ready(&self, socket: SocketId) {
+        let page = self.families.get(&socket.family).and_then(|f| f.arena.socket(socket.slot));
+        let (Some(page), Some((far, _)), Some((beside, _))) =
+            (page, self.far.get(&socket), self.loopback.get(&socket))
+        else {
+            return;
+        };
+        page.add_twin_news();
+        let token = page.read_token();
+        let edges = page.wishes() & wish::EDGES != 0;
+        if is_readable(beside) && (token.post_anyway() || edges && token.post_edge()) {
+            let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+            let _ = rustix::net::send(far, &[], flags);
+        }
+    }
+}
+
+/// Whether a descriptor has something to take, an error too.
+fn is_readable(fd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::IN)];
+    let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut fds, Some(&zero)).is_ok_and(|n| n > 0)
+}
