@@ -84,6 +84,8 @@ fn start() -> core::result::Result<(), &'static str> {
     control::adopt_connection(connection).map_err(|_| "no descriptor is free")?;
     scan::inherited();
     crate::standard::install();
+    #[cfg(not(test))]
+    crate::dispatch::install();
     Ok(())
 }
 

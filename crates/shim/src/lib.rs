@@ -48,6 +48,11 @@ mod control;
 mod control_calls;
 mod convert;
 mod datagram;
+#[cfg(target_arch = "x86_64")]
+mod dispatch;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "dispatch/absent.rs"]
+mod dispatch;
 mod epoll;
 mod errno;
 mod establish;

@@ -5,7 +5,7 @@
 //! tells them apart: it holds the process's number, and the kernel wipes its page in every child
 //! that gets a copy of the memory (`MADV_WIPEONFORK`), but not in one that shares it.
 
-use crate::{control, sys};
+use crate::{control, dispatch, sys};
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 static OWNER: AtomicPtr<AtomicI32> = AtomicPtr::new(core::ptr::null_mut());
@@ -53,6 +53,7 @@ fn owner() -> &'static AtomicI32 {
 fn begin() {
     owner().store(sys::getpid(), Ordering::Relaxed);
     control::forget_connection();
+    dispatch::begin();
 }
 
 /// Whether the shim's tables are this process's to change: true except in a vfork child. Asked

@@ -8,8 +8,9 @@ use core::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{
-    FILE, addrinfo, epoll_event, ifaddrs, iovec, mmsghdr, msghdr, off64_t, pid_t, posix_spawn_file_actions_t,
-    posix_spawnattr_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
+    FILE, addrinfo, epoll_event, fd_set, ifaddrs, iovec, mmsghdr, msghdr, off64_t, pid_t,
+    posix_spawn_file_actions_t, posix_spawnattr_t, pthread_attr_t, pthread_t, sigaction as Action, sigset_t,
+    size_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 
 /// A function of type `F` in the next library that has it.
@@ -126,6 +127,26 @@ reals! {
     freopen64: fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;
     vdprintf: fn(c_int, *const c_char, *mut c_void) -> c_int;
     __vdprintf_chk: fn(c_int, c_int, *const c_char, *mut c_void) -> c_int;
+    getpid: fn() -> pid_t;
+    prctl: fn(c_int, usize, usize, usize, usize) -> c_int;
+    pthread_create: fn(*mut pthread_t, *const pthread_attr_t, usize, *mut c_void) -> c_int;
+    thrd_create: fn(*mut pthread_t, usize, *mut c_void) -> c_int;
+    _Fork: fn() -> pid_t;
+    sigaction: fn(c_int, *const Action, *mut Action) -> c_int;
+    signal: fn(c_int, usize) -> usize;
+    sysv_signal: fn(c_int, usize) -> usize;
+    sigset: fn(c_int, usize) -> usize;
+    sigignore: fn(c_int) -> c_int;
+    sighold: fn(c_int) -> c_int;
+    sigblock: fn(c_int) -> c_int;
+    sigsetmask: fn(c_int) -> c_int;
+    sigprocmask: fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
+    pthread_sigmask: fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
+    sigsuspend: fn(*const sigset_t) -> c_int;
+    ppoll: fn(*mut libc::pollfd, libc::nfds_t, *const timespec, *const sigset_t) -> c_int;
+    pselect: fn(c_int, *mut fd_set, *mut fd_set, *mut fd_set, *const timespec, *const sigset_t) -> c_int;
+    epoll_pwait: fn(c_int, *mut epoll_event, c_int, c_int, *const sigset_t) -> c_int;
+    epoll_pwait2: fn(c_int, *mut epoll_event, c_int, *const timespec, *const sigset_t) -> c_int;
     getaddrinfo: fn(*const c_char, *const c_char, *const addrinfo, *mut *mut addrinfo) -> c_int;
     getnameinfo: fn(*const sockaddr, socklen_t, *mut c_char, socklen_t, *mut c_char, socklen_t, c_int) -> c_int;
     getifaddrs: fn(*mut *mut ifaddrs) -> c_int;

@@ -3,14 +3,47 @@
 //! The shim's own calls must reach neither the interposed symbols nor a cancellation point, must
 //! not touch `errno`, and must be usable in a signal handler and in a vfork child. So they are made
 //! here without libc. Calls on descriptors that are not eft's go to libc instead (see `real`).
+//!
+//! Once calls past libc are handed to `dispatch`, these are made at an instruction in libc's text, where the
+//! kernel lets them through.
 
 use core::ffi::{c_int, c_void};
+#[cfg(target_arch = "x86_64")]
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// A Linux error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub c_int);
 
+impl Errno {
+    /// As the kernel returns it.
+    pub fn in_kernel(self) -> isize {
+        -(self.0 as isize)
+    }
+}
+
 pub type Result<T> = core::result::Result<T, Errno>;
+
+/// Where the instruction lies that makes our system calls, and a return after it.
+#[cfg(target_arch = "x86_64")]
+static GATE: AtomicPtr<()> = AtomicPtr::new(own_gate as *const () as *mut ());
+
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn own_gate() {
+    core::arch::naked_asm!("syscall", "ret")
+}
+
+#[cfg(target_arch = "x86_64")]
+pub fn gate() -> usize {
+    GATE.load(Ordering::Relaxed) as usize
+}
+
+/// From now on calls are made at `address`, a `syscall; ret` that stays mapped.
+#[cfg(all(target_arch = "x86_64", not(test)))]
+pub fn set_gate(address: usize) {
+    GATE.store(address as *mut (), Ordering::Relaxed);
+}
 
 /// # Safety
 /// As the system call says.
@@ -18,10 +51,12 @@ pub type Result<T> = core::result::Result<T, Errno>;
 #[inline]
 pub unsafe fn raw(number: i64, args: [usize; 6]) -> isize {
     let ret: isize;
-    // SAFETY: the kernel's calling convention; the caller vouches for the arguments.
+    // SAFETY: the kernel's calling convention; the caller vouches for the arguments. The gate touches nothing
+    // else.
     unsafe {
         core::arch::asm!(
-            "syscall",
+            "call {gate}",
+            gate = in(reg) gate(),
             inlateout("rax") number as isize => ret,
             in("rdi") args[0],
             in("rsi") args[1],
@@ -31,7 +66,6 @@ pub unsafe fn raw(number: i64, args: [usize; 6]) -> isize {
             in("r9") args[5],
             lateout("rcx") _,
             lateout("r11") _,
-            options(nostack)
         );
     }
     ret
@@ -60,7 +94,8 @@ pub unsafe fn raw(number: i64, args: [usize; 6]) -> isize {
     ret
 }
 
-fn check(ret: isize) -> Result<usize> {
+/// What a result of the kernel's says.
+pub fn check(ret: isize) -> Result<usize> {
     if ret < 0 { Err(Errno(-ret as c_int)) } else { Ok(ret as usize) }
 }
 

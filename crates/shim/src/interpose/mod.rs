@@ -5,7 +5,11 @@ mod interfaces;
 mod io;
 mod names;
 mod programs;
-mod raw;
+pub mod raw;
+#[cfg(target_arch = "x86_64")]
+mod signals;
 mod sockets;
 mod streams;
+#[cfg(target_arch = "x86_64")]
+mod threads;
 mod variadic;

@@ -1,12 +1,12 @@
 //! `syscall`: system calls by number, on eft's descriptors as on others.
 //!
-//! What programs do with instructions of their own cannot be seen. On an eft descriptor poll and close
-//! work there; a read looks like the end of the stream, a write resets the connection. `eft run` has
-//! the kernel refuse io_uring, whose library does so.
+//! What programs do with instructions of their own comes here by `dispatch`, where the kernel can hand it over.
+//! `eft run` has the kernel refuse io_uring, whose rings nobody could look into; what the older `io_submit` would
+//! do to eft's descriptors is refused here.
 
 use super::{descriptors, io, programs, sockets};
-use crate::sys;
-use crate::{errno, init};
+use crate::sys::Errno;
+use crate::{dispatch, errno, init, sys, table};
 use core::ffi::{c_int, c_long};
 
 #[unsafe(no_mangle)]
@@ -19,19 +19,40 @@ pub unsafe extern "C" fn syscall(
     e: usize,
     f: usize,
 ) -> c_long {
+    let args = [a, b, c, d, e, f];
     // SAFETY: the program's call; the arguments are those of the call that it names.
     unsafe {
         if init::is_active()
-            && let Some(done) = known(number, [a, b, c, d, e, f])
+            && let Some(done) = known(number, args)
         {
             return done as c_long;
         }
-        errno::long(sys::call(number, [a, b, c, d, e, f])) as c_long
+        if let Some(done) = dispatch::signals::by_number(number, args) {
+            return errno::long(sys::check(done)) as c_long;
+        }
+        let done = sys::call(number, args);
+        if done == Ok(0) && makes_processes(number) {
+            dispatch::cloned();
+        }
+        errno::long(done) as c_long
     }
 }
 
-/// Calls that concern eft; `None` for all others.
-unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
+#[cfg(target_arch = "x86_64")]
+fn makes_processes(number: c_long) -> bool {
+    matches!(number, libc::SYS_fork | libc::SYS_clone | libc::SYS_clone3)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn makes_processes(_number: c_long) -> bool {
+    false
+}
+
+/// Calls that concern eft; `None` for all others. The result is that of libc's function.
+///
+/// # Safety
+/// As the system call says.
+pub unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
     let [a, b, c, d, e, f] = args;
     let fd = a as c_int;
     let int = |done: c_int| done as isize;
@@ -42,6 +63,9 @@ unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
             libc::SYS_write => io::write(fd, b as _, c),
             libc::SYS_readv => io::readv(fd, b as _, c as _),
             libc::SYS_writev => io::writev(fd, b as _, c as _),
+            libc::SYS_preadv2 => io::preadv2(fd, b as _, c as _, d as _, f as _),
+            libc::SYS_pwritev2 => io::pwritev2(fd, b as _, c as _, d as _, f as _),
+            libc::SYS_io_submit => return refused(b, c as _),
             libc::SYS_recvfrom => io::recvfrom(fd, b as _, c, d as _, e as _, f as _),
             libc::SYS_sendto => io::sendto(fd, b as _, c, d as _, e as _, f as _),
             libc::SYS_recvmsg => io::recvmsg(fd, b as _, c as _),
@@ -73,6 +97,29 @@ unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
             _ => return older(number, args),
         })
     }
+}
+
+/// The kernel's `struct iocb`, as far as it says what is asked for.
+#[repr(C)]
+struct Iocb {
+    _head: [u64; 2],
+    operation: u16,
+    _priority: u16,
+    fd: c_int,
+}
+
+/// Polls work in the kernel.
+const IOCB_CMD_POLL: u16 = 5;
+
+/// Asynchronous reads and writes of eft's descriptors, which the kernel would take for its own: an error. `None`
+/// if there are none.
+unsafe fn refused(count: usize, list: *const *const Iocb) -> Option<isize> {
+    let concerned = (0..count).any(|i| {
+        // SAFETY: the program's call: a list of so many.
+        let Iocb { operation, fd, .. } = unsafe { list.add(i).read().read() };
+        operation != IOCB_CMD_POLL && table::socket(fd).is_some()
+    });
+    concerned.then(|| errno::long(Err(Errno(libc::EINVAL))))
 }
 
 /// Calls that only some architectures have.

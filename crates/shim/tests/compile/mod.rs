@@ -24,7 +24,7 @@ pub fn compiled_with(name: &str, flags: &[&str]) -> PathBuf {
     let program = directory.join(format!("{name}{}", flags.concat()));
     let from = source(&format!("{name}.c"));
     let time = |p: &PathBuf| p.metadata().and_then(|m| m.modified()).ok();
-    if time(&program) < time(&from).max(time(&source("check.h"))) {
+    if time(&program) < time(&from).max(time(&source("check.h"))).max(time(&source("past.h"))) {
         // Another test program may be compiling the same.
         let mine = directory.join(format!("{name}.{}", std::process::id()));
         let status = Command::new("cc")
@@ -44,18 +44,24 @@ pub fn compiled(name: &str) -> PathBuf {
     compiled_with(name, &[])
 }
 
+/// As [`compiled`], but its calls are instructions of its own.
+pub fn compiled_past_libc(name: &str) -> PathBuf {
+    compiled_with(name, &["-DPAST_LIBC"])
+}
+
 /// Runs a program on the family's stack, within the limit.
 pub fn run_on(family: &Family, program: &str, arguments: &[&str]) -> Output {
-    limited(family.command("timeout"), program, arguments)
+    limited(family.command("timeout"), compiled(program), arguments)
 }
 
 /// Runs a program on the kernel, within the limit.
 pub fn run_on_kernel(program: &str, arguments: &[&str]) -> Output {
-    limited(Command::new("timeout"), program, arguments)
+    limited(Command::new("timeout"), compiled(program), arguments)
 }
 
-fn limited(mut timeout: Command, program: &str, arguments: &[&str]) -> Output {
-    timeout.args(["-k", "5", PATIENCE]).arg(compiled(program)).args(arguments).output().expect("timeout runs")
+/// Runs what `timeout` starts within the limit.
+pub fn limited(mut timeout: Command, program: PathBuf, arguments: &[&str]) -> Output {
+    timeout.args(["-k", "5", PATIENCE]).arg(program).args(arguments).output().expect("timeout runs")
 }
 
 pub fn check(what: &str, output: &Output) {

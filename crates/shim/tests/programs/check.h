@@ -24,6 +24,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "past.h"
 
 #define CHECK(c)                                                                                   \
     do {                                                                                           \

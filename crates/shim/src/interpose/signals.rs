@@ -1,0 +1,230 @@
+//! Masks and handlers, as far as they concern SIGSYS, by which calls past libc are seen (see `dispatch`).
+//!
+//! As libc does with the signals that it uses itself: none of the program's masks blocks it. A handler of the
+//! program's is told of those SIGSYS that have another cause.
+
+use crate::dispatch::{self, signals};
+use crate::sys::Errno;
+use crate::{errno, init, real};
+use core::ffi::c_int;
+use libc::{epoll_event, fd_set, nfds_t, pollfd, sigaction as Action, sigset_t, timespec};
+
+/// The program's masks and handlers are not to be left as they are.
+fn watched() -> bool {
+    init::ensure();
+    dispatch::is_armed()
+}
+
+/// Calls with the mask, without SIGSYS.
+unsafe fn with_mask<T>(mask: *const sigset_t, call: impl FnOnce(*const sigset_t) -> T) -> T {
+    if mask.is_null() || !watched() {
+        return call(mask);
+    }
+    // SAFETY: the program's mask: libc, too, reads no more of it than the kernel knows signals.
+    match signals::stripped(unsafe { mask.cast::<u64>().read_unaligned() }) {
+        None => call(mask),
+        Some(word) => call(&of_word(word)),
+    }
+}
+
+fn of_word(word: u64) -> sigset_t {
+    // SAFETY: all zeroes is the empty set, whose first word has the kernel's signals.
+    unsafe {
+        let mut set: sigset_t = core::mem::zeroed();
+        (&raw mut set).cast::<u64>().write(word);
+        set
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
+    // SAFETY: the program's call, as are all below.
+    unsafe { with_mask(new, |new| real::sigprocmask.get()(how, new, old)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
+    // SAFETY: as above.
+    unsafe { with_mask(new, |new| real::pthread_sigmask.get()(how, new, old)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
+    // SAFETY: as above.
+    unsafe { with_mask(mask, |mask| real::sigsuspend.get()(mask)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ppoll(
+    list: *mut pollfd,
+    count: nfds_t,
+    limit: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { with_mask(mask, |mask| real::ppoll.get()(list, count, limit, mask)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pselect(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    limit: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { with_mask(mask, |mask| real::pselect.get()(count, read, write, except, limit, mask)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_pwait(
+    set: c_int,
+    events: *mut epoll_event,
+    count: c_int,
+    limit: c_int,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { with_mask(mask, |mask| real::epoll_pwait.get()(set, events, count, limit, mask)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_pwait2(
+    set: c_int,
+    events: *mut epoll_event,
+    count: c_int,
+    limit: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { with_mask(mask, |mask| real::epoll_pwait2.get()(set, events, count, limit, mask)) }
+}
+
+// The oldest of them have masks that are words.
+
+fn word(mask: c_int) -> c_int {
+    match watched() {
+        true => mask & !(signals::BIT as c_int),
+        false => mask,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigblock(mask: c_int) -> c_int {
+    // SAFETY: plain numbers.
+    unsafe { real::sigblock.get()(word(mask)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigsetmask(mask: c_int) -> c_int {
+    // SAFETY: plain numbers.
+    unsafe { real::sigsetmask.get()(word(mask)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sighold(signal: c_int) -> c_int {
+    match signal {
+        libc::SIGSYS if watched() => 0,
+        // SAFETY: a plain number.
+        _ => unsafe { real::sighold.get()(signal) },
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+    // SAFETY: the program's call, as are all below.
+    unsafe {
+        if !watched() {
+            return real::sigaction.get()(signal, new, old);
+        }
+        if signal == libc::SIGSYS {
+            let before = signals::action(new.as_ref().map(in_kernel));
+            if let Some(old) = old.as_mut() {
+                *old = in_libc(before);
+            }
+            return 0;
+        }
+        let Some(action) = new.as_ref() else {
+            return real::sigaction.get()(signal, new, old);
+        };
+        with_mask(&action.sa_mask, |mask| {
+            // What the program gave, with this mask.
+            let mut copy: Action = core::mem::zeroed();
+            copy.sa_sigaction = action.sa_sigaction;
+            copy.sa_flags = action.sa_flags;
+            copy.sa_restorer = action.sa_restorer;
+            (&raw mut copy.sa_mask).cast::<u64>().write(mask.cast::<u64>().read_unaligned());
+            real::sigaction.get()(signal, &copy, old)
+        })
+    }
+}
+
+fn in_kernel(action: &Action) -> signals::Action {
+    signals::Action {
+        handler: action.sa_sigaction,
+        flags: action.sa_flags as u32 as u64,
+        restorer: 0,
+        // SAFETY: the set's first word has the kernel's signals.
+        mask: unsafe { (&raw const action.sa_mask).cast::<u64>().read() },
+    }
+}
+
+fn in_libc(action: signals::Action) -> Action {
+    // SAFETY: all zeroes is a sigaction.
+    let mut libcs: Action = unsafe { core::mem::zeroed() };
+    libcs.sa_sigaction = action.handler;
+    libcs.sa_flags = action.flags as c_int;
+    libcs.sa_mask = of_word(action.mask);
+    libcs
+}
+
+/// The simple functions: SIGSYS is remembered with their flags, others are libc's matter.
+fn simply(signal: c_int, handler: usize, flags: c_int, call: impl FnOnce() -> usize) -> usize {
+    if signal != libc::SIGSYS || !watched() {
+        return call();
+    }
+    let action = signals::Action { handler, flags: flags as u32 as u64, restorer: 0, mask: 0 };
+    signals::action(Some(action)).handler
+}
+
+const SYSV: c_int = libc::SA_RESETHAND | libc::SA_NODEFER;
+
+macro_rules! simple {
+    ($($name:ident => $real:ident, $flags:expr;)*) => {$(
+        /// # Safety
+        /// As libc's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(signal: c_int, handler: usize) -> usize {
+            // SAFETY: the program's call.
+            simply(signal, handler, $flags, || unsafe { real::$real.get()(signal, handler) })
+        }
+    )*};
+}
+
+simple! {
+    signal => signal, libc::SA_RESTART;
+    bsd_signal => signal, libc::SA_RESTART;
+    ssignal => signal, libc::SA_RESTART;
+    sysv_signal => sysv_signal, SYSV;
+    __sysv_signal => sysv_signal, SYSV;
+    sigset => sigset, 0;
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigignore(signal: c_int) -> c_int {
+    // SAFETY: a plain number.
+    simply(signal, libc::SIG_IGN, 0, || unsafe { real::sigignore.get()(signal) } as usize);
+    0
+}
+
+/// The program cannot have what the shim stands on: as on a kernel without.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
+    if option == dispatch::PR_SET_SYSCALL_USER_DISPATCH && watched() {
+        return errno::int(Err(Errno(libc::EINVAL)));
+    }
+    // SAFETY: the program's call.
+    unsafe { real::prctl.get()(option, a, b, c, d) }
+}

@@ -1,0 +1,58 @@
+//! Programs that make their system calls by instructions of their own, each case on the kernel and on eft.
+//!
+//! The cases of the other programs hold for them, too.
+
+mod compile;
+mod support;
+
+use compile::{EFT, check, check_closed, compiled_past_libc, compiled_with, limited};
+use std::process::Command;
+use support::Fake;
+
+const KERNEL: &str = "127.0.0.1";
+
+fn on_both(program: &str, case: &str) {
+    let compiled = compiled_past_libc(program);
+    let output = limited(Command::new("timeout"), compiled.clone(), &[case, KERNEL]);
+    check(&format!("{program} {case} past libc on the kernel"), &output);
+    let fake = Fake::start();
+    let family = fake.family();
+    let what = format!("{program} {case} past libc on eft");
+    check(&what, &limited(family.command("timeout"), compiled, &[case, EFT]));
+    check_closed(&what, &fake);
+}
+
+macro_rules! cases {
+    ($($program:ident: $($case:ident)*;)*) => {$(
+        mod $program {
+            $(
+                #[test]
+                fn $case() {
+                    super::on_both(stringify!($program), stringify!($case));
+                }
+            )*
+        }
+    )*};
+}
+
+// Where the kernel cannot hand the calls over, they are not seen.
+#[cfg(target_arch = "x86_64")]
+cases! {
+    past: others threads children cloned masks sigsys handlers interrupted refused;
+    stream: large full flags ended reset timeouts interrupted names queues refused connecting
+        options six vectors shut_read automatic;
+    events: level edge edge_out oneshot nested early selecting exclusive shared_set listener;
+    datagrams: echo messages refused many_waiters more broadcast;
+    processes: dups forks execs spawns passing handlers threads killed;
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn in_a_library_that_is_opened_late() {
+    // Beside the program, and named as it is.
+    let library = compiled_with("other", &["-shared", "-fPIC"]);
+    let beside = compiled_past_libc("past").with_extension("so");
+    let _ = std::fs::remove_file(&beside);
+    std::fs::hard_link(library, beside).expect("target directory");
+    on_both("past", "library");
+}
