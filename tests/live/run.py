@@ -8,8 +8,10 @@ import budget
 import crashes
 import datagrams
 import inputs
+import past
 import programs
 from harness import run_all
 
 if __name__ == "__main__":
-    sys.exit(run_all(inputs.CASES + budget.CASES + crashes.CASES + datagrams.CASES + programs.CASES, sys.argv[1:]))
+    cases = inputs.CASES + budget.CASES + crashes.CASES + datagrams.CASES + programs.CASES + past.CASES
+    sys.exit(run_all(cases, sys.argv[1:]))

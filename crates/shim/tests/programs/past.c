@@ -55,11 +55,10 @@ static void others(void) {
     errno = 77;
     EQUAL(past_kernel(SYS_read, fds[0], (long)to, 8, 0, 0, 0), -EAGAIN);
     EQUAL(errno, 77);
-    exchange(fds);
 }
 
 static void *in_thread(void *pair) {
-    pair ? exchange(pair) : new_exchange();
+    exchange(pair);
     return pair;
 }
 
@@ -83,14 +82,15 @@ static void *waits(void *count) {
 }
 
 static void threads(void) {
-    int fds[2], result = 0, count = 0;
+    int fds[2], many[8][2], result = 0, count = 0;
     connected(fds);
     pthread_t t[8];
     pthread_create(&t[0], NULL, in_thread, fds);
     void *got;
     pthread_join(t[0], &got);
     CHECK(got == fds);
-    for (int i = 0; i < 8; i++) CHECK(!pthread_create(&t[i], NULL, in_thread, NULL));
+    for (int i = 0; i < 8; i++) connected(many[i]);
+    for (int i = 0; i < 8; i++) CHECK(!pthread_create(&t[i], NULL, in_thread, many[i]));
     for (int i = 0; i < 8; i++) pthread_join(t[i], NULL);
     thrd_t c11;
     CHECK(thrd_create(&c11, in_c11_thread, fds) == thrd_success);
@@ -304,6 +304,14 @@ static void masks(void) {
     reap(pid);
 }
 
+#ifdef __x86_64__
+void own_restorer(void);
+__asm__("own_restorer: mov $15, %eax\n syscall");
+#define RESTORER 0x04000000, own_restorer
+#else
+#define RESTORER 0, NULL
+#endif
+
 static volatile int told, told_code;
 
 static void on_sigsys(int signal, siginfo_t *info, void *context) {
@@ -364,8 +372,10 @@ static void sigsys(void) {
     /* Past libc. */
     struct {
         void *handler;
-        unsigned long flags, restorer, mask;
-    } raw = {.handler = on_sigsys_simply}, was;
+        unsigned long flags;
+        void *restorer;
+        unsigned long mask;
+    } raw = {on_sigsys_simply, RESTORER, 0}, was;
     EQUAL(PAST(SYS_rt_sigaction, SIGSYS, &raw, &was, 8), 0);
     CHECK(was.handler == SIG_IGN);
     raise(SIGSYS);
@@ -374,11 +384,6 @@ static void sigsys(void) {
     dies_of_sigsys(defaults);
     dies_of_sigsys(only_once);
 }
-
-#ifdef __x86_64__
-void own_restorer(void);
-__asm__("own_restorer: mov $15, %eax\n syscall");
-#endif
 
 /* Handlers, their stacks and their returns without libc. */
 static void handlers(void) {
