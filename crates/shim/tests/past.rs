@@ -38,7 +38,7 @@ macro_rules! cases {
 // Where the kernel cannot hand the calls over, they are not seen.
 #[cfg(target_arch = "x86_64")]
 cases! {
-    past: others threads children cloned masks sigsys handlers interrupted refused;
+    past: others threads children cloned masks sigsys handlers alternates interrupted refused;
     stream: large full flags ended reset timeouts interrupted names queues refused connecting
         options six vectors shut_read automatic;
     events: level edge edge_out oneshot nested early selecting exclusive shared_set listener;

@@ -1,12 +1,12 @@
 //! The handler of SIGSYS: makes the call that a program made past libc.
 //!
 //! It is entered at such a call and nowhere else in the program's own code, so whatever may be done at a call
-//! of libc's may be done here. It runs on the stack of the caller, which may wait in it for as long as the call
-//! waits: other handlers, and such calls in them, come on top.
+//! of libc's may be done here. The thread may wait in it for as long as the call waits: other handlers, and such calls in
+//! them, come on top.
 
 use super::disposition;
 use super::route::{Route, route};
-use super::{SYS_USER_DISPATCH, clone, cloned, signals};
+use super::{SYS_USER_DISPATCH, clone, cloned, signals, stack};
 use crate::interpose::raw;
 use crate::sys::{self, Errno};
 use crate::{errno, real};
@@ -28,9 +28,8 @@ pub fn install() -> bool {
     unsafe {
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = on_sigsys as *const () as usize;
-        // Calls past libc in handlers that come while a call waits here are seen, too: NODEFER. Not on the
-        // stack of handlers: those are small, and this runs a whole `connect`.
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_RESTART;
+        // Calls past libc in handlers that come while a call waits here are seen, too: NODEFER.
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_RESTART | libc::SA_ONSTACK;
         real::sigaction.get()(libc::SIGSYS, &action, core::ptr::null_mut()) == 0
     }
 }
@@ -48,7 +47,11 @@ unsafe extern "C" fn on_sigsys(signal: c_int, info: *mut siginfo_t, context: *mu
         let args = [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8, libc::REG_R9]
             .map(register);
         let result = match route(arch, number, &args) {
-            Route::Call => call(number, args),
+            Route::Call => {
+                let mut done = 0;
+                stack::with_room(context, || done = call(number, args));
+                done
+            }
             Route::Return => clone::leave(register(libc::REG_RSP), sys::gate()),
             Route::Fork { flags } => fork(flags, args),
             Route::Clone => {
@@ -126,7 +129,10 @@ unsafe fn forward(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
                 let _ = sys::call(libc::SYS_rt_sigprocmask, args);
                 let handler: unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
                     core::mem::transmute(handler);
-                handler(signal, info, context);
+                match own.flags & libc::SA_ONSTACK as u64 {
+                    0 => stack::off_the_alternate(&*context.cast(), || handler(signal, info, context)),
+                    _ => handler(signal, info, context),
+                }
             }
         }
     }

@@ -23,6 +23,7 @@ mod disposition;
 mod handler;
 mod route;
 pub mod signals;
+mod stack;
 mod text;
 #[cfg(not(test))]
 pub mod thread;

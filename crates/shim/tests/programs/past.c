@@ -385,6 +385,53 @@ static void sigsys(void) {
     dies_of_sigsys(only_once);
 }
 
+static char *alternate;
+static size_t alternate_len;
+static volatile int on_alternate;
+
+static void looks(int signal) {
+    char here;
+    (void)signal;
+    on_alternate += &here > alternate && &here < alternate + alternate_len;
+}
+
+/* Small alternate stacks and large ones; other handlers have them meanwhile. */
+static void alternates(void) {
+    for (alternate_len = 8192; alternate_len <= 8192 * 8; alternate_len *= 8) {
+        /* What lies below it is not touched. */
+        char *memory = malloc(65536 + alternate_len);
+        memset(memory, 0x5a, 65536);
+        alternate = memory + 65536;
+        stack_t stack = {.ss_sp = alternate, .ss_size = alternate_len}, now;
+        CHECK(!sigaltstack(&stack, NULL));
+        new_exchange();
+        threads();
+        children();
+        struct sigaction action = {.sa_handler = looks, .sa_flags = SA_ONSTACK | SA_RESTART};
+        sigaction(SIGALRM, &action, NULL);
+        int fds[2];
+        connected(fds);
+        pid_t pid = fork();
+        if (pid == 0) {
+            usleep(100000);
+            write_all(fds[0], "x", 1);
+            _exit(0);
+        }
+        setitimer(ITIMER_REAL, &(struct itimerval){.it_value = {.tv_usec = 30000}}, NULL);
+        char c;
+        EQUAL(read(fds[1], &c, 1), 1);
+        reap(pid);
+        on_alternate = 0;
+        raise(SIGALRM);
+        EQUAL(on_alternate, 1);
+        CHECK(!sigaltstack(NULL, &now) && now.ss_sp == alternate && now.ss_size == alternate_len);
+        for (int i = 0; i < 65536; i++) EQUAL(memory[i], 0x5a);
+        stack.ss_flags = SS_DISABLE;
+        CHECK(!sigaltstack(&stack, NULL));
+        free(memory);
+    }
+}
+
 /* Handlers, their stacks and their returns without libc. */
 static void handlers(void) {
 #ifdef __x86_64__
@@ -480,7 +527,7 @@ int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"others", others},     {"threads", threads},         {"children", children}, {"cloned", cloned},
         {"library", library},   {"masks", masks},             {"sigsys", sigsys},     {"handlers", handlers},
-        {"refused", refused},   {"interrupted", interrupted}, {0},
+        {"refused", refused},   {"interrupted", interrupted}, {"alternates", alternates}, {0},
     };
     return run_case(cases, argc, argv);
 }
