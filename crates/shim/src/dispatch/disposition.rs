@@ -1,5 +1,6 @@
 //! What the program wants done at SIGSYS. The kernel has our handler; here is what it would have.
 
+use super::signals;
 use crate::sys;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -58,26 +59,15 @@ static KEPT: Kept = Kept { held: AtomicBool::new(false), action: UnsafeCell::new
 /// With every signal blocked, SIGSYS too, so that a handler cannot come to wait for the thread that it
 /// interrupted. Nothing of the program's runs meanwhile.
 fn with<T>(work: impl FnOnce(&mut Action) -> T) -> T {
-    let before = swap_mask(u64::MAX);
+    let before = signals::change_mask(libc::SIG_SETMASK, u64::MAX);
     while KEPT.held.swap(true, Ordering::Acquire) {
         core::hint::spin_loop();
     }
     // SAFETY: `held` is ours.
     let result = work(unsafe { &mut *KEPT.action.get() });
     KEPT.held.store(false, Ordering::Release);
-    swap_mask(before);
+    signals::change_mask(libc::SIG_SETMASK, before);
     result
-}
-
-fn swap_mask(mask: u64) -> u64 {
-    let mut before = 0u64;
-    let args =
-        [libc::SIG_SETMASK as usize, &raw const mask as usize, &raw mut before as usize, MASK_LEN, 0, 0];
-    // SAFETY: both masks are ours.
-    unsafe {
-        let _ = sys::call(libc::SYS_rt_sigprocmask, args);
-    }
-    before
 }
 
 /// In a forked child, which has one thread: the holder, if any, was left behind.

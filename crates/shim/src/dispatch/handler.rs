@@ -49,7 +49,11 @@ unsafe extern "C" fn on_sigsys(signal: c_int, info: *mut siginfo_t, context: *mu
         let result = match route(arch, number, &args) {
             Route::Call => {
                 let mut done = 0;
-                stack::with_room(context, || done = call(number, args));
+                let work = || done = call(number, args);
+                match number {
+                    libc::SYS_execve | libc::SYS_execveat => stack::with_much_room(context, work),
+                    _ => stack::with_room(context, work),
+                }
                 done
             }
             Route::Return => clone::leave(register(libc::REG_RSP), sys::gate()),
@@ -74,7 +78,8 @@ unsafe extern "C" fn on_sigsys(signal: c_int, info: *mut siginfo_t, context: *mu
                 done
             }
             Route::HandlerStack => {
-                let done = sys::raw(number, args);
+                let mut done = 0;
+                stack::to_change(context, || done = sys::raw(number, args));
                 if done == 0 && args[0] != 0 {
                     context.uc_stack = *(args[0] as *const libc::stack_t);
                 }
@@ -123,14 +128,11 @@ unsafe fn forward(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
             libc::SIG_IGN if sent => {}
             libc::SIG_IGN | libc::SIG_DFL => die(),
             handler => {
-                let mask = own.mask & !signals::BIT;
-                let args =
-                    [libc::SIG_BLOCK as usize, &raw const mask as usize, 0, disposition::MASK_LEN, 0, 0];
-                let _ = sys::call(libc::SYS_rt_sigprocmask, args);
+                signals::change_mask(libc::SIG_BLOCK, own.mask & !signals::BIT);
                 let handler: unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
                     core::mem::transmute(handler);
                 match own.flags & libc::SA_ONSTACK as u64 {
-                    0 => stack::off_the_alternate(&*context.cast(), || handler(signal, info, context)),
+                    0 => stack::on_callers(&*context.cast(), || handler(signal, info, context)),
                     _ => handler(signal, info, context),
                 }
             }

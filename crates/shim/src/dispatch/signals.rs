@@ -14,26 +14,29 @@ pub fn stripped(mask: u64) -> Option<u64> {
     (mask & BIT != 0).then_some(mask & !BIT)
 }
 
+/// Changes this thread's mask; gives what it was.
+pub fn change_mask(how: c_int, mask: u64) -> u64 {
+    let mut before = 0u64;
+    let args = [how as usize, &raw const mask as usize, &raw mut before as usize, MASK_LEN, 0, 0];
+    // SAFETY: both masks are ours.
+    let _ = unsafe { sys::call(libc::SYS_rt_sigprocmask, args) };
+    before
+}
+
 /// Makes sure that this thread can be given SIGSYS.
 pub fn unblock() {
-    let bit = BIT;
-    let args = [libc::SIG_UNBLOCK as usize, &raw const bit as usize, 0, MASK_LEN, 0, 0];
-    // SAFETY: a mask of ours is read.
-    unsafe {
-        let _ = sys::call(libc::SYS_rt_sigprocmask, args);
-    }
+    change_mask(libc::SIG_UNBLOCK, BIT);
+}
+
+/// SIGSYS, too: nothing of the program's may run until they come through again.
+pub fn block_all() {
+    change_mask(libc::SIG_SETMASK, u64::MAX);
 }
 
 /// This thread's mask.
 #[cfg(not(test))]
 pub fn current() -> u64 {
-    let mut mask = 0u64;
-    let args = [libc::SIG_BLOCK as usize, 0, &raw mut mask as usize, MASK_LEN, 0, 0];
-    // SAFETY: the mask is ours.
-    unsafe {
-        let _ = sys::call(libc::SYS_rt_sigprocmask, args);
-    }
-    mask
+    change_mask(libc::SIG_BLOCK, 0)
 }
 
 /// Remembers what the program wants at SIGSYS, if `new` says so; gives what it wanted before.

@@ -5,6 +5,8 @@
 //! stacks are made for a last word before a crash, and too small for a `connect`. Then the work is done on the
 //! stack that made the call.
 
+use super::signals;
+use crate::sys;
 use core::ffi::c_void;
 use libc::{stack_t, ucontext_t};
 
@@ -13,47 +15,103 @@ const ROOM: usize = 20 << 10;
 /// Below the stack pointer, a function that calls nothing may keep its variables.
 const RED_ZONE: usize = 128;
 
-/// Where to do the work: `None`: here. `here` is the stack pointer now, `caller` that of the call, `alternate`
-/// the thread's alternate stack, of which `room` must be left.
-fn elsewhere(here: usize, caller: usize, alternate: (usize, usize), room: usize) -> Option<usize> {
-    let (start, len) = alternate;
-    let within = |address: usize| address.wrapping_sub(start) < len;
-    if !within(here) || here - start >= room || within(caller) {
-        return None;
+/// An exec lays out a whole environment on its stack.
+const MUCH_ROOM: usize = 128 << 10;
+
+/// The stack pointers in the handler and at the call, and the thread's alternate stack.
+struct Place {
+    here: usize,
+    caller: usize,
+    alternate: (usize, usize),
+}
+
+impl Place {
+    fn of(context: &ucontext_t, here: usize) -> Place {
+        let stack = &context.uc_stack;
+        Place {
+            here,
+            caller: context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize,
+            alternate: (stack.ss_sp as usize, stack.ss_size),
+        }
     }
-    Some((caller - RED_ZONE) & !15)
+
+    fn is_alternate(&self, address: usize) -> bool {
+        address.wrapping_sub(self.alternate.0) < self.alternate.1
+    }
+
+    /// The caller's stack, if the handler is on the alternate one and the call was not.
+    fn callers(&self) -> Option<usize> {
+        let moved = self.is_alternate(self.here) && !self.is_alternate(self.caller);
+        moved.then_some((self.caller - RED_ZONE) & !15)
+    }
+
+    fn has_room(&self) -> bool {
+        !self.is_alternate(self.here) || self.here - self.alternate.0 >= ROOM
+    }
 }
 
 /// Does the work where there is room for it.
-pub fn with_room(context: &ucontext_t, work: impl FnMut()) {
-    on_stack(context, ROOM, work);
+pub fn with_room(context: &ucontext_t, mut work: impl FnMut()) {
+    let place = Place::of(context, (&raw const work).addr());
+    match place.has_room() {
+        true => work(),
+        false => on(place.callers(), without_alternate(work)),
+    }
+}
+
+/// As [`with_room`], for an exec.
+pub fn with_much_room(context: &ucontext_t, mut work: impl FnMut()) {
+    let place = Place::of(context, (&raw const work).addr());
+    if !place.is_alternate(place.here) {
+        return work();
+    }
+    let memory = sys::map_anonymous(MUCH_ROOM) as usize;
+    let top = (memory != 0).then_some(memory + MUCH_ROOM);
+    on(top, without_alternate(work));
+    if memory != 0 {
+        // SAFETY: mapped above; nothing is on it any more.
+        let _ = unsafe { sys::call(libc::SYS_munmap, [memory, MUCH_ROOM, 0, 0, 0, 0]) };
+    }
 }
 
 /// Does the work on the stack that made the call.
-pub fn off_the_alternate(context: &ucontext_t, work: impl FnMut()) {
-    on_stack(context, usize::MAX, work);
+pub fn on_callers(context: &ucontext_t, work: impl FnMut()) {
+    let place = Place::of(context, (&raw const work).addr());
+    on(place.callers(), without_alternate(work));
 }
 
-fn on_stack<F: FnMut()>(context: &ucontext_t, room: usize, mut work: F) {
-    let here = (&raw const work).addr();
-    let caller = context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
-    let alternate = (context.uc_stack.ss_sp as usize, context.uc_stack.ss_size);
-    match elsewhere(here, caller, alternate, room) {
+/// As [`on_callers`], with the alternate stack as it is. Signals are held back until the handler returns: they
+/// could find the stack unused and overwrite its frame.
+pub fn to_change(context: &ucontext_t, work: impl FnMut()) {
+    let place = Place::of(context, (&raw const work).addr());
+    signals::block_all();
+    on(place.callers(), work);
+}
+
+/// Without the alternate stack, for another signal would find it unused and overwrite the handler's frame. The
+/// handler's return puts it back.
+fn without_alternate(mut work: impl FnMut()) -> impl FnMut() {
+    move || {
+        let none = stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+        // SAFETY: `none` is ours. Where the thread still is on it, the kernel refuses.
+        let _ = unsafe { sys::call(libc::SYS_sigaltstack, [&raw const none as usize, 0, 0, 0, 0, 0]) };
+        work();
+    }
+}
+
+/// Does the work on a stack that begins at `top`, or on this one.
+fn on<F: FnMut()>(top: Option<usize>, mut work: F) {
+    match top {
         None => work(),
-        // SAFETY: below it lies nothing that is in use: the thread is in this call. `work` outlives the call.
+        // SAFETY: below it lies nothing that is in use: the thread is in this call, or the stack is new. `work`
+        // outlives the call.
         Some(top) => unsafe { call_on(top, run::<F>, (&raw mut work).cast()) },
     }
 }
 
 unsafe extern "C" fn run<F: FnMut()>(work: *mut c_void) {
-    // Another signal would find the alternate stack unused and overwrite our frame. The return from this one
-    // puts it back.
-    let none = stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-    // SAFETY: `none` is ours; `work` is that of `on_stack`.
-    unsafe {
-        let _ = crate::sys::call(libc::SYS_sigaltstack, [&raw const none as usize, 0, 0, 0, 0, 0]);
-        (*work.cast::<F>())();
-    }
+    // SAFETY: that of `on`.
+    unsafe { (*work.cast::<F>())() }
 }
 
 /// Calls `function(argument)` on a stack that begins at `top`, which must be aligned as the ABI says.
@@ -75,28 +133,31 @@ unsafe extern "C" fn call_on(top: usize, function: unsafe extern "C" fn(*mut c_v
 mod tests {
     use super::*;
 
+    fn place(here: usize, caller: usize, alternate: (usize, usize)) -> Place {
+        Place { here, caller, alternate }
+    }
+
     const SMALL: (usize, usize) = (0x10000, 8192);
+    const LARGE: (usize, usize) = (0x10000, 32 << 10);
 
     #[test]
-    fn a_small_alternate_stack_is_left() {
-        assert_eq!(elsewhere(0x10800, 0x7f008, SMALL, ROOM), Some(0x7ef80));
-    }
-
-    #[test]
-    fn a_large_one_is_not() {
-        let large = (0x10000, 32 << 10);
-        assert_eq!(elsewhere(0x17000, 0x7f008, large, ROOM), None);
-        assert!(elsewhere(0x17000, 0x7f008, large, usize::MAX).is_some());
+    fn room() {
+        assert!(!place(0x11f00, 0x7f008, SMALL).has_room());
+        assert!(place(0x17000, 0x7f008, LARGE).has_room());
         // Unless other handlers have used it up.
-        assert!(elsewhere(0x12000, 0x7f008, large, ROOM).is_some());
+        assert!(!place(0x12000, 0x7f008, LARGE).has_room());
+        // On a stack of the program's, as much as there is.
+        assert!(place(0x7e000, 0x7f008, SMALL).has_room());
+        assert!(place(0x7e000, 0x7f008, (0, 0)).has_room());
     }
 
     #[test]
-    fn no_other_stack_to_go_to() {
+    fn the_callers_stack() {
+        assert_eq!(place(0x10800, 0x7f008, SMALL).callers(), Some(0x7ef80));
         // There is no alternate one; this is not on it; or the call was made on it.
-        assert_eq!(elsewhere(0x7e000, 0x7f008, (0, 0), ROOM), None);
-        assert_eq!(elsewhere(0x7e000, 0x7f008, SMALL, ROOM), None);
-        assert_eq!(elsewhere(0x10800, 0x11800, SMALL, ROOM), None);
+        assert_eq!(place(0x7e000, 0x7f008, (0, 0)).callers(), None);
+        assert_eq!(place(0x7e000, 0x7f008, SMALL).callers(), None);
+        assert_eq!(place(0x10800, 0x11800, SMALL).callers(), None);
     }
 
     #[test]

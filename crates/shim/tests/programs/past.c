@@ -438,9 +438,21 @@ static void handlers(void) {
     connected(handler_fds);
     static char memory[65536];
     stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory}, now;
-    EQUAL(PAST(SYS_sigaltstack, &stack, NULL), 0);
+    EQUAL(PAST(SYS_sigaltstack, &stack, &now), 0);
+    EQUAL(now.ss_flags, SS_DISABLE);
     CHECK(!sigaltstack(NULL, &now) && now.ss_sp == memory && now.ss_size == sizeof memory);
-    CHECK(now.ss_flags == 0);
+    EQUAL(now.ss_flags, 0);
+    /* Another one, while there is one. */
+    stack.ss_size = 32768;
+    EQUAL(PAST(SYS_sigaltstack, &stack, &now), 0);
+    EQUAL(now.ss_size, sizeof memory);
+    EQUAL(PAST(SYS_sigaltstack, NULL, &now), 0);
+    CHECK(now.ss_sp == memory && now.ss_size == 32768 && now.ss_flags == 0);
+    FAILS(PAST(SYS_sigaltstack, (&(stack_t){.ss_sp = memory, .ss_size = 10}), NULL), ENOMEM);
+    EQUAL(PAST(SYS_sigaltstack, &(stack_t){.ss_flags = SS_DISABLE}, &now), 0);
+    EQUAL(now.ss_size, 32768);
+    CHECK(!sigaltstack(NULL, &now) && now.ss_flags == SS_DISABLE);
+    EQUAL(PAST(SYS_sigaltstack, &stack, NULL), 0);
     struct {
         void *handler;
         unsigned long flags;
