@@ -59,13 +59,6 @@ def programs_that_cannot_be_preloaded():
         # A descendant's exec must not slip onto the kernel unnoticed.
         out = sh(*stack.on("sh", "-c", "/bin/busybox true; echo status $?"), ok=False)
         check("static" in out.stderr, f"a static descendant ran silently: {out.stdout!r} {out.stderr!r}")
-        go = scene.dir / "go"
-        noted = 'int main(void) { return 0; } __asm__(".section .note.go.buildid,\\"a\\",@note; .long 4, 4, 4; .ascii \\"Go\\\\0\\\\0\\"; .long 0");'
-        (scene.dir / "go.c").write_text(noted)
-        sh("gcc", "-o", go, scene.dir / "go.c")
-        refused(*stack.on(go), says="is a Go program")
-        out = sh(*stack.on("sh", "-c", f"{go}; echo status $?"), ok=False)
-        check("Go program" in out.stderr, f"a Go descendant ran silently: {out.stdout!r} {out.stderr!r}")
 
 
 def no_io_uring():

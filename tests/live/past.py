@@ -1,8 +1,11 @@
 """Programs that make their system calls by instructions of their own."""
 
+import os
 import pathlib
+import shutil
 
-from harness import Scene, Stack, check, sh, sha256_of, wait_until
+from harness import Scene, Stack, check, seconds, sh, sha256_of, wait_until
+from programs import PORT, quiet_wrk
 
 SOURCE = pathlib.Path(__file__).with_name("past.c")
 SERVED, FETCHED = 7006, 7007
@@ -29,4 +32,71 @@ def calls_past_libc():
             check(sums == [want] * 4, f"on {type(side).__name__}: {sums}, not {want}")
 
 
-CASES = [calls_past_libc]
+GO = """
+package main
+
+import ("fmt"; "io"; "net"; "net/http"; "os"; "os/exec"; "runtime"; "time"; _ "os/user")
+
+func collect() { for { runtime.GC(); time.Sleep(10 * time.Millisecond) } }
+
+func echo() {
+    socket, err := net.ListenPacket("udp4", os.Args[2])
+    for err == nil {
+        var n int
+        var from net.Addr
+        bytes := make([]byte, 2000)
+        if n, from, err = socket.ReadFrom(bytes); err == nil { socket.WriteTo(bytes[:n], from) }
+    }
+    fmt.Println(err)
+}
+
+func main() {
+    go collect()
+    if os.Args[1] == "fetch" {
+        answer, err := http.Get(os.Args[2])
+        if err == nil { _, err = io.Copy(os.Stdout, answer.Body) }
+        if err != nil { fmt.Fprintln(os.Stderr, err); os.Exit(1) }
+        return
+    }
+    go echo()
+    http.Handle("/", http.FileServer(http.Dir(os.Args[3])))
+    http.HandleFunc("/child", func(to http.ResponseWriter, _ *http.Request) {
+        said, err := exec.Command("echo", "from a child").CombinedOutput()
+        fmt.Fprint(to, string(said), err)
+    })
+    fmt.Println(http.ListenAndServe(os.Args[2], nil))
+}
+"""
+
+
+def go_programs():
+    """Their runtime has its own threads, stacks and signal handlers, and uses no libc for system calls. Without a Go
+    toolchain there is nothing to run."""
+    if not shutil.which("go"):
+        print("        (no Go toolchain here)")
+        return
+    with Scene("go") as scene:
+        (scene.dir / "main.go").write_text(GO)
+        program = scene.dir / "program"
+        sh("go", "build", "-o", program, scene.dir / "main.go", timeout=300,
+           env=os.environ | {"CGO_ENABLED": "1", "GO111MODULE": "off"})
+        stack = Stack(scene)
+        path, want = scene.file("www/big", 16 << 20)
+        scene.file("www/small", 4096)
+        scene.start(*stack.on(program, "serve", f":{PORT}", path.parent))
+        stack.listening(PORT)
+        url = f"http://{stack.address}:{PORT}"
+        quiet_wrk(stack, "/small", max(2, seconds() // 3), connections=100)
+        check(sha256_of(stack.beside("curl", "-sf", f"{url}/big")) == want, "a download differs")
+        said = sh(*stack.beside("curl", "-sf", f"{url}/child")).stdout
+        check(said == "from a child\n<nil>", f"its child said {said!r}")
+        back = sh("bash", "-c", f"echo over udp | timeout 3 socat -t1 - UDP:{stack.address}:{PORT}", ok=False).stdout
+        check(back == "over udp\n", f"a datagram came back as {back!r}")
+        scene.start(*stack.beside("python3", "-m", "http.server", str(PORT), "--bind", stack.host, "--directory", path.parent))
+        url = f"http://{stack.host}:{PORT}"
+        wait_until(lambda: sh(*stack.beside("curl", "-sf", "-o", "/dev/null", f"{url}/small"), ok=False).returncode == 0, 10, "its server")
+        for _ in range(5):
+            check(sha256_of(stack.on(program, "fetch", f"{url}/big")) == want, "what it fetched differs")
+
+
+CASES = [calls_past_libc, go_programs]

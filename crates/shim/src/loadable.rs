@@ -3,7 +3,7 @@
 //! A statically linked, foreign or privileged program would run on the kernel's network without a
 //! word. So it is looked at first, and refused. No allocation: this also runs in vfork children.
 
-use crate::sys;
+use crate::{dispatch, sys};
 use core::ffi::{CStr, c_int};
 
 const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
@@ -95,8 +95,9 @@ fn check_elf(fd: c_int, head: &[u8], path: &CStr) -> Result<(), Reason> {
         if header[..4] == PT_INTERP.to_le_bytes() {
             linker = Some(place);
         }
-        if header[..4] == PT_NOTE.to_le_bytes() && has_go_note(fd, place) {
-            return Err("is a Go program: it makes its system calls past the C library");
+        if header[..4] == PT_NOTE.to_le_bytes() && has_go_note(fd, place) && !dispatch::is_armed() {
+            return Err("is a Go program: it makes its system calls past the C library, and this kernel \
+                        cannot hand them over");
         }
         at = at.saturating_add(size);
     }
