@@ -17,9 +17,16 @@
 //!
 //! Limits, each of which fails loudly where the shim can see it:
 //!
-//! - Instructions of the program's own pass by the symbols (`syscall` is one). On an eft descriptor
-//!   poll and close work so; a read looks like the end of the stream, a write resets the connection.
-//!   io_uring, which liburing reaches so, is refused by the kernel (`eft run` sees to it).
+//! - System calls by instructions of the program's own are seen where the kernel hands them over
+//!   (`dispatch`: x86-64, Linux 5.11, glibc 2.34), at some microseconds each. Elsewhere poll and
+//!   close work so on an eft descriptor, a read looks like the end of the stream, what is written is
+//!   lost, and Go programs are refused.
+//! - Even so not seen: threads that libc's `clone`, timers (`SIGEV_THREAD`) or asynchronous I/O
+//!   start; a thread or child that begins after the program forbade itself `prctl`; children on
+//!   borrowed memory (libc's vfork). A call in code that put memory of its own in the place of libc's
+//!   (`ARCH_SET_FS`), or that unmaps the stack it is made on, ends the program. `clone3` and
+//!   `io_submit` on eft's descriptors fail, as does a dispatch of the program's own.
+//! - io_uring, which liburing reaches so, is refused by the kernel (`eft run` sees to it).
 //! - A socket has no twin on the kernel's loopback if its port is taken there, and none if it is bound
 //!   to an address of the stack's: a datagram socket gets ENETUNREACH for 127/8 then. A twin sits at
 //!   127.0.0.1 only, also that of an AF_INET6 socket; not at ::1, nor at the rest of 127/8.

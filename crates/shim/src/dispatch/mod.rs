@@ -6,8 +6,8 @@
 //! neither it nor libc is ever interrupted. The dynamic linker and the vDSO are, where they enter the kernel;
 //! their calls are made unchanged.
 //!
-//! Promises: calls of every thread are seen that the process has by `pthread_create`, `thrd_create` or a
-//! `clone` past libc, and of every forked child. Descendants' programs begin without, and arm themselves.
+//! Promises: the calls of every thread are seen that was made by `pthread_create`, `thrd_create` or a `clone` past
+//! libc, and those of every forked child. The kernel hands the state on to nobody: each arms itself.
 //!
 //! What must never happen: SIGSYS blocked while code outside libc runs, for the kernel kills a process that
 //! makes such a call then. So it is taken out of every mask that the program sets (`signals`, as libc does

@@ -60,7 +60,7 @@ mod tests {
         }
         // Unknown numbers are the kernel's to refuse.
         assert_eq!(of(9999, 0, 0), Route::Call);
-        assert_eq!(of(-1 & !X32, 0, 0), Route::Call);
+        assert_eq!(of(!X32, 0, 0), Route::Call);
     }
 
     #[test]
