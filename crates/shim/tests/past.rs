@@ -40,9 +40,13 @@ macro_rules! cases {
 cases! {
     past: others threads children cloned masks sigsys handlers alternates interrupted refused;
     stream: large full flags ended reset timeouts interrupted names queues refused connecting
-        options six vectors shut_read automatic;
-    events: level edge edge_out oneshot nested early selecting exclusive shared_set listener;
-    datagrams: echo messages refused many_waiters more broadcast;
+        options six vectors shut_read automatic exhausted bad_options last_number bad_addresses
+        lingering splicing;
+    events: level edge edge_unread edge_unread_datagram edge_unread_listener edge_out oneshot
+        nested early selecting exclusive shared_set own_signal listener;
+    datagrams: echo messages refused many_waiters more broadcast mtu;
+    twins: beside together peeked either_first connected_peer loopback_peer waits family handed six
+        held refused;
     processes: dups forks execs spawns passing handlers threads killed;
 }
 

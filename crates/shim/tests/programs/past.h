@@ -48,6 +48,7 @@ __attribute__((unused)) static long past(long n, long a, long b, long c, long d,
 #define recvmmsg(...) PAST(SYS_recvmmsg, __VA_ARGS__)
 #define sendmmsg(...) PAST(SYS_sendmmsg, __VA_ARGS__)
 #define sendfile(...) PAST(SYS_sendfile, __VA_ARGS__)
+#define splice(...) PAST(SYS_splice, __VA_ARGS__)
 #define close(...) PAST(SYS_close, __VA_ARGS__)
 #define dup(...) PAST(SYS_dup, __VA_ARGS__)
 #define dup2(...) PAST(SYS_dup2, __VA_ARGS__)
