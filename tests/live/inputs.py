@@ -181,36 +181,8 @@ def pair():
         check(sha256_of(on("ltp2", "curl", "-sf", "http://10.77.4.1:8000/f")) == want, "a download over the pair differs")
 
 
-def a_live_recording_replays_to_identical_segments():
-    """What ip and filter were told, live, while ip was killed once, gives the same segments in the simulator."""
-    with Scene("record") as scene:
-        stack = Stack(scene, extra=("--record", str(scene.dir)))
-        _, want = scene.file("www/f", 4 << 20)
-        scene.start(*stack.on("python3", "-m", "http.server", "8000", "--bind", stack.address, "--directory", str(scene.dir / "www")))
-        stack.listening(8000)
-        for _ in range(2):
-            check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:8000/f")) == want, "a download differs")
-            stack.kill("ip")
-        end(stack.process)
-        recordings = {p.name: p for p in pathlib.Path(scene.dir).glob("*.eftrec")}
-        check(len(recordings) == 4, f"three lives of ip and one of filter, but: {sorted(recordings)}")
-        for name, recording in recordings.items():
-            said = sh(EFT, "replay", str(recording)).stdout
-            check("all identical" in said and " 0 calls" not in said, f"{name}: {said}")
-            killed = name.startswith("ip-") and name != max(n for n in recordings if n.startswith("ip-"))
-            check(("did not end in order" in said) == killed, f"{name}: {said}")
-        whole = recordings["ip-1.eftrec"].read_bytes()
-        damaged = scene.dir / "damaged.eftrec"
-        damaged.write_bytes(whole[: len(whole) // 2])
-        check("did not end in order" in sh(EFT, "replay", str(damaged)).stdout, "half a recording passes for a whole one")
-        damaged.write_bytes(whole[:200] + b"\xff" * 64 + whole[264:])
-        refused(EFT, "replay", damaged, says="damaged.eftrec")
-        damaged.write_bytes(b"")
-        refused(EFT, "replay", damaged, says="no recording")
-
-
 CASES = [
     wrong_command_lines, names_and_addresses_in_use, programs_that_cannot_be_preloaded, no_io_uring, no_privilege,
     low_ports_after_setuid, a_connect_that_cannot_begin, filter_rules,
-    capture, local_delivery_and_two_stacks, pair, a_live_recording_replays_to_identical_segments,
+    capture, local_delivery_and_two_stacks, pair,
 ]

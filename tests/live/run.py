@@ -10,8 +10,10 @@ import datagrams
 import inputs
 import past
 import programs
+import recordings
 from harness import run_all
 
 if __name__ == "__main__":
-    cases = inputs.CASES + budget.CASES + crashes.CASES + datagrams.CASES + programs.CASES + past.CASES
+    cases = inputs.CASES + recordings.CASES + budget.CASES + crashes.CASES + datagrams.CASES
+    cases += programs.CASES + past.CASES
     sys.exit(run_all(cases, sys.argv[1:]))

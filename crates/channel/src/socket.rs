@@ -21,6 +21,8 @@ use crate::notify::Doorbell;
 use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
 use crate::token::{ReadToken, WritePlug};
+use crate::witness::Witness;
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use eft_base::{Endpoint, PacketRef, PoolId, WireAddress};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -81,6 +83,7 @@ impl Geometry {
 pub struct Arena {
     segment: Segment,
     geometry: Geometry,
+    witness: Option<Arc<dyn Witness>>,
 }
 
 impl Arena {
@@ -89,7 +92,12 @@ impl Arena {
             return Err(OutOfBounds);
         }
         segment.range(0, geometry.arena_len())?;
-        Ok(Arena { segment, geometry })
+        Ok(Arena { segment, geometry, witness: None })
+    }
+
+    /// The same arena, for a transport that `witness` looks at: see [`crate::witness`].
+    pub fn witnessed(self, witness: Arc<dyn Witness>) -> Arena {
+        Arena { witness: Some(witness), ..self }
     }
 
     pub fn geometry(&self) -> Geometry {
@@ -132,6 +140,7 @@ impl Arena {
             base,
             send_len: self.geometry.send_len,
             receive_len: self.geometry.receive_len,
+            witness: self.witness.clone(),
         })
     }
 
@@ -303,16 +312,17 @@ pub struct SocketPage {
     base: usize,
     send_len: usize,
     receive_len: usize,
+    witness: Option<Arc<dyn Witness>>,
 }
 
 macro_rules! word {
     ($(#[$doc:meta])* $get:ident, $set:ident, $offset:expr) => {
         $(#[$doc])*
         pub fn $get(&self) -> u64 {
-            self.u64_at($offset).load(Ordering::Acquire)
+            self.load_u64($offset)
         }
         pub fn $set(&self, value: u64) {
-            self.u64_at($offset).store(value, Ordering::Release)
+            self.store_u64($offset, value)
         }
     };
 }
@@ -324,6 +334,60 @@ impl SocketPage {
 
     fn u32_at(&self, offset: usize) -> &AtomicU32 {
         self.segment.atomic_u32(self.base + offset).expect("slot lies in the arena")
+    }
+
+    // All of a page passes through these, and so past the witness.
+
+    fn load_u64(&self, offset: usize) -> u64 {
+        let value = self.u64_at(offset).load(Ordering::Acquire);
+        match &self.witness {
+            None => value,
+            Some(w) => {
+                let mut bytes = value.to_le_bytes();
+                w.read(self.base + offset, &mut bytes);
+                u64::from_le_bytes(bytes)
+            }
+        }
+    }
+
+    fn load_u32(&self, offset: usize) -> u32 {
+        let value = self.u32_at(offset).load(Ordering::Acquire);
+        match &self.witness {
+            None => value,
+            Some(w) => {
+                let mut bytes = value.to_le_bytes();
+                w.read(self.base + offset, &mut bytes);
+                u32::from_le_bytes(bytes)
+            }
+        }
+    }
+
+    fn store_u64(&self, offset: usize, value: u64) {
+        self.u64_at(offset).store(value, Ordering::Release);
+        self.tell_wrote(offset, &value.to_le_bytes());
+    }
+
+    fn store_u32(&self, offset: usize, value: u32) {
+        self.u32_at(offset).store(value, Ordering::Release);
+        self.tell_wrote(offset, &value.to_le_bytes());
+    }
+
+    fn read_bytes(&self, offset: usize, to: &mut [u8]) {
+        self.segment.read(self.base + offset, to).expect("slot lies in the arena");
+        if let Some(w) = &self.witness {
+            w.read(self.base + offset, to);
+        }
+    }
+
+    fn write_bytes(&self, offset: usize, bytes: &[u8]) {
+        self.segment.write(self.base + offset, bytes).expect("slot lies in the arena");
+        self.tell_wrote(offset, bytes);
+    }
+
+    fn tell_wrote(&self, offset: usize, bytes: &[u8]) {
+        if let Some(w) = &self.witness {
+            w.wrote(self.base + offset, bytes);
+        }
     }
 
     pub fn send_len(&self) -> usize {
@@ -352,7 +416,7 @@ impl SocketPage {
         send_end, set_send_end, SEND_END);
     /// Application: bytes taken from the receive ring.
     pub fn receive_taken(&self) -> u64 {
-        self.u64_at(RECEIVE_TAKEN).load(Ordering::Acquire)
+        self.load_u64(RECEIVE_TAKEN)
     }
 
     pub fn set_receive_taken(&self, taken: u64) {
@@ -391,15 +455,15 @@ impl SocketPage {
         inode, set_inode, INODE);
 
     pub fn flags(&self) -> u32 {
-        self.u32_at(FLAGS).load(Ordering::Acquire)
+        self.load_u32(FLAGS)
     }
 
     pub fn set_flags(&self, flags: u32) {
-        self.u32_at(FLAGS).store(flags, Ordering::Release)
+        self.store_u32(FLAGS, flags)
     }
 
     pub fn wishes(&self) -> u32 {
-        self.u32_at(WISHES).load(Ordering::Acquire)
+        self.load_u32(WISHES)
     }
 
     pub fn add_wish(&self, wish: u32) {
@@ -408,16 +472,16 @@ impl SocketPage {
 
     /// 0 free, 1 stream, 2 datagram.
     pub fn kind(&self) -> u32 {
-        self.u32_at(KIND).load(Ordering::Acquire)
+        self.load_u32(KIND)
     }
 
     pub fn set_kind(&self, kind: u32) {
-        self.u32_at(KIND).store(kind, Ordering::Release)
+        self.store_u32(KIND, kind)
     }
 
     /// Counts the uses of this slot, so that a stale reference is noticed.
     pub fn incarnation(&self) -> u32 {
-        self.u32_at(INCARNATION).load(Ordering::Acquire)
+        self.load_u32(INCARNATION)
     }
 
     pub fn read_token(&self) -> Shared<ReadToken> {
@@ -430,13 +494,18 @@ impl SocketPage {
         unsafe { self.segment.shared(self.base + WRITE_PLUG) }.expect("slot lies in the arena")
     }
 
+    /// Transport: whether a writer waits for room.
+    pub fn is_plugged(&self) -> bool {
+        self.load_u32(WRITE_PLUG) != 0
+    }
+
     /// Transport: sets the pending error (an errno).
     pub fn set_error(&self, errno: i32) {
-        self.u32_at(ERROR).store(errno as u32, Ordering::Release)
+        self.store_u32(ERROR, errno as u32)
     }
 
     pub fn error(&self) -> i32 {
-        self.u32_at(ERROR).load(Ordering::Acquire) as i32
+        self.load_u32(ERROR) as i32
     }
 
     /// Application: takes the pending error, as `SO_ERROR` does.
@@ -445,16 +514,16 @@ impl SocketPage {
     }
 
     pub fn option(&self, option: Opt) -> u32 {
-        self.u32_at(OPTIONS + option as usize * 4).load(Ordering::Relaxed)
+        self.load_u32(OPTIONS + option as usize * 4)
     }
 
     pub fn set_option(&self, option: Opt, value: u32) {
-        self.u32_at(OPTIONS + option as usize * 4).store(value, Ordering::Relaxed)
+        self.store_u32(OPTIONS + option as usize * 4, value)
     }
 
     fn endpoint(&self, offset: usize) -> Endpoint {
         let mut bytes = [0; 18];
-        self.segment.read(self.base + offset, &mut bytes).expect("slot lies in the arena");
+        self.read_bytes(offset, &mut bytes);
         let mut address = [0; 16];
         address.copy_from_slice(&bytes[..16]);
         Endpoint::new(WireAddress(address).into(), u16::from_le_bytes([bytes[16], bytes[17]]))
@@ -464,7 +533,7 @@ impl SocketPage {
         let mut bytes = [0; 18];
         bytes[..16].copy_from_slice(&WireAddress::from(e.address).0);
         bytes[16..].copy_from_slice(&e.port.to_le_bytes());
-        self.segment.write(self.base + offset, &bytes).expect("slot lies in the arena");
+        self.write_bytes(offset, &bytes);
     }
 
     pub fn local(&self) -> Endpoint {
@@ -485,21 +554,21 @@ impl SocketPage {
 
     pub fn info(&self) -> SocketInfo {
         let mut info = SocketInfo::default();
-        self.segment.read(self.base + INFO, info.as_mut_bytes()).expect("slot lies in the arena");
+        self.read_bytes(INFO, info.as_mut_bytes());
         info
     }
 
     pub fn set_info(&self, info: &SocketInfo) {
-        self.segment.write(self.base + INFO, info.as_bytes()).expect("slot lies in the arena")
+        self.write_bytes(INFO, info.as_bytes())
     }
 
     /// Transport: makes the slot ready for a new socket. The rings' old bytes stay; positions start
     /// at zero, so nothing of them can be read.
     pub fn reset(&self, kind: u32) {
         let incarnation = self.incarnation().wrapping_add(1);
-        self.segment.fill(self.base, SEND_LOCK, 0).expect("slot lies in the arena");
-        self.segment.fill(self.base + SHIM_WORDS, 256, 0).expect("slot lies in the arena");
-        self.u32_at(INCARNATION).store(incarnation, Ordering::Release);
+        self.write_bytes(0, &[0; SEND_LOCK]);
+        self.write_bytes(SHIM_WORDS, &[0; 256]);
+        self.store_u32(INCARNATION, incarnation);
         self.set_kind(kind);
     }
 
@@ -523,15 +592,15 @@ impl SocketPage {
     /// the free space.
     pub fn write_send(&self, offset: u64, bytes: &[u8]) {
         let [(a, n), (b, m)] = self.send_pieces(offset, bytes.len());
-        self.segment.write(self.base + a, &bytes[..n]).expect("ring lies in the slot");
-        self.segment.write(self.base + b, &bytes[n..n + m]).expect("ring lies in the slot");
+        self.write_bytes(a, &bytes[..n]);
+        self.write_bytes(b, &bytes[n..n + m]);
     }
 
     /// Transport: copies bytes out of the send ring.
     pub fn read_send(&self, offset: u64, to: &mut [u8]) {
         let [(a, n), (b, m)] = self.send_pieces(offset, to.len());
-        self.segment.read(self.base + a, &mut to[..n]).expect("ring lies in the slot");
-        self.segment.read(self.base + b, &mut to[n..n + m]).expect("ring lies in the slot");
+        self.read_bytes(a, &mut to[..n]);
+        self.read_bytes(b, &mut to[n..n + m]);
     }
 
     /// Transport: references to bytes in the send ring (two if they wrap; the second may be empty).
@@ -549,22 +618,36 @@ impl SocketPage {
     /// unpublished. False if the source range is bad.
     pub fn fill_receive(&self, offset: u64, from: &Segment, from_offset: usize, len: usize) -> bool {
         let [(a, n), (b, m)] = self.receive_pieces(offset, len);
-        from.copy_to(from_offset, &self.segment, self.base + a, n).is_ok()
-            && from.copy_to(from_offset + n, &self.segment, self.base + b, m).is_ok()
+        let filled = from.copy_to(from_offset, &self.segment, self.base + a, n).is_ok()
+            && from.copy_to(from_offset + n, &self.segment, self.base + b, m).is_ok();
+        if self.witness.is_some() && filled {
+            self.tell_copied(from, from_offset, a, n);
+            self.tell_copied(from, from_offset + n, b, m);
+        }
+        filled
+    }
+
+    /// As [`SocketPage::tell_wrote`], from where the bytes came: what lies in the ring may be the application's by now.
+    #[cold]
+    fn tell_copied(&self, from: &Segment, from_offset: usize, offset: usize, len: usize) {
+        let mut bytes = alloc::vec![0; len];
+        if from.read(from_offset, &mut bytes).is_ok() {
+            self.tell_wrote(offset, &bytes);
+        }
     }
 
     /// Transport: as [`SocketPage::fill_receive`], from plain bytes.
     pub fn write_receive(&self, offset: u64, bytes: &[u8]) {
         let [(a, n), (b, m)] = self.receive_pieces(offset, bytes.len());
-        self.segment.write(self.base + a, &bytes[..n]).expect("ring lies in the slot");
-        self.segment.write(self.base + b, &bytes[n..n + m]).expect("ring lies in the slot");
+        self.write_bytes(a, &bytes[..n]);
+        self.write_bytes(b, &bytes[n..n + m]);
     }
 
     /// Application: copies bytes out of the receive ring.
     pub fn read_receive(&self, offset: u64, to: &mut [u8]) {
         let [(a, n), (b, m)] = self.receive_pieces(offset, to.len());
-        self.segment.read(self.base + a, &mut to[..n]).expect("ring lies in the slot");
-        self.segment.read(self.base + b, &mut to[n..n + m]).expect("ring lies in the slot");
+        self.read_bytes(a, &mut to[..n]);
+        self.read_bytes(b, &mut to[n..n + m]);
     }
 
     /// Application: bytes (or records) ready to be taken, by the published positions. Never more
@@ -620,6 +703,48 @@ mod tests {
             x.extend(y);
             assert_eq!(x, bytes);
         }
+    }
+
+    /// Adds one to whatever is read, and keeps what is written.
+    #[derive(Default)]
+    struct Meddler(std::sync::Mutex<alloc::vec::Vec<(usize, alloc::vec::Vec<u8>)>>);
+
+    impl Witness for Meddler {
+        fn read(&self, _: usize, bytes: &mut [u8]) {
+            bytes[0] += 1;
+        }
+
+        fn wrote(&self, at: usize, bytes: &[u8]) {
+            self.0.lock().unwrap().push((at, bytes.to_vec()));
+        }
+    }
+
+    #[test]
+    fn a_transport_reads_what_the_witness_says() {
+        let plain = arena();
+        let meddler = Arc::new(Meddler::default());
+        let page = plain.clone().witnessed(meddler.clone()).socket(0).unwrap();
+        let program = plain.socket(0).unwrap();
+        program.set_send_end(5);
+        program.set_receive_taken(8);
+        program.set_option(Opt::Ttl, 30);
+        program.write_send(4094, &[1, 2, 3]);
+        assert_eq!((page.send_end(), page.receive_taken(), page.option(Opt::Ttl)), (6, 9, 31));
+        assert_eq!((page.wishes(), page.is_plugged(), page.arm_receive_notify(7)), (1, true, 9));
+        let mut bytes = [0; 3];
+        page.read_send(4094, &mut bytes);
+        assert_eq!(bytes, [2, 2, 4]);
+        // Its own words lie in the program's reach, too.
+        assert_eq!((page.incarnation(), page.receive_end(), page.local().port), (1, 1, 0));
+        page.set_flags(2);
+        let from = Segment::heap(3);
+        from.write(0, &[7, 8, 9]).unwrap();
+        assert!(page.fill_receive(8190, &from, 0, 3));
+        let ring = ARENA_HEADER_LEN + SOCKET_HEADER_LEN + 4096;
+        let wrote = meddler.0.lock().unwrap();
+        assert_eq!(wrote[0], (ARENA_HEADER_LEN + RECEIVE_NOTIFY, 7u64.to_le_bytes().to_vec()));
+        assert_eq!(wrote[1], (ARENA_HEADER_LEN + FLAGS, 2u32.to_le_bytes().to_vec()));
+        assert_eq!(wrote[2..], [(ring + 8190, alloc::vec![7, 8]), (ring, alloc::vec![9])]);
     }
 
     #[test]

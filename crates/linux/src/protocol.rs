@@ -76,7 +76,7 @@ pub struct Identity {
     pub sockets_per_family: usize,
     pub listeners_per_family: usize,
     pub device: Option<DeviceSetup>,
-    /// Where to write down what the server is told (ip only).
+    /// Where to write down what the server is told.
     pub record: Option<std::path::PathBuf>,
 }
 

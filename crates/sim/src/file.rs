@@ -1,66 +1,90 @@
 //! Recordings as files: what a live server was told, for the simulator.
 //!
 //! A file is a line of text that names the format, then frames: the bytes of one value as a 32-bit little-endian
-//! number, and the value. The first is the head, the others are entries in the order in which they were made. They are
-//! written as they come, so that a server that was killed leaves a recording of all but its last moments.
+//! number, their digest as another, and the value. The first is the head, the others are entries in the order in which
+//! they were made. They are written as they come, so that a server that was killed leaves a recording of all but its
+//! last moments; a file has a bounded size, and says where it was reached.
 
-use crate::makes::Life;
-use crate::replay::{Entry, Log, Recording};
-use eft_base::PoolId;
-use eft_messages::Peer;
-use serde::{Deserialize, Serialize};
+use crate::makes::{Head, Life};
+use crate::recording::{End, Entry, Log, Recording, digest};
+use serde::de::DeserializeOwned;
 use std::cell::RefCell;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::rc::Rc;
 
-/// First bytes of a file; the number is the version of everything in it.
-const MAGIC: &[u8] = b"eft recording 2\n";
+/// First bytes of a file, up to the version of everything in it.
+const MAGIC: &[u8] = b"eft recording ";
+const VERSION: &[u8] = b"3\n";
 /// Bytes of one frame at most: the head may hold an arena.
-const FRAME_MAX: usize = 64 << 20;
+const FRAME_MAX: usize = 256 << 20;
+/// Bytes of frames that are kept back, to be written together.
+const GATHER: usize = 64 << 10;
 
-/// What a server was made of.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Head {
-    pub peer: Peer,
-    pub seed: u64,
-    pub with_filter: bool,
-    /// The filter's table.
-    pub states: usize,
-    /// Its own pools: id, slots, bytes of a slot.
-    pub pools: Vec<(PoolId, usize, usize)>,
-    /// What its predecessor had left.
-    #[serde(with = "serde_bytes")]
-    pub arena: Vec<u8>,
+/// A value as it lies in a file.
+pub fn frame(value: &[u8]) -> Vec<u8> {
+    let mut bytes = (value.len() as u32).to_le_bytes().to_vec();
+    bytes.extend(check(value).to_le_bytes());
+    bytes.extend(value);
+    bytes
 }
 
-/// Writes a recording as it is made.
+fn check(value: &[u8]) -> u32 {
+    let digest = digest(value);
+    (digest ^ digest >> 32) as u32
+}
+
+/// Writes a recording as it is made. Only whole frames are handed on, so a server that is killed leaves whole ones.
 pub struct Writer<W: Write> {
-    out: BufWriter<W>,
+    out: W,
+    gathered: Vec<u8>,
+    bytes_max: usize,
     room: usize,
 }
 
 impl<W: Write> Writer<W> {
     /// Writes the head. After `bytes_max` of entries nothing more is recorded.
     pub fn new(out: W, head: &Head, bytes_max: usize) -> std::io::Result<Writer<W>> {
-        let mut writer = Writer { out: BufWriter::new(out), room: bytes_max };
-        writer.out.write_all(MAGIC)?;
-        writer.frame(&postcard::to_allocvec(head).map_err(std::io::Error::other)?)?;
-        writer.out.flush()?;
+        let gathered = [MAGIC, VERSION].concat();
+        let mut writer = Writer { out, gathered, bytes_max, room: bytes_max };
+        let head = postcard::to_allocvec(head).map_err(std::io::Error::other)?;
+        writer.gathered.extend(frame(&head));
+        writer.hand_on()?;
         Ok(writer)
     }
 
-    fn frame(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        self.out.write_all(&(bytes.len() as u32).to_le_bytes())?;
-        self.out.write_all(bytes)
+    fn hand_on(&mut self) -> std::io::Result<()> {
+        let written = self.out.write_all(&self.gathered);
+        self.gathered.clear();
+        written
+    }
+
+    fn append(&mut self, entry: &Entry) -> std::io::Result<usize> {
+        let value = postcard::to_allocvec(entry).map_err(std::io::Error::other)?;
+        self.gathered.extend(frame(&value));
+        if self.gathered.len() >= GATHER || matches!(entry, Entry::End(_)) {
+            self.hand_on()?;
+        }
+        Ok(value.len())
+    }
+}
+
+/// A server that panics leaves all that it was told before.
+impl<W: Write> Drop for Writer<W> {
+    fn drop(&mut self) {
+        let _ = self.hand_on();
     }
 }
 
 impl<W: Write> Log for Writer<W> {
     fn note(&mut self, entry: Entry) {
-        let end = matches!(entry, Entry::End);
-        let Ok(bytes) = postcard::to_allocvec(&entry) else { return self.room = 0 };
-        self.room = self.room.saturating_sub(bytes.len());
-        let written = self.frame(&bytes).and_then(|()| if end { self.out.flush() } else { Ok(()) });
+        let written = self.append(&entry).and_then(|len| {
+            self.room = self.room.saturating_sub(len);
+            if self.room > 0 {
+                return Ok(());
+            }
+            eprintln!("the recording is full after {} bytes: it ends here", self.bytes_max);
+            self.append(&Entry::End(End::Full(self.bytes_max))).map(drop)
+        });
         if let Err(e) = written {
             // A full disk must not end the server that is recorded.
             eprintln!("the recording ends here: {e}");
@@ -75,48 +99,80 @@ impl<W: Write> Log for Writer<W> {
 
 /// Bytes as a life; the error is one line.
 pub fn from_bytes(bytes: &[u8]) -> Result<Life, String> {
-    let mut rest = bytes.strip_prefix(MAGIC).ok_or("this is no recording of this version of eft")?;
-    let damaged = |e: postcard::Error| format!("the recording is damaged: {e}");
-    let head: Head = match next_frame(&mut rest)? {
-        Some(frame) => postcard::from_bytes(frame).map_err(damaged)?,
-        None => return Err("the recording is empty".into()),
+    let mut frames = Frames::of(bytes)?;
+    let head: Head = match frames.next_value()? {
+        Some(head) => head,
+        None => return Err("the recording is cut short: it ends before its first call".into()),
     };
     let mut recording = Recording::default();
-    while let Some(frame) = next_frame(&mut rest)? {
-        recording.note(postcard::from_bytes(frame).map_err(damaged)?);
+    while let Some(entry) = frames.next_value()? {
+        recording.note(entry);
+    }
+    if !frames.rest.is_empty() {
+        recording.end = End::CutShort;
     }
     Ok(Life { head, recording: Rc::new(RefCell::new(recording)) })
 }
 
-/// The next whole frame. The last one of a server that was killed may be cut short.
-fn next_frame<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, String> {
-    let Some((len, body)) = rest.split_first_chunk::<4>() else { return Ok(None) };
-    let len = u32::from_le_bytes(*len) as usize;
-    if len > FRAME_MAX {
-        return Err(format!("the recording is damaged: a frame of {len} bytes"));
+/// The values of a file as bytes, in order: for whoever wants to change them.
+pub fn values(bytes: &[u8]) -> Result<Vec<&[u8]>, String> {
+    let mut frames = Frames::of(bytes)?;
+    let mut values = Vec::new();
+    while let Some(value) = frames.next()? {
+        values.push(value);
     }
-    if body.len() < len {
-        return Ok(None);
-    }
-    let (frame, after) = body.split_at(len);
-    *rest = after;
-    Ok(Some(frame))
+    Ok(values)
 }
 
-/// Events in a file: only configurations reach the engines that are recorded.
-pub mod event {
-    use eft_component::Event;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+/// A file of such values.
+pub fn of_values(values: &[Vec<u8>]) -> Vec<u8> {
+    values.iter().fold([MAGIC, VERSION].concat(), |mut file, value| {
+        file.extend(frame(value));
+        file
+    })
+}
 
-    pub fn serialize<S: Serializer>(event: &Event, s: S) -> Result<S::Ok, S::Error> {
-        match event {
-            Event::Configure { key, value } => (key, value).serialize(s),
-            _ => Err(serde::ser::Error::custom("only configurations can be written down")),
+/// The frames of a file.
+struct Frames<'a> {
+    rest: &'a [u8],
+    number: usize,
+}
+
+impl<'a> Frames<'a> {
+    fn of(bytes: &'a [u8]) -> Result<Self, String> {
+        let rest = bytes.strip_prefix(MAGIC).ok_or("this is no recording of eft")?;
+        let end = rest.iter().take(10).position(|b| *b == b'\n').map_or(rest.len().min(10), |n| n + 1);
+        let (version, rest) = rest.split_at(end);
+        if version != VERSION {
+            let [theirs, ours] =
+                [version, VERSION].map(|v| String::from_utf8_lossy(v).trim_end().to_string());
+            return Err(format!(
+                "this recording has format {theirs:?}, and this eft reads format {ours:?}: record again, or replay it with the eft that recorded it"
+            ));
         }
+        Ok(Frames { rest, number: 0 })
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Event, D::Error> {
-        let (key, value) = Deserialize::deserialize(d)?;
-        Ok(Event::Configure { key, value })
+    /// The next whole frame. The last one may be cut short, and then stays.
+    fn next(&mut self) -> Result<Option<&'a [u8]>, String> {
+        let Some((head, body)) = self.rest.split_first_chunk::<8>() else { return Ok(None) };
+        let [len, sum] = [&head[..4], &head[4..]].map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let len = len as usize;
+        if len > FRAME_MAX {
+            return Err(format!("the recording is damaged: entry {} of {len} bytes", self.number));
+        }
+        let Some((value, rest)) = body.split_at_checked(len) else { return Ok(None) };
+        if check(value) != sum {
+            return Err(format!("the recording is damaged: entry {} has another checksum", self.number));
+        }
+        self.rest = rest;
+        self.number += 1;
+        Ok(Some(value))
+    }
+
+    fn next_value<T: DeserializeOwned>(&mut self) -> Result<Option<T>, String> {
+        let Some(value) = self.next()? else { return Ok(None) };
+        let damaged = |e| format!("the recording is damaged: entry {} is none: {e}", self.number - 1);
+        postcard::from_bytes(value).map(Some).map_err(damaged)
     }
 }

@@ -7,7 +7,8 @@
 //! bytes through socket pages as the shim does, and compare every one. A failure names its seed, and
 //! the same seed repeats it.
 //!
-//! [`replay`] records what goes into a server and checks that the same inputs give the same outputs.
+//! A [`recorder`] writes down what goes into a server and what comes out, here or live, and [`replay`] checks that the
+//! same goes in and out again.
 
 pub mod application;
 pub mod datagrams;
@@ -17,6 +18,8 @@ pub mod link;
 pub mod machine;
 pub mod makes;
 pub mod node;
+pub mod recorder;
+pub mod recording;
 pub mod replay;
 pub mod simulation;
 pub mod sizes;

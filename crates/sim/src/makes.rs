@@ -1,22 +1,35 @@
-//! What the replay oracle must know of ip and of the filter, and how they are made, then and again.
+//! The engines that are recorded: what must be known of each, how it was made, and how it is made again.
 
-use crate::file::Head;
-use crate::replay::{Divergence, Make, Recording, replay};
-use eft_base::PacketRef;
+use crate::recorder::Make;
+use crate::recording::Recording;
+use crate::replay::{Failure, replay};
+use eft_base::{PacketRef, PoolId};
 use eft_channel::{Memory, Pool, Segment};
 use eft_filter::{Filter, FilterConfig};
 use eft_ip::{FromPeer, Ip, IpConfig, ToPeer};
 use eft_messages::Peer;
 use eft_messages::nic::{IpToNic, NicToIp};
-use eft_messages::transport::{SendDescriptor, TransportToIp};
+use eft_messages::transport::{IpToTransport, SendDescriptor, TransportToIp};
+use eft_transport::tcp::{Tcp, TcpConfig};
+use eft_transport::udp::{Udp, UdpConfig};
+use eft_transport::{In, Out};
+use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
 use std::cell::RefCell;
 use std::rc::Rc;
+use zerocopy::FromBytes;
 
 /// Capacity of every queue in the topologies that the simulator uses.
 const CAPACITY: usize = 1024;
 
 /// NICs that a recorded ip may have; the queues of those that are not there have no room.
 const NICS: u8 = 16;
+
+/// Bytes of an arena, or of a pool, that a recording may ask for.
+const BYTES_MAX: usize = 1 << 28;
+
+/// Bytes of an arena that are written down if one of them is not zero.
+const PAGE: usize = 4096;
 
 /// What a message to ip names: a received frame, or a descriptor and the payload it names.
 fn ip_reads(memory: &Memory, message: &FromPeer) -> Vec<PacketRef> {
@@ -41,16 +54,39 @@ fn ip_shows(out: &ToPeer) -> Option<PacketRef> {
     }
 }
 
+/// What a message to a transport names: a received packet.
+fn transport_reads(_: &Memory, message: &In) -> Vec<PacketRef> {
+    match message {
+        In::Ip(IpToTransport::Deliver { packet, .. } | IpToTransport::Error { packet, .. }) => vec![*packet],
+        _ => Vec::new(),
+    }
+}
+
+/// The headers of a segment or datagram.
+fn transport_shows(out: &Out) -> Option<PacketRef> {
+    match out {
+        Out::Ip(TransportToIp::Send { descriptor, .. }) => Some(*descriptor),
+        _ => None,
+    }
+}
+
+/// Where its payload lies.
+fn transport_payload(shown: &[u8]) -> Vec<PacketRef> {
+    let Ok(d) = SendDescriptor::read_from_bytes(shown) else {
+        return Vec::new();
+    };
+    d.payload.into_iter().take(d.payload_count as usize).collect()
+}
+
 /// ip, and what to record of it.
 pub fn ip(frames: Pool, packets: Pool, config: IpConfig) -> (Ip, Make<Ip>) {
-    let mut own = Memory::new();
-    own.insert(frames.id(), frames.view().clone());
     let make = Make {
         peers: [Peer::Tcp, Peer::Udp, Peer::Filter].into_iter().chain((0..NICS).map(Peer::Nic)).collect(),
         capacity: CAPACITY,
-        own,
+        own: memory_of(&frames),
         reads: ip_reads,
         shows: ip_shows,
+        payload: |_| Vec::new(),
     };
     (Ip::new(frames, packets, config), make)
 }
@@ -63,8 +99,155 @@ pub fn filter(arena: Segment, config: FilterConfig) -> (Filter, Make<Filter>) {
         own: Memory::new(),
         reads: |_, _| Vec::new(),
         shows: |_| None,
+        payload: |_| Vec::new(),
     };
     (Filter::open(arena, config), make)
+}
+
+/// tcp, and what to record of it.
+pub fn tcp(arena: Segment, headers: Pool, config: TcpConfig) -> (Tcp, Make<Tcp>) {
+    let make = transport(&headers);
+    (Tcp::open(arena, headers, config), make)
+}
+
+/// udp, and what to record of it.
+pub fn udp(arena: Segment, headers: Pool, config: UdpConfig) -> (Udp, Make<Udp>) {
+    let make = transport(&headers);
+    (Udp::open(arena, headers, config), make)
+}
+
+fn transport<C: eft_component::Component<In = In, Out = Out>>(headers: &Pool) -> Make<C> {
+    Make {
+        peers: vec![Peer::Ip, Peer::Sockets],
+        capacity: CAPACITY,
+        own: memory_of(headers),
+        reads: transport_reads,
+        shows: transport_shows,
+        payload: transport_payload,
+    }
+}
+
+fn memory_of(pool: &Pool) -> Memory {
+    let mut own = Memory::new();
+    own.insert(pool.id(), pool.view().clone());
+    own
+}
+
+/// Which engine, and how it was configured when it was made.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Engine {
+    Ip { with_filter: bool, seed: u64 },
+    Filter { states: usize, seed: u64 },
+    Tcp { connections: usize, sockets_per_family: usize, listeners_per_family: usize, seed: u64 },
+    Udp { sockets: usize, sockets_per_family: usize, seed: u64 },
+}
+
+impl Engine {
+    pub fn peer(&self) -> Peer {
+        match self {
+            Engine::Ip { .. } => Peer::Ip,
+            Engine::Filter { .. } => Peer::Filter,
+            Engine::Tcp { .. } => Peer::Tcp,
+            Engine::Udp { .. } => Peer::Udp,
+        }
+    }
+}
+
+impl From<IpConfig> for Engine {
+    fn from(IpConfig { with_filter, seed }: IpConfig) -> Engine {
+        Engine::Ip { with_filter, seed }
+    }
+}
+
+impl From<FilterConfig> for Engine {
+    fn from(FilterConfig { states, seed }: FilterConfig) -> Engine {
+        Engine::Filter { states, seed }
+    }
+}
+
+impl From<TcpConfig> for Engine {
+    fn from(c: TcpConfig) -> Engine {
+        let TcpConfig { connections, sockets_per_family, listeners_per_family, seed } = c;
+        Engine::Tcp { connections, sockets_per_family, listeners_per_family, seed }
+    }
+}
+
+impl From<UdpConfig> for Engine {
+    fn from(UdpConfig { sockets, sockets_per_family, seed }: UdpConfig) -> Engine {
+        Engine::Udp { sockets, sockets_per_family, seed }
+    }
+}
+
+/// What a server was made of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Head {
+    pub engine: Engine,
+    /// Its own pools: id, slots, bytes of a slot.
+    pub pools: Vec<(PoolId, usize, usize)>,
+    /// Bytes of its arena, 0 if it has none, and what its predecessor had left there.
+    pub arena_len: usize,
+    pub arena: Vec<(usize, ByteBuf)>,
+}
+
+impl Head {
+    /// Must be called before the engine opens its arena.
+    pub fn of(engine: impl Into<Engine>, pools: &[&Pool], arena: Option<&Segment>) -> Head {
+        Head {
+            engine: engine.into(),
+            pools: pools.iter().map(|p| (p.id(), p.slots(), p.slot_size())).collect(),
+            arena_len: arena.map_or(0, Segment::len),
+            arena: arena.map(pages).unwrap_or_default(),
+        }
+    }
+
+    fn arena(&self, wanted: usize) -> Result<Segment, Failure> {
+        if self.arena_len < wanted || self.arena_len > BYTES_MAX {
+            return Err(unusable("its arena has another length"));
+        }
+        let arena = Segment::heap(self.arena_len);
+        for (at, bytes) in &self.arena {
+            arena.write(*at, bytes).map_err(|_| unusable("its arena is shorter than what lies there"))?;
+        }
+        Ok(arena)
+    }
+
+    fn pools<const N: usize>(&self) -> Result<[Pool; N], Failure> {
+        let bytes = self.pools.iter().try_fold(0usize, |n, (_, slots, len)| {
+            n.checked_add(slots.checked_mul(*len)?).filter(|_| *len > 0)
+        });
+        if bytes.is_none_or(|n| n > BYTES_MAX) {
+            return Err(unusable("its pools are too large"));
+        }
+        let one =
+            |(id, slots, len): &(PoolId, usize, usize)| Pool::new(*id, Segment::heap(slots * len), *len);
+        let pools: Vec<Pool> = self.pools.iter().map(one).collect();
+        pools.try_into().map_err(|_| unusable("it has another number of pools"))
+    }
+}
+
+/// The pages of an arena that are not empty.
+fn pages(arena: &Segment) -> Vec<(usize, ByteBuf)> {
+    let mut page = vec![0; PAGE];
+    let mut pages = Vec::new();
+    for at in (0..arena.len()).step_by(PAGE) {
+        page.resize(PAGE.min(arena.len() - at), 0);
+        if arena.read(at, &mut page).is_ok() && page.iter().any(|b| *b != 0) {
+            pages.push((at, ByteBuf::from(page.clone())));
+        }
+    }
+    pages
+}
+
+fn unusable(what: &str) -> Failure {
+    Failure::Unusable(format!("the recording is damaged: {what}"))
+}
+
+/// The length of an arena of `count` things, if so many can be.
+fn arena_len(count: usize, len: impl Fn() -> usize) -> Result<usize, Failure> {
+    match count {
+        1..=0x10_0000 => Ok(len()),
+        _ => Err(unusable("its tables have an impossible size")),
+    }
 }
 
 /// One life of a server: what it was made of, and all that it was told.
@@ -75,35 +258,43 @@ pub struct Life {
 
 impl Life {
     /// Lives `recording` (this life's, perhaps changed) again.
-    pub fn again(&self, recording: &Recording) -> Result<(), Box<Divergence>> {
-        self.again_in(recording, Segment::heap)
+    pub fn again(&self, recording: &Recording) -> Result<(), Failure> {
+        self.again_in(recording, |len| Some(Segment::heap(len)))
     }
 
     /// As [`Life::again`], in memory of the caller's.
     pub fn again_in(
         &self,
         recording: &Recording,
-        segments: impl Fn(usize) -> Segment,
-    ) -> Result<(), Box<Divergence>> {
+        segments: impl Fn(usize) -> Option<Segment>,
+    ) -> Result<(), Failure> {
         let head = &self.head;
-        match head.peer {
-            Peer::Ip => {
-                let mut pools = head
-                    .pools
-                    .iter()
-                    .map(|(id, slots, len)| Pool::new(*id, Segment::heap(slots * len), *len));
-                let mut pool = || pools.next().expect("ip has two pools");
-                let (with_filter, seed) = (head.with_filter, head.seed);
-                let (ip, make) = ip(pool(), pool(), IpConfig { with_filter, seed });
+        match head.engine {
+            Engine::Ip { with_filter, seed } => {
+                let [frames, packets] = head.pools()?;
+                let (ip, make) = ip(frames, packets, IpConfig { with_filter, seed });
                 replay(recording, ip, &make, segments)
             }
-            Peer::Filter => {
-                let arena = Segment::heap(head.arena.len());
-                arena.write(0, &head.arena).expect("as long");
-                let (filter, make) = filter(arena, FilterConfig { states: head.states, seed: head.seed });
+            Engine::Filter { states, seed } => {
+                let config = FilterConfig { states, seed };
+                let arena = head.arena(arena_len(states, || eft_filter::arena_len(&config))?)?;
+                let (filter, make) = filter(arena, config);
                 replay(recording, filter, &make, segments)
             }
-            peer => panic!("{peer} is not recorded"),
+            Engine::Tcp { connections, sockets_per_family, listeners_per_family, seed } => {
+                let config = TcpConfig { connections, sockets_per_family, listeners_per_family, seed };
+                let arena = head.arena(arena_len(connections, || eft_transport::tcp::arena_len(&config))?)?;
+                let [headers] = head.pools()?;
+                let (tcp, make) = tcp(arena, headers, config);
+                replay(recording, tcp, &make, segments)
+            }
+            Engine::Udp { sockets, sockets_per_family, seed } => {
+                let config = UdpConfig { sockets, sockets_per_family, seed };
+                let arena = head.arena(arena_len(sockets, || eft_transport::udp::arena_len(&config))?)?;
+                let [headers] = head.pools()?;
+                let (udp, make) = udp(arena, headers, config);
+                replay(recording, udp, &make, segments)
+            }
         }
     }
 }

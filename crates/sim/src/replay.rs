@@ -1,257 +1,178 @@
 //! The replay oracle: a server is a function of its inputs, and here that is checked.
 //!
-//! A [`Recorder`] wraps an engine in its server and writes down every call: time, randomness, room
-//! in the queues, the message or event, the bytes of other components' memory that the message
-//! points to, and everything that came out (with the bytes of the engine's own memory that it points
-//! to). [`replay`] makes the same calls to a fresh engine of the same make, which must answer with
-//! the same bytes. It works for engines whose view of shared memory follows from their messages:
-//! ip and the filter; not for a transport, whose applications change their pages meanwhile.
+//! [`replay`] makes the calls of a [`Recording`] to a fresh engine of the same make. The engine reads in its
+//! applications' pages what was read then, in the same order, and must write there what was written then and
+//! answer with the same bytes. The first difference ends the replay and is told with both versions.
+//!
+//! Must never happen: a recording, however damaged, that does more harm than to be refused or to differ.
 
-use eft_base::{Instant, PacketRef, PoolId, Random};
+use crate::recorder::{Make, contents, lets};
+use crate::recording::{Access, Call, Cut, Input, Let, Recording, Told, Written};
+use eft_base::{FamilyId, Instant, SocketId};
+use eft_channel::socket::{Arena, Geometry};
 use eft_channel::status::Status;
+use eft_channel::witness::Witness;
 use eft_channel::{Memory, PoolView, Segment};
-use eft_component::{Component, Context, Event, Outbox, Output};
-use eft_messages::{Encoded, Peer};
-use serde::{Deserialize, Serialize};
+use eft_component::{Component, Context, Event, Outbox};
 use serde_bytes::ByteBuf;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
-use std::rc::Rc;
+use std::collections::VecDeque;
+use std::fmt::{self, Debug};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A call to an engine.
-#[derive(Clone, Serialize, Deserialize)]
-pub enum Input {
-    Message(Peer, Encoded),
-    #[serde(with = "crate::file::event")]
-    Event(Event),
-    Poll(usize),
-    Expire,
-    Reborn(Peer),
-    Flush,
+/// Where a replay did something else. `None`: one side did nothing more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    Output { number: usize, recorded: Option<Let>, replayed: Option<Let> },
+    Access { recorded: Option<Access>, replayed: Option<Access> },
 }
 
-/// What an engine let out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Let {
-    /// To whom, what, and the bytes of the engine's own memory that it names.
-    Message(Peer, Encoded, #[serde(with = "serde_bytes")] Vec<u8>),
-    Effect(String),
+/// Why a recording did not live again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    Differs {
+        call: usize,
+        difference: Difference,
+    },
+    /// What it asks for cannot be; one line.
+    Unusable(String),
 }
 
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Call {
-    pub now: Instant,
-    random: Random,
-    /// Room in the queue to each peer.
-    rooms: Vec<(Peer, usize)>,
-    /// Bytes of others that the message names.
-    pub memory: Vec<(PacketRef, ByteBuf)>,
-    pub input: Input,
-    pub outputs: Vec<Let>,
-}
-
-/// How another component's memory is cut.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-pub struct Cut {
-    base: usize,
-    slot_size: usize,
-    slots: usize,
-}
-
-/// A line of a recording.
-#[derive(Clone, Serialize, Deserialize)]
-pub enum Entry {
-    /// Memory of another component that later calls name.
-    Pool(PoolId, Cut),
-    Call(Call),
-    /// The server ended as it was told. Without this line it died, and its last calls may be missing.
-    End,
-}
-
-/// Where a recorder writes.
-pub trait Log {
-    fn note(&mut self, entry: Entry);
-
-    /// Whether nothing more is written down.
-    fn is_full(&self) -> bool;
-}
-
-/// A recording in memory.
-#[derive(Clone, Default)]
-pub struct Recording {
-    pools: BTreeMap<PoolId, Cut>,
-    pub calls: Vec<Call>,
-    pub ended: bool,
-}
-
-impl Log for Recording {
-    fn note(&mut self, entry: Entry) {
-        match entry {
-            Entry::Pool(id, cut) => drop(self.pools.insert(id, cut)),
-            Entry::Call(call) => self.calls.push(call),
-            Entry::End => self.ended = true,
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        false
-    }
-}
-
-impl<L: Log> Log for Rc<RefCell<L>> {
-    fn note(&mut self, entry: Entry) {
-        self.borrow_mut().note(entry);
-    }
-
-    fn is_full(&self) -> bool {
-        self.borrow().is_full()
-    }
-}
-
-/// What a recorder must know of the engine.
-pub struct Make<C: Component> {
-    pub peers: Vec<Peer>,
-    /// Of the queues to them.
-    pub capacity: usize,
-    /// The engine's own pools.
-    pub own: Memory,
-    /// What a message names in others' memory.
-    pub reads: fn(&Memory, &C::In) -> Vec<PacketRef>,
-    /// What an output names in the engine's own memory.
-    pub shows: fn(&C::Out) -> Option<PacketRef>,
-}
-
-/// An engine under observation.
-pub struct Recorder<C: Component, L: Log> {
-    component: C,
-    make: Make<C>,
-    log: L,
-    /// Pools that the log knows.
-    known: BTreeSet<PoolId>,
-}
-
-impl<C: Component, L: Log> Recorder<C, L>
-where
-    C::Out: Debug,
-{
-    pub fn new(component: C, make: Make<C>, log: L) -> Recorder<C, L> {
-        Recorder { component, make, log, known: BTreeSet::new() }
-    }
-
-    /// Makes a call and writes it down.
-    fn observe<T>(
-        &mut self,
-        cx: &mut Context,
-        out: &mut Outbox<C::Out>,
-        input: Input,
-        names: Vec<PacketRef>,
-        call: impl FnOnce(&mut C, &mut Context, &mut Outbox<C::Out>) -> T,
-    ) -> T {
-        if self.log.is_full() {
-            return call(&mut self.component, cx, out);
-        }
-        let rooms = self.make.peers.iter().map(|p| (*p, out.room(*p))).collect();
-        let random = cx.random.clone();
-        let mut memory = Vec::new();
-        for r in names {
-            let mut bytes = vec![0; r.len as usize];
-            let Some(view) = cx.memory.view(r.pool) else {
-                continue;
-            };
-            if self.known.insert(r.pool) {
-                let cut = Cut { base: view.base, slot_size: view.slot_size, slots: view.slots };
-                self.log.note(Entry::Pool(r.pool, cut));
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        fn both(f: &mut fmt::Formatter, a: &Option<impl Debug>, b: &Option<impl Debug>) -> fmt::Result {
+            for (who, what) in [("recorded", a as &dyn Debug), ("replayed", b as &dyn Debug)] {
+                write!(
+                    f,
+                    "\n  {who}: {}",
+                    format!("{what:?}").trim_start_matches("Some(").trim_end_matches(')')
+                )?;
             }
-            if cx.memory.read(r, &mut bytes).is_some() {
-                memory.push((r, ByteBuf::from(bytes)));
+            Ok(())
+        }
+        match self {
+            Failure::Unusable(why) => f.write_str(why),
+            Failure::Differs { call, difference: Difference::Output { number, recorded, replayed } } => {
+                write!(f, "call {call} answers differently, in its output {number}:")?;
+                both(f, recorded, replayed)
+            }
+            Failure::Differs { call, difference: Difference::Access { recorded, replayed } } => {
+                write!(f, "call {call} reads or writes something else in a program's page:")?;
+                both(f, recorded, replayed)
             }
         }
-        let before = out.items().len();
-        let result = call(&mut self.component, cx, out);
-        let outputs = lets(&self.make, &out.items()[before..]);
-        self.log.note(Entry::Call(Call { now: cx.now, random, rooms, memory, input, outputs }));
-        result
     }
 }
 
-fn lets<C: Component>(make: &Make<C>, items: &[C::Out]) -> Vec<Let>
-where
-    C::Out: Debug,
-{
-    let one = |o: &C::Out| match o.peer() {
-        Some(peer) => {
-            let shown = (make.shows)(o).and_then(|r| {
-                let mut bytes = vec![0; r.len as usize];
-                make.own.read(r, &mut bytes).map(|()| bytes)
-            });
-            Let::Message(peer, o.encode(), shown.unwrap_or_default())
+/// What the engine is to read and write in a call.
+#[derive(Default)]
+struct Script {
+    left: VecDeque<Access>,
+    difference: Option<Difference>,
+}
+
+impl Script {
+    fn differ(&mut self, recorded: Option<Access>, replayed: Option<Access>) {
+        self.difference.get_or_insert(Difference::Access { recorded, replayed });
+    }
+}
+
+/// Lets the engine read in one family's pages what was read there.
+struct Prompter {
+    family: FamilyId,
+    script: Arc<Mutex<Script>>,
+}
+
+fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
+    script.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Witness for Prompter {
+    fn read(&self, at: usize, bytes: &mut [u8]) {
+        let mut script = lock(&self.script);
+        match script.left.pop_front() {
+            Some(Access::Read { family, at: then, bytes: value })
+                if (family, then, value.len()) == (self.family, at, bytes.len()) =>
+            {
+                bytes.copy_from_slice(&value)
+            }
+            other => {
+                let bytes = ByteBuf::from(&*bytes);
+                script.differ(other, Some(Access::Read { family: self.family, at, bytes }));
+            }
         }
-        None => Let::Effect(format!("{o:?}")),
-    };
-    items.iter().map(one).collect()
-}
+    }
 
-/// Dropped when its server ends as it was told.
-impl<C: Component, L: Log> Drop for Recorder<C, L> {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            self.log.note(Entry::End);
+    fn wrote(&self, at: usize, bytes: &[u8]) {
+        let now = Access::Wrote { family: self.family, at, what: Written::of(bytes) };
+        let mut script = lock(&self.script);
+        let then = script.left.pop_front();
+        if then.as_ref() != Some(&now) {
+            script.differ(then, Some(now));
         }
     }
 }
 
-impl<C: Component, L: Log> Component for Recorder<C, L>
-where
-    C::Out: Debug,
-{
-    type In = (Encoded, C::In);
-    type Out = C::Out;
-    const COUNTERS: &'static [&'static str] = C::COUNTERS;
+/// What surrounds the engine that lives again.
+struct Stage<S> {
+    memory: Memory,
+    script: Arc<Mutex<Script>>,
+    segments: S,
+}
 
-    fn decode(peer: Peer, line: &Encoded) -> Option<Self::In> {
-        C::decode(peer, line).map(|m| (*line, m))
+impl<S: Fn(usize) -> Option<Segment>> Stage<S> {
+    fn segment(&self, len: Option<usize>) -> Result<Segment, Failure> {
+        let unusable = || Failure::Unusable("the recording asks for more memory than there is".into());
+        len.and_then(|len| (self.segments)(len)).ok_or_else(unusable)
     }
 
-    fn receive(&mut self, cx: &mut Context, from: Peer, (line, message): Self::In, out: &mut Outbox<C::Out>) {
-        let names = (self.make.reads)(cx.memory, &message);
-        self.observe(cx, out, Input::Message(from, line), names, |c, cx, out| {
-            c.receive(cx, from, message, out)
+    fn map(&mut self, id: eft_base::PoolId, cut: Option<Cut>) -> Result<(), Failure> {
+        let Some(cut) = cut else {
+            self.memory.remove(id);
+            return Ok(());
+        };
+        let Cut { base, slot_size, slots } = cut;
+        let segment = self.segment(cut.len())?;
+        self.memory.insert(id, PoolView { segment, base, slot_size, slots });
+        Ok(())
+    }
+
+    /// Puts the bytes of others where they lay.
+    fn fill(&self, call: &Call) -> Result<(), Failure> {
+        for (r, bytes) in &call.memory {
+            let place = self.memory.resolve(*r).filter(|_| r.len as usize == bytes.len());
+            if !place.is_some_and(|(segment, offset)| segment.write(offset, bytes).is_ok()) {
+                return Err(Failure::Unusable(format!("the recording is damaged: {r:?} lies nowhere")));
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, told: &Told) -> Result<Event, Failure> {
+        Ok(match told {
+            Told::Configure { key, value } => {
+                Event::Configure { key: key.clone(), value: value.clone().into_vec() }
+            }
+            Told::Dirty { family, slot } => Event::Dirty(SocketId { family: *family, slot: *slot }),
+            &Told::Family { family, pool, slots, send_len, receive_len } => {
+                let geometry = Geometry { slots, send_len, receive_len };
+                let segment = self.segment(geometry.is_valid().then(|| geometry.arena_len()))?;
+                let arena =
+                    Arena::new(segment, geometry).map_err(|_| Failure::Unusable("a bad arena".into()))?;
+                self.memory.insert(pool, arena.view());
+                let prompter = Prompter { family, script: self.script.clone() };
+                Event::FamilyOpened { family, pool, arena: arena.witnessed(Arc::new(prompter)) }
+            }
         })
     }
-
-    fn event(&mut self, cx: &mut Context, event: Event, out: &mut Outbox<C::Out>) {
-        let copy = event.clone();
-        self.observe(cx, out, Input::Event(copy), Vec::new(), |c, cx, out| c.event(cx, event, out))
-    }
-
-    fn poll(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<C::Out>) -> usize {
-        self.observe(cx, out, Input::Poll(budget), Vec::new(), |c, cx, out| c.poll(cx, budget, out))
-    }
-
-    fn expire(&mut self, cx: &mut Context, out: &mut Outbox<C::Out>) {
-        self.observe(cx, out, Input::Expire, Vec::new(), |c, cx, out| c.expire(cx, out))
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.component.deadline()
-    }
-
-    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<C::Out>) {
-        self.observe(cx, out, Input::Reborn(peer), Vec::new(), |c, cx, out| c.peer_reborn(cx, peer, out))
-    }
-
-    fn flush(&mut self, cx: &mut Context, out: &mut Outbox<C::Out>) {
-        self.observe(cx, out, Input::Flush, Vec::new(), |c, cx, out| c.flush(cx, out))
-    }
 }
 
-/// Where a replay answered differently.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Divergence {
-    pub call: usize,
-    pub recorded: Vec<Let>,
-    pub replayed: Vec<Let>,
+/// Time goes forward, and ends in some centuries.
+fn check_times(calls: &[Call]) -> Result<(), Failure> {
+    let end = Instant(1 << 63);
+    match calls.is_sorted_by_key(|c| c.now) && calls.last().is_none_or(|c| c.now < end) {
+        true => Ok(()),
+        false => Err(Failure::Unusable("the recording is damaged: time goes backwards".into())),
+    }
 }
 
 /// Makes the recorded calls to a fresh engine. `make` is of the fresh engine; `segments` gives zeroed
@@ -260,60 +181,73 @@ pub fn replay<C: Component>(
     recording: &Recording,
     mut component: C,
     make: &Make<C>,
-    segments: impl Fn(usize) -> Segment,
-) -> Result<(), Box<Divergence>>
+    segments: impl Fn(usize) -> Option<Segment>,
+) -> Result<(), Failure>
 where
     C::Out: Debug,
 {
-    let mut memory = Memory::new();
-    for (id, cut) in &recording.pools {
-        let view = PoolView {
-            segment: segments(cut.base + cut.slots * cut.slot_size),
-            base: cut.base,
-            slot_size: cut.slot_size,
-            slots: cut.slots,
-        };
-        memory.insert(*id, view);
-    }
+    check_times(&recording.calls)?;
+    let mut stage = Stage { memory: Memory::new(), script: Arc::default(), segments };
+    let mut pools = recording.pools.iter().peekable();
     let status = Status::heap();
     let mut out = Outbox::new();
     for (i, call) in recording.calls.iter().enumerate() {
-        for (r, bytes) in &call.memory {
-            if let Some((segment, offset)) = memory.resolve(*r) {
-                segment.write(offset, bytes).expect("heap");
-            }
+        while let Some((_, id, cut)) = pools.next_if(|(before, ..)| *before <= i) {
+            stage.map(*id, *cut)?;
         }
+        stage.fill(call)?;
+        lock(&stage.script).left = call.accesses.iter().cloned().collect();
         for (peer, room) in &call.rooms {
-            out.set_room(*peer, *room, make.capacity);
+            out.set_room(*peer, (*room).min(make.capacity), make.capacity);
         }
+        let event = match &call.input {
+            Input::Event(told) => Some(stage.event(told)?),
+            _ => None,
+        };
         let mut random = call.random.clone();
-        let mut cx = Context { now: call.now, random: &mut random, memory: &memory, status: &status };
-        match call.input.clone() {
-            Input::Message(peer, line) => {
-                if let Some(message) = C::decode(peer, &line) {
-                    component.receive(&mut cx, peer, message, &mut out);
-                }
-            }
-            Input::Event(event) => component.event(&mut cx, event, &mut out),
-            Input::Poll(budget) => {
-                component.poll(&mut cx, budget, &mut out);
-            }
-            Input::Expire => component.expire(&mut cx, &mut out),
-            Input::Reborn(peer) => component.peer_reborn(&mut cx, peer, &mut out),
-            Input::Flush => component.flush(&mut cx, &mut out),
-        }
-        let replayed = lets(make, out.items());
+        let mut cx = Context { now: call.now, random: &mut random, memory: &stage.memory, status: &status };
+        repeat(&mut component, &mut cx, &call.input, event, &mut out);
+        let replayed = lets(make, out.items(), |r| contents(&stage.memory, r));
         out.drain();
-        if replayed != call.outputs {
-            return Err(Box::new(Divergence { call: i, recorded: call.outputs.clone(), replayed }));
+        if let Some(difference) = difference(call, &replayed, &mut lock(&stage.script)) {
+            return Err(Failure::Differs { call: i, difference });
         }
     }
     Ok(())
 }
 
-impl Recording {
-    /// Everything that came out, in order.
-    pub fn outputs(&self) -> impl Iterator<Item = &Let> {
-        self.calls.iter().flat_map(|c| &c.outputs)
+/// Makes a call again.
+fn repeat<C: Component>(
+    component: &mut C,
+    cx: &mut Context,
+    input: &Input,
+    event: Option<Event>,
+    out: &mut Outbox<C::Out>,
+) {
+    match input {
+        Input::Message(peer, line) => {
+            if let Some(message) = C::decode(*peer, line) {
+                component.receive(cx, *peer, message, out);
+            }
+        }
+        Input::Event(_) => event.into_iter().for_each(|e| component.event(cx, e, out)),
+        Input::Poll(budget) => drop(component.poll(cx, *budget, out)),
+        Input::Expire => component.expire(cx, out),
+        Input::Reborn(peer) => component.peer_reborn(cx, *peer, out),
+        Input::Flush => component.flush(cx, out),
     }
+}
+
+/// The first difference of a call that was made again.
+fn difference(call: &Call, replayed: &[Let], script: &mut Script) -> Option<Difference> {
+    if let Some(difference) = script.difference.take() {
+        return Some(difference);
+    }
+    if let Some(undone) = script.left.pop_front() {
+        return Some(Difference::Access { recorded: Some(undone), replayed: None });
+    }
+    let all = call.outputs.len().max(replayed.len());
+    let number = (0..all).find(|n| call.outputs.get(*n) != replayed.get(*n))?;
+    let [recorded, replayed] = [&call.outputs[..], replayed].map(|o| o.get(number).cloned());
+    Some(Difference::Output { number, recorded, replayed })
 }

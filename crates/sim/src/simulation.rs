@@ -52,7 +52,7 @@ pub struct Settings {
     pub rules: String,
     pub geometry: Geometry,
     pub device: DeviceInfo,
-    /// Record ip and the filter for the replay oracle.
+    /// Record ip, the filter, tcp and udp for the replay oracle.
     pub record: bool,
 }
 

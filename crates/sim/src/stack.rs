@@ -5,10 +5,10 @@
 //! the configuration, and fresh queues.
 
 use crate::device::{End, SimDevice};
-use crate::file::Head;
-use crate::makes::{self, Life};
+use crate::makes::{self, Head, Life};
 use crate::node::{Node, Surroundings};
-use crate::replay::{Recorder, Recording};
+use crate::recorder::{Make, Recorder};
+use crate::recording::Recording;
 use crate::sizes::{arena_len, filter_config, tcp_config, udp_config};
 use crate::wiring::edge;
 use eft_base::{Cidr, FamilyId, Instant, PoolId, SocketId};
@@ -17,16 +17,15 @@ use eft_channel::notify::Mode;
 use eft_channel::socket::{Arena, Geometry, Transport};
 use eft_channel::status::Status;
 use eft_channel::{Pool, PoolView, Segment};
-use eft_component::{Effect, Event, Server, Topology};
+use eft_component::{Component, Effect, Event, Server, Topology};
 use eft_control::plan;
 use eft_ip::IpConfig;
 use eft_messages::Peer;
 use eft_nic::Nic;
 use eft_sockets::{Sockets, SocketsConfig};
-use eft_transport::tcp::Tcp;
-use eft_transport::udp::Udp;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -44,7 +43,7 @@ pub struct Shape {
     pub topology: String,
     pub geometry: Geometry,
     pub seed: u64,
-    /// Record each life of ip and of the filter.
+    /// Record each life of ip, the filter, tcp and udp.
     pub record: bool,
 }
 
@@ -83,7 +82,7 @@ pub struct Stack {
     pub crashes: u64,
     /// Sockets whose descriptors the supervisor holds.
     kept: BTreeSet<SocketId>,
-    /// Of ip and of the filter, if they are recorded.
+    /// Of all that are recorded.
     pub lives: Vec<Life>,
 }
 
@@ -348,37 +347,12 @@ impl Stack {
         own
     }
 
-    /// A new recording, if this server is to be recorded.
-    fn recording(&mut self, i: usize, seed: u64, own: &[Pool]) -> Option<Rc<RefCell<Recording>>> {
-        let peer = self.members[i].peer;
-        if !self.shape.record || !matches!(peer, Peer::Ip | Peer::Filter) {
-            return None;
-        }
-        let recording = Rc::new(RefCell::new(Recording::default()));
-        let arena = self.members[i].arena.as_ref().map(|a| {
-            let mut bytes = vec![0; a.len()];
-            a.read(0, &mut bytes).expect("all of it");
-            bytes
-        });
-        let head = Head {
-            peer,
-            seed: if peer == Peer::Filter { filter_config().seed } else { seed },
-            with_filter: self.topology.has("filter"),
-            states: filter_config().states,
-            pools: own.iter().map(|p| (p.id(), p.slots(), p.slot_size())).collect(),
-            arena: arena.unwrap_or_default(),
-        };
-        self.lives.push(Life { head, recording: recording.clone() });
-        Some(recording)
-    }
-
     fn construct(&mut self, i: usize, own: Vec<Pool>) -> Box<dyn Node> {
         let member = &self.members[i];
         let (peer, generation) = (member.peer, member.generation);
         let status = member.status.clone();
         let seed = self.shape.seed ^ (generation as u64) << 32 ^ i as u64;
         let arena = member.arena.clone();
-        let recording = self.recording(i, seed, &own);
         let arena = || arena.expect("made in `new`");
         let mut own = own.into_iter();
         let mut pool = || own.next().expect("as the plan says");
@@ -387,22 +361,26 @@ impl Stack {
                 let sockets = Sockets::new(SocketsConfig { generation, ..Default::default() });
                 Box::new(Server::new(sockets, status, seed))
             }
-            Peer::Tcp => Box::new(Server::new(Tcp::open(arena(), pool(), tcp_config()), status, seed)),
-            Peer::Udp => Box::new(Server::new(Udp::open(arena(), pool(), udp_config()), status, seed)),
+            Peer::Tcp => {
+                let (arena, headers, config) = (arena(), pool(), tcp_config());
+                let head = Head::of(config, &[&headers], Some(&arena));
+                self.serve(head, makes::tcp(arena, headers, config), status, seed)
+            }
+            Peer::Udp => {
+                let (arena, headers, config) = (arena(), pool(), udp_config());
+                let head = Head::of(config, &[&headers], Some(&arena));
+                self.serve(head, makes::udp(arena, headers, config), status, seed)
+            }
             Peer::Ip => {
-                let with_filter = self.topology.has("filter");
-                let (ip, make) = makes::ip(pool(), pool(), IpConfig { with_filter, seed });
-                match recording {
-                    Some(r) => Box::new(Server::new(Recorder::new(ip, make, r), status, seed)),
-                    None => Box::new(Server::new(ip, status, seed)),
-                }
+                let config = IpConfig { with_filter: self.topology.has("filter"), seed };
+                let (frames, packets) = (pool(), pool());
+                let head = Head::of(config, &[&frames, &packets], None);
+                self.serve(head, makes::ip(frames, packets, config), status, seed)
             }
             Peer::Filter => {
-                let (filter, make) = makes::filter(arena(), filter_config());
-                match recording {
-                    Some(r) => Box::new(Server::new(Recorder::new(filter, make, r), status, seed)),
-                    None => Box::new(Server::new(filter, status, seed)),
-                }
+                let (arena, config) = (arena(), filter_config());
+                let head = Head::of(config, &[], Some(&arena));
+                self.serve(head, makes::filter(arena, config), status, seed)
             }
             Peer::Nic(n) => {
                 let nic = Nic::new(SimDevice(self.end.clone()), pool(), n);
@@ -410,6 +388,22 @@ impl Stack {
             }
             Peer::Cores => unreachable!("no peer of a packet, so not among `Topology::peers`"),
         }
+    }
+
+    /// A server around an engine, which is recorded if all are.
+    fn serve<C: Component<Out: Debug> + 'static>(
+        &mut self,
+        head: Head,
+        (engine, make): (C, Make<C>),
+        status: Status,
+        seed: u64,
+    ) -> Box<dyn Node> {
+        if !self.shape.record {
+            return Box::new(Server::new(engine, status, seed));
+        }
+        let recording = Rc::new(RefCell::new(Recording::default()));
+        self.lives.push(Life { head, recording: recording.clone() });
+        Box::new(Server::new(Recorder::new(engine, make, recording), status, seed))
     }
 
     /// Maps others' pools into a newborn.

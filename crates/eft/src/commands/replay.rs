@@ -1,10 +1,12 @@
-//! `eft replay`: what a live ip or filter was told, told to a fresh one in the simulator, which must answer with
-//! the same segments and verdicts.
+//! `eft replay`: what a live server was told, told to a fresh one in the simulator, which must answer with the same
+//! segments and verdicts, and tell its applications the same.
 
-use eft_channel::Segment;
 use eft_linux::memory;
-use eft_sim::replay::Let;
+use eft_sim::recording::End;
 use std::path::PathBuf;
+
+/// Memory of others that a recording may ask for: it is sparse, and costs only what is written.
+const MEMORY_MAX: usize = 1 << 42;
 
 #[derive(clap::Args, Debug)]
 pub struct ReplayArguments {
@@ -13,25 +15,33 @@ pub struct ReplayArguments {
 }
 
 pub fn run(arguments: &ReplayArguments) -> Result<(), String> {
-    let shown = arguments.file.display();
-    let bytes = std::fs::read(&arguments.file).map_err(|e| format!("{shown}: {e}"))?;
-    let life = eft_sim::file::from_bytes(&bytes).map_err(|e| format!("{shown}: {e}"))?;
+    replay(&arguments.file).map_err(|e| format!("{}: {e}", arguments.file.display()))
+}
+
+fn replay(file: &PathBuf) -> Result<(), String> {
+    let bytes = std::fs::read(file).map_err(|e| e.to_string())?;
+    let life = eft_sim::file::from_bytes(&bytes)?;
     let recording = life.recording.borrow();
-    // Families' arenas are large and sparse; such memory costs only what is written.
     let sparse = |len: usize| {
-        memory::create("eft-replay", len)
-            .and_then(|fd| memory::map(&fd, true))
-            .unwrap_or_else(|_| Segment::heap(len))
+        let fd = memory::create("eft-replay", len).ok().filter(|_| len <= MEMORY_MAX)?;
+        memory::map(&fd, true).ok()
     };
-    let sent =
-        recording.outputs().filter(|o| matches!(o, Let::Message(_, _, bytes) if !bytes.is_empty())).count();
-    let end = if recording.ended { "" } else { " (it did not end in order: its last calls may be missing)" };
-    match life.again_in(&recording, sparse) {
-        Ok(()) => {
-            let (calls, peer) = (recording.calls.len(), life.head.peer);
-            println!("{peer}: {calls} calls, {sent} segments sent: all identical{end}");
-            Ok(())
+    life.again_in(&recording, sparse).map_err(|failure| failure.to_string())?;
+    let (calls, peer) = (recording.calls.len(), life.head.engine.peer());
+    let end = match recording.end {
+        End::InOrder => String::new(),
+        End::Full(bytes) => {
+            format!(" (the recording was full after {bytes} bytes: what came later is not in it)")
         }
-        Err(d) => Err(format!("{shown}: call {} answers differently: {d:?}", d.call)),
-    }
+        End::Died => " (it did not end in order: its last calls may be missing)".into(),
+        End::CutShort => {
+            return Err(format!(
+                "the recording is cut short after call {calls}; until there all is identical"
+            ));
+        }
+    };
+    let (segments, payload) = recording.segments();
+    let payload = if payload > 0 { format!(" with {payload} bytes of payload") } else { String::new() };
+    println!("{peer}: {calls} calls, {segments} segments sent{payload}: all identical{end}");
+    Ok(())
 }

@@ -1,18 +1,18 @@
 //! `eft serve NAME`: one server in its process. Started by the supervisor, never by hand.
 
-use eft_channel::Pool;
 use eft_channel::socket::Transport;
+use eft_component::Component;
 use eft_component::topology::Limits;
 use eft_linux::capture::{CaptureSlot, Captured};
 use eft_linux::devices::LiveDevice;
-use eft_linux::serve::{self, Answering, Applications, Plain, Setup, TransportSurroundings};
+use eft_linux::serve::{self, Answering, Applications, Plain, Setup, Surroundings, TransportSurroundings};
 use eft_messages::Peer;
-use eft_sim::file::{self, Head};
-use eft_sim::makes;
-use eft_sim::replay::Recorder;
+use eft_sim::file;
+use eft_sim::makes::{self, Head};
+use eft_sim::recorder::{Make, Recorder};
 use eft_transport::tcp::{Tcp, TcpConfig};
 use eft_transport::udp::{Udp, UdpConfig};
-use std::path::Path;
+use std::fmt::Debug;
 
 #[derive(clap::Args, Debug)]
 pub struct ServeArguments {
@@ -65,13 +65,23 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
         }
         Peer::Tcp => {
             let (arena, pool) = (setup.take_arena()?, setup.take_pool()?);
-            let tcp = Tcp::open(arena, pool, tcp_config(&limits, seed));
-            serve::run(setup, tcp, TransportSurroundings::new(Transport::Tcp))
+            let config = tcp_config(&limits, seed);
+            let surroundings = TransportSurroundings::new(Transport::Tcp);
+            if setup.identity.record.is_none() {
+                return serve::run(setup, Tcp::open(arena, pool, config), surroundings);
+            }
+            let head = Head::of(config, &[&pool], Some(&arena));
+            serve_recorded(setup, &head, makes::tcp(arena, pool, config), surroundings)
         }
         Peer::Udp => {
             let (arena, pool) = (setup.take_arena()?, setup.take_pool()?);
-            let udp = Udp::open(arena, pool, udp_config(&limits, seed));
-            serve::run(setup, udp, TransportSurroundings::new(Transport::Udp))
+            let config = udp_config(&limits, seed);
+            let surroundings = TransportSurroundings::new(Transport::Udp);
+            if setup.identity.record.is_none() {
+                return serve::run(setup, Udp::open(arena, pool, config), surroundings);
+            }
+            let head = Head::of(config, &[&pool], Some(&arena));
+            serve_recorded(setup, &head, makes::udp(arena, pool, config), surroundings)
         }
         Peer::Ip => serve_ip(setup),
         Peer::Filter => serve_filter(setup),
@@ -95,40 +105,38 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
 /// Bytes after which a recording is long enough.
 const RECORDING_MAX: usize = 256 << 20;
 
-/// A file for what a server is told. It is opened before the sandbox closes.
-fn recording(path: &Path, head: &Head) -> eft_linux::Result<file::Writer<std::fs::File>> {
-    std::fs::File::create(path)
+/// Serves an engine whose calls are written down. The file is opened before the sandbox closes.
+fn serve_recorded<C: Component<Out: Debug>>(
+    setup: Setup,
+    head: &Head,
+    (engine, make): (C, Make<C>),
+    surroundings: impl Surroundings,
+) -> eft_linux::Result<()> {
+    let path = setup.identity.record.clone().unwrap_or_default();
+    let log = std::fs::File::create(&path)
         .and_then(|f| file::Writer::new(f, head, RECORDING_MAX))
-        .map_err(|e| eft_linux::Error(format!("{}: {e}", path.display())))
+        .map_err(|e| eft_linux::Error(format!("{}: {e}", path.display())))?;
+    serve::run(setup, Recorder::new(engine, make, log), surroundings)
 }
 
 fn serve_ip(mut setup: Setup) -> eft_linux::Result<()> {
     let (frames, packets) = (setup.take_pool()?, setup.take_pool()?);
     let (with_filter, seed) = (setup.identity.with_filter, setup.identity.seed);
     let config = eft_ip::IpConfig { with_filter, seed };
-    let Some(path) = setup.identity.record.clone() else {
+    if setup.identity.record.is_none() {
         return serve::run(setup, eft_ip::Ip::new(frames, packets, config), Plain::default());
-    };
-    let shape = |p: &Pool| (p.id(), p.slots(), p.slot_size());
-    let pools = vec![shape(&frames), shape(&packets)];
-    let head = Head { peer: Peer::Ip, seed, with_filter, states: 0, pools, arena: Vec::new() };
-    let log = recording(&path, &head)?;
-    let (ip, make) = makes::ip(frames, packets, config);
-    serve::run(setup, Recorder::new(ip, make, log), Plain::default())
+    }
+    let head = Head::of(config, &[&frames, &packets], None);
+    serve_recorded(setup, &head, makes::ip(frames, packets, config), Plain::default())
 }
 
 fn serve_filter(mut setup: Setup) -> eft_linux::Result<()> {
     let arena = setup.take_arena()?;
     let answering = Answering::new(&setup.control)?;
     let config = filter_config(setup.identity.seed);
-    let Some(path) = setup.identity.record.clone() else {
+    if setup.identity.record.is_none() {
         return serve::run(setup, eft_filter::Filter::open(arena, config), answering);
-    };
-    let mut left = vec![0; arena.len()];
-    arena.read(0, &mut left).map_err(|_| eft_linux::Error("the arena cannot be read".into()))?;
-    let (seed, states) = (config.seed, config.states);
-    let head = Head { peer: Peer::Filter, seed, with_filter: true, states, pools: Vec::new(), arena: left };
-    let log = recording(&path, &head)?;
-    let (filter, make) = makes::filter(arena, config);
-    serve::run(setup, Recorder::new(filter, make, log), answering)
+    }
+    let head = Head::of(config, &[], Some(&arena));
+    serve_recorded(setup, &head, makes::filter(arena, config), answering)
 }

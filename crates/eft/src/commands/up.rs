@@ -42,7 +42,7 @@ pub struct UpArguments {
     /// Name server that programs on the stack ask first
     #[arg(long)]
     nameserver: Option<IpAddr>,
-    /// Write down in this folder what ip is told, for `eft replay`
+    /// Write down in this folder what ip, filter, tcp and udp are told, up to 256 MB each, for `eft replay`
     #[arg(long)]
     record: Option<PathBuf>,
     /// Which components run, how they are connected and placed

@@ -55,7 +55,7 @@ pub struct StackConfig {
     pub host_address: Option<Cidr>,
     pub mtu: Option<u16>,
     pub nameserver: Option<IpAddr>,
-    /// A folder for recordings of ip and filter.
+    /// A folder for recordings of ip, filter, tcp and udp.
     pub record: Option<std::path::PathBuf>,
     /// Bytes of each engine's durable arena, 0 for none: the engines know, and the program that
     /// composes them asks.

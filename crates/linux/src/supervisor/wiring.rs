@@ -86,7 +86,7 @@ impl Supervisor {
                 .config
                 .record
                 .as_ref()
-                .filter(|_| matches!(member.peer, Peer::Ip | Peer::Filter))
+                .filter(|_| matches!(member.peer, Peer::Ip | Peer::Filter | Peer::Tcp | Peer::Udp))
                 .map(|dir| dir.join(format!("{}-{}.eftrec", member.name, member.generation))),
         };
         let clone = |fd: &OwnedFd| fd.try_clone().doing("descriptor");

@@ -127,7 +127,7 @@ impl Tcp {
         // While unconnected, a plug says that a connect is on its way or under way.
         let room = !matches!(block.state(), State::Closed | State::SynSent)
             && page.sendable() * 3 >= page.send_limit();
-        (ended || room) && page.write_plug().is_set()
+        (ended || room) && page.is_plugged()
     }
 
     /// Gives the application back what the peer acknowledged and no unanswered `Send` refers to.

@@ -1,0 +1,246 @@
+//! An engine under observation, live or simulated.
+//!
+//! A [`Recorder`] stands between a server and its engine and writes down every call: time, randomness, room in the
+//! queues, the message or event, the bytes of other components' memory that it names, what the engine read in its
+//! applications' pages and wrote there, and everything that came out. Neither side knows of it: to the server it is
+//! the engine, and the engine cannot see who looks at its pages ([`eft_channel::witness`]).
+//!
+//! Must never happen: that the engine does something else because it is recorded.
+
+use crate::recording::{Access, Call, Cut, End, Entry, Input, Let, Log, Told, Written, digest, digest_on};
+use eft_base::{FamilyId, Instant, PacketRef, PoolId};
+use eft_channel::Memory;
+use eft_channel::witness::Witness;
+use eft_component::{Component, Context, Event, Outbox, Output};
+use eft_messages::{Encoded, Peer};
+use serde_bytes::ByteBuf;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a recorder must know of the engine.
+pub struct Make<C: Component> {
+    pub peers: Vec<Peer>,
+    /// Of the queues to them.
+    pub capacity: usize,
+    /// The engine's own pools.
+    pub own: Memory,
+    /// What a message names in others' memory.
+    pub reads: fn(&Memory, &C::In) -> Vec<PacketRef>,
+    /// What an output names in the engine's own memory.
+    pub shows: fn(&C::Out) -> Option<PacketRef>,
+    /// The payload that these bytes name in turn, in the memory of applications.
+    pub payload: fn(&[u8]) -> Vec<PacketRef>,
+}
+
+/// What was read and written in a call.
+struct Transcript {
+    open: bool,
+    accesses: Vec<Access>,
+}
+
+/// Writes down what passes between the engine and the pages of one family.
+struct Scribe {
+    family: FamilyId,
+    transcript: Arc<Mutex<Transcript>>,
+}
+
+fn lock(transcript: &Mutex<Transcript>) -> MutexGuard<'_, Transcript> {
+    transcript.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Witness for Scribe {
+    fn read(&self, at: usize, bytes: &mut [u8]) {
+        let mut t = lock(&self.transcript);
+        if t.open {
+            let bytes = ByteBuf::from(&*bytes);
+            t.accesses.push(Access::Read { family: self.family, at, bytes });
+        }
+    }
+
+    fn wrote(&self, at: usize, bytes: &[u8]) {
+        let mut t = lock(&self.transcript);
+        if t.open {
+            let what = Written::of(bytes);
+            t.accesses.push(Access::Wrote { family: self.family, at, what });
+        }
+    }
+}
+
+/// An engine under observation.
+pub struct Recorder<C: Component, L: Log> {
+    component: C,
+    make: Make<C>,
+    log: L,
+    /// Pools that the log knows.
+    known: BTreeMap<PoolId, Cut>,
+    transcript: Arc<Mutex<Transcript>>,
+}
+
+impl<C: Component, L: Log> Recorder<C, L>
+where
+    C::Out: Debug,
+{
+    pub fn new(component: C, make: Make<C>, log: L) -> Recorder<C, L> {
+        let transcript = Arc::new(Mutex::new(Transcript { open: true, accesses: Vec::new() }));
+        Recorder { component, make, log, known: BTreeMap::new(), transcript }
+    }
+
+    /// Makes a call and writes it down.
+    fn observe<T>(
+        &mut self,
+        cx: &mut Context,
+        out: &mut Outbox<C::Out>,
+        input: Input,
+        names: Vec<PacketRef>,
+        call: impl FnOnce(&mut C, &mut Context, &mut Outbox<C::Out>) -> T,
+    ) -> T {
+        if self.log.is_full() {
+            *lock(&self.transcript) = Transcript { open: false, accesses: Vec::new() };
+            return call(&mut self.component, cx, out);
+        }
+        let rooms = self.make.peers.iter().map(|p| (*p, out.room(*p))).collect();
+        let random = cx.random.clone();
+        let mut memory = Vec::new();
+        for r in names {
+            note_pool(&mut self.known, &mut self.log, cx.memory, r.pool);
+            keep(cx.memory, &mut memory, r);
+        }
+        let before = out.items().len();
+        let result = call(&mut self.component, cx, out);
+        let outputs = lets(&self.make, &out.items()[before..], |r| {
+            note_pool(&mut self.known, &mut self.log, cx.memory, r.pool);
+            keep(cx.memory, &mut memory, r)
+        });
+        let accesses = std::mem::take(&mut lock(&self.transcript).accesses);
+        self.log.note(Entry::Call(Call { now: cx.now, random, rooms, memory, input, accesses, outputs }));
+        result
+    }
+
+    /// What is read and written in a family's arena will be noted.
+    fn watch(&mut self, event: Event) -> Event {
+        match event {
+            Event::FamilyOpened { family, pool, arena } => {
+                self.known.insert(pool, Cut::of_arena(arena.geometry()));
+                let scribe = Scribe { family, transcript: self.transcript.clone() };
+                Event::FamilyOpened { family, pool, arena: arena.witnessed(Arc::new(scribe)) }
+            }
+            event => event,
+        }
+    }
+}
+
+/// Tells the log what memory lies behind `pool`, if that is news.
+fn note_pool(known: &mut BTreeMap<PoolId, Cut>, log: &mut impl Log, memory: &Memory, pool: PoolId) {
+    let now = memory.view(pool).map(Cut::of);
+    let before = match now {
+        Some(cut) => known.insert(pool, cut),
+        None => known.remove(&pool),
+    };
+    if now != before {
+        log.note(Entry::Pool(pool, now));
+    }
+}
+
+/// The bytes that `r` names, which are kept the first time.
+fn keep(memory: &Memory, kept: &mut Vec<(PacketRef, ByteBuf)>, r: PacketRef) -> Option<Vec<u8>> {
+    if let Some((_, bytes)) = kept.iter().find(|(k, _)| *k == r) {
+        return Some(bytes.to_vec());
+    }
+    let bytes = contents(memory, r)?;
+    kept.push((r, ByteBuf::from(bytes.clone())));
+    Some(bytes)
+}
+
+/// The bytes that `r` names, if there are such.
+pub(crate) fn contents(memory: &Memory, r: PacketRef) -> Option<Vec<u8>> {
+    let (segment, offset) = memory.resolve(r)?;
+    let mut bytes = vec![0; r.len as usize];
+    segment.read(offset, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// What came out, with what it names. `payload` reads the memory of applications.
+pub(crate) fn lets<C: Component>(
+    make: &Make<C>,
+    items: &[C::Out],
+    mut payload: impl FnMut(PacketRef) -> Option<Vec<u8>>,
+) -> Vec<Let>
+where
+    C::Out: Debug,
+{
+    let mut one = |o: &C::Out| {
+        let Some(to) = o.peer() else {
+            return Let::Effect(format!("{o:?}"));
+        };
+        let shown = (make.shows)(o).and_then(|r| contents(&make.own, r)).unwrap_or_default();
+        let mut whole = (0, digest(&[]));
+        for r in (make.payload)(&shown) {
+            let bytes = payload(r).unwrap_or_default();
+            whole = (whole.0 + bytes.len() as u64, digest_on(whole.1, &bytes));
+        }
+        Let::Message { to, line: o.encode(), shown: shown.into(), payload: whole }
+    };
+    items.iter().map(&mut one).collect()
+}
+
+/// Dropped when its server ends as it was told.
+impl<C: Component, L: Log> Drop for Recorder<C, L> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() && !self.log.is_full() {
+            self.log.note(Entry::End(End::InOrder));
+        }
+    }
+}
+
+impl<C: Component, L: Log> Component for Recorder<C, L>
+where
+    C::Out: Debug,
+{
+    type In = (Encoded, C::In);
+    type Out = C::Out;
+    const COUNTERS: &'static [&'static str] = C::COUNTERS;
+
+    fn decode(peer: Peer, line: &Encoded) -> Option<Self::In> {
+        C::decode(peer, line).map(|m| (*line, m))
+    }
+
+    fn receive(&mut self, cx: &mut Context, from: Peer, (line, message): Self::In, out: &mut Outbox<C::Out>) {
+        let names = (self.make.reads)(cx.memory, &message);
+        self.observe(cx, out, Input::Message(from, line), names, |c, cx, out| {
+            c.receive(cx, from, message, out)
+        })
+    }
+
+    fn event(&mut self, cx: &mut Context, event: Event, out: &mut Outbox<C::Out>) {
+        let Some(told) = Told::of(&event) else {
+            return self.component.event(cx, event, out);
+        };
+        let event = self.watch(event);
+        self.observe(cx, out, Input::Event(told), Vec::new(), |c, cx, out| c.event(cx, event, out))
+    }
+
+    fn poll(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<C::Out>) -> usize {
+        self.observe(cx, out, Input::Poll(budget), Vec::new(), |c, cx, out| c.poll(cx, budget, out))
+    }
+
+    fn wants_device(&self) -> bool {
+        self.component.wants_device()
+    }
+
+    fn expire(&mut self, cx: &mut Context, out: &mut Outbox<C::Out>) {
+        self.observe(cx, out, Input::Expire, Vec::new(), |c, cx, out| c.expire(cx, out))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.component.deadline()
+    }
+
+    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<C::Out>) {
+        self.observe(cx, out, Input::Reborn(peer), Vec::new(), |c, cx, out| c.peer_reborn(cx, peer, out))
+    }
+
+    fn flush(&mut self, cx: &mut Context, out: &mut Outbox<C::Out>) {
+        self.observe(cx, out, Input::Flush, Vec::new(), |c, cx, out| c.flush(cx, out))
+    }
+}

@@ -1,0 +1,264 @@
+//! What is written down of a server: every call to its engine, with all that the engine could see and all that came
+//! of it.
+//!
+//! Promise: a fresh engine of the same make that is called the same, and sees the same, must do the same; a
+//! [`Recording`] holds what is needed to find out ([`crate::replay`]).
+
+use eft_base::{FamilyId, Instant, PacketRef, PoolId, Random, SocketId};
+use eft_channel::PoolView;
+use eft_channel::socket::{ARENA_HEADER_LEN, Geometry};
+use eft_component::Event;
+use eft_messages::{Encoded, Peer};
+use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+/// A call to an engine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Input {
+    Message(Peer, Encoded),
+    Event(Told),
+    Poll(usize),
+    Expire,
+    Reborn(Peer),
+    Flush,
+}
+
+/// The events that reach the engines that are recorded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Told {
+    Configure { key: String, value: ByteBuf },
+    Dirty { family: FamilyId, slot: u32 },
+    Family { family: FamilyId, pool: PoolId, slots: usize, send_len: usize, receive_len: usize },
+}
+
+impl Told {
+    /// `None`: an event that no recorded engine hears.
+    pub fn of(event: &Event) -> Option<Told> {
+        match event {
+            Event::Configure { key, value } => {
+                Some(Told::Configure { key: key.clone(), value: value.clone().into() })
+            }
+            Event::Dirty(SocketId { family, slot }) => Some(Told::Dirty { family: *family, slot: *slot }),
+            Event::FamilyOpened { family, pool, arena } => {
+                let Geometry { slots, send_len, receive_len } = arena.geometry();
+                Some(Told::Family { family: *family, pool: *pool, slots, send_len, receive_len })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What passed between a transport and the memory that an application can write. Offsets are of the family's arena.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Access {
+    /// The engine read this, once.
+    Read {
+        family: FamilyId,
+        at: usize,
+        bytes: ByteBuf,
+    },
+    Wrote {
+        family: FamilyId,
+        at: usize,
+        what: Written,
+    },
+}
+
+/// What was written: whole if it is short.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Written {
+    Bytes(ByteBuf),
+    Digest { len: usize, digest: u64 },
+}
+
+/// Bytes that are written down whole.
+const WHOLE_MAX: usize = 64;
+
+impl Written {
+    pub fn of(bytes: &[u8]) -> Written {
+        match bytes.len() {
+            0..=WHOLE_MAX => Written::Bytes(ByteBuf::from(bytes)),
+            len => Written::Digest { len, digest: digest(bytes) },
+        }
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Access::Read { family, at, bytes } => {
+                write!(f, "family {} read at {at}: {}", family.0, hex(bytes))
+            }
+            Access::Wrote { family, at, what: Written::Bytes(bytes) } => {
+                write!(f, "family {} wrote at {at}: {}", family.0, hex(bytes))
+            }
+            Access::Wrote { family, at, what: Written::Digest { len, digest } } => {
+                write!(f, "family {} wrote at {at}: {len} bytes of digest {digest:016x}", family.0)
+            }
+        }
+    }
+}
+
+/// What an engine let out.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Let {
+    Message {
+        to: Peer,
+        line: Encoded,
+        /// The bytes of the engine's own memory that it names: the headers of a segment.
+        shown: ByteBuf,
+        /// Bytes of payload that these name in turn, and their digest.
+        payload: (u64, u64),
+    },
+    Effect(String),
+}
+
+impl fmt::Debug for Let {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Let::Effect(what) => write!(f, "effect {what}"),
+            Let::Message { to, line, shown, payload: (len, digest) } => {
+                let words = line.map(|w| format!("{w:x}")).join(" ");
+                write!(f, "to {to}: {words}")?;
+                if !shown.is_empty() {
+                    write!(f, "; segment {}, payload of {len} bytes, digest {digest:016x}", hex(shown))?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Call {
+    pub now: Instant,
+    pub random: Random,
+    /// Room in the queue to each peer.
+    pub rooms: Vec<(Peer, usize)>,
+    /// Bytes of others that the message, or what came of it, names.
+    pub memory: Vec<(PacketRef, ByteBuf)>,
+    pub input: Input,
+    pub accesses: Vec<Access>,
+    pub outputs: Vec<Let>,
+}
+
+/// How another component's memory is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    pub base: usize,
+    pub slot_size: usize,
+    pub slots: usize,
+}
+
+impl Cut {
+    pub fn of(view: &PoolView) -> Cut {
+        Cut { base: view.base, slot_size: view.slot_size, slots: view.slots }
+    }
+
+    /// Of a family's arena.
+    pub fn of_arena(g: Geometry) -> Cut {
+        Cut { base: ARENA_HEADER_LEN, slot_size: g.stride(), slots: g.slots }
+    }
+
+    /// Bytes of all of it.
+    pub fn len(&self) -> Option<usize> {
+        self.slots.checked_mul(self.slot_size)?.checked_add(self.base)
+    }
+}
+
+/// A line of a recording.
+#[derive(Clone, Serialize, Deserialize)]
+pub enum Entry {
+    /// Memory of another component that later calls name, or that is no longer mapped.
+    Pool(PoolId, Option<Cut>),
+    Call(Call),
+    End(End),
+}
+
+/// How a recording ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// The server ended as it was told.
+    InOrder,
+    /// So many bytes of calls are as many as are kept.
+    Full(usize),
+    /// The server died, and its last calls may be missing.
+    #[default]
+    Died,
+    /// A part of the file is missing.
+    CutShort,
+}
+
+/// Where a recorder writes.
+pub trait Log {
+    fn note(&mut self, entry: Entry);
+
+    /// Whether nothing more is written down.
+    fn is_full(&self) -> bool;
+}
+
+/// A recording in memory.
+#[derive(Clone, Default)]
+pub struct Recording {
+    /// Before which call a pool was mapped or given up.
+    pub pools: Vec<(usize, PoolId, Option<Cut>)>,
+    pub calls: Vec<Call>,
+    pub end: End,
+}
+
+impl Recording {
+    /// Everything that came out, in order.
+    pub fn outputs(&self) -> impl Iterator<Item = &Let> {
+        self.calls.iter().flat_map(|c| &c.outputs)
+    }
+
+    /// Segments that came out, or frames, and their bytes of payload.
+    pub fn segments(&self) -> (usize, u64) {
+        let payloads = self.outputs().filter_map(|o| match o {
+            Let::Message { shown, payload, .. } if !shown.is_empty() => Some(payload.0),
+            _ => None,
+        });
+        payloads.fold((0, 0), |(n, bytes), payload| (n + 1, bytes + payload))
+    }
+}
+
+impl Log for Recording {
+    fn note(&mut self, entry: Entry) {
+        match entry {
+            Entry::Pool(id, cut) => self.pools.push((self.calls.len(), id, cut)),
+            Entry::Call(call) => self.calls.push(call),
+            Entry::End(end) => self.end = end,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        false
+    }
+}
+
+impl<L: Log> Log for Rc<RefCell<L>> {
+    fn note(&mut self, entry: Entry) {
+        self.borrow_mut().note(entry);
+    }
+
+    fn is_full(&self) -> bool {
+        self.borrow().is_full()
+    }
+}
+
+/// FNV-1a (draft-eastlake-fnv): tells accidents apart, not forgers.
+pub fn digest(bytes: &[u8]) -> u64 {
+    digest_on(0xcbf2_9ce4_8422_2325, bytes)
+}
+
+/// The digest of what `before` is the digest of, followed by `bytes`.
+pub fn digest_on(before: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(before, |h, b| (h ^ *b as u64).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}

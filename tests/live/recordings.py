@@ -1,0 +1,181 @@
+"""What a live stack was told, told again in the simulator: the same segments come out, bit for bit."""
+
+import pathlib
+import struct
+
+
+from harness import *
+from inputs import refused
+
+# Echoes streams and datagrams on one port, until it is ended.
+ECHO = """
+import socket, sys, threading
+address = (sys.argv[1], int(sys.argv[2]))
+def stream(s):
+    with s:
+        while data := s.recv(1 << 16):
+            s.sendall(data)
+        s.shutdown(socket.SHUT_WR)
+def datagrams():
+    while True:
+        data, peer = u.recvfrom(1 << 16)
+        u.sendto(data, peer)
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.bind(address)
+threading.Thread(target=datagrams, daemon=True).start()
+with socket.create_server(address) as listener:
+    while True:
+        threading.Thread(target=stream, args=(listener.accept()[0],), daemon=True).start()
+"""
+
+# Sends streams and datagrams there and compares what comes back.
+ASK = """
+import os, random, socket, sys, threading
+address, streams, size, datagrams = (sys.argv[1], int(sys.argv[2])), *map(int, sys.argv[3:6])
+def stream():
+    data = os.urandom(size)
+    with socket.create_connection(address) as s:
+        sender = threading.Thread(target=lambda: (s.sendall(data), s.shutdown(socket.SHUT_WR)))
+        sender.start()
+        back = b""
+        while more := s.recv(1 << 16):
+            back += more
+        sender.join()
+    assert back == data, "a stream came back altered"
+for _ in range(streams):
+    stream()
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.settimeout(2)
+u.connect(address)
+back = 0
+for n in range(datagrams):
+    data = os.urandom(random.choice([1, 100, 1400, 5000]))
+    u.send(data)
+    try:
+        back += u.recv(1 << 16) == data
+    except TimeoutError:
+        pass
+assert back * 10 >= datagrams * 9, f"only {back} of {datagrams} datagrams came back"
+"""
+
+
+def recorded(scene):
+    return {p.name.removesuffix(".eftrec"): p for p in pathlib.Path(scene.dir).glob("*.eftrec")}
+
+
+def identical(recording, died=False):
+    """Its replay must be the same; returns what it says."""
+    said = sh(EFT, "replay", str(recording)).stdout
+    check("all identical" in said and " 0 calls" not in said, f"{recording.name}: {said}")
+    check(("did not end in order" in said) == died, f"{recording.name}: {said}")
+    return said
+
+
+def a_live_recording_replays_to_identical_segments():
+    """All four engines, while ip was killed twice, and files that are none."""
+    with Scene("record") as scene:
+        stack = Stack(scene, extra=("--record", str(scene.dir)))
+        _, want = scene.file("www/f", 4 << 20)
+        scene.start(*stack.on("python3", "-m", "http.server", "8000", "--bind", stack.address, "--directory", str(scene.dir / "www")))
+        stack.listening(8000)
+        for _ in range(2):
+            check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:8000/f")) == want, "a download differs")
+            stack.kill("ip")
+        end(stack.process)
+        recordings = recorded(scene)
+        check(set(recordings) == {"ip-1", "ip-2", "ip-3", "filter-1", "tcp-1", "udp-1"}, f"lives: {sorted(recordings)}")
+        for name, recording in recordings.items():
+            identical(recording, died=name in ("ip-1", "ip-2"))
+        files_that_are_none(scene, recordings["ip-3"].read_bytes())
+
+
+def files_that_are_none(scene, whole):
+    """One line each, and no success."""
+    for name, content, says in [
+        ("cut", whole[: len(whole) // 2], "cut short"),
+        ("beheaded", whole[:20], "cut short"),
+        ("damaged", whole[:200] + b"\xff" * 64 + whole[264:], "damaged"),
+        ("empty", b"", "no recording"),
+        ("old", b"eft recording 2\n" + whole[16:], 'format "2"'),
+    ]:
+        file = scene.dir / f"{name}.eftrec"
+        file.write_bytes(content)
+        refused(EFT, "replay", file, says=says)
+
+
+def tcp_and_udp_replay_to_identical_segments():
+    """Streams both ways, opened from either side, with retransmission and closing, and datagrams; tcp and udp are killed
+    in between, so that the second life begins with what the first had left."""
+    with Scene("transports") as scene:
+        stack = Stack(scene, extra=("--record", str(scene.dir)))
+        rules = scene.dir / "rules"
+
+        def load(text):
+            rules.write_text(text)
+            stack.eft("pf", "-f", str(rules))
+
+        load("pass all\n")
+        echo = lambda side, address: scene.start(*side("python3", "-c", ECHO, address, "7"))
+        ask = lambda side, address, *n: side("python3", "-c", ASK, address, "7", *map(str, n))
+        echo(stack.on, stack.address)
+        echo(stack.beside, stack.host)
+        stack.listening(7)
+        sh(*ask(stack.beside, stack.address, 3, 2 << 20, 100))
+        sh(*ask(stack.on, stack.host, 3, 2 << 20, 100))
+        # Nothing comes in until tcp sent something again.
+        before = stack.counter("tcp", "retransmitted_segments")
+        slow = scene.start(*ask(stack.beside, stack.address, 1, 256 << 20, 0))
+        wait_until(lambda: stack.counter("tcp", "received_bytes") > 24 << 20, 10, "the transfer to be under way")
+        load("pass out all\nblock in all\n")
+        wait_until(lambda: stack.counter("tcp", "retransmitted_segments") > before, 30, "a retransmission")
+        load("pass all\n")
+        end(slow)
+        for component in ("tcp", "udp"):
+            stack.kill(component)
+        sh(*ask(stack.beside, stack.address, 2, 1 << 20, 50))
+        end(stack.process)
+        recordings = recorded(scene)
+        check(set(recordings) == {f"{c}-{n}" for c in ("tcp", "udp") for n in (1, 2)} | {"ip-1", "filter-1"},
+              f"lives: {sorted(recordings)}")
+        for name in ("tcp-2", "udp-1", "udp-2"):
+            said = identical(recordings[name], died=name == "udp-1")
+            payload = int(said.split(" bytes of payload")[0].split()[-1])
+            check(payload > 50_000, f"{name}: {said}")
+        full = sh(EFT, "replay", str(recordings["tcp-1"])).stdout
+        check("all identical" in full, full)
+        a_changed_word_is_told(scene, recordings["tcp-2"].read_bytes())
+
+
+def entries(whole):
+    """Where the entries of a recording lie."""
+    at = 16
+    while at + 8 <= len(whole):
+        length = struct.unpack_from("<I", whole, at)[0]
+        yield at + 8, length
+        at += 8 + length
+
+
+def checksum(value):
+    h = 0xCBF29CE484222325
+    for byte in value:
+        h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return (h ^ h >> 32) & 0xFFFFFFFF
+
+
+def a_changed_word_is_told(scene, whole):
+    """Changes the last byte of entries, which belongs to what came out, until a replay notices, with both versions."""
+    places = [(at, length) for at, length in entries(whole) if 100 < length < 2000][5:40]
+    check(places, "no entry to change")
+    told = 0
+    for at, length in places:
+        value = bytearray(whole[at:at + length])
+        value[-1] ^= 1
+        changed = scene.dir / "changed.eftrec"
+        changed.write_bytes(whole[:at - 4] + struct.pack("<I", checksum(value)) + value + whole[at + length:])
+        done = sh(EFT, "replay", str(changed), ok=False)
+        check(done.returncode != 0, f"a byte at {at} was changed, and nobody noticed: {done.stdout}")
+        told += "recorded: " in done.stderr and "replayed: " in done.stderr and "call " in done.stderr
+    check(told > 0, "no difference was told with both versions")
+
+
+CASES = [a_live_recording_replays_to_identical_segments, tcp_and_udp_replay_to_identical_segments]
