@@ -97,6 +97,28 @@ impl<W: Write> Log for Writer<W> {
     }
 }
 
+/// A life as a file of `bytes_max` of entries.
+pub fn to_bytes(life: &Life, bytes_max: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &life.head, bytes_max)?;
+    let recording = life.recording.borrow();
+    let mut pools = recording.pools.iter().peekable();
+    for (i, call) in recording.calls.iter().enumerate() {
+        while let Some((_, id, cut)) = pools.next_if(|(before, ..)| *before <= i) {
+            writer.note(Entry::Pool(*id, *cut));
+        }
+        writer.note(Entry::Call(call.clone()));
+        if writer.is_full() {
+            break;
+        }
+    }
+    if !writer.is_full() {
+        writer.note(Entry::End(recording.end));
+    }
+    drop(writer);
+    Ok(bytes)
+}
+
 /// Bytes as a life; the error is one line.
 pub fn from_bytes(bytes: &[u8]) -> Result<Life, String> {
     let mut frames = Frames::of(bytes)?;

@@ -28,6 +28,9 @@ const NICS: u8 = 16;
 /// Bytes of an arena, or of a pool, that a recording may ask for.
 const BYTES_MAX: usize = 1 << 28;
 
+/// Slots of a pool, or blocks of an arena, of which the same holds.
+const SLOTS_MAX: usize = 1 << 20;
+
 /// Bytes of an arena that are written down if one of them is not zero.
 const PAGE: usize = 4096;
 
@@ -213,7 +216,7 @@ impl Head {
 
     fn pools<const N: usize>(&self) -> Result<[Pool; N], Failure> {
         let bytes = self.pools.iter().try_fold(0usize, |n, (_, slots, len)| {
-            n.checked_add(slots.checked_mul(*len)?).filter(|_| *len > 0)
+            n.checked_add(slots.checked_mul(*len)?).filter(|_| *len > 0 && *slots <= SLOTS_MAX)
         });
         if bytes.is_none_or(|n| n > BYTES_MAX) {
             return Err(unusable("its pools are too large"));
@@ -245,7 +248,7 @@ fn unusable(what: &str) -> Failure {
 /// The length of an arena of `count` things, if so many can be.
 fn arena_len(count: usize, len: impl Fn() -> usize) -> Result<usize, Failure> {
     match count {
-        1..=0x10_0000 => Ok(len()),
+        1..=SLOTS_MAX => Ok(len()),
         _ => Err(unusable("its tables have an impossible size")),
     }
 }

@@ -12,6 +12,7 @@ mod operators;
 mod packets;
 mod pair;
 mod queues;
+mod recordings;
 mod requests;
 mod segments;
 mod texts;
@@ -63,6 +64,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "supervisor-packets", make: |_| Box::new(texts::SupervisorPackets::new()) },
     Kind { name: "operator-requests", make: |_| Box::new(operators::OperatorRequests::new()) },
     Kind { name: "journal", make: |_| Box::new(operators::JournalText::new()) },
+    Kind { name: "recordings", make: |r| Box::new(recordings::Recordings::new(r)) },
     Kind { name: "pair", make: |_| Box::new(pair::Pair::new()) },
     Kind { name: "aml", make: |_| Box::new(aml::Aml::new()) },
 ];
