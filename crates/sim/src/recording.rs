@@ -164,7 +164,7 @@ impl Cut {
     }
 
     /// Bytes of all of it.
-    pub fn len(&self) -> Option<usize> {
+    pub fn total_len(&self) -> Option<usize> {
         self.slots.checked_mul(self.slot_size)?.checked_add(self.base)
     }
 }

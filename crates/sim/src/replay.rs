@@ -31,7 +31,7 @@ pub enum Difference {
 pub enum Failure {
     Differs {
         call: usize,
-        difference: Difference,
+        difference: Box<Difference>,
     },
     /// What it asks for cannot be; one line.
     Unusable(String),
@@ -39,25 +39,27 @@ pub enum Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        fn both(f: &mut fmt::Formatter, a: &Option<impl Debug>, b: &Option<impl Debug>) -> fmt::Result {
-            for (who, what) in [("recorded", a as &dyn Debug), ("replayed", b as &dyn Debug)] {
-                write!(
-                    f,
-                    "\n  {who}: {}",
-                    format!("{what:?}").trim_start_matches("Some(").trim_end_matches(')')
-                )?;
+        fn both<T: Debug>(f: &mut fmt::Formatter, versions: [&Option<T>; 2]) -> fmt::Result {
+            for (who, what) in ["recorded", "replayed"].into_iter().zip(versions) {
+                match what {
+                    Some(what) => write!(f, "\n  {who}: {what:?}")?,
+                    None => write!(f, "\n  {who}: nothing")?,
+                }
             }
             Ok(())
         }
-        match self {
-            Failure::Unusable(why) => f.write_str(why),
-            Failure::Differs { call, difference: Difference::Output { number, recorded, replayed } } => {
+        let (call, difference) = match self {
+            Failure::Unusable(why) => return f.write_str(why),
+            Failure::Differs { call, difference } => (call, &**difference),
+        };
+        match difference {
+            Difference::Output { number, recorded, replayed } => {
                 write!(f, "call {call} answers differently, in its output {number}:")?;
-                both(f, recorded, replayed)
+                both(f, [recorded, replayed])
             }
-            Failure::Differs { call, difference: Difference::Access { recorded, replayed } } => {
+            Difference::Access { recorded, replayed } => {
                 write!(f, "call {call} reads or writes something else in a program's page:")?;
-                both(f, recorded, replayed)
+                both(f, [recorded, replayed])
             }
         }
     }
@@ -131,7 +133,7 @@ impl<S: Fn(usize) -> Option<Segment>> Stage<S> {
             return Ok(());
         };
         let Cut { base, slot_size, slots } = cut;
-        let segment = self.segment(cut.len())?;
+        let segment = self.segment(cut.total_len())?;
         self.memory.insert(id, PoolView { segment, base, slot_size, slots });
         Ok(())
     }
@@ -210,7 +212,7 @@ where
         let replayed = lets(make, out.items(), |r| contents(&stage.memory, r));
         out.drain();
         if let Some(difference) = difference(call, &replayed, &mut lock(&stage.script)) {
-            return Err(Failure::Differs { call: i, difference });
+            return Err(Failure::Differs { call: i, difference: Box::new(difference) });
         }
     }
     Ok(())

@@ -161,12 +161,11 @@ fn a_changed_bit_of_a_segment_is_noticed() {
                     shown[bit / 8] ^= 1 << (bit % 8);
                 }
             });
-            let Err(Failure::Differs {
-                call,
-                difference: Difference::Output { number: at, recorded, replayed },
-            }) = flipped
-            else {
-                panic!("{peer}, bit {bit}: {flipped:?}");
+            let Err(Failure::Differs { call, difference }) = flipped else {
+                panic!("{peer}, bit {bit}: it passes for the same");
+            };
+            let Difference::Output { number: at, recorded, replayed } = *difference else {
+                panic!("{peer}, bit {bit}: {difference:?}");
             };
             assert_eq!((call, at), (sent, number));
             assert_ne!(recorded, replayed);
