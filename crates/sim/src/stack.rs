@@ -354,6 +354,7 @@ impl Stack {
         let seed = self.shape.seed ^ (generation as u64) << 32 ^ i as u64;
         let arena = member.arena.clone();
         let arena = || arena.expect("made in `new`");
+        let record = self.shape.record;
         let mut own = own.into_iter();
         let mut pool = || own.next().expect("as the plan says");
         match peer {
@@ -363,23 +364,23 @@ impl Stack {
             }
             Peer::Tcp => {
                 let (arena, headers, config) = (arena(), pool(), tcp_config());
-                let head = Head::of(config, &[&headers], Some(&arena));
+                let head = record.then(|| Head::of(config, &[&headers], Some(&arena)));
                 self.serve(head, makes::tcp(arena, headers, config), status, seed)
             }
             Peer::Udp => {
                 let (arena, headers, config) = (arena(), pool(), udp_config());
-                let head = Head::of(config, &[&headers], Some(&arena));
+                let head = record.then(|| Head::of(config, &[&headers], Some(&arena)));
                 self.serve(head, makes::udp(arena, headers, config), status, seed)
             }
             Peer::Ip => {
                 let config = IpConfig { with_filter: self.topology.has("filter"), seed };
                 let (frames, packets) = (pool(), pool());
-                let head = Head::of(config, &[&frames, &packets], None);
+                let head = record.then(|| Head::of(config, &[&frames, &packets], None));
                 self.serve(head, makes::ip(frames, packets, config), status, seed)
             }
             Peer::Filter => {
                 let (arena, config) = (arena(), filter_config());
-                let head = Head::of(config, &[], Some(&arena));
+                let head = record.then(|| Head::of(config, &[], Some(&arena)));
                 self.serve(head, makes::filter(arena, config), status, seed)
             }
             Peer::Nic(n) => {
@@ -390,17 +391,17 @@ impl Stack {
         }
     }
 
-    /// A server around an engine, which is recorded if all are.
+    /// A server around an engine, which is recorded if it has a head.
     fn serve<C: Component<Out: Debug> + 'static>(
         &mut self,
-        head: Head,
+        head: Option<Head>,
         (engine, make): (C, Make<C>),
         status: Status,
         seed: u64,
     ) -> Box<dyn Node> {
-        if !self.shape.record {
+        let Some(head) = head else {
             return Box::new(Server::new(engine, status, seed));
-        }
+        };
         let recording = Rc::new(RefCell::new(Recording::default()));
         self.lives.push(Life { head, recording: recording.clone() });
         Box::new(Server::new(Recorder::new(engine, make, recording), status, seed))
