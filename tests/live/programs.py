@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from harness import ROOT, Failure, Kernel, Scene, Stack, check, end, seconds, sh, sha256_of, wait_until
+from harness import ROOT, Failure, Kernel, Scene, Stack, check, end, over_veth, seconds, sh, sha256_of, wait_until
 
 PORT = 8080
 
@@ -295,7 +295,7 @@ def socat_both_ways():
         check(sha256_of(stack.on("socat", "-u", f"TCP:{stack.host}:7002", "-")) == want, "what socat fetched differs")
         scene.start(*stack.on("socat", f"UDP-LISTEN:7003,bind={stack.address},fork", "EXEC:cat"))
         time.sleep(0.5)
-        out = sh("bash", "-c", f"echo over udp | timeout 3 socat -t1 - UDP:{stack.address}:7003", ok=False)
+        out = sh(*stack.beside("bash", "-c", f"echo over udp | timeout 3 socat -t1 - UDP:{stack.address}:7003"), ok=False)
         check("over udp" in out.stdout, f"a datagram did not come back: {out.stdout!r} {out.stderr!r}")
 
 
@@ -375,3 +375,7 @@ CASES = [
     clients_curl_and_wget, wrk_on_the_stack, iperf3_both_ways, python_server_and_clients, socat_both_ways,
     standard_streams, calls_of_the_library,
 ]
+CASES += map(over_veth, (
+    lighttpd, redis_server, redis_benchmark_on_the_stack, clients_curl_and_wget, wrk_on_the_stack, iperf3_both_ways,
+    python_server_and_clients, socat_both_ways,
+))
