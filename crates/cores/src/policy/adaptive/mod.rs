@@ -29,6 +29,7 @@ use crate::plan::Plan;
 use crate::platform::Platform;
 use crate::policy::cost::Costs;
 use crate::policy::flapping::{Advice, Flapping};
+use crate::policy::known::Known;
 use crate::policy::measure::{Look, Measured, Meter, SETTLING_LOOKS};
 use crate::policy::memory::Memory;
 use crate::policy::{Decision, Settings};
@@ -57,6 +58,7 @@ pub struct Adaptive {
     mode: Mode,
     meter: Meter,
     memory: Memory,
+    known: Known,
     flapping: Flapping,
     costs: Costs,
     /// Until the load has lasted long enough for what promises something.
@@ -118,6 +120,7 @@ impl Adaptive {
             mode: Mode::Resting,
             meter: Meter::default(),
             memory: Memory::default(),
+            known: Known::default(),
             flapping: Flapping::default(),
             costs: Costs::default(),
             patient_until_ns: 0,

@@ -69,6 +69,12 @@ impl Adaptive {
         let all = at.is_saturated() && now.is_saturated() && !other_mix;
         let patience_ns = if all { CHANGED_SATURATED_NS } else { CHANGED_NS };
         if since.is_some_and(|since| now_ns.saturating_sub(since) >= patience_ns) {
+            if self.known.covers(&self.plan, &now, DEPARTED, now_ns) {
+                // It was measured for this load, too.
+                self.departed_since_ns = None;
+                self.settle(now, now_ns);
+                return None;
+            }
             self.begin_load(now_ns, seen);
             self.meter.restart();
             self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };

@@ -66,6 +66,7 @@ impl Adaptive {
                 return Some("waits whether the load lasts long enough for a change to pay".into());
             }
         }
+        self.known.note(&self.plan, &now, now_ns);
         self.settle(now, now_ns);
         Some("settled: no neighbour promises more".into())
     }
