@@ -223,7 +223,7 @@ fn a_configuration_file_starts_a_stack_that_says_when_it_is_ready() {
 
     fs::write(&config, format!("{device}{text}adress = 3\n")).unwrap();
     let said = refusal(&up().output().unwrap());
-    assert!(said.contains("web.toml: line 6: unknown field `adress`"), "{said}");
+    assert!(said.contains("web.toml: line 6 (`adress = 3`): unknown field `adress`"), "{said}");
     fs::write(&config, text).unwrap();
     assert!(refusal(&up().output().unwrap()).contains("there is no device"));
 }
