@@ -68,6 +68,11 @@ impl Held {
         self.parking.as_ref().map(HeldParking::set).unwrap_or_default()
     }
 
+    /// Nothing is held. The count of what was published goes on, since others may wait for theirs.
+    pub fn nothing(generation: u64) -> Held {
+        Held { generation, ..Held::default() }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.parking.is_none() && self.speeds.is_empty() && self.switched.is_empty()
     }
@@ -82,6 +87,14 @@ pub struct Status {
     pub errors: Vec<String>,
     pub notes: Vec<String>,
     pub swept: usize,
+}
+
+impl Status {
+    /// Whether what was published as `generation` is done, or what somebody else published since, which contains it: another
+    /// eft may have had the lock before the keeper.
+    pub fn has_served(&self, generation: u64) -> bool {
+        self.generation >= generation
+    }
 }
 
 pub fn load(dir: &Path) -> Held {
@@ -112,4 +125,20 @@ fn write<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<(), String> 
     fs::write(&fresh, text)
         .and_then(|()| fs::rename(&fresh, &path))
         .map_err(|error| format!("{} cannot be written ({error})", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_published_since_contains_what_is_waited_for() {
+        // Seen live: two eft published, the keeper came to the second only, and the first waited in vain.
+        let dir = tempfile::tempdir().unwrap();
+        save_status(dir.path(), &Status { generation: 5, ..Status::default() }).unwrap();
+        let status = load_status(dir.path());
+        assert!(status.has_served(4) && status.has_served(5) && !status.has_served(6));
+        save(dir.path(), &Held::nothing(5)).unwrap();
+        assert!(load(dir.path()).is_empty() && load(dir.path()).generation == 5);
+    }
 }

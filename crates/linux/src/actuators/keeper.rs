@@ -67,8 +67,7 @@ pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), String> {
         if held.is_empty() {
             keeper.burners.clear();
             journal.undo(|entry| entry.owner == keeper.me);
-            held::save_status(dir, &Status::default())?;
-            return held::save(dir, &Held::default());
+            return end(dir, held.generation, Vec::new());
         }
         let wait = keeper.serve(&mut journal, &held, dir)?;
         drop(journal);
@@ -142,9 +141,14 @@ impl Keeper {
         self.burners.clear();
         let mut journal = Journal::lock_within(tree, dir, Duration::MAX)?;
         let notes = journal.undo(|entry| entry.owner == self.me);
-        held::save_status(dir, &Status { notes, ..Status::default() })?;
-        held::save(dir, &Held::default())
+        end(dir, held::load(dir).generation, notes)
     }
+}
+
+/// The last words. Under the lock.
+fn end(dir: &Path, generation: u64, notes: Vec<String>) -> Result<(), String> {
+    held::save_status(dir, &Status { generation, notes, ..Status::default() })?;
+    held::save(dir, &Held::nothing(generation))
 }
 
 /// For other long work that must undo what it did: SIGTERM, SIGINT and SIGHUP are kept back and can be asked for.

@@ -62,9 +62,13 @@ impl Session {
         let mut journal = Journal::lock(&host.tree, &host.dir)?;
         let (recovered, notes) = journal.recover();
         let mut held = held::load(&host.dir);
-        if held.keeper.is_some_and(|keeper| !tasks::is_alive(&Tree::live(), keeper)) {
-            held = Held { generation: held.generation, ..Held::default() };
-            held::save(&host.dir, &held)?;
+        if held.keeper.is_none_or(|keeper| !tasks::is_alive(&Tree::live(), keeper)) {
+            // A damaged file counts less than what the last keeper had come to.
+            let had_one = held.keeper.is_some();
+            held = Held::nothing(held.generation.max(held::load_status(&host.dir).generation));
+            if had_one {
+                held::save(&host.dir, &held)?;
+            }
         }
         if host.tree.is_live() && recovered > 0 {
             crate::sensors::trace::remove_stale();
@@ -384,11 +388,11 @@ impl Session {
         let Some(keeper) = self.held.keeper.filter(|_| self.host.tree.is_live()) else {
             return Ok(());
         };
-        self.journal.unlocked(|| {
+        let outcome = self.journal.unlocked(|| {
             let begin = Instant::now();
             loop {
                 let status = held::load_status(&self.host.dir);
-                if status.generation == self.held.generation {
+                if status.has_served(self.held.generation) {
                     return if status.errors.is_empty() { Ok(()) } else { Err(status.errors.join("; ")) };
                 }
                 if self.held.is_empty() && !tasks::is_alive(&Tree::live(), keeper) {
@@ -399,7 +403,10 @@ impl Session {
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
-        })
+        });
+        // Another eft may have published meanwhile.
+        self.held = held::load(&self.host.dir);
+        outcome
     }
 
     /// Undoes everything that eft holds on this host. Returns what there is to say, and whose changes were left.
@@ -417,7 +424,7 @@ impl Session {
         let recorded = !self.host.tree.is_live();
         notes.extend(self.journal.undo(|entry| recorded || !tasks::is_alive(&live, entry.owner)));
         if self.journal.entries().is_empty() {
-            held::save(&self.host.dir, &Held::default())?;
+            held::save(&self.host.dir, &Held::nothing(self.held.generation))?;
         } else {
             let owners: Vec<String> =
                 self.journal.entries().iter().map(|entry| entry.owner.tid.to_string()).collect();
