@@ -211,22 +211,29 @@ fn the_word_of_the_scheduler_may_change_at_any_point() {
     });
 }
 
+/// A token, what is there, the messages in the descriptor (8 more than there are), and a server that has news twice;
+/// with `edges`, for an edge-triggered set.
+fn two_news(edges: bool) -> (Arc<ReadToken>, Arc<AtomicU32>, Arc<AtomicUsize>, thread::JoinHandle<()>) {
+    let token = Arc::new(ReadToken::new());
+    let available = Arc::new(AtomicU32::new(0));
+    let messages = Arc::new(AtomicUsize::new(8));
+    let (t, a, m) = (token.clone(), available.clone(), messages.clone());
+    let server = thread::spawn(move || {
+        for _ in 0..2 {
+            let end = a.fetch_add(1, Ordering::Release) + 1;
+            if t.post(end as u64) || edges && t.post_edge() {
+                m.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    });
+    (token, available, messages, server)
+}
+
 /// The number of messages in the descriptor equals the token, and news leave the token set.
 #[test]
 fn token_counts_exactly() {
     loom::model(|| {
-        let token = Arc::new(ReadToken::new());
-        let available = Arc::new(AtomicU32::new(0));
-        let messages = Arc::new(AtomicUsize::new(8));
-        let (t, a, m) = (token.clone(), available.clone(), messages.clone());
-        let server = thread::spawn(move || {
-            for _ in 0..2 {
-                let end = a.fetch_add(1, Ordering::Release) + 1;
-                if t.post(end as u64) {
-                    m.fetch_add(1, Ordering::SeqCst);
-                }
-            }
-        });
+        let (token, available, messages, server) = two_news(false);
         let mut taken = 0;
         for _ in 0..2 {
             taken = available.load(Ordering::Acquire);
@@ -249,18 +256,7 @@ fn token_counts_exactly() {
 #[test]
 fn edges_count_exactly() {
     loom::model(|| {
-        let token = Arc::new(ReadToken::new());
-        let available = Arc::new(AtomicU32::new(0));
-        let messages = Arc::new(AtomicUsize::new(8));
-        let (t, a, m) = (token.clone(), available.clone(), messages.clone());
-        let server = thread::spawn(move || {
-            for _ in 0..2 {
-                let end = a.fetch_add(1, Ordering::Release) + 1;
-                if t.post(end as u64) || t.post_edge() {
-                    m.fetch_add(1, Ordering::SeqCst);
-                }
-            }
-        });
+        let (token, available, messages, server) = two_news(true);
         messages.fetch_sub(token.retire_edges() as usize, Ordering::SeqCst);
         let taken = available.load(Ordering::Acquire);
         token.note_taken(taken as u64);
