@@ -45,8 +45,9 @@ struct Scribe {
     transcript: Arc<Mutex<Transcript>>,
 }
 
-fn lock(transcript: &Mutex<Transcript>) -> MutexGuard<'_, Transcript> {
-    transcript.lock().unwrap_or_else(PoisonError::into_inner)
+/// What an engine left that panicked is as good as before.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Witness for Scribe {

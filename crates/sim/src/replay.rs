@@ -6,7 +6,7 @@
 //!
 //! Must never happen: a recording, however damaged, that does more harm than to be refused or to differ.
 
-use crate::recorder::{Make, contents, lets};
+use crate::recorder::{Make, contents, lets, lock};
 use crate::recording::{Access, Call, Cut, Input, Let, Recording, Told, Written};
 use eft_base::{FamilyId, Instant, SocketId};
 use eft_channel::socket::{Arena, Geometry};
@@ -17,7 +17,7 @@ use eft_component::{Component, Context, Event, Outbox};
 use serde_bytes::ByteBuf;
 use std::collections::VecDeque;
 use std::fmt::{self, Debug};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Where a replay did something else. `None`: one side did nothing more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,10 +82,6 @@ impl Script {
 struct Prompter {
     family: FamilyId,
     script: Arc<Mutex<Script>>,
-}
-
-fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
-    script.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Witness for Prompter {
