@@ -2,6 +2,7 @@
 //!
 //! The cases of the other programs hold for them, too.
 
+#[macro_use]
 mod compile;
 mod support;
 
@@ -22,22 +23,9 @@ fn on_both(program: &str, case: &str) {
     check_closed(&what, &fake);
 }
 
-macro_rules! cases {
-    ($($program:ident: $($case:ident)*;)*) => {$(
-        mod $program {
-            $(
-                #[test]
-                fn $case() {
-                    super::on_both(stringify!($program), stringify!($case));
-                }
-            )*
-        }
-    )*};
-}
-
 // Where the kernel cannot hand the calls over, they are not seen.
 #[cfg(target_arch = "x86_64")]
-cases! {
+cases! { on_both;
     past: others threads children cloned masks sigsys handlers alternates interrupted refused;
     stream: large full flags ended reset timeouts interrupted names queues refused connecting
         options six vectors shut_read automatic exhausted bad_options last_number bad_addresses

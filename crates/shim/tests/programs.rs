@@ -1,5 +1,6 @@
 //! The C programs of `programs/`, each case on the kernel and on eft.
 
+#[macro_use]
 mod compile;
 mod support;
 
@@ -13,6 +14,11 @@ fn on_kernel(program: &str, case: &str) {
     check(&format!("{program} {case} on the kernel"), &output);
 }
 
+fn on_both(program: &str, case: &str) {
+    on_kernel(program, case);
+    on_eft(program, case);
+}
+
 fn on_eft(program: &str, case: &str) {
     let fake = Fake::start();
     let family = fake.family();
@@ -21,21 +27,7 @@ fn on_eft(program: &str, case: &str) {
     check_closed(&what, &fake);
 }
 
-macro_rules! cases {
-    ($($program:ident: $($case:ident)*;)*) => {$(
-        mod $program {
-            $(
-                #[test]
-                fn $case() {
-                    super::on_kernel(stringify!($program), stringify!($case));
-                    super::on_eft(stringify!($program), stringify!($case));
-                }
-            )*
-        }
-    )*};
-}
-
-cases! {
+cases! { on_both;
     stream: large full flags ended reset timeouts interrupted names queues refused connecting
         options six vectors
         shut_read automatic exhausted bad_options last_number bad_addresses lingering splicing;

@@ -7,6 +7,23 @@ use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+/// A test for each case of each program: `run(program, case)`.
+#[allow(unused_macros)]
+macro_rules! cases {
+    ($run:ident; $($program:ident: $($case:ident)*;)*) => { cases! { @each $run $($program: [$($case)*])* } };
+    (@each $run:ident $($program:ident: $cases:tt)*) => { $(cases! { @program $run $program $cases })* };
+    (@program $run:ident $program:ident [$($case:ident)*]) => {
+        mod $program {
+            $(
+                #[test]
+                fn $case() {
+                    super::$run(stringify!($program), stringify!($case));
+                }
+            )*
+        }
+    };
+}
+
 /// The address of the fake stack.
 pub const EFT: &str = "10.78.0.2";
 /// A case that takes this many seconds hangs.
