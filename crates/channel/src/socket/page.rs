@@ -1,0 +1,404 @@
+//! One socket's page: the words that application and transport share, and the two rings behind them.
+//!
+//! A cursor is given as the other side published it: who uses one checks it against its own. Whatever it is, the ring
+//! methods take it modulo the ring, so that nothing leads out of the slot.
+
+use super::{Opt, SOCKET_HEADER_LEN, SocketInfo};
+use crate::segment::Segment;
+use crate::shared::Shared;
+use crate::token::{ReadToken, WritePlug};
+use crate::witness::Witness;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use eft_base::{Endpoint, PacketRef, PoolId, WireAddress};
+use zerocopy::IntoBytes;
+
+const SEND_RELEASED: usize = 0;
+const RECEIVE_END: usize = 8;
+pub(super) const FLAGS: usize = 16;
+pub(super) const RECEIVE_NOTIFY: usize = 24;
+const TWIN_NEWS: usize = 32;
+const SEND_END: usize = 64;
+const WISHES: usize = 72;
+const RECEIVE_TAKEN: usize = 128;
+const READ_TOKEN: usize = 208;
+const WRITE_PLUG: usize = 196;
+const ERROR: usize = 200;
+const INCARNATION: usize = 204;
+const OPTIONS: usize = 256;
+const LOCAL: usize = 320;
+const REMOTE: usize = 344;
+const INODE: usize = 384;
+const KIND: usize = 392;
+const INFO: usize = 448;
+/// Where the application's two locks lie (64 bytes each; the shim's matter).
+pub const SEND_LOCK: usize = 512;
+pub const RECEIVE_LOCK: usize = 576;
+/// Words for the shim's own use, shared by the family (256 bytes).
+pub const SHIM_WORDS: usize = 640;
+
+/// One socket's header and rings. Offsets of the ring methods are stream offsets.
+#[derive(Clone)]
+pub struct SocketPage {
+    pub(super) segment: Segment,
+    pub(super) base: usize,
+    pub(super) send_len: usize,
+    pub(super) receive_len: usize,
+    pub(super) witness: Option<Arc<dyn Witness>>,
+}
+
+macro_rules! word {
+    ($(#[$doc:meta])* $get:ident, $set:ident, $offset:expr) => {
+        $(#[$doc])*
+        pub fn $get(&self) -> u64 {
+            self.load_u64($offset)
+        }
+        pub fn $set(&self, value: u64) {
+            self.store_u64($offset, value)
+        }
+    };
+}
+
+impl SocketPage {
+    fn u64_at(&self, offset: usize) -> &AtomicU64 {
+        self.segment.atomic_u64(self.base + offset).expect("slot lies in the arena")
+    }
+
+    fn u32_at(&self, offset: usize) -> &AtomicU32 {
+        self.segment.atomic_u32(self.base + offset).expect("slot lies in the arena")
+    }
+
+    // All of a page passes through these, and so past the witness.
+
+    fn load_u64(&self, offset: usize) -> u64 {
+        let value = self.u64_at(offset).load(Ordering::Acquire);
+        match &self.witness {
+            None => value,
+            Some(w) => {
+                let mut bytes = value.to_le_bytes();
+                w.read(self.base + offset, &mut bytes);
+                u64::from_le_bytes(bytes)
+            }
+        }
+    }
+
+    fn load_u32(&self, offset: usize) -> u32 {
+        let value = self.u32_at(offset).load(Ordering::Acquire);
+        match &self.witness {
+            None => value,
+            Some(w) => {
+                let mut bytes = value.to_le_bytes();
+                w.read(self.base + offset, &mut bytes);
+                u32::from_le_bytes(bytes)
+            }
+        }
+    }
+
+    fn store_u64(&self, offset: usize, value: u64) {
+        self.u64_at(offset).store(value, Ordering::Release);
+        self.tell_wrote(offset, &value.to_le_bytes());
+    }
+
+    fn store_u32(&self, offset: usize, value: u32) {
+        self.u32_at(offset).store(value, Ordering::Release);
+        self.tell_wrote(offset, &value.to_le_bytes());
+    }
+
+    fn read_bytes(&self, offset: usize, to: &mut [u8]) {
+        self.segment.read(self.base + offset, to).expect("slot lies in the arena");
+        if let Some(w) = &self.witness {
+            w.read(self.base + offset, to);
+        }
+    }
+
+    fn write_bytes(&self, offset: usize, bytes: &[u8]) {
+        self.segment.write(self.base + offset, bytes).expect("slot lies in the arena");
+        self.tell_wrote(offset, bytes);
+    }
+
+    fn tell_wrote(&self, offset: usize, bytes: &[u8]) {
+        if let Some(w) = &self.witness {
+            w.wrote(self.base + offset, bytes);
+        }
+    }
+
+    pub fn send_len(&self) -> usize {
+        self.send_len
+    }
+
+    pub fn receive_len(&self) -> usize {
+        self.receive_len
+    }
+
+    /// The address of a byte of the header, for the shim's locks.
+    pub fn header_ptr(&self, offset: usize) -> *mut u8 {
+        assert!(offset < SOCKET_HEADER_LEN);
+        // SAFETY: the slot lies in the arena, the header is its first page.
+        unsafe { self.segment.as_ptr().add(self.base + offset) }
+    }
+
+    word!(
+        /// Transport: bytes of the send ring that may be overwritten again.
+        send_released, set_send_released, SEND_RELEASED);
+    word!(
+        /// Transport: bytes put into the receive ring.
+        receive_end, set_receive_end, RECEIVE_END);
+    word!(
+        /// Application: bytes put into the send ring.
+        send_end, set_send_end, SEND_END);
+    /// Application: bytes taken from the receive ring.
+    pub fn receive_taken(&self) -> u64 {
+        self.load_u64(RECEIVE_TAKEN)
+    }
+
+    pub fn set_receive_taken(&self, taken: u64) {
+        self.u64_at(RECEIVE_TAKEN).store(taken, Ordering::Release);
+        self.read_token().note_taken(taken);
+    }
+
+    word!(
+        /// Transport: the application marks the socket dirty when `receive_taken` reaches this (the
+        /// window can then be opened noticeably). `u64::MAX`: never.
+        receive_notify,
+        set_receive_notify,
+        RECEIVE_NOTIFY
+    );
+    /// Transport: sets [`SocketPage::receive_notify`] and looks at `receive_taken` once more. The
+    /// application does both in the other order, so whoever comes second sees the other: no reading
+    /// that should have been told goes unnoticed.
+    pub fn arm_receive_notify(&self, value: u64) -> u64 {
+        self.set_receive_notify(value);
+        fence(Ordering::SeqCst);
+        self.receive_taken()
+    }
+
+    /// How often something came to the kernel socket beside this one (see `op::TWIN`).
+    pub fn twin_news(&self) -> u32 {
+        self.u32_at(TWIN_NEWS).load(Ordering::Acquire)
+    }
+
+    /// sockets: something came there. The token is posted after.
+    pub fn add_twin_news(&self) {
+        self.u32_at(TWIN_NEWS).fetch_add(1, Ordering::SeqCst);
+    }
+
+    word!(
+        /// Inode of the application's descriptor, by which a program finds its sockets after exec.
+        inode, set_inode, INODE);
+
+    pub fn flags(&self) -> u32 {
+        self.load_u32(FLAGS)
+    }
+
+    pub fn set_flags(&self, flags: u32) {
+        self.store_u32(FLAGS, flags)
+    }
+
+    pub fn wishes(&self) -> u32 {
+        self.load_u32(WISHES)
+    }
+
+    pub fn add_wish(&self, wish: u32) {
+        self.u32_at(WISHES).fetch_or(wish, Ordering::AcqRel);
+    }
+
+    /// 0 free, 1 stream, 2 datagram.
+    pub fn kind(&self) -> u32 {
+        self.load_u32(KIND)
+    }
+
+    pub fn set_kind(&self, kind: u32) {
+        self.store_u32(KIND, kind)
+    }
+
+    /// Counts the uses of this slot, so that a stale reference is noticed.
+    pub fn incarnation(&self) -> u32 {
+        self.load_u32(INCARNATION)
+    }
+
+    pub fn read_token(&self) -> Shared<ReadToken> {
+        // SAFETY: one atomic.
+        unsafe { self.segment.shared(self.base + READ_TOKEN) }.expect("slot lies in the arena")
+    }
+
+    pub fn write_plug(&self) -> Shared<WritePlug> {
+        // SAFETY: one atomic.
+        unsafe { self.segment.shared(self.base + WRITE_PLUG) }.expect("slot lies in the arena")
+    }
+
+    /// Transport: whether a writer waits for room.
+    pub fn is_plugged(&self) -> bool {
+        self.load_u32(WRITE_PLUG) != 0
+    }
+
+    /// Transport: sets the pending error (an errno).
+    pub fn set_error(&self, errno: i32) {
+        self.store_u32(ERROR, errno as u32)
+    }
+
+    pub fn error(&self) -> i32 {
+        self.load_u32(ERROR) as i32
+    }
+
+    /// Application: takes the pending error, as `SO_ERROR` does.
+    pub fn take_error(&self) -> i32 {
+        self.u32_at(ERROR).swap(0, Ordering::AcqRel) as i32
+    }
+
+    pub fn option(&self, option: Opt) -> u32 {
+        self.load_u32(OPTIONS + option as usize * 4)
+    }
+
+    pub fn set_option(&self, option: Opt, value: u32) {
+        self.store_u32(OPTIONS + option as usize * 4, value)
+    }
+
+    fn endpoint(&self, offset: usize) -> Endpoint {
+        let mut bytes = [0; 18];
+        self.read_bytes(offset, &mut bytes);
+        let mut address = [0; 16];
+        address.copy_from_slice(&bytes[..16]);
+        Endpoint::new(WireAddress(address).into(), u16::from_le_bytes([bytes[16], bytes[17]]))
+    }
+
+    fn set_endpoint(&self, offset: usize, e: Endpoint) {
+        let mut bytes = [0; 18];
+        bytes[..16].copy_from_slice(&WireAddress::from(e.address).0);
+        bytes[16..].copy_from_slice(&e.port.to_le_bytes());
+        self.write_bytes(offset, &bytes);
+    }
+
+    pub fn local(&self) -> Endpoint {
+        self.endpoint(LOCAL)
+    }
+
+    pub fn set_local(&self, e: Endpoint) {
+        self.set_endpoint(LOCAL, e)
+    }
+
+    pub fn remote(&self) -> Endpoint {
+        self.endpoint(REMOTE)
+    }
+
+    pub fn set_remote(&self, e: Endpoint) {
+        self.set_endpoint(REMOTE, e)
+    }
+
+    pub fn info(&self) -> SocketInfo {
+        let mut info = SocketInfo::default();
+        self.read_bytes(INFO, info.as_mut_bytes());
+        info
+    }
+
+    pub fn set_info(&self, info: &SocketInfo) {
+        self.write_bytes(INFO, info.as_bytes())
+    }
+
+    /// Transport: makes the slot ready for a new socket. The rings' old bytes stay; positions start
+    /// at zero, so nothing of them can be read.
+    pub fn reset(&self, kind: u32) {
+        let incarnation = self.incarnation().wrapping_add(1);
+        self.write_bytes(0, &[0; SEND_LOCK]);
+        self.write_bytes(SHIM_WORDS, &[0; 256]);
+        self.store_u32(INCARNATION, incarnation);
+        self.set_kind(kind);
+    }
+
+    fn ring_pieces(start: usize, ring_len: usize, offset: u64, len: usize) -> [(usize, usize); 2] {
+        let at = (offset % ring_len as u64) as usize;
+        let first = len.min(ring_len - at);
+        [(start + at, first), (start, len - first)]
+    }
+
+    fn send_pieces(&self, offset: u64, len: usize) -> [(usize, usize); 2] {
+        assert!(len <= self.send_len);
+        Self::ring_pieces(SOCKET_HEADER_LEN, self.send_len, offset, len)
+    }
+
+    fn receive_pieces(&self, offset: u64, len: usize) -> [(usize, usize); 2] {
+        assert!(len <= self.receive_len);
+        Self::ring_pieces(SOCKET_HEADER_LEN + self.send_len, self.receive_len, offset, len)
+    }
+
+    /// Application: puts bytes into the send ring at `offset`, unpublished. The caller keeps within
+    /// the free space.
+    pub fn write_send(&self, offset: u64, bytes: &[u8]) {
+        let [(a, n), (b, m)] = self.send_pieces(offset, bytes.len());
+        self.write_bytes(a, &bytes[..n]);
+        self.write_bytes(b, &bytes[n..n + m]);
+    }
+
+    /// Transport: copies bytes out of the send ring.
+    pub fn read_send(&self, offset: u64, to: &mut [u8]) {
+        let [(a, n), (b, m)] = self.send_pieces(offset, to.len());
+        self.read_bytes(a, &mut to[..n]);
+        self.read_bytes(b, &mut to[n..n + m]);
+    }
+
+    /// Transport: references to bytes in the send ring (two if they wrap; the second may be empty).
+    pub fn send_refs(&self, pool: PoolId, slot: u32, offset: u64, len: usize) -> [PacketRef; 2] {
+        self.send_pieces(offset, len).map(|(at, n)| PacketRef {
+            pool,
+            generation: 0,
+            slot,
+            offset: at as u32,
+            len: n as u32,
+        })
+    }
+
+    /// Transport: copies `len` bytes at `from_offset` of `from` into the receive ring at `offset`,
+    /// unpublished. False if the source range is bad.
+    pub fn fill_receive(&self, offset: u64, from: &Segment, from_offset: usize, len: usize) -> bool {
+        let [(a, n), (b, m)] = self.receive_pieces(offset, len);
+        let filled = from.copy_to(from_offset, &self.segment, self.base + a, n).is_ok()
+            && from.copy_to(from_offset + n, &self.segment, self.base + b, m).is_ok();
+        if self.witness.is_some() && filled {
+            self.tell_copied(from, from_offset, a, n);
+            self.tell_copied(from, from_offset + n, b, m);
+        }
+        filled
+    }
+
+    /// As [`SocketPage::tell_wrote`], from where the bytes came: what lies in the ring may be the application's by now.
+    #[cold]
+    fn tell_copied(&self, from: &Segment, from_offset: usize, offset: usize, len: usize) {
+        let mut bytes = alloc::vec![0; len];
+        if from.read(from_offset, &mut bytes).is_ok() {
+            self.tell_wrote(offset, &bytes);
+        }
+    }
+
+    /// Transport: as [`SocketPage::fill_receive`], from plain bytes.
+    pub fn write_receive(&self, offset: u64, bytes: &[u8]) {
+        let [(a, n), (b, m)] = self.receive_pieces(offset, bytes.len());
+        self.write_bytes(a, &bytes[..n]);
+        self.write_bytes(b, &bytes[n..n + m]);
+    }
+
+    /// Application: copies bytes out of the receive ring.
+    pub fn read_receive(&self, offset: u64, to: &mut [u8]) {
+        let [(a, n), (b, m)] = self.receive_pieces(offset, to.len());
+        self.read_bytes(a, &mut to[..n]);
+        self.read_bytes(b, &mut to[n..n + m]);
+    }
+
+    /// Application: bytes (or records) ready to be taken, by the published positions. Never more
+    /// than the ring.
+    pub fn receivable(&self) -> usize {
+        (self.receive_end().saturating_sub(self.receive_taken()) as usize).min(self.receive_len)
+    }
+
+    /// Application: free bytes in the send ring, by the published positions and `SO_SNDBUF`.
+    pub fn sendable(&self) -> usize {
+        let used = self.send_end().saturating_sub(self.send_released()) as usize;
+        self.send_limit().saturating_sub(used)
+    }
+
+    /// The send ring's length, or less if the application set `SO_SNDBUF` smaller.
+    pub fn send_limit(&self) -> usize {
+        match self.option(Opt::SendBuffer) as usize {
+            0 => self.send_len,
+            n => n.clamp(4096, self.send_len),
+        }
+    }
+}
