@@ -81,7 +81,9 @@ pub unsafe extern "C" fn epoll_ctl(
     unsafe {
         let done = real::epoll_ctl.get()(set, operation, fd, event);
         if done == 0 {
-            let event = (!event.is_null()).then(|| event.read_unaligned());
+            // To take out, the kernel does not look at it.
+            let given = operation != libc::EPOLL_CTL_DEL && !event.is_null();
+            let event = given.then(|| event.read_unaligned());
             match table::get(fd) {
                 Entry::Undecided { .. } => epoll::note(set, operation, fd, event),
                 Entry::Eft { .. } => epoll::registered(fd, event.map_or(0, |e| e.events)),

@@ -41,6 +41,12 @@ static void level(void) {
     EQUAL(one(set).events, EPOLLIN);
     read_all(fds[1], to, 2);
     none(set);
+    /* To take out, nothing is read of the event. */
+    CHECK(epoll_ctl(set, EPOLL_CTL_DEL, fds[1], (void *)1) == 0);
+    add(set, fds[1], EPOLLIN);
+    int undecided = socket(AF_INET, SOCK_STREAM, 0);
+    add(set, undecided, EPOLLIN);
+    CHECK(epoll_ctl(set, EPOLL_CTL_DEL, undecided, (void *)1) == 0);
     close(fds[0]);
     one(set);
     one(set);
