@@ -4,7 +4,7 @@
 //! message of [`PLUG_LEN`] bytes.
 
 use eft_base::SocketId;
-use eft_channel::socket::{Arena, SocketPage, flag, wish};
+use eft_channel::socket::{Arena, SocketPage, flag};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -79,7 +79,7 @@ impl FarEnds {
             && (far.page.read_token().post(far.page.receive_end())
                 // An error without data is news too: a refused datagram.
                 || (far.page.error() != 0 && far.page.read_token().post_anyway())
-                || (far.page.wishes() & wish::EDGES != 0 && far.page.read_token().post_edge()))
+                || far.page.post_edge())
         {
             self.calls += 1;
             send_token(&far.fd);
@@ -113,7 +113,8 @@ impl FarEnds {
     }
 }
 
-fn send_token(fd: &OwnedFd) {
+/// Puts one empty message into the descriptor whose far end this is.
+pub fn send_token(fd: &OwnedFd) {
     let _ = rustix::net::send(fd, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
 }
 

@@ -3,7 +3,7 @@
 //! A cursor is given as the other side published it: who uses one checks it against its own. Whatever it is, the ring
 //! methods take it modulo the ring, so that nothing leads out of the slot.
 
-use super::{Opt, SOCKET_HEADER_LEN, SocketInfo};
+use super::{Opt, SOCKET_HEADER_LEN, SocketInfo, wish};
 use crate::segment::Segment;
 use crate::shared::Shared;
 use crate::token::{ReadToken, WritePlug};
@@ -219,6 +219,12 @@ impl SocketPage {
     pub fn read_token(&self) -> Shared<ReadToken> {
         // SAFETY: one atomic.
         unsafe { self.segment.shared(self.base + READ_TOKEN) }.expect("slot lies in the arena")
+    }
+
+    /// Server, with news while the token is set: true if it must now send one message more, since some
+    /// epoll set of the application is edge-triggered.
+    pub fn post_edge(&self) -> bool {
+        self.wishes() & wish::EDGES != 0 && self.read_token().post_edge()
     }
 
     pub fn write_plug(&self) -> Shared<WritePlug> {

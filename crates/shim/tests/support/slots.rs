@@ -3,7 +3,7 @@
 use super::sys;
 use eft_base::Endpoint;
 use eft_channel::segment::Segment;
-use eft_channel::socket::{Arena, Geometry, SocketPage, flag, wish};
+use eft_channel::socket::{Arena, Geometry, SocketPage, flag};
 use eft_messages::control::{InfoHeader, InterfaceInfo};
 use std::os::fd::{AsRawFd, OwnedFd};
 use zerocopy::IntoBytes;
@@ -106,7 +106,7 @@ impl Slot {
             && (self.page.read_token().post(self.page.receive_end())
                 // What no position tells: an error.
                 || (self.page.error() != 0 && self.page.read_token().post_anyway())
-                || (self.page.wishes() & wish::EDGES != 0 && self.page.read_token().post_edge()))
+                || self.page.post_edge())
         {
             sys::send(far.as_raw_fd(), &[], &[]);
         }
@@ -115,8 +115,7 @@ impl Slot {
     /// As [`Slot::post`], for what came to the hidden kernel socket.
     pub fn post_anyway(&self) {
         if let Some(far) = &self.far
-            && (self.page.read_token().post_anyway()
-                || (self.page.wishes() & wish::EDGES != 0 && self.page.read_token().post_edge()))
+            && (self.page.read_token().post_anyway() || self.page.post_edge())
         {
             sys::send(far.as_raw_fd(), &[], &[]);
         }

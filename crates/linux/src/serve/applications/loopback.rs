@@ -5,10 +5,10 @@
 //! readable. What must never happen: news of a kernel socket that nobody is told.
 
 use super::{Applications, Watched};
+use crate::descriptors::send_token;
 use crate::protocol::FromServer;
 use eft_base::SocketId;
 use eft_base::errno::{EEXIST, EMFILE, ENOENT};
-use eft_channel::socket::wish;
 use eft_component::effect::ConnectionId;
 use eft_messages::control::Reply;
 use rustix::event::{PollFd, PollFlags, epoll};
@@ -60,11 +60,8 @@ impl Applications {
             return;
         };
         page.add_twin_news();
-        let token = page.read_token();
-        let edges = page.wishes() & wish::EDGES != 0;
-        if is_readable(beside) && (token.post_anyway() || edges && token.post_edge()) {
-            let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
-            let _ = rustix::net::send(far, &[], flags);
+        if is_readable(beside) && (page.read_token().post_anyway() || page.post_edge()) {
+            send_token(far);
         }
     }
 }
