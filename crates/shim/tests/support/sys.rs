@@ -165,3 +165,10 @@ pub fn futex_wait_any(words: &[(*const u32, u32)]) {
         libc::syscall(libc::SYS_futex_waitv, waiters.as_ptr(), waiters.len(), 0, &end, libc::CLOCK_MONOTONIC);
     }
 }
+
+/// Whether the other end of a pair is closed.
+pub fn is_closed(fd: RawFd) -> bool {
+    let mut poll = libc::pollfd { fd, events: libc::POLLRDHUP, revents: 0 };
+    // SAFETY: the structure is ours.
+    unsafe { libc::poll(&mut poll, 1, 0) == 1 && poll.revents & libc::POLLRDHUP != 0 }
+}
