@@ -7,15 +7,23 @@
 //! | offset in the account | what |
 //! |---|---|
 //! | 0 | layout version; 0: nothing was written yet |
-//! | 8 | sequence: odd while the block up to 64 is being changed |
-//! | 16 | the phase that the component is in |
-//! | 24 | when it began, ns of the world's clock |
-//! | 32, 40, 48, 56 | ns in [`Phase::Busy`], `Polling`, `Waiting`, `Sleeping`, completed phases only |
+//! | 8 | marks so far: the last one is in place `marks % 2`, the next one is written to the other |
 //! | 64 | returns from sleeps in the kernel |
 //! | 72, 80 | wakes sent by a system call, and ns that they took |
 //! | 88 | [`Hints`] that are in force |
 //! | 96, 104 | how often [`Hints::receiver_behind`] and [`Hints::starved`] arose |
+//! | 128, 192 | the two places for marks |
 //! | 256 | queues toward the component, [`QUEUES_MAX`] of [`QUEUE_LEN`] bytes |
+//!
+//! A mark:
+//!
+//! | offset in the mark | what |
+//! |---|---|
+//! | 0 | the phase that began with it |
+//! | 8 | when, ns of the world's clock |
+//! | 16, 24, 32, 40 | ns in [`Phase::Busy`], `Polling`, `Waiting`, `Sleeping` until then |
+//!
+//! So a component that loses its CPU in the middle of a mark leaves the one before it to read.
 //!
 //! A queue:
 //!
@@ -31,7 +39,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use eft_base::Instant;
 
 /// Of the layout above. A reader that does not know a version reads nothing.
-pub const ACCOUNT_VERSION: u64 = 1;
+pub const ACCOUNT_VERSION: u64 = 2;
 /// Queues toward one component.
 pub const QUEUES_MAX: usize = 20;
 /// Classes of levels in a queue's histogram: exact below 8, above that four to an octave.
@@ -41,16 +49,17 @@ pub const LEVELS: usize = 64;
 pub const ACCOUNT_LEN: usize = QUEUES + QUEUES_MAX * QUEUE_LEN;
 
 const VERSION: usize = 0;
-const SEQUENCE: usize = 8;
-const PHASE: usize = 16;
-const SINCE: usize = 24;
-const TIMES: usize = 32;
+const MARKED: usize = 8;
 const WAKE_UPS: usize = 64;
 const WAKES_SENT: usize = 72;
 const WAKES_SENT_NS: usize = 80;
 const HINTS: usize = 88;
 const BEHIND_COUNT: usize = 96;
 const STARVED_COUNT: usize = 104;
+const MARKS: [usize; 2] = [128, 192];
+const MARK_PHASE: usize = 0;
+const MARK_SINCE: usize = 8;
+const MARK_TIMES: usize = 16;
 const QUEUES: usize = 256;
 const QUEUE_LEN: usize = 320;
 const QUEUE_SENDER: usize = 0;
@@ -145,6 +154,9 @@ impl QueueLook {
 /// A look at a whole account but its queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountLook {
+    /// Until when the four times below go: their sum grows exactly as this does while the component lives. Later than
+    /// the look's own time if the reader lost its CPU after it had read the clock.
+    pub until: Instant,
     pub busy_ns: u64,
     pub polling_ns: u64,
     pub waiting_ns: u64,
@@ -165,7 +177,7 @@ pub struct Account<'a> {
     base: usize,
 }
 
-/// Attempts at a consistent look; the owner changes the block in nanoseconds.
+/// Attempts at a look that two marks of the owner do not overtake: it marks a few times a microsecond at most.
 const ATTEMPTS: usize = 8;
 
 impl<'a> Account<'a> {
@@ -197,41 +209,53 @@ impl<'a> Account<'a> {
         if self.word(VERSION).load(Ordering::Relaxed) != ACCOUNT_VERSION {
             self.segment.fill(self.base, ACCOUNT_LEN, 0).expect("the owner maps its page writable");
         }
-        let sequence = self.word(SEQUENCE);
-        // A predecessor may have died within a change.
-        sequence.store((sequence.load(Ordering::Relaxed) | 1).wrapping_add(1), Ordering::Relaxed);
-        self.change(|a| {
-            a.word(PHASE).store(Phase::Busy as u64, Ordering::Relaxed);
-            a.word(SINCE).store(now.0, Ordering::Relaxed);
-        });
+        let times = self.mark_times(self.mark());
+        self.put_mark(Phase::Busy, now, times);
         self.word(HINTS).store(0, Ordering::Relaxed);
         self.word(VERSION).store(ACCOUNT_VERSION, Ordering::Release);
     }
 
-    fn change(&self, block: impl FnOnce(&Self)) {
-        let sequence = self.word(SEQUENCE);
-        let odd = sequence.load(Ordering::Relaxed).wrapping_add(1);
-        sequence.store(odd, Ordering::Relaxed);
+    /// Where the last mark is.
+    fn mark(&self) -> usize {
+        MARKS[self.word(MARKED).load(Ordering::Relaxed) as usize % 2]
+    }
+
+    fn mark_times(&self, mark: usize) -> [u64; 4] {
+        Phase::ALL.map(|phase| self.word(mark + MARK_TIMES + phase as usize * 8).load(Ordering::Relaxed))
+    }
+
+    fn put_mark(&self, phase: Phase, now: Instant, times: [u64; 4]) {
+        let marked = self.word(MARKED).load(Ordering::Relaxed).wrapping_add(1);
+        let mark = MARKS[marked as usize % 2];
+        // Whoever sees anything of what is written here from now on sees the count of the mark before this one, too, and
+        // so notices if it began to read this place when it held the mark before that.
         fence(Ordering::Release);
-        block(self);
-        sequence.store(odd.wrapping_add(1), Ordering::Release);
+        self.word(mark + MARK_PHASE).store(phase as u64, Ordering::Relaxed);
+        self.word(mark + MARK_SINCE).store(now.0, Ordering::Relaxed);
+        for (i, time) in times.into_iter().enumerate() {
+            self.word(mark + MARK_TIMES + i * 8).store(time, Ordering::Relaxed);
+        }
+        self.word(MARKED).store(marked, Ordering::Release);
     }
 
     /// Owner: what it did until `now` was of the phase that it had entered; from now on it is in `next`.
     pub fn enter(&self, next: Phase, now: Instant) {
-        self.change(|a| {
-            let (phase, since) = (a.word(PHASE), a.word(SINCE));
-            let spent = now.0.saturating_sub(since.load(Ordering::Relaxed));
-            let of = (phase.load(Ordering::Relaxed) as usize).min(3);
-            a.add(TIMES + of * 8, spent);
-            since.store(now.0, Ordering::Relaxed);
-            phase.store(next as u64, Ordering::Relaxed);
-        });
+        let mark = self.mark();
+        let mut times = self.mark_times(mark);
+        let since = self.word(mark + MARK_SINCE).load(Ordering::Relaxed);
+        let of = &mut times[self.phase_of(mark)];
+        *of = of.wrapping_add(now.0.saturating_sub(since));
+        self.put_mark(next, now, times);
+    }
+
+    /// The page may say anything: the index is bounded.
+    fn phase_of(&self, mark: usize) -> usize {
+        (self.word(mark + MARK_PHASE).load(Ordering::Relaxed) as usize).min(Phase::ALL.len() - 1)
     }
 
     /// Owner: the time since the last mark turns out to have been of this phase. Needs no clock.
     pub fn call_it(&self, phase: Phase) {
-        self.word(PHASE).store(phase as u64, Ordering::Relaxed);
+        self.word(self.mark() + MARK_PHASE).store(phase as u64, Ordering::Relaxed);
     }
 
     /// Owner: it slept in the kernel and runs again.
@@ -299,8 +323,8 @@ impl<'a> Account<'a> {
         above
     }
 
-    /// Reader: where the time went until `now`, with the phase that goes on. `None`: nothing is there, another
-    /// layout, or a change that does not end (the owner lost its CPU or died within it); look again later.
+    /// Reader: where the time went until `now`, with the phase that goes on, or until the owner's last mark if that
+    /// is later. `None`: nothing is there, or another layout, or an owner that marks as fast as it can.
     pub fn look(&self, now: Instant) -> Option<AccountLook> {
         if self.word(VERSION).load(Ordering::Acquire) != ACCOUNT_VERSION {
             return None;
@@ -318,28 +342,26 @@ impl<'a> Account<'a> {
 
     fn times(&self, now: Instant) -> Option<AccountLook> {
         for _ in 0..ATTEMPTS {
-            let before = self.word(SEQUENCE).load(Ordering::Acquire);
-            if before % 2 == 1 {
-                core::hint::spin_loop();
+            let marked = self.word(MARKED).load(Ordering::Acquire);
+            let mark = MARKS[marked as usize % 2];
+            let mut times = self.mark_times(mark);
+            let phase = self.phase_of(mark);
+            let since = self.word(mark + MARK_SINCE).load(Ordering::Relaxed);
+            fence(Ordering::Acquire);
+            if self.word(MARKED).load(Ordering::Relaxed) != marked {
                 continue;
             }
-            let mut times = Phase::ALL.map(|p| self.word(TIMES + p as usize * 8).load(Ordering::Relaxed));
-            let phase = self.word(PHASE).load(Ordering::Relaxed);
-            let since = self.word(SINCE).load(Ordering::Relaxed);
-            fence(Ordering::Acquire);
-            if self.word(SEQUENCE).load(Ordering::Relaxed) == before {
-                // The page may say anything: the index is bounded, the sum wraps.
-                let going_on = &mut times[(phase as usize).min(3)];
-                *going_on = going_on.wrapping_add(now.0.saturating_sub(since));
-                let [busy_ns, polling_ns, waiting_ns, sleeping_ns] = times;
-                return Some(AccountLook {
-                    busy_ns,
-                    polling_ns,
-                    waiting_ns,
-                    sleeping_ns,
-                    ..AccountLook::default()
-                });
-            }
+            let until = now.max(Instant(since));
+            times[phase] = times[phase].wrapping_add(until.0 - since);
+            let [busy_ns, polling_ns, waiting_ns, sleeping_ns] = times;
+            return Some(AccountLook {
+                until,
+                busy_ns,
+                polling_ns,
+                waiting_ns,
+                sleeping_ns,
+                ..AccountLook::default()
+            });
         }
         None
     }
@@ -420,7 +442,36 @@ mod tests {
         account.enter(Phase::Busy, Instant(33 * MS));
         let later = account.look(Instant(34 * MS)).unwrap();
         assert_eq!((later.busy_ns, later.sleeping_ns), (MS, 20 * MS));
-        assert_eq!(account.look(Instant(0)).unwrap().sleeping_ns, 20 * MS, "a clock that lags adds nothing");
+        let behind = account.look(Instant(0)).unwrap();
+        assert_eq!(
+            (behind.sleeping_ns, behind.until),
+            (20 * MS, Instant(33 * MS)),
+            "a clock that lags adds nothing"
+        );
+    }
+
+    #[test]
+    fn a_look_beside_an_owner_that_marks_all_the_time_adds_up() {
+        let status = Status::heap();
+        status.account().open(Instant(0));
+        let reader = status.read_only();
+        let marks = if cfg!(miri) { 200 } else { 200_000u64 };
+        let (mut looks, mut sum_before) = (0, 0);
+        std::thread::scope(|scope| {
+            let owner = scope.spawn(|| {
+                for at in 1..=marks {
+                    status.account().enter(Phase::ALL[at as usize % 4], Instant(at * 10));
+                }
+            });
+            while !owner.is_finished() {
+                let Some(look) = reader.account().look(Instant(0)) else { continue };
+                let sum = look.busy_ns + look.polling_ns + look.waiting_ns + look.sleeping_ns;
+                assert_eq!(sum, look.until.0, "{look:?}");
+                assert!(sum >= sum_before);
+                (looks, sum_before) = (looks + 1, sum);
+            }
+        });
+        assert!(looks > 0);
     }
 
     #[test]
@@ -429,10 +480,11 @@ mod tests {
         status.account().open(Instant(0));
         status.account().enter(Phase::Busy, Instant(0));
         status.account().enter(Phase::Sleeping, Instant(5 * MS));
-        // It died within a change.
-        let sequence = status.account().word(SEQUENCE);
-        sequence.store(sequence.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        assert_eq!(status.account().look(Instant(6 * MS)), None);
+        // It dies within a mark: what it had written of the next one is nobody's.
+        let account = status.account();
+        let next = MARKS.into_iter().find(|mark| *mark != account.mark()).unwrap();
+        account.word(next + MARK_TIMES).store(77 * MS, Ordering::Relaxed);
+        assert_eq!(account.look(Instant(6 * MS)).unwrap().sleeping_ns, MS);
         status.account().open(Instant(100 * MS));
         let look = status.account().look(Instant(101 * MS)).unwrap();
         assert_eq!((look.busy_ns, look.sleeping_ns), (6 * MS, 0));

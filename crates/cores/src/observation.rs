@@ -19,9 +19,9 @@ use crate::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traff
 
 /// More components or CPUs than this in one sample are absurd.
 const PARTS_MAX: usize = 8192;
-/// Busy and polling time may lag behind the look at it by this much, since pages are written between turns.
-const LAG_NS: f64 = 1_000_000.0;
 const SHARE_TOLERANCE: f64 = 0.05;
+/// Accounts may be ahead of the look's time by as long as the look took, which is long if it lost its CPU.
+const AHEAD_NS_MAX: u64 = 1_000_000_000;
 /// Two looks farther apart than this (a suspended machine) do not make a period.
 const PERIOD_NS_MAX: u64 = 60_000_000_000;
 /// A component that is down for longer is taken as absent: it no longer makes the whole look doubtful.
@@ -48,7 +48,7 @@ pub struct ComponentLoad {
     pub running: bool,
     pub cpu: Option<u32>,
     pub dedicated: bool,
-    /// Shares of the period; together at most 1.
+    /// Shares of the time that its account is of; together at most 1.
     pub busy: f64,
     pub polling: f64,
     /// In user-mode wait.
@@ -198,7 +198,7 @@ impl Observer {
             return seen.components.push(load);
         }
         self.down_since.remove(&name);
-        match before.map(|before| differences(now, before, seen.period_ns)) {
+        match before.map(|before| differences(now, before, seen.at_ns, seen.period_ns)) {
             None => problem(seen, component_part(&name), "is new: nothing to compare with yet".into()),
             Some(Err(why)) => problem(seen, component_part(&name), why),
             Some(Ok(Differences {
@@ -274,6 +274,7 @@ struct Differences {
 fn differences(
     now: &ComponentSample,
     before: &ComponentSample,
+    at_ns: u64,
     period_ns: u64,
 ) -> Result<Differences, String> {
     if now.generation != before.generation {
@@ -282,17 +283,19 @@ fn differences(
     let since = |what: &str, now: u64, before: u64| {
         now.checked_sub(before).ok_or_else(|| format!("its {what} went back from {before} to {now}"))
     };
-    let busy_ns = since("busy time", now.busy_ns, before.busy_ns)?;
-    let polling_ns = since("polling time", now.polling_ns, before.polling_ns)?;
+    // A turn counts as busy until it turns out to have been an idle poll: between the two, time goes over.
+    let working = |sample: &ComponentSample| sample.busy_ns.saturating_add(sample.polling_ns);
+    let working_ns = since("busy and polling time", working(now), working(before))?;
+    let busy_ns = now.busy_ns.saturating_sub(before.busy_ns).min(working_ns);
     let waiting_ns = since("waiting time", now.waiting_ns, before.waiting_ns)?;
     since("sleeping time", now.sleeping_ns, before.sleeping_ns)?;
     let cpu_ns = since("CPU time", now.cpu_ns, before.cpu_ns)?;
     let turns = since("heartbeat", now.heartbeat, before.heartbeat)?;
-    if turns == 0 && before.running && (busy_ns > 0 || cpu_ns > period_ns / 2) {
+    if turns == 0 && before.running && cpu_ns > period_ns / 2 {
         return Err("is stale: its heartbeat stands still while it takes CPU time".into());
     }
     Ok(Differences {
-        shares: shares(busy_ns, polling_ns, waiting_ns, period_ns)?,
+        shares: shares(busy_ns, working_ns - busy_ns, waiting_ns, accounted_ns(now, before, at_ns)?)?,
         cpu_ns,
         traffic: traffic_since(&now.traffic, &before.traffic)?,
         wake_ups: since("wake-ups", now.wake_ups, before.wake_ups)?,
@@ -303,13 +306,27 @@ fn differences(
     })
 }
 
-/// A sleeper writes its account when it wakes, so a look in between sees nothing, and the next sees more than a
-/// period. What is accounted for as busy or polling is believed, waiting as far as there is room, and all else is
-/// sleep.
-fn shares(busy_ns: u64, polling_ns: u64, waiting_ns: u64, period_ns: u64) -> Result<[f64; 4], String> {
-    let length = period_ns.max(1) as f64;
+/// The time between two accounts. It is not that between the looks: whoever looks may lose its CPU after it has read
+/// the clock and before it reads the page, and then the page knows more than the look's time tells.
+fn accounted_ns(now: &ComponentSample, before: &ComponentSample, at_ns: u64) -> Result<u64, String> {
+    if now.accounted_to_ns == 0 || before.accounted_to_ns == 0 {
+        return Err("has only begun its account: nothing to compare with yet".into());
+    }
+    if now.accounted_to_ns.saturating_sub(at_ns) > AHEAD_NS_MAX {
+        return Err("accounts for time that has not come yet".into());
+    }
+    match now.accounted_to_ns.checked_sub(before.accounted_to_ns) {
+        None => Err("accounts for less time than before".into()),
+        Some(0) => Err("is stale: its account stands still".into()),
+        Some(length) => Ok(length),
+    }
+}
+
+/// What is accounted for as busy or polling is believed, waiting as far as there is room, and all else is sleep.
+fn shares(busy_ns: u64, polling_ns: u64, waiting_ns: u64, accounted_ns: u64) -> Result<[f64; 4], String> {
+    let length = accounted_ns as f64;
     let (busy, polling) = (busy_ns as f64 / length, polling_ns as f64 / length);
-    if busy + polling > 1.0 + SHARE_TOLERANCE.max(LAG_NS / length) {
+    if busy + polling > 1.0 + SHARE_TOLERANCE {
         return Err(format!("was busy or polling for {:.0}% of the time", (busy + polling) * 100.0));
     }
     let busy = busy.min(1.0);

@@ -39,7 +39,7 @@ fn cpu(number: u32, busy_ns: u64, idle_ns: u64) -> CpuSample {
 fn sample(at_ns: u64, busy_ns: u64) -> Sample {
     Sample {
         at_ns,
-        components: alloc::vec![tcp(busy_ns)],
+        components: alloc::vec![ComponentSample { accounted_to_ns: at_ns, ..tcp(busy_ns) }],
         cpus: alloc::vec![cpu(0, 0, at_ns), cpu(1, busy_ns, at_ns - busy_ns.min(at_ns))],
         energy_uj: Some(at_ns / 100),
     }
@@ -100,8 +100,15 @@ fn what_is_stale_missing_or_absurd_is_named() {
     complains(&second(|next| next.at_ns = PERIOD), "stale");
     complains(&second(|next| next.at_ns = 1), "went back");
     complains(&second(|next| next.at_ns = u64::MAX), "passed since");
-    complains(&second(|next| next.components[0].heartbeat = 1000), "heartbeat");
-    complains(&second(|next| next.components[0].busy_ns = 0), "busy time went back");
+    complains(
+        &second(|next| (next.components[0].heartbeat, next.components[0].cpu_ns) = (1000, PERIOD)),
+        "heartbeat",
+    );
+    complains(&second(|next| next.components[0].busy_ns = 0), "busy and polling time went back");
+    complains(&second(|next| next.components[0].accounted_to_ns = PERIOD), "stands still");
+    complains(&second(|next| next.components[0].accounted_to_ns = 1), "less time than before");
+    complains(&second(|next| next.components[0].accounted_to_ns = 0), "only begun");
+    complains(&second(|next| next.components[0].accounted_to_ns = u64::MAX), "not come yet");
     complains(&second(|next| next.components[0].busy_ns = u64::MAX), "busy or polling");
     complains(&second(|next| next.components[0].generation = 2), "reborn");
     complains(&second(|next| next.components[0].running = false), "not running");
@@ -127,6 +134,33 @@ fn a_meter_or_pmu_that_goes_back_costs_only_its_own_figures() {
     next.components[0].heartbeat = 5;
     let seen = observer.observe(&next);
     assert!(seen.is_sound() && seen.component("tcp").unwrap().instructions_per_cycle.is_none());
+}
+
+#[test]
+fn a_look_that_lost_its_cpu_is_as_good_as_any_other() {
+    // The clock was read, then the reader did not run for a period, then it read the page: the component has been busy
+    // for two periods of one. The next look finds next to nothing.
+    let mut observer = Observer::default();
+    observer.observe(&sample(PERIOD, PERIOD));
+    for (at, accounted_to) in
+        [(2 * PERIOD, 3 * PERIOD), (3 * PERIOD, 3 * PERIOD + 1000), (4 * PERIOD, 4 * PERIOD)]
+    {
+        let mut late = sample(at, accounted_to);
+        late.components[0].accounted_to_ns = accounted_to;
+        let seen = observer.observe(&late);
+        assert!(seen.is_sound(), "{:?}", seen.problems);
+        assert_eq!(seen.component("tcp").unwrap().busy, 1.0);
+    }
+}
+
+#[test]
+fn a_turn_that_turns_out_to_have_been_an_idle_poll_takes_nothing_back() {
+    // Half of the first period was taken for busy, as long as the turn went on.
+    let seen =
+        second(|next| (next.components[0].busy_ns, next.components[0].polling_ns) = (500_000, 5_000_000));
+    assert!(seen.is_sound(), "{:?}", seen.problems);
+    let load = seen.component("tcp").unwrap();
+    assert_eq!((load.busy, load.polling), (0.0, 0.45));
 }
 
 #[test]

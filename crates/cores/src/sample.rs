@@ -33,6 +33,9 @@ pub struct ComponentSample {
     /// Where it was told to run; `None`: anywhere.
     pub cpu: Option<u32>,
     pub dedicated: bool,
+    /// Until when the four times below go, on the clock of [`Sample::at_ns`]; 0: nothing was accounted for yet. Differs
+    /// from that by as long as the look took.
+    pub accounted_to_ns: u64,
     /// Handling messages, events and deadlines.
     pub busy_ns: u64,
     /// Looking at empty queues from user space.

@@ -56,6 +56,7 @@ fn look(index: u64, busy: f64, segments: u64, cpus: u32) -> Sample {
         generation: 1,
         running: true,
         heartbeat: index * 100,
+        accounted_to_ns: index * PERIOD,
         busy_ns: (index as f64 * PERIOD as f64 * busy / 6.0) as u64,
         queues: alloc::vec![QueueSample { from: "x".into(), capacity: 64, high: 60, ..Default::default() }],
         traffic: Traffic {
@@ -173,6 +174,7 @@ fn any_component() -> impl Strategy<Value = ComponentSample> {
             heartbeat: counts[0],
             cpu,
             dedicated,
+            accounted_to_ns: counts[15],
             busy_ns: counts[1],
             polling_ns: counts[2],
             waiting_ns: counts[3],

@@ -168,6 +168,7 @@ impl Watched {
             heartbeat: self.status.heartbeat(),
             cpu: self.view.cpu,
             dedicated: self.view.alone,
+            accounted_to_ns: look.until.0,
             busy_ns: look.busy_ns,
             polling_ns: look.polling_ns,
             waiting_ns: look.waiting_ns,

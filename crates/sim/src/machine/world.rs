@@ -319,6 +319,7 @@ impl World {
             heartbeat: part.heartbeat as u64,
             cpu: seat.map(|seat| seat.cpu),
             dedicated: seat.is_some_and(|seat| seat.dedicated),
+            accounted_to_ns: self.now_ns,
             busy_ns: part.busy_ns as u64,
             polling_ns: part.polling_ns as u64,
             waiting_ns: 0,
