@@ -97,6 +97,31 @@ impl Status {
     }
 }
 
+/// How far a keeper is with what was published.
+#[derive(Debug, PartialEq)]
+pub enum Progress {
+    /// Done, but for these errors.
+    Served(Vec<String>),
+    Working,
+    /// It ended, and that was not the last thing that it did.
+    Ended,
+}
+
+/// A keeper that holds nothing any more says so and ends, so its end is looked for before its last word.
+pub fn progress(
+    generation: u64,
+    is_alive: impl FnOnce() -> bool,
+    status: impl FnOnce() -> Status,
+) -> Progress {
+    let is_alive = is_alive();
+    let status = status();
+    match (status.has_served(generation), is_alive) {
+        (true, _) => Progress::Served(status.errors),
+        (false, true) => Progress::Working,
+        (false, false) => Progress::Ended,
+    }
+}
+
 pub fn load(dir: &Path) -> Held {
     read(dir, "held.json")
 }
@@ -130,6 +155,21 @@ fn write<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<(), String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_keeper_that_answers_and_ends_between_two_looks_has_answered() {
+        // Seen live, once in some hundred rounds: its status was read, it answered and ended, and then it was not there.
+        for answers_before_look in 0..=2 {
+            let looks = std::cell::Cell::new(0);
+            let has_answered = || looks.replace(looks.get() + 1) >= answers_before_look;
+            let status = || Status { generation: if has_answered() { 7 } else { 6 }, ..Status::default() };
+            let seen = progress(7, || !has_answered(), status);
+            assert_ne!(seen, Progress::Ended, "it answered before look {answers_before_look}");
+        }
+        let silent = || Status { generation: 6, ..Status::default() };
+        assert_eq!(progress(7, || false, silent), Progress::Ended);
+        assert_eq!(progress(7, || true, silent), Progress::Working);
+    }
 
     #[test]
     fn what_others_published_since_contains_what_is_waited_for() {

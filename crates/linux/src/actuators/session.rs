@@ -15,7 +15,7 @@ use eft_cores::park::{Delays, Situation};
 use eft_cores::speed::{BackEnd, Capabilities, Setting, Speed, choose};
 use rustix::process::{Pid, Signal};
 
-use super::held::{self, Held, HeldParking, HeldSpeed};
+use super::held::{self, Held, HeldParking, HeldSpeed, Progress};
 use super::hotplug::{self, HotplugOptions};
 use super::parking::{ParkOptions, Parking, SetUp};
 use super::{burner, clock_modulation, cpufreq, keeper, lazy};
@@ -391,15 +391,14 @@ impl Session {
         let outcome = self.journal.unlocked(|| {
             let begin = Instant::now();
             loop {
-                let status = held::load_status(&self.host.dir);
-                if status.has_served(self.held.generation) {
-                    return if status.errors.is_empty() { Ok(()) } else { Err(status.errors.join("; ")) };
-                }
-                if self.held.is_empty() && !tasks::is_alive(&Tree::live(), keeper) {
-                    return Ok(());
-                }
-                if begin.elapsed() > PATIENCE || !tasks::is_alive(&Tree::live(), keeper) {
-                    return Err("the keeper does not answer; 'eft cpu restore' undoes what it held".into());
+                let live = Tree::live();
+                let (is_alive, dir) = (|| tasks::is_alive(&live, keeper), &self.host.dir);
+                match held::progress(self.held.generation, is_alive, || held::load_status(dir)) {
+                    Progress::Served(errors) if errors.is_empty() => return Ok(()),
+                    Progress::Served(errors) => return Err(errors.join("; ")),
+                    Progress::Ended if self.held.is_empty() => return Ok(()),
+                    Progress::Working if begin.elapsed() <= PATIENCE => {}
+                    _ => return Err(silence_of(keeper, dir)),
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -477,6 +476,21 @@ fn start_keeper(host: &Host) -> Result<TaskId, String> {
             Err(format!("the keeper did not start: {}", log.trim()))
         }
     }
+}
+
+/// What there is to say of a keeper that does not do what was published.
+fn silence_of(keeper: TaskId, dir: &Path) -> String {
+    let live = Tree::live();
+    let what = if tasks::is_alive(&live, keeper) {
+        let threads = tasks::threads(&live, keeper.tid);
+        let threads = threads.into_iter().filter_map(|tid| tasks::read(&live, keeper.tid, tid));
+        let states = threads.map(|t| format!("{} {} on CPU {}", t.name, t.state, t.last_cpu));
+        format!("does not answer ({})", states.collect::<Vec<_>>().join(", "))
+    } else {
+        let log = std::fs::read_to_string(dir.join("keeper.log")).unwrap_or_default();
+        format!("has ended ({})", eft_base::text::one_line(&log))
+    };
+    format!("the keeper {what}; 'eft cpu restore' undoes what it held")
 }
 
 /// Asks a process to end, and waits for it.
