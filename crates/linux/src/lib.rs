@@ -15,6 +15,7 @@ pub mod io_uring;
 pub mod journal;
 pub mod memory;
 pub mod monitor;
+pub mod named_file;
 pub mod operator;
 pub mod protocol;
 pub mod sandbox;

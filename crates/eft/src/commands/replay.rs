@@ -5,6 +5,8 @@ use eft_linux::memory;
 use eft_sim::recording::End;
 use std::path::PathBuf;
 
+/// A recording ends at 256 MB of what was told (`eft up --record`); it is a little more with the frame around it.
+const RECORDING_MAX: u64 = 1 << 30;
 /// Memory of others that a recording may ask for: it is sparse, and costs only what is written.
 const MEMORY_MAX: usize = 1 << 42;
 
@@ -19,7 +21,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<(), String> {
 }
 
 fn replay(file: &PathBuf) -> Result<(), String> {
-    let bytes = std::fs::read(file).map_err(|e| e.to_string())?;
+    let bytes = eft_linux::named_file::bytes(file, RECORDING_MAX).map_err(|e| e.to_string())?;
     let life = eft_sim::file::from_bytes(&bytes)?;
     let recording = life.recording.borrow();
     let sparse = |len: usize| {

@@ -119,7 +119,7 @@ fn context(arguments: &CpuArguments) -> Result<Context, String> {
 
 fn config(arguments: &CpuArguments) -> Result<Config, String> {
     let path = &arguments.config;
-    let text = match std::fs::read_to_string(path) {
+    let text = match eft_linux::named_file::text(path) {
         Ok(text) => text,
         Err(_) if path.as_os_str() == CONFIG => return Ok(Config::default()),
         Err(error) => return Err(format!("{} cannot be read ({error})", path.display())),

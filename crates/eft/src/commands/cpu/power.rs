@@ -94,7 +94,7 @@ fn model(arguments: &PowerArguments) -> Result<PowerModel, String> {
     let Some(path) = &arguments.model else {
         return Ok(PowerModel::default());
     };
-    let text = std::fs::read_to_string(path)
+    let text = eft_linux::named_file::text(path)
         .map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
     let description = Description::parse(&text).map_err(|reason| format!("{}: {reason}", path.display()))?;
     description.power.ok_or_else(|| format!("{} has no [power] section", path.display()))

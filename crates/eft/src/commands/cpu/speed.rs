@@ -76,7 +76,7 @@ pub fn emulate(context: &Context, arguments: &EmulateArguments) -> Result<(), St
     let Some(file) = arguments.file.as_ref().filter(|_| !arguments.undo) else {
         return change::restore(context);
     };
-    let text = std::fs::read_to_string(file)
+    let text = eft_linux::named_file::text(file)
         .map_err(|error| format!("{} cannot be read ({error})", file.display()))?;
     let description = Description::parse(&text).map_err(|reason| format!("{}: {reason}", file.display()))?;
     let present = topology::cpu_sets(&context.host.tree)?.present;

@@ -7,6 +7,7 @@ use std::path::Path;
 use eft_cores::CpuSet;
 use eft_cores::machine::Machine;
 use eft_cores::profile::{Profiles, file};
+use eft_linux::named_file;
 
 pub const DEFAULT: &str = "/var/lib/eft/profiles.toml";
 
@@ -18,13 +19,12 @@ pub fn this_machine() -> Result<Machine, String> {
 /// A file that does not exist is an error with a hint.
 pub fn read(path: &Path, machine: &Machine) -> Result<Profiles, String> {
     let shown = path.display();
-    let bytes = fs::read(path).map_err(|e| match e.kind() {
+    let text = named_file::text(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => {
             format!("{shown}: there are no profiles yet; `eft profile sweep` records some")
         }
         _ => format!("{shown}: {e}"),
     })?;
-    let text = String::from_utf8(bytes).map_err(|_| format!("{shown}: this is no profile file (no text)"))?;
     file::read(&text, machine).map_err(|e| format!("{shown}: {e}"))
 }
 
@@ -79,6 +79,6 @@ mod tests {
         fs::write(&path, text).unwrap();
         assert!(read(&path, &machine).unwrap_err().contains("damaged"));
         fs::write(&path, [0xff, 0xfe]).unwrap();
-        assert!(read(&path, &machine).unwrap_err().contains("no profile file"));
+        assert!(read(&path, &machine).unwrap_err().contains("no UTF-8 text"));
     }
 }

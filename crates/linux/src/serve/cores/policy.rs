@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::decide::{Decider, Decision, Ground, Wanted};
 use super::machine::{has_frequencies, machine};
 use crate::actuators::burner;
+use crate::named_file;
 
 /// Speeds that duty cycles are set to: the steps of clock modulation, which the emulation follows.
 const EIGHTHS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
@@ -150,7 +151,7 @@ impl Keeper {
     /// a profile file of this machine any more is somebody else's, and stays.
     fn write(&self, learnt: &Profiles, machine: &Machine) -> Result<(), String> {
         let told = |e: std::io::Error| format!("{}: {e}", self.path);
-        let before = std::fs::read_to_string(&self.path).map_err(told)?;
+        let before = named_file::regular_text(&self.path).map_err(told)?;
         let stored = profile::file::read(&before, machine).map_err(|e| format!("{}: {e}", self.path))?;
         let text = profile::file::write(&stored.updated(learnt), machine)?;
         let beside = format!("{}.new", self.path);
@@ -193,7 +194,7 @@ fn pure_settings(settings: &Scheduling, machine: &Machine) -> Result<Settings, S
     let profiles = match &settings.profiles {
         None => Profiles::default(),
         Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
+            let text = named_file::regular_text(path).map_err(|e| format!("{path}: {e}"))?;
             profile::file::read(&text, machine).map_err(|e| format!("{path}: {e}"))?
         }
     };
