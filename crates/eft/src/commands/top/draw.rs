@@ -193,11 +193,9 @@ fn rate(bytes_per_s: f64) -> String {
 
 fn traffic(view: &View) -> Vec<Line<'static>> {
     let i = &view.indicators;
-    let how = if view.power_is_modelled { " (modelled)" } else { "" };
-    let power = view.power_w.map_or(String::new(), |w| format!("   {w:.1} W{how}"));
     vec![
         Line::from(format!(
-            "in {}  out {}  {:.0} segments/s of {:.0} B  {} connections{power}",
+            "in {}  out {}  {:.0} segments/s of {:.0} B  {} connections",
             rate(view.received_bytes_per_s),
             rate(view.sent_bytes_per_s),
             i.segments_per_s,

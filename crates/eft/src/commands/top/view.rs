@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use eft_cores::CpuSet;
 use eft_cores::observation::{Observation, Observer};
-use eft_cores::sample::{Hint, Sample};
+use eft_cores::sample::{ComponentSample, Hint, Sample};
 use eft_linux::sensors::components::StackSensor;
 use eft_linux::sensors::{self, Tree};
 use eft_linux::{clock, operator};
@@ -111,10 +111,11 @@ impl Source {
         // Without `cores`, or while it is reborn, there is nothing to say of it.
         let scheduling = ask(&self.stack, &json!({ "op": "sched", "what": "status" }))
             .map_or(Value::Null, |(answer, _)| answer);
-        let (sample, seen) = self.sample()?;
+        let (mut sample, seen) = self.sample()?;
         let components = self.components(&ps, &seen);
         let cpus = self.cpus(&seen, &components);
         let seconds = seen.period_ns.max(1) as f64 / 1e9;
+        sample.components.iter_mut().for_each(|component| self.call_by_name(component));
         Ok(View {
             stack: self.stack.clone(),
             at_ns: seen.at_ns,
@@ -130,6 +131,18 @@ impl Source {
             scheduling,
             sample,
         })
+    }
+
+    /// Samples go by role (`nic0`), people by what `eft ps` says (`nic:eth0`).
+    fn call_by_name(&self, component: &mut ComponentSample) {
+        let name =
+            |role: &str| self.sensor.views().find(|v| v.peer.to_string() == role).map(|v| v.name.clone());
+        let queues = component.queues.iter_mut().map(|queue| &mut queue.from);
+        for called in queues.chain([&mut component.name]) {
+            if let Some(name) = name(called) {
+                *called = name;
+            }
+        }
     }
 
     fn components(&self, ps: &Value, seen: &Observation) -> Vec<ComponentRow> {
