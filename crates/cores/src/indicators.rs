@@ -18,6 +18,8 @@ const SEGMENTS_MIN: f64 = 8.0;
 /// A segment below this carries a request or a small answer, one above is part of something larger.
 const SMALL_BYTES: f64 = 600.0;
 const LARGE_BYTES: f64 = 1100.0;
+/// So many clients that wait for their answers, and fewer, leave the stack's parts idle in turn.
+const FEW_CONNECTIONS: f64 = 8.0;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Indicators {
@@ -25,6 +27,8 @@ pub struct Indicators {
     pub sent_bytes_per_s: f64,
     pub segments_per_s: f64,
     pub connections_per_s: f64,
+    /// Mean over the window.
+    pub connections_open: f64,
     /// Payload bytes of a segment that carries any.
     pub mean_segment_bytes: f64,
     /// Bytes with headers above the payload, per byte of payload.
@@ -96,11 +100,13 @@ pub struct Mix {
     pub received: f64,
     pub connections: f64,
     pub overhead: f64,
+    /// Connections at the same time.
+    pub parallel: f64,
 }
 
 impl Mix {
-    pub fn axes(&self) -> [f64; 5] {
-        [self.size, self.empty, self.received, self.connections, self.overhead]
+    pub fn axes(&self) -> [f64; 6] {
+        [self.size, self.empty, self.received, self.connections, self.overhead, self.parallel]
     }
 
     /// Squared distance, for comparing.
@@ -108,8 +114,10 @@ impl Mix {
         self.axes().iter().zip(other.axes()).map(|(here, there)| (here - there) * (here - there)).sum()
     }
 
-    /// The largest difference on any axis.
+    /// The largest difference on any axis but [`Mix::parallel`]: connections come and go without the traffic becoming
+    /// another one.
     pub fn difference(&self, other: &Self) -> f64 {
+        let other = Self { parallel: self.parallel, ..*other };
         self.axes().iter().zip(other.axes()).map(|(here, there)| (here - there).abs()).fold(0.0, f64::max)
     }
 }
@@ -125,6 +133,7 @@ impl Indicators {
             received: self.received_share,
             connections: per_connection,
             overhead: scale(self.overhead_per_byte, 0.5),
+            parallel: scale(self.connections_open, FEW_CONNECTIONS),
         }
     }
 
@@ -177,7 +186,8 @@ pub struct Window {
     accepted: f64,
     closed: f64,
     ip_bytes: f64,
-    open: f64,
+    /// Open connections, times how long they were.
+    open_ns: f64,
 }
 
 impl Window {
@@ -199,7 +209,7 @@ impl Window {
         for (sum, more) in sums {
             *sum = *sum * kept + more as f64;
         }
-        self.open = traffic.connections_open as f64;
+        self.open_ns = self.open_ns * kept + traffic.connections_open as f64 * period;
     }
 
     pub fn indicators(&self) -> Indicators {
@@ -215,10 +225,11 @@ impl Window {
             sent_bytes_per_s: per_s(self.sent_bytes),
             segments_per_s: per_s(segments),
             connections_per_s: per_s(begun.max(self.closed)),
+            connections_open: ratio(self.open_ns, self.length_ns),
             mean_segment_bytes,
             overhead_per_byte: ratio((self.ip_bytes - payload).max(0.0), payload),
             segments_per_connection: ratio(segments, begun.max(self.closed)),
-            mean_lifetime_s: ratio(self.open, per_s(self.closed)),
+            mean_lifetime_s: ratio(ratio(self.open_ns, self.length_ns), per_s(self.closed)),
             empty_share,
             received_share: ratio(self.received_bytes, payload),
             kind: self.kind(segments, mean_segment_bytes),

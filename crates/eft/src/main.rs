@@ -2,6 +2,7 @@
 
 mod bench;
 mod commands;
+mod samples;
 
 use clap::{Parser, Subcommand};
 use eft_base::text::one_line;

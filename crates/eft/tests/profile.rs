@@ -168,7 +168,7 @@ fn wrong_inputs_are_one_line() {
     for (text, says) in [
         ("", "no profile file of eft"),
         ("# eft profiles, version 9, digest 0\n", "version 9"),
-        ("# eft profiles, version 1, digest 0\n[machine]\n", "damaged"),
+        ("# eft profiles, version 2, digest 0\n[machine]\n", "damaged"),
     ] {
         fs::write(&file, text).unwrap();
         for command in [&["list"][..], &["show", "x"], &["plot"], &["prune"]] {

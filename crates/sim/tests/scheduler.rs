@@ -424,6 +424,23 @@ fn profile_is_near_the_best_on_loads_that_it_never_saw() {
 }
 
 #[test]
+fn profile_finds_out_that_few_clients_take_more_from_a_faster_plan() {
+    // They overload nothing on one slow core, since each waits for its answer.
+    let shape = Shape::TWO;
+    let profiles = profiles_of(&shape, &[Load::bulk_out(), Load::requests(10, 1), Load::requests(10, 16)]);
+    let load = Load::requests(10, 2);
+    let (plan, most, _) = best_fixed(&shape, &load, Objective::Throughput);
+    for seed in SEEDS {
+        let settings = Settings { profiles: profiles.clone(), ..settings(Objective::Throughput) };
+        let mut run = Run::new("profile", &shape, Schedule::Constant(Some(load.clone())), settings, seed);
+        run.until(3 * S);
+        let (rate, _) = run.over(5 * S);
+        assert!(rate >= 0.95 * most, "seed {seed}: {rate:.0} of {most:.0} ({plan})\n{}", run.why());
+        assert!(run.changed_ns.len() <= 3, "seed {seed}\n{}", run.why());
+    }
+}
+
+#[test]
 fn profile_rests_when_idle_and_is_calm_at_a_constant_load() {
     let profiles = profiles_of(&Shape::TWO, &[Load::bulk_out(), Load::requests(10, 16)]);
     for (load, objective) in [
@@ -440,7 +457,7 @@ fn profile_rests_when_idle_and_is_calm_at_a_constant_load() {
             run.until(200 * S);
             let later = run.changed_ns.len() - settled;
             assert!(later <= 3, "seed {seed}, {}: {later} changes\n{}", load.name, run.why());
-            // It moved components of the loads of requests while they were steady, so it knows what that costs.
+            // To see whether a load of requests follows, it moved components while that was steady, so it knows what that costs.
             let Policy::Profile(policy) = run.scheduler.policy() else { panic!("not profile") };
             let learnt = policy.costs().move_ns() < Costs::default().move_ns() * 0.9;
             assert_eq!(

@@ -23,6 +23,7 @@ pub mod adaptive;
 pub mod cost;
 pub mod fixed;
 pub mod flapping;
+pub mod follows;
 pub mod known;
 pub mod measure;
 pub mod memory;

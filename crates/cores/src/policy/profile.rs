@@ -6,6 +6,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use crate::indicators::{self, Kind, Mix};
 use crate::ladder::{Aims, Ladder};
@@ -13,6 +14,7 @@ use crate::observation::Observation;
 use crate::plan::{Plan, check};
 use crate::platform::Platform;
 use crate::policy::cost::Costs;
+use crate::policy::follows::{Follows, MIX_MOVED, Verdicts};
 use crate::policy::measure::{Look, Measured, Meter, SETTLING_LOOKS};
 use crate::policy::roles::{Phases, Role};
 use crate::policy::{Decision, Settings};
@@ -22,16 +24,20 @@ const REST_AFTER_NS: u64 = 400_000_000;
 /// Looks after which the nature of new traffic is known well enough.
 const FIRST_LOOKS: usize = 4;
 const WINDOW_LOOKS: usize = 20;
-/// A mix that differs by more than this, or a load by this factor, is looked up again.
-const MIX_MOVED: f64 = 0.08;
+/// A load that differs by this factor is looked up again, as is one of another mix.
 const LOAD_MOVED: f64 = 1.3;
 /// At an unchanged load, what was learnt changes the plan at most this often.
 const REFINE_NS: u64 = 90_000_000_000;
+/// At once, what was learnt of a load changes the plan at most this often.
+const REFINED_MAX: u32 = 3;
 /// Better by less than this is not worth a change.
 const GAIN_MIN: f64 = 0.02;
+/// What does not pay yet is looked at again when the load has lasted half as long again, and not sooner than this.
+const PATIENCE_NS_MIN: u64 = 500_000_000;
 /// A change to what carries the load must leave this share of the throughput, or the load is one that follows.
 const CARRIES: f64 = 0.96;
-
+/// Whether a load that keeps a CPU less busy than this would take more is not worth finding out.
+const BUSY_MIN: f64 = 0.2;
 #[derive(Clone, Debug)]
 pub struct Profile {
     platform: Platform,
@@ -45,10 +51,21 @@ pub struct Profile {
     /// What the plan was chosen for.
     chosen_for: Option<(Mix, f64, bool)>,
     measured: bool,
-    /// The load gave less when it got less: what it does not ask for now says nothing about what it would take.
-    elastic: bool,
+    follows: Follows,
     /// Throughput before a change that should not have lowered it.
     carried: Option<f64>,
+    /// What was before a change that shows whether the load follows.
+    tried: Option<(Plan, Measured)>,
+    /// Changes because of what was learnt of this load.
+    refined: u32,
+    /// Throughput of this load to that of the recorded one, under the plan with which that was first seen. Loads of one
+    /// nature deliver more or less; only how plans compare is learnt.
+    level: Option<f64>,
+    verdicts: Verdicts,
+    /// What was measured of this load.
+    seen: Vec<(Plan, Measured)>,
+    /// Until the load has lasted long enough for what promises something.
+    patient_until_ns: Option<u64>,
     moved_looks: usize,
     resting: bool,
     /// The load carries requests: then latency counts.
@@ -87,8 +104,14 @@ impl Profile {
             costs: Costs::default(),
             chosen_for: None,
             measured: false,
-            elastic: false,
+            follows: Follows::Unknown,
             carried: None,
+            tried: None,
+            refined: 0,
+            level: None,
+            verdicts: Verdicts::default(),
+            seen: Vec::new(),
+            patient_until_ns: None,
             moved_looks: 0,
             resting: true,
             requests: false,
@@ -104,6 +127,7 @@ impl Profile {
         self.change(plan);
         (self.resting, self.resumed) = (false, true);
         (self.last_traffic_ns, self.chosen_ns) = (now_ns, now_ns);
+        self.costs.load_begins(now_ns);
     }
 
     pub fn is_settled(&self) -> bool {
@@ -138,7 +162,8 @@ impl Profile {
             }
             self.phases.note(now_ns, Role::Computes);
             (self.resting, self.resumed, self.chosen_for) = (true, false, None);
-            (self.elastic, self.carried) = (false, None);
+            self.forget_load();
+            self.costs.load_ends(self.last_traffic_ns);
             self.change(self.rest.clone());
             return Some(format!("no packet for {} ms: rests on one shared core", silent_ns / 1_000_000));
         }
@@ -146,14 +171,14 @@ impl Profile {
         self.requests = matches!(seen.indicators.kind, Kind::RequestResponse | Kind::Mixed);
         if core::mem::take(&mut self.resting) {
             self.meter.restart();
-            self.costs.forget();
+            self.costs.load_begins(now_ns);
         }
         self.meter.add(look);
         let turned = self.phases.note(now_ns, Role::of(&seen.indicators));
         if turned {
             // What was measured so far was of the other role.
             self.meter.restart();
-            self.costs.forget();
+            self.costs.load_begins(now_ns);
         }
         let mix = seen.indicators.mix();
         self.learn_cost(mix);
@@ -167,7 +192,7 @@ impl Profile {
             }
             None => {
                 let now = self.meter.last(2, FIRST_LOOKS, mix)?;
-                self.choose(now_ns, now, "new traffic")
+                self.choose(now_ns, now, "new traffic", false)
             }
             Some(before) => self.follow(now_ns, mix, before),
         }
@@ -177,18 +202,15 @@ impl Profile {
         let now = self.meter.last(5, SETTLING_LOOKS, mix)?;
         let full = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix);
         if let Some(full) = full.filter(|_| !self.measured) {
-            self.measured = true;
-            self.learn(&full);
-            self.chosen_for = Some((full.mix, full.throughput, full.overloaded >= 0.5));
-            return self.choose_steady(now_ns, full, "measured");
+            return self.measured_first(now_ns, full);
         }
         let ratio = now.throughput.max(before.1) / now.throughput.min(before.1).max(1.0);
         let pressed = now.overloaded >= 0.99 && !before.2;
         let lost = self.carried.is_some_and(|carried| now.throughput < carried * CARRIES);
         if before.0.difference(&mix) > MIX_MOVED {
-            (self.elastic, self.carried) = (false, None);
+            self.forget_load();
         } else if lost || (pressed && self.carried.is_some()) {
-            (self.elastic, self.carried) = (true, None);
+            self.judge(now_ns, mix, Follows::Yes);
         }
         let moved = before.0.difference(&mix) > MIX_MOVED || (ratio > LOAD_MOVED && !before.2) || pressed;
         self.moved_looks = if moved { self.moved_looks + 1 } else { 0 };
@@ -201,15 +223,65 @@ impl Profile {
                 self.chosen_for = Some((mix, now.throughput, now.overloaded >= 0.5));
                 return Some(format!("{}, but not for long enough to reconfigure", role.name()));
             }
-            return self.choose(now_ns, now, role.name());
+            return self.choose(now_ns, now, role.name(), false);
         }
-        if now_ns.saturating_sub(self.chosen_ns) >= REFINE_NS
-            && let Some(full) = full
-        {
+        let full = full?;
+        if now_ns.saturating_sub(self.chosen_ns) >= REFINE_NS {
             self.learn(&full);
             return self.choose_steady(now_ns, full, "refined");
         }
+        if self.patient_until_ns.is_some_and(|until| now_ns >= until) {
+            return self.choose_steady(now_ns, full, "the load lasts");
+        }
         None
+    }
+
+    /// The plan was measured for this load for the first time since it was chosen.
+    fn measured_first(&mut self, now_ns: u64, now: Measured) -> Option<String> {
+        self.measured = true;
+        let tried = self.tried.take();
+        if let Some((_, before)) = &tried {
+            let moved = (now.throughput - before.throughput).abs() > before.throughput * GAIN_MIN;
+            self.judge(now_ns, now.mix, if moved { Follows::Yes } else { Follows::No });
+        }
+        self.learn(&now);
+        if let Some((plan, before)) = tried.filter(|_| self.follows == Follows::Yes) {
+            // So what it gave before was all that it could get.
+            self.learn_of(&plan, &before, true);
+        }
+        self.chosen_for = Some((now.mix, now.throughput, now.overloaded >= 0.5));
+        self.refined = self.refined.saturating_add(1);
+        match self.refined {
+            ..=REFINED_MAX => self.choose_steady(now_ns, now, "measured"),
+            refined if refined == REFINED_MAX + 1 => self.go_back(&now),
+            _ => None,
+        }
+    }
+
+    /// Enough was tried for now: the best of what was measured stays.
+    fn go_back(&mut self, now: &Measured) -> Option<String> {
+        let most = self.seen.iter().map(|(_, seen)| seen.throughput).fold(1.0, f64::max);
+        let score = |seen: &Measured| self.settings.objective.score(seen.throughput / most, seen.power_w);
+        let (best, of_best) = self.seen.iter().max_by(|a, b| score(&a.1).total_cmp(&score(&b.1)))?.clone();
+        let is_near = |a: f64, b: f64| (a - b).abs() <= GAIN_MIN * b.abs();
+        let is_as_good = is_near(of_best.throughput, now.throughput) && is_near(of_best.power_w, now.power_w);
+        if best.is_same(&self.plan) || is_as_good || self.follows != Follows::Yes {
+            return None;
+        }
+        self.change(best);
+        Some("measured: goes back to the best of what was tried".into())
+    }
+
+    fn judge(&mut self, now_ns: u64, mix: Mix, follows: Follows) {
+        (self.follows, self.carried) = (follows, None);
+        self.verdicts.note(now_ns, mix, follows);
+    }
+
+    /// What was found out about it is not so of another load.
+    fn forget_load(&mut self) {
+        (self.follows, self.refined, self.level) = (Follows::Unknown, 0, None);
+        (self.carried, self.tried, self.patient_until_ns) = (None, None, None);
+        self.seen.clear();
     }
 
     /// Grows with everything that is learnt.
@@ -218,15 +290,28 @@ impl Profile {
     }
 
     fn learn(&mut self, now: &Measured) {
+        let takes_all = self.follows == Follows::Yes || now.overloaded >= 0.5;
+        let plan = self.plan.clone();
+        self.learn_of(&plan, now, takes_all);
+    }
+
+    fn learn_of(&mut self, plan: &Plan, now: &Measured, takes_all: bool) {
         self.learnt += 1;
-        let all = self.elastic || now.overloaded >= 0.5;
-        self.profiles.learn(&now.mix, &self.plan, now.throughput, now.power_w, all);
+        if self.seen.len() <= REFINED_MAX as usize + 1 {
+            self.seen.push((plan.clone(), *now));
+        }
+        if takes_all && self.level.is_none() {
+            let recorded = self.profiles.recorded(&now.mix, plan).filter(|recorded| *recorded > 0.0);
+            self.level = Some(recorded.map_or(1.0, |recorded| now.throughput / recorded));
+        }
+        let throughput = now.throughput / self.level.unwrap_or(1.0).max(1e-9);
+        self.profiles.learn(&now.mix, plan, throughput, now.power_w, takes_all);
     }
 
     /// Under a load that was measured over a whole window: what is missing after the change is the change's doing.
     fn choose_steady(&mut self, now_ns: u64, now: Measured, why: &str) -> Option<String> {
         let before = self.plan.clone();
-        let reason = self.choose(now_ns, now, why);
+        let reason = self.choose(now_ns, now, why, true);
         if !self.plan.is_same(&before) {
             self.costs.begins(&before, &self.plan, now.throughput);
         }
@@ -240,32 +325,61 @@ impl Profile {
         }
     }
 
-    fn choose(&mut self, now_ns: u64, now: Measured, why: &str) -> Option<String> {
+    /// `steady`: the load was measured over a whole window, so that what a try shows can be compared with that.
+    fn choose(&mut self, now_ns: u64, now: Measured, why: &str, steady: bool) -> Option<String> {
         let saturated = now.overloaded >= 0.5;
         self.moved_looks = 0;
         let fresh = self.chosen_for.is_none_or(|(mix, ..)| mix.difference(&now.mix) > MIX_MOVED);
         self.chosen_for = Some((now.mix, now.throughput, saturated));
         self.chosen_ns = now_ns;
-        let demand = (!saturated && !self.elastic).then_some(now.busy);
-        let wish = Wish {
-            mix: now.mix,
-            demand,
-            objective: self.settings.objective,
-            requests: self.requests,
-            latency_us_max: self.settings.latency_us_max,
-        };
-        let Choice { plan, throughput, power_w, latency_us, nearest } =
-            self.profiles.choose(&wish, &self.plan, GAIN_MIN)?;
+        if fresh {
+            // Not yet under this plan.
+            self.measured = false;
+            self.meter.restart();
+        }
+        if self.follows == Follows::Unknown {
+            self.follows = self.verdicts.recall(now_ns, &now.mix);
+        }
+        let tries = !saturated && steady && self.follows == Follows::Unknown && now.busy >= BUSY_MIN;
+        let takes_all = saturated || tries || self.follows == Follows::Yes;
+        let mut choice = self.look_up(&now, takes_all)?;
+        if tries && choice.plan.is_same(&self.plan) {
+            // There is nothing better to try: what carries it shows whether it follows.
+            self.follows = Follows::No;
+            choice = self.look_up(&now, false)?;
+        }
+        let tries = tries && self.follows == Follows::Unknown;
+        let Choice { plan, throughput, power_w, gain, latency_us, nearest } = choice;
+        self.patient_until_ns = None;
         if plan.is_same(&self.plan) {
             return fresh.then(|| format!("{why}: nearest to {nearest}; the plan is the best known"));
         }
-        self.carried = demand.map(|_| now.throughput);
+        let worth = self.costs.gain_min(GAIN_MIN, &self.plan, &plan, now_ns);
+        if gain.is_some_and(|gain| gain < worth) {
+            self.patient_until_ns = Some(now_ns + (self.costs.load_age_ns(now_ns) / 2).max(PATIENCE_NS_MIN));
+            return fresh
+                .then(|| format!("{why}: nearest to {nearest}; waits whether the load lasts long enough"));
+        }
+        let carries = !saturated && !tries && self.follows != Follows::Yes;
+        self.carried = carries.then_some(now.throughput);
+        self.tried = tries.then(|| (self.plan.clone(), now));
         self.change(plan);
         let answered = latency_us.map(|us| format!(" and answers in {us:.0} us")).unwrap_or_default();
         Some(format!(
             "{why}: nearest to {nearest}, which promises {:.0}% of the best at {power_w:.1} W{answered}",
             throughput * 100.0
         ))
+    }
+
+    fn look_up(&self, now: &Measured, takes_all: bool) -> Option<Choice> {
+        let wish = Wish {
+            mix: now.mix,
+            demand: (!takes_all).then_some(now.busy),
+            objective: self.settings.objective,
+            requests: self.requests,
+            latency_us_max: self.settings.latency_us_max,
+        };
+        self.profiles.choose(&wish, &self.plan, GAIN_MIN)
     }
 
     fn change(&mut self, plan: Plan) {

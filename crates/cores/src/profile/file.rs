@@ -1,7 +1,7 @@
 //! The profile file: TOML behind one line that names its version and a digest of the rest.
 //!
 //! ```text
-//! # eft profiles, version 1, digest 0123456789abcdef
+//! # eft profiles, version 2, digest 0123456789abcdef
 //! [machine]
 //! model = "…"
 //! …
@@ -27,7 +27,7 @@ use crate::cpu_set::CpuSet;
 use crate::machine::Machine;
 use crate::profile::{LoadProfile, Profiles};
 
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// A larger file is none of ours.
 const BYTES_MAX: usize = 16 << 20;
 const HEAD: &str = "# eft profiles, version ";

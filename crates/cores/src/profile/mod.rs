@@ -87,6 +87,9 @@ pub struct Choice {
     /// Relative to the best, or to the demand.
     pub throughput: f64,
     pub power_w: f64,
+    /// By how much it serves the objective better than the present plan, as a share of that; `None` if that is not known of
+    /// the present plan, or if the plan is chosen for its latency.
+    pub gain: Option<f64>,
     /// Of requests, where it was measured.
     pub latency_us: Option<f64>,
     /// The name of the nearest load.
@@ -99,7 +102,6 @@ struct Known {
     weight: f64,
     /// Weighted sums.
     relative: f64,
-    throughput: f64,
     power_w: f64,
     /// Of the loads that tell a latency: their weight, the latency, and the same relative to the load's least.
     latency_weight: f64,
@@ -208,7 +210,9 @@ impl Profiles {
         let as_good = || known.iter().filter(|(_, known)| is_close(score(known), score(&top.1), gain));
         let relative = |known: &Known| known.latency().map_or(f64::INFINITY, |(_, relative)| relative);
         let quickest = as_good().min_by(|a, b| relative(&a.1).total_cmp(&relative(&b.1)));
-        let top = quickest.filter(|(_, known)| wish.requests && known.is_quicker(&top.1)).unwrap_or(top);
+        let quickest = quickest.filter(|(_, known)| wish.requests && known.is_quicker(&top.1));
+        let present_score = now.map(|now| score(&now)).filter(|_| quickest.is_none());
+        let top = quickest.unwrap_or(top);
         let held = as_good().find(|(plan, _)| plan.is_same(present));
         let held = held.filter(|(_, held)| !(wish.requests && top.1.is_quicker(held)));
         let (plan, chosen) = held.unwrap_or(top);
@@ -216,6 +220,7 @@ impl Profiles {
             plan: (*plan).clone(),
             throughput: achieved(chosen),
             power_w: chosen.power_w / chosen.weight,
+            gain: present_score.map(|present| (score(chosen) - present) / present.abs().max(1e-9)),
             latency_us: chosen.latency().map(|(latency_us, _)| latency_us).filter(|_| wish.requests),
             nearest: name,
         })
@@ -233,8 +238,16 @@ impl Profiles {
         near
     }
 
-    /// A new pair of load and configuration. Where no such load is known, one is made from its neighbours.
-    pub fn learn(&mut self, mix: &Mix, plan: &Plan, throughput: f64, power_w: f64, saturated: bool) {
+    /// What was measured, and not guessed, of a plan with this very load.
+    pub fn recorded(&self, mix: &Mix, plan: &Plan) -> Option<f64> {
+        let load = self.loads.iter().find(|load| load.mix.distance(mix) < SAME_LOAD)?;
+        let outcome = load.outcomes.iter().find(|outcome| outcome.plan.is_same(plan))?;
+        (!outcome.guessed).then_some(outcome.throughput)
+    }
+
+    /// A new pair of load and configuration. Where no such load is known, one is made from its neighbours. `takes_all`: the
+    /// throughput is what the plan can do, and not only what the load asked for.
+    pub fn learn(&mut self, mix: &Mix, plan: &Plan, throughput: f64, power_w: f64, takes_all: bool) {
         if !(throughput.is_finite() && power_w.is_finite()) || self.is_empty() {
             return;
         }
@@ -249,26 +262,32 @@ impl Profiles {
                 load
             }
         };
-        // Below saturation the throughput is the load's, not the plan's.
-        let seen = load.outcomes.iter().find(|outcome| outcome.plan.is_same(plan)).cloned();
-        let throughput = match (&seen, saturated) {
-            (Some(before), false) => before.throughput.max(throughput),
-            _ => throughput,
-        };
-        if saturated {
-            rescale(load, plan, throughput);
+        let known = load.outcomes.iter_mut().find(|outcome| outcome.plan.is_same(plan));
+        match known {
+            // The plan can do more than the load asked for; how much is what was known before.
+            Some(known) if !takes_all && throughput <= known.throughput => {}
+            Some(known) if !takes_all && !known.guessed => known.throughput = throughput,
+            Some(known) if known.guessed && known.throughput > 0.0 => {
+                let factor = throughput / known.throughput;
+                rescale(load, plan, factor);
+            }
+            _ => {}
         }
-        let power_w = match (&seen, saturated) {
-            (Some(before), false) => before.power_w,
-            _ => power_w,
-        };
-        put(load, Outcome { throughput, power_w, plan: plan.clone(), modelled: true, ..Outcome::default() });
+        let is_known = load.outcomes.iter().any(|outcome| outcome.plan.is_same(plan));
+        if takes_all || !is_known {
+            put(
+                load,
+                Outcome { throughput, power_w, plan: plan.clone(), modelled: true, ..Outcome::default() },
+            );
+        }
     }
 
     fn guess(&self, mix: &Mix) -> LoadProfile {
         let near = self.nearest(mix);
+        let level = near.first().map_or(1.0, |(load, _)| load.best());
         let outcomes = interpolate(&near).into_iter().map(|(plan, known)| Outcome {
-            throughput: known.throughput / known.weight,
+            // Of loads that deliver much and little, only how plans compare says something of another one.
+            throughput: known.relative / known.weight * level,
             power_w: known.power_w / known.weight,
             latency_us: known.latency().map(|(latency_us, _)| latency_us),
             modelled: true,
@@ -287,13 +306,12 @@ impl Profiles {
     }
 }
 
-/// Guesses of a load move with its first measurement, so that the two can be compared.
-fn rescale(load: &mut LoadProfile, plan: &Plan, throughput: f64) {
-    let guess = load.outcomes.iter().find(|outcome| outcome.guessed && outcome.plan.is_same(plan));
-    let all_guessed = load.outcomes.iter().all(|outcome| outcome.guessed);
-    let Some(guess) = guess.filter(|guess| all_guessed && guess.throughput > 0.0) else { return };
-    let factor = throughput / guess.throughput;
-    load.outcomes.iter_mut().for_each(|outcome| outcome.throughput *= factor);
+/// Guesses of a load move with what is measured of it, so that the two can be compared: all of them with the first
+/// measurement, afterwards those of the same seats.
+fn rescale(load: &mut LoadProfile, plan: &Plan, factor: f64) {
+    let is_first = load.outcomes.iter().all(|outcome| outcome.guessed);
+    let moves = |outcome: &&mut Outcome| outcome.guessed && (is_first || outcome.plan.same_seats(plan));
+    load.outcomes.iter_mut().filter(moves).for_each(|outcome| outcome.throughput *= factor);
 }
 
 /// The newest says most, but one measurement does not undo what several said.
@@ -329,7 +347,6 @@ fn interpolate<'a>(near: &[(&'a LoadProfile, f64)]) -> Vec<(&'a Plan, Known)> {
             let known = &mut found[index].1;
             known.weight += weight;
             known.relative += weight * outcome.throughput / best;
-            known.throughput += weight * outcome.throughput;
             known.power_w += weight * outcome.power_w;
             if let Some((latency_us, least_us)) = outcome.latency_us().zip(least_us) {
                 known.latency_weight += weight;

@@ -173,6 +173,20 @@ fn what_is_learnt_changes_the_choice_nearby_only() {
 }
 
 #[test]
+fn a_guess_is_of_how_plans_compare_and_not_of_how_much_others_deliver() {
+    let (mut profiles, a, b) = two();
+    // A far load that delivers a thousand times as much.
+    for load in &mut profiles.loads {
+        let factor = if load.name == "large" { 1000.0 } else { 1.0 };
+        load.outcomes.iter_mut().for_each(|outcome| outcome.throughput *= factor);
+    }
+    profiles.learn(&mix(0.2), &a, 70.0, 10.0, true);
+    let of = |plan: &Plan| profiles.loads[2].outcomes.iter().find(|o| o.plan.is_same(plan)).unwrap().clone();
+    assert_eq!((of(&a).throughput, of(&a).guessed), (70.0, false));
+    assert!((30.0..45.0).contains(&of(&b).throughput) && of(&b).guessed, "{:?}", of(&b));
+}
+
+#[test]
 fn pruning_keeps_what_can_be_chosen() {
     let (mut profiles, a, b) = two();
     let worse = exhaustive(&platform(2), Spare::GiveBack)[3].plan.clone();
@@ -196,7 +210,7 @@ fn a_file_reads_back_and_bad_ones_are_refused_with_one_line() {
     refused(&text, &machine(4), "another machine");
     refused(&text, &Machine { model: Some("other".into()), ..machine(2) }, "another machine");
     refused(&text[..text.len() - 10], &machine(2), "damaged");
-    refused(&text.replace("version 1", "version 9"), &machine(2), "version 9");
+    refused(&text.replace("version 2", "version 9"), &machine(2), "version 9");
     refused(&text.replace("500.0", "600.0"), &machine(2), "digest");
     refused("", &machine(2), "no profile file");
     refused("[machine]", &machine(2), "no profile file");

@@ -3,9 +3,9 @@
 use super::Common;
 use super::bulk::rate;
 use super::report::{Line, print};
-use super::samples::Samples;
 use super::stack::{HOST, STACK, Serving, Stack, host_peer};
 use crate::commands::stat::counters;
+use crate::samples::Samples;
 use serde_json::{Map, Value};
 
 #[derive(clap::Args)]

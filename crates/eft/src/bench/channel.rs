@@ -2,7 +2,7 @@
 
 use super::Common;
 use super::report::{Line, print};
-use super::samples::Samples;
+use crate::samples::Samples;
 use eft_channel::Shared;
 use eft_channel::queue::{Line as QueueLine, Position, queue};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,8 +2,8 @@
 
 use super::Common;
 use super::report::{Line, print};
-use super::samples::Samples;
 use super::stack::Stack;
+use crate::samples::Samples;
 use std::time::Duration;
 
 #[derive(clap::Args)]

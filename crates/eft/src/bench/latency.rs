@@ -2,8 +2,8 @@
 
 use super::Common;
 use super::report::{Line, print};
-use super::samples::Samples;
 use super::stack::{FAR, Kernels, STACK, Serving, Stack, host_peer};
+use crate::samples::Samples;
 use std::process::Command;
 
 #[derive(clap::Args)]

@@ -13,7 +13,6 @@ mod observe;
 mod peer;
 pub mod reconfigure;
 mod report;
-mod samples;
 mod sched;
 mod stack;
 

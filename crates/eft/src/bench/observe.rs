@@ -4,8 +4,8 @@
 
 use super::Common;
 use super::report::{Line, print};
-use super::samples::Samples;
 use super::stack::{HOST, Serving, Stack, host_peer};
+use crate::samples::Samples;
 use eft_cores::policy::Settings;
 use eft_cores::scheduler::Scheduler;
 use eft_linux::sensors::Tree;

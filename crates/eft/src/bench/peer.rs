@@ -125,6 +125,6 @@ fn ask(address: &str, connections: usize, seconds: f64) -> std::io::Result<()> {
         all.extend(t.join().map_err(|_| std::io::Error::other("a thread died"))??);
     }
     let rate = all.len() as f64 / seconds;
-    println!("{rate} {}", super::samples::Samples::new(all).median);
+    println!("{rate} {}", crate::samples::Samples::new(all).median);
     Ok(())
 }

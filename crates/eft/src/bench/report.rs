@@ -1,6 +1,6 @@
 //! How results are printed.
 
-use super::samples::Samples;
+use crate::samples::Samples;
 use serde_json::{Value, json};
 
 /// One line of a report.

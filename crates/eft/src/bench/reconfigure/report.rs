@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use eft_cores::CpuSet;
 use serde::Serialize;
 
-use crate::bench::samples::Samples;
+use crate::samples::Samples;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

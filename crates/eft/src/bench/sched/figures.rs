@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::bench::samples::Samples;
 use crate::commands::print_table;
+use crate::samples::Samples;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bar {

@@ -48,7 +48,7 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
 /// At full speed, under this very load.
 fn fixed_ways(scene: &mut Scene) -> Result<(Plan, Plan), String> {
     let plans = scene.at_full_speed();
-    let tried = search::try_all(scene, &plans)?;
+    let tried = search::try_all(scene, &plans, 1)?;
     let best = |consolidated: bool| {
         let of_kind = tried.iter().filter(|t| t.plan.is_consolidated() == consolidated);
         of_kind.max_by(|a, b| a.throughput.total_cmp(&b.throughput)).map(|t| t.plan.clone())

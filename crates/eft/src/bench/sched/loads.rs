@@ -16,6 +16,8 @@ pub enum Kind {
     Requests,
     /// 64-byte requests and answers over 2 connections
     FewRequests,
+    /// 64-byte requests and answers over one connection
+    LoneRequests,
     /// Bulk from the stack, and requests
     Mixed,
     /// Bulk from the stack for 100 ms, nothing for 100 ms
@@ -29,6 +31,7 @@ impl Kind {
             Kind::BulkIn => "bulk to the stack",
             Kind::Requests => "requests",
             Kind::FewRequests => "requests, 2 connections",
+            Kind::LoneRequests => "requests, 1 connection",
             Kind::Mixed => "mixed",
             Kind::Bursts => "bursts",
         }
@@ -62,8 +65,12 @@ impl Running {
                 running.serve(host_peer(&["sink", &host])?, cpu)?;
                 running.client(stack.peer(&["bursts", &host, "100", "100", SECONDS])?, cpu)?;
             }
-            Kind::Requests | Kind::FewRequests => {
-                let connections = if kind == Kind::Requests { "8" } else { "2" };
+            Kind::Requests | Kind::FewRequests | Kind::LoneRequests => {
+                let connections = match kind {
+                    Kind::LoneRequests => "1",
+                    Kind::FewRequests => "2",
+                    _ => "8",
+                };
                 running.serve(stack.peer(&["echo", &on_stack])?, cpu)?;
                 running.client(host_peer(&["ask", &on_stack, connections, SECONDS])?, cpu)?;
             }

@@ -10,7 +10,7 @@ use super::loads::Kind;
 use super::scene::{Scene, Window};
 use super::search::Tried;
 use super::{Report, SchedArguments, search};
-use crate::bench::samples::Samples;
+use crate::samples::Samples;
 
 pub const FLOOR: f64 = 0.95;
 const SETTLE_S: f64 = 0.3;
@@ -27,7 +27,7 @@ fn one(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report, kind:
     let load = scene.load(kind)?;
     scene.sleep(0.5)?;
     let plans = scene.configurations();
-    let tried = search::try_all(scene, &plans)?;
+    let tried = search::try_all(scene, &plans, 1)?;
     let finals = search::finals(scene, &tried, Objective::LeastPower { floor: FLOOR })?;
     let best = finals.first().ok_or("there is no configuration to compare with")?.plan.clone();
     let top = fastest(&finals).ok_or("there is no configuration to compare with")?;

@@ -1,11 +1,11 @@
-//! The best fixed configuration of a load, by trying all: once each for a short while, then those in front again.
+//! The best fixed configuration of a load, by trying all for a short while, then those in front again.
 
 use eft_cores::plan::Plan;
 use eft_cores::policy::Objective;
 use eft_cores::power::PowerModel;
 
 use super::scene::{Scene, Window};
-use crate::bench::samples::Samples;
+use crate::samples::Samples;
 
 /// What a configuration is given to find itself, and how long it is then measured.
 const SETTLE_S: f64 = 0.12;
@@ -29,9 +29,32 @@ fn try_one(scene: &mut Scene, plan: &Plan, settle: f64, seconds: f64) -> Result<
     Ok(Tried { plan: plan.clone(), throughput: window.throughput(), power_w, window })
 }
 
-/// Each configuration once; the load must run already.
-pub fn try_all(scene: &mut Scene, plans: &[Plan]) -> Result<Vec<Tried>, String> {
-    plans.iter().map(|plan| try_one(scene, plan, SETTLE_S, MEASURE_S)).collect()
+/// All configurations, once in each round, with the medians of the rounds; the load must run already.
+pub fn try_all(scene: &mut Scene, plans: &[Plan], rounds: usize) -> Result<Vec<Tried>, String> {
+    try_in_turns(scene, plans, rounds, MEASURE_S)
+}
+
+/// In turns, since what else a shared machine does comes in bursts that last longer than a measurement.
+fn try_in_turns(
+    scene: &mut Scene,
+    plans: &[Plan],
+    rounds: usize,
+    seconds: f64,
+) -> Result<Vec<Tried>, String> {
+    let mut results: Vec<Vec<Tried>> = vec![Vec::new(); plans.len()];
+    for _ in 0..rounds {
+        for (plan, results) in plans.iter().zip(&mut results) {
+            results.push(try_one(scene, plan, SETTLE_S, seconds)?);
+        }
+    }
+    let median =
+        |of: &dyn Fn(&Tried) -> f64, all: &[Tried]| Samples::new(all.iter().map(of).collect()).median;
+    let merge = |all: &Vec<Tried>| {
+        let last = all.last()?.clone();
+        let (throughput, power_w) = (median(&|t| t.throughput, all), median(&|t| t.power_w, all));
+        Some(Tried { throughput, power_w, ..last })
+    };
+    Ok(results.iter().filter_map(merge).collect())
 }
 
 /// Measures the front runners for most throughput and for the objective again, in turns, and gives all of them, the best
@@ -45,25 +68,7 @@ pub fn finals(scene: &mut Scene, tried: &[Tried], objective: Objective) -> Resul
             }
         }
     }
-    let mut results: Vec<Vec<Tried>> = vec![Vec::new(); plans.len()];
-    for _ in 0..FINAL_ROUNDS {
-        for (plan, results) in plans.iter().zip(&mut results) {
-            results.push(try_one(scene, plan, SETTLE_S, FINAL_MEASURE_S)?);
-        }
-    }
-    let median =
-        |of: &dyn Fn(&Tried) -> f64, all: &[Tried]| Samples::new(all.iter().map(of).collect()).median;
-    let merged: Vec<Tried> = results
-        .iter()
-        .filter_map(|all| {
-            let last = all.last()?.clone();
-            Some(Tried {
-                throughput: median(&|t| t.throughput, all),
-                power_w: median(&|t| t.power_w, all),
-                ..last
-            })
-        })
-        .collect();
+    let merged = try_in_turns(scene, &plans, FINAL_ROUNDS, FINAL_MEASURE_S)?;
     Ok(ranked(&merged, objective).into_iter().cloned().collect())
 }
 

@@ -52,7 +52,7 @@ pub fn best(scene: &mut Scene) -> Result<Plan, String> {
     let load = scene.load(Kind::Bulk)?;
     scene.sleep(0.5)?;
     let plans = scene.at_full_speed();
-    let tried = search::try_all(scene, &plans)?;
+    let tried = search::try_all(scene, &plans, 1)?;
     let finals = search::finals(scene, &tried, Objective::Throughput)?;
     drop(load);
     finals.first().map(|best| best.plan.clone()).ok_or("there is no configuration to compare with".into())

@@ -7,10 +7,10 @@ use super::figures::{Bar, Figure};
 use super::loads::Kind;
 use super::scene::Scene;
 use super::{Report, SchedArguments, search};
-use crate::commands::profile::store;
+use crate::commands::profile::{SWEEP_ROUNDS, store};
 
 /// What it is trained with, and what it then meets.
-const SWEPT: [Kind; 3] = [Kind::Bulk, Kind::BulkIn, Kind::Requests];
+const SWEPT: [Kind; 4] = [Kind::Bulk, Kind::BulkIn, Kind::Requests, Kind::LoneRequests];
 const UNSEEN: [Kind; 2] = [Kind::Mixed, Kind::FewRequests];
 const SETTLE_S: f64 = 0.3;
 
@@ -20,7 +20,7 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
     for kind in SWEPT {
         let load = scene.load(kind)?;
         scene.sleep(0.5)?;
-        for tried in search::try_all(scene, &plans)? {
+        for tried in search::try_all(scene, &plans, usize::from(SWEEP_ROUNDS))? {
             let outcome = Outcome {
                 throughput: tried.throughput,
                 power_w: tried.power_w,
@@ -49,7 +49,7 @@ fn meet(
     let load = scene.load(kind)?;
     scene.sleep(0.5)?;
     let plans = scene.configurations();
-    let tried = search::try_all(scene, &plans)?;
+    let tried = search::try_all(scene, &plans, 1)?;
     let best = search::finals(scene, &tried, Objective::Throughput)?;
     let best = best.first().ok_or("there is no configuration to compare with")?.plan.clone();
     let name = kind.name();

@@ -10,6 +10,9 @@ pub mod watch;
 
 use std::path::PathBuf;
 
+/// How often a sweep measures each configuration, unless told otherwise.
+pub const SWEEP_ROUNDS: u8 = 3;
+
 #[derive(clap::Args, Debug)]
 pub struct ProfileArguments {
     /// The profile file; a sweep otherwise takes the one of the stack's [scheduling]

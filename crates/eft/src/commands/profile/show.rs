@@ -83,8 +83,9 @@ pub fn show(path: &Path, name: &str, as_json: bool) -> Result<(), String> {
     }
     let mix = &load.mix;
     println!(
-        "mix, each from 0 to 1: segment size {:.2}, empty {:.2}, received {:.2}, connections {:.2}, overhead {:.2}",
-        mix.size, mix.empty, mix.received, mix.connections, mix.overhead
+        "mix, each from 0 to 1: segment size {:.2}, empty {:.2}, received {:.2}, connections {:.2}, overhead {:.2}, \
+         parallel {:.2}",
+        mix.size, mix.empty, mix.received, mix.connections, mix.overhead, mix.parallel
     );
     let top = best_throughput(load).max(1e-9);
     let row = |outcome: &&Outcome| {

@@ -13,8 +13,9 @@ use serde_json::json;
 
 use super::ground::{End, Ground, Wish};
 use super::load::{Load, Told};
-use super::store;
 use super::watch::{Seen, Watch};
+use super::{SWEEP_ROUNDS, store};
+use crate::samples::Samples;
 
 #[derive(clap::Args, Debug)]
 pub struct SweepArguments {
@@ -32,6 +33,10 @@ pub struct SweepArguments {
     /// Seconds before that, in which connections begin and windows open
     #[arg(long, default_value_t = 0.5)]
     settle: f64,
+    /// How often each configuration is measured; the medians are recorded. An exhaustive search goes round, since what
+    /// else a machine does comes in bursts
+    #[arg(long, default_value_t = SWEEP_ROUNDS, value_parser = clap::value_parser!(u8).range(1..=99))]
+    rounds: u8,
     /// Slow CPUs by a real-time thread where the hardware offers nothing else
     #[arg(long)]
     emulate_speeds: bool,
@@ -50,6 +55,7 @@ pub struct SweepArguments {
 const NAME_MAX: usize = 40;
 
 /// One measured configuration.
+#[derive(Clone)]
 struct Point {
     plan: Plan,
     seen: Seen,
@@ -76,7 +82,7 @@ pub fn run(arguments: &SweepArguments, file: Option<&PathBuf>, as_json: bool) ->
     store::read_or_new(&path, &machine)?;
     let mut sweep = Sweep { arguments, end: &end, points: Vec::new(), quiet: as_json };
     let outcome = sweep.all(&mut ground);
-    let points = std::mem::take(&mut sweep.points);
+    let points = medians(&sweep.points);
     drop(ground);
     if points.is_empty() {
         return outcome;
@@ -120,14 +126,20 @@ impl Sweep<'_> {
             let mut search = StepMatching::new(&ground.platform, ground.spare);
             let mut next = search.next_configuration(None);
             while let Some(configuration) = next {
-                let achieved = self.one(ground, &mut watch, &configuration, None)?;
-                next = search.next_configuration(Some(achieved));
+                let first = self.points.len();
+                for _ in 0..self.arguments.rounds {
+                    self.one(ground, &mut watch, &configuration, None)?;
+                }
+                next = search.next_configuration(medians(&self.points[first..]).first().map(Point::achieved));
             }
             return Ok(());
         }
         let all = exhaustive(&ground.platform, ground.spare);
-        for configuration in &all {
-            self.one(ground, &mut watch, configuration, Some(all.len()))?;
+        for _ in 0..self.arguments.rounds {
+            for configuration in &all {
+                let count = all.len() * usize::from(self.arguments.rounds);
+                self.one(ground, &mut watch, configuration, Some(count))?;
+            }
         }
         Ok(())
     }
@@ -138,7 +150,7 @@ impl Sweep<'_> {
         watch: &mut Watch,
         configuration: &Configuration,
         of: Option<usize>,
-    ) -> Result<Achieved, String> {
+    ) -> Result<(), String> {
         let SweepArguments { seconds, settle, command, .. } = self.arguments;
         self.end.check()?;
         ground.apply(&configuration.plan)?;
@@ -167,11 +179,42 @@ impl Sweep<'_> {
         if seen.throughput == 0.0 {
             return Err("the load sent nothing through this stack, so there is nothing to record".into());
         }
-        let achieved =
-            Achieved { throughput: told.throughput.unwrap_or(seen.throughput), busy: seen.busy.clone() };
         self.points.push(Point { plan: configuration.plan.clone(), seen, told });
-        Ok(achieved)
+        Ok(())
     }
+}
+
+impl Point {
+    fn achieved(&self) -> Achieved {
+        let throughput = self.told.throughput.unwrap_or(self.seen.throughput);
+        Achieved { throughput, busy: self.seen.busy.clone() }
+    }
+}
+
+/// One point for each configuration, in the order in which they were first measured: the medians of what decides, the
+/// rest of the last time.
+fn medians(points: &[Point]) -> Vec<Point> {
+    let mut groups: Vec<Vec<&Point>> = Vec::new();
+    for point in points {
+        match groups.iter_mut().find(|group| group[0].plan.is_same(&point.plan)) {
+            Some(group) => group.push(point),
+            None => groups.push(vec![point]),
+        }
+    }
+    let merge = |group: &Vec<&Point>| {
+        let median = |of: &dyn Fn(&Point) -> f64| Samples::new(group.iter().map(|p| of(p)).collect()).median;
+        // What was not told each time was not told.
+        let told = |of: fn(&Told) -> Option<f64>| {
+            let all: Option<Vec<f64>> = group.iter().map(|p| of(&p.told)).collect();
+            all.map(|all| Samples::new(all).median)
+        };
+        let mut point = Point::clone(group[group.len() - 1]);
+        point.seen.throughput = median(&|p| p.seen.throughput);
+        point.seen.power_w = median(&|p| p.seen.power_w);
+        point.told = Told { throughput: told(|t| t.throughput), latency_us: told(|t| t.latency_us) };
+        point
+    };
+    groups.iter().map(merge).collect()
 }
 
 /// Profiles count what tcp and udp deliver, since that is what the policy sees. Where the load tells its own throughput,
@@ -207,6 +250,7 @@ fn mean_mix(points: &[Point]) -> Mix {
         received: mean(|m| m.received),
         connections: mean(|m| m.connections),
         overhead: mean(|m| m.overhead),
+        parallel: mean(|m| m.parallel),
     }
 }
 
@@ -231,6 +275,25 @@ mod tests {
         let seen = Seen { throughput, mix: Mix { size, ..Mix::default() }, ..Seen::default() };
         let plan = Plan { speeds: [(0, throughput / 100.0)].into(), ..Plan::default() };
         Point { plan, seen, told: Told { throughput: told, latency_us: None } }
+    }
+
+    #[test]
+    fn a_burst_in_one_round_does_not_decide() {
+        let first = [point(40.0, Some(4.0), 0.1), point(60.0, Some(6.0), 0.1)];
+        let mut points = Vec::new();
+        for factor in [1.0, 0.1, 1.1] {
+            points.extend(first.iter().cloned().map(|mut point| {
+                point.seen.throughput *= factor;
+                point.told.throughput = point.told.throughput.map(|told| told * factor);
+                point
+            }));
+        }
+        let merged = medians(&points);
+        let of = |of: fn(&Point) -> f64| merged.iter().map(of).collect::<Vec<_>>();
+        assert_eq!(of(|p| p.seen.throughput), [40.0, 60.0]);
+        assert_eq!(of(|p| p.told.throughput.unwrap()), [4.0, 6.0]);
+        points[0].told.throughput = None;
+        assert_eq!(medians(&points)[0].told.throughput, None);
     }
 
     #[test]
