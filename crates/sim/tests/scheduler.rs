@@ -9,7 +9,7 @@ use eft_cores::profile::{Outcome, Profiles};
 use eft_cores::sample::Sample;
 use eft_cores::scheduler::Scheduler;
 use eft_sim::machine::shape::{Speeds, components};
-use eft_sim::machine::{Load, Schedule, Shape, World};
+use eft_sim::machine::{Load, Others, Schedule, Shape, World};
 
 const PERIOD_NS: u64 = 10_000_000;
 const MS: u64 = 1_000_000;
@@ -248,7 +248,7 @@ fn others_on_the_same_cpus_are_not_taken_for_another_load() {
     for seed in SEEDS {
         let schedule = Schedule::Steps(vec![(S, Some(Load::bulk_out()))]);
         let mut run = Run::adaptive(&Shape::TWO, schedule, Objective::Throughput, seed);
-        run.world = World::new(&Shape::TWO, run.world.schedule.clone(), seed).with_thieves();
+        run.world = World::new(&Shape::TWO, run.world.schedule.clone(), seed).with(Others::Thieves);
         run.world.apply(run.scheduler.plan());
         run.until(60 * S);
         assert!(!run.why().contains("flaps"), "seed {seed}\n{}", run.why());
@@ -259,12 +259,37 @@ fn others_on_the_same_cpus_are_not_taken_for_another_load() {
 }
 
 #[test]
+fn a_machine_that_others_slow_down_is_not_taken_for_another_load() {
+    // Seen live under a constant transfer and constant requests: for seconds at a time half got done with as much work, and
+    // now and then nothing ran at all for ten milliseconds. Both were taken for the load's doing.
+    const MINUTES: usize = 4;
+    let loads = [Load::bulk_out(), Load::requests(10, 2), Load::requests(10, 16)];
+    for others in [Others::Neighbours, Others::Stalls] {
+        let (mut changes, mut minutes) = (0, 0);
+        for (seed, load) in SEEDS.into_iter().flat_map(|seed| loads.iter().map(move |load| (seed, load))) {
+            let schedule = Schedule::Constant(Some(load.clone()));
+            let mut run = Run::adaptive(&Shape::TWO, schedule, LEAST_POWER, seed);
+            run.world = World::new(&Shape::TWO, run.world.schedule.clone(), seed).with(others);
+            run.world.apply(run.scheduler.plan());
+            run.until(60 * S);
+            let settled = run.changed_ns.len();
+            run.until(60 * S * (1 + MINUTES as u64));
+            let later = run.changed_ns.len() - settled;
+            let told = format!("{others:?}, {}, seed {seed}: {later} changes\n{}", load.name, run.why());
+            assert!(!run.why().contains("flaps") && later <= 2 * MINUTES, "{told}");
+            (changes, minutes) = (changes + later, minutes + MINUTES);
+        }
+        assert!(changes <= minutes, "{others:?}: {changes} changes in {minutes} minutes");
+    }
+}
+
+#[test]
 fn who_is_starved_by_others_while_the_stack_has_little_to_do_gets_no_more_cores() {
     // Seen live: two late deadlines on a busy machine spread a stack that carried 3 Mbit/s.
     for seed in SEEDS {
         let load = Load::requests(10, 2).at_rate(500.0);
         let mut run = Run::adaptive(&Shape::TWO, Schedule::Constant(Some(load)), Objective::Throughput, seed);
-        run.world = World::new(&Shape::TWO, run.world.schedule.clone(), seed).with_thieves();
+        run.world = World::new(&Shape::TWO, run.world.schedule.clone(), seed).with(Others::Thieves);
         run.world.apply(run.scheduler.plan());
         run.until(20 * S);
         assert!(run.scheduler.plan().is_consolidated(), "seed {seed}\n{}", run.why());

@@ -5,9 +5,9 @@
 //! still: it measures the consolidated and the spread stack, each over several flips, and keeps the one that is better
 //! on average, until the load calms down.
 //!
-//! Throughput also jumps when others take CPU time from a stack that works all the time; such jumps are not the load's.
-//! So a turn counts only if the stack also had less to do on one side of it, or if other traffic came. What was held once
-//! is held again without measuring, when the same comes back soon.
+//! Throughput also jumps when others use the same processor; such jumps are not the load's. So a turn counts only if it
+//! lasts, and if the stack also had less to do on one side of it, or other traffic came. What was held once is held again
+//! without measuring, when the same comes back soon.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use crate::indicators::Mix;
 use crate::plan::Plan;
 use crate::policy::Objective;
-use crate::policy::measure::Look;
+use crate::policy::measure::{Level, Look, is_the_loads};
 use crate::policy::memory::SAME_MIX;
 
 /// A level is another if it differs by this factor.
@@ -27,8 +27,9 @@ const SPAN_NS: u64 = 1_500_000_000;
 const TRIAL_NS: u64 = 800_000_000;
 /// Looks right after a change say nothing about the load.
 const BLIND_LOOKS: usize = 5;
-/// Of how busy the stack was on the busier side, the other side of a turn has at most this, or the load has not turned.
-const EASED: f64 = 0.8;
+/// What is over sooner is no turn of the load, but a stall of the machine: a hypervisor stops a CPU for ten milliseconds
+/// now and then.
+const LASTING_NS: u64 = 40_000_000;
 /// Traffic that flips has no mix of its own, only about.
 const MIX_OF_FLIPS: f64 = 0.4;
 /// How long a verdict holds, at first and at most.
@@ -39,17 +40,21 @@ const BUSY_MIN: f64 = 0.15;
 
 #[derive(Clone, Debug, Default)]
 pub struct Flapping {
-    low: f64,
-    high: f64,
+    /// The extremes since the last turn.
+    low: Seen,
+    high: Seen,
     rising: Option<bool>,
-    previous: Look,
-    /// How busy the stack was, and with what, when the level was last low, and high.
-    at_low: (f64, Mix),
-    at_high: (f64, Mix),
+    turning_since_ns: Option<u64>,
     busy: f64,
     turns: VecDeque<u64>,
     trial: Option<Trial>,
     verdict: Option<Verdict>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    level: Level,
+    mix: Mix,
 }
 
 #[derive(Clone, Debug)]
@@ -82,40 +87,46 @@ impl Flapping {
     /// Notes the level of the load; `since_change` counts looks since the plan changed.
     pub fn note(&mut self, now_ns: u64, look: Look, mix: Mix, since_change: usize) {
         self.busy = (self.busy * 0.95).max(look.busy);
-        // Two looks together: one may fall into a pause between two segments.
-        let level = (look.throughput + self.previous.throughput) / 2.0;
-        let busy = (look.busy + self.previous.busy) / 2.0;
-        self.previous = look;
+        let level = look.level();
+        let now = Seen { level, mix };
         while self.turns.front().is_some_and(|at| now_ns.saturating_sub(*at) > SPAN_NS) {
             self.turns.pop_front();
         }
         if since_change < BLIND_LOOKS {
-            (self.at_low, self.at_high) = ((busy, mix), (busy, mix));
-            return (self.low, self.high) = (level, level);
+            return self.begin_from(now);
         }
-        if level >= self.high {
-            (self.high, self.at_high) = (level, (busy, mix));
+        if level.throughput >= self.high.level.throughput {
+            self.high = now;
         }
-        if level <= self.low {
-            (self.low, self.at_low) = (level, (busy, mix));
+        if level.throughput <= self.low.level.throughput {
+            self.low = now;
         }
-        let fell = level * FACTOR < self.high;
-        let rose = level > self.low * FACTOR;
-        let turned = match self.rising {
+        let fell = level.throughput * FACTOR < self.high.level.throughput;
+        let rose = level.throughput > self.low.level.throughput * FACTOR;
+        let turns = match self.rising {
             Some(true) => fell,
             Some(false) => rose,
             None => fell || rose,
         };
-        if turned {
-            self.rising = Some(self.rising.map_or(rose && !fell, |rising| !rising));
-            let (before, was) = if fell { self.at_high } else { self.at_low };
-            let eased = busy.min(before) < busy.max(before) * EASED;
-            let is_the_loads = eased || was.difference(&mix) > SAME_MIX;
-            (self.low, self.high) = (level, level);
-            (self.at_low, self.at_high) = ((busy, mix), (busy, mix));
-            if self.turns.len() < 64 && self.busy >= BUSY_MIN && is_the_loads {
-                self.turns.push_back(now_ns);
-            }
+        match self.turning_since_ns {
+            None if turns => self.turning_since_ns = Some(now_ns),
+            Some(_) if !turns => self.begin_from(now),
+            Some(since) if now_ns.saturating_sub(since) >= LASTING_NS => self.turn(now_ns, now, fell),
+            _ => {}
+        }
+    }
+
+    fn begin_from(&mut self, now: Seen) {
+        (self.low, self.high, self.turning_since_ns) = (now, now, None);
+    }
+
+    fn turn(&mut self, now_ns: u64, now: Seen, fell: bool) {
+        let was = if fell { self.high } else { self.low };
+        self.rising = Some(!fell);
+        self.begin_from(now);
+        let is_the_loads = is_the_loads(was.level, now.level) || was.mix.difference(&now.mix) > SAME_MIX;
+        if self.turns.len() < 64 && self.busy >= BUSY_MIN && is_the_loads {
+            self.turns.push_back(now_ns);
         }
     }
 

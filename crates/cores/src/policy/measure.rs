@@ -18,10 +18,12 @@ const LOOKS_MAX: usize = 64;
 pub const SETTLING_LOOKS: usize = 4;
 /// A CPU on which the stack works for more than this has nothing to spare.
 const BUSY_SHARE: f64 = 0.93;
-/// On average over several looks, that much is all.
-const SATURATED_SHARE: f64 = 0.85;
 /// A hint counts where the stack is that busy.
 const HINT_SHARE: f64 = 0.4;
+/// When a load grows, the stack's work grows by at least this share of that; batches grow with it.
+const WORK_FOLLOWS: f64 = 0.4;
+/// More work than this times as much is never the machine's doing alone.
+const WORK_GREW: f64 = 1.5;
 /// A queue that was so full was about to overflow, whatever its marks.
 const FULL_SHARE: f64 = 0.75;
 
@@ -49,12 +51,27 @@ pub struct Measured {
     pub mix: Mix,
 }
 
+/// What gets done, and with how much work.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Level {
+    pub throughput: f64,
+    /// Busiest CPU's share of work.
+    pub busy: f64,
+}
+
 impl Measured {
-    /// Whether the stack did all that it could, so that its throughput says more of the machine than of the load. What
-    /// others take of a CPU makes that less, and looks the same.
-    pub fn is_saturated(&self) -> bool {
-        self.overloaded >= 0.5 || self.busy >= SATURATED_SHARE
+    pub fn level(&self) -> Level {
+        Level { throughput: self.throughput, busy: self.busy }
     }
+}
+
+/// Whether throughput moved because the stack had more or less to do, under the same plan with the same kind of traffic.
+/// Otherwise the same work took longer or went faster: others use the processor, its caches or its memory.
+pub fn is_the_loads(was: Level, now: Level) -> bool {
+    let (low, high) = if now.throughput < was.throughput { (now, was) } else { (was, now) };
+    let ratio = |of: fn(&Level) -> f64| of(&high).max(1e-3) / of(&low).max(1e-3);
+    let (done, work) = (ratio(|level| level.throughput), ratio(|level| level.busy));
+    work >= (1.0 + (done - 1.0) * WORK_FOLLOWS).min(WORK_GREW)
 }
 
 #[derive(Clone, Debug, Default)]
@@ -110,6 +127,10 @@ impl Meter {
 }
 
 impl Look {
+    pub fn level(&self) -> Level {
+        Level { throughput: self.throughput, busy: self.busy }
+    }
+
     pub fn of(platform: &Platform, model: &PowerModel, plan: &Plan, seen: &Observation) -> Self {
         let activity = estimate::seen_activity(plan, seen);
         let modelled = || estimate::power_w(platform, model, plan, &activity);
@@ -140,6 +161,22 @@ fn is_overloaded(load: &ComponentLoad, busy: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slower_machine_is_told_from_a_smaller_load() {
+        // Bytes a second and the busiest CPU's share, as seen live on one plan within seconds.
+        let level = |(throughput, busy)| Level { throughput, busy };
+        let is_the_loads = |was, now| is_the_loads(level(was), level(now));
+        let (fast, slow) = ((6500.0, 0.64), (3700.0, 0.74));
+        assert!(!is_the_loads(fast, slow) && !is_the_loads(slow, fast));
+        // Others took a CPU half of the time; whoever asks the clock looks as busy as before.
+        assert!(!is_the_loads((6500.0, 0.64), (3300.0, 0.63)));
+        for (was, now) in
+            [((6500.0, 0.64), (3250.0, 0.4)), ((100.0, 0.05), (1e6, 0.5)), ((5.0, 0.3), (0.0, 0.0))]
+        {
+            assert!(is_the_loads(was, now) && is_the_loads(now, was), "{was:?} {now:?}");
+        }
+    }
 
     #[test]
     fn what_is_missing_while_a_change_settles_is_counted_as_lost_time() {

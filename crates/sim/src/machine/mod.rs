@@ -10,10 +10,12 @@
 //! shared core takes 1.2 µs; who is alone on a core polls before it sleeps. Everything else is an assumption.
 
 pub mod load;
+pub mod others;
 pub mod shape;
 pub mod steady;
 pub mod world;
 
 pub use load::{Load, Schedule};
+pub use others::Others;
 pub use shape::Shape;
 pub use world::World;

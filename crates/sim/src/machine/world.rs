@@ -11,6 +11,7 @@ use eft_cores::power::PowerModel;
 use eft_cores::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traffic};
 
 use crate::machine::load::{Load, Schedule};
+use crate::machine::others::{Disturbance, Others};
 use crate::machine::shape::{Shape, components};
 use crate::machine::steady::{CpuShare, Steady, steady};
 
@@ -40,7 +41,7 @@ pub struct World {
     cpu_ns: BTreeMap<u32, (f64, f64)>,
     /// What was worked out last, by load and plan; a load that flips has two.
     known: VecDeque<(String, Plan, Rc<Steady>)>,
-    thieves: Thieves,
+    disturbance: Disturbance,
     traffic: Traffic,
     traffic_rest: BTreeMap<&'static str, f64>,
 }
@@ -57,36 +58,6 @@ struct Part {
     low: f64,
     overloads: u64,
     underloads: u64,
-}
-
-/// Others on the same CPUs.
-#[derive(Clone, Copy, Debug)]
-struct Thieves {
-    about: bool,
-    /// What they leave of the throughput now.
-    left: f64,
-}
-
-impl Default for Thieves {
-    fn default() -> Self {
-        Self { about: false, left: 1.0 }
-    }
-}
-
-impl Thieves {
-    fn pass(&mut self, random: &mut Random) {
-        const COME_PERCENT: u64 = 12;
-        const GO_PERCENT: u64 = 30;
-        if !self.about {
-            return;
-        }
-        let chance = random.below(100);
-        if self.left < 1.0 {
-            self.left = if chance < GO_PERCENT { 1.0 } else { self.left };
-        } else if chance < COME_PERCENT {
-            self.left = 0.35 + random.below(35) as f64 / 100.0;
-        }
-    }
 }
 
 impl World {
@@ -110,16 +81,14 @@ impl World {
             parts,
             cpu_ns: BTreeMap::new(),
             known: VecDeque::new(),
-            thieves: Thieves::default(),
+            disturbance: Disturbance::default(),
             traffic: Traffic::default(),
             traffic_rest: BTreeMap::new(),
         }
     }
 
-    /// Others take of the stack's CPUs for some ten milliseconds now and then, as was seen on a small virtual machine: half
-    /// of the throughput is gone meanwhile, and the components, whose clocks run on, look as busy as before.
-    pub fn with_thieves(mut self) -> Self {
-        self.thieves.about = true;
+    pub fn with(mut self, others: Others) -> Self {
+        self.disturbance = Disturbance::by(others);
         self
     }
 
@@ -174,7 +143,7 @@ impl World {
             (part.high, part.low) = (0.0, f64::from(QUEUE));
         }
         let noise = 1.0 + NOISE * (self.random.below(2001) as f64 / 1000.0 - 1.0) * 1.7;
-        self.thieves.pass(&mut self.random);
+        self.disturbance.pass(&mut self.random);
         let end_ns = self.now_ns + period_ns;
         while self.now_ns < end_ns {
             let step_ns = STEP_NS.min(end_ns - self.now_ns);
@@ -198,8 +167,9 @@ impl World {
         // A plan that can do less does so at once.
         self.rate = self.rate.min(steady.rate);
         let rate = (self.rate * noise).min(steady.rate * (1.0 + NOISE)) * open;
-        self.count(&load, rate * self.thieves.left * step_ns as f64 * 1e-9);
-        self.spend(&steady, rate, step_ns);
+        let done = rate * self.disturbance.left;
+        self.count(&load, done * step_ns as f64 * 1e-9);
+        self.spend(&steady, done * self.disturbance.dearer, step_ns);
     }
 
     fn rest(&mut self, step_ns: u64) {
@@ -292,6 +262,7 @@ impl World {
                 speed: self.plan.speed(cpu),
                 busy_ns: busy_ns as u64,
                 idle_ns: idle_ns as u64,
+                stolen_ns: 0,
             }
         };
         Sample {
@@ -329,7 +300,7 @@ impl World {
             wakes_sent: part.wakes_sent as u64,
             wakes_sent_ns: (part.wakes_sent * 13_000.0) as u64,
             queues: vec![queue],
-            hint: if self.thieves.left < 1.0 { Hint::Starved } else { Hint::None },
+            hint: if self.disturbance.starves() { Hint::Starved } else { Hint::None },
             traffic: if name == "tcp" { self.traffic } else { Traffic::default() },
             counters: None,
         }

@@ -18,7 +18,7 @@ mod trial;
 use alloc::format;
 use alloc::string::String;
 
-use self::settled::Settled;
+use self::settled::{Departure, Settled};
 use crate::estimate::{self, Demand};
 use crate::indicators;
 use crate::ladder::{Aims, Ladder};
@@ -76,7 +76,7 @@ pub struct Adaptive {
     went_home: bool,
     elasticity: f64,
     overloaded_looks: usize,
-    departed_since_ns: Option<u64>,
+    departure: Departure,
     last_traffic_ns: u64,
     load_changed_ns: u64,
     probe_wait_ns: u64,
@@ -132,7 +132,7 @@ impl Adaptive {
             went_home: false,
             elasticity: 0.0,
             overloaded_looks: 0,
-            departed_since_ns: None,
+            departure: Departure::default(),
             last_traffic_ns: 0,
             load_changed_ns: 0,
             probe_wait_ns: PROBE_AFTER_NS,
@@ -224,7 +224,7 @@ impl Adaptive {
     fn begin_load(&mut self, now_ns: u64, seen: &Observation) {
         (self.best, self.trials, self.load_changed_ns) = (0.0, 0, now_ns);
         (self.peeked, self.elasticity, self.went_home) = (0, 0.0, false);
-        self.departed_since_ns = None;
+        self.departure = Departure::default();
         self.patient_until_ns = 0;
         self.costs.load_begins(now_ns);
         self.rebuild(&self.demand(seen), seen);

@@ -10,21 +10,42 @@ use super::{Adaptive, Mode, OVERLOADED_LOOKS, PROBE_AFTER_NS, TRIALS_MAX, WINDOW
 use crate::estimate::Demand;
 use crate::ladder;
 use crate::observation::Observation;
-use crate::policy::measure::Measured;
+use crate::policy::measure::{Measured, is_the_loads};
 use crate::policy::memory::SAME_MIX;
 
 /// A settled load that departs by more than this, for so long, is another load. There is no hurry: what the present plan
 /// cannot carry shows as overload, which is answered at once; and a shared machine makes shorter dents of its own.
 const DEPARTED: f64 = 0.25;
 const CHANGED_NS: u64 = 1_000_000_000;
-/// While the stack does all that it can, others who take of its CPUs look like a change of the load. They have to stay.
-const CHANGED_SATURATED_NS: u64 = 3_000_000_000;
+/// If it is the machine that became slower or faster, since others use it, that has to stay: what is best on it then may
+/// be no longer so when it has been found.
+const MACHINE_CHANGED_NS: u64 = 30_000_000_000;
 const PROBE_AFTER_MAX_NS: u64 = 3_600_000_000_000;
 /// A load that moved by more than this, as a share of its throughput, on an axis of its mix, or in how the work is
 /// divided, is worth a probe.
 const DRIFTED: f64 = 0.05;
 /// How often a load whose probe is due is looked at for that.
 const DRIFT_EVERY_NS: u64 = 1_000_000_000;
+
+/// Since when the settled load has been otherwise.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Departure {
+    at_all_ns: Option<u64>,
+    /// By the load's own doing.
+    by_load_ns: Option<u64>,
+}
+
+impl Departure {
+    /// Whether it has lasted long enough to be believed.
+    fn is_over(&mut self, now_ns: u64, departed: bool, by_load: bool) -> bool {
+        let lasts = |since: &mut Option<u64>, is: bool, patience_ns: u64| {
+            *since = since.filter(|_| is).or(is.then_some(now_ns));
+            since.is_some_and(|since| now_ns.saturating_sub(since) >= patience_ns)
+        };
+        let machine = lasts(&mut self.at_all_ns, departed, MACHINE_CHANGED_NS);
+        lasts(&mut self.by_load_ns, departed && by_load, CHANGED_NS) || machine
+    }
+}
 
 /// What a settled plan was measured with.
 #[derive(Clone, Debug)]
@@ -61,17 +82,11 @@ impl Adaptive {
         let now = self.meter.last(4, 0, mix).unwrap_or(at);
         let departed = (now.throughput - at.throughput).abs() > at.throughput * DEPARTED;
         let other_mix = at.mix.difference(&mix) > SAME_MIX;
-        if !departed && !other_mix {
-            self.departed_since_ns = None;
-        }
-        let since = self.departed_since_ns.or((departed || other_mix).then_some(now_ns));
-        self.departed_since_ns = since;
-        let all = at.is_saturated() && now.is_saturated() && !other_mix;
-        let patience_ns = if all { CHANGED_SATURATED_NS } else { CHANGED_NS };
-        if since.is_some_and(|since| now_ns.saturating_sub(since) >= patience_ns) {
+        let by_load = other_mix || is_the_loads(at.level(), now.level());
+        if self.departure.is_over(now_ns, departed || other_mix, by_load) {
+            self.departure = Departure::default();
             if self.known.covers(&self.plan, &now, DEPARTED, now_ns) {
                 // It was measured for this load, too.
-                self.departed_since_ns = None;
                 self.settle(now, now_ns);
                 return None;
             }
@@ -119,6 +134,19 @@ impl Adaptive {
 mod tests {
     use super::*;
     use crate::indicators::Mix;
+
+    #[test]
+    fn a_load_that_moves_is_believed_sooner_than_a_machine_that_does() {
+        const S: u64 = 1_000_000_000;
+        let mut departure = Departure::default();
+        for at in 1..30 {
+            // A second of the load's own now and then is not on end.
+            assert!(!departure.is_over(at * S / 2, at != 5, at % 2 == 0), "{at}");
+        }
+        assert!(!departure.is_over(20 * S, true, true) && departure.is_over(21 * S, true, true));
+        assert!(!departure.is_over(32 * S, true, false) && departure.is_over(33 * S, true, false));
+        assert!(!departure.is_over(34 * S, false, false) && !departure.is_over(35 * S, true, true));
+    }
 
     #[test]
     fn noise_is_no_drift_and_a_twentieth_is() {

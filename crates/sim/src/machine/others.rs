@@ -1,0 +1,91 @@
+//! What others on the same machine do to the stack, as it was seen live.
+
+use eft_base::Random;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Others {
+    #[default]
+    Nobody,
+    /// They take of the stack's CPUs for some ten milliseconds now and then: half of the throughput is gone meanwhile, and
+    /// the components, whose clocks run on, look as busy as before.
+    Thieves,
+    /// They use the same caches and memory, for a tenth of a second to ten seconds at a time: the same work takes longer,
+    /// and so less gets done.
+    Neighbours,
+    /// Nothing runs at all for a look or two, neither the stack nor those for whom it works.
+    Stalls,
+}
+
+/// They, and what they do just now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Disturbance {
+    pub by: Others,
+    /// What they leave of the throughput.
+    pub left: f64,
+    /// How much longer work takes, as far as it is seen.
+    pub dearer: f64,
+    /// How many looks it stays as it is.
+    looks: u64,
+}
+
+impl Default for Disturbance {
+    fn default() -> Self {
+        Self { by: Others::Nobody, left: 1.0, dearer: 1.0, looks: 0 }
+    }
+}
+
+impl Disturbance {
+    pub fn by(by: Others) -> Self {
+        Self { by, ..Self::default() }
+    }
+
+    pub fn starves(&self) -> bool {
+        self.by == Others::Thieves && self.left < 1.0
+    }
+
+    /// Before each look.
+    pub fn pass(&mut self, random: &mut Random) {
+        match self.by {
+            Others::Nobody => {}
+            Others::Thieves => self.steal(random),
+            Others::Neighbours => self.slow_down(random),
+            Others::Stalls => self.stall(random),
+        }
+    }
+
+    fn steal(&mut self, random: &mut Random) {
+        const COME_PERCENT: u64 = 12;
+        const GO_PERCENT: u64 = 30;
+        let chance = random.below(100);
+        if self.left < 1.0 {
+            self.left = if chance < GO_PERCENT { 1.0 } else { self.left };
+        } else if chance < COME_PERCENT {
+            self.left = 0.35 + random.below(35) as f64 / 100.0;
+        }
+        self.dearer = 1.0 / self.left;
+    }
+
+    fn slow_down(&mut self, random: &mut Random) {
+        if self.looks > 0 {
+            self.looks -= 1;
+            return;
+        }
+        let magnitude = 10u64.pow(random.below(2) as u32 + 1);
+        self.looks = magnitude + random.below(magnitude * 9);
+        let slow = self.left == 1.0;
+        self.left = if slow { 0.45 + random.below(25) as f64 / 100.0 } else { 1.0 };
+        // Some of the longer time is the stack's, and the rest is that of those for whom it works.
+        self.dearer = if slow { 1.15 / self.left } else { 1.0 };
+    }
+
+    fn stall(&mut self, random: &mut Random) {
+        const PERCENT: u64 = 6;
+        if self.looks > 0 {
+            self.looks -= 1;
+            return;
+        }
+        let stalls = random.below(100) < PERCENT;
+        self.left = if stalls { random.below(3) as f64 / 10.0 } else { 1.0 };
+        self.looks = if stalls { random.below(2) } else { 0 };
+    }
+}
