@@ -87,6 +87,8 @@ pub struct CpuLoad {
     pub busy: f64,
     /// How much time that account is of: it is kept in ticks, so it may be less or more than the period.
     pub accounted_ns: u64,
+    /// Taken by other machines on the same processor, as a share of what is accounted for and this.
+    pub stolen: f64,
 }
 
 /// A part of the look that cannot be used, and why.
@@ -421,7 +423,9 @@ fn look_at_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation)
                 problem(seen, Part::Cpu(cpu.cpu), "went offline, and eft did not park it".into());
             }
             match cpu_share(cpu, earlier) {
-                Ok((busy, accounted_ns)) => (load.busy, load.accounted_ns) = (busy, accounted_ns),
+                Ok((busy, accounted_ns, stolen)) => {
+                    (load.busy, load.accounted_ns, load.stolen) = (busy, accounted_ns, stolen);
+                }
                 Err(why) => problem(seen, Part::Cpu(cpu.cpu), why),
             }
         }
@@ -430,7 +434,7 @@ fn look_at_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation)
 }
 
 /// Idle counters of the kernel go back by a tick now and then (proc(5)); that much is forgiven.
-fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(f64, u64), String> {
+fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(f64, u64, f64), String> {
     const TICK_NS: u64 = 20_000_000;
     let since = |what: &str, now: u64, before: u64| match now.checked_sub(before) {
         Some(length) => Ok(length),
@@ -439,8 +443,10 @@ fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(f64, u64), String> 
     };
     let busy = since("busy", now.busy_ns, before.busy_ns)?;
     let idle = since("idle", now.idle_ns, before.idle_ns)?;
+    let stolen = since("stolen", now.stolen_ns, before.stolen_ns)?;
     let accounted = busy.saturating_add(idle);
-    Ok((busy as f64 / accounted.max(1) as f64, accounted))
+    let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+    Ok((share(busy, accounted), accounted, share(stolen, accounted.saturating_add(stolen))))
 }
 
 /// The meter wraps and is reset; a negative or impossible power is none.

@@ -32,6 +32,7 @@ fn cpu(number: u32, busy_ns: u64, idle_ns: u64) -> CpuSample {
         speed: 1.0,
         busy_ns,
         idle_ns,
+        stolen_ns: 100_000_000,
         ..CpuSample::default()
     }
 }
@@ -115,9 +116,17 @@ fn what_is_stale_missing_or_absurd_is_named() {
     complains(&second(|next| next.components.clear()), "missing");
     complains(&second(|next| next.components[0].queues[0].high = 65), "holds 65");
     complains(&second(|next| next.cpus.truncate(1)), "vanished");
+    complains(&second(|next| next.cpus[0].stolen_ns = 0), "stolen time went back");
     complains(&second(|next| next.cpus[1].online = false), "offline");
     complains(&second(|next| next.cpus[1].speed = f64::NAN), "speed");
     complains(&second(|next| next.components[0].name = "tc\np".into()), "missing");
+}
+
+#[test]
+fn what_a_hypervisor_took_is_a_share_of_all_the_time() {
+    let seen = second(|next| next.cpus[0].stolen_ns += PERIOD / 4);
+    assert_eq!((seen.cpus[0].stolen, seen.cpus[1].stolen), (0.2, 0.0));
+    assert_eq!(seen.cpus[0].accounted_ns, PERIOD, "without what was taken");
 }
 
 #[test]

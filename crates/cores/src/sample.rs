@@ -131,4 +131,7 @@ pub struct CpuSample {
     /// Busy and idle time after the kernel's account, ns; what a burner of ours took is not in `busy_ns`.
     pub busy_ns: u64,
     pub idle_ns: u64,
+    /// Time in which somebody wanted to run and a hypervisor had given the CPU to another machine, ns (proc_stat(5),
+    /// `steal`).
+    pub stolen_ns: u64,
 }

@@ -206,8 +206,8 @@ fn any_component() -> impl Strategy<Value = ComponentSample> {
 
 fn any_sample() -> impl Strategy<Value = Sample> {
     let speed = prop_oneof![3 => 0.1f64..1.0, 1 => Just(f64::NAN), 1 => Just(-1.0), 1 => Just(f64::INFINITY)];
-    let cpu = (0u32..9, any::<[bool; 3]>(), speed, any_count(), any_count()).prop_map(
-        |(cpu, [online, managed, parked], speed, busy_ns, idle_ns)| CpuSample {
+    let cpu = (0u32..9, any::<[bool; 3]>(), speed, any_count(), any_count(), any_count()).prop_map(
+        |(cpu, [online, managed, parked], speed, busy_ns, idle_ns, stolen_ns)| CpuSample {
             cpu,
             online,
             managed,
@@ -215,6 +215,7 @@ fn any_sample() -> impl Strategy<Value = Sample> {
             speed,
             busy_ns,
             idle_ns,
+            stolen_ns,
         },
     );
     let components = proptest::collection::vec(any_component(), 0..9);

@@ -110,10 +110,11 @@ impl CpuSensor {
         let text = String::from_utf8_lossy(&self.buffer[..n]);
         // The first line is the sum, those of the CPUs follow it.
         for line in text.lines().skip(1).take_while(|line| line.starts_with("cpu")) {
-            let Some((cpu, busy, idle)) = times(line) else { continue };
+            let Some((cpu, mut ticks)) = times(line) else { continue };
             if let Ok(at) = self.cpus.binary_search_by_key(&cpu, |c| c.cpu) {
                 let burnt = self.burners.get(&cpu).map_or(0, |burner| burner.taken_ticks);
-                account(&mut self.cpus[at], busy.saturating_sub(burnt), idle);
+                ticks.busy = ticks.busy.saturating_sub(burnt);
+                account(&mut self.cpus[at], ticks);
             }
         }
     }
@@ -121,21 +122,29 @@ impl CpuSensor {
 
 /// Times never go back: what a burner took until it was noticed has been counted as the CPU's work, and is made up for by
 /// what comes; and the kernel's own count of waiting for devices goes back at times (proc_stat(5), `iowait`).
-fn account(cpu: &mut CpuSample, busy_ticks: u64, idle_ticks: u64) {
-    cpu.busy_ns = cpu.busy_ns.max(busy_ticks * TICK_NS);
-    cpu.idle_ns = cpu.idle_ns.max(idle_ticks * TICK_NS);
+fn account(cpu: &mut CpuSample, ticks: Ticks) {
+    cpu.busy_ns = cpu.busy_ns.max(ticks.busy * TICK_NS);
+    cpu.idle_ns = cpu.idle_ns.max(ticks.idle * TICK_NS);
+    cpu.stolen_ns = cpu.stolen_ns.max(ticks.stolen * TICK_NS);
 }
 
-/// CPU, busy and idle ticks of `cpuN user nice system idle iowait irq softirq steal ...`.
-fn times(line: &str) -> Option<(u32, u64, u64)> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ticks {
+    busy: u64,
+    idle: u64,
+    stolen: u64,
+}
+
+/// CPU and ticks of `cpuN user nice system idle iowait irq softirq steal ...`.
+fn times(line: &str) -> Option<(u32, Ticks)> {
     let mut words = line.split_ascii_whitespace();
     let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
     let mut ticks = [0u64; 8];
     for (tick, word) in ticks.iter_mut().zip(words) {
         *tick = word.parse().ok()?;
     }
-    let [user, nice, system, idle, iowait, irq, softirq, _stolen] = ticks;
-    Some((cpu, user + nice + system + irq + softirq, idle + iowait))
+    let [user, nice, system, idle, iowait, irq, softirq, stolen] = ticks;
+    Some((cpu, Ticks { busy: user + nice + system + irq + softirq, idle: idle + iowait, stolen }))
 }
 
 #[cfg(test)]
@@ -145,18 +154,20 @@ mod tests {
     #[test]
     fn times_do_not_go_back_when_a_burner_is_noticed_late() {
         let mut cpu = CpuSample::default();
-        account(&mut cpu, 100, 50);
+        let mut after = |busy, idle, stolen| {
+            account(&mut cpu, Ticks { busy, idle, stolen });
+            [cpu.busy_ns, cpu.idle_ns, cpu.stolen_ns].map(|ns| ns / TICK_NS)
+        };
+        assert_eq!(after(100, 50, 7), [100, 50, 7]);
         // 12 of the 14 ticks since were a burner's, of which the last look did not know 6.
-        account(&mut cpu, 94, 49);
-        assert_eq!((cpu.busy_ns, cpu.idle_ns), (100 * TICK_NS, 50 * TICK_NS));
-        account(&mut cpu, 103, 58);
-        assert_eq!((cpu.busy_ns, cpu.idle_ns), (103 * TICK_NS, 58 * TICK_NS));
+        assert_eq!(after(94, 49, 6), [100, 50, 7]);
+        assert_eq!(after(103, 58, 9), [103, 58, 9]);
     }
 
     #[test]
     fn a_line_of_proc_stat() {
-        assert_eq!(times("cpu3 1 2 3 4 5 6 7 8 9 10"), Some((3, 19, 9)));
-        assert_eq!(times("cpu3 1 2"), Some((3, 3, 0)));
+        assert_eq!(times("cpu3 1 2 3 4 5 6 7 8 9 10"), Some((3, Ticks { busy: 19, idle: 9, stolen: 8 })));
+        assert_eq!(times("cpu3 1 2"), Some((3, Ticks { busy: 3, idle: 0, stolen: 0 })));
         assert_eq!(times("cpu 1 2 3"), None);
         assert_eq!(times("cpux 1"), None);
         assert_eq!(times("intr 4"), None);

@@ -90,13 +90,16 @@ fn cpu_table(cpus: &[CpuRow]) -> Table<'_> {
             (_, _, true) => "managed",
             _ => "online",
         };
-        let runs = if c.runs.is_empty() { "-".to_string() } else { c.runs.join(" ") };
+        let applications = c.applications.then_some("applications");
+        let runs: Vec<&str> = c.runs.iter().map(String::as_str).chain(applications).collect();
+        let runs = if runs.is_empty() { "-".to_string() } else { runs.join(" ") };
         Row::new([
             right(c.cpu.to_string()),
             Cell::from(c.class.clone()),
             right(percent(c.speed)),
             Cell::from(state),
             right(percent(c.busy)),
+            right(percent(c.stolen)),
             Cell::from(runs),
         ])
     };
@@ -106,10 +109,13 @@ fn cpu_table(cpus: &[CpuRow]) -> Table<'_> {
         Constraint::Length(6),
         Constraint::Length(8),
         Constraint::Length(5),
+        Constraint::Length(6),
         Constraint::Min(20),
     ];
-    let [cpu, class, speed, state, busy, runs] = ["CPU", "CLASS", "SPEED", "STATE", "BUSY", "RUNS"];
-    let header = [right(cpu), class.into(), right(speed), state.into(), right(busy), runs.into()];
+    let [cpu, class, speed, state, busy, stolen, runs] =
+        ["CPU", "CLASS", "SPEED", "STATE", "BUSY", "STOLEN", "RUNS"];
+    let (class, state, runs) = (class.into(), state.into(), runs.into());
+    let header = [right(cpu), class, right(speed), state, right(busy), right(stolen), runs];
     let header = Row::new(header).style(bold());
     let shown = cpus.iter().take(if cpus.len() > CPUS_MAX { CPUS_MAX - 1 } else { CPUS_MAX });
     let mut rows: Vec<Row> = shown.map(row).collect();
@@ -118,7 +124,15 @@ fn cpu_table(cpus: &[CpuRow]) -> Table<'_> {
         let busy = rest.iter().map(|c| c.busy).sum::<f64>() / rest.len() as f64;
         let more = format!("and {} more", rest.len());
         let none = || Cell::from("");
-        rows.push(Row::new([right("..."), none(), none(), none(), right(percent(busy)), Cell::from(more)]));
+        rows.push(Row::new([
+            right("..."),
+            none(),
+            none(),
+            none(),
+            right(percent(busy)),
+            none(),
+            Cell::from(more),
+        ]));
     }
     Table::new(rows, widths).header(header)
 }
@@ -283,7 +297,14 @@ mod tests {
         View {
             stack: "web".into(),
             cpus: (0..cpus)
-                .map(|cpu| CpuRow { cpu, online: true, speed: 1.0, ..CpuRow::default() })
+                .map(|cpu| CpuRow {
+                    cpu,
+                    online: true,
+                    speed: 1.0,
+                    stolen: 0.17,
+                    applications: cpu == 1,
+                    ..CpuRow::default()
+                })
                 .collect(),
             components: names.iter().map(component).collect(),
             sent_bytes_per_s: 1.5e9,
@@ -313,6 +334,7 @@ mod tests {
             "eft top - web - policy adaptive, throughput",
             "nic:eft0",
             "cores",
+            "17% applications",
             "300/1024",
             "behind",
             "out 12.00 Gb/s",

@@ -142,6 +142,12 @@ fn cpus(out: &mut String, view: &View) {
     let mut speed =
         Metric::new(out, "eft_cpu_speed_ratio", "gauge", "Share of full speed that the CPU is set to.");
     view.cpus.iter().for_each(|c| speed.put(&[("stack", stack), ("cpu", &c.cpu.to_string())], c.speed));
+    let mut time = Metric::new(out, "eft_cpu_seconds_total", "counter", "Time by the kernel's account.");
+    for c in &view.sample.cpus {
+        for (mode, ns) in [("busy", c.busy_ns), ("idle", c.idle_ns), ("stolen", c.stolen_ns)] {
+            time.put(&[("stack", stack), ("cpu", &c.cpu.to_string()), ("mode", mode)], ns as f64 / 1e9);
+        }
+    }
     let mut parked = Metric::new(out, "eft_cpu_parked", "gauge", "Whether the CPU is parked.");
     for c in &view.cpus {
         parked.put(&[("stack", stack), ("cpu", &c.cpu.to_string())], f64::from(u8::from(c.parked)));
@@ -159,11 +165,14 @@ fn cpus(out: &mut String, view: &View) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eft_cores::sample::CpuSample;
 
     #[test]
     fn every_line_is_of_the_exposition_format() {
         let component = ComponentSample { name: "tcp".into(), running: true, ..ComponentSample::default() };
-        let sample = Sample { components: vec![component], energy_uj: Some(2_500_000), ..Sample::default() };
+        let cpu = CpuSample { cpu: 3, stolen_ns: 1_500_000_000, ..CpuSample::default() };
+        let (components, cpus) = (vec![component], vec![cpu]);
+        let sample = Sample { components, cpus, energy_uj: Some(2_500_000), ..Sample::default() };
         let view = View { stack: "a\"b".into(), sample, ..View::default() };
         let page = page(&view);
         let mut typed = std::collections::BTreeSet::new();
@@ -181,5 +190,6 @@ mod tests {
             assert!(labels.contains("stack=\"a\\\"b\"") && value.parse::<f64>().is_ok(), "{line}");
         }
         assert!(page.contains("eft_energy_joules_total{stack=\"a\\\"b\"} 2.5"));
+        assert!(page.contains("cpu=\"3\",mode=\"stolen\"} 1.5"));
     }
 }

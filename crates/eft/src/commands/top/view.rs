@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use eft_cores::CpuSet;
+use eft_cores::applications::Applications;
 use eft_cores::observation::{Observation, Observer};
 use eft_cores::sample::{ComponentSample, Hint, Sample};
 use eft_linux::sensors::components::StackSensor;
@@ -23,6 +24,10 @@ pub struct CpuRow {
     pub speed: f64,
     /// Share of the time, by anybody.
     pub busy: f64,
+    /// Share of the time that a hypervisor gave to other machines while somebody here wanted to run.
+    pub stolen: f64,
+    /// Whether others than the stack work there.
+    pub applications: bool,
     /// The components that were placed there.
     pub runs: Vec<String>,
 }
@@ -74,6 +79,7 @@ pub struct Source {
     stack: String,
     sensor: StackSensor,
     observer: Observer,
+    applications: Applications,
     classes: BTreeMap<u32, String>,
     managed: Vec<u32>,
 }
@@ -93,7 +99,14 @@ impl Source {
         let machine = sensors::observe(&Tree::live())?;
         let classes = machine.cpus.iter().map(|c| (c.cpu, format!("{:?}", c.class).to_lowercase())).collect();
         let sensor = StackSensor::new(Tree::live(), crate::commands::stat::counters_of, &set);
-        let mut source = Source { stack, sensor, observer: Observer::default(), classes, managed };
+        let mut source = Source {
+            stack,
+            sensor,
+            observer: Observer::default(),
+            applications: Applications::default(),
+            classes,
+            managed,
+        };
         source.sample()?;
         Ok(source)
     }
@@ -102,6 +115,7 @@ impl Source {
         sensors::pages::refresh(&self.stack, &mut self.sensor).map_err(|e| e.to_string())?;
         let sample = self.sensor.sample(clock::now());
         let seen = self.observer.observe(&sample);
+        self.applications.note(&seen);
         Ok((sample, seen))
     }
 
@@ -181,6 +195,8 @@ impl Source {
             parked: load.parked,
             speed: load.speed,
             busy: load.busy,
+            stolen: load.stolen,
+            applications: self.applications.cpus().contains(load.cpu),
             runs: components.iter().filter(|c| c.cpu == Some(load.cpu)).map(|c| c.name.clone()).collect(),
         };
         seen.cpus.iter().map(row).collect()
