@@ -6,12 +6,12 @@ mod support;
 use std::fs;
 
 use std::os::unix::fs::FileExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{Stack, build_shim, cpus, eft, wait_for};
+use support::{Running, Stack, build_shim, cpus, eft, wait_for};
 
 /// Tests run beside each other, but for the one that takes a CPU away.
 static CPUS: RwLock<()> = RwLock::new(());
@@ -161,16 +161,6 @@ fn a_bad_scheduling_table_is_refused_before_anything_starts() {
             .unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && text.contains(says), "{more}: {text}");
-    }
-}
-
-/// A program that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -88,6 +88,16 @@ impl Drop for Stack {
     }
 }
 
+/// A program that ends with the test.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 pub fn eft() -> &'static str {
     env!("CARGO_BIN_EXE_eft")
 }

@@ -1,15 +1,15 @@
 //! The same for Prometheus: one page of text, under conventional names (base units, `_total` for counters).
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use eft_cores::sample::{ComponentSample, Sample};
 
 use super::view::{Source, View};
 
-/// A scraper that does not speak is not waited for.
+/// A scraper that has not said what it wants by then is not waited for, nor one that does not take its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of a request that are looked at.
 const REQUEST_MAX: u64 = 8192;
@@ -25,11 +25,29 @@ pub fn serve(source: &mut Source, address: SocketAddr, count: Option<u64>) -> Re
     Ok(())
 }
 
-fn answer(mut stream: TcpStream, view: &View) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+/// Reads until a time, however the bytes drip in.
+struct Until<'a> {
+    stream: &'a TcpStream,
+    at: Instant,
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.at.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        let mut stream = self.stream;
+        stream.read(into)
+    }
+}
+
+fn answer(stream: TcpStream, view: &View) -> std::io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
-    let mut request = BufReader::new(std::io::Read::take(stream.try_clone()?, REQUEST_MAX));
+    let until = Until { stream: &stream, at: Instant::now() + PATIENCE };
+    let mut request = BufReader::new(until.take(REQUEST_MAX));
     request.read_line(&mut line)?;
     // The rest of the head: a connection that is closed with unread bytes is reset, and the answer lost.
     let mut rest = String::new();
@@ -45,8 +63,8 @@ fn answer(mut stream: TcpStream, view: &View) -> std::io::Result<()> {
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
+    (&stream).write_all(head.as_bytes())?;
+    (&stream).write_all(body.as_bytes())
 }
 
 /// One metric: its head, then a line for each set of labels.
