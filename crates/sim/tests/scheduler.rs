@@ -264,22 +264,29 @@ fn a_machine_that_others_slow_down_is_not_taken_for_another_load() {
     // now and then nothing ran at all for ten milliseconds. Both were taken for the load's doing.
     const MINUTES: usize = 4;
     let loads = [Load::bulk_out(), Load::requests(10, 2), Load::requests(10, 16)];
-    for others in [Others::Neighbours, Others::Stalls] {
+    let profiles =
+        profiles_of(&Shape::TWO, &[Load::bulk_out(), Load::requests(10, 1), Load::requests(10, 16)]);
+    let ways = ["adaptive", "profile"]
+        .into_iter()
+        .flat_map(|p| [Others::Neighbours, Others::Stalls].map(|o| (p, o)));
+    for (policy, others) in ways {
         let (mut changes, mut minutes) = (0, 0);
         for (seed, load) in SEEDS.into_iter().flat_map(|seed| loads.iter().map(move |load| (seed, load))) {
+            let settings = Settings { profiles: profiles.clone(), ..settings(LEAST_POWER) };
             let schedule = Schedule::Constant(Some(load.clone()));
-            let mut run = Run::adaptive(&Shape::TWO, schedule, LEAST_POWER, seed);
+            let mut run = Run::new(policy, &Shape::TWO, schedule, settings, seed);
             run.world = World::new(&Shape::TWO, run.world.schedule.clone(), seed).with(others);
             run.world.apply(run.scheduler.plan());
             run.until(60 * S);
             let settled = run.changed_ns.len();
             run.until(60 * S * (1 + MINUTES as u64));
             let later = run.changed_ns.len() - settled;
-            let told = format!("{others:?}, {}, seed {seed}: {later} changes\n{}", load.name, run.why());
+            let told =
+                format!("{policy}, {others:?}, {}, seed {seed}: {later} changes\n{}", load.name, run.why());
             assert!(!run.why().contains("flaps") && later <= 2 * MINUTES, "{told}");
             (changes, minutes) = (changes + later, minutes + MINUTES);
         }
-        assert!(changes <= minutes, "{others:?}: {changes} changes in {minutes} minutes");
+        assert!(changes <= minutes, "{policy}, {others:?}: {changes} changes in {minutes} minutes");
     }
 }
 
