@@ -209,19 +209,13 @@ fn core_state(platform: &Platform, plan: &Plan, activity: &Activity, cpu: u32) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Cpu, Machine};
+    use crate::machine::Machine;
     use crate::plan::Seat;
     use crate::sample::QueueSample;
 
     #[test]
     fn what_is_saved_is_told_with_what_it_rests_on() {
-        let machine = Machine {
-            online: (0..2).collect(),
-            managed: (0..2).collect(),
-            cpus: (0..2).map(|cpu| Cpu { cpu, online: true, ..Cpu::default() }).collect(),
-            ..Machine::default()
-        };
-        let platform = Platform::new(machine, &["tcp".into()], Some(&[0.5])).unwrap();
+        let platform = Platform::new(Machine::of_equals(2), &["tcp".into()], Some(&[0.5])).unwrap();
         let seats = BTreeMap::from([("tcp".into(), Seat { cpu: 0, dedicated: false })]);
         let plan = Plan { seats, given_back: crate::CpuSet::one(1), ..Plan::default() };
         let load = ComponentLoad { name: "tcp".into(), busy: 0.3, ..ComponentLoad::default() };
@@ -270,13 +264,8 @@ mod tests {
 
     #[test]
     fn who_waits_for_memory_loses_little_on_a_slower_core() {
-        let machine = Machine {
-            online: (0..1).collect(),
-            managed: (0..1).collect(),
-            cpus: alloc::vec![Cpu { cpu: 0, online: true, ..Cpu::default() }],
-            ..Machine::default()
-        };
-        let platform = Platform::new(machine, &["tcp".into(), "ip".into()], Some(&[0.5])).unwrap();
+        let platform =
+            Platform::new(Machine::of_equals(1), &["tcp".into(), "ip".into()], Some(&[0.5])).unwrap();
         let seats = ["tcp", "ip"].map(|name| (name.to_string(), Seat { cpu: 0, dedicated: false }));
         let full = Plan { seats: seats.into(), ..Plan::default() };
         let half = Plan { speeds: BTreeMap::from([(0, 0.5)]), ..full.clone() };

@@ -25,6 +25,19 @@ pub struct Machine {
     pub cpus: Vec<Cpu>,
 }
 
+#[cfg(test)]
+impl Machine {
+    /// CPUs that do not differ, all of them managed.
+    pub(crate) fn of_equals(cpus: u32) -> Self {
+        Self {
+            online: (0..cpus).collect(),
+            managed: (0..cpus).collect(),
+            cpus: (0..cpus).map(|cpu| Cpu { cpu, online: true, ..Cpu::default() }).collect(),
+            ..Self::default()
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Cpu {
     pub cpu: u32,

@@ -16,17 +16,8 @@ fn names() -> Vec<String> {
     STACK.iter().map(|name| name.to_string()).collect()
 }
 
-fn machine(cpus: u32) -> Machine {
-    Machine {
-        online: (0..cpus).collect(),
-        managed: (0..cpus).collect(),
-        cpus: (0..cpus).map(|cpu| Cpu { cpu, online: true, ..Cpu::default() }).collect(),
-        ..Machine::default()
-    }
-}
-
 fn settings(cpus: u32, objective: Objective, spare: Spare) -> Settings {
-    let platform = Platform::new(machine(cpus), &names(), Some(&[0.5])).unwrap();
+    let platform = Platform::new(Machine::of_equals(cpus), &names(), Some(&[0.5])).unwrap();
     let mut profiles = Profiles::default();
     for (name, size) in [("small", 0.1), ("large", 0.8)] {
         let mix = crate::indicators::Mix { size, ..Default::default() };
@@ -46,7 +37,7 @@ fn settings(cpus: u32, objective: Objective, spare: Spare) -> Settings {
 
 fn scheduler(name: &str, cpus: u32, objective: Objective, spare: Spare) -> Scheduler {
     let settings = settings(cpus, objective, spare);
-    Scheduler::new(name, machine(cpus), &names(), Some(&[0.5]), settings).unwrap()
+    Scheduler::new(name, Machine::of_equals(cpus), &names(), Some(&[0.5]), settings).unwrap()
 }
 
 /// A sane look: busy for this share, with so many segments a period since the beginning.

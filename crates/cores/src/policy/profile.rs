@@ -395,18 +395,13 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Cpu, Machine};
+    use crate::machine::Machine;
     use crate::profile::Outcome;
 
     #[test]
     fn after_enough_tries_the_best_of_them_stays() {
-        let machine = Machine {
-            online: (0..2).collect(),
-            managed: (0..2).collect(),
-            cpus: (0..2).map(|cpu| Cpu { cpu, online: true, ..Cpu::default() }).collect(),
-            ..Machine::default()
-        };
-        let platform = Platform::new(machine, &["tcp".into(), "ip".into()], Some(&[0.5])).unwrap();
+        let platform =
+            Platform::new(Machine::of_equals(2), &["tcp".into(), "ip".into()], Some(&[0.5])).unwrap();
         let ladder = Ladder::build(&platform, &Aims::default());
         let plans: Vec<Plan> = ladder.rungs().iter().map(|rung| rung.plan.clone()).collect();
         let [slow, .., fast] = &plans[..] else { panic!("two rungs at least") };

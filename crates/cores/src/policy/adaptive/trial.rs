@@ -266,7 +266,7 @@ fn compare(now: &Measured, was: &Measured) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Cpu, Machine};
+    use crate::machine::Machine;
     use crate::platform::Platform;
     use crate::policy::Settings;
 
@@ -274,13 +274,7 @@ mod tests {
 
     #[test]
     fn what_costs_more_than_a_young_load_may_give_back_is_waited_for() {
-        let machine = Machine {
-            online: (0..2).collect(),
-            managed: (0..2).collect(),
-            cpus: (0..2).map(|cpu| Cpu { cpu, online: true, ..Cpu::default() }).collect(),
-            ..Machine::default()
-        };
-        let platform = Platform::new(machine, &["tcp".into(), "ip".into()], Some(&[])).unwrap();
+        let platform = Platform::new(Machine::of_equals(2), &["tcp".into(), "ip".into()], Some(&[])).unwrap();
         let mut policy = Adaptive::new(&platform, &Settings::default());
         // Taking ip off the one CPU gains 6%.
         let demand = Demand::from([("tcp".into(), 0.94), ("ip".into(), 0.06)]);
