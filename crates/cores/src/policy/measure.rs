@@ -18,6 +18,8 @@ const LOOKS_MAX: usize = 64;
 pub const SETTLING_LOOKS: usize = 4;
 /// A CPU on which the stack works for more than this has nothing to spare.
 const BUSY_SHARE: f64 = 0.93;
+/// On average over several looks, that much is all.
+const SATURATED_SHARE: f64 = 0.85;
 /// A hint counts where the stack is that busy.
 const HINT_SHARE: f64 = 0.4;
 /// When a load grows, the stack's work grows by at least this share of that; batches grow with it.
@@ -60,6 +62,12 @@ pub struct Level {
 }
 
 impl Measured {
+    /// Whether the stack did all that it could, so that its throughput says more of the machine than of the load. What
+    /// others take of a CPU makes that less, and looks the same.
+    pub fn is_saturated(&self) -> bool {
+        self.overloaded >= 0.5 || self.busy >= SATURATED_SHARE
+    }
+
     pub fn level(&self) -> Level {
         Level { throughput: self.throughput, busy: self.busy }
     }
