@@ -218,6 +218,8 @@ impl Window {
         let segments = self.received_segments + self.sent_segments;
         let with_payload = (self.sent_segments - self.empty_segments).max(0.0) + self.received_with_payload();
         let begun = self.outbound + self.accepted;
+        // What began long ago never quite leaves a sum that forgets.
+        let lately = |sum: f64| if sum < NONE_LATELY { 0.0 } else { sum };
         let empty_share = ratio(self.empty_segments, self.sent_segments).min(1.0);
         let mean_segment_bytes = ratio(payload, with_payload);
         Indicators {
@@ -228,8 +230,8 @@ impl Window {
             connections_open: ratio(self.open_ns, self.length_ns),
             mean_segment_bytes,
             overhead_per_byte: ratio((self.ip_bytes - payload).max(0.0), payload),
-            segments_per_connection: ratio(segments, begun.max(self.closed)),
-            mean_lifetime_s: ratio(ratio(self.open_ns, self.length_ns), per_s(self.closed)),
+            segments_per_connection: ratio(segments, lately(begun.max(self.closed))),
+            mean_lifetime_s: ratio(ratio(self.open_ns, self.length_ns), per_s(lately(self.closed))),
             empty_share,
             received_share: ratio(self.received_bytes, payload),
             kind: self.kind(segments, mean_segment_bytes),
@@ -268,6 +270,9 @@ impl Window {
         }
     }
 }
+
+/// Of a connection, left of it after three windows.
+const NONE_LATELY: f64 = 0.05;
 
 fn ratio(above: f64, below: f64) -> f64 {
     if below > 0.0 { above / below } else { 0.0 }

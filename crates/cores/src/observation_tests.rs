@@ -62,6 +62,27 @@ fn complains(seen: &Observation, word: &str) {
 }
 
 #[test]
+fn a_connection_that_began_long_ago_is_no_rate() {
+    let mut observer = Observer::default();
+    let look = |observer: &mut Observer, i: u64, begun: u64| {
+        let mut next = sample(i * PERIOD, 0);
+        next.components[0].traffic = Traffic {
+            sent_segments: i * 1000,
+            accepted_connections: begun,
+            closed_connections: begun,
+            connections_open: 1,
+            ..Traffic::default()
+        };
+        observer.observe(&next).indicators
+    };
+    look(&mut observer, 1, 0);
+    assert!(look(&mut observer, 2, 1).segments_per_connection > 0.0);
+    // Seen live in `eft top`: 73104208991988 segments each.
+    let later = (3..200).map(|i| look(&mut observer, i, 1)).last().unwrap();
+    assert_eq!((later.segments_per_connection, later.mean_lifetime_s), (0.0, 0.0));
+}
+
+#[test]
 fn two_looks_make_shares_and_rates() {
     let seen = second(|next| {
         next.components[0].polling_ns = 2_000_000;
