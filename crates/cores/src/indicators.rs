@@ -18,6 +18,8 @@ const SEGMENTS_MIN: f64 = 8.0;
 /// A segment below this carries a request or a small answer, one above is part of something larger.
 const SMALL_BYTES: f64 = 600.0;
 const LARGE_BYTES: f64 = 1100.0;
+/// Of a connection, left of it after three windows.
+const NONE_LATELY: f64 = 0.05;
 /// So many clients that wait for their answers, and fewer, leave the stack's parts idle in turn.
 const FEW_CONNECTIONS: f64 = 8.0;
 
@@ -270,9 +272,6 @@ impl Window {
         }
     }
 }
-
-/// Of a connection, left of it after three windows.
-const NONE_LATELY: f64 = 0.05;
 
 fn ratio(above: f64, below: f64) -> f64 {
     if below > 0.0 { above / below } else { 0.0 }
