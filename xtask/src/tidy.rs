@@ -17,9 +17,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("filter", FRAME),
     ("nic", FRAME),
     ("control", FRAME),
+    ("acpi", &[]),
     ("cores", &["base"]),
     ("vcpu", &["base"]),
-    ("linux", &["base", "channel", "messages", "component", "control", "cores"]),
+    ("linux", &["acpi", "base", "channel", "messages", "component", "control", "cores"]),
     (
         "sim",
         &[
@@ -40,6 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "eft",
         &[
+            "acpi",
             "base",
             "channel",
             "messages",
@@ -71,6 +73,7 @@ const PURE: &[&str] = &[
     "filter",
     "nic",
     "control",
+    "acpi",
     "cores",
 ];
 

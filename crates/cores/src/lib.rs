@@ -1,4 +1,4 @@
-//! What is known of cores and what to do with them: observation, core classes, ACPI tables, power model, plans.
+//! What is known of cores and what to do with them: observation, core classes, power model, plans.
 //!
 //! Promises: pure decisions. Bytes and observations come in, decisions go out; no system call, no file, no clock.
 //! Must never happen: a panic or unbounded work on bytes that firmware or a user wrote.
@@ -7,7 +7,6 @@
 
 extern crate alloc;
 
-pub mod acpi;
 pub mod applications;
 pub mod class;
 pub mod cpu_set;

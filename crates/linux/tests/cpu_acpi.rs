@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use eft_cores::acpi::Table;
-use eft_cores::acpi::aml::{Interpreter, Limits, Path as AmlPath, Value};
+use eft_acpi::Table;
+use eft_acpi::aml::{Interpreter, Limits, Path as AmlPath, Value};
 use eft_linux::sensors::acpi;
 
 fn source(name: &str) -> String {

@@ -2,9 +2,9 @@
 
 use super::Target;
 use crate::mutate::Corpus;
+use eft_acpi::aml::{Interpreter, Limits, Path};
+use eft_acpi::{Madt, Table, read_processors};
 use eft_base::Random;
-use eft_cores::acpi::aml::{Interpreter, Limits, Path};
-use eft_cores::acpi::{Madt, Table, read_processors};
 
 const LIMITS: Limits = Limits { steps: 20_000, depth: 100, bytes: 1 << 20 };
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use eft_cores::acpi::processor::AcpiPState;
-use eft_cores::acpi::{Madt, Processors, Table, read_processors};
+use eft_acpi::processor::AcpiPState;
+use eft_acpi::{Madt, Processors, Table, read_processors};
 use eft_cores::machine::{PState, PStateSource};
 
 use super::Tree;
@@ -75,7 +75,7 @@ fn parse(files: &[(String, Vec<u8>)]) -> (Vec<Table<'_>>, Vec<String>) {
 /// Processors of this machine by Linux's CPU number.
 pub fn by_cpu(tree: &Tree, processors: &Processors) -> BTreeMap<u32, usize> {
     let apic_ids = apic_ids(tree);
-    let number = |(index, processor): (usize, &eft_cores::acpi::Processor)| {
+    let number = |(index, processor): (usize, &eft_acpi::Processor)| {
         let hardware_id = processor.hardware_id?;
         let cpu = match apic_ids.is_empty() {
             false => *apic_ids.get(&hardware_id)?,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use eft_cores::acpi::Processor;
+use eft_acpi::Processor;
 use eft_linux::sensors::acpi;
 
 use super::{Context, columns, print};

@@ -252,8 +252,8 @@ impl Interpreter {
             _ => return Err(Error::NoSuchTable(path.to_text())),
         };
         self.charge(table.len())?;
-        let table = crate::acpi::Table::parse(&table)
-            .map_err(|_| Error::Malformed("a table that is loaded is damaged"))?;
+        let table =
+            crate::Table::parse(&table).map_err(|_| Error::Malformed("a table that is loaded is damaged"))?;
         // The loaded names outlive the method that loads them: they are made outside of every frame.
         let frames = core::mem::take(&mut self.frames);
         let outcome = self.run_block(&Path::root(), table.body);

@@ -3,6 +3,10 @@
 //! Promises: nothing is written to hardware and nothing is read from it; what would need that is reported as not
 //! evaluable. Hostile bytes end in an error, bounded in time, stack and memory (see [`aml::Limits`]).
 
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
 pub mod aml;
 pub mod processor;
 pub mod table;
