@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 /// Which crates a crate may import (beside libraries). Arrows point down only.
 const ARROWS: &[(&str, &[&str])] = &[
     ("base", &[]),
+    ("machine", &[]),
     ("channel", &["base"]),
     ("messages", &["base", "channel"]),
     ("component", &["base", "channel", "messages"]),
@@ -18,13 +19,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("nic", FRAME),
     ("control", FRAME),
     ("acpi", &[]),
-    ("cores", &["base"]),
-    ("vcpu", &["base"]),
-    ("linux", &["acpi", "base", "channel", "messages", "component", "control", "cores"]),
+    ("cores", &["base", "machine"]),
+    ("vcpu", &["base", "machine"]),
+    ("linux", &["acpi", "base", "machine", "channel", "messages", "component", "control", "cores"]),
     (
         "sim",
         &[
             "base",
+            "machine",
             "channel",
             "messages",
             "component",
@@ -43,6 +45,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "acpi",
             "base",
+            "machine",
             "channel",
             "messages",
             "component",
@@ -74,6 +77,7 @@ const PURE: &[&str] = &[
     "nic",
     "control",
     "acpi",
+    "machine",
     "cores",
 ];
 

@@ -10,7 +10,8 @@
 
 use alloc::collections::BTreeMap;
 
-use crate::cpu_set::CpuSet;
+use eft_machine::CpuSet;
+
 use crate::observation::{CpuLoad, Observation};
 
 /// Others work where they take more than this of a CPU, until they take less than that.

@@ -8,10 +8,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use eft_base::text::complaint;
+use eft_machine::{CoreClass, CpuSet};
 use serde::{Deserialize, Serialize};
 
-use crate::class::CoreClass;
-use crate::cpu_set::CpuSet;
 use crate::duty::Phase;
 use crate::power::PowerModel;
 use crate::speed::Speed;

@@ -55,7 +55,7 @@ pub fn demand(platform: &Platform, plan: &Plan, seen: &Observation) -> Demand {
     let busy = |name: &str| seen.component(name).map_or(0.0, |load| load.busy);
     let of = |name: &String| {
         let Some(seat) = plan.seats.get(name) else { return (name.clone(), busy(name)) };
-        let next_door = platform.siblings(seat.cpu).minus(&crate::CpuSet::one(seat.cpu));
+        let next_door = platform.siblings(seat.cpu).minus(&eft_machine::CpuSet::one(seat.cpu));
         let crowd: f64 = next_door.iter().flat_map(|cpu| plan.on(cpu)).map(busy).sum();
         let share = 1.0 - (1.0 - THREAD_SHARE) * crowd.min(1.0);
         (name.clone(), busy(name) * platform.effective(seat.cpu, plan) * share)
@@ -99,7 +99,7 @@ pub fn utilisation(platform: &Platform, plan: &Plan, demand: &Demand) -> Activit
     let used = plan.used();
     let of = |cpu: u32| {
         let own = alone(cpu);
-        let next_door = platform.siblings(cpu).and(&used).minus(&crate::CpuSet::one(cpu));
+        let next_door = platform.siblings(cpu).and(&used).minus(&eft_machine::CpuSet::one(cpu));
         let crowd: f64 = next_door.iter().map(alone).sum();
         (cpu, own + own.min(crowd) * (1.0 / THREAD_SHARE - 1.0))
     };
@@ -209,15 +209,15 @@ fn core_state(platform: &Platform, plan: &Plan, activity: &Activity, cpu: u32) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Machine;
     use crate::plan::Seat;
     use crate::sample::QueueSample;
+    use eft_machine::Machine;
 
     #[test]
     fn what_is_saved_is_told_with_what_it_rests_on() {
         let platform = Platform::new(Machine::of_equals(2), &["tcp".into()], Some(&[0.5])).unwrap();
         let seats = BTreeMap::from([("tcp".into(), Seat { cpu: 0, dedicated: false })]);
-        let plan = Plan { seats, given_back: crate::CpuSet::one(1), ..Plan::default() };
+        let plan = Plan { seats, given_back: eft_machine::CpuSet::one(1), ..Plan::default() };
         let load = ComponentLoad { name: "tcp".into(), busy: 0.3, ..ComponentLoad::default() };
         let seen = Observation { components: alloc::vec![load], ..Observation::default() };
         let report = PowerReport::of(&platform, &PowerModel::default(), &plan, &seen);

@@ -10,8 +10,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::class::CoreClass;
-use crate::cpu_set::CpuSet;
+use eft_machine::{CoreClass, CpuSet};
+
 use crate::estimate::{self, Demand};
 use crate::overlap::Overlaps;
 use crate::placement::{self, Nearness, Spare};

@@ -1,7 +1,8 @@
 //! The ladder on machines of many shapes.
 
+use eft_machine::{Cache, Cpu, Frequency, Machine};
+
 use super::*;
-use crate::machine::{Cache, Cpu, Frequency, Machine};
 use crate::plan::{Change, changes, check};
 
 pub const STACK: [&str; 6] = ["sockets", "tcp", "udp", "ip", "filter", "nic0"];

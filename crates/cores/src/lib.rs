@@ -1,4 +1,4 @@
-//! What is known of cores and what to do with them: observation, core classes, power model, plans.
+//! What is known of cores and what to do with them: observation, power model, plans.
 //!
 //! Promises: pure decisions. Bytes and observations come in, decisions go out; no system call, no file, no clock.
 //! Must never happen: a panic or unbounded work on bytes that firmware or a user wrote.
@@ -8,8 +8,6 @@
 extern crate alloc;
 
 pub mod applications;
-pub mod class;
-pub mod cpu_set;
 pub mod description;
 pub mod duty;
 pub mod estimate;
@@ -18,7 +16,6 @@ pub mod history;
 pub mod hotplug;
 pub mod indicators;
 pub mod ladder;
-pub mod machine;
 pub mod observation;
 pub mod overlap;
 pub mod park;
@@ -31,5 +28,3 @@ pub mod profile;
 pub mod sample;
 pub mod scheduler;
 pub mod speed;
-
-pub use cpu_set::CpuSet;

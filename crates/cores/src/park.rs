@@ -9,9 +9,8 @@ use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 
+use eft_machine::CpuSet;
 use serde::{Deserialize, Serialize};
-
-use crate::cpu_set::CpuSet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -12,7 +12,8 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::cpu_set::CpuSet;
+use eft_machine::CpuSet;
+
 use crate::estimate::Demand;
 use crate::indicators::Indicators;
 use crate::overlap::{self, Overlaps};

@@ -13,10 +13,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use eft_machine::{CpuSet, Machine};
 use serde::{Deserialize, Serialize};
 
-use crate::cpu_set::CpuSet;
-use crate::machine::Machine;
 use crate::park::Situation;
 
 /// Two speeds closer than this are one.

@@ -8,9 +8,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::class::CoreClass;
-use crate::cpu_set::CpuSet;
-use crate::machine::{Cpu, Machine};
+use eft_machine::{CoreClass, Cpu, CpuSet, Machine};
+
 use crate::plan::Plan;
 
 /// More components than this are no stack.

@@ -8,11 +8,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use eft_machine::{CpuSet, Machine};
+
 use crate::applications::{Applications, Patience};
-use crate::cpu_set::CpuSet;
 use crate::estimate::PowerReport;
 use crate::history::{Entry, History, Readings};
-use crate::machine::Machine;
 use crate::observation::{Observation, Observer};
 use crate::plan::{Plan, check};
 use crate::platform::{COMPONENTS_MAX, Home, Platform};
@@ -310,8 +310,8 @@ fn present(machine: &Machine, view: &CpuView) -> CpuSet {
 }
 
 fn cpus(sample: &Sample, wanted: fn(&crate::sample::CpuSample) -> bool) -> CpuSet {
-    let bounded = sample.cpus.iter().take(crate::cpu_set::CPU_MAX as usize + 1);
-    bounded.filter(|cpu| cpu.cpu <= crate::cpu_set::CPU_MAX && wanted(cpu)).map(|cpu| cpu.cpu).collect()
+    let bounded = sample.cpus.iter().take(eft_machine::cpu_set::CPU_MAX as usize + 1);
+    bounded.filter(|cpu| cpu.cpu <= eft_machine::cpu_set::CPU_MAX && wanted(cpu)).map(|cpu| cpu.cpu).collect()
 }
 
 fn is_name(name: &str) -> bool {

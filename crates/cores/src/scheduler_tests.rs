@@ -1,12 +1,12 @@
 //! Bad looks, CPUs that come and go, and random sequences of samples against every policy.
 
 use super::*;
-use crate::machine::Cpu;
 use crate::placement::Spare;
 use crate::policy::{NAMES, Objective};
 use crate::profile::sweep::exhaustive;
 use crate::profile::{Outcome, Profiles};
 use crate::sample::{ComponentSample, CpuSample, Hint, QueueSample, Traffic};
+use eft_machine::Cpu;
 use proptest::prelude::*;
 
 const STACK: [&str; 6] = ["sockets", "tcp", "udp", "ip", "filter", "nic0"];

@@ -10,7 +10,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use eft_cores::CpuSet;
+use eft_machine::CpuSet;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 

@@ -3,8 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use eft_cores::CpuSet;
-use eft_cores::class::CoreClass;
 use eft_cores::duty::Phase;
 use eft_cores::park::{Delays, ParkBackEnd};
 use eft_cores::speed::{BackEnd, Speed};
@@ -16,6 +14,7 @@ use eft_linux::actuators::session::{Host, Session};
 use eft_linux::journal::Journal;
 use eft_linux::sensors::counters::{Target, core_types};
 use eft_linux::sensors::{Tree, observe, power};
+use eft_machine::{CoreClass, CpuSet};
 
 struct Machine {
     dir: tempfile::TempDir,

@@ -395,8 +395,8 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Machine;
     use crate::profile::Outcome;
+    use eft_machine::Machine;
 
     #[test]
     fn after_enough_tries_the_best_of_them_stays() {

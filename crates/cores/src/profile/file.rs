@@ -20,11 +20,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use eft_base::text::{complaint, one_line};
+use eft_machine::{CoreClass, CpuSet, Machine};
 use serde::{Deserialize, Serialize};
 
-use crate::class::CoreClass;
-use crate::cpu_set::CpuSet;
-use crate::machine::Machine;
 use crate::profile::{LoadProfile, Profiles};
 
 pub const VERSION: u32 = 2;

@@ -1,8 +1,8 @@
 use super::*;
-use crate::machine::{Cpu, Machine};
 use crate::placement::Spare;
 use crate::platform::Platform;
 use crate::profile::sweep::{Achieved, StepMatching, exhaustive};
+use eft_machine::{Cpu, Machine};
 use proptest::prelude::*;
 
 fn machine(cpus: u32) -> Machine {

@@ -28,7 +28,7 @@ pub struct ObserveArguments {
 pub fn run(arguments: &ObserveArguments) -> Result<(), String> {
     let common = &arguments.common;
     let stack = Stack::start(common.topology.as_deref())?;
-    let managed = eft_cores::CpuSet::one(0);
+    let managed = eft_machine::CpuSet::one(0);
     let mut sensor = StackSensor::new(Tree::live(), crate::commands::stat::counters_of, &managed);
     sensors::pages::refresh(&stack.name, &mut sensor).map_err(|e| e.to_string())?;
     let sink = Serving::start(host_peer(&["sink", &format!("{HOST}:5207")])?)?;

@@ -120,7 +120,7 @@ pub fn cpus() -> Option<[u32; 2]> {
     // SAFETY: asks for a number.
     let is_root = unsafe { libc::geteuid() } == 0;
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
-    let online: eft_cores::CpuSet = online.trim().parse().unwrap();
+    let online: eft_machine::CpuSet = online.trim().parse().unwrap();
     let mut cpus = online.iter();
     match (is_root, cpus.next(), cpus.next()) {
         (true, Some(a), Some(b)) => Some([a, b]),

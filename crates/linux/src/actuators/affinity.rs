@@ -1,7 +1,7 @@
 //! A thread's affinity mask.
 
-use eft_cores::CpuSet;
-use eft_cores::cpu_set::CPU_MAX;
+use eft_machine::CpuSet;
+use eft_machine::cpu_set::CPU_MAX;
 
 use crate::sensors::{Tree, tasks};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use eft_cores::CpuSet;
+use eft_machine::CpuSet;
 
 use super::affinity;
 use super::scope::{self, Scope};

@@ -1,7 +1,7 @@
 //! Parking by an isolated partition of cgroup v2: the parked CPUs belong to a cgroup without tasks, and by that to
 //! nobody else. The kernel moves every task away, with affinity or without, and keeps newcomers out.
 
-use eft_cores::CpuSet;
+use eft_machine::CpuSet;
 
 use crate::journal::{Change, Journal};
 use crate::sensors::Tree;

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use eft_cores::CpuSet;
 use eft_cores::duty::DutyOptions;
 use eft_cores::park::{Delays, ParkBackEnd};
 use eft_cores::speed::BackEnd;
+use eft_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
 use super::lazy::ParkedSince;

@@ -4,7 +4,7 @@
 //! puts nothing back. Promises: own cpusets and all affinities are written down first and re-applied. A CPU that
 //! somebody else's cpuset names is left alone unless told otherwise.
 
-use eft_cores::CpuSet;
+use eft_machine::CpuSet;
 
 use super::{affinity, expedite, urgent};
 use crate::journal::{Change, Journal, TaskMask};

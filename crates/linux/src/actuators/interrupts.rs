@@ -1,7 +1,7 @@
 //! Where interrupts go. They stay on the base CPUs from the beginning (Bolt, section 3.2), so that parking moves none;
 //! queues that the operator wants spread are moved lazily.
 
-use eft_cores::CpuSet;
+use eft_machine::CpuSet;
 use serde::Serialize;
 
 use crate::journal::{Change, Journal};

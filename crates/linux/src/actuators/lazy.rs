@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use eft_cores::CpuSet;
 use eft_cores::park::{Delays, STEPS, Step, Urgency};
+use eft_machine::CpuSet;
 
 use super::parking::{Parking, give_masks_back};
 use super::{affinity, hotplug, interrupts};

@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use eft_cores::CpuSet;
 use eft_cores::park::ParkBackEnd;
+use eft_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
 use super::interrupts::InterruptReport;

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use eft_cores::CpuSet;
 use eft_cores::duty::{DutyOptions, Phase, phases_ns};
 use eft_cores::park::{Delays, Situation};
 use eft_cores::speed::{BackEnd, Capabilities, Setting, Speed, choose};
+use eft_machine::CpuSet;
 use rustix::process::{Pid, Signal};
 
 use super::held::{self, Held, HeldParking, HeldSpeed, Progress};

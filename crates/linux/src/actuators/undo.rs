@@ -2,7 +2,7 @@
 //!
 //! Promises: what somebody else changed meanwhile is left alone, with a note; what is gone needs no undoing.
 
-use eft_cores::CpuSet;
+use eft_machine::CpuSet;
 
 use super::{affinity, clock_modulation, expedite, hotplug, urgent};
 use crate::journal::{Change, TaskMask};

@@ -5,7 +5,7 @@
 //! do the workers of expedited grace periods. Promises: raised only during one operation, journaled before, and lowered
 //! by the next eft after a crash. Where real-time threads are refused it goes on without: slower, not wrong.
 
-use eft_cores::CpuSet;
+use eft_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
 use crate::journal::{Change, Journal};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use eft_acpi::processor::AcpiPState;
 use eft_acpi::{Madt, Processors, Table, read_processors};
-use eft_cores::machine::{PState, PStateSource};
+use eft_machine::{PState, PStateSource};
 
 use super::Tree;
 

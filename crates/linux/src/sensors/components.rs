@@ -208,7 +208,7 @@ pub struct StackSensor {
 }
 
 impl StackSensor {
-    pub fn new(tree: Tree, names: CounterNames, managed: &eft_cores::CpuSet) -> StackSensor {
+    pub fn new(tree: Tree, names: CounterNames, managed: &eft_machine::CpuSet) -> StackSensor {
         StackSensor {
             names,
             watched: Vec::new(),

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd};
 
-use eft_cores::CpuSet;
+use eft_machine::CpuSet;
 use serde::Serialize;
 
 use super::{Tree, topology};

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use eft_base::Instant;
-use eft_cores::CpuSet;
 use eft_cores::sample::CpuSample;
+use eft_machine::CpuSet;
 
 use super::{Tree, tasks, topology};
 use crate::actuators::held::{self, Held};

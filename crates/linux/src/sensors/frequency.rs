@@ -1,7 +1,6 @@
 //! Clock: speed now and range, boost, governor and driver from cpufreq; thermal throttling.
 
-use eft_cores::CpuSet;
-use eft_cores::machine::{Frequency, PState, PStateSource, Throttle};
+use eft_machine::{CpuSet, Frequency, PState, PStateSource, Throttle};
 
 use super::{Tree, topology};
 

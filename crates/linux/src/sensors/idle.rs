@@ -1,6 +1,6 @@
 //! Idle states with exit latency and target residency, from cpuidle.
 
-use eft_cores::machine::IdleState;
+use eft_machine::IdleState;
 
 use super::{Tree, topology};
 

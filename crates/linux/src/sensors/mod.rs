@@ -22,9 +22,8 @@ pub mod tree;
 
 use std::collections::BTreeMap;
 
-use eft_cores::CpuSet;
-use eft_cores::class::{Evidence, classify};
-use eft_cores::machine::{Cpu, Machine, PState};
+use eft_machine::class::{Evidence, classify};
+use eft_machine::{Cpu, CpuSet, Machine, PState};
 pub use tree::Tree;
 
 /// Everything that is read at one moment. Rates (`interrupts_per_s`, `load`) need two moments: see [`rates`].

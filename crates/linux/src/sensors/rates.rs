@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use eft_cores::machine::Machine;
+use eft_machine::Machine;
 
 use super::Tree;
 

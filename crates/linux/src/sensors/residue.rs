@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use eft_cores::CpuSet;
+use eft_machine::CpuSet;
 use serde::Serialize;
 
 use super::{Tree, rates, tasks};

@@ -1,6 +1,6 @@
 //! Tasks of the whole machine: which there are, which are kernel threads, where each ran last.
 
-use eft_cores::CpuSet;
+use eft_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
 use super::Tree;

@@ -1,7 +1,6 @@
 //! Where each CPU sits: package, die, core, threads, cluster, cache, NUMA node; and of which kind it is.
 
-use eft_cores::CpuSet;
-use eft_cores::machine::{Cache, Cpu};
+use eft_machine::{Cache, Cpu, CpuSet};
 
 use super::Tree;
 

@@ -8,7 +8,7 @@ use super::request::Scheduling;
 use crate::protocol::{Place, ToServer};
 use crate::serve::cores::{Actuator, Wanted};
 use eft_control::store::Store;
-use eft_cores::CpuSet;
+use eft_machine::CpuSet;
 use eft_messages::Peer;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

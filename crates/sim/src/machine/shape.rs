@@ -1,8 +1,6 @@
 //! What a modelled machine is made of.
 
-use eft_cores::CpuSet;
-use eft_cores::class::CoreClass;
-use eft_cores::machine::{Cache, Cpu, Frequency, Machine};
+use eft_machine::{Cache, CoreClass, Cpu, CpuSet, Frequency, Machine};
 
 /// CPU 0 is nobody's: applications and interrupts are there. The stack has the others.
 #[derive(Clone, Copy, Debug)]

@@ -266,9 +266,9 @@ fn compare(now: &Measured, was: &Measured) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Machine;
     use crate::platform::Platform;
     use crate::policy::Settings;
+    use eft_machine::Machine;
 
     const S: u64 = 1_000_000_000;
 

@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use eft_cores::CpuSet;
 use eft_cores::park::{ParkBackEnd, Situation};
 use eft_linux::actuators::hotplug;
 use eft_linux::actuators::keeper::EndSignals;
@@ -23,6 +22,7 @@ use eft_linux::actuators::{affinity, session};
 use eft_linux::journal::Journal;
 use eft_linux::sensors::trace::Tracer;
 use eft_linux::sensors::{Tree, tasks, topology};
+use eft_machine::CpuSet;
 
 use super::load::Load;
 use report::{Report, Row, Way};

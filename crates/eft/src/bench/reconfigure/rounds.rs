@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use eft_cores::CpuSet;
 use eft_cores::park::ParkBackEnd;
 use eft_linux::actuators::parking::{self, ParkOptions, Parking};
 use eft_linux::actuators::scope::Scope;
 use eft_linux::sensors::trace::{self, Event};
 use eft_linux::sensors::{Tree, tasks};
+use eft_machine::CpuSet;
 
 use super::Bench;
 use super::report::{Row, Way, Which};

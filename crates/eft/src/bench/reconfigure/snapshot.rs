@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use eft_cores::CpuSet;
 use eft_linux::actuators::{cpuset_v1, cpuset_v2};
 use eft_linux::sensors::{Tree, tasks};
+use eft_machine::CpuSet;
 
 pub struct Snapshot {
     files: BTreeMap<String, String>,

@@ -3,7 +3,6 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use eft_cores::CpuSet;
 use eft_linux::actuators::affinity;
 use eft_linux::actuators::burner::now_ns;
 use eft_linux::actuators::cpuset_v1;
@@ -11,6 +10,7 @@ use eft_linux::actuators::hotplug::{self, HotplugOptions};
 use eft_linux::actuators::parking::Parking;
 use eft_linux::sensors::trace::Event;
 use eft_linux::sensors::{Tree, rates};
+use eft_machine::CpuSet;
 
 use super::Bench;
 use super::report::{Direction, Way};

@@ -15,11 +15,11 @@ mod start;
 mod steady;
 mod unseen;
 
-use eft_cores::CpuSet;
 use eft_cores::sample::CpuSample;
 use eft_linux::clock;
 use eft_linux::sensors::Tree;
 use eft_linux::sensors::cpus::CpuSensor;
+use eft_machine::CpuSet;
 use figures::Figure;
 use loads::Kind;
 use scene::Scene;

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use eft_cores::CpuSet;
 use eft_cores::estimate::{self, Activity};
 use eft_cores::indicators::{Mix, delivered};
 use eft_cores::observation::Observer;
 use eft_cores::plan::Plan;
 use eft_cores::power::PowerModel;
 use eft_cores::profile::sweep::exhaustive;
+use eft_machine::CpuSet;
 use serde_json::{Value, json};
 
 use super::loads::{Kind, Running};

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use eft_cores::CpuSet;
 use eft_cores::park::{Delays, ParkBackEnd, STEPS, Step};
 use eft_linux::actuators::hotplug::HotplugOptions;
 use eft_linux::actuators::parking::{ParkOptions, SetUp};
 use eft_linux::actuators::scope::Scope;
 use eft_linux::sensors::residue::{self, Residue};
+use eft_machine::CpuSet;
 use serde::Serialize;
 
 use super::{Context, print};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use eft_cores::CpuSet;
 use eft_linux::sensors::counters::{Counters, Counts, Target};
+use eft_machine::CpuSet;
 
 use super::{Context, columns, print};
 

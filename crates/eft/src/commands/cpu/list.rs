@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use eft_cores::machine::{Cpu, Machine, SpeedSet};
 use eft_linux::actuators::held::{self, Held, Status};
 use eft_linux::sensors::{self, Tree, rates};
+use eft_machine::{Cpu, Machine, SpeedSet};
 
 use super::{Context, columns, print};
 
@@ -174,7 +174,7 @@ fn idle_states(machine: &Machine) -> String {
         }
     }
     for (states, cpus) in &seen {
-        text += &format!("  CPU {}: {states}\n", cpus.iter().copied().collect::<eft_cores::CpuSet>());
+        text += &format!("  CPU {}: {states}\n", cpus.iter().copied().collect::<eft_machine::CpuSet>());
     }
     if seen.is_empty() { text + "  none that the kernel knows\n" } else { text }
 }

@@ -12,10 +12,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use eft_base::text::complaint;
-use eft_cores::CpuSet;
 use eft_linux::actuators::held;
 use eft_linux::actuators::session::{Host, Session, state_dir};
 use eft_linux::sensors::Tree;
+use eft_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
 const CONFIG: &str = "/etc/eft/cpu.toml";

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use eft_cores::description::Description;
-use eft_cores::machine::{Cpu, Machine};
 use eft_cores::power::{CoreState, PowerEstimate, PowerModel, Sensitivity};
 use eft_linux::sensors::power::{self, MeasuredPower};
 use eft_linux::sensors::{Tree, idle, topology};
+use eft_machine::{Cpu, Machine};
 use serde::Serialize;
 
 use super::{Context, columns, list, print};

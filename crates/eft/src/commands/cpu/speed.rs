@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use eft_cores::CpuSet;
 use eft_cores::description::Description;
 use eft_cores::duty::Phase;
 use eft_cores::speed::{BackEnd, Setting, Speed, TOLERANCE};
 use eft_linux::actuators::{burner, held};
 use eft_linux::sensors::speed::{self, SpeedMeasurement, WakeDelay};
 use eft_linux::sensors::topology;
+use eft_machine::CpuSet;
 use serde::Serialize;
 
 use super::{Context, change, print};

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use eft_cores::CpuSet;
 use eft_cores::gaps::{Gap, Phase, SchedEvent, attribute};
 use eft_cores::hotplug::{GroupTime, StepEvent, StepGroup, TimedStep, by_group, pair};
 use eft_cores::park::Delays;
@@ -11,6 +10,7 @@ use eft_linux::actuators::hotplug::HotplugOptions;
 use eft_linux::actuators::parking::ParkOptions;
 use eft_linux::actuators::scope::Scope;
 use eft_linux::sensors::trace::{Event, STACK, Tracer, field};
+use eft_machine::CpuSet;
 use serde::Serialize;
 
 use super::{Context, columns, print};

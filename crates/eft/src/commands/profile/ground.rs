@@ -7,8 +7,6 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use eft_cores::CpuSet;
-use eft_cores::machine::Machine;
 use eft_cores::placement::Spare;
 use eft_cores::plan::{Plan, Seat};
 use eft_cores::platform::Platform;
@@ -17,6 +15,7 @@ use eft_linux::actuators::keeper::EndSignals;
 use eft_linux::operator;
 use eft_linux::protocol::{MemberView, Place};
 use eft_linux::serve::cores::{Actuator, Wanted, has_frequencies, machine};
+use eft_machine::{CpuSet, Machine};
 use serde_json::{Value, json};
 
 /// Long work that can be told to end: what it did is then undone in the ordinary way.

@@ -4,10 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use eft_cores::CpuSet;
-use eft_cores::machine::Machine;
 use eft_cores::profile::{Profiles, file};
 use eft_linux::named_file;
+use eft_machine::{CpuSet, Machine};
 
 pub const DEFAULT: &str = "/var/lib/eft/profiles.toml";
 

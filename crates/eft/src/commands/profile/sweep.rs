@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use eft_cores::CpuSet;
 use eft_cores::indicators::Mix;
 use eft_cores::plan::Plan;
 use eft_cores::profile::sweep::{Achieved, Configuration, StepMatching, exhaustive};
 use eft_cores::profile::{Outcome, Profiles};
+use eft_machine::CpuSet;
 use serde_json::json;
 
 use super::ground::{End, Ground, Wish};

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use eft_cores::CpuSet;
 use eft_cores::estimate::{self, Activity};
 use eft_cores::indicators::{Mix, delivered};
 use eft_cores::observation::{Observation, Observer, Part};
@@ -13,6 +12,7 @@ use eft_cores::power::PowerModel;
 use eft_linux::clock;
 use eft_linux::sensors::components::StackSensor;
 use eft_linux::sensors::{Tree, pages};
+use eft_machine::CpuSet;
 
 use super::ground::End;
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use eft_cores::CpuSet;
 use eft_cores::applications::Applications;
 use eft_cores::observation::{Observation, Observer};
 use eft_cores::sample::{ComponentSample, Hint, Sample};
 use eft_linux::sensors::components::StackSensor;
 use eft_linux::sensors::{self, Tree};
 use eft_linux::{clock, operator};
+use eft_machine::CpuSet;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use eft_cores::CpuSet;
 use eft_cores::duty::Phase;
 use eft_cores::park::Delays;
 use eft_cores::speed::Speed;
+use eft_machine::CpuSet;
 
 use super::decide::Wanted;
 use crate::actuators::parking::ParkOptions;

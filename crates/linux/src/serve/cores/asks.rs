@@ -1,7 +1,7 @@
 //! What operators ask of the scheduler: `eft sched`, `eft sched policy`, `eft sched why`, a sample.
 
 use eft_component::scheduling::Scheduling;
-use eft_cores::CpuSet;
+use eft_machine::CpuSet;
 use serde_json::{Value, json};
 
 use super::Cores;

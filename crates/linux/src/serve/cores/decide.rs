@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use eft_component::scheduling::{PolicyName, Scheduling};
-use eft_cores::CpuSet;
 use eft_cores::plan::{Plan, SPEED_EQUAL, Seat};
 use eft_cores::sample::Sample;
+use eft_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
 use super::policy::Scheduled;

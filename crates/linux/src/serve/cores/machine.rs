@@ -1,7 +1,6 @@
 //! The machine as policies know it.
 
-use eft_cores::CpuSet;
-use eft_cores::machine::Machine;
+use eft_machine::{CpuSet, Machine};
 
 use crate::actuators::held;
 use crate::actuators::session::state_dir;

@@ -29,8 +29,8 @@ use eft_channel::notify::Mode;
 use eft_channel::status::Status;
 use eft_component::scheduling::Scheduling;
 use eft_component::server::counter;
-use eft_cores::CpuSet;
 use eft_cores::sample::Sample;
+use eft_machine::CpuSet;
 use eft_messages::Peer;
 use rustix::event::{PollFd, PollFlags, poll};
 

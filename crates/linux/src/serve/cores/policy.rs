@@ -4,14 +4,13 @@
 use std::time::Duration;
 
 use eft_component::scheduling::{ObjectiveName, Scheduling, Unneeded};
-use eft_cores::CpuSet;
-use eft_cores::machine::Machine;
 use eft_cores::placement::Spare;
 use eft_cores::plan::{Plan, Seat};
 use eft_cores::policy::{Objective, Policy, Settings};
 use eft_cores::profile::{self, Profiles};
 use eft_cores::sample::Sample;
 use eft_cores::scheduler::Scheduler;
+use eft_machine::{CpuSet, Machine};
 use serde_json::{Value, json};
 
 use super::decide::{Decider, Decision, Ground, Wanted};

@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::class::CoreClass;
-use crate::cpu_set::CpuSet;
+use crate::CoreClass;
+use crate::CpuSet;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
@@ -25,10 +25,9 @@ pub struct Machine {
     pub cpus: Vec<Cpu>,
 }
 
-#[cfg(test)]
 impl Machine {
-    /// CPUs that do not differ, all of them managed.
-    pub(crate) fn of_equals(cpus: u32) -> Self {
+    /// CPUs that do not differ, all of them managed: where nothing is observed, and in tests.
+    pub fn of_equals(cpus: u32) -> Self {
         Self {
             online: (0..cpus).collect(),
             managed: (0..cpus).collect(),

@@ -1,0 +1,15 @@
+//! What a machine is: its CPUs, sets of them, and the classes of their cores.
+//!
+//! Promises: plain data and its notations, without a decision; whoever schedules components or virtual CPUs starts here.
+
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+pub mod class;
+pub mod cpu;
+pub mod cpu_set;
+
+pub use class::CoreClass;
+pub use cpu::{Cache, Cpu, Frequency, IdleState, Machine, PState, PStateSource, SpeedSet, Throttle};
+pub use cpu_set::CpuSet;
