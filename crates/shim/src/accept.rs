@@ -6,7 +6,6 @@ use crate::sys::{self, Errno, Result};
 use crate::table;
 use crate::{address, control, errno, family, loopback, options, readiness, real};
 use core::ffi::c_int;
-use core::sync::atomic::Ordering;
 use eft_base::Endpoint;
 use eft_channel::socket::{AcceptRecord, flag};
 use eft_messages::control::{Request, op};
@@ -225,9 +224,4 @@ pub fn is_connected(socket: &Socket) -> bool {
 /// Connections that wait in a listener's ring, for `TCP_INFO`.
 pub fn waiting(listener: &Socket) -> u32 {
     (listener.page.receivable() / size_of::<AcceptRecord>()) as u32
-}
-
-/// Remembers TCP_DEFER_ACCEPT, which eft does not act on.
-pub fn set_defer(socket: &Socket, seconds: u32) {
-    socket.defer_accept().store(seconds, Ordering::Relaxed);
 }

@@ -93,7 +93,8 @@ pub fn turn_to_stack(fd: c_int, inet6: bool, begun: bool) -> Result<&'static Soc
     Ok(socket)
 }
 
-fn v6_only(fd: c_int) -> bool {
+/// Whether an AF_INET6 socket is for IPv6 alone.
+pub fn v6_only(fd: c_int) -> bool {
     sys::get_option_int(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY).is_ok_and(|v| v != 0)
 }
 

@@ -35,7 +35,6 @@ pub mod bit {
     pub const RECEIVE_TOS: u32 = 1024;
     pub const RECEIVE_TTL: u32 = 2048;
     pub const OOB_INLINE: u32 = 4096;
-    pub const RECEIVE_ERRORS: u32 = 8192;
     /// UDP_CORK is on.
     pub const DATAGRAM_CORK: u32 = 16384;
     /// A datagram socket whose peer sits on the kernel's loopback.
@@ -44,6 +43,9 @@ pub mod bit {
     pub const LOOPBACK_MORE: u32 = 65536;
     /// The program did not say to which port to bind.
     pub const ANY_PORT: u32 = 131072;
+    /// The program asked for IPV6_RECVHOPLIMIT, IPV6_RECVTCLASS.
+    pub const RECEIVE_HOP_LIMIT: u32 = 262144;
+    pub const RECEIVE_CLASS: u32 = 524288;
 }
 
 const BITS: usize = SHIM_WORDS;
@@ -52,7 +54,7 @@ const LOOPBACK_INODE: usize = SHIM_WORDS + 8;
 const IDLE: usize = SHIM_WORDS + 16;
 const PRIORITY: usize = SHIM_WORDS + 20;
 const MAX_SEGMENT: usize = SHIM_WORDS + 24;
-const DEFER_ACCEPT: usize = SHIM_WORDS + 28;
+const DISCOVER: usize = SHIM_WORDS + 28;
 const TAKEN_FOR: usize = SHIM_WORDS + 32;
 const PENDING: usize = SHIM_WORDS + 36;
 const TWIN_SEEN: usize = SHIM_WORDS + 40;
@@ -142,12 +144,13 @@ impl Socket {
         self.word(PRIORITY)
     }
 
-    pub fn max_segment(&self) -> &AtomicU32 {
-        self.word(MAX_SEGMENT)
+    /// One more than what IP_MTU_DISCOVER was set to; 0 is the default.
+    pub fn discover(&self) -> &AtomicU32 {
+        self.word(DISCOVER)
     }
 
-    pub fn defer_accept(&self) -> &AtomicU32 {
-        self.word(DEFER_ACCEPT)
+    pub fn max_segment(&self) -> &AtomicU32 {
+        self.word(MAX_SEGMENT)
     }
 
     /// The news of the twin ([`SocketPage::twin_news`]) up to which there is nothing left there.

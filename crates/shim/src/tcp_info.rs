@@ -35,7 +35,7 @@ pub fn bytes(socket: &Socket) -> [u8; LEN] {
         (60, 1500),
         (68, info.rtt_us),
         (72, info.rttvar_us),
-        (76, info.ssthresh_bytes / mss),
+        (76, threshold(info.ssthresh_bytes, mss)),
         (80, info.cwnd_bytes / mss),
         (84, info.mss),
         (88, 3),
@@ -45,4 +45,22 @@ pub fn bytes(socket: &Socket) -> [u8; LEN] {
         bytes[offset..offset + 4].copy_from_slice(&word.to_ne_bytes());
     }
     bytes
+}
+
+/// The slow start threshold in segments. Without one (`u32::MAX` bytes) Linux says
+/// `TCP_INFINITE_SSTHRESH`.
+fn threshold(bytes: u32, mss: u32) -> u32 {
+    const INFINITE: u32 = 0x7fff_ffff;
+    if bytes == u32::MAX { INFINITE } else { bytes / mss }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_threshold_reads_as_on_linux() {
+        assert_eq!(threshold(u32::MAX, 1448), 0x7fff_ffff);
+        assert_eq!(threshold(14480, 1448), 10);
+    }
 }

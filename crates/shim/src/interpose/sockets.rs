@@ -97,18 +97,34 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     }
 }
 
-/// Multicast: not eft's, and on the kernel's socket it would be joined for nothing.
-fn joins_group(level: c_int, option: c_int) -> bool {
-    const MCAST_JOIN_GROUP: c_int = 42;
-    const MCAST_JOIN_SOURCE_GROUP: c_int = 46;
-    level == libc::IPPROTO_IP
-        && matches!(
-            option,
-            libc::IP_ADD_MEMBERSHIP
-                | libc::IP_ADD_SOURCE_MEMBERSHIP
-                | MCAST_JOIN_GROUP
-                | MCAST_JOIN_SOURCE_GROUP
-        )
+/// Refuses an option of a socket that may become eft's, if eft would; with its value if it is to be set. A
+/// socket for IPv6 only is the kernel's.
+///
+/// # Safety
+/// The value must be null or valid for its length.
+unsafe fn permitted(
+    fd: c_int,
+    level: c_int,
+    option: c_int,
+    value: Option<(*const c_void, socklen_t)>,
+) -> sys::Result<()> {
+    let Entry::Undecided { stream, inet6, .. } = table::get(fd) else {
+        return Ok(());
+    };
+    if inet6 && establish::v6_only(fd) {
+        return Ok(());
+    }
+    let Some((value, len)) = value else {
+        return options::before(stream, level, option, None);
+    };
+    let len = address::signed_len(len)?;
+    let bytes: &[u8] = match value.is_null() || sys::readable(value, len).is_err() {
+        // The kernel says what is wrong with that.
+        true => return options::before(stream, level, option, None),
+        // SAFETY: by the caller.
+        false => unsafe { core::slice::from_raw_parts(value.cast(), len) },
+    };
+    options::before(stream, level, option, Some(bytes))
 }
 
 unsafe fn name(fd: c_int, to: *mut sockaddr, len: *mut socklen_t, peer: bool) -> Option<c_int> {
@@ -149,8 +165,8 @@ pub unsafe extern "C" fn setsockopt(
     // SAFETY: as above.
     unsafe {
         let Some(socket) = table::socket(fd) else {
-            if matches!(table::get(fd), Entry::Undecided { .. }) && joins_group(level, option) {
-                return errno::int(Err(Errno(libc::ENOPROTOOPT)));
+            if let Err(errno) = permitted(fd, level, option, Some((value, len))) {
+                return errno::int(Err(errno));
             }
             table::touched(fd);
             return real::setsockopt.get()(fd, level, option, value, len);
@@ -181,6 +197,9 @@ pub unsafe extern "C" fn getsockopt(
     // SAFETY: as above.
     unsafe {
         let Some(socket) = table::socket(fd) else {
+            if let Err(errno) = permitted(fd, level, option, None) {
+                return errno::int(Err(errno));
+            }
             return real::getsockopt.get()(fd, level, option, value, len);
         };
         errno::int(socket.and_then(|socket| {

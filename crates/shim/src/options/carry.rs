@@ -1,0 +1,112 @@
+//! Options that move from one socket to another: from a listener to what it accepts, and between a kernel
+//! socket and the eft socket that takes its place.
+
+use super::{Kind, find, get, int_of, set, table};
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Result};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering;
+use eft_channel::socket::Opt;
+use libc::SOL_SOCKET;
+
+/// An accepted connection begins with its listener's options.
+pub fn inherit(listener: &Socket, socket: &Socket) {
+    const INHERITED: [Opt; 13] = [
+        Opt::NoDelay,
+        Opt::Cork,
+        Opt::KeepAlive,
+        Opt::KeepIdle,
+        Opt::KeepInterval,
+        Opt::KeepCount,
+        Opt::UserTimeout,
+        Opt::Linger,
+        Opt::ReceiveBuffer,
+        Opt::SendBuffer,
+        Opt::Tos,
+        Opt::Ttl,
+        Opt::Congestion,
+    ];
+    for opt in INHERITED {
+        let value = listener.page.option(opt);
+        if value != 0 {
+            socket.page.set_option(opt, value);
+        }
+    }
+    socket.set_bits(listener.bits() & (bit::REUSE_ADDRESS | bit::REUSE_PORT | bit::OOB_INLINE));
+    let low_water = listener.low_water().load(Ordering::Relaxed);
+    socket.low_water().store(low_water, Ordering::Relaxed);
+}
+
+/// Bytes of what `getsockopt` tells of an option that can move; `None` of others.
+fn carried(row: &table::Row, stream: bool) -> Option<usize> {
+    match row.kind(stream)? {
+        kind if kind.is_read_only() => None,
+        Kind::NoOptions | Kind::V6Only => None,
+        Kind::Linger => Some(8),
+        Kind::Descriptor | Kind::Congestion => Some(16),
+        _ => Some(4),
+    }
+}
+
+/// A fresh kernel socket such as the program's was.
+pub fn fresh(socket: &Socket) -> Result<c_int> {
+    let domain = if socket.has(bit::INET6) { libc::AF_INET6 } else { libc::AF_INET };
+    let kind = if socket.is_stream() { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };
+    sys::socket(domain, kind | libc::SOCK_CLOEXEC)
+}
+
+/// The bytes of an option of a kernel socket as `setsockopt` takes them.
+fn settable(level: c_int, name: c_int, told: &mut [u8; 16]) {
+    if matches!((level, name), (SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF)) {
+        // The kernel tells twice what was set.
+        let value = int_of(level, told).unwrap_or(0);
+        told[..4].copy_from_slice(&(value / 2).to_ne_bytes());
+    }
+}
+
+/// Carries over what the program set on the kernel socket `from`: what differs there from a fresh
+/// one.
+pub fn carry_over(from: c_int, near: c_int, socket: &Socket) {
+    let Ok(fresh) = fresh(socket) else {
+        return;
+    };
+    for row in table::OPTIONS {
+        let (level, name) = (row.level, row.number);
+        let Some(len) = carried(row, socket.is_stream()) else { continue };
+        let (mut now, mut default) = ([0u8; 16], [0u8; 16]);
+        if find(socket, level, name).is_none()
+            || sys::get_option(from, level, name, &mut now[..len]).is_err()
+            || sys::get_option(fresh, level, name, &mut default[..len]).is_err()
+            || now == default
+        {
+            continue;
+        }
+        settable(level, name, &mut now);
+        let _ = set(near, socket, level, name, &now[..len]);
+    }
+    sys::close(fresh);
+}
+
+/// The other way round: the program's options for `kernel`, a fresh one that is to stand beside its
+/// eft socket, or in its place.
+pub fn carry_back(fd: c_int, socket: &Socket, kernel: c_int) {
+    for row in table::OPTIONS {
+        let (level, name) = (row.level, row.number);
+        let Some(len) = carried(row, socket.is_stream()) else { continue };
+        let unset = match find(socket, level, name) {
+            None => true,
+            Some(Kind::Size(opt)) => socket.page.option(opt) == 0,
+            Some(_) => false,
+        };
+        let (mut ours, mut theirs) = ([0u8; 16], [0u8; 16]);
+        if unset
+            || get(fd, socket, level, name, &mut ours[..len]).is_err()
+            || sys::get_option(kernel, level, name, &mut theirs[..len]).is_err()
+            || ours == theirs
+        {
+            continue;
+        }
+        settable(level, name, &mut ours);
+        let _ = sys::set_option(kernel, level, name, &ours[..len]);
+    }
+}

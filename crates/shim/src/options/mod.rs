@@ -1,0 +1,318 @@
+//! setsockopt and getsockopt of eft sockets, and of sockets that may become eft's.
+//!
+//! Options live in the socket's page: those that the transport acts on in its option words, the
+//! rest in the shim's. Timeouts are the kernel's: they sit on the descriptor itself, where the
+//! waiting is done. An option is done or refused, at the time of the call: what eft does not do gets
+//! ENOPROTOOPT, as from a kernel without it, also before a socket's first address.
+
+mod carry;
+mod table;
+
+use crate::accept;
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Errno, Result};
+use crate::{datagram, interfaces, loopback, stream, tcp_info, twin};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering;
+use eft_channel::socket::{Opt, flag};
+use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
+
+pub use carry::{carry_back, carry_over, fresh, inherit};
+
+/// No option is longer than this.
+pub const LONGEST: usize = 128;
+
+/// How an option is kept.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// A word for the transport, as it is.
+    Word(Opt),
+    /// A word for the transport: 0 or 1.
+    Flag(Opt),
+    /// One of the shim's bits.
+    Bit(u32),
+    /// A buffer size; the kernel doubles what is set.
+    Size(Opt),
+    /// On the descriptor itself.
+    Descriptor,
+    /// Cannot be set; reads as computed.
+    Computed(fn(&Socket) -> c_int),
+    Cork,
+    DatagramCork,
+    QuickAck,
+    Linger,
+    Congestion,
+    MaxSegment,
+    Priority,
+    LowWater,
+    DontFragment,
+    /// IP_OPTIONS: none.
+    NoOptions,
+    /// IPV6_V6ONLY: off.
+    V6Only,
+    PathMtu,
+    Error,
+    TcpInfo,
+}
+
+impl Kind {
+    fn is_read_only(self) -> bool {
+        matches!(self, Kind::Computed(_) | Kind::Error | Kind::TcpInfo | Kind::PathMtu)
+    }
+}
+
+/// How an option of this socket is kept; `None` if it is refused.
+fn find(socket: &Socket, level: c_int, name: c_int) -> Option<Kind> {
+    let foreign = level == IPPROTO_IPV6 && !socket.has(bit::INET6);
+    table::row(level, name).filter(|_| !foreign)?.kind(socket.is_stream())
+}
+
+/// Whether setsockopt on a socket that is not eft's yet is refused, since eft would: with a value for
+/// `setsockopt`, without for `getsockopt`. IPv6's own options are the kernel's until then.
+pub fn before(stream: bool, level: c_int, name: c_int, value: Option<&[u8]>) -> Result<()> {
+    if !table::speaks_for(level) {
+        return Ok(());
+    }
+    let kind = table::row(level, name).and_then(|row| row.kind(stream)).ok_or(Errno(libc::ENOPROTOOPT))?;
+    value.map_or(Ok(()), |value| check(kind, stream, level, value))
+}
+
+/// Refuses what can be read only, and values that Linux takes and eft does not.
+fn check(kind: Kind, stream: bool, level: c_int, value: &[u8]) -> Result<()> {
+    match kind {
+        kind if kind.is_read_only() => Err(Errno(libc::ENOPROTOOPT)),
+        Kind::Congestion => congestion(value).map(drop),
+        Kind::NoOptions if !value.is_empty() => Err(Errno(libc::EINVAL)),
+        Kind::DontFragment => match int_of(level, value)? {
+            libc::IP_PMTUDISC_WANT | libc::IP_PMTUDISC_DO | libc::IP_PMTUDISC_PROBE => Ok(()),
+            0..=5 if !stream || level == IPPROTO_IPV6 => Ok(()),
+            _ => Err(Errno(libc::EINVAL)),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn kind(socket: &Socket) -> c_int {
+    if socket.is_stream() { libc::SOCK_STREAM } else { libc::SOCK_DGRAM }
+}
+
+fn protocol(socket: &Socket) -> c_int {
+    if socket.is_stream() { IPPROTO_TCP } else { IPPROTO_UDP }
+}
+
+fn domain(socket: &Socket) -> c_int {
+    if socket.has(bit::INET6) { libc::AF_INET6 } else { libc::AF_INET }
+}
+
+fn int_of(level: c_int, value: &[u8]) -> Result<c_int> {
+    match value {
+        [a, b, c, d, ..] => Ok(c_int::from_ne_bytes([*a, *b, *c, *d])),
+        // IP_TOS and IP_TTL, and others of that level, may be single bytes.
+        [a, ..] if level == IPPROTO_IP => Ok(*a as c_int),
+        _ => Err(Errno(libc::EINVAL)),
+    }
+}
+
+/// The values that the kernel takes for a word of the transport.
+fn range_of(opt: Opt) -> core::ops::RangeInclusive<c_int> {
+    match opt {
+        Opt::KeepIdle | Opt::KeepInterval => 1..=32767,
+        Opt::KeepCount => 1..=127,
+        Opt::Ttl => 1..=255,
+        _ => 0..=c_int::MAX,
+    }
+}
+
+/// `setsockopt`.
+pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) -> Result<()> {
+    let kind = find(socket, level, name).ok_or(Errno(libc::ENOPROTOOPT))?;
+    check(kind, socket.is_stream(), level, value)?;
+    if let Some(hidden) = loopback::of(socket) {
+        // What goes over the loopback is to have it too.
+        let _ = sys::set_option(hidden, level, name, value);
+    }
+    let page = &socket.page;
+    match kind {
+        Kind::Descriptor => return sys::set_option(fd, level, name, value),
+        Kind::NoOptions => return Ok(()),
+        Kind::Congestion => {
+            page.set_option(Opt::Congestion, congestion(value)?);
+            socket.notify();
+            return Ok(());
+        }
+        Kind::Linger => {
+            let seconds = int_of(level, value.get(4..).unwrap_or(&[]))?;
+            let on = int_of(level, value)? != 0;
+            let word = if on { seconds.clamp(0, 65535) as u32 + 1 } else { 0 };
+            page.set_option(Opt::Linger, word);
+            socket.notify();
+            return Ok(());
+        }
+        _ => {}
+    }
+    let number = int_of(level, value)?;
+    match kind {
+        // IPV6_TCLASS and the time to live: back to the default.
+        Kind::Word(opt @ (Opt::Ttl | Opt::Tos)) if number == -1 => page.set_option(opt, 0),
+        Kind::Word(opt) if !range_of(opt).contains(&number) => return Err(Errno(libc::EINVAL)),
+        // A stream's ECN bits are TCP's own.
+        Kind::Word(Opt::Tos) if socket.is_stream() => page.set_option(Opt::Tos, number as u32 & 0xfc),
+        Kind::Word(opt) => page.set_option(opt, number as u32),
+        Kind::Flag(opt) => page.set_option(opt, (number != 0) as u32),
+        Kind::Bit(bits) => socket.put_bits(bits, number != 0),
+        Kind::Size(opt) => page.set_option(opt, (number.clamp(2304, 1 << 27) as u32) * 2),
+        Kind::Cork => {
+            let rest = page.option(Opt::Cork) & !stream::CORK_OPTION;
+            page.set_option(Opt::Cork, rest | (number != 0) as u32);
+        }
+        Kind::DatagramCork => datagram::set_cork(socket, number != 0)?,
+        // The default is on; what is worth telling the transport is "off" (2) and "now" (1).
+        Kind::QuickAck => page.set_option(Opt::QuickAck, if number != 0 { 1 } else { 2 }),
+        Kind::MaxSegment => {
+            if number != 0 && !(88..=32767).contains(&number) {
+                return Err(Errno(libc::EINVAL));
+            }
+            socket.max_segment().store(number as u32, Ordering::Relaxed);
+        }
+        Kind::Priority => socket.priority().store(number as u32, Ordering::Relaxed),
+        Kind::LowWater => {
+            let value = if number < 0 { c_int::MAX } else { number };
+            socket.low_water().store(value as u32, Ordering::Relaxed);
+        }
+        Kind::DontFragment => {
+            socket.discover().store(number as u32 + 1, Ordering::Relaxed);
+            let never = matches!(number, libc::IP_PMTUDISC_DO | libc::IP_PMTUDISC_PROBE);
+            page.set_option(Opt::DontFragment, never as u32);
+        }
+        // Once a socket has its address it is too late for either value, as on Linux.
+        Kind::V6Only if socket.has(bit::BOUND) || number != 0 => return Err(Errno(libc::EINVAL)),
+        Kind::V6Only => return Ok(()),
+        _ => return Err(Errno(libc::ENOPROTOOPT)),
+    }
+    socket.notify();
+    Ok(())
+}
+
+/// The transport's word for an algorithm.
+fn congestion(name: &[u8]) -> Result<u32> {
+    match name.split(|&b| b == 0).next().unwrap_or(&[]) {
+        b"cubic" => Ok(1),
+        b"reno" | b"newreno" => Ok(2),
+        _ => Err(Errno(libc::ENOENT)),
+    }
+}
+
+/// How `getsockopt` refuses an option of `level` that there is not. An IPv4 socket says of levels that
+/// it has not at all that it cannot; `setsockopt` makes no difference.
+fn unknown(socket: &Socket, level: c_int) -> Errno {
+    let own = if socket.is_stream() { IPPROTO_TCP } else { IPPROTO_UDP };
+    let known = level == SOL_SOCKET || level == IPPROTO_IP || level == own;
+    match known || socket.has(bit::INET6) {
+        true => Errno(libc::ENOPROTOOPT),
+        false => Errno(libc::EOPNOTSUPP),
+    }
+}
+
+/// `getsockopt`: the option's bytes into `to` (at most its length); returns how many.
+pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8]) -> Result<usize> {
+    let kind = find(socket, level, name).ok_or_else(|| unknown(socket, level))?;
+    let page = &socket.page;
+    let word = |opt: Opt, default: c_int| match page.option(opt) {
+        0 => default,
+        n => n as c_int,
+    };
+    let number = match kind {
+        Kind::Descriptor => return sys::get_option(fd, level, name, to),
+        Kind::TcpInfo => return Ok(copy(&tcp_info::bytes(socket), to)),
+        Kind::NoOptions => return Ok(0),
+        Kind::Congestion => {
+            let name: &[u8] = match page.option(Opt::Congestion) {
+                2 => b"reno",
+                _ => b"cubic",
+            };
+            let mut padded = [0; 16];
+            padded[..name.len()].copy_from_slice(name);
+            return Ok(copy(&padded, to));
+        }
+        Kind::Linger => {
+            let linger = page.option(Opt::Linger);
+            let mut bytes = [0; 8];
+            bytes[..4].copy_from_slice(&((linger != 0) as c_int).to_ne_bytes());
+            bytes[4..].copy_from_slice(&linger.saturating_sub(1).to_ne_bytes());
+            return Ok(copy(&bytes, to));
+        }
+        Kind::Error => pending_error(fd, socket),
+        Kind::Word(opt @ Opt::KeepIdle) => word(opt, 7200),
+        Kind::Word(opt @ Opt::KeepInterval) => word(opt, 75),
+        Kind::Word(opt @ Opt::KeepCount) => word(opt, 9),
+        Kind::Word(opt @ Opt::Ttl) => word(opt, 64),
+        Kind::Word(opt) | Kind::Flag(opt) => page.option(opt) as c_int,
+        Kind::Bit(bits) => socket.has(bits) as c_int,
+        Kind::Size(Opt::SendBuffer) => word(Opt::SendBuffer, page.send_len() as c_int),
+        Kind::Size(opt) => word(opt, page.receive_len() as c_int),
+        Kind::Cork => (page.option(Opt::Cork) & stream::CORK_OPTION) as c_int,
+        Kind::DatagramCork => socket.has(bit::DATAGRAM_CORK) as c_int,
+        Kind::QuickAck => (page.option(Opt::QuickAck) != 2) as c_int,
+        Kind::MaxSegment => match page.info().mss {
+            0 => match socket.max_segment().load(Ordering::Relaxed) {
+                0 => 536,
+                set => set as c_int,
+            },
+            mss => mss as c_int,
+        },
+        Kind::Priority => socket.priority().load(Ordering::Relaxed) as c_int,
+        Kind::LowWater => socket.low_water().load(Ordering::Relaxed).max(1) as c_int,
+        Kind::DontFragment => match (socket.discover().load(Ordering::Relaxed), socket.is_stream()) {
+            (0, false) => libc::IP_PMTUDISC_DONT,
+            (0, true) => libc::IP_PMTUDISC_WANT,
+            (set, _) => set as c_int - 1,
+        },
+        Kind::PathMtu => path_mtu(socket)?,
+        Kind::V6Only => 0,
+        Kind::Computed(compute) => compute(socket),
+    };
+    Ok(copy(&number.to_ne_bytes(), to))
+}
+
+fn copy(from: &[u8], to: &mut [u8]) -> usize {
+    let n = from.len().min(to.len());
+    to[..n].copy_from_slice(&from[..n]);
+    n
+}
+
+/// IP_MTU: the largest packet to the peer, as far as the shim can tell. What the device takes, or
+/// what a stream's segments show if that is less.
+fn path_mtu(socket: &Socket) -> Result<c_int> {
+    /// Headers of a segment with timestamps.
+    const HEADERS: c_int = 20 + 20 + 12;
+    if !accept::is_connected(socket) {
+        return Err(Errno(libc::ENOTCONN));
+    }
+    let device = interfaces::mtu_towards(socket.page.local().address, socket.page.remote().address);
+    Ok(match socket.page.info().mss {
+        mss @ 1..=65483 if socket.is_stream() => device.min(mss as c_int + HEADERS),
+        _ => device,
+    })
+}
+
+/// SO_ERROR: how the connect ended, or what happened since; taken.
+fn pending_error(fd: c_int, socket: &Socket) -> c_int {
+    let errno = match socket.page.error() {
+        0 if socket.is_stream() => 0,
+        0 => twin::pending_error(socket),
+        _ => socket.page.take_error(),
+    };
+    if errno != 0 && !socket.is_stream() {
+        datagram::quieten(fd, socket);
+    }
+    if errno != 0 {
+        return errno;
+    }
+    if socket.has(bit::ORPHAN) && socket.page.flags() & flag::CONNECTED == 0 {
+        return libc::ENETDOWN;
+    }
+    if socket.page.flags() & flag::CONNECTED != 0 {
+        socket.set_bits(bit::CONNECT_TOLD);
+    }
+    0
+}

@@ -1,0 +1,358 @@
+//! Every option of socket(7), tcp(7), udp(7) and ip(7), and what eft does for it: the one table.
+//!
+//! `docs/options.md` shows it; a test holds the two together, and another tries each row. An option
+//! that is not here is refused as one that eft refuses.
+
+use super::Kind;
+use crate::socket::bit;
+use core::ffi::c_int;
+use eft_channel::socket::Opt;
+use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
+
+/// What eft does for one option, on streams and on datagram sockets; `None`: it is refused.
+pub struct Row {
+    pub level: c_int,
+    pub number: c_int,
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub name: &'static str,
+    pub stream: Option<Kind>,
+    pub datagram: Option<Kind>,
+    /// What a reader of the document should know.
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub note: &'static str,
+}
+
+impl Row {
+    pub fn kind(&self, stream: bool) -> Option<Kind> {
+        if stream { self.stream } else { self.datagram }
+    }
+}
+
+/// The row of an option.
+pub fn row(level: c_int, number: c_int) -> Option<&'static Row> {
+    OPTIONS.iter().find(|row| (row.level, row.number) == (level, number))
+}
+
+/// Whether the table speaks for a level. What it does not speak for is the kernel's until a socket is
+/// eft's.
+pub fn speaks_for(level: c_int) -> bool {
+    matches!(level, SOL_SOCKET | IPPROTO_TCP | IPPROTO_UDP | IPPROTO_IP)
+}
+
+const fn both(level: c_int, number: c_int, name: &'static str, kind: Kind, note: &'static str) -> Row {
+    Row { level, number, name, stream: Some(kind), datagram: Some(kind), note }
+}
+
+const fn stream(number: c_int, name: &'static str, kind: Kind, note: &'static str) -> Row {
+    Row { level: IPPROTO_TCP, number, name, stream: Some(kind), datagram: None, note }
+}
+
+const fn no(level: c_int, number: c_int, name: &'static str, note: &'static str) -> Row {
+    Row { level, number, name, stream: None, datagram: None, note }
+}
+
+const SOCKET: c_int = SOL_SOCKET;
+const TCP: c_int = IPPROTO_TCP;
+const UDP: c_int = IPPROTO_UDP;
+const IP: c_int = IPPROTO_IP;
+const IPV6: c_int = IPPROTO_IPV6;
+
+const MULTICAST: &str = "there is no multicast";
+const FILTERS: &str = "programs for packets are not run; the packet filter is `eft pf`";
+const STAMPS: &str = "no packet has a time";
+const KERNEL_MEMORY: &str = "of the kernel's memory";
+const LABELS: &str = "of local sockets";
+
+pub const OPTIONS: &[Row] = &[
+    no(SOCKET, 1, "SO_DEBUG", "see `eft capture`"),
+    both(SOCKET, 2, "SO_REUSEADDR", Kind::Bit(bit::REUSE_ADDRESS), ""),
+    both(SOCKET, 3, "SO_TYPE", Kind::Computed(super::kind), ""),
+    both(SOCKET, 4, "SO_ERROR", Kind::Error, "taken by reading"),
+    no(SOCKET, 5, "SO_DONTROUTE", ""),
+    both(SOCKET, 6, "SO_BROADCAST", Kind::Flag(Opt::Broadcast), "of no effect on a stream, as on Linux"),
+    both(SOCKET, 7, "SO_SNDBUF", Kind::Size(Opt::SendBuffer), "at most the socket's ring is used"),
+    both(SOCKET, 8, "SO_RCVBUF", Kind::Size(Opt::ReceiveBuffer), "at most the socket's ring is used"),
+    both(SOCKET, 9, "SO_KEEPALIVE", Kind::Flag(Opt::KeepAlive), "of no effect on datagrams, as on Linux"),
+    both(
+        SOCKET,
+        10,
+        "SO_OOBINLINE",
+        Kind::Bit(bit::OOB_INLINE),
+        "there is no urgent data: all comes inline, on or off",
+    ),
+    no(SOCKET, 11, "SO_NO_CHECK", "every datagram has a checksum"),
+    both(
+        SOCKET,
+        12,
+        "SO_PRIORITY",
+        Kind::Priority,
+        "reads back; there is one queue to a device, as on Linux without a queueing discipline",
+    ),
+    both(SOCKET, 13, "SO_LINGER", Kind::Linger, "waits in `close` of a process's last descriptor"),
+    no(SOCKET, 14, "SO_BSDCOMPAT", "Linux ignores or refuses it"),
+    both(SOCKET, 15, "SO_REUSEPORT", Kind::Bit(bit::REUSE_PORT), ""),
+    no(SOCKET, 16, "SO_PASSCRED", LABELS),
+    no(SOCKET, 17, "SO_PEERCRED", LABELS),
+    both(
+        SOCKET,
+        18,
+        "SO_RCVLOWAT",
+        Kind::LowWater,
+        "for calls that wait; readiness begins with the first byte. Of no effect on datagrams, as on Linux",
+    ),
+    both(SOCKET, 19, "SO_SNDLOWAT", Kind::Computed(|_| 1), "always 1, as on Linux"),
+    both(SOCKET, 20, "SO_RCVTIMEO", Kind::Descriptor, ""),
+    both(SOCKET, 21, "SO_SNDTIMEO", Kind::Descriptor, ""),
+    no(SOCKET, 25, "SO_BINDTODEVICE", "bind to the interface's address"),
+    no(SOCKET, 26, "SO_ATTACH_FILTER", FILTERS),
+    no(SOCKET, 27, "SO_DETACH_FILTER", FILTERS),
+    no(SOCKET, 28, "SO_PEERNAME", "`getpeername` tells it"),
+    no(SOCKET, 29, "SO_TIMESTAMP", STAMPS),
+    both(SOCKET, 30, "SO_ACCEPTCONN", Kind::Computed(|s| s.has(bit::LISTENING) as c_int), ""),
+    no(SOCKET, 31, "SO_PEERSEC", LABELS),
+    both(SOCKET, 32, "SO_SNDBUFFORCE", Kind::Size(Opt::SendBuffer), "as SO_SNDBUF"),
+    both(SOCKET, 33, "SO_RCVBUFFORCE", Kind::Size(Opt::ReceiveBuffer), "as SO_RCVBUF"),
+    no(SOCKET, 34, "SO_PASSSEC", LABELS),
+    no(SOCKET, 35, "SO_TIMESTAMPNS", STAMPS),
+    no(SOCKET, 36, "SO_MARK", "nothing goes by marks"),
+    no(SOCKET, 37, "SO_TIMESTAMPING", STAMPS),
+    both(SOCKET, 38, "SO_PROTOCOL", Kind::Computed(super::protocol), ""),
+    both(SOCKET, 39, "SO_DOMAIN", Kind::Computed(super::domain), ""),
+    no(SOCKET, 40, "SO_RXQ_OVFL", "`eft stat udp` counts what was dropped"),
+    no(SOCKET, 41, "SO_WIFI_STATUS", ""),
+    no(SOCKET, 42, "SO_PEEK_OFF", ""),
+    no(SOCKET, 43, "SO_NOFCS", ""),
+    no(SOCKET, 44, "SO_LOCK_FILTER", FILTERS),
+    no(SOCKET, 45, "SO_SELECT_ERR_QUEUE", "there is no error queue"),
+    no(SOCKET, 46, "SO_BUSY_POLL", "the components poll, see `eft move`"),
+    no(SOCKET, 47, "SO_MAX_PACING_RATE", "nothing is paced"),
+    no(SOCKET, 48, "SO_BPF_EXTENSIONS", FILTERS),
+    both(SOCKET, 49, "SO_INCOMING_CPU", Kind::Computed(|_| -1), "-1: none"),
+    no(SOCKET, 50, "SO_ATTACH_BPF", FILTERS),
+    no(SOCKET, 51, "SO_ATTACH_REUSEPORT_CBPF", FILTERS),
+    no(SOCKET, 52, "SO_ATTACH_REUSEPORT_EBPF", FILTERS),
+    no(SOCKET, 53, "SO_CNX_ADVICE", ""),
+    no(SOCKET, 55, "SO_MEMINFO", KERNEL_MEMORY),
+    both(SOCKET, 56, "SO_INCOMING_NAPI_ID", Kind::Computed(|_| 0), "0: none"),
+    no(SOCKET, 57, "SO_COOKIE", ""),
+    no(SOCKET, 59, "SO_PEERGROUPS", LABELS),
+    no(SOCKET, 60, "SO_ZEROCOPY", "a send is one copy, into the ring"),
+    no(SOCKET, 61, "SO_TXTIME", "nothing is paced"),
+    no(SOCKET, 62, "SO_BINDTOIFINDEX", "bind to the interface's address"),
+    no(SOCKET, 63, "SO_TIMESTAMP_NEW", STAMPS),
+    no(SOCKET, 64, "SO_TIMESTAMPNS_NEW", STAMPS),
+    no(SOCKET, 65, "SO_TIMESTAMPING_NEW", STAMPS),
+    both(SOCKET, 66, "SO_RCVTIMEO_NEW", Kind::Descriptor, "as SO_RCVTIMEO"),
+    both(SOCKET, 67, "SO_SNDTIMEO_NEW", Kind::Descriptor, "as SO_SNDTIMEO"),
+    no(SOCKET, 68, "SO_DETACH_REUSEPORT_BPF", FILTERS),
+    no(SOCKET, 69, "SO_PREFER_BUSY_POLL", "the components poll, see `eft move`"),
+    no(SOCKET, 70, "SO_BUSY_POLL_BUDGET", "the components poll, see `eft move`"),
+    no(SOCKET, 71, "SO_NETNS_COOKIE", ""),
+    no(SOCKET, 72, "SO_BUF_LOCK", KERNEL_MEMORY),
+    no(SOCKET, 73, "SO_RESERVE_MEM", KERNEL_MEMORY),
+    no(SOCKET, 74, "SO_TXREHASH", ""),
+    no(SOCKET, 75, "SO_RCVMARK", "nothing goes by marks"),
+    no(SOCKET, 76, "SO_PASSPIDFD", LABELS),
+    no(SOCKET, 77, "SO_PEERPIDFD", LABELS),
+    stream(1, "TCP_NODELAY", Kind::Flag(Opt::NoDelay), ""),
+    stream(2, "TCP_MAXSEG", Kind::MaxSegment, ""),
+    stream(3, "TCP_CORK", Kind::Cork, ""),
+    stream(4, "TCP_KEEPIDLE", Kind::Word(Opt::KeepIdle), ""),
+    stream(5, "TCP_KEEPINTVL", Kind::Word(Opt::KeepInterval), ""),
+    stream(6, "TCP_KEEPCNT", Kind::Word(Opt::KeepCount), ""),
+    no(TCP, 7, "TCP_SYNCNT", "TCP_USER_TIMEOUT bounds a connect, too"),
+    no(TCP, 8, "TCP_LINGER2", ""),
+    no(TCP, 9, "TCP_DEFER_ACCEPT", "a connection is there when its handshake is complete"),
+    no(TCP, 10, "TCP_WINDOW_CLAMP", "SO_RCVBUF bounds the window"),
+    stream(11, "TCP_INFO", Kind::TcpInfo, "up to tcpi_total_retrans"),
+    stream(12, "TCP_QUICKACK", Kind::QuickAck, ""),
+    stream(13, "TCP_CONGESTION", Kind::Congestion, "cubic or reno, else ENOENT"),
+    no(TCP, 14, "TCP_MD5SIG", "segments are not signed"),
+    no(TCP, 15, "TCP_COOKIE_TRANSACTIONS", "Linux has it no more"),
+    no(TCP, 16, "TCP_THIN_LINEAR_TIMEOUTS", ""),
+    no(TCP, 17, "TCP_THIN_DUPACK", "Linux ignores it"),
+    stream(18, "TCP_USER_TIMEOUT", Kind::Word(Opt::UserTimeout), ""),
+    no(TCP, 19, "TCP_REPAIR", ""),
+    no(TCP, 20, "TCP_REPAIR_QUEUE", ""),
+    no(TCP, 21, "TCP_QUEUE_SEQ", ""),
+    no(TCP, 22, "TCP_REPAIR_OPTIONS", ""),
+    no(TCP, 23, "TCP_FASTOPEN", "connections begin with a whole handshake"),
+    no(TCP, 24, "TCP_TIMESTAMP", ""),
+    no(TCP, 25, "TCP_NOTSENT_LOWAT", ""),
+    no(TCP, 26, "TCP_CC_INFO", "TCP_INFO has the window and the threshold"),
+    no(TCP, 27, "TCP_SAVE_SYN", "a SYN is not kept"),
+    no(TCP, 28, "TCP_SAVED_SYN", "a SYN is not kept"),
+    no(TCP, 29, "TCP_REPAIR_WINDOW", ""),
+    no(TCP, 30, "TCP_FASTOPEN_CONNECT", "connections begin with a whole handshake"),
+    no(TCP, 31, "TCP_ULP", "TLS is the program's own"),
+    no(TCP, 32, "TCP_MD5SIG_EXT", "segments are not signed"),
+    no(TCP, 33, "TCP_FASTOPEN_KEY", "connections begin with a whole handshake"),
+    no(TCP, 34, "TCP_FASTOPEN_NO_COOKIE", "connections begin with a whole handshake"),
+    no(TCP, 35, "TCP_ZEROCOPY_RECEIVE", "a receive is one copy, out of the ring"),
+    no(TCP, 36, "TCP_INQ", "FIONREAD tells it"),
+    no(TCP, 37, "TCP_TX_DELAY", "nothing is paced"),
+    no(TCP, 38, "TCP_AO_ADD_KEY", "segments are not signed"),
+    no(TCP, 39, "TCP_AO_DEL_KEY", "segments are not signed"),
+    no(TCP, 40, "TCP_AO_INFO", "segments are not signed"),
+    no(TCP, 41, "TCP_AO_GET_KEYS", "segments are not signed"),
+    no(TCP, 42, "TCP_AO_REPAIR", "segments are not signed"),
+    no(TCP, 43, "TCP_IS_MPTCP", ""),
+    Row {
+        level: UDP,
+        number: 1,
+        name: "UDP_CORK",
+        stream: None,
+        datagram: Some(Kind::DatagramCork),
+        note: "",
+    },
+    no(UDP, 100, "UDP_ENCAP", ""),
+    no(UDP, 101, "UDP_NO_CHECK6_TX", ""),
+    no(UDP, 102, "UDP_NO_CHECK6_RX", ""),
+    no(UDP, 103, "UDP_SEGMENT", "datagrams are sent one by one"),
+    no(UDP, 104, "UDP_GRO", "datagrams are received one by one"),
+    both(IP, 1, "IP_TOS", Kind::Word(Opt::Tos), ""),
+    both(IP, 2, "IP_TTL", Kind::Word(Opt::Ttl), ""),
+    no(IP, 3, "IP_HDRINCL", "of raw sockets"),
+    both(
+        IP,
+        4,
+        "IP_OPTIONS",
+        Kind::NoOptions,
+        "there are none: reads so, and can be set to none; others get EINVAL",
+    ),
+    no(IP, 5, "IP_ROUTER_ALERT", "of raw sockets"),
+    no(IP, 6, "IP_RECVOPTS", "packets' options are not kept"),
+    no(IP, 7, "IP_RETOPTS", "packets' options are not kept"),
+    both(IP, 8, "IP_PKTINFO", Kind::Bit(bit::PACKET_INFO), "of no effect on a stream, as on Linux"),
+    no(IP, 9, "IP_PKTOPTIONS", ""),
+    both(
+        IP,
+        10,
+        "IP_MTU_DISCOVER",
+        Kind::DontFragment,
+        "a stream never lets its packets be fragmented, and refuses IP_PMTUDISC_DONT, INTERFACE and OMIT (EINVAL); a datagram socket fragments unless it is told DO or PROBE",
+    ),
+    no(IP, 11, "IP_RECVERR", "there is no error queue; a socket with a peer gets errors by its calls"),
+    both(IP, 12, "IP_RECVTTL", Kind::Bit(bit::RECEIVE_TTL), "of no effect on a stream, as on Linux"),
+    both(IP, 13, "IP_RECVTOS", Kind::Bit(bit::RECEIVE_TOS), "of no effect on a stream, as on Linux"),
+    both(IP, 14, "IP_MTU", Kind::PathMtu, "of a socket with a peer"),
+    no(IP, 15, "IP_FREEBIND", "addresses are the stack's own"),
+    no(IP, 16, "IP_IPSEC_POLICY", ""),
+    no(IP, 17, "IP_XFRM_POLICY", ""),
+    no(IP, 18, "IP_PASSSEC", ""),
+    no(IP, 19, "IP_TRANSPARENT", "addresses are the stack's own"),
+    no(IP, 20, "IP_RECVORIGDSTADDR", "nothing is redirected"),
+    no(IP, 21, "IP_MINTTL", ""),
+    no(IP, 22, "IP_NODEFRAG", "of raw sockets"),
+    no(IP, 23, "IP_CHECKSUM", ""),
+    no(IP, 24, "IP_BIND_ADDRESS_NO_PORT", "a bound socket has its port"),
+    no(IP, 25, "IP_RECVFRAGSIZE", ""),
+    no(IP, 26, "IP_RECVERR_RFC4884", "there is no error queue"),
+    no(IP, 32, "IP_MULTICAST_IF", MULTICAST),
+    no(IP, 33, "IP_MULTICAST_TTL", MULTICAST),
+    no(IP, 34, "IP_MULTICAST_LOOP", MULTICAST),
+    no(IP, 35, "IP_ADD_MEMBERSHIP", MULTICAST),
+    no(IP, 36, "IP_DROP_MEMBERSHIP", MULTICAST),
+    no(IP, 37, "IP_UNBLOCK_SOURCE", MULTICAST),
+    no(IP, 38, "IP_BLOCK_SOURCE", MULTICAST),
+    no(IP, 39, "IP_ADD_SOURCE_MEMBERSHIP", MULTICAST),
+    no(IP, 40, "IP_DROP_SOURCE_MEMBERSHIP", MULTICAST),
+    no(IP, 41, "IP_MSFILTER", MULTICAST),
+    no(IP, 42, "MCAST_JOIN_GROUP", MULTICAST),
+    no(IP, 43, "MCAST_BLOCK_SOURCE", MULTICAST),
+    no(IP, 44, "MCAST_UNBLOCK_SOURCE", MULTICAST),
+    no(IP, 45, "MCAST_LEAVE_GROUP", MULTICAST),
+    no(IP, 46, "MCAST_JOIN_SOURCE_GROUP", MULTICAST),
+    no(IP, 47, "MCAST_LEAVE_SOURCE_GROUP", MULTICAST),
+    no(IP, 48, "MCAST_MSFILTER", MULTICAST),
+    no(IP, 49, "IP_MULTICAST_ALL", MULTICAST),
+    no(IP, 50, "IP_UNICAST_IF", "bind to the interface's address"),
+    no(IP, 51, "IP_LOCAL_PORT_RANGE", ""),
+    no(IP, 52, "IP_PROTOCOL", "SO_PROTOCOL tells it"),
+    both(IPV6, 16, "IPV6_UNICAST_HOPS", Kind::Word(Opt::Ttl), "as IP_TTL"),
+    both(
+        IPV6,
+        23,
+        "IPV6_MTU_DISCOVER",
+        Kind::DontFragment,
+        "IPv4 packets do not mind on a stream; as IP_MTU_DISCOVER on a datagram socket",
+    ),
+    both(
+        IPV6,
+        26,
+        "IPV6_V6ONLY",
+        Kind::V6Only,
+        "a socket with it on is the kernel's; when it is eft's it is off for good",
+    ),
+    both(IPV6, 49, "IPV6_RECVPKTINFO", Kind::Bit(bit::PACKET_INFO), ""),
+    both(
+        IPV6,
+        51,
+        "IPV6_RECVHOPLIMIT",
+        Kind::Bit(bit::RECEIVE_HOP_LIMIT),
+        "IPv4 packets bring none, as on Linux",
+    ),
+    both(IPV6, 66, "IPV6_RECVTCLASS", Kind::Bit(bit::RECEIVE_CLASS), "IPv4 packets bring none, as on Linux"),
+    both(IPV6, 67, "IPV6_TCLASS", Kind::Word(Opt::Tos), "as IP_TOS"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::fmt::Write;
+    use std::collections::BTreeSet;
+
+    const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/options.md");
+    /// The tables begin here in the document.
+    const BEGIN: &str = "<!-- the code's table -->\n";
+    const TITLES: [(c_int, &str); 5] = [
+        (SOCKET, "SOL_SOCKET: socket(7)"),
+        (TCP, "IPPROTO_TCP: tcp(7)"),
+        (UDP, "IPPROTO_UDP: udp(7)"),
+        (IP, "IPPROTO_IP: ip(7)"),
+        (IPV6, "IPPROTO_IPV6: ipv6(7), of an AF_INET6 socket that is eft's"),
+    ];
+
+    fn verdict(kind: Option<Kind>) -> &'static str {
+        match kind {
+            None => "refused",
+            Some(kind) if kind.is_read_only() => "read only",
+            Some(_) => "done",
+        }
+    }
+
+    fn tables() -> String {
+        let mut text = String::new();
+        for (level, title) in TITLES {
+            let head = "| option | number | stream | datagrams | |\n|---|---|---|---|---|";
+            writeln!(text, "\n## {title}\n\n{head}").unwrap();
+            for row in OPTIONS.iter().filter(|row| row.level == level) {
+                let (stream, datagram) = (verdict(row.stream), verdict(row.datagram));
+                let cells = [row.name, &row.number.to_string(), stream, datagram, row.note];
+                writeln!(text, "| {} |", cells.join(" | ").trim_end()).unwrap();
+            }
+        }
+        text
+    }
+
+    /// `EFT_WRITE_DOCUMENT=1` brings the document up to date.
+    #[test]
+    fn the_document_shows_the_table() {
+        let document = std::fs::read_to_string(DOCUMENT).unwrap();
+        let (head, shown) = document.split_once(BEGIN).unwrap();
+        if std::env::var_os("EFT_WRITE_DOCUMENT").is_some() {
+            return std::fs::write(DOCUMENT, [head, BEGIN, &tables()].concat()).unwrap();
+        }
+        assert!(
+            shown == tables(),
+            "docs/options.md is not what the code does: EFT_WRITE_DOCUMENT=1 mends it"
+        );
+    }
+
+    #[test]
+    fn no_option_has_two_rows() {
+        let numbers: BTreeSet<_> = OPTIONS.iter().map(|row| (row.level, row.number)).collect();
+        let names: BTreeSet<_> = OPTIONS.iter().map(|row| row.name).collect();
+        assert_eq!((numbers.len(), names.len()), (OPTIONS.len(), OPTIONS.len()));
+    }
+}

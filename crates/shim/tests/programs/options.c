@@ -1,0 +1,172 @@
+/* Rows of docs/options.md, tried: PROGRAM rows ADDRESS LEVEL:NUMBER:STREAM:DATAGRAMS:NAME…, where the
+ * verdicts are done, read only or refused. What is done or read only is so on the kernel, too. */
+#include "check.h"
+
+struct row {
+    int level, number;
+    char verdict[2][16], name[40];
+};
+
+static struct row rows[400];
+static int count, on_kernel;
+
+/* A fresh socket for the row, and one that has its address. */
+static int fresh(const struct row *r, int type) {
+    int fd = socket(r->level == IPPROTO_IPV6 ? AF_INET6 : AF_INET, type, 0);
+    CHECK(fd >= 0);
+    return fd;
+}
+
+static void decide(const struct row *r, int fd) {
+    if (r->level == IPPROTO_IPV6) {
+        struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+        CHECK(bind(fd, (void *)&any, sizeof any) == 0);
+    } else {
+        struct sockaddr_in a = at(host, 0);
+        CHECK(bind(fd, (void *)&a, sizeof a) == 0);
+    }
+}
+
+static int is(const struct row *r, const char *name) { return !strcmp(r->name, name); }
+
+#define FAIL(r, type, what)                                                                        \
+    do {                                                                                           \
+        fprintf(stderr, "%s on a %s socket: %s (errno %d: %s)\n", (r)->name,                       \
+                (type) == SOCK_STREAM ? "stream" : "datagram", what, errno, strerror(errno));      \
+        _exit(1);                                                                                  \
+    } while (0)
+
+static void refused(const struct row *r, int type, int fd) {
+    char value[128] = {1};
+    socklen_t len = sizeof value;
+    errno = 0;
+    if (setsockopt(fd, r->level, r->number, value, 4) == 0 || errno != ENOPROTOOPT) FAIL(r, type, "can be set");
+    if (getsockopt(fd, r->level, r->number, value, &len) == 0 || (errno != ENOPROTOOPT && errno != EOPNOTSUPP))
+        FAIL(r, type, "can be read");
+}
+
+static void read_only(const struct row *r, int type, int fd) {
+    char value[256];
+    socklen_t len = sizeof value;
+    int one = 1;
+    errno = 0;
+    if (getsockopt(fd, r->level, r->number, value, &len) && !(is(r, "IP_MTU") && errno == ENOTCONN))
+        FAIL(r, type, "cannot be read");
+    /* The kernel lets some of these be set; then nothing may come of it. */
+    if (!on_kernel && (setsockopt(fd, r->level, r->number, &one, 4) == 0 || errno != ENOPROTOOPT))
+        FAIL(r, type, "can be set");
+}
+
+/* What the option reads as; those that cannot be read show in another. */
+static int value_of(const struct row *r, int fd, char to[64]) {
+    int number = is(r, "SO_SNDBUFFORCE") ? SO_SNDBUF : is(r, "SO_RCVBUFFORCE") ? SO_RCVBUF : r->number;
+    socklen_t len = 64;
+    memset(to, 0, 64);
+    return getsockopt(fd, r->level, number, to, &len) ? -1 : (int)len;
+}
+
+static int try_to_set(const struct row *r, int fd, int round) {
+    static const int numbers[] = {1, 0, 2, 16, 33, 1000};
+    int of_buffer = !!strstr(r->name, "BUF"), v = of_buffer ? 20000 + 1000 * round : numbers[round];
+    struct linger linger = {1, round};
+    struct timeval patience = {round + 1, 0};
+    if (is(r, "SO_LINGER")) return setsockopt(fd, r->level, r->number, &linger, sizeof linger);
+    if (strstr(r->name, "TIMEO")) return setsockopt(fd, r->level, r->number, &patience, sizeof patience);
+    if (is(r, "TCP_CONGESTION"))
+        return setsockopt(fd, r->level, r->number, round % 2 ? "cubic" : "reno", round % 2 ? 5 : 4);
+    return setsockopt(fd, r->level, r->number, &v, sizeof v);
+}
+
+/* Sets a value that shows, and says what it reads as then. */
+static void change(const struct row *r, int type, int fd, char to[64]) {
+    char before[64];
+    int len = value_of(r, fd, before), tried = 0;
+    if (len < 0) FAIL(r, type, "cannot be read");
+    for (int round = 0; round < 6; round++) {
+        if (try_to_set(r, fd, round)) continue;
+        tried = 1;
+        CHECK(value_of(r, fd, to) == len);
+        if (memcmp(before, to, 64)) return;
+    }
+    FAIL(r, type, tried ? "is taken, and reads as before" : "cannot be set");
+}
+
+static void done(const struct row *r, int type) {
+    char set[64], kept[64];
+    int fd = fresh(r, type);
+    if (is(r, "IPV6_V6ONLY")) {
+        int off = 0;
+        CHECK(setsockopt(fd, r->level, r->number, &off, 4) == 0);
+        decide(r, fd);
+        FAILS(setsockopt(fd, r->level, r->number, &off, 4), EINVAL);
+        EQUAL(value_of(r, fd, kept), 4);
+        EQUAL(*(int *)kept, 0);
+    } else if (is(r, "IP_OPTIONS")) {
+        for (int decided = 0; decided < 2; decided++) {
+            CHECK(setsockopt(fd, r->level, r->number, NULL, 0) == 0);
+            EQUAL(value_of(r, fd, kept), 0);
+            if (!decided) decide(r, fd);
+        }
+    } else {
+        /* What is set before the first address is there after it, and can be changed. */
+        change(r, type, fd, set);
+        decide(r, fd);
+        if (value_of(r, fd, kept) < 0 || memcmp(set, kept, 64)) FAIL(r, type, "was set, and is lost");
+        change(r, type, fd, set);
+    }
+    close(fd);
+}
+
+static void try_row(const struct row *r, int type) {
+    const char *verdict = r->verdict[type == SOCK_DGRAM];
+    if (!strcmp(verdict, "done")) return done(r, type);
+    int is_refused = !strcmp(verdict, "refused");
+    if (is_refused && on_kernel) return;
+    CHECK(is_refused || !strcmp(verdict, "read only"));
+    int fd = fresh(r, type);
+    (is_refused ? refused : read_only)(r, type, fd);
+    decide(r, fd);
+    (is_refused ? refused : read_only)(r, type, fd);
+    close(fd);
+}
+
+static void all_rows(void) {
+    CHECK(count > 100);
+    for (int i = 0; i < count; i++) {
+        try_row(&rows[i], SOCK_STREAM);
+        try_row(&rows[i], SOCK_DGRAM);
+    }
+}
+
+/* Values that Linux takes and eft does not are refused before the first address, too. */
+static void values(void) {
+    for (int decided = 0; decided < 2; decided++) {
+        int fd = decided ? bound(SOCK_STREAM, host) : socket(AF_INET, SOCK_STREAM, 0);
+        int never = IP_PMTUDISC_DONT;
+        FAILS(setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &never, sizeof never), EINVAL);
+        FAILS(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "nosuch", 6), ENOENT);
+        FAILS(setsockopt(fd, IPPROTO_TCP, 9999, &never, sizeof never), ENOPROTOOPT);
+        FAILS(setsockopt(fd, IPPROTO_IP, IP_OPTIONS, "\1\1\1\1", 4), EINVAL);
+    }
+    /* A stream's ECN bits are TCP's own. */
+    int fd = bound(SOCK_STREAM, host), tos = 0x2b;
+    CHECK(setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos) == 0);
+    CHECK(getsockopt(fd, IPPROTO_IP, IP_TOS, &tos, &(socklen_t){sizeof tos}) == 0);
+    EQUAL(tos, 0x28);
+    /* One for IPv6 only is the kernel's, with all that the kernel has. */
+    int six = socket(AF_INET6, SOCK_STREAM, 0), one = 1;
+    if (six < 0) return;
+    CHECK(setsockopt(six, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0);
+    CHECK(setsockopt(six, IPPROTO_TCP, TCP_DEFER_ACCEPT, &one, sizeof one) == 0);
+}
+
+int main(int argc, char **argv) {
+    static const struct test cases[] = {{"rows", all_rows}, {"values", values}, {0}};
+    for (; count + 3 < argc; count++) {
+        struct row *r = &rows[count];
+        CHECK(sscanf(argv[count + 3], "%d:%d:%15[^:]:%15[^:]:%39s", &r->level, &r->number, r->verdict[0],
+                     r->verdict[1], r->name) == 5);
+    }
+    on_kernel = argc > 2 && !strncmp(argv[2], "127.", 4);
+    return run_case(cases, argc > 3 ? 3 : argc, argv);
+}
