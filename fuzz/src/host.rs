@@ -3,7 +3,7 @@
 use eft_base::{Instant, Random};
 use eft_channel::Memory;
 use eft_channel::status::Status;
-use eft_component::{Component, Context, Event, Outbox};
+use eft_component::{Component, Context, Occasion, Outbox};
 use eft_messages::{Encoded, Peer};
 use std::time::Duration;
 
@@ -77,17 +77,22 @@ impl<C: Component> Host<C> {
     /// As the server loop does with a line: what does not decode is dropped.
     pub fn line(&mut self, from: Peer, line: &Encoded) {
         match C::decode(from, line) {
-            Some(message) => self.receive(from, message),
+            Some(message) => {
+                self.engine.begin(Occasion::Message { from, line });
+                self.receive(from, message)
+            }
             None => self.turn(),
         }
     }
 
-    pub fn event(&mut self, event: Event) {
+    pub fn event(&mut self, event: C::Event) {
+        self.engine.begin(Occasion::Event(&event));
         self.with(|e, cx, out| e.event(cx, event, out));
         self.turn();
     }
 
     pub fn reborn(&mut self, peer: Peer) {
+        self.engine.begin(Occasion::Reborn(peer));
         self.with(|e, cx, out| e.peer_reborn(cx, peer, out));
         self.turn();
     }
@@ -101,9 +106,12 @@ impl<C: Component> Host<C> {
     pub fn turn(&mut self) {
         self.with(|e, cx, out| {
             if e.deadline().is_some_and(|d| d <= cx.now) {
+                e.begin(Occasion::Expire);
                 e.expire(cx, out);
             }
+            e.begin(Occasion::Flush);
             e.flush(cx, out);
+            e.commit(cx);
         });
     }
 

@@ -1,6 +1,7 @@
 //! What a component is.
 
-use crate::{Effect, Event, Outbox};
+use crate::Outbox;
+use crate::events::FromWorld;
 use eft_base::{Instant, Random};
 use eft_channel::Memory;
 use eft_channel::status::Status;
@@ -36,6 +37,9 @@ impl Context<'_> {
 
 /// What leaves an engine: a message to a peer or an effect on the world.
 pub trait Output: Sized {
+    /// See [`Component::Effect`].
+    type Effect;
+
     /// The peer that a message goes to; `None` for an effect.
     fn peer(&self) -> Option<Peer>;
     /// The message. Only called when [`Output::peer`] is `Some`.
@@ -46,16 +50,38 @@ pub trait Output: Sized {
         true
     }
     /// The effect. Only called when [`Output::peer`] is `None`.
-    fn into_effect(self) -> Option<Effect>;
+    fn into_effect(self) -> Option<Self::Effect>;
+}
+
+/// What is about to run in an engine, by content: positions in queues mean nothing to a successor.
+pub enum Occasion<'a, E> {
+    /// [`Component::receive`] of the message that this line is.
+    Message {
+        from: Peer,
+        line: &'a Encoded,
+    },
+    Event(&'a E),
+    Poll,
+    Expire,
+    /// [`Component::peer_reborn`].
+    Reborn(Peer),
+    Flush,
 }
 
 /// A pure engine: messages, events and time in, messages and effects out.
 ///
-/// It performs no I/O, reads no clock, and never panics on what a peer sends. All its outputs leave
-/// after the batch, so the world never sees half an event.
+/// It performs no I/O, reads no clock, and never panics on what a peer sends.
+///
+/// Calls come in turns. Each call is preceded by [`Component::begin`]. After the last call of a turn comes
+/// [`Component::commit`], and only then does anything leave: the outbox is published after it, and an engine that
+/// shares memory with applications writes there in it. So the world never sees half a turn.
 pub trait Component {
     type In;
-    type Out: Output;
+    type Out: Output<Effect = Self::Effect>;
+    /// What it hears from its world besides messages.
+    type Event: FromWorld;
+    /// What it asks of its world. [`core::convert::Infallible`]: nothing.
+    type Effect;
 
     /// Names of the counters that this engine keeps, in order of their index.
     const COUNTERS: &'static [&'static str];
@@ -63,10 +89,17 @@ pub trait Component {
     /// Makes a message of 56 bytes from `peer`. `None`: not a message of that edge (counted, ignored).
     fn decode(peer: Peer, line: &Encoded) -> Option<Self::In>;
 
+    /// The call of which `occasion` tells comes next. Must be cheap.
+    fn begin(&mut self, _occasion: Occasion<Self::Event>) {}
+
+    /// The turn is over: what it changed counts from now on. Nothing may be pushed or changed here but what was
+    /// decided before.
+    fn commit(&mut self, _cx: &mut Context) {}
+
     fn receive(&mut self, cx: &mut Context, from: Peer, message: Self::In, out: &mut Outbox<Self::Out>);
 
     /// Something from the world: a family, news of a socket, a configuration.
-    fn event(&mut self, cx: &mut Context, event: Event, out: &mut Outbox<Self::Out>);
+    fn event(&mut self, cx: &mut Context, event: Self::Event, out: &mut Outbox<Self::Out>);
 
     /// Called once per turn, for devices. Returns how much was done; at most `budget`.
     fn poll(&mut self, _cx: &mut Context, _budget: usize, _out: &mut Outbox<Self::Out>) -> usize {

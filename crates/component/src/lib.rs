@@ -9,15 +9,17 @@
 extern crate alloc;
 
 pub mod component;
-pub mod effect;
+pub mod events;
 pub mod outbox;
 pub mod scheduling;
 pub mod server;
+pub mod sockets;
 pub mod topology;
+pub mod transport;
 pub mod world;
 
-pub use component::{Component, Context, Output};
-pub use effect::{Effect, Event};
+pub use component::{Component, Context, Occasion, Output};
+pub use events::{Answer, Configure, FromWorld};
 pub use outbox::Outbox;
 pub use server::{Port, Server, Step};
 pub use topology::Topology;

@@ -3,8 +3,8 @@
 //! Live, a thread calls [`Server::step`] with a real clock and parks between turns; simulated, a
 //! seeded schedule calls it. The channel code under it is the same.
 
-use crate::component::{Component, Context, Output};
-use crate::{Event, Outbox, World};
+use crate::component::{Component, Context, Occasion, Output};
+use crate::{Outbox, World};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -155,7 +155,7 @@ impl<C: Component> Server<C> {
     }
 
     /// Connects a peer, replacing its dead predecessor, and tells the engine.
-    pub fn connect(&mut self, world: &mut impl World, port: Port) {
+    pub fn connect(&mut self, world: &mut impl World<Effect = C::Effect>, port: Port) {
         let peer = port.peer;
         let now = world.now();
         self.account_from(now);
@@ -174,7 +174,9 @@ impl<C: Component> Server<C> {
         self.status.add(counter::PEERS_REBORN, 1);
         self.refresh_room();
         let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
+        self.component.begin(Occasion::Reborn(peer));
         self.component.peer_reborn(&mut cx, peer, &mut self.out);
+        self.component.commit(&mut cx);
         self.touched = true;
         self.publish(world);
     }
@@ -187,16 +189,17 @@ impl<C: Component> Server<C> {
     }
 
     /// Hands an event to the engine. Its outputs leave with the next [`Server::step`].
-    pub fn event(&mut self, now: Instant, event: Event) {
+    pub fn event(&mut self, now: Instant, event: C::Event) {
         self.account_from(now);
         self.refresh_room();
         let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
+        self.component.begin(Occasion::Event(&event));
         self.component.event(&mut cx, event, &mut self.out);
         self.touched = true;
     }
 
     /// One turn: at most `budget` messages per peer.
-    pub fn step(&mut self, world: &mut impl World, budget: usize) -> Step {
+    pub fn step(&mut self, world: &mut impl World<Effect = C::Effect>, budget: usize) -> Step {
         let now = world.now();
         self.account_from(now);
         self.status.account().enter(Phase::Busy, now);
@@ -219,6 +222,7 @@ impl<C: Component> Server<C> {
                 };
                 let mut cx =
                     Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
+                self.component.begin(Occasion::Message { from: peer, line: &line });
                 self.component.receive(&mut cx, peer, message, &mut self.out);
             }
             connected.port.consumer.publish();
@@ -230,13 +234,17 @@ impl<C: Component> Server<C> {
         }
         work += received;
         let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
+        self.component.begin(Occasion::Poll);
         work += self.component.poll(&mut cx, budget, &mut self.out);
         if self.component.deadline().is_some_and(|d| d <= now) {
+            self.component.begin(Occasion::Expire);
             self.component.expire(&mut cx, &mut self.out);
             work += 1;
         }
         if work > 0 {
+            self.component.begin(Occasion::Flush);
             self.component.flush(&mut cx, &mut self.out);
+            self.component.commit(&mut cx);
         }
         if undecodable > 0 {
             self.status.add(counter::UNDECODABLE, undecodable);
@@ -313,7 +321,7 @@ impl<C: Component> Server<C> {
     }
 
     /// Moves the outbox into the queues, carries out effects, and wakes who sleeps.
-    fn publish(&mut self, world: &mut impl World) {
+    fn publish(&mut self, world: &mut impl World<Effect = C::Effect>) {
         let mut sent = 0;
         let mut effects = 0;
         for c in &mut self.ports {

@@ -1,6 +1,5 @@
 //! The traits of a world: what the live and the simulated world both are.
 
-use crate::Effect;
 use eft_base::PacketRef;
 use eft_base::{Instant, MacAddress};
 use eft_channel::Memory;
@@ -11,13 +10,16 @@ use eft_messages::nic::FrameDescriptor;
 
 /// What the server loop needs from its surroundings.
 pub trait World {
+    /// What the server's component asks for.
+    type Effect;
+
     fn now(&mut self) -> Instant;
 
     /// Wakes a sleeping peer: `how` is never [`Wake::None`].
     fn wake(&mut self, peer: Peer, how: Wake, doorbell: &Doorbell);
 
     /// Carries out an effect.
-    fn perform(&mut self, effect: Effect);
+    fn perform(&mut self, effect: Self::Effect);
 }
 
 /// What a device is and can do.

@@ -14,7 +14,7 @@ use core::fmt::Write;
 use core::time::Duration;
 use eft_base::{Instant, RequestId};
 use eft_channel::Segment;
-use eft_component::{Component, Context, Effect, Event, Outbox, Output};
+use eft_component::{Answer, Component, Configure, Context, Outbox, Output};
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
 use eft_messages::{Encoded, Peer};
 
@@ -50,10 +50,12 @@ impl Default for FilterConfig {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToIp {
     Verdict(FilterToIp),
-    Effect(Effect),
+    Answer(Answer),
 }
 
 impl Output for ToIp {
+    type Effect = Answer;
+
     fn peer(&self) -> Option<Peer> {
         matches!(self, ToIp::Verdict(_)).then_some(Peer::Ip)
     }
@@ -61,14 +63,14 @@ impl Output for ToIp {
     fn encode(&self) -> Encoded {
         match self {
             ToIp::Verdict(m) => m.encode(),
-            ToIp::Effect(_) => Encoded::default(),
+            ToIp::Answer(_) => Encoded::default(),
         }
     }
 
-    fn into_effect(self) -> Option<Effect> {
+    fn into_effect(self) -> Option<Answer> {
         match self {
             ToIp::Verdict(_) => None,
-            ToIp::Effect(e) => Some(e),
+            ToIp::Answer(answer) => Some(answer),
         }
     }
 }
@@ -280,6 +282,8 @@ fn not_utf8(text: &[u8], at: usize) -> String {
 impl Component for Filter {
     type In = IpToFilter;
     type Out = ToIp;
+    type Event = Configure;
+    type Effect = Answer;
     const COUNTERS: &'static [&'static str] = COUNTERS;
 
     fn decode(peer: Peer, line: &Encoded) -> Option<IpToFilter> {
@@ -337,11 +341,8 @@ impl Component for Filter {
         }
     }
 
-    fn event(&mut self, cx: &mut Context, event: Event, out: &mut Outbox<ToIp>) {
+    fn event(&mut self, cx: &mut Context, Configure { key, value }: Configure, out: &mut Outbox<ToIp>) {
         self.count_recovery(cx);
-        let Event::Configure { key, value } = event else {
-            return;
-        };
         let answer = match key.as_str() {
             KEY_RULES => {
                 let _ = self.load(cx, &value, out);
@@ -356,7 +357,7 @@ impl Component for Filter {
             k if k.starts_with(KEY_SHOW_STATES) => self.show_states(cx.now),
             _ => return,
         };
-        out.push(ToIp::Effect(Effect::Answer { key, value: answer.into_bytes() }));
+        out.push(ToIp::Answer(Answer { key, value: answer.into_bytes() }));
     }
 
     fn expire(&mut self, cx: &mut Context, _: &mut Outbox<ToIp>) {

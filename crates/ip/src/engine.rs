@@ -14,10 +14,11 @@ use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::time::Duration;
 use eft_base::{Instant, MacAddress, PoolId, RequestId};
 use eft_channel::{Pool, Requests};
-use eft_component::{Component, Context, Event, Outbox};
+use eft_component::{Component, Configure, Context, Outbox};
 use eft_messages::filter::FilterToIp;
 use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::TransportToIp;
@@ -302,6 +303,8 @@ impl Ip {
 impl Component for Ip {
     type In = FromPeer;
     type Out = ToPeer;
+    type Event = Configure;
+    type Effect = Infallible;
     const COUNTERS: &'static [&'static str] = COUNTERS;
 
     fn decode(peer: Peer, line: &Encoded) -> Option<FromPeer> {
@@ -336,10 +339,8 @@ impl Component for Ip {
         }
     }
 
-    fn event(&mut self, cx: &mut Context, event: Event, out: &mut Out) {
-        if let Event::Configure { key, value } = event
-            && key == "ip"
-        {
+    fn event(&mut self, cx: &mut Context, Configure { key, value }: Configure, out: &mut Out) {
+        if key == "ip" {
             self.configure(cx, &value, out);
         }
     }

@@ -1,13 +1,14 @@
 //! Packets on their way: the nouns of the engine.
 
 use crate::LOCAL_INTERFACE;
+use core::convert::Infallible;
 use core::net::Ipv4Addr;
 use eft_base::wire::{
     ICMP_PARAMETER_PROBLEM, ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE, IcmpHeader, PROTOCOL_ICMP, PROTOCOL_TCP,
     PROTOCOL_UDP, TcpHeader, UdpHeader,
 };
 use eft_base::{MacAddress, PacketRef, RequestId};
-use eft_component::{Effect, Output};
+use eft_component::Output;
 use eft_messages::filter::{FilterToIp, IpToFilter};
 use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, TransportToIp};
@@ -32,6 +33,8 @@ pub enum ToPeer {
 }
 
 impl Output for ToPeer {
+    type Effect = Infallible;
+
     fn peer(&self) -> Option<Peer> {
         Some(match self {
             ToPeer::Transport(peer, _) => *peer,
@@ -55,7 +58,7 @@ impl Output for ToPeer {
         )
     }
 
-    fn into_effect(self) -> Option<Effect> {
+    fn into_effect(self) -> Option<Infallible> {
         None
     }
 }

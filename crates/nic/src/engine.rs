@@ -6,12 +6,13 @@
 use crate::counters::{COUNTERS, Counter};
 use crate::received::Received;
 use alloc::collections::VecDeque;
+use core::convert::Infallible;
 use core::time::Duration;
 use eft_base::errno::{EINVAL, EMSGSIZE, ENOBUFS};
 use eft_base::{Instant, PacketRef, RequestId};
 use eft_channel::{Memory, Pool};
 use eft_component::{
-    Component, Context, Device, DeviceError, DeviceInfo, Effect, Event, Frame, Outbox, Output, ReceivedFrame,
+    Component, Context, Device, DeviceError, DeviceInfo, Frame, Outbox, Output, ReceivedFrame,
 };
 use eft_messages::nic::{
     FRAME_CHECKSUM, FRAME_HEADER_MAX, FRAME_PAYLOAD_MAX, FrameDescriptor, IpToNic, NicToIp,
@@ -35,6 +36,8 @@ const FRAME_LEN_MAX: usize = ETHERNET_LEN + 65535;
 pub struct ToIp(pub NicToIp);
 
 impl Output for ToIp {
+    type Effect = Infallible;
+
     fn peer(&self) -> Option<Peer> {
         Some(Peer::Ip)
     }
@@ -44,7 +47,7 @@ impl Output for ToIp {
     fn is_urgent(&self) -> bool {
         !matches!(self.0, NicToIp::Sent { errno: 0, .. })
     }
-    fn into_effect(self) -> Option<Effect> {
+    fn into_effect(self) -> Option<Infallible> {
         None
     }
 }
@@ -309,6 +312,8 @@ fn received(packet: PacketRef, frame: ReceivedFrame) -> ToIp {
 impl<D: Device> Component for Nic<D> {
     type In = IpToNic;
     type Out = ToIp;
+    type Event = Infallible;
+    type Effect = Infallible;
     const COUNTERS: &'static [&'static str] = COUNTERS;
 
     fn decode(peer: Peer, line: &Encoded) -> Option<IpToNic> {
@@ -331,7 +336,9 @@ impl<D: Device> Component for Nic<D> {
         }
     }
 
-    fn event(&mut self, _: &mut Context, _: Event, _: &mut Outbox<ToIp>) {}
+    fn event(&mut self, _: &mut Context, event: Infallible, _: &mut Outbox<ToIp>) {
+        match event {}
+    }
 
     fn poll(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<ToIp>) -> usize {
         self.retry_at = None;

@@ -4,11 +4,12 @@
 //! not give shows as a standstill. Every byte is compared.
 
 use crate::datagrams::{DatagramSocket, Datagrams};
+use crate::node::{Effect, Event};
 use crate::stack::{FAMILY, Stack};
 use eft_base::{Endpoint, Instant, SocketId, WireAddress};
 use eft_channel::socket::{AcceptRecord, LAYOUT_VERSION, Opt, SocketPage, Transport, flag, wish};
-use eft_component::effect::{ConnectionId, Handle};
-use eft_component::{Effect, Event};
+use eft_component::sockets::{self, ConnectionId, Handle};
+use eft_component::transport::Effect as Told;
 use eft_messages::Peer;
 use eft_messages::control::{Reply, Request, op};
 use std::collections::{BTreeMap, VecDeque};
@@ -97,7 +98,7 @@ impl Application {
     pub fn send_more(&mut self, count: u64) {
         for d in &mut self.datagrams {
             d.send_more(count);
-            self.told.push_back(Effect::Writable(d.socket));
+            self.told.push_back(Effect::Transport(Told::Writable(d.socket)));
         }
     }
 
@@ -137,11 +138,11 @@ impl Application {
     pub fn step(&mut self, now: Instant, stack: &mut Stack, seed: u64) {
         while let Some(effect) = self.told.pop_front() {
             match effect {
-                Effect::Reply { reply, .. } => self.answered(stack, reply, seed),
-                Effect::Readable(s) | Effect::EndOfStream(s) | Effect::HangUp(s) => {
+                Effect::Sockets(sockets::Effect::Reply { reply, .. }) => self.answered(stack, reply, seed),
+                Effect::Transport(Told::Readable(s) | Told::EndOfStream(s) | Told::HangUp(s)) => {
                     self.progress(stack, s, seed)
                 }
-                Effect::Writable(s) => {
+                Effect::Transport(Told::Writable(s)) => {
                     if let Some(page) = stack.family.socket(s.slot) {
                         page.write_plug().clear();
                     }
@@ -155,14 +156,14 @@ impl Application {
                 op::OPEN | op::ACCEPTED => Handle(self.sequence + 1),
                 _ => Handle::default(),
             };
-            let event = Event::Request {
+            let request = sockets::Event::Request {
                 connection: ConnectionId(1),
                 family: FAMILY,
                 privileged: true,
                 request,
                 handle,
             };
-            stack.event(now, Peer::Sockets, event);
+            stack.event(now, Peer::Sockets, Event::Sockets(request));
         }
     }
 

@@ -5,6 +5,7 @@ use crate::recording::Recording;
 use crate::replay::{Failure, replay};
 use eft_base::{PacketRef, PoolId};
 use eft_channel::{Memory, Pool, Segment};
+use eft_component::transport::Effect;
 use eft_filter::{Filter, FilterConfig};
 use eft_ip::{FromPeer, Ip, IpConfig, ToPeer};
 use eft_messages::Peer;
@@ -119,7 +120,7 @@ pub fn udp(arena: Segment, headers: Pool, config: UdpConfig) -> (Udp, Make<Udp>)
     (Udp::open(arena, headers, config), make)
 }
 
-fn transport<C: eft_component::Component<In = In, Out = Out>>(headers: &Pool) -> Make<C> {
+fn transport<C: eft_component::Component<In = In, Out = Out, Effect = Effect>>(headers: &Pool) -> Make<C> {
     Make {
         peers: vec![Peer::Ip, Peer::Sockets],
         capacity: CAPACITY,

@@ -1,12 +1,103 @@
 //! A server of any kind, as the schedule sees it, and what it needs from its world.
 
-use eft_base::Instant;
+use eft_base::{FamilyId, Instant, PoolId};
 use eft_channel::Memory;
 use eft_channel::notify::{Doorbell, Wake};
+use eft_channel::socket::Arena;
 use eft_channel::status::Status;
 use eft_component::server::FRAME_COUNTERS;
-use eft_component::{Component, Effect, Event, Port, Server, Step, World};
+use eft_component::{Answer, Component, Configure, FromWorld, Port, Server, Step, World, sockets, transport};
 use eft_messages::Peer;
+use std::convert::Infallible;
+use std::marker::PhantomData;
+
+/// What any engine of a stack may ask of its world.
+#[derive(Debug)]
+pub enum Effect {
+    Transport(transport::Effect),
+    Sockets(sockets::Effect),
+    Filter(Answer),
+}
+
+impl From<transport::Effect> for Effect {
+    fn from(effect: transport::Effect) -> Effect {
+        Effect::Transport(effect)
+    }
+}
+
+impl From<sockets::Effect> for Effect {
+    fn from(effect: sockets::Effect) -> Effect {
+        Effect::Sockets(effect)
+    }
+}
+
+impl From<Answer> for Effect {
+    fn from(answer: Answer) -> Effect {
+        Effect::Filter(answer)
+    }
+}
+
+impl From<Infallible> for Effect {
+    fn from(never: Infallible) -> Effect {
+        match never {}
+    }
+}
+
+/// What the world tells some engine of a stack.
+pub enum Event {
+    /// Alike to all who hear of it.
+    Configure {
+        key: String,
+        value: Vec<u8>,
+    },
+    FamilyOpened {
+        family: FamilyId,
+        pool: PoolId,
+        arena: Arena,
+    },
+    /// To one kind of engine.
+    Transport(transport::Event),
+    Sockets(sockets::Event),
+}
+
+/// Events of an engine of a stack.
+pub trait Hears: FromWorld {
+    /// What is told to this kind of engine alone.
+    fn own(_event: Event) -> Option<Self> {
+        None
+    }
+
+    /// `None`: the engine does not hear of such things.
+    fn hear(event: Event) -> Option<Self> {
+        match event {
+            Event::Configure { key, value } => Self::configure(key, value),
+            Event::FamilyOpened { family, pool, arena } => Self::family_opened(family, pool, arena),
+            event => Self::own(event),
+        }
+    }
+}
+
+impl Hears for transport::Event {
+    fn own(event: Event) -> Option<Self> {
+        match event {
+            Event::Transport(event) => Some(event),
+            _ => None,
+        }
+    }
+}
+
+impl Hears for sockets::Event {
+    fn own(event: Event) -> Option<Self> {
+        match event {
+            Event::Sockets(event) => Some(event),
+            _ => None,
+        }
+    }
+}
+
+impl Hears for Configure {}
+
+impl Hears for Infallible {}
 
 /// What a turn of a server does to the world.
 #[derive(Default)]
@@ -17,17 +108,22 @@ pub struct Surroundings {
     pub effects: Vec<Effect>,
 }
 
-impl World for Surroundings {
+/// The surroundings of a server whose effects are `E`.
+struct Around<'a, E>(&'a mut Surroundings, PhantomData<E>);
+
+impl<E: Into<Effect>> World for Around<'_, E> {
+    type Effect = E;
+
     fn now(&mut self) -> Instant {
-        self.now
+        self.0.now
     }
 
     fn wake(&mut self, peer: Peer, _: Wake, _: &Doorbell) {
-        self.woken.push(peer);
+        self.0.woken.push(peer);
     }
 
-    fn perform(&mut self, effect: Effect) {
-        self.effects.push(effect);
+    fn perform(&mut self, effect: E) {
+        self.0.effects.push(effect.into());
     }
 }
 
@@ -44,13 +140,13 @@ pub trait Node {
     fn counters(&self) -> Vec<&'static str>;
 }
 
-impl<C: Component> Node for Server<C> {
+impl<C: Component<Event: Hears, Effect: Into<Effect>>> Node for Server<C> {
     fn step(&mut self, world: &mut Surroundings, budget: usize) -> Step {
-        Server::step(self, world, budget)
+        Server::step(self, &mut Around(world, PhantomData), budget)
     }
 
     fn connect(&mut self, world: &mut Surroundings, port: Port) {
-        Server::connect(self, world, port)
+        Server::connect(self, &mut Around(world, PhantomData), port)
     }
 
     fn disconnect(&mut self, peer: Peer) {
@@ -58,6 +154,7 @@ impl<C: Component> Node for Server<C> {
     }
 
     fn event(&mut self, now: Instant, event: Event) {
+        let event = C::Event::hear(event).expect("an event of this component");
         Server::event(self, now, event)
     }
 

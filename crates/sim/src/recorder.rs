@@ -7,11 +7,13 @@
 //!
 //! Must never happen: that the engine does something else because it is recorded.
 
-use crate::recording::{Access, Call, Cut, End, Entry, Input, Let, Log, Told, Written, digest, digest_on};
+use crate::recording::{
+    Access, Call, Cut, End, Entry, Input, Let, Log, Recorded, Written, digest, digest_on,
+};
 use eft_base::{FamilyId, Instant, PacketRef, PoolId};
 use eft_channel::Memory;
 use eft_channel::witness::Witness;
-use eft_component::{Component, Context, Event, Outbox, Output};
+use eft_component::{Component, Context, Occasion, Outbox, Output};
 use eft_messages::{Encoded, Peer};
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
@@ -78,7 +80,7 @@ pub struct Recorder<C: Component, L: Log> {
     transcript: Arc<Mutex<Transcript>>,
 }
 
-impl<C: Component, L: Log> Recorder<C, L>
+impl<C: Component<Event: Recorded>, L: Log> Recorder<C, L>
 where
     C::Out: Debug,
 {
@@ -119,14 +121,11 @@ where
     }
 
     /// What is read and written in a family's arena will be noted.
-    fn watch(&mut self, event: Event) -> Event {
-        match event {
-            Event::FamilyOpened { family, pool, arena } => {
-                self.known.insert(pool, Cut::of_arena(arena.geometry()));
-                let scribe = Scribe { family, transcript: self.transcript.clone() };
-                Event::FamilyOpened { family, pool, arena: arena.witnessed(Arc::new(scribe)) }
-            }
-            event => event,
+    fn watch(&mut self, event: &mut C::Event) {
+        if let Some((family, pool, arena)) = event.opened() {
+            self.known.insert(pool, Cut::of_arena(arena.geometry()));
+            let scribe = Scribe { family, transcript: self.transcript.clone() };
+            *arena = arena.clone().witnessed(Arc::new(scribe));
         }
     }
 }
@@ -194,12 +193,14 @@ impl<C: Component, L: Log> Drop for Recorder<C, L> {
     }
 }
 
-impl<C: Component, L: Log> Component for Recorder<C, L>
+impl<C: Component<Event: Recorded>, L: Log> Component for Recorder<C, L>
 where
     C::Out: Debug,
 {
     type In = (Encoded, C::In);
     type Out = C::Out;
+    type Event = C::Event;
+    type Effect = C::Effect;
     const COUNTERS: &'static [&'static str] = C::COUNTERS;
 
     fn decode(peer: Peer, line: &Encoded) -> Option<Self::In> {
@@ -213,11 +214,18 @@ where
         })
     }
 
-    fn event(&mut self, cx: &mut Context, event: Event, out: &mut Outbox<C::Out>) {
-        let Some(told) = Told::of(&event) else {
-            return self.component.event(cx, event, out);
-        };
-        let event = self.watch(event);
+    fn begin(&mut self, occasion: Occasion<C::Event>) {
+        // It tells of the next call, which is written down.
+        self.component.begin(occasion);
+    }
+
+    fn commit(&mut self, cx: &mut Context) {
+        self.observe(cx, &mut Outbox::new(), Input::Commit, Vec::new(), |c, cx, _| c.commit(cx))
+    }
+
+    fn event(&mut self, cx: &mut Context, mut event: C::Event, out: &mut Outbox<C::Out>) {
+        let told = event.told();
+        self.watch(&mut event);
         self.observe(cx, out, Input::Event(told), Vec::new(), |c, cx, out| c.event(cx, event, out))
     }
 

@@ -6,8 +6,8 @@
 
 use eft_base::{FamilyId, Instant, PacketRef, PoolId, Random, SocketId};
 use eft_channel::PoolView;
-use eft_channel::socket::{ARENA_HEADER_LEN, Geometry};
-use eft_component::Event;
+use eft_channel::socket::{ARENA_HEADER_LEN, Arena, Geometry};
+use eft_component::{Configure, FromWorld, transport};
 use eft_messages::{Encoded, Peer};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
@@ -24,6 +24,7 @@ pub enum Input {
     Expire,
     Reborn(Peer),
     Flush,
+    Commit,
 }
 
 /// The events that reach the engines that are recorded.
@@ -34,20 +35,50 @@ pub enum Told {
     Family { family: FamilyId, pool: PoolId, slots: usize, send_len: usize, receive_len: usize },
 }
 
-impl Told {
-    /// `None`: an event that no recorded engine hears.
-    pub fn of(event: &Event) -> Option<Told> {
-        match event {
-            Event::Configure { key, value } => {
-                Some(Told::Configure { key: key.clone(), value: value.clone().into() })
+/// Events of an engine that is recorded.
+pub trait Recorded: FromWorld {
+    fn told(&self) -> Told;
+
+    /// The family that is opened, its pool, and its arena.
+    fn opened(&mut self) -> Option<(FamilyId, PoolId, &mut Arena)> {
+        None
+    }
+
+    /// The application has rung for `socket`. `None`: this engine does not hear of it.
+    fn dirty(_socket: SocketId) -> Option<Self> {
+        None
+    }
+}
+
+impl Recorded for Configure {
+    fn told(&self) -> Told {
+        Told::Configure { key: self.key.clone(), value: self.value.clone().into() }
+    }
+}
+
+impl Recorded for transport::Event {
+    fn told(&self) -> Told {
+        match self {
+            Self::Configure { key, value } => {
+                Told::Configure { key: key.clone(), value: value.clone().into() }
             }
-            Event::Dirty(SocketId { family, slot }) => Some(Told::Dirty { family: *family, slot: *slot }),
-            Event::FamilyOpened { family, pool, arena } => {
+            Self::Dirty(SocketId { family, slot }) => Told::Dirty { family: *family, slot: *slot },
+            Self::FamilyOpened { family, pool, arena } => {
                 let Geometry { slots, send_len, receive_len } = arena.geometry();
-                Some(Told::Family { family: *family, pool: *pool, slots, send_len, receive_len })
+                Told::Family { family: *family, pool: *pool, slots, send_len, receive_len }
             }
+        }
+    }
+
+    fn opened(&mut self) -> Option<(FamilyId, PoolId, &mut Arena)> {
+        match self {
+            Self::FamilyOpened { family, pool, arena } => Some((*family, *pool, arena)),
             _ => None,
         }
+    }
+
+    fn dirty(socket: SocketId) -> Option<Self> {
+        Some(Self::Dirty(socket))
     }
 }
 

@@ -7,13 +7,13 @@
 //! Must never happen: a recording, however damaged, that does more harm than to be refused or to differ.
 
 use crate::recorder::{Make, contents, lets, lock};
-use crate::recording::{Access, Call, Cut, Input, Let, Recording, Told, Written};
+use crate::recording::{Access, Call, Cut, Input, Let, Recorded, Recording, Told, Written};
 use eft_base::{FamilyId, Instant, SocketId};
 use eft_channel::socket::{Arena, Geometry};
 use eft_channel::status::Status;
 use eft_channel::witness::Witness;
 use eft_channel::{Memory, PoolView, Segment};
-use eft_component::{Component, Context, Event, Outbox};
+use eft_component::{Component, Context, Occasion, Outbox};
 use serde_bytes::ByteBuf;
 use std::collections::VecDeque;
 use std::fmt::{self, Debug};
@@ -145,12 +145,10 @@ impl<S: Fn(usize) -> Option<Segment>> Stage<S> {
         Ok(())
     }
 
-    fn event(&mut self, told: &Told) -> Result<Event, Failure> {
-        Ok(match told {
-            Told::Configure { key, value } => {
-                Event::Configure { key: key.clone(), value: value.clone().into_vec() }
-            }
-            Told::Dirty { family, slot } => Event::Dirty(SocketId { family: *family, slot: *slot }),
+    fn event<E: Recorded>(&mut self, told: &Told) -> Result<E, Failure> {
+        let event = match told {
+            Told::Configure { key, value } => E::configure(key.clone(), value.clone().into_vec()),
+            Told::Dirty { family, slot } => E::dirty(SocketId { family: *family, slot: *slot }),
             &Told::Family { family, pool, slots, send_len, receive_len } => {
                 let geometry = Geometry { slots, send_len, receive_len };
                 let segment = self.segment(geometry.is_valid().then(|| geometry.arena_len()))?;
@@ -158,8 +156,11 @@ impl<S: Fn(usize) -> Option<Segment>> Stage<S> {
                     Arena::new(segment, geometry).map_err(|_| Failure::Unusable("a bad arena".into()))?;
                 self.memory.insert(pool, arena.view());
                 let prompter = Prompter { family, script: self.script.clone() };
-                Event::FamilyOpened { family, pool, arena: arena.witnessed(Arc::new(prompter)) }
+                E::family_opened(family, pool, arena.witnessed(Arc::new(prompter)))
             }
+        };
+        event.ok_or_else(|| {
+            Failure::Unusable("the recording is damaged: this engine hears no such event".into())
         })
     }
 }
@@ -175,7 +176,7 @@ fn check_times(calls: &[Call]) -> Result<(), Failure> {
 
 /// Makes the recorded calls to a fresh engine. `make` is of the fresh engine; `segments` gives zeroed
 /// memory of a length, which may be large and sparse.
-pub fn replay<C: Component>(
+pub fn replay<C: Component<Event: Recorded>>(
     recording: &Recording,
     mut component: C,
     make: &Make<C>,
@@ -219,20 +220,39 @@ fn repeat<C: Component>(
     component: &mut C,
     cx: &mut Context,
     input: &Input,
-    event: Option<Event>,
+    event: Option<C::Event>,
     out: &mut Outbox<C::Out>,
 ) {
     match input {
         Input::Message(peer, line) => {
             if let Some(message) = C::decode(*peer, line) {
+                component.begin(Occasion::Message { from: *peer, line });
                 component.receive(cx, *peer, message, out);
             }
         }
-        Input::Event(_) => event.into_iter().for_each(|e| component.event(cx, e, out)),
-        Input::Poll(budget) => drop(component.poll(cx, *budget, out)),
-        Input::Expire => component.expire(cx, out),
-        Input::Reborn(peer) => component.peer_reborn(cx, *peer, out),
-        Input::Flush => component.flush(cx, out),
+        Input::Event(_) => {
+            if let Some(event) = event {
+                component.begin(Occasion::Event(&event));
+                component.event(cx, event, out);
+            }
+        }
+        Input::Poll(budget) => {
+            component.begin(Occasion::Poll);
+            component.poll(cx, *budget, out);
+        }
+        Input::Expire => {
+            component.begin(Occasion::Expire);
+            component.expire(cx, out);
+        }
+        Input::Reborn(peer) => {
+            component.begin(Occasion::Reborn(*peer));
+            component.peer_reborn(cx, *peer, out);
+        }
+        Input::Flush => {
+            component.begin(Occasion::Flush);
+            component.flush(cx, out);
+        }
+        Input::Commit => component.commit(cx),
     }
 }
 

@@ -6,9 +6,9 @@
 
 use crate::device::{End, SimDevice};
 use crate::makes::{self, Head, Life};
-use crate::node::{Node, Surroundings};
+use crate::node::{Effect, Event, Hears, Node, Surroundings};
 use crate::recorder::{Make, Recorder};
-use crate::recording::Recording;
+use crate::recording::{Recorded, Recording};
 use crate::sizes::{arena_len, filter_config, tcp_config, udp_config};
 use crate::wiring::edge;
 use eft_base::{Cidr, FamilyId, Instant, PoolId, SocketId};
@@ -17,7 +17,7 @@ use eft_channel::notify::Mode;
 use eft_channel::socket::{Arena, Geometry, Transport};
 use eft_channel::status::Status;
 use eft_channel::{Pool, PoolView, Segment};
-use eft_component::{Component, Effect, Event, Server, Topology};
+use eft_component::{Component, Server, Topology, sockets, transport};
 use eft_control::plan;
 use eft_ip::IpConfig;
 use eft_messages::Peer;
@@ -220,7 +220,7 @@ impl Stack {
         if let Some(node) = &mut self.members[i].node {
             self.family.dirty(transport).take(|slot| {
                 let socket = SocketId { family: FAMILY, slot: slot as u32 };
-                node.event(now, Event::Dirty(socket));
+                node.event(now, Event::Transport(transport::Event::Dirty(socket)));
             });
         }
     }
@@ -232,10 +232,10 @@ impl Stack {
         }
         for effect in core::mem::take(&mut self.surroundings.effects) {
             match effect {
-                Effect::Keep { socket, .. } => {
+                Effect::Sockets(sockets::Effect::Keep { socket, .. }) => {
                     self.kept.insert(socket);
                 }
-                Effect::Drop(socket) => {
+                Effect::Sockets(sockets::Effect::Drop(socket)) => {
                     self.kept.remove(&socket);
                 }
                 effect => self.effects.push(effect),
@@ -392,7 +392,7 @@ impl Stack {
     }
 
     /// A server around an engine, which is recorded if it has a head.
-    fn serve<C: Component<Out: Debug> + 'static>(
+    fn serve<C: Component<Out: Debug, Event: Hears + Recorded, Effect: Into<Effect>> + 'static>(
         &mut self,
         head: Option<Head>,
         (engine, make): (C, Make<C>),
@@ -444,7 +444,7 @@ impl Stack {
             && let Some(node) = &mut self.members[i].node
         {
             for socket in &self.kept {
-                node.event(now, Event::Survivor(*socket));
+                node.event(now, Event::Sockets(sockets::Event::Survivor(*socket)));
             }
         }
     }

@@ -6,8 +6,8 @@ use eft_base::errno::*;
 use eft_base::{FamilyId, Instant, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::requests::Requests;
 use eft_channel::socket::{Arena, LAYOUT_VERSION};
-use eft_component::effect::{ConnectionId, Handle};
-use eft_component::{Component, Context, Effect, Event, Outbox, Output};
+use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
+use eft_component::{Component, Context, Outbox, Output};
 use eft_messages::control::{InfoHeader, InterfaceInfo, Reply, Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::{Encoded, Peer};
@@ -41,6 +41,8 @@ pub enum Out {
 }
 
 impl Output for Out {
+    type Effect = Effect;
+
     fn peer(&self) -> Option<Peer> {
         match self {
             Out::Transport(peer, _) => Some(*peer),
@@ -464,6 +466,8 @@ impl Sockets {
 impl Component for Sockets {
     type In = In;
     type Out = Out;
+    type Event = Event;
+    type Effect = Effect;
 
     const COUNTERS: &'static [&'static str] = &[
         "requests",
@@ -498,7 +502,6 @@ impl Component for Sockets {
             Event::Closed(socket) => self.closed(cx, socket, out),
             Event::Survivor(socket) => self.survived(socket),
             Event::Configure { key, value } => self.configure(&key, &value),
-            Event::Dirty(_) => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! What enters and leaves a transport engine: the messages of its two edges, and effects.
 
-use eft_component::{Effect, Output};
+use eft_component::Output;
+use eft_component::transport::Effect;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{Encoded, Peer};
@@ -31,6 +32,8 @@ pub enum Out {
 }
 
 impl Output for Out {
+    type Effect = Effect;
+
     fn peer(&self) -> Option<Peer> {
         match self {
             Out::Ip(_) => Some(Peer::Ip),

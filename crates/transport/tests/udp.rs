@@ -6,7 +6,8 @@ use eft_base::{Endpoint, FamilyId, Instant, PacketRef, PoolId, Random, RequestId
 use eft_channel::socket::{Arena, DatagramHeader, Geometry, Opt, SocketPage, datagram_record_len};
 use eft_channel::status::Status;
 use eft_channel::{Memory, Pool, Segment};
-use eft_component::{Component, Context, Effect, Event, Outbox};
+use eft_component::transport::{Effect, Event};
+use eft_component::{Component, Context, Outbox};
 use eft_messages::Peer;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
@@ -126,7 +127,8 @@ impl Host {
                 if udp.deadline().is_some_and(|d| d <= cx.now) {
                     udp.expire(cx, out);
                 }
-                udp.flush(cx, out)
+                udp.flush(cx, out);
+                udp.commit(cx);
             });
             let items: Vec<Out> = self.out.drain().collect();
             if items.is_empty() {

@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::mutate::Corpus;
 use eft_base::{Random, RequestId, WireAddress};
 use eft_channel::{Memory, Segment};
-use eft_component::{Effect, Event};
+use eft_component::{Answer, Configure};
 use eft_filter::{Filter, FilterConfig, ToIp, arena_len};
 use eft_messages::Peer;
 use eft_messages::filter::{FilterToIp, IpToFilter};
@@ -35,7 +35,7 @@ impl FilterBench {
 
     /// Configures; returns the answers to operators.
     pub fn configure(&mut self, key: &str, value: &str) -> Vec<String> {
-        self.host.event(Event::Configure { key: key.into(), value: value.into() });
+        self.host.event(Configure { key: key.into(), value: value.into() });
         self.look()
     }
 
@@ -59,10 +59,9 @@ impl FilterBench {
                 ToIp::Verdict(FilterToIp::Verdict { request, .. }) => {
                     assert!(self.unanswered.remove(&request), "{request:?} was answered twice");
                 }
-                ToIp::Effect(Effect::Answer { value, .. }) => {
+                ToIp::Answer(Answer { value, .. }) => {
                     answers.push(String::from_utf8(value).expect("answers are text"));
                 }
-                ToIp::Effect(e) => panic!("a filter does not ask for {e:?}"),
             }
         }
         answers

@@ -5,7 +5,7 @@ use crate::host::Host;
 use eft_base::wire::ARP_REPLY;
 use eft_base::{PacketRef, PoolId, Random, RequestId};
 use eft_channel::{Memory, Pool, Segment};
-use eft_component::Event;
+use eft_component::Configure;
 use eft_ip::{FromPeer, Ip, IpConfig, PACKET_SLOT_LEN, ToPeer};
 use eft_messages::Peer;
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
@@ -45,7 +45,7 @@ impl IpBench {
         let ip = Ip::new(frames, packets, IpConfig { with_filter, seed: random.next_u64() });
         let host = Host::new(ip, memory, &PEERS, random.next_u64());
         let mut bench = IpBench { host, nic, kept: Vec::new(), unanswered: BTreeSet::new() };
-        bench.host.event(Event::Configure { key: "ip".into(), value: CONFIG.into() });
+        bench.host.event(Configure { key: "ip".into(), value: CONFIG.into() });
         bench.link(random);
         bench.settle(random, false);
         bench.arrive(&arp(ARP_REPLY), random);

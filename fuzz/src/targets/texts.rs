@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::mutate::Corpus;
 use eft_base::{Cidr, PoolId, Random};
 use eft_channel::{Memory, Pool, Segment};
-use eft_component::{Event, Topology};
+use eft_component::{Configure, Topology};
 use eft_cores::description::Description;
 use eft_cores::speed::Speed;
 use eft_ip::{Ip, IpConfig, PACKET_SLOT_LEN};
@@ -147,7 +147,7 @@ impl Target for Settings {
         }
         let _ = Description::parse(&self.machines.mutated_text(random));
         let value = self.ip.mutated_text(random).into_bytes();
-        self.host.event(Event::Configure { key: "ip".into(), value });
+        self.host.event(Configure { key: "ip".into(), value });
         if let Some(e) = self.host.engine.last_error() {
             assert!(!e.contains('\n'), "an error is one line: {e:?}");
         }

@@ -6,7 +6,8 @@ use eft_base::wire::*;
 use eft_base::{FamilyId, PacketRef, PoolId, Random, RequestId, SocketId};
 use eft_channel::socket::{AcceptRecord, Arena, DatagramHeader, Geometry, SocketPage, datagram_record_len};
 use eft_channel::{Memory, Pool, Segment};
-use eft_component::{Component, Effect, Event};
+use eft_component::Component;
+use eft_component::transport::{Effect, Event};
 use eft_messages::Peer;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
@@ -30,7 +31,7 @@ const TCP: TcpConfig =
 const UDP: UdpConfig = UdpConfig { sockets: 16, sockets_per_family: 12, seed: 11 };
 
 /// What differs between tcp and udp.
-pub trait Engine: Component<In = In, Out = Out> {
+pub trait Engine: Component<In = In, Out = Out, Event = Event, Effect = Effect> {
     fn arena_len() -> usize;
     fn open(arena: Segment, headers: Pool) -> Self;
 }

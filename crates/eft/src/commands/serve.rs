@@ -10,6 +10,7 @@ use eft_messages::Peer;
 use eft_sim::file;
 use eft_sim::makes::{self, Head};
 use eft_sim::recorder::{Make, Recorder};
+use eft_sim::recording::Recorded;
 use eft_transport::tcp::{Tcp, TcpConfig};
 use eft_transport::udp::{Udp, UdpConfig};
 use std::fmt::Debug;
@@ -106,11 +107,11 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
 const RECORDING_MAX: usize = 256 << 20;
 
 /// Serves an engine whose calls are written down. The file is opened before the sandbox closes.
-fn serve_recorded<C: Component<Out: Debug>>(
+fn serve_recorded<C: Component<Out: Debug, Event: Recorded>>(
     setup: Setup,
     head: &Head,
     (engine, make): (C, Make<C>),
-    surroundings: impl Surroundings,
+    surroundings: impl Surroundings<Recorder<C, file::Writer<std::fs::File>>>,
 ) -> eft_linux::Result<()> {
     let path = setup.identity.record.clone().unwrap_or_default();
     let log = std::fs::File::create(&path)

@@ -8,7 +8,7 @@ use eft_base::{Instant, Random, RequestId};
 use eft_channel::status::Status;
 use eft_channel::{Memory, Segment};
 use eft_component::server::FRAME_COUNTERS;
-use eft_component::{Component, Context, Effect, Event, Outbox};
+use eft_component::{Answer, Component, Configure, Context, Outbox};
 use eft_messages::Peer;
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
 use std::time::Duration;
@@ -64,10 +64,10 @@ impl Bench {
     }
 
     fn configure(&mut self, key: &str, value: &str) -> Option<String> {
-        let event = Event::Configure { key: key.into(), value: value.into() };
+        let event = Configure { key: key.into(), value: value.into() };
         self.with(|f, cx, out| f.event(cx, event, out));
         self.out.drain().find_map(|o| match o {
-            ToIp::Effect(Effect::Answer { key: k, value }) => {
+            ToIp::Answer(Answer { key: k, value }) => {
                 assert_eq!(k, key);
                 Some(String::from_utf8(value).unwrap())
             }
@@ -287,7 +287,7 @@ fn nothing_passes_before_the_first_rules() {
     b.configure("filter", "pass foo");
     assert!(b.filter.last_error().is_some());
     assert_eq!(b.ask(&p), None);
-    let event = Event::Configure { key: "filter".into(), value: Vec::new() };
+    let event = Configure { key: "filter".into(), value: Vec::new() };
     b.with(|f, cx, out| f.event(cx, event, out));
     assert_eq!(b.out.items().len(), 2, "both are answered now");
 }
@@ -300,9 +300,9 @@ fn operators_load_and_look() {
     assert_eq!(b.configure("filter.show:rules:1", "").unwrap(), "block drop in all\n", "unchanged");
     assert_eq!(b.configure("filter.load:43", "pass all # fine\n").unwrap(), "ok");
     assert_eq!(b.configure("filter.show:rules:2", "").unwrap(), "pass all\n");
-    let event = Event::Configure { key: "filter.load:44".into(), value: b"pass\n\xff".into() };
+    let event = Configure { key: "filter.load:44".into(), value: b"pass\n\xff".into() };
     b.with(|f, cx, out| f.event(cx, event, out));
-    let ToIp::Effect(Effect::Answer { value, .. }) = b.out.drain().next().unwrap() else { panic!() };
+    let ToIp::Answer(Answer { value, .. }) = b.out.drain().next().unwrap() else { panic!() };
     assert_eq!(value, b"error: line 2, column 1: expected UTF-8 text");
 }
 

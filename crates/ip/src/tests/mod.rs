@@ -14,7 +14,7 @@ use eft_base::{Instant, MacAddress, PacketRef, PoolId, Random, RequestId};
 use eft_channel::status::Status;
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::server::FRAME_COUNTERS;
-use eft_component::{Component, Context, Event, Outbox};
+use eft_component::{Component, Configure, Context, Outbox};
 use eft_messages::Peer;
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp};
@@ -110,7 +110,7 @@ impl Bench {
     }
 
     fn configure(&mut self, text: &str) {
-        let event = Event::Configure { key: "ip".into(), value: text.into() };
+        let event = Configure { key: "ip".into(), value: text.into() };
         self.with(|ip, cx, out| ip.event(cx, event, out));
     }
 

@@ -13,8 +13,8 @@ use crate::{Doing, Result, scm};
 use eft_base::errno::{EMFILE, EPERM, EPROTONOSUPPORT};
 use eft_base::{FamilyId, SocketId};
 use eft_channel::socket::{Arena, LAYOUT_VERSION};
-use eft_component::effect::{ConnectionId, Handle};
-use eft_component::{Effect, Event};
+use eft_component::Component;
+use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_messages::control::{REQUEST_LEN, Reply, Request, op};
 use rustix::event::epoll;
 use std::collections::HashMap;
@@ -270,7 +270,7 @@ impl Applications {
     }
 }
 
-impl Surroundings for Applications {
+impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applications {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Reply { connection, reply } => self.reply(connection, reply, &[]),
@@ -300,7 +300,6 @@ impl Surroundings for Applications {
             Effect::FamilyGone(family) => {
                 super::tell(&self.control, &FromServer::CloseFamily { family }, &[])
             }
-            _ => {}
         }
     }
 
@@ -327,10 +326,6 @@ impl Surroundings for Applications {
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         vec![self.set.as_fd()]
-    }
-
-    fn sleeps_on_descriptors(&self) -> bool {
-        true
     }
 
     fn family_opened(&mut self, family: FamilyId, arena: &Arena, fd: OwnedFd) {

@@ -23,10 +23,11 @@ use eft_channel::queue::{Line, Position};
 use eft_channel::status::Status;
 use eft_channel::{Consumer, PoolView, Producer, Segment, Shared};
 use eft_component::server::counter;
-use eft_component::{Component, Effect, Event, Port, Server, World};
+use eft_component::{Component, FromWorld, Port, Server, World};
 use eft_messages::Peer;
 use park::Parking;
 use std::collections::HashMap;
+use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// Messages taken from each peer in one turn.
@@ -36,13 +37,16 @@ const BUDGET: usize = 128;
 pub const QUEUE_LINES: usize = 4096;
 
 /// What the server loop needs from Linux.
-struct Live<S> {
+struct Live<C, S> {
     surroundings: S,
+    component: PhantomData<C>,
     eventfds: HashMap<Peer, OwnedFd>,
     now: Instant,
 }
 
-impl<S: Surroundings> World for Live<S> {
+impl<C: Component, S: Surroundings<C>> World for Live<C, S> {
+    type Effect = C::Effect;
+
     fn now(&mut self) -> Instant {
         self.now = clock::now();
         self.now
@@ -60,15 +64,15 @@ impl<S: Surroundings> World for Live<S> {
         }
     }
 
-    fn perform(&mut self, effect: Effect) {
+    fn perform(&mut self, effect: C::Effect) {
         self.surroundings.perform(effect);
     }
 }
 
 /// A server in its process.
-struct Running<C: Component, S: Surroundings> {
+struct Running<C: Component, S: Surroundings<C>> {
     server: Server<C>,
-    live: Live<S>,
+    live: Live<C, S>,
     control: OwnedFd,
     bell: Shared<Doorbell>,
     bell_seen: u32,
@@ -81,9 +85,10 @@ struct Running<C: Component, S: Surroundings> {
 }
 
 /// Runs a component until the supervisor stops it.
-pub fn run<C: Component, S: Surroundings>(setup: Setup, component: C, surroundings: S) -> Result<()> {
+pub fn run<C: Component, S: Surroundings<C>>(setup: Setup, component: C, surroundings: S) -> Result<()> {
     let Setup { identity, control, status, bell, eventfd, .. } = setup;
-    let parking = Parking::new(status.clone(), eventfd, &control, identity.dedicated, &surroundings)?;
+    let parking =
+        Parking::new(status.clone(), eventfd, &control, identity.dedicated, &surroundings.descriptors())?;
     let refused = park::place(identity.cpu).err();
     let at = Place { cpu: identity.cpu.filter(|_| refused.is_none()), dedicated: identity.dedicated };
     if let Some(reason) = refused {
@@ -93,7 +98,7 @@ pub fn run<C: Component, S: Surroundings>(setup: Setup, component: C, surroundin
     crate::sandbox::enter()?;
     let mut running = Running {
         server: Server::new(component, status, identity.seed),
-        live: Live { surroundings, eventfds: HashMap::new(), now: clock::now() },
+        live: Live { surroundings, component: PhantomData, eventfds: HashMap::new(), now: clock::now() },
         control,
         // Something may have been sent, and rung for, before we looked at the bell for the first time:
         // the first turn looks at the control socket in any case.
@@ -109,7 +114,7 @@ pub fn run<C: Component, S: Surroundings>(setup: Setup, component: C, surroundin
     running.run()
 }
 
-impl<C: Component, S: Surroundings> Running<C, S> {
+impl<C: Component, S: Surroundings<C>> Running<C, S> {
     fn wait_for_run(&mut self) -> Result<()> {
         loop {
             let (n, fds) = scm::receive(&self.control, &mut self.buffer, false).doing("control socket")?;
@@ -240,8 +245,8 @@ impl<C: Component, S: Surroundings> Running<C, S> {
                 let arena = self.families.open(family, pool, shape, &fd, writable)?;
                 self.server.memory.insert(pool, arena.view());
                 self.live.surroundings.family_opened(family, &arena, fd);
-                if writable {
-                    self.server.event(clock::now(), Event::FamilyOpened { family, pool, arena });
+                if writable && let Some(event) = C::Event::family_opened(family, pool, arena) {
+                    self.server.event(clock::now(), event);
                 }
                 tell(&self.control, &FromServer::HasFamily { family }, &[]);
             }
@@ -252,7 +257,9 @@ impl<C: Component, S: Surroundings> Running<C, S> {
                 self.live.surroundings.family_closed(family);
             }
             ToServer::Configure { key, value } => {
-                self.server.event(clock::now(), Event::Configure { key, value });
+                if let Some(event) = C::Event::configure(key, value) {
+                    self.server.event(clock::now(), event);
+                }
             }
             ToServer::Place { place, ticket } => self.move_to(place, ticket),
             ToServer::Run => {

@@ -4,7 +4,6 @@
 //! bounded time first. Engines with peers only sleep in `futex_waitv` on all bells; those that also
 //! wait for descriptors sleep in `epoll_wait`, and peers wake them through their eventfd.
 
-use super::Surroundings;
 use crate::futex::WaitSet;
 use crate::{Doing, Result, clock, monitor};
 use eft_base::Instant;
@@ -53,18 +52,18 @@ impl Parking {
         eventfd: OwnedFd,
         control: &OwnedFd,
         dedicated: bool,
-        surroundings: &impl Surroundings,
+        descriptors: &[BorrowedFd],
     ) -> Result<Parking> {
         let state = status.state();
         state.awake();
         let mut set = None;
         let mut devices = Vec::new();
-        if surroundings.sleeps_on_descriptors() {
+        if !descriptors.is_empty() {
             let e = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
             let level = epoll::EventFlags::IN;
             epoll::add(&e, control, epoll::EventData::new_u64(CONTROL), level).doing("epoll")?;
             epoll::add(&e, &eventfd, epoll::EventData::new_u64(EVENTFD), level).doing("epoll")?;
-            for d in surroundings.descriptors() {
+            for d in descriptors {
                 devices.push(d.as_raw_fd());
                 epoll::add(&e, d, epoll::EventData::new_u64(SURROUNDINGS), level).doing("epoll")?;
             }

@@ -8,17 +8,18 @@ use eft_base::{FamilyId, PoolId};
 use eft_channel::Shared;
 use eft_channel::notify::Doorbell;
 use eft_channel::socket::{Arena, Geometry};
-use eft_component::{Effect, Event};
+use eft_component::{Answer, Component};
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The hooks of the live loop.
-pub trait Surroundings {
+/// The hooks of the live loop of a component.
+pub trait Surroundings<C: Component> {
     /// Carries out an effect of the engine.
-    fn perform(&mut self, effect: Effect);
+    fn perform(&mut self, effect: C::Effect);
 
     /// Collects news. Called once per turn.
-    fn poll(&mut self, _parking: &Parking, _emit: &mut dyn FnMut(Event)) {}
+    fn poll(&mut self, _parking: &Parking, _emit: &mut dyn FnMut(C::Event)) {}
 
     /// Whether news wait: part of the last look before sleeping.
     fn pending(&self) -> bool {
@@ -33,17 +34,13 @@ pub trait Surroundings {
         Vec::new()
     }
 
-    fn sleeps_on_descriptors(&self) -> bool {
-        false
-    }
-
     /// An epoll set of the surroundings' own, nested into the parking's.
     fn family_opened(&mut self, _family: FamilyId, _arena: &Arena, _fd: OwnedFd) {}
 
     fn family_closed(&mut self, _family: FamilyId) {}
 
     /// A control message that the loop does not handle itself.
-    fn control(&mut self, _message: ToServer, _fds: Vec<OwnedFd>, _emit: &mut dyn FnMut(Event)) {}
+    fn control(&mut self, _message: ToServer, _fds: Vec<OwnedFd>, _emit: &mut dyn FnMut(C::Event)) {}
 
     /// System calls on applications' descriptors since the last time.
     fn take_calls(&mut self) -> u64 {
@@ -65,18 +62,16 @@ impl Plain {
     }
 }
 
-impl Surroundings for Plain {
-    fn perform(&mut self, _effect: Effect) {}
+impl<C: Component<Effect = Infallible>> Surroundings<C> for Plain {
+    fn perform(&mut self, effect: Infallible) {
+        match effect {}
+    }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         self.device.iter().map(|(d, _)| d.as_fd()).collect()
     }
 
-    fn sleeps_on_descriptors(&self) -> bool {
-        self.device.is_some()
-    }
-
-    fn control(&mut self, message: ToServer, fds: Vec<OwnedFd>, _emit: &mut dyn FnMut(Event)) {
+    fn control(&mut self, message: ToServer, fds: Vec<OwnedFd>, _emit: &mut dyn FnMut(C::Event)) {
         if let (ToServer::Capture, Some((_, slot))) = (message, &self.device) {
             *slot.borrow_mut() = fds.first().and_then(|fd| CaptureWriter::new(fd).ok());
         }
@@ -94,11 +89,9 @@ impl Answering {
     }
 }
 
-impl Surroundings for Answering {
-    fn perform(&mut self, effect: Effect) {
-        if let Effect::Answer { key, value } = effect {
-            super::tell(&self.control, &FromServer::Answer { key, value }, &[]);
-        }
+impl<C: Component<Effect = Answer>> Surroundings<C> for Answering {
+    fn perform(&mut self, Answer { key, value }: Answer) {
+        super::tell(&self.control, &FromServer::Answer { key, value }, &[]);
     }
 }
 

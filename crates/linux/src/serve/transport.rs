@@ -9,7 +9,8 @@ use eft_channel::Shared;
 use eft_channel::dirty::Dirty;
 use eft_channel::notify::Doorbell;
 use eft_channel::socket::{Arena, Transport};
-use eft_component::{Effect, Event};
+use eft_component::Component;
+use eft_component::transport::{Effect, Event};
 use std::os::fd::OwnedFd;
 
 struct Family {
@@ -32,14 +33,13 @@ impl TransportSurroundings {
     }
 }
 
-impl Surroundings for TransportSurroundings {
+impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for TransportSurroundings {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Readable(s) => self.far.readable(s),
             Effect::Writable(s) => self.far.writable(s),
             Effect::EndOfStream(s) => self.far.end_of_stream(s),
             Effect::HangUp(s) => self.far.hang_up(s),
-            _ => {}
         }
     }
 

@@ -26,7 +26,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use eft_base::{Instant, SocketId};
 use eft_channel::{Pool, Requests, Segment};
-use eft_component::{Component, Context, Event, Outbox};
+use eft_component::transport::{Effect, Event};
+use eft_component::{Component, Context, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{Encoded, Peer};
 
@@ -202,6 +203,8 @@ impl Tcp {
 impl Component for Tcp {
     type In = In;
     type Out = Out;
+    type Event = Event;
+    type Effect = Effect;
     const COUNTERS: &'static [&'static str] = COUNTERS;
 
     fn decode(peer: Peer, line: &Encoded) -> Option<In> {

@@ -11,7 +11,8 @@ use crate::edge::Out;
 use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::Instant;
-use eft_component::{Context, Effect, Outbox};
+use eft_component::transport::Effect;
+use eft_component::{Context, Outbox};
 
 /// A run is bulk after so many bytes without a pause.
 const BULK: u64 = 1 << 20;

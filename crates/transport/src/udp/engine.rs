@@ -20,7 +20,8 @@ use alloc::vec::Vec;
 use eft_base::{Instant, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{SocketPage, flag};
 use eft_channel::{Pool, Requests, Segment};
-use eft_component::{Component, Context, Effect, Event, Outbox};
+use eft_component::transport::{Effect, Event};
+use eft_component::{Component, Context, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{Encoded, Peer};
 
@@ -234,6 +235,8 @@ impl Udp {
 impl Component for Udp {
     type In = In;
     type Out = Out;
+    type Event = Event;
+    type Effect = Effect;
     const COUNTERS: &'static [&'static str] = COUNTERS;
 
     fn decode(peer: Peer, line: &Encoded) -> Option<In> {

@@ -3,7 +3,7 @@
 use crate::world::{FAMILY, Told, World};
 use eft_base::{SocketId, WireAddress};
 use eft_channel::socket::{AcceptRecord, Opt, SocketPage, flag, wish};
-use eft_component::Effect;
+use eft_component::transport::Effect;
 use eft_messages::sockets::SocketsToTransport;
 use std::collections::VecDeque;
 use zerocopy::FromZeros;
@@ -176,7 +176,7 @@ impl App {
     }
 
     fn affected(world: &mut World, side: usize, effect: Effect) {
-        world.sides[side].app.effects.push(effect.clone());
+        world.sides[side].app.effects.push(effect);
         match effect {
             Effect::Readable(socket) => {
                 if world.sides[side].app.listener == Some(socket) {
@@ -196,7 +196,6 @@ impl App {
                 }
                 Self::progress(world, side, socket);
             }
-            _ => {}
         }
     }
 

@@ -197,7 +197,7 @@ fn a_reset_is_told_to_whoever_waits() {
     assert!(page.flags() & flag::DEAD != 0 && page.flags() & flag::RECEIVE_END != 0);
     assert_eq!(s.world.sides[1].app.streams[0].error, ECONNRESET);
     let effects = &s.world.sides[1].app.effects;
-    assert!(effects.iter().any(|e| matches!(e, eft_component::Effect::HangUp(x) if *x == socket)));
+    assert!(effects.iter().any(|e| matches!(e, eft_component::transport::Effect::HangUp(x) if *x == socket)));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::app::{App, Plan};
 use crate::script::*;
 use crate::streams::{close_all, plan, run_to_end};
 use crate::world::{Conditions, World};
-use eft_component::Effect;
+use eft_component::transport::Effect;
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -115,8 +115,7 @@ fn writers_are_woken_when_a_third_is_free() {
     App::listen(&mut w, 1, PORT, 16, plan(0, 1 << 20));
     App::connect(&mut w, 0, PORT, plan(1 << 20, 0));
     run_to_end(&mut w);
-    let woken =
-        w.sides[0].app.effects.iter().filter(|e| matches!(e, eft_component::Effect::Writable(_))).count();
+    let woken = w.sides[0].app.effects.iter().filter(|e| matches!(e, Effect::Writable(_))).count();
     // 16 rings in pieces of at least a third of one: not once per acknowledgement.
     assert!(woken <= 16 * 3 + 2, "{woken}");
     close_all(&mut w);

@@ -7,7 +7,8 @@ use eft_channel::memory::PoolView;
 use eft_channel::socket::{Arena, Geometry, SocketPage};
 use eft_channel::status::Status;
 use eft_channel::{Memory, Pool, Segment};
-use eft_component::{Component, Context, Effect, Event, Outbox};
+use eft_component::transport::{Effect, Event};
+use eft_component::{Component, Context, Outbox};
 use eft_messages::Peer;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
@@ -353,6 +354,7 @@ impl World {
                 tcp.expire(cx, out);
             }
             tcp.flush(cx, out);
+            tcp.commit(cx);
         });
         self.collect(side);
     }

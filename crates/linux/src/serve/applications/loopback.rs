@@ -9,7 +9,7 @@ use crate::descriptors::send_token;
 use crate::protocol::FromServer;
 use eft_base::SocketId;
 use eft_base::errno::{EEXIST, EMFILE, ENOENT};
-use eft_component::effect::ConnectionId;
+use eft_component::sockets::ConnectionId;
 use eft_messages::control::Reply;
 use rustix::event::{PollFd, PollFlags, epoll};
 use std::os::fd::{AsFd, OwnedFd};

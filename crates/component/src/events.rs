@@ -1,0 +1,46 @@
+//! What worlds tell components alike, and what each engine makes of it.
+//!
+//! An engine's own events and effects stand beside: [`crate::transport`], [`crate::sockets`]. They lie in the frame,
+//! since the live world hears and carries them out without knowing the engines.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use eft_base::{FamilyId, PoolId};
+use eft_channel::socket::Arena;
+
+/// The present value of a key in the store (TOML text unless the key's documentation says otherwise).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Configure {
+    pub key: String,
+    pub value: Vec<u8>,
+}
+
+/// filter: what to answer the operator who asked (`key` as in [`Configure`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub key: String,
+    pub value: Vec<u8>,
+}
+
+/// Events of an engine. The conversions are for what every world tells every component; `None`: this engine does not
+/// hear of it.
+pub trait FromWorld: Sized {
+    fn configure(_key: String, _value: Vec<u8>) -> Option<Self> {
+        None
+    }
+
+    /// A family's arena is mapped; packet references name it `pool`.
+    fn family_opened(_family: FamilyId, _pool: PoolId, _arena: Arena) -> Option<Self> {
+        None
+    }
+}
+
+/// An engine that hears of its peers only.
+impl FromWorld for Infallible {}
+
+impl FromWorld for Configure {
+    fn configure(key: String, value: Vec<u8>) -> Option<Configure> {
+        Some(Configure { key, value })
+    }
+}

@@ -1,0 +1,66 @@
+//! What sockets hears from its world and asks of it: the processes of applications and their descriptors.
+
+use crate::events::FromWorld;
+use alloc::string::String;
+use alloc::vec::Vec;
+use eft_base::{FamilyId, PoolId, SocketId};
+use eft_channel::socket::Arena;
+use eft_messages::control::{Reply, Request};
+
+/// A descriptor held by the world, by number. 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Handle(pub u64);
+
+/// A connection of one application process to sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub u64);
+
+/// Something from the world.
+#[derive(Clone)]
+pub enum Event {
+    /// A family's arena is mapped; packet references name it `pool`.
+    FamilyOpened { family: FamilyId, pool: PoolId, arena: Arena },
+    /// A family's last process is gone.
+    FamilyClosed(FamilyId),
+    /// A key of the store and its present value.
+    Configure { key: String, value: Vec<u8> },
+    /// A request of an application. `privileged`: the process may bind ports below 1024.
+    Request { connection: ConnectionId, family: FamilyId, privileged: bool, request: Request, handle: Handle },
+    /// The application's last descriptor of this socket is closed.
+    Closed(SocketId),
+    /// After a rebirth: this socket's descriptor is still open.
+    Survivor(SocketId),
+}
+
+impl FromWorld for Event {
+    fn configure(key: String, value: Vec<u8>) -> Option<Event> {
+        Some(Event::Configure { key, value })
+    }
+
+    fn family_opened(family: FamilyId, pool: PoolId, arena: Arena) -> Option<Event> {
+        Some(Event::FamilyOpened { family, pool, arena })
+    }
+}
+
+/// What sockets asks of the world. Carried out after the turn's commit, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Send a reply.
+    Reply { connection: ConnectionId, reply: Reply },
+    /// `handle` is the far end of this socket's descriptor; the supervisor and the socket's transport
+    /// get a duplicate.
+    Keep { socket: SocketId, handle: Handle },
+    /// Drop the far end everywhere.
+    Drop(SocketId),
+    /// Nothing of this family is left; its arena can go.
+    FamilyGone(FamilyId),
+    /// Close a handle that is not kept.
+    Discard(Handle),
+    /// `handle` is a kernel listener on the loopback: post `socket`'s read token when it becomes
+    /// readable.
+    WatchLoopback { socket: SocketId, handle: Handle },
+    /// The kernel socket on the loopback beside a datagram socket: `handle` is to be it, if there is
+    /// none yet, and is watched as a listener's; without a handle, the reply brings the one that
+    /// there is. `reply` is what to say if all is well.
+    Twin { socket: SocketId, handle: Handle, connection: ConnectionId, reply: Reply },
+}

@@ -1,0 +1,42 @@
+//! What tcp and udp hear from their world and ask of it: programs that ring, and descriptors that show it.
+
+use crate::events::FromWorld;
+use alloc::string::String;
+use alloc::vec::Vec;
+use eft_base::{FamilyId, PoolId, SocketId};
+use eft_channel::socket::Arena;
+
+/// Something from the world.
+#[derive(Clone)]
+pub enum Event {
+    /// The application has put bytes in, taken bytes out, or wished something.
+    Dirty(SocketId),
+    /// A family's arena is mapped; packet references name it `pool`.
+    FamilyOpened { family: FamilyId, pool: PoolId, arena: Arena },
+    /// A key of the store and its present value.
+    Configure { key: String, value: Vec<u8> },
+}
+
+impl FromWorld for Event {
+    fn configure(key: String, value: Vec<u8>) -> Option<Event> {
+        Some(Event::Configure { key, value })
+    }
+
+    fn family_opened(family: FamilyId, pool: PoolId, arena: Arena) -> Option<Event> {
+        Some(Event::FamilyOpened { family, pool, arena })
+    }
+}
+
+/// What a transport asks of the world. Carried out after the turn's commit, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The socket has something to read (or accept): post its read token.
+    Readable(SocketId),
+    /// There is room to send: clear the write plug, if it is set.
+    Writable(SocketId),
+    /// Nothing more will come: the descriptor becomes readable for good and shows RDHUP.
+    EndOfStream(SocketId),
+    /// The connection is over in both directions: the descriptor becomes readable and writable for
+    /// good.
+    HangUp(SocketId),
+}
