@@ -9,23 +9,29 @@ use super::recovery::Phase;
 use super::sack::Range;
 use super::segment::Segment;
 use crate::timers::NEVER;
-use eft_base::wire::TCP_FIN;
+use eft_base::wire::{TCP_ACK, TCP_FIN};
 use eft_component::Context;
 
 /// RFC 5681 §3.2
 const DUPLICATE_THRESHOLD: u32 = 3;
 
 impl Tcp {
-    /// Handles the acknowledgment of an acceptable segment. False if the segment ends here.
-    pub(super) fn receive_acknowledgment(&mut self, cx: &Context, i: u32, segment: &Segment) -> bool {
+    /// The offset that an acceptable segment acknowledges. `None` if the segment ends here: it acknowledges nothing, or
+    /// what cannot be (RFC 5961 §5.2).
+    pub(super) fn judge_acknowledgment(&mut self, cx: &Context, i: u32, segment: &Segment) -> Option<i64> {
         let block = &self.blocks[i];
-        let ack = block.acknowledged_offset(segment.ack);
-        let oldest = block.snd_una as i64 - block.snd_wnd_max as i64;
-        if ack > block.snd_nxt as i64 || ack < oldest {
-            cx.count(Counter::DropAck as usize);
-            self.challenge(cx, i);
-            return false;
+        if segment.has(TCP_ACK) && block.may_acknowledge(segment.ack) {
+            return Some(block.acknowledged_offset(segment.ack));
         }
+        cx.count(Counter::DropAck as usize);
+        if segment.has(TCP_ACK) {
+            self.challenge(cx, i);
+        }
+        None
+    }
+
+    /// Handles an acknowledgment that was judged. False if the connection ended with it.
+    pub(super) fn take_acknowledgment(&mut self, cx: &Context, i: u32, segment: &Segment, ack: i64) -> bool {
         self.blocks[i].probes = 0;
         let window_changed = self.update_send_window(i, segment, ack);
         let news = self.take_sack(i, segment);

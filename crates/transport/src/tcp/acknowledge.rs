@@ -190,14 +190,6 @@ impl Tcp {
         options.sack(&ranges[..count], |offset| block.receive_sequence(offset));
     }
 
-    /// RFC 5961: an acknowledgement that makes a honest peer say where it is; limited (§7).
-    pub(super) fn challenge(&mut self, cx: &Context, i: u32) {
-        if self.challenges.take(cx.now) {
-            cx.count(Counter::ChallengeAcks as usize);
-            self.mark(i, due::ACK);
-        }
-    }
-
     /// Acknowledges on behalf of a TIME-WAIT or embryonic connection as well.
     pub(super) fn can_acknowledge(&self, i: u32) -> bool {
         i != NONE && self.blocks[i].state().is_synchronized() || self.blocks[i].state() == State::SynReceived

@@ -325,6 +325,13 @@ impl Block {
         self.snd_una as i64 + distance as i64
     }
 
+    /// Whether an acknowledgment number may be the peer's: of what was sent, and not older than any window
+    /// (RFC 5961 §5.2).
+    pub fn may_acknowledge(&self, ack: u32) -> bool {
+        let offset = self.acknowledged_offset(ack);
+        offset <= self.snd_nxt as i64 && offset >= self.snd_una as i64 - self.snd_wnd_max as i64
+    }
+
     /// The offset that a received sequence number means.
     pub fn received_offset(&self, seq: u32) -> i64 {
         let expected = self.rcv_nxt + self.has(bit::RECEIVED_FIN) as u64;

@@ -31,10 +31,8 @@ use eft_component::{Component, Context, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{Encoded, Peer};
 
-/// Resets for nobody's segments, per second.
+/// Resets for segments of no connection, per second.
 const RESETS_PER_SECOND: u64 = 1000;
-/// Challenge acknowledgements, per second (RFC 5961 §7).
-const CHALLENGES_PER_SECOND: u64 = 500;
 /// Bytes of a packet at most.
 const PACKET_MAX: usize = 1 << 16;
 
@@ -62,7 +60,6 @@ pub struct Tcp {
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
     pub(super) resets: Bucket,
-    pub(super) challenges: Bucket,
     /// Whose segment came last: the next one is usually of the same.
     pub(super) last: Option<(Tuple, u32)>,
     pub(super) ip_seen: bool,
@@ -101,7 +98,6 @@ impl Tcp {
             key,
             scratch: vec![0; PACKET_MAX],
             resets: Bucket::new(RESETS_PER_SECOND),
-            challenges: Bucket::new(CHALLENGES_PER_SECOND),
             last: None,
             ip_seen: false,
             found: Some(opened.reborn),

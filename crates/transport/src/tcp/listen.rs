@@ -73,7 +73,7 @@ impl Tcp {
 
     /// A SYN for a listener.
     pub(super) fn receive_syn(&mut self, cx: &Context, listener: u32, segment: &Segment) {
-        if segment.has(TCP_RST | TCP_FIN) || !self.is_plausible_peer(segment) {
+        if segment.has(TCP_RST | TCP_FIN) {
             cx.count(Counter::DropMalformed as usize);
             return;
         }
@@ -149,7 +149,7 @@ impl Tcp {
         block.snd_wnd_max = segment.window as u32;
     }
 
-    fn is_plausible_peer(&self, segment: &Segment) -> bool {
+    pub(super) fn is_plausible_peer(&self, segment: &Segment) -> bool {
         let remote = core::net::IpAddr::from(segment.tuple.remote);
         let local = core::net::IpAddr::from(segment.tuple.local);
         !remote.is_unspecified()

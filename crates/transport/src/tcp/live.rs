@@ -72,7 +72,8 @@ pub struct Live {
     pub duplicate: Option<Range>,
     /// The window, not the application, limits what is sent.
     pub window_limited: bool,
-    pub out_of_window_at: Instant,
+    /// When something that anybody may have sent was last answered.
+    pub stray_answered_at: Option<Instant>,
     pub info_at: Instant,
     /// `Connect` to be answered when the way is known.
     pub connect_request: Option<RequestId>,
@@ -107,7 +108,7 @@ impl Live {
             duplicate_acks: 0,
             duplicate: None,
             window_limited: false,
-            out_of_window_at: Instant::ZERO,
+            stray_answered_at: None,
             info_at: Instant::ZERO,
             connect_request: None,
             route_request: None,

@@ -8,12 +8,13 @@
 //! | [`live`], [`ports`] | derived state | RFC 6056 |
 //! | [`segment`], [`options`] | arriving headers | RFC 9293 §3.1, RFC 7323, RFC 2018 |
 //! | [`listen`], [`connect`] | opening | RFC 9293 §3.5, RFC 6528 |
-//! | [`receive`], [`reassembly`], [`ack`] | arriving segments | RFC 9293 §3.10.7, RFC 5961, RFC 7323 §5 |
+//! | [`acceptable`] | which segments may change anything | RFC 9293 §3.10.7.4, RFC 5961, RFC 7323 §5 |
+//! | [`receive`], [`reassembly`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
 //! | [`send`], [`emit`] | what to send, and the segment itself | RFC 9293 §3.8, RFC 5681 |
 //! | [`acknowledge`] | when to acknowledge, and the window | RFC 9293 §3.8.6, RFC 5681 §4.2 |
 //! | [`rtt`], [`retransmit`], [`recovery`], [`sack`] | loss | RFC 6298, RFC 6675, RFC 6582 |
 //! | [`congestion`] | how much | RFC 5681, RFC 9438 |
-//! | [`close`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191 |
+//! | [`close`], [`time_wait`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191, RFC 1337 |
 //! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
 //! | [`route`], [`icmp`] | the path and its errors | RFC 1191, RFC 5461, RFC 5927 |
 //! | [`inspect`] | the arena for `eft ss` | |
@@ -22,6 +23,7 @@
 //! an application or a neighbouring component makes the engine panic; that one connection's fault
 //! is another's.
 
+mod acceptable;
 mod ack;
 mod acknowledge;
 mod application;
@@ -51,6 +53,7 @@ mod sack;
 mod segment;
 mod send;
 mod tell;
+mod time_wait;
 
 pub use durable::arena_len;
 pub use engine::Tcp;

@@ -1,26 +1,18 @@
-//! Arriving segments (RFC 9293 §3.10.7, with RFC 5961 against blind attacks and RFC 7323 §5 against
-//! old duplicates).
+//! Arriving segments (RFC 9293 §3.10.7). Whether one is acceptable at all is judged in [`super::acceptable`].
 
+use super::acceptable::STRAY_INTERVAL;
 use super::block::{NONE, NOWHERE, State, bit};
 use super::close::Farewell;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
-use super::sack::Range;
 use super::segment::{Segment, Unfit, parse};
 use crate::edge::Out;
 use crate::timers::NEVER;
-use core::time::Duration;
 use eft_base::PacketRef;
 use eft_base::errno::{ECONNREFUSED, ECONNRESET};
 use eft_base::wire::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 use eft_component::{Context, Outbox};
-
-/// Segments without data that lie outside the window are answered this often at most, so that two
-/// confused ends do not talk forever.
-const OUT_OF_WINDOW_INTERVAL: Duration = Duration::from_millis(50);
-/// RFC 7323 §5.5: a timestamp older than this says nothing.
-const TIMESTAMP_LIFETIME: Duration = Duration::from_secs(24 * 24 * 3600);
 
 impl Tcp {
     /// A packet from ip.
@@ -49,11 +41,10 @@ impl Tcp {
         self.receive_segment(cx, &segment, out);
     }
 
-    fn receive_segment(&mut self, cx: &Context, segment: &Segment, out: &mut Outbox<Out>) {
+    pub(super) fn receive_segment(&mut self, cx: &Context, segment: &Segment, out: &mut Outbox<Out>) {
         let Some(i) = self.find(&segment.tuple) else {
             return self.receive_unconnected(cx, segment);
         };
-        self.live[i as usize].last_heard = cx.now;
         match self.blocks[i].state() {
             State::SynSent => self.receive_in_syn_sent(cx, i, segment),
             State::TimeWait => self.receive_in_time_wait(cx, i, segment, out),
@@ -65,7 +56,7 @@ impl Tcp {
 
     /// No connection: LISTEN or CLOSED (§3.10.7.1, §3.10.7.2).
     fn receive_unconnected(&mut self, cx: &Context, segment: &Segment) {
-        if segment.has(TCP_RST) {
+        if segment.has(TCP_RST) || !self.is_plausible_peer(segment) {
             return cx.count(Counter::DropNoSocket as usize);
         }
         if segment.has(TCP_SYN)
@@ -80,7 +71,8 @@ impl Tcp {
 
     /// The reset that RFC 9293 §3.10.7.1 wants for a segment of no connection; limited.
     fn answer_with_reset(&mut self, cx: &Context, segment: &Segment) {
-        if !self.resets.take(cx.now) {
+        let noise = self.key.hash(b'R', &(cx.now.as_nanos(), segment.seq));
+        if !self.resets.take(cx.now, noise) {
             return;
         }
         let farewell = if segment.has(TCP_ACK) {
@@ -134,7 +126,7 @@ impl Tcp {
     fn receive_in_syn_received(&mut self, cx: &Context, i: u32, segment: &Segment) {
         let block = &self.blocks[i];
         let passive = block.has(bit::PASSIVE);
-        if segment.has(TCP_SYN) && segment.seq == block.irs {
+        if segment.has(TCP_SYN) && !segment.has(TCP_RST) && segment.seq == block.irs {
             // Our SYN-ACK was lost. (Simultaneous open: theirs carries our acknowledgment.)
             if !passive && segment.has(TCP_ACK) && segment.ack == block.send_sequence(0) {
                 self.establish(cx, i);
@@ -144,7 +136,7 @@ impl Tcp {
             }
             return;
         }
-        if !self.is_in_order(cx, i, segment) {
+        if !self.is_acceptable(cx, i, segment) {
             return;
         }
         if segment.has(TCP_RST) {
@@ -174,7 +166,7 @@ impl Tcp {
     /// Whether a repeated SYN may be answered again; a flood of them is not.
     fn may_repeat_syn(&self, cx: &Context, i: u32) -> bool {
         let last = self.live[i as usize].last_sent;
-        cx.now.saturating_since(last) >= OUT_OF_WINDOW_INTERVAL
+        cx.now.saturating_since(last) >= STRAY_INTERVAL
     }
 
     /// The handshake is done.
@@ -200,6 +192,7 @@ impl Tcp {
         block.set_state(State::Established);
         block.set(bit::CONNECTED);
         live.retransmit_at = NEVER;
+        live.last_heard = cx.now;
         live.due &= !due::SYN;
         self.take_options(i);
         self.refresh_flags(i);
@@ -209,7 +202,7 @@ impl Tcp {
 
     /// ESTABLISHED and after (§3.10.7.4).
     fn receive_synchronized(&mut self, cx: &Context, i: u32, segment: &Segment) {
-        if !self.is_in_order(cx, i, segment) {
+        if !self.is_acceptable(cx, i, segment) {
             return;
         }
         if segment.has(TCP_RST) {
@@ -218,10 +211,11 @@ impl Tcp {
         if segment.has(TCP_SYN) {
             return self.challenge(cx, i);
         }
-        if !segment.has(TCP_ACK) {
-            return cx.count(Counter::DropAck as usize);
-        }
-        if !self.receive_acknowledgment(cx, i, segment) {
+        let Some(ack) = self.judge_acknowledgment(cx, i, segment) else {
+            return;
+        };
+        self.note_heard(cx.now, i, segment);
+        if !self.take_acknowledgment(cx, i, segment, ack) {
             return;
         }
         if segment.len > 0 {
@@ -231,71 +225,6 @@ impl Tcp {
             self.note_fin(i, segment);
         }
         self.receive_fin(cx, i);
-    }
-
-    /// PAWS (RFC 7323 §5.3) and the sequence check (§3.10.7.4 step 1). False if the segment ends
-    /// here; it is then answered as it must be.
-    fn is_in_order(&mut self, cx: &Context, i: u32, segment: &Segment) -> bool {
-        let reset = segment.has(TCP_RST);
-        let block = &mut self.blocks[i];
-        let seq = block.received_offset(segment.seq);
-        let next = block.rcv_nxt as i64 + block.has(bit::RECEIVED_FIN) as i64;
-        if block.has(bit::TIMESTAMPS)
-            && let Some((value, _)) = segment.options.timestamps
-        {
-            let age = cx.now.as_nanos().saturating_sub(block.ts_recent_at);
-            let old = (value.wrapping_sub(block.ts_recent) as i32) < 0;
-            if old && !reset && age < TIMESTAMP_LIFETIME.as_nanos() as u64 {
-                cx.count(Counter::DropPaws as usize);
-                self.answer_out_of_window(cx, i, segment);
-                return false;
-            }
-            if !old && seq <= block.rcv_acked as i64 + block.has(bit::RECEIVED_FIN) as i64 {
-                block.ts_recent = value;
-                block.ts_recent_at = cx.now.as_nanos();
-            }
-        }
-        let window = (block.rcv_adv as i64 - next).max(0);
-        let len = segment.sequence_len() as i64;
-        let acceptable = if len == 0 {
-            (0..=window).contains(&(seq - next))
-        } else {
-            // At a closed window the acknowledgment still counts; the text is cut off later.
-            seq - next < window.max(1) && seq + len > next
-        };
-        if acceptable {
-            return true;
-        }
-        if !reset {
-            if len > 0 && seq + len <= next {
-                cx.count(Counter::DuplicateData as usize);
-                self.note_duplicate(i, seq, seq + segment.len as i64);
-            } else {
-                cx.count(Counter::DropWindow as usize);
-            }
-            self.answer_out_of_window(cx, i, segment);
-        }
-        false
-    }
-
-    fn answer_out_of_window(&mut self, cx: &Context, i: u32, segment: &Segment) {
-        let live = &mut self.live[i as usize];
-        if segment.sequence_len() == 0 {
-            let since = cx.now.saturating_since(live.out_of_window_at);
-            if since < OUT_OF_WINDOW_INTERVAL && live.out_of_window_at.0 != 0 {
-                return;
-            }
-            live.out_of_window_at = cx.now;
-        }
-        if self.can_acknowledge(i) {
-            self.mark(i, due::ACK);
-        }
-    }
-
-    fn note_duplicate(&mut self, i: u32, start: i64, end: i64) {
-        if start >= 0 && end > start {
-            self.live[i as usize].duplicate = Some(Range { start: start as u64, end: end as u64 });
-        }
     }
 
     /// RFC 5961 §3.2: only the exact sequence number resets.
@@ -432,38 +361,5 @@ impl Tcp {
     fn fin_in_last_state(&mut self, cx: &Context, i: u32) {
         self.enter_time_wait(cx, i);
         self.mark(i, due::ACK);
-    }
-
-    /// TIME-WAIT (§3.10.7.4; RFC 1337: resets are ignored; RFC 6191: a plainly new SYN is let in).
-    fn receive_in_time_wait(&mut self, cx: &Context, i: u32, segment: &Segment, out: &mut Outbox<Out>) {
-        if segment.has(TCP_RST) {
-            return;
-        }
-        let block = &self.blocks[i];
-        if segment.has(TCP_SYN) && !segment.has(TCP_ACK) {
-            let later = match segment.options.timestamps {
-                Some((value, _)) if block.has(bit::TIMESTAMPS) => {
-                    let newer = value.wrapping_sub(block.ts_recent) as i32;
-                    newer > 0 || (newer == 0 && self.is_beyond(i, segment.seq))
-                }
-                _ => self.is_beyond(i, segment.seq),
-            };
-            if later && block.slot == NONE && self.ports.listener(&segment.tuple).is_some() {
-                cx.count(Counter::TimeWaitReused as usize);
-                self.end_time_wait(cx, i);
-                return self.receive_segment(cx, segment, out);
-            }
-            return self.challenge(cx, i);
-        }
-        if segment.sequence_len() > 0 {
-            self.mark(i, due::ACK);
-            if segment.has(TCP_FIN) {
-                self.restart_time_wait(cx.now, i);
-            }
-        }
-    }
-
-    fn is_beyond(&self, i: u32, seq: u32) -> bool {
-        (seq.wrapping_sub(self.blocks[i].acknowledgment()) as i32) >= 0
     }
 }

@@ -11,7 +11,7 @@ use eft_transport::tcp::inspect;
 use std::time::Duration;
 
 /// States of the connections of a side.
-fn states(w: &World, side: usize) -> Vec<State> {
+pub fn states(w: &World, side: usize) -> Vec<State> {
     let rows = inspect::list(&w.sides[side].durable).unwrap();
     rows.iter().map(|r| r.state).filter(|s| *s != State::Listen).collect()
 }

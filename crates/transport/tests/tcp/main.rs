@@ -9,5 +9,6 @@ mod loss;
 mod rules;
 mod script;
 mod streams;
+mod unacceptable;
 mod windows;
 mod world;

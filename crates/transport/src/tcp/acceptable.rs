@@ -1,0 +1,121 @@
+//! Whether a segment may change anything: PAWS (RFC 7323 §5) and the window (RFC 9293 §3.10.7.4 step 1), with
+//! RFC 5961 against those who do not know the connection's sequence numbers.
+//!
+//! A segment that is not acceptable changes nothing of the connection, TS.Recent and the keepalive clock included. What
+//! it may bring about is one acknowledgement, and not too often. Whether that acknowledgement comes depends on this
+//! connection alone: a limit that all connections shared would tell a stranger which of them exist (RFC 5961 §7 as first
+//! built; CVE-2016-5696).
+
+use super::block::{Block, bit};
+use super::counters::Counter;
+use super::engine::Tcp;
+use super::live::due;
+use super::sack::Range;
+use super::segment::Segment;
+use core::time::Duration;
+use eft_base::Instant;
+use eft_base::wire::{TCP_RST, TCP_SYN};
+use eft_component::Context;
+
+/// What anybody may have sent is answered this often at most, on one connection.
+pub(super) const STRAY_INTERVAL: Duration = Duration::from_millis(50);
+/// RFC 7323 §5.5: a timestamp older than this says nothing.
+const TIMESTAMP_LIFETIME: Duration = Duration::from_secs(24 * 24 * 3600);
+
+/// Whether a segment's timestamp shows that it is an old duplicate (RFC 7323 §5.3 R1).
+pub(super) fn is_old(block: &Block, segment: &Segment, now: Instant) -> bool {
+    let Some((value, _)) = segment.options.timestamps.filter(|_| block.has(bit::TIMESTAMPS)) else {
+        return false;
+    };
+    let age = now.as_nanos().saturating_sub(block.ts_recent_at);
+    (value.wrapping_sub(block.ts_recent) as i32) < 0 && age < TIMESTAMP_LIFETIME.as_nanos() as u64
+}
+
+impl Tcp {
+    /// PAWS and the sequence check. False if the segment ends here; it is then answered as it must be.
+    pub(super) fn is_acceptable(&mut self, cx: &Context, i: u32, segment: &Segment) -> bool {
+        let block = &self.blocks[i];
+        if !segment.has(TCP_RST) && is_old(block, segment, cx.now) {
+            cx.count(Counter::DropPaws as usize);
+            self.answer_unacceptable(cx, i, segment);
+            return false;
+        }
+        let seq = block.received_offset(segment.seq);
+        let next = block.rcv_nxt as i64 + block.has(bit::RECEIVED_FIN) as i64;
+        let window = (block.rcv_adv as i64 - next).max(0);
+        let len = segment.sequence_len() as i64;
+        let acceptable = if len == 0 {
+            (0..=window).contains(&(seq - next))
+        } else {
+            // At a closed window the acknowledgment still counts; the text is cut off later.
+            seq - next < window.max(1) && seq + len > next
+        };
+        if acceptable {
+            return true;
+        }
+        if !segment.has(TCP_RST) {
+            if len > 0 && seq + len <= next {
+                cx.count(Counter::DuplicateData as usize);
+                self.note_duplicate(i, seq, seq + segment.len as i64);
+            } else {
+                cx.count(Counter::DropWindow as usize);
+            }
+            self.answer_unacceptable(cx, i, segment);
+        }
+        false
+    }
+
+    /// What an acceptable segment with an acceptable acknowledgment tells of the peer: that it lives, and its clock
+    /// (RFC 7323 §5.3 R3, §4.3).
+    pub(super) fn note_heard(&mut self, now: Instant, i: u32, segment: &Segment) {
+        self.live[i as usize].last_heard = now;
+        let block = &mut self.blocks[i];
+        let last_sent = block.rcv_acked as i64 + block.has(bit::RECEIVED_FIN) as i64;
+        if let Some((value, _)) = segment.options.timestamps
+            && block.has(bit::TIMESTAMPS)
+            && block.received_offset(segment.seq) <= last_sent
+            && !is_old(block, segment, now)
+        {
+            block.ts_recent = value;
+            block.ts_recent_at = now.as_nanos();
+        }
+    }
+
+    /// Notes that these bytes came twice, to be reported (RFC 2883). What is further back than any window reaches is no
+    /// duplicate of the network's.
+    pub(super) fn note_duplicate(&mut self, i: u32, start: i64, end: i64) {
+        let block = &self.blocks[i];
+        let oldest = block.rcv_nxt as i64 - (65535 << block.receive_scale);
+        if start >= oldest.max(0) && end > start {
+            self.live[i as usize].duplicate = Some(Range { start: start as u64, end: end as u64 });
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4: an unacceptable segment is acknowledged. Data always is, since the peer waits for it.
+    fn answer_unacceptable(&mut self, cx: &Context, i: u32, segment: &Segment) {
+        if segment.len == 0 || segment.has(TCP_SYN) {
+            self.answer_stray(cx.now, i);
+        } else if self.can_acknowledge(i) {
+            self.mark(i, due::ACK);
+        }
+    }
+
+    /// RFC 5961: an acknowledgement that makes an honest peer say where it is.
+    pub(super) fn challenge(&mut self, cx: &Context, i: u32) {
+        if self.answer_stray(cx.now, i) {
+            cx.count(Counter::ChallengeAcks as usize);
+        }
+    }
+
+    /// Acknowledges what anybody may have sent, unless it was done a moment ago. True if it is done.
+    pub(super) fn answer_stray(&mut self, now: Instant, i: u32) -> bool {
+        let live = &mut self.live[i as usize];
+        let recently = live.stray_answered_at.is_some_and(|at| now.saturating_since(at) < STRAY_INTERVAL);
+        if recently || !self.can_acknowledge(i) {
+            return false;
+        }
+        self.live[i as usize].stray_answered_at = Some(now);
+        self.mark(i, due::ACK);
+        true
+    }
+}
