@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from harness import ROOT, Failure, Kernel, Scene, Stack, check, end, over_veth, seconds, sh, sha256_of, wait_until
+from harness import ROOT, Failure, Kernel, Scene, Stack, check, end, over_veth, scaled, seconds, sh, sha256_of, wait_until
 
 PORT = 8080
 
@@ -86,7 +86,7 @@ def kill_a_worker(server):
 def nginx(kind, workers):
     with Scene(f"nginx-{kind}-{workers}") as scene:
         stack = Stack(scene, kind=kind)
-        _, want = scene.file("www/big", 64 << 20)
+        _, want = scene.file("www/big", scaled(64 << 20))
         scene.file("www/small", 4096)
         third = max(2, seconds() // 3)
 
@@ -133,7 +133,7 @@ def nginx_over_veth():
 def lighttpd():
     with Scene("lighttpd") as scene:
         stack = Stack(scene)
-        _, want = scene.file("www/big", 32 << 20)
+        _, want = scene.file("www/big", scaled(32 << 20))
         scene.file("www/small", 2048)
         half = max(2, seconds() // 2)
 
@@ -169,7 +169,7 @@ def redis_server():
         limit = time.monotonic() + seconds()
         rounds = 0
         while time.monotonic() < limit:
-            out = sh(*stack.beside("redis-benchmark", "-h", stack.address, "-q", "-n", "20000", "-c", "50", "-t", "set,get,lpush,mset"),
+            out = sh(*stack.beside("redis-benchmark", "-h", stack.address, "-q", "-n", str(scaled(20000)), "-c", "50", "-t", "set,get,lpush,mset"),
                      timeout=120)
             check("rror" not in out.stdout + out.stderr, f"redis-benchmark: {out.stdout}{out.stderr}")
             rounds += 1
@@ -187,7 +187,7 @@ def redis_benchmark_on_the_stack():
         wait_until(lambda: "PONG" in sh(*stack.beside("redis-cli", "-h", stack.host, "ping"), ok=False).stdout, 10, "redis")
         limit = time.monotonic() + seconds()
         while time.monotonic() < limit:
-            out = sh(*stack.on("redis-benchmark", "-h", stack.host, "-q", "-n", "20000", "-c", "50", "--threads", "2", "-t", "set,get"),
+            out = sh(*stack.on("redis-benchmark", "-h", stack.host, "-q", "-n", str(scaled(20000)), "-c", "50", "--threads", "2", "-t", "set,get"),
                      timeout=120)
             check("rror" not in out.stdout + out.stderr, f"redis-benchmark: {out.stdout}{out.stderr}")
 
@@ -195,7 +195,7 @@ def redis_benchmark_on_the_stack():
 def clients_curl_and_wget():
     with Scene("clients") as scene:
         stack = Stack(scene)
-        path, want = scene.file("www/big", 64 << 20)
+        path, want = scene.file("www/big", scaled(64 << 20))
         config = nginx_config(scene, stack.host, 1)
         scene.start(*stack.beside("nginx", "-c", str(config)))
         url = f"http://{stack.host}:{PORT}/big"
@@ -248,7 +248,7 @@ def iperf3_both_ways():
 def python_server_and_clients():
     with Scene("python") as scene:
         stack = Stack(scene)
-        path, want = scene.file("www/big", 16 << 20)
+        path, want = scene.file("www/big", scaled(16 << 20))
         scene.file("www/small", 1000)
         scene.start(*stack.on("python3", "-m", "http.server", str(PORT), "--bind", stack.address, "--directory", str(scene.dir / "www")))
         stack.listening(PORT)
@@ -283,7 +283,7 @@ print("fine")
 def socat_both_ways():
     with Scene("socat") as scene:
         stack = Stack(scene)
-        path, want = scene.file("data", 16 << 20)
+        path, want = scene.file("data", scaled(16 << 20))
         limit = time.monotonic() + seconds() / 3
         scene.start(*stack.on("socat", "-U", f"TCP-LISTEN:7001,bind={stack.address},fork,reuseaddr", f"OPEN:{path},rdonly"))
         stack.listening(7001)

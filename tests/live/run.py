@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The live tests: real programs on a real stack. Without arguments all; else those whose name
-contains one of the arguments. EFT_LIVE_SECONDS sets how long each program is under load."""
+contains one of the arguments. EFT_LIVE_SECONDS sets how long each program is under load. They run in a network
+namespace of their own."""
 
+import os
 import sys
 
 import budget
@@ -11,9 +13,12 @@ import inputs
 import past
 import programs
 import recordings
-from harness import run_all
+from harness import ROOT, run_all
 
 if __name__ == "__main__":
+    if os.environ.get("EFT_LIVE_INSIDE") != "yes":
+        command = [str(ROOT / "scripts/own-network"), sys.executable, *sys.argv]
+        os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
     cases = inputs.CASES + recordings.CASES + budget.CASES + crashes.CASES + datagrams.CASES
     cases += programs.CASES + past.CASES
     sys.exit(run_all(cases, sys.argv[1:]))
