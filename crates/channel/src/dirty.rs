@@ -46,23 +46,34 @@ impl Dirty {
         (0..2).any(|i| self.summary(i).load(Ordering::Acquire) != 0)
     }
 
-    /// Server: takes all marks. A mark set meanwhile is seen now or next time, never lost.
-    pub fn take(&self, mut each: impl FnMut(usize)) {
-        for s in 0..2 {
-            if self.summary(s).load(Ordering::Acquire) == 0 {
-                continue;
-            }
-            let mut words = self.summary(s).swap(0, Ordering::AcqRel);
-            while words != 0 {
-                let w = s * 64 + words.trailing_zeros() as usize;
-                words &= words - 1;
-                let mut bits = self.word(w).swap(0, Ordering::AcqRel);
-                while bits != 0 {
-                    each(w * 64 + bits.trailing_zeros() as usize);
-                    bits &= bits - 1;
-                }
+    /// Server: takes marks, those of whole words until it has `limit` or more; the search begins at the word `*from` and
+    /// goes round, and the next one goes on there, so that nobody's mark waits for ever. Returns how many it took. A mark
+    /// set meanwhile is seen now or next time, never lost.
+    pub fn take(&self, limit: usize, from: &mut usize, mut each: impl FnMut(usize)) -> usize {
+        let mut taken = 0;
+        while taken < limit
+            && let Some(w) = self.next_word(*from)
+        {
+            *from = w + 1;
+            self.summary(w / 64).fetch_and(!(1 << (w % 64)), Ordering::AcqRel);
+            let mut bits = self.word(w).swap(0, Ordering::AcqRel);
+            while bits != 0 {
+                each(w * 64 + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
+                taken += 1;
             }
         }
+        taken
+    }
+
+    /// The first word with marks from `from` on, in a round.
+    fn next_word(&self, from: usize) -> Option<usize> {
+        let (half, bit) = (from / 64 % 2, from % 64);
+        let beginning = !0 << bit;
+        [(half, beginning), (1 - half, !0), (half, !beginning)].into_iter().find_map(|(s, mask)| {
+            let words = self.summary(s).load(Ordering::Acquire) & mask;
+            (words != 0).then(|| s * 64 + words.trailing_zeros() as usize)
+        })
     }
 }
 
@@ -79,9 +90,31 @@ mod tests {
         }
         d.mark(DIRTY_SLOTS);
         let mut seen = alloc::vec::Vec::new();
-        d.take(|s| seen.push(s));
+        assert_eq!(d.take(usize::MAX, &mut 0, |s| seen.push(s)), 6);
         assert_eq!(seen, [0, 63, 64, 4095, 4096, 8191]);
         assert!(!d.any());
-        d.take(|_| panic!("taken twice"));
+        d.take(usize::MAX, &mut 0, |_| panic!("taken twice"));
+    }
+
+    #[test]
+    fn a_limit_starves_nobody() {
+        let d = Dirty::new(Segment::heap(DIRTY_LEN), 0).unwrap();
+        let mut from = 0;
+        d.mark(8000);
+        // The first hundred words' sockets are marked again and again; the last one has its turn nevertheless.
+        for turn in 0.. {
+            (0..100).for_each(|w| d.mark(w * 64));
+            let mut last = false;
+            assert!(d.take(10, &mut from, |s| last |= s == 8000) <= 10);
+            if last {
+                break;
+            }
+            assert!(turn < 12, "it waits for ever");
+        }
+        let mut rest = 0;
+        while d.any() {
+            rest += d.take(10, &mut from, |_| {});
+        }
+        assert!(rest > 0);
     }
 }

@@ -1,6 +1,6 @@
 //! A component's status page: the only segment that it writes and everybody may read.
 //!
-//! It holds the state word (how it sleeps), the heartbeat, its [`Account`] and its counters. Peers map it read-only,
+//! It holds the state word (how it sleeps), its signs of progress, its [`Account`] and its counters. Peers map it read-only,
 //! so nobody can forge another's state.
 
 use crate::account::{ACCOUNT_LEN, Account};
@@ -15,6 +15,9 @@ pub const STATUS_LEN: usize = 16384;
 pub const COUNTERS_MAX: usize = 512;
 
 const HEARTBEAT: usize = 64;
+const STEPS: usize = 72;
+/// On a line of its own: a signal handler writes it.
+const TICKS: usize = 128;
 const ACCOUNT: usize = 1024;
 const COUNTERS: usize = 8192;
 const _: () = assert!(ACCOUNT + ACCOUNT_LEN <= COUNTERS);
@@ -68,6 +71,28 @@ impl Status {
     /// Turns of the loop so far.
     pub fn heartbeat(&self) -> u64 {
         self.word(HEARTBEAT).load(Ordering::Relaxed)
+    }
+
+    /// Owner: one more step within a turn (a message, an event, one of many connections).
+    pub fn advance(&self) {
+        let s = self.word(STEPS);
+        s.store(s.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Turns and steps so far: a component that works and does not change this hangs.
+    pub fn progress(&self) -> u64 {
+        self.heartbeat().wrapping_add(self.word(STEPS).load(Ordering::Relaxed))
+    }
+
+    /// Where the owner counts the ticks of a timer on its own CPU time. It goes on over all lives of the component.
+    pub fn tick_word(&self) -> Shared<AtomicU64> {
+        // SAFETY: an atomic word; the length was checked in `new`.
+        unsafe { self.segment.shared(TICKS) }.expect("status page length was checked")
+    }
+
+    /// Ticks of the owner's CPU time that it lived to see: time for which its CPU was taken away counts once at most.
+    pub fn ticks(&self) -> u64 {
+        self.word(TICKS).load(Ordering::Relaxed)
     }
 
     /// Owner: adds to a counter. Counters beyond [`COUNTERS_MAX`] do not exist.

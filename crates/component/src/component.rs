@@ -29,6 +29,11 @@ impl Context<'_> {
         self.status.add(crate::server::FRAME_COUNTERS.len() + index, n);
     }
 
+    /// Says that work on many things goes on: once for each of them.
+    pub fn advance(&self) {
+        self.status.advance();
+    }
+
     /// Sets the gauge at `index` of [`Component::COUNTERS`].
     pub fn gauge(&self, index: usize, value: u64) {
         self.status.set(crate::server::FRAME_COUNTERS.len() + index, value);

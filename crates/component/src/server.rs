@@ -195,6 +195,7 @@ impl<C: Component> Server<C> {
         let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
         self.component.begin(Occasion::Event(&event));
         self.component.event(&mut cx, event, &mut self.out);
+        self.status.advance();
         self.touched = true;
     }
 
@@ -224,6 +225,7 @@ impl<C: Component> Server<C> {
                     Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
                 self.component.begin(Occasion::Message { from: peer, line: &line });
                 self.component.receive(&mut cx, peer, message, &mut self.out);
+                self.status.advance();
             }
             connected.port.consumer.publish();
             received += taken;

@@ -1,16 +1,24 @@
 //! Whether a server makes progress.
 //!
-//! A server is hung if its heartbeat stands still over 100 ms of its *own CPU time*, or if it sleeps
-//! in the kernel although its state word says that it runs. A wall clock alone would kill healthy
-//! servers on slow, throttled or paused machines.
+//! A server hangs if it computes without a step of its work, or if it sleeps in the kernel although its state word says
+//! that it runs. What it computed is counted in ticks of a timer on its own CPU time that the server itself lives to see:
+//! the clock of that time goes on while a hypervisor runs somebody else, so that one pause looks like a long computation,
+//! but however long the pause, one tick comes of it. Nothing is measured by the wall's clock: a machine that is slow,
+//! throttled, paused or in a debugger's hands kills nobody. Sleeps and starts are counted in looks, each of which is one
+//! that the supervisor itself had the time to take.
 
 use core::time::Duration;
-use eft_base::Instant;
 use eft_channel::notify::Mode;
 
-const CPU_LIMIT: Duration = Duration::from_millis(100);
-/// Looks at which an awake server was found blocked, in a row and spread over this time.
-const BLOCKED_LIMIT: Duration = Duration::from_secs(2);
+/// Of the timer on a server's CPU time. Above the kernel's own tick (1 to 10 ms), which is what ends it.
+pub const TICK: Duration = Duration::from_millis(10);
+/// Ticks without a step, 100 ms: thousands of times what the longest step takes.
+const SPINNING_TICKS: u64 = 10;
+/// Looks in a row at which an awake server was found asleep in the kernel.
+const BLOCKED_LOOKS: u32 = 40;
+/// Looks in a row at which a server that starts had computed for a tick, or slept though nobody owed it anything, without
+/// a step. Its timer does not run yet when it begins, and opening an arena is one step.
+const START_LOOKS: u32 = 60;
 
 /// What the kernel says the server's thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,25 +27,38 @@ pub enum ThreadState {
     Runnable,
     /// Sleeping in the kernel.
     Sleeping,
-    /// Stopped by a signal or a debugger: paused, not hung.
-    Stopped,
+    /// Stopped, traced, or waiting for a disk: it can do nothing about that.
+    Paused,
 }
 
 /// One look at a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    pub now: Instant,
-    pub heartbeat: u64,
-    /// CPU time that the server has used.
+    /// Turns and steps.
+    pub progress: u64,
+    /// Ticks of its CPU time.
+    pub ticks: u64,
+    /// CPU time that it has used, with what was stolen from it.
     pub cpu: Duration,
     pub mode: Mode,
     pub thread: ThreadState,
+    pub stage: Stage,
+}
+
+/// Where it is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It waits for messages that the supervisor could not send yet.
+    Waiting,
+    /// It has all that it needs, and makes its state.
+    Starting,
+    Running,
 }
 
 /// Why a server is called hung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hang {
-    /// It computes without a turn of its loop.
+    /// It computes without a step.
     Spinning,
     /// It blocks in the kernel where it must not.
     Blocked,
@@ -46,36 +67,59 @@ pub enum Hang {
 /// Watches one server.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
-    heartbeat: Option<u64>,
-    cpu_at_beat: Duration,
-    blocked_since: Option<Instant>,
+    progress: Option<u64>,
+    ticks: u64,
+    cpu: Duration,
+    /// Looks at which it was found asleep, and (while it starts) at which it had computed.
+    blocked: u32,
+    busy: u32,
 }
 
 impl Watch {
     pub fn look(&mut self, look: Look) -> Option<Hang> {
-        if self.heartbeat != Some(look.heartbeat) {
-            *self = Watch { heartbeat: Some(look.heartbeat), cpu_at_beat: look.cpu, blocked_since: None };
+        if self.progress != Some(look.progress) || look.stage == Stage::Waiting {
+            *self =
+                Watch { progress: Some(look.progress), ticks: look.ticks, cpu: look.cpu, ..Watch::default() };
             return None;
         }
-        let parked = look.mode != Mode::Awake;
-        if parked || look.thread == ThreadState::Stopped {
-            // Asleep by its own word: no turn is expected. CPU time spent now is not held against it.
-            self.cpu_at_beat = look.cpu;
-            self.blocked_since = None;
-            return None;
+        match look.stage {
+            Stage::Running => self.look_at_running(look),
+            _ => self.look_at_starting(look),
         }
-        if look.cpu.saturating_sub(self.cpu_at_beat) >= CPU_LIMIT {
+    }
+
+    fn look_at_running(&mut self, look: Look) -> Option<Hang> {
+        // Whatever its word says: one that sleeps has no ticks, and one that wakes makes a turn.
+        if look.ticks.wrapping_sub(self.ticks) >= SPINNING_TICKS {
             return Some(Hang::Spinning);
         }
-        if look.thread == ThreadState::Sleeping {
-            let since = *self.blocked_since.get_or_insert(look.now);
-            if look.now.saturating_since(since) >= BLOCKED_LIMIT {
-                return Some(Hang::Blocked);
-            }
-        } else {
-            self.blocked_since = None;
+        match (look.mode, look.thread) {
+            (Mode::Awake, ThreadState::Sleeping) => self.blocked += 1,
+            _ => self.blocked = 0,
         }
-        None
+        (self.blocked >= BLOCKED_LOOKS).then_some(Hang::Blocked)
+    }
+
+    fn look_at_starting(&mut self, look: Look) -> Option<Hang> {
+        // However long the time between two looks: it may have been stolen.
+        if look.cpu.saturating_sub(self.cpu) >= TICK {
+            self.cpu = look.cpu;
+            self.busy += 1;
+        }
+        match look.thread {
+            ThreadState::Sleeping => self.blocked += 1,
+            _ => self.blocked = 0,
+        }
+        match () {
+            () if self.busy >= START_LOOKS => Some(Hang::Spinning),
+            () if self.blocked >= START_LOOKS => Some(Hang::Blocked),
+            () => None,
+        }
+    }
+
+    /// It turned out that it could do nothing about it.
+    pub fn forgive(&mut self) {
+        *self = Watch::default();
     }
 }
 
@@ -83,36 +127,98 @@ impl Watch {
 mod tests {
     use super::*;
 
-    fn look(ms: u64, heartbeat: u64, cpu_ms: u64, mode: Mode, thread: ThreadState) -> Look {
-        Look { now: Instant::from_millis(ms), heartbeat, cpu: Duration::from_millis(cpu_ms), mode, thread }
+    /// A server at work, that has done nothing since the last look.
+    const STILL: Look = Look {
+        progress: 7,
+        ticks: 0,
+        cpu: Duration::ZERO,
+        mode: Mode::Awake,
+        thread: ThreadState::Runnable,
+        stage: Stage::Running,
+    };
+
+    fn cpu(ms: u64) -> Duration {
+        Duration::from_millis(ms)
     }
 
     #[test]
-    fn only_own_cpu_time_counts() {
+    fn who_computes_without_a_step_hangs() {
         let mut w = Watch::default();
-        // A machine so slow that ten seconds of wall time give 90 ms of CPU.
         for i in 0..10 {
-            assert_eq!(w.look(look(i * 1000, 7, i * 9, Mode::Awake, ThreadState::Runnable)), None);
+            assert_eq!(w.look(Look { ticks: i, cpu: cpu(i * 10), ..STILL }), None);
         }
-        assert_eq!(w.look(look(11_000, 7, 101, Mode::Awake, ThreadState::Runnable)), Some(Hang::Spinning));
+        assert_eq!(w.look(Look { ticks: 10, cpu: cpu(100), ..STILL }), Some(Hang::Spinning));
+        assert_eq!(w.look(Look { ticks: 11, progress: 8, ..STILL }), None, "it moved");
     }
 
     #[test]
-    fn a_parked_or_stopped_server_is_left_alone() {
+    fn stolen_time_is_nobodys_fault() {
         let mut w = Watch::default();
+        // A hypervisor takes the CPU away for a second five times in the middle of one step: its CPU time goes on.
         for i in 0..100 {
-            assert_eq!(w.look(look(i * 1000, 7, i, Mode::Futex, ThreadState::Sleeping)), None);
-            assert_eq!(w.look(look(i * 1000, 7, i, Mode::Awake, ThreadState::Stopped)), None);
+            assert_eq!(w.look(Look { ticks: i / 20, cpu: cpu(i * 50), ..STILL }), None, "look {i}");
         }
     }
 
     #[test]
-    fn an_awake_server_that_sleeps_in_the_kernel_is_hung() {
+    fn a_machine_so_slow_that_nothing_moves_kills_nobody() {
         let mut w = Watch::default();
-        for i in 0..3 {
-            assert_eq!(w.look(look(i * 900, 7, 1, Mode::Awake, ThreadState::Sleeping)), None);
+        // Throttled, behind a real-time thread, or on a machine that stands still: no CPU time at all.
+        (0..10_000).for_each(|_| assert_eq!(w.look(STILL), None));
+    }
+
+    #[test]
+    fn a_parked_or_paused_server_is_left_alone() {
+        let mut w = Watch::default();
+        for _ in 0..1000 {
+            let parked = Look { mode: Mode::Futex, thread: ThreadState::Sleeping, ..STILL };
+            assert_eq!(w.look(parked), None);
+            assert_eq!(w.look(Look { thread: ThreadState::Paused, ..STILL }), None);
         }
-        assert_eq!(w.look(look(3000, 7, 1, Mode::Awake, ThreadState::Sleeping)), Some(Hang::Blocked));
-        assert_eq!(w.look(look(3100, 8, 1, Mode::Awake, ThreadState::Sleeping)), None, "it moved");
+    }
+
+    #[test]
+    fn an_awake_server_that_sleeps_in_the_kernel_hangs() {
+        let mut w = Watch::default();
+        let asleep = Look { thread: ThreadState::Sleeping, ..STILL };
+        (0..BLOCKED_LOOKS).for_each(|_| assert_eq!(w.look(asleep), None));
+        assert_eq!(w.look(asleep), Some(Hang::Blocked));
+        assert_eq!(w.look(Look { progress: 8, ..asleep }), None, "it moved");
+    }
+
+    #[test]
+    fn who_spins_with_the_word_that_it_sleeps_hangs() {
+        let mut w = Watch::default();
+        let look = Look { mode: Mode::Futex, ..STILL };
+        assert_eq!(w.look(look), None);
+        assert_eq!(w.look(Look { ticks: 10, ..look }), Some(Hang::Spinning));
+    }
+
+    #[test]
+    fn a_start_that_does_not_end_is_noticed() {
+        let starting = Look { stage: Stage::Starting, ..STILL };
+        let mut w = Watch::default();
+        let mut looks = (0..).map(|i| w.look(Look { cpu: cpu(i * 50), ..starting }));
+        assert_eq!(looks.position(|hang| hang == Some(Hang::Spinning)), Some(START_LOOKS as usize));
+        let mut w = Watch::default();
+        let asleep = Look { thread: ThreadState::Sleeping, mode: Mode::Futex, ..starting };
+        let mut looks = (0..).map(|_| w.look(asleep));
+        assert_eq!(looks.position(|hang| hang == Some(Hang::Blocked)), Some(START_LOOKS as usize));
+    }
+
+    #[test]
+    fn a_long_start_that_goes_on_is_waited_for() {
+        let mut w = Watch::default();
+        for i in 0..1000 {
+            // Ten thousand sockets are revived, slowly.
+            let look = Look { stage: Stage::Starting, progress: i / 20, cpu: cpu(i * 50), ..STILL };
+            assert_eq!(w.look(look), None);
+        }
+        // And one that the supervisor keeps waiting does not hang.
+        let waiting = Look { stage: Stage::Waiting, thread: ThreadState::Sleeping, ..STILL };
+        (0..1000).for_each(|_| assert_eq!(w.look(waiting), None));
+        // One stolen second, or ten, in a start is one look like any other.
+        let starting = Look { stage: Stage::Starting, cpu: cpu(100_000), ..STILL };
+        (0..50).for_each(|_| assert_eq!(w.look(starting), None));
     }
 }

@@ -23,6 +23,7 @@ pub mod scm;
 pub mod sensors;
 pub mod serve;
 pub mod supervisor;
+pub mod ticks;
 
 use std::fmt;
 

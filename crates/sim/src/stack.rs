@@ -218,7 +218,7 @@ impl Stack {
         };
         let now = self.surroundings.now;
         if let Some(node) = &mut self.members[i].node {
-            self.family.dirty(transport).take(|slot| {
+            self.family.dirty(transport).take(usize::MAX, &mut 0, |slot| {
                 let socket = SocketId { family: FAMILY, slot: slot as u32 };
                 node.event(now, Event::Transport(transport::Event::Dirty(socket)));
             });

@@ -7,6 +7,9 @@ use eft_base::Instant;
 
 /// When to look again if a queue was full and nobody owes us an answer.
 const RETRY: Duration = Duration::from_millis(1);
+/// Sockets served in one flush, and timers handled in one turn: a turn stays short however many sockets there are, so that
+/// messages are taken in between and others get the CPU.
+pub(crate) const PER_TURN: usize = 256;
 
 pub(crate) struct Turns {
     queue: VecDeque<u32>,
@@ -23,18 +26,28 @@ impl Turns {
         self.queue.push_back(socket);
     }
 
-    /// Those that wait now; what is pushed meanwhile waits for the next flush.
+    /// Those that wait now.
     pub fn len(&self) -> usize {
         self.queue.len()
+    }
+
+    /// How many to serve in this flush: of those that wait now. What is pushed meanwhile waits for the next one.
+    pub fn share(&self) -> usize {
+        self.queue.len().min(PER_TURN)
     }
 
     pub fn pop(&mut self) -> Option<u32> {
         self.queue.pop_front()
     }
 
-    /// A flush is over: what could not be done is tried again soon.
-    pub fn finish(&mut self, now: Instant) {
-        self.retry_at = if self.queue.is_empty() { NEVER } else { now + RETRY };
+    /// A flush is over, in which `done` sockets got all that was due. What could not be done is tried again soon; those
+    /// whose turn did not come have it at once, unless nothing can be done for anybody.
+    pub fn finish(&mut self, now: Instant, waited: usize, done: usize) {
+        self.retry_at = match () {
+            () if self.queue.is_empty() => NEVER,
+            () if waited > PER_TURN && done > 0 => now,
+            () => now + RETRY,
+        };
     }
 
     /// The time to try again has come: the flush that follows does.
@@ -48,5 +61,37 @@ impl Turns {
     pub fn deadline(&self, timers: &Timers) -> Option<Instant> {
         let at = timers.next().unwrap_or(NEVER).min(self.retry_at);
         (at != NEVER).then_some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flush_has_an_end_and_the_rest_comes_at_once() {
+        let mut turns = Turns::new();
+        (0..1000).for_each(|i| turns.push(i));
+        let (timers, now) = (Timers::new(0), Instant::from_millis(7));
+        let mut served = 0;
+        for _ in 0..4 {
+            let (waited, share) = (turns.len(), turns.share());
+            assert!(share <= PER_TURN);
+            (0..share).for_each(|_| {
+                assert_eq!(turns.pop(), Some(served + 1).inspect(|n| served = *n).map(|n| n - 1))
+            });
+            turns.finish(now, waited, share);
+            assert_eq!(turns.deadline(&timers), (served < 1000).then_some(now));
+        }
+        assert_eq!(served, 1000);
+    }
+
+    #[test]
+    fn without_room_for_anybody_it_waits_instead_of_spinning() {
+        let mut turns = Turns::new();
+        (0..1000).for_each(|i| turns.push(i));
+        let now = Instant::from_millis(7);
+        turns.finish(now, 1000, 0);
+        assert_eq!(turns.deadline(&Timers::new(0)), Some(now + RETRY));
     }
 }

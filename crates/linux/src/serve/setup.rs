@@ -1,7 +1,7 @@
 //! What a server is given before its engine is made.
 
 use crate::protocol::{CONTROL_FD, Identity, PACKET_MAX, ToServer};
-use crate::{Doing, Error, Result, memory, scm};
+use crate::{Doing, Error, Result, memory, scm, ticks};
 use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
 use eft_channel::{Pool, Segment, Shared};
@@ -41,6 +41,7 @@ impl Setup {
         let mut fds = fds.into_iter();
         let mut fd = || fds.next().ok_or_else(|| Error("a descriptor is missing".into()));
         let status = Status::new(memory::map(&fd()?, true)?).map_err(|_| Error("bad status page".into()))?;
+        ticks::start(&status)?;
         let eventfd = fd()?;
         let bell = memory::map(&fd()?, false)?;
         // SAFETY: Doorbell is one atomic.

@@ -17,6 +17,8 @@ struct Family {
     id: FamilyId,
     arena: Arena,
     dirty: Dirty,
+    /// Where the search for marks goes on.
+    searched: usize,
     bell: Shared<Doorbell>,
 }
 
@@ -24,12 +26,17 @@ struct Family {
 pub struct TransportSurroundings {
     transport: Transport,
     families: Vec<Family>,
+    /// Whose marks are taken first.
+    first: usize,
     far: FarEnds,
 }
 
+/// Marks taken in one turn, however many sockets have news; a word's worth more.
+const MARKS_PER_TURN: usize = 256;
+
 impl TransportSurroundings {
     pub fn new(transport: Transport) -> Self {
-        TransportSurroundings { transport, families: Vec::new(), far: FarEnds::default() }
+        TransportSurroundings { transport, families: Vec::new(), first: 0, far: FarEnds::default() }
     }
 }
 
@@ -44,8 +51,19 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
     }
 
     fn poll(&mut self, _parking: &Parking, emit: &mut dyn FnMut(Event)) {
-        for f in &self.families {
-            f.dirty.take(|slot| emit(Event::Dirty(SocketId { family: f.id, slot: slot as u32 })));
+        let count = self.families.len();
+        let mut left = MARKS_PER_TURN;
+        for i in (self.first..).take(count) {
+            let f = &mut self.families[i % count];
+            let id = f.id;
+            let taken = f.dirty.take(left, &mut f.searched, |slot| {
+                emit(Event::Dirty(SocketId { family: id, slot: slot as u32 }));
+            });
+            left = left.saturating_sub(taken);
+            if left == 0 {
+                self.first = (i + 1) % count;
+                return;
+            }
         }
     }
 
@@ -65,6 +83,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
             id: family,
             arena: arena.clone(),
             dirty: arena.dirty(self.transport),
+            searched: 0,
             bell: arena.doorbell(self.transport),
         });
     }

@@ -1,12 +1,13 @@
 //! One server as the supervisor sees it.
 
+use super::process;
 use crate::protocol::{ToServer, encode};
 use crate::{clock, futex, scm};
 use eft_base::{Instant, PoolId};
 use eft_channel::Shared;
 use eft_channel::notify::{Doorbell, Mode};
 use eft_channel::status::Status;
-use eft_control::hang::{Hang, Look, ThreadState, Watch};
+use eft_control::hang::{Hang, Look, Stage, ThreadState, Watch};
 use eft_control::restart::Restarts;
 use eft_messages::Peer;
 use std::collections::VecDeque;
@@ -14,6 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::Child;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Where a server is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,8 @@ pub struct Member {
     pub alone: bool,
     /// Places that it was told and has not answered.
     pub moving: u32,
+    /// It hung and was killed; its process has not ended yet.
+    condemned: bool,
     watch: Watch,
     unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
 }
@@ -103,6 +107,7 @@ impl Member {
             dedicated: false,
             alone: false,
             moving: 0,
+            condemned: false,
             watch: Watch::default(),
             unsent: VecDeque::new(),
         }
@@ -153,6 +158,7 @@ impl Member {
     pub fn forget_process(&mut self) {
         self.unsent.clear();
         self.moving = 0;
+        self.condemned = false;
         self.watch = Watch::default();
     }
 
@@ -162,22 +168,33 @@ impl Member {
         }
     }
 
-    /// Whether it hangs.
-    pub fn look(&mut self, now: Instant) -> Option<Hang> {
-        if self.life != Life::Running {
+    /// Whether it hangs. Said once: then it is to be killed.
+    pub fn look(&mut self) -> Option<Hang> {
+        let stage = match self.life {
+            Life::Running => Stage::Running,
+            Life::Starting if self.unsent.is_empty() => Stage::Starting,
+            Life::Starting => Stage::Waiting,
+            Life::Waiting(_) | Life::GaveUp => return None,
+        };
+        let pid = self.pid().filter(|_| !self.condemned)?;
+        let mode = self.status.state().load().0;
+        // Of one that sleeps by its own word nothing more is asked: at rest this is most of what the stack uses.
+        let asks = stage != Stage::Running || mode == Mode::Awake;
+        let look = Look {
+            progress: self.status.progress(),
+            ticks: self.status.ticks(),
+            cpu: if stage == Stage::Running { Duration::ZERO } else { clock::process_cpu(pid)? },
+            mode,
+            thread: if asks { process::thread_state(pid)? } else { ThreadState::Sleeping },
+            stage,
+        };
+        let hang = self.watch.look(look)?;
+        if process::is_held(pid) {
+            self.watch.forgive();
             return None;
         }
-        let pid = self.pid()?;
-        let mode = self.status.state().load().0;
-        let look = Look {
-            now,
-            heartbeat: self.status.heartbeat(),
-            cpu: clock::process_cpu(pid)?,
-            mode,
-            // Of one that sleeps by its own word nothing more is asked: at rest this is most of what the stack uses.
-            thread: if mode == Mode::Awake { thread_state(pid)? } else { ThreadState::Sleeping },
-        };
-        self.watch.look(look)
+        self.condemned = true;
+        Some(hang)
     }
 
     /// Takes what the server wrote to its standard error, passes it on and keeps the end of it.
@@ -219,13 +236,3 @@ impl Member {
 
 /// Crash reports kept of one component.
 const REPORTS_MAX: u32 = 64;
-
-/// The state letter of /proc/PID/stat.
-fn thread_state(pid: u32) -> Option<ThreadState> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    match stat.rsplit_once(") ")?.1.chars().next()? {
-        'S' | 'D' | 'I' => Some(ThreadState::Sleeping),
-        'T' | 't' => Some(ThreadState::Stopped),
-        _ => Some(ThreadState::Runnable),
-    }
-}

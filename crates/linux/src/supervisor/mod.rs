@@ -9,6 +9,7 @@ mod families;
 mod member;
 mod operations;
 mod placement;
+mod process;
 pub mod request;
 mod scheduling;
 mod setup;
@@ -20,6 +21,7 @@ use crate::devices::packet::Silencer;
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
 use crate::{Doing, Error, Result, clock, operator, scm};
 use eft_base::{Instant, PoolId};
+use eft_control::hang::Hang;
 use eft_control::restart::Decision;
 use eft_control::store::Store;
 use eft_messages::Peer;
@@ -267,8 +269,12 @@ impl Supervisor {
                 self.start(i)?;
             }
             self.members[i].flush();
-            if let Some(hang) = self.members[i].look(now) {
-                eprintln!("eft {}: {} hangs ({hang:?}), killing it", self.config.name, self.members[i].name);
+            if let Some(hang) = self.members[i].look() {
+                let what = match hang {
+                    Hang::Spinning => "computes without a turn of its loop",
+                    Hang::Blocked => "sleeps where it must not",
+                };
+                eprintln!("eft {}: {} hangs: it {what}; killing it", self.config.name, self.members[i].name);
                 self.members[i].kill();
             }
         }

@@ -490,7 +490,10 @@ impl Network {
         for family in 0..self.families.len() {
             let mut dirty = Vec::new();
             for transport in [Transport::Tcp, Transport::Udp] {
-                self.families[family].arena.dirty(transport).take(|slot| dirty.push(slot as u32));
+                self.families[family]
+                    .arena
+                    .dirty(transport)
+                    .take(usize::MAX, &mut 0, |slot| dirty.push(slot as u32));
             }
             busy |= !dirty.is_empty();
             for slot in dirty {

@@ -21,6 +21,7 @@ impl Tcp {
     pub(super) fn open_family(&mut self, cx: &Context, id: FamilyId, pool: PoolId, arena: Arena) {
         for i in self.families.open(id, arena, pool) {
             self.revive(cx, i);
+            cx.advance();
         }
     }
 

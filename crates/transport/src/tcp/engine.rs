@@ -20,7 +20,7 @@ use crate::limits::Bucket;
 use crate::requests::Transport as _;
 use crate::routes::Routes;
 use crate::timers::Timers;
-use crate::turns::Turns;
+use crate::turns::{PER_TURN, Turns};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -226,9 +226,13 @@ impl Component for Tcp {
 
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
         self.turns.expire(cx.now);
-        while let Some(i) = self.timers.pop(cx.now) {
+        for _ in 0..PER_TURN {
+            let Some(i) = self.timers.pop(cx.now) else {
+                break;
+            };
             self.expire_connection(cx, i, out);
             self.rearm(i);
+            cx.advance();
         }
     }
 
@@ -246,21 +250,24 @@ impl Component for Tcp {
     }
 
     fn flush(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
-        for _ in 0..self.turns.len() {
+        let (waited, mut done) = (self.turns.len(), 0);
+        for _ in 0..self.turns.share() {
             let Some(i) = self.turns.pop() else {
                 break;
             };
             self.live[i as usize].due &= !due::QUEUED;
             self.serve(cx, i, out);
-            if self.live[i as usize].due != 0 {
+            match self.live[i as usize].due {
+                0 => done += 1,
                 // Could not finish: no room, or its turn was long enough.
-                self.mark(i, 0);
+                _ => self.mark(i, 0),
             }
             self.rearm(i);
+            cx.advance();
         }
         self.send_farewells(cx, out);
         self.answer_ends(out);
-        self.turns.finish(cx.now);
+        self.turns.finish(cx.now, waited, done);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::in_flight::InFlight;
 use crate::requests::Transport as _;
 use crate::routes::Routes;
 use crate::timers::Timers;
-use crate::turns::Turns;
+use crate::turns::{PER_TURN, Turns};
 use alloc::vec;
 use alloc::vec::Vec;
 use eft_base::{Instant, PoolId, RequestId, SocketId, WireAddress};
@@ -284,8 +284,12 @@ impl Component for Udp {
 
     fn expire(&mut self, cx: &mut Context, _out: &mut Outbox<Out>) {
         self.turns.expire(cx.now);
-        while let Some(i) = self.timers.pop(cx.now) {
+        for _ in 0..PER_TURN {
+            let Some(i) = self.timers.pop(cx.now) else {
+                break;
+            };
             self.give_up_orphan(cx, i);
+            cx.advance();
         }
     }
 
@@ -308,7 +312,8 @@ impl Component for Udp {
     }
 
     fn flush(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
-        for _ in 0..self.turns.len() {
+        let (waited, mut done) = (self.turns.len(), 0);
+        for _ in 0..self.turns.share() {
             let Some(i) = self.turns.pop() else {
                 break;
             };
@@ -317,11 +322,13 @@ impl Component for Udp {
                 self.send_datagrams(cx, i, out);
             }
             self.tell(i, out);
-            if self.live[i as usize].due != 0 {
-                self.mark(i, 0);
+            match self.live[i as usize].due {
+                0 => done += 1,
+                _ => self.mark(i, 0),
             }
+            cx.advance();
         }
         self.answer_ends(out);
-        self.turns.finish(cx.now);
+        self.turns.finish(cx.now, waited, done);
     }
 }

@@ -1,0 +1,38 @@
+//! What procfs says of a server's process.
+
+use eft_control::hang::ThreadState;
+use std::fs;
+use std::path::Path;
+
+/// The state letter of /proc/PID/stat. `None`: the process is gone.
+pub fn thread_state(pid: u32) -> Option<ThreadState> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    match stat.rsplit_once(") ")?.1.chars().next()? {
+        'S' | 'I' => Some(ThreadState::Sleeping),
+        // A page that is read from a disk is no fault of the server's, and no signal would end the wait.
+        'T' | 't' | 'D' => Some(ThreadState::Paused),
+        _ => Some(ThreadState::Runnable),
+    }
+}
+
+/// Whether somebody else decides when it runs: a debugger that goes from step to step, or a cgroup that is frozen.
+pub fn is_held(pid: u32) -> bool {
+    is_traced(pid) || is_frozen(pid)
+}
+
+fn is_traced(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|tracer| tracer.trim() != "0")
+}
+
+/// By cgroup v2; a task frozen by v1 waits as for a disk.
+fn is_frozen(pid: u32) -> bool {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let Some(group) = groups.lines().find_map(|line| line.strip_prefix("0::/")) else { return false };
+    let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    mounts.iter().any(|mount| {
+        let events = fs::read_to_string(Path::new(mount).join(group).join("cgroup.events"));
+        events.is_ok_and(|events| events.lines().any(|line| line == "frozen 1"))
+    })
+}
