@@ -21,7 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("acpi", &[]),
     ("cores", &["base", "machine"]),
     ("vcpu", &["base", "machine"]),
-    ("linux", &["acpi", "base", "machine", "channel", "messages", "component", "control", "cores"]),
+    ("linux", &["acpi", "base", "machine", "channel", "messages", "component", "control", "cores", "vcpu"]),
     (
         "sim",
         &[
@@ -37,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "nic",
             "control",
             "cores",
+            "vcpu",
         ],
     ),
     ("shim", &["base", "channel", "messages"]),
@@ -56,6 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "nic",
             "control",
             "cores",
+            "vcpu",
             "linux",
             "sim",
         ],
@@ -79,6 +81,7 @@ const PURE: &[&str] = &[
     "acpi",
     "machine",
     "cores",
+    "vcpu",
 ];
 
 /// A file longer than this cannot be read in one sitting.

@@ -1,1 +1,31 @@
-//! Asymmetry-aware scheduling of virtual CPUs.
+//! Asymmetry-aware scheduling of virtual CPUs: who gets how much of the fast cores, and when.
+//!
+//! After Kwon, Kim, Maeng and Huh, "Virtualizing Performance Asymmetric Multi-core Systems" (ISCA 2011). A world (the
+//! live one or the simulated one) tells the [`scheduler`] how long each vCPU ran and waited, and what its counters
+//! say; the scheduler answers which [`host::Group`] of cores each belongs to until the next turn.
+//!
+//! ```text
+//! counters, 2 s of each 2.5 s ─▶ efficiency ─▶ deal ─▶ shares of each class ─▶ turns, 30 ms ─▶ group of each vCPU
+//! run and wait times, 10 ms  ───────────────────────────────────────────────▶ promote ─────▶
+//! ```
+//!
+//! Promises: pure decisions, integers only, the same answer for the same input in every world. No class is dealt out
+//! beyond what its cores can give, and no vCPU is placed outside of the groups that it is allowed to use.
+//! Must never happen: a panic on figures that a counter or a guest invented.
+
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+pub mod adaptive;
+pub mod deal;
+pub mod efficiency;
+pub mod guest;
+pub mod host;
+pub mod options;
+pub mod promote;
+pub mod scheduler;
+pub mod turns;
+
+/// Shares and speeds are parts per million: of one core's time, or of the fastest class's speed.
+pub const PPM: u64 = 1_000_000;

@@ -1,0 +1,64 @@
+//! Virtual machines and their vCPUs, or whatever is managed as if it were one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::PPM;
+use crate::host::GroupSet;
+
+/// A vCPU's name for as long as it exists. Live: its thread id and start time, folded by the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct VcpuId(pub u64);
+
+/// A VM's name for as long as it exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct VmId(pub u64);
+
+/// The weight of a VM unless something else is said, as in Xen.
+pub const WEIGHT: u32 = 256;
+
+/// One vCPU as its operator configured it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vcpu {
+    pub id: VcpuId,
+    pub vm: VmId,
+    /// Of the whole VM, split over its active vCPUs.
+    pub weight: u32,
+    /// Core time that the whole VM may use, in parts per million of a core; `u64::MAX` is no limit.
+    pub cap_ppm: u64,
+    /// Where the operator allows it to run.
+    pub allowed: GroupSet,
+}
+
+impl Vcpu {
+    pub fn new(id: u64, vm: u64) -> Self {
+        Self { id: VcpuId(id), vm: VmId(vm), weight: WEIGHT, cap_ppm: u64::MAX, allowed: GroupSet::ALL }
+    }
+}
+
+/// Counters of one vCPU on one kind of core, counted up since it exists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    pub class: u8,
+    /// Whether the core's other hardware thread was busy.
+    pub sibling_busy: bool,
+    pub instructions: u64,
+    pub cycles: u64,
+}
+
+/// What a world saw of a vCPU, counted up since it exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress<'a> {
+    pub id: VcpuId,
+    pub run_ns: u64,
+    /// Runnable without a core.
+    pub wait_ns: u64,
+    /// Empty where there are no counters, and at ticks and turns, which do not look at them.
+    pub counts: &'a [Count],
+    /// `counts` holds a progress counter of the guest's choice: rates compare between cores, not between guests.
+    pub own_unit: bool,
+}
+
+/// A part of a whole in parts per million; 0 of nothing.
+pub fn ratio_ppm(part: u64, whole: u64) -> u64 {
+    if whole == 0 { 0 } else { (u128::from(part) * u128::from(PPM) / u128::from(whole)) as u64 }
+}

@@ -1,0 +1,164 @@
+//! The cores as the policy sees them: classes by speed, and groups of equal cores that share a cache.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::PPM;
+
+/// So many groups fit a [`GroupSet`]; a two-socket server has about a dozen.
+pub const GROUPS_MAX: usize = 128;
+/// Fast, slow, and what lies between; more kinds than any machine has.
+pub const CLASSES_MAX: usize = 8;
+
+/// Cores of one speed. Class 0 is the fastest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Class {
+    pub name: String,
+    /// Speed of compute-bound work relative to class 0, in parts per million.
+    pub speed_ppm: u32,
+    /// What an instruction stream's IPC is here relative to class 0 until it was measured, in parts per million:
+    /// [`PPM`] where only the clock differs.
+    pub ipc_ppm: u32,
+}
+
+/// Cores of one class behind one cache: what a vCPU is placed on. The kernel chooses the core inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    pub class: u8,
+    pub cores: u32,
+    /// Hardware threads; as many as `cores` where there is no SMT.
+    pub threads: u32,
+    /// Last-level cache, or the cluster's cache on E cores.
+    pub cache: u32,
+    pub node: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    pub classes: Vec<Class>,
+    pub groups: Vec<Group>,
+}
+
+impl Host {
+    /// What makes a host unusable, in one line.
+    pub fn check(&self) -> Result<(), String> {
+        if self.groups.is_empty() || self.groups.len() > GROUPS_MAX {
+            return Err(format!(
+                "a host has from 1 to {GROUPS_MAX} groups of cores, not {}",
+                self.groups.len()
+            ));
+        }
+        if self.classes.is_empty() || self.classes.len() > CLASSES_MAX {
+            return Err(format!(
+                "a host has from 1 to {CLASSES_MAX} core classes, not {}",
+                self.classes.len()
+            ));
+        }
+        let speeds: Vec<u32> = self.classes.iter().map(|class| class.speed_ppm).collect();
+        if speeds[0] != PPM as u32 || speeds.windows(2).any(|pair| pair[0] < pair[1]) || speeds.contains(&0) {
+            return Err("core classes are ordered from the fastest, whose speed is 1, to the slowest".into());
+        }
+        if self.classes.iter().any(|class| class.ipc_ppm == 0) {
+            return Err("a core class executes no instructions".into());
+        }
+        let bad = |group: &&Group| {
+            usize::from(group.class) >= self.classes.len() || group.cores == 0 || group.threads < group.cores
+        };
+        match self.groups.iter().find(bad) {
+            Some(group) => Err(format!("{group:?} is no group of this host's cores")),
+            None => Ok(()),
+        }
+    }
+
+    pub fn class_of(&self, group: usize) -> usize {
+        usize::from(self.groups[group].class)
+    }
+
+    pub fn is_asymmetric(&self) -> bool {
+        self.classes.len() > 1
+    }
+
+    /// Groups of a class.
+    pub fn of_class(&self, class: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.groups.len()).filter(move |group| self.class_of(*group) == class)
+    }
+
+    /// Core time of a class, [`PPM`] for each core.
+    pub fn pool_ppm(&self, class: usize) -> u64 {
+        self.of_class(class).map(|group| u64::from(self.groups[group].cores) * PPM).sum()
+    }
+
+    /// Whether a move from one group to another leaves the cache behind.
+    pub fn crosses_cache(&self, from: usize, to: usize) -> bool {
+        self.groups[from].cache != self.groups[to].cache
+    }
+
+    /// Moves that cost more are farther: 0 in one cache, 1 in one NUMA node, 2 beyond.
+    pub fn distance(&self, from: usize, to: usize) -> u64 {
+        let (from, to) = (self.groups[from], self.groups[to]);
+        match (from.cache == to.cache, from.node == to.node) {
+            (true, true) => 0,
+            (_, true) => 1,
+            _ => 2,
+        }
+    }
+}
+
+/// Some of a host's groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupSet(u128);
+
+impl GroupSet {
+    pub const ALL: GroupSet = GroupSet(u128::MAX);
+
+    pub fn insert(&mut self, group: usize) {
+        if group < GROUPS_MAX {
+            self.0 |= 1 << group;
+        }
+    }
+
+    pub fn contains(self, group: usize) -> bool {
+        group < GROUPS_MAX && self.0 & 1 << group != 0
+    }
+}
+
+impl FromIterator<usize> for GroupSet {
+    fn from_iter<T: IntoIterator<Item = usize>>(groups: T) -> Self {
+        let mut set = Self::default();
+        groups.into_iter().for_each(|group| set.insert(group));
+        set
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// `fast` and `slow` cores behind one cache; the slow ones run at `speed` of the fast ones.
+    pub fn host(fast: u32, slow: u32, speed: f64) -> Host {
+        let class = |name: &str, speed_ppm| Class { name: name.into(), speed_ppm, ipc_ppm: PPM as u32 };
+        let group = |class, cores| Group { class, cores, threads: cores, cache: 0, node: 0 };
+        Host {
+            classes: vec![class("fast", PPM as u32), class("slow", (speed * 1e6) as u32)],
+            groups: vec![group(0, fast), group(1, slow)],
+        }
+    }
+
+    #[test]
+    fn impossible_hosts_are_refused() {
+        assert_eq!(host(1, 1, 0.5).check(), Ok(()));
+        assert!(Host::default().check().is_err());
+        assert!(host(0, 1, 0.5).check().is_err());
+        assert!(host(1, 1, 0.0).check().is_err());
+        assert!(host(1, 1, 1.5).check().is_err());
+        let mut bad = host(1, 1, 0.5);
+        bad.groups[1].class = 2;
+        assert!(bad.check().is_err());
+        bad = host(1, 1, 0.5);
+        bad.classes[1].ipc_ppm = 0;
+        assert!(bad.check().is_err());
+    }
+}

@@ -1,0 +1,187 @@
+//! What an operator chooses: policy, score, times.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::PPM;
+
+/// Section 3.3 of the paper, and what it leaves as future work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// Fast cores to the VMs of highest mean efficiency; the vCPUs of a VM take turns.
+    #[default]
+    AmpVm,
+    /// Fast cores to the vCPUs of highest efficiency.
+    AmpVcpu,
+    /// `amp-fair:R`: R percent of the fast time evenly, the rest as `amp-vm`. `amp-fair` is R = 100.
+    AmpFair(u8),
+    /// The least R that keeps every vCPU's slowdown against `amp-fair` below this, in parts per million.
+    AdaptiveFair(u32),
+}
+
+/// The largest slowdown that `adaptive-fair` allows unless told otherwise: 5%.
+pub const BOUND_PPM: u32 = 50_000;
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || {
+            format!(
+                "'{text}' is no policy (amp-vm, amp-vcpu, amp-fair, amp-fair:R with R from 0 to 100, \
+                 adaptive-fair, or adaptive-fair:P with at most P percent slowdown)"
+            )
+        };
+        let percent = |digits: &str| digits.parse::<u8>().ok().filter(|p| *p <= 100).ok_or_else(bad);
+        match text.split_once(':') {
+            None => match text {
+                "amp-vm" => Ok(Self::AmpVm),
+                "amp-vcpu" => Ok(Self::AmpVcpu),
+                "amp-fair" => Ok(Self::AmpFair(100)),
+                "adaptive-fair" => Ok(Self::AdaptiveFair(BOUND_PPM)),
+                _ => Err(bad()),
+            },
+            Some(("amp-fair", digits)) => percent(digits).map(Self::AmpFair),
+            Some(("adaptive-fair", digits)) => {
+                percent(digits).map(|p| Self::AdaptiveFair(u32::from(p) * 10_000))
+            }
+            Some(_) => Err(bad()),
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AmpVm => f.pad("amp-vm"),
+            Self::AmpVcpu => f.pad("amp-vcpu"),
+            Self::AmpFair(100) => f.pad("amp-fair"),
+            Self::AmpFair(percent) => f.pad(&format!("amp-fair:{percent}")),
+            Self::AdaptiveFair(BOUND_PPM) => f.pad("adaptive-fair"),
+            Self::AdaptiveFair(ppm) => f.pad(&format!("adaptive-fair:{}", ppm / 10_000)),
+        }
+    }
+}
+
+impl Serialize for Policy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Policy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// What fast core efficiency is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Score {
+    /// IPC as it would be alone on a fast core, times utilisation in fast-core cycles.
+    #[default]
+    Predicted,
+    /// The paper's product: IPC wherever it was measured, times the share of time that it ran.
+    Paper,
+}
+
+impl FromStr for Score {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "predicted" => Ok(Self::Predicted),
+            "paper" => Ok(Self::Paper),
+            _ => Err(format!("'{text}' is no score (predicted or paper)")),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    pub policy: Policy,
+    pub score: Score,
+    /// Counters are read over this part of each interval.
+    pub window: Duration,
+    /// From one dealing to the next.
+    pub interval: Duration,
+    /// From one turn to the next; Xen's accounting period.
+    pub turn: Duration,
+    /// From one look for idle fast cores to the next; Xen's tick.
+    pub tick: Duration,
+    /// IPC that changes by more than this has to stay so for two intervals.
+    pub threshold_ppm: u32,
+    /// What a move to another last-level cache has to bring, as core time.
+    pub migration_cost: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            score: Score::default(),
+            window: Duration::from_millis(2000),
+            interval: Duration::from_millis(2500),
+            turn: Duration::from_millis(30),
+            tick: Duration::from_millis(10),
+            threshold_ppm: 150_000,
+            migration_cost: Duration::from_millis(5),
+        }
+    }
+}
+
+impl Options {
+    pub fn check(&self) -> Result<(), String> {
+        let ms = Duration::from_millis(1);
+        if self.tick < ms || self.turn < self.tick || self.window < self.turn || self.interval < self.window {
+            return Err(
+                "times must not shrink in this order, and 1 ms is the least: tick, turn, window, interval"
+                    .to_string(),
+            );
+        }
+        if self.interval > Duration::from_secs(3600) {
+            return Err("an interval is an hour at most".to_string());
+        }
+        if u64::from(self.threshold_ppm) > 10 * PPM {
+            return Err("the IPC threshold is 1000% at most".to_string());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_read_as_they_are_printed() {
+        for text in ["amp-vm", "amp-vcpu", "amp-fair", "amp-fair:40", "adaptive-fair", "adaptive-fair:3"] {
+            assert_eq!(text.parse::<Policy>().unwrap().to_string(), text);
+        }
+        assert_eq!("amp-fair:100".parse::<Policy>().unwrap(), Policy::AmpFair(100));
+        for text in
+            ["", "amp", "amp-fair:101", "amp-fair:-1", "amp-fair:", "amp-vm:3", "adaptive-fair:x", "AMP-VM"]
+        {
+            let error = text.parse::<Policy>().unwrap_err();
+            assert!(error.contains("is no policy") && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn times_out_of_order_are_refused() {
+        assert_eq!(Options::default().check(), Ok(()));
+        let bad = [
+            Options { tick: Duration::ZERO, ..Options::default() },
+            Options { turn: Duration::from_millis(5), ..Options::default() },
+            Options { window: Duration::from_secs(3), ..Options::default() },
+            Options { interval: Duration::from_secs(4000), ..Options::default() },
+        ];
+        assert!(bad.iter().all(|options| options.check().is_err()));
+    }
+}

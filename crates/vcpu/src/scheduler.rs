@@ -1,0 +1,479 @@
+//! The scheduler of virtual CPUs: windows, dealing, turns and ticks in one engine.
+//!
+//! The world asks [`Scheduler::due`] when to look again and what for, looks, and tells: at a tick how long those on the
+//! faster classes ran ([`Scheduler::tick`]), at a turn how long everybody ran ([`Scheduler::turn`]), at both ends of a
+//! window what the counters say, too. After each call [`Scheduler::entries`] says where everybody belongs.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use eft_base::time::Instant;
+
+use crate::PPM;
+use crate::adaptive;
+use crate::deal::{By, Claim, Rule, deal};
+use crate::efficiency::{Efficiency, Ratios};
+use crate::guest::{Count, Progress, Vcpu, VcpuId, ratio_ppm};
+use crate::host::Host;
+use crate::options::{Options, Policy, Score};
+use crate::promote::{self, Since};
+use crate::turns::{self, Entry};
+
+/// A vCPU that uses less of a window sleeps: an idle guest's timer.
+const ASLEEP_PPM: u64 = 10_000;
+/// A vCPU that runs or waits for this much of a window wants all it can get.
+const SATURATED_PPM: u64 = 950_000;
+/// IPC where there are no counters: utilisation alone decides.
+const NO_IPC: u64 = PPM;
+
+/// What the world has to look at next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Run and wait times of those on the faster classes; of all if seats are free there.
+    Tick,
+    /// Run and wait times of all.
+    Turn,
+    /// As a turn, and counters.
+    Window,
+}
+
+/// What is known of one vCPU, for whoever wants to see it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// IPC as the score uses it, in parts per million; `None` without counters.
+    pub ipc_ppm: Option<u64>,
+    /// Share of the last window in which it ran.
+    pub ran_ppm: u64,
+    pub waited_ppm: u64,
+    /// Work asked for, in time on the fastest class.
+    pub demand_ppm: u64,
+    pub score: u64,
+    /// Less done than under `amp-fair`, by prediction.
+    pub slowdown_ppm: u64,
+    /// Since it is known.
+    pub ran_ns: Vec<u64>,
+    pub moves: u64,
+    /// Moves that left a last-level cache behind.
+    pub cache_moves: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Memory {
+    efficiency: Efficiency,
+    /// At the last turn or tick; ticks look at some only.
+    turn: Seen,
+    tick: Seen,
+    /// When the present window began, by class.
+    window_ran_ns: Vec<u64>,
+    window_waited_ns: u64,
+    counts: Vec<Count>,
+    /// Since the window began.
+    waited_ns: u64,
+    placed: Option<usize>,
+    known: Known,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    run_ns: u64,
+    wait_ns: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    host: Host,
+    options: Options,
+    entries: Vec<Entry>,
+    memories: Vec<Memory>,
+    ratios: Ratios,
+    even_ppm: u64,
+    began: Option<Instant>,
+    window_open: bool,
+    next_window: Instant,
+    next_turn: Instant,
+    next_tick: Instant,
+    last_turn: Instant,
+    last_tick: Instant,
+    dealt: u64,
+}
+
+impl Scheduler {
+    pub fn new(host: Host, options: Options) -> Result<Self, alloc::string::String> {
+        host.check()?;
+        options.check()?;
+        let ratios = Ratios::described(&host);
+        let zero = Instant::ZERO;
+        Ok(Self {
+            host,
+            options,
+            entries: Vec::new(),
+            memories: Vec::new(),
+            ratios,
+            even_ppm: 0,
+            began: None,
+            window_open: false,
+            next_window: zero,
+            next_turn: zero,
+            next_tick: zero,
+            last_turn: zero,
+            last_tick: zero,
+            dealt: 0,
+        })
+    }
+
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Where everybody belongs, and what was dealt.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub fn known(&self, index: usize) -> &Known {
+        &self.memories[index].known
+    }
+
+    /// How much of the fast time is dealt out evenly now.
+    pub fn even_ppm(&self) -> u64 {
+        self.even_ppm
+    }
+
+    /// How often the time was dealt out by what windows showed.
+    pub fn deals(&self) -> u64 {
+        self.dealt
+    }
+
+    /// Another policy from the next dealing on; what was measured is kept.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.options.policy = policy;
+        self.deal();
+    }
+
+    /// These vCPUs there are now. What is known of those that stay is kept; a newcomer counts as wanting everything until
+    /// a window has shown what it does.
+    pub fn set_vcpus(&mut self, vcpus: &[Vcpu]) {
+        let mut entries: Vec<(Entry, Memory)> = core::mem::take(&mut self.entries)
+            .into_iter()
+            .zip(core::mem::take(&mut self.memories))
+            .filter(|(entry, _)| vcpus.iter().any(|vcpu| vcpu.id == entry.vcpu.id))
+            .collect();
+        for vcpu in vcpus {
+            match entries.iter_mut().find(|(entry, _)| entry.vcpu.id == vcpu.id) {
+                Some((entry, _)) => entry.vcpu = *vcpu,
+                None => entries.push((Entry::new(*vcpu, &self.host), self.newcomer())),
+            }
+        }
+        entries.sort_by_key(|(entry, _)| entry.vcpu.id);
+        (self.entries, self.memories) = entries.into_iter().unzip();
+        self.deal();
+    }
+
+    fn newcomer(&self) -> Memory {
+        let classes = self.host.classes.len();
+        let known =
+            Known { demand_ppm: PPM, score: NO_IPC, ran_ns: alloc::vec![0; classes], ..Known::default() };
+        Memory {
+            efficiency: Efficiency::new(&self.host),
+            turn: Seen::default(),
+            tick: Seen::default(),
+            window_ran_ns: alloc::vec![0; classes],
+            window_waited_ns: 0,
+            counts: Vec::new(),
+            waited_ns: 0,
+            placed: None,
+            known,
+        }
+    }
+
+    /// When to look next, and at what.
+    pub fn due(&self) -> (Instant, Due) {
+        let Some(_) = self.began else { return (Instant::ZERO, Due::Window) };
+        let at = self.next_window.min(self.next_turn).min(self.next_tick);
+        let what = match at {
+            at if at == self.next_window => Due::Window,
+            at if at == self.next_turn => Due::Turn,
+            _ => Due::Tick,
+        };
+        (at, what)
+    }
+
+    /// Whether the world must look at this one at a tick.
+    pub fn watched_at_ticks(&self, index: usize) -> bool {
+        self.entries[index].group.is_some_and(|group| self.host.class_of(group) + 1 < self.host.classes.len())
+    }
+
+    /// A tick, told about those on the faster classes: how many seats are free there. If there are some, the world
+    /// looks at all the others and calls [`Scheduler::promote`].
+    pub fn tick(&mut self, now: Instant, fast: &[Progress]) -> bool {
+        self.next_tick = later(self.next_tick, self.options.tick, now);
+        let length = now.saturating_since(self.last_tick);
+        let since = self.since(fast);
+        self.last_tick = now;
+        if length < self.options.tick / 2 {
+            return false;
+        }
+        let seats = promote::free_seats(&self.host, &self.entries, &since, nanos(length));
+        let slowest = self.host.classes.len() - 1;
+        let below =
+            |entry: &Entry| entry.active && entry.group.is_some_and(|g| self.host.class_of(g) == slowest);
+        seats.iter().any(|free| *free > 0) && self.entries.iter().any(below)
+    }
+
+    /// The second half of a tick that found free seats: told about everybody, over the time since `began`.
+    pub fn promote(&mut self, all: &[(VcpuId, Since)], length: Duration) -> usize {
+        let of = |entry: &Entry| {
+            all.iter().find(|(id, _)| *id == entry.vcpu.id).map_or(Since::default(), |(_, s)| *s)
+        };
+        let since: Vec<Since> = self.entries.iter().map(of).collect();
+        let moved = promote::promote(&self.host, &mut self.entries, &since, nanos(length));
+        if moved > 0 {
+            self.count_moves();
+        }
+        moved
+    }
+
+    /// A turn: settles the accounts and places everybody anew.
+    pub fn turn(&mut self, now: Instant, all: &[Progress]) {
+        self.settle(now, all);
+        self.next_turn = later(self.next_turn, self.options.turn, now);
+        self.next_tick = now + self.options.tick;
+        self.place();
+    }
+
+    /// The end or the beginning of a window, which is a turn, too.
+    pub fn window(&mut self, now: Instant, all: &[Progress]) {
+        if self.began.is_none() {
+            self.began = Some(now);
+            (self.last_turn, self.last_tick) = (now, now);
+        }
+        self.settle(now, all);
+        if self.window_open {
+            self.close_window(all);
+            self.deal();
+            self.dealt += 1;
+            self.next_window = now + (self.options.interval - self.options.window);
+        } else {
+            self.open_window(all);
+            self.next_window = now + self.options.window;
+        }
+        self.window_open = !self.window_open;
+        if self.options.interval == self.options.window && !self.window_open {
+            self.open_window(all);
+            (self.window_open, self.next_window) = (true, now + self.options.window);
+        }
+        self.next_turn = now + self.options.turn;
+        self.next_tick = now + self.options.tick;
+        self.place();
+    }
+
+    fn place(&mut self) {
+        turns::take(&self.host, &mut self.entries, nanos(self.options.migration_cost));
+        self.count_moves();
+    }
+
+    fn count_moves(&mut self) {
+        for (entry, memory) in self.entries.iter().zip(&mut self.memories) {
+            if let (Some(from), Some(to)) = (memory.placed, entry.group)
+                && from != to
+            {
+                memory.known.moves += 1;
+                memory.known.cache_moves += u64::from(self.host.crosses_cache(from, to));
+            }
+            memory.placed = entry.group.or(memory.placed);
+        }
+    }
+
+    fn progress_of<'a>(all: &'a [Progress<'a>], index: usize, id: VcpuId) -> Option<&'a Progress<'a>> {
+        // Worlds tell in the order of the entries; then nothing has to be searched.
+        all.get(index).filter(|p| p.id == id).or_else(|| all.iter().find(|p| p.id == id))
+    }
+
+    /// What was done since the last tick by those in `all`.
+    fn since(&mut self, all: &[Progress]) -> Vec<Since> {
+        let mut since = Vec::with_capacity(self.entries.len());
+        for (index, (entry, memory)) in self.entries.iter().zip(&mut self.memories).enumerate() {
+            since.push(Self::progress_of(all, index, entry.vcpu.id).map_or(Since::default(), |progress| {
+                let did = Since {
+                    ran_ns: progress.run_ns.saturating_sub(memory.tick.run_ns),
+                    waited_ns: progress.wait_ns.saturating_sub(memory.tick.wait_ns),
+                };
+                memory.tick = Seen { run_ns: progress.run_ns, wait_ns: progress.wait_ns };
+                did
+            }));
+        }
+        since
+    }
+
+    fn settle(&mut self, now: Instant, all: &[Progress]) {
+        let length = nanos(now.saturating_since(self.last_turn));
+        (self.last_turn, self.last_tick) = (now, now);
+        for (index, (entry, memory)) in self.entries.iter_mut().zip(&mut self.memories).enumerate() {
+            let Some(progress) = Self::progress_of(all, index, entry.vcpu.id) else { continue };
+            let seen = Seen { run_ns: progress.run_ns, wait_ns: progress.wait_ns };
+            let is_first = memory.placed.is_none();
+            let ran = if is_first { 0 } else { seen.run_ns.saturating_sub(memory.turn.run_ns).min(length) };
+            let waited =
+                if is_first { 0 } else { seen.wait_ns.saturating_sub(memory.turn.wait_ns).min(length) };
+            (memory.turn, memory.tick) = (seen, seen);
+            memory.waited_ns += waited;
+            if let Some(group) = memory.placed {
+                memory.known.ran_ns[self.host.class_of(group)] += ran;
+            }
+            entry.settle(&self.host, length, ran, ran + waited > 0);
+        }
+    }
+
+    fn open_window(&mut self, all: &[Progress]) {
+        for (index, (entry, memory)) in self.entries.iter().zip(&mut self.memories).enumerate() {
+            memory.window_ran_ns.clone_from(&memory.known.ran_ns);
+            memory.window_waited_ns = memory.waited_ns;
+            memory.counts.clear();
+            if let Some(progress) = Self::progress_of(all, index, entry.vcpu.id) {
+                memory.counts.extend_from_slice(progress.counts);
+            }
+        }
+    }
+
+    fn close_window(&mut self, all: &[Progress]) {
+        let threshold = self.options.threshold_ppm;
+        for (index, (entry, memory)) in self.entries.iter().zip(&mut self.memories).enumerate() {
+            let Some(progress) = Self::progress_of(all, index, entry.vcpu.id) else { continue };
+            let counts = differences(&memory.counts, progress.counts);
+            memory.efficiency.window(&counts, threshold);
+        }
+        self.ratios.learn(&self.host, self.memories.iter().map(|memory| &memory.efficiency));
+        for index in 0..self.entries.len() {
+            let own_unit =
+                Self::progress_of(all, index, self.entries[index].vcpu.id).is_some_and(|p| p.own_unit);
+            self.learn(index, own_unit);
+        }
+    }
+
+    /// Demand and score of one vCPU from what its window showed.
+    fn learn(&mut self, index: usize, own_unit: bool) {
+        let window = nanos(self.options.window);
+        let speeds = self.speeds(index);
+        let memory = &mut self.memories[index];
+        let ran: Vec<u64> =
+            memory.known.ran_ns.iter().zip(&memory.window_ran_ns).map(|(now, then)| now - then).collect();
+        let all: u64 = ran.iter().sum();
+        let known = &mut memory.known;
+        known.ran_ppm = ratio_ppm(all, window).min(PPM);
+        known.waited_ppm = ratio_ppm(memory.waited_ns - memory.window_waited_ns, window).min(PPM);
+        let wants = known.ran_ppm + known.waited_ppm;
+        let work: u64 = ran.iter().zip(&speeds).map(|(ns, speed)| ratio_ppm(*ns, window) * speed / PPM).sum();
+        known.demand_ppm = if wants >= SATURATED_PPM { PPM } else { (work + known.waited_ppm).min(PPM) };
+        self.entries[index].active = wants >= ASLEEP_PPM;
+        let alone = memory.efficiency.alone(0, &self.ratios);
+        // A unit of one's own compares between cores alone: the gain of a fast core stands for IPC.
+        let own = speeds.last().map(|slow| PPM - *slow);
+        known.ipc_ppm = match (own_unit, self.options.score) {
+            (true, _) => alone.and(own),
+            (false, Score::Predicted) => alone,
+            (false, Score::Paper) => memory.efficiency.raw(),
+        };
+        let used = match self.options.score {
+            Score::Predicted => known.demand_ppm,
+            Score::Paper => known.ran_ppm,
+        };
+        let score = u128::from(known.ipc_ppm.unwrap_or(NO_IPC)) * u128::from(used) / u128::from(PPM);
+        known.score = score.min(u128::from(u64::MAX >> 8)) as u64;
+        let sizes =
+            speeds.iter().map(|speed| ratio_ppm(known.demand_ppm, (*speed).max(1)).min(PPM)).collect();
+        self.entries[index].sizes = sizes;
+    }
+
+    /// How fast this vCPU is on each class, relative to the fastest.
+    fn speeds(&self, index: usize) -> Vec<u64> {
+        let efficiency = &self.memories[index].efficiency;
+        let rate = |class: usize| {
+            let ipc = efficiency.alone(class, &self.ratios)?;
+            Some(u128::from(ipc) * u128::from(self.host.classes[class].speed_ppm))
+        };
+        let of = |class: usize| {
+            let by_clock = u64::from(self.host.classes[class].speed_ppm);
+            match (rate(0), rate(class)) {
+                (Some(fast), Some(here)) if fast > 0 => {
+                    (here * u128::from(PPM) / fast).clamp(1, u128::from(PPM)) as u64
+                }
+                _ => by_clock,
+            }
+        };
+        (0..self.host.classes.len()).map(of).collect()
+    }
+
+    fn claims(&self) -> (Vec<usize>, Vec<Claim>) {
+        let active: Vec<usize> = (0..self.entries.len()).filter(|i| self.entries[*i].active).collect();
+        let claim = |i: &usize| {
+            let (entry, known) = (&self.entries[*i], &self.memories[*i].known);
+            Claim {
+                vm: entry.vcpu.vm,
+                weight: entry.vcpu.weight,
+                cap_ppm: entry.vcpu.cap_ppm,
+                allowed: entry.vcpu.allowed,
+                demand_ppm: known.demand_ppm,
+                score: known.score,
+                speed_ppm: self.speeds(*i),
+            }
+        };
+        let claims = active.iter().map(claim).collect();
+        (active, claims)
+    }
+
+    /// Deals out all classes by what is known now.
+    fn deal(&mut self) {
+        let (active, claims) = self.claims();
+        let even = |even_ppm| Rule { even_ppm, by: By::Vm };
+        let rule = match self.options.policy {
+            Policy::AmpVm => even(0),
+            Policy::AmpVcpu => Rule { even_ppm: 0, by: By::Vcpu },
+            Policy::AmpFair(percent) => even(u64::from(percent) * PPM / 100),
+            Policy::AdaptiveFair(bound) => even(adaptive::even_part(&self.host, &claims, u64::from(bound))),
+        };
+        self.even_ppm = rule.even_ppm;
+        let shares = deal(&self.host, &claims, rule);
+        let fair = if rule == even(PPM) { shares.clone() } else { deal(&self.host, &claims, even(PPM)) };
+        let losses = adaptive::slowdowns(&claims, &shares, &fair);
+        for entry in &mut self.entries {
+            entry.shares.fill(0);
+        }
+        for ((index, shares), loss) in active.into_iter().zip(shares).zip(losses) {
+            self.entries[index].shares = shares;
+            self.memories[index].known.slowdown_ppm = loss;
+        }
+    }
+}
+
+/// What was counted between two readings; a counter that ran backwards counted nothing.
+fn differences(before: &[Count], after: &[Count]) -> Vec<Count> {
+    let of = |now: &Count| {
+        let then =
+            before.iter().find(|then| (then.class, then.sibling_busy) == (now.class, now.sibling_busy));
+        let then = then.copied().unwrap_or_default();
+        Count {
+            instructions: now.instructions.saturating_sub(then.instructions),
+            cycles: now.cycles.saturating_sub(then.cycles),
+            ..*now
+        }
+    };
+    after.iter().map(of).collect()
+}
+
+fn nanos(duration: Duration) -> u64 {
+    duration.as_nanos().min(u128::from(u64::MAX)) as u64
+}
+
+/// The next of a row of times; a world that was late does not make up for what it missed.
+fn later(last: Instant, period: Duration, now: Instant) -> Instant {
+    let next = last + period;
+    if next > now { next } else { now + period }
+}
+
+#[cfg(test)]
+#[path = "scheduler_tests.rs"]
+mod tests;

@@ -1,0 +1,202 @@
+//! Tests of the whole scheduler in a toy world.
+
+use super::*;
+use crate::guest::VmId;
+use crate::host::GroupSet;
+use crate::host::tests::host;
+use proptest::prelude::*;
+
+/// A world of vCPUs that run as much of their time as they want, wherever they are, alone on a core.
+struct Toy {
+    scheduler: Scheduler,
+    now: Instant,
+    guests: Vec<Guest>,
+}
+
+struct Guest {
+    vcpu: Vcpu,
+    /// Of the time on a fast core, in per mille.
+    wants: u64,
+    /// IPC on each class, in per mille.
+    ipc: [u64; 2],
+    run_ns: u64,
+    counts: [Count; 2],
+    fast_ns: u64,
+}
+
+impl Toy {
+    fn new(fast: u32, slow: u32, policy: Policy, guests: &[(u64, u64, [u64; 2])]) -> Self {
+        let options = Options { policy, ..Options::default() };
+        let mut scheduler = Scheduler::new(host(fast, slow, 0.5), options).unwrap();
+        let guest = |(i, (vm, wants, ipc)): (usize, &(u64, u64, [u64; 2]))| Guest {
+            vcpu: Vcpu::new(i as u64, *vm),
+            wants: *wants,
+            ipc: *ipc,
+            run_ns: 0,
+            counts: [0, 1].map(|class| Count { class, ..Count::default() }),
+            fast_ns: 0,
+        };
+        let guests: Vec<Guest> = guests.iter().enumerate().map(guest).collect();
+        scheduler.set_vcpus(&guests.iter().map(|guest| guest.vcpu).collect::<Vec<_>>());
+        Self { scheduler, now: Instant::from_millis(1), guests }
+    }
+
+    fn run(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        loop {
+            let (at, due) = self.scheduler.due();
+            let until = at.max(self.now).min(end);
+            self.pass(until.saturating_since(self.now));
+            self.now = until;
+            if at > end {
+                return;
+            }
+            let progress: Vec<Progress> = self.guests.iter().map(|guest| progress(guest, due)).collect();
+            match due {
+                Due::Tick => drop(self.scheduler.tick(self.now, &progress)),
+                Due::Turn => self.scheduler.turn(self.now, &progress),
+                Due::Window => self.scheduler.window(self.now, &progress),
+            }
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        for (index, guest) in self.guests.iter_mut().enumerate() {
+            let Some(group) = self.scheduler.entries()[index].group else { continue };
+            let speed = [2, 1][group];
+            let ran = (nanos(time) * guest.wants / 1000 * 2 / speed).min(nanos(time));
+            guest.run_ns += ran;
+            guest.fast_ns += if group == 0 { ran } else { 0 };
+            guest.counts[group].cycles += ran * speed;
+            guest.counts[group].instructions += ran * speed * guest.ipc[group] / 1000;
+        }
+    }
+
+    fn fast_ppm(&mut self, duration: Duration) -> Vec<u64> {
+        let before: Vec<u64> = self.guests.iter().map(|guest| guest.fast_ns).collect();
+        self.run(duration);
+        self.guests.iter().zip(before).map(|(g, then)| ratio_ppm(g.fast_ns - then, nanos(duration))).collect()
+    }
+}
+
+fn progress(guest: &Guest, due: Due) -> Progress<'_> {
+    let counts: &[Count] = if due == Due::Window { &guest.counts } else { &[] };
+    Progress { id: guest.vcpu.id, run_ns: guest.run_ns, wait_ns: 0, counts, own_unit: false }
+}
+
+const SETTLE: Duration = Duration::from_secs(12);
+
+#[test]
+fn the_fast_core_goes_to_the_higher_ipc_wherever_it_was_measured() {
+    // The second has the higher raw IPC at first, since it is measured on the slow core, where memory is nearer.
+    let mut toy = Toy::new(1, 1, Policy::AmpVm, &[(1, 1000, [2000, 2100]), (2, 1000, [1200, 2300])]);
+    toy.run(SETTLE);
+    assert!(toy.fast_ppm(SETTLE)[0] > 990_000);
+}
+
+#[test]
+fn a_vm_takes_turns_and_amp_fair_gives_all_the_same() {
+    let guests = [(1, 1000, [2000; 2]), (1, 1000, [2000; 2]), (2, 1000, [900; 2]), (2, 1000, [900; 2])];
+    let mut toy = Toy::new(1, 3, Policy::AmpVm, &guests);
+    toy.run(SETTLE);
+    let fast = toy.fast_ppm(SETTLE);
+    assert!(fast[0].abs_diff(500_000) < 10_000 && fast[1].abs_diff(500_000) < 10_000, "{fast:?}");
+    toy.scheduler.set_policy(Policy::AmpFair(100));
+    let fast = toy.fast_ppm(SETTLE);
+    assert!(fast.iter().all(|ppm| ppm.abs_diff(250_000) < 10_000), "{fast:?}");
+}
+
+#[test]
+fn sleepers_do_not_count_for_their_vm() {
+    let guests = [(1, 1000, [2000; 2]), (1, 1, [2000; 2]), (2, 1000, [1500; 2]), (2, 1000, [1500; 2])];
+    let mut toy = Toy::new(1, 3, Policy::AmpVm, &guests);
+    toy.run(SETTLE);
+    assert!(toy.fast_ppm(SETTLE)[0] > 980_000, "with the sleeper its VM's mean would be below the other's");
+    assert!(!toy.scheduler.entries()[1].active);
+}
+
+#[test]
+fn without_counters_utilisation_decides() {
+    let mut toy = Toy::new(1, 1, Policy::AmpVm, &[(1, 300, [0; 2]), (2, 1000, [0; 2])]);
+    toy.guests.iter_mut().for_each(|guest| guest.counts.iter_mut().for_each(|count| count.cycles = 0));
+    toy.run(SETTLE);
+    // Cycles without instructions are an IPC of zero: take the counters away altogether.
+    let mut bare = Toy::new(1, 1, Policy::AmpVm, &[(1, 300, [0; 2]), (2, 1000, [0; 2])]);
+    for _ in 0..400 {
+        let at = bare.scheduler.due();
+        let step = at.0.max(bare.now).saturating_since(bare.now);
+        bare.pass(step);
+        bare.now += step;
+        let all: Vec<Progress> = bare.guests.iter().map(|guest| progress(guest, Due::Turn)).collect();
+        match at.1 {
+            Due::Tick => drop(bare.scheduler.tick(bare.now, &all)),
+            Due::Turn => bare.scheduler.turn(bare.now, &all),
+            Due::Window => bare.scheduler.window(bare.now, &all),
+        }
+    }
+    let group = |i: usize| bare.scheduler.entries()[i].group;
+    assert_eq!((group(0), group(1)), (Some(1), Some(0)));
+    let demand = bare.scheduler.known(0).demand_ppm;
+    assert!(demand.abs_diff(300_000) < 15_000, "60% of the slow core is 30% of a fast one: {demand}");
+}
+
+#[test]
+fn adaptive_fair_keeps_its_bound_by_prediction() {
+    let guests = [(1, 1000, [2000; 2]), (2, 1000, [1900; 2]), (3, 1000, [1800; 2])];
+    let mut toy = Toy::new(1, 2, Policy::AdaptiveFair(50_000), &guests);
+    toy.run(SETTLE);
+    let worst = (0..3).map(|i| toy.scheduler.known(i).slowdown_ppm).max().unwrap();
+    assert!(worst <= 50_000 && worst > 30_000, "{worst}");
+    assert!((1..PPM).contains(&toy.scheduler.even_ppm()));
+}
+
+#[test]
+fn newcomers_and_leavers_are_followed() {
+    let mut toy = Toy::new(1, 1, Policy::AmpVm, &[(1, 1000, [2000; 2]), (2, 1000, [1000; 2])]);
+    toy.run(SETTLE);
+    let first = toy.guests.remove(0);
+    toy.scheduler.set_vcpus(&[toy.guests[0].vcpu]);
+    toy.run(SETTLE);
+    assert_eq!(toy.scheduler.entries().len(), 1);
+    assert_eq!(toy.scheduler.entries()[0].group, Some(0));
+    toy.guests.insert(0, first);
+    toy.scheduler.set_vcpus(&[toy.guests[0].vcpu, toy.guests[1].vcpu]);
+    toy.run(SETTLE);
+    assert_eq!(toy.scheduler.entries()[0].group, Some(0));
+}
+
+proptest! {
+    /// Whatever a world says, nobody is placed where it may not run, and nothing panics.
+    #[test]
+    fn no_figures_break_it(
+        steps in proptest::collection::vec((0u64..3_000, proptest::collection::vec(any::<(u64, u64, u64, u64)>(), 6)), 1..40),
+        pins in proptest::collection::vec(0usize..4, 6),
+        policy in 0usize..5,
+    ) {
+        let policy = [Policy::AmpVm, Policy::AmpVcpu, Policy::AmpFair(100), Policy::AmpFair(30), Policy::AdaptiveFair(1)][policy];
+        let mut scheduler = Scheduler::new(host(1, 2, 0.4), Options { policy, ..Options::default() }).unwrap();
+        let vcpus: Vec<Vcpu> = pins.iter().enumerate().map(|(i, pin)| {
+            let allowed = if *pin < 2 { [*pin].into_iter().collect() } else { GroupSet::ALL };
+            Vcpu { allowed, vm: VmId(i as u64 / 2), ..Vcpu::new(i as u64, 0) }
+        }).collect();
+        scheduler.set_vcpus(&vcpus);
+        let mut now = Instant::ZERO;
+        for (ms, figures) in steps {
+            now += Duration::from_millis(ms);
+            let counts: Vec<[Count; 2]> = figures.iter().map(|(_, _, instructions, cycles)| [0, 9].map(|class| Count {
+                class, sibling_busy: false, instructions: *instructions, cycles: *cycles,
+            })).collect();
+            let all: Vec<Progress> = figures.iter().zip(&counts).enumerate().map(|(i, ((run_ns, wait_ns, ..), counts))| {
+                Progress { id: VcpuId(i as u64), run_ns: *run_ns, wait_ns: *wait_ns, counts, own_unit: i == 0 }
+            }).collect();
+            match ms % 3 {
+                0 => drop(scheduler.tick(now, &all)),
+                1 => scheduler.turn(now, &all),
+                _ => scheduler.window(now, &all),
+            }
+            for entry in scheduler.entries() {
+                prop_assert!(entry.group.is_none_or(|group| entry.vcpu.allowed.contains(group)));
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Taking turns: who uses which group of cores until the next turn.
+//!
+//! Each vCPU has an account per class of the time that was dealt to it and that it has not used yet. At each turn the
+//! fastest class goes to those that are owed most, then the next. So the vCPUs of a VM rotate through the fast cores,
+//! and over some turns each gets what was dealt.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::PPM;
+use crate::guest::{Vcpu, ratio_ppm};
+use crate::host::Host;
+
+/// An account holds so many turns at most, either way: what was missed long ago is not made up for.
+const TURNS_MAX: i64 = 8;
+/// Whose share of a class is this much of all that it gets does not leave the class.
+const WHOLE_PPM: u64 = 950_000;
+/// Above every account.
+const FIRST: i64 = i64::MAX / 4;
+
+/// One vCPU in the order of turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub vcpu: Vcpu,
+    /// Sleeping vCPUs stay where they are and take nobody's seat.
+    pub active: bool,
+    /// Dealt, by class, in parts per million of a core.
+    pub shares: Vec<u64>,
+    /// Of a core, by class: what it would use alone there.
+    pub sizes: Vec<u64>,
+    /// Dealt and not used yet, by class.
+    pub owed_ns: Vec<i64>,
+    pub group: Option<usize>,
+}
+
+impl Entry {
+    pub fn new(vcpu: Vcpu, host: &Host) -> Self {
+        let classes = host.classes.len();
+        Self {
+            vcpu,
+            active: true,
+            shares: vec![0; classes],
+            sizes: vec![PPM; classes],
+            owed_ns: vec![0; classes],
+            group: None,
+        }
+    }
+
+    /// A turn of `length_ns` has passed, in which it ran for `ran_ns` where it was placed.
+    pub fn settle(&mut self, host: &Host, length_ns: u64, ran_ns: u64, was_awake: bool) {
+        let bound = TURNS_MAX * length_ns.min(i64::MAX as u64 / 64) as i64;
+        let here = self.group.map(|group| host.class_of(group));
+        for class in 0..self.owed_ns.len() {
+            let dealt = if was_awake {
+                u128::from(self.shares[class]) * u128::from(length_ns) / u128::from(PPM)
+            } else {
+                0
+            };
+            let used = if here == Some(class) { ran_ns } else { 0 };
+            let owed = self.owed_ns[class] + dealt.min(i64::MAX as u128 / 4) as i64
+                - used.min(i64::MAX as u64 / 4) as i64;
+            self.owed_ns[class] = owed.clamp(-bound, bound);
+        }
+    }
+
+    fn may_use(&self, host: &Host, class: usize) -> bool {
+        host.of_class(class).any(|group| self.vcpu.allowed.contains(group))
+    }
+
+    /// What decides who gets a seat of the class; `None` if it wants none.
+    fn urgency(&self, host: &Host, class: usize) -> Option<i64> {
+        let slowest = !(class + 1..host.classes.len()).any(|slower| self.may_use(host, slower));
+        let all: u64 = self.shares.iter().sum();
+        match self.shares[class] {
+            _ if slowest => Some(FIRST),
+            0 => None,
+            share if ratio_ppm(share, all) >= WHOLE_PPM => Some(FIRST / 2 + self.owed_ns[class]),
+            _ => Some(self.owed_ns[class]),
+        }
+    }
+}
+
+/// Places every entry for the next turn. Entries keep their group where there is no reason to move.
+pub fn take(host: &Host, entries: &mut [Entry], migration_cost_ns: u64) {
+    let mut free: Vec<u64> = host.groups.iter().map(|group| u64::from(group.cores) * PPM).collect();
+    let mut open: Vec<usize> = Vec::with_capacity(entries.len());
+    for (index, entry) in entries.iter_mut().enumerate() {
+        if entry.active {
+            open.push(index);
+        } else if entry.group.is_none_or(|group| !entry.vcpu.allowed.contains(group)) {
+            entry.group = resting_place(host, entry);
+        }
+    }
+    for class in 0..host.classes.len() {
+        seat(host, class, entries, &mut open, &mut free, migration_cost_ns);
+    }
+    // More work than cores: the rest queues where it is least crowded.
+    for index in open {
+        let entry = &mut entries[index];
+        let crowd = |group: &usize| {
+            let stays = entry.group == Some(*group);
+            let from = entry.group.map_or(0, |from| host.distance(from, *group));
+            (free[*group] / u64::from(host.groups[*group].threads), stays, core::cmp::Reverse(from))
+        };
+        let classes = (0..host.classes.len()).rev();
+        let usable =
+            classes.flat_map(|class| host.of_class(class)).filter(|g| entry.vcpu.allowed.contains(*g));
+        // Slower classes first, so that among equals no fast seat is taken.
+        let best = usable.fold(None, |best: Option<usize>, group| match best {
+            Some(best) if crowd(&best) >= crowd(&group) => Some(best),
+            _ => Some(group),
+        });
+        if let Some(group) = best {
+            let size = entry.sizes[host.class_of(group)];
+            free[group] = free[group].saturating_sub(size);
+        }
+        entry.group = best;
+    }
+}
+
+/// Seats of one class, one by one, to whoever is worth most there.
+fn seat(
+    host: &Host,
+    class: usize,
+    entries: &mut [Entry],
+    open: &mut Vec<usize>,
+    free: &mut [u64],
+    cost_ns: u64,
+) {
+    let groups: Vec<usize> = host.of_class(class).collect();
+    // What a crowded seat must still leave to be worth more than a seat of its own on the next class.
+    let slower = host.classes.get(class + 1);
+    let worth = slower
+        .map_or(PPM, |next| ratio_ppm(u64::from(next.speed_ppm), u64::from(host.classes[class].speed_ppm)));
+    let mut wishes: Vec<(i64, usize)> =
+        open.iter().filter_map(|index| Some((entries[*index].urgency(host, class)?, *index))).collect();
+    wishes.sort_by_key(|(urgency, index)| (core::cmp::Reverse(*urgency), *index));
+    let mut taken: Vec<usize> = Vec::new();
+    while let Some((group, position)) = best_seat(host, &groups, entries, &wishes, free, worth, cost_ns) {
+        let (_, index) = wishes.remove(position);
+        free[group] = free[group].saturating_sub(entries[index].sizes[class]);
+        entries[index].group = Some(group);
+        taken.push(index);
+    }
+    open.retain(|index| !taken.contains(index));
+}
+
+/// The most urgent wish for which there is room, less what its move costs.
+fn best_seat(
+    host: &Host,
+    groups: &[usize],
+    entries: &[Entry],
+    wishes: &[(i64, usize)],
+    free: &[u64],
+    worth: u64,
+    cost_ns: u64,
+) -> Option<(usize, usize)> {
+    let mut best: Option<((i64, bool, u64), usize, usize)> = None;
+    for (position, (urgency, index)) in wishes.iter().enumerate() {
+        if best.is_some_and(|((value, ..), ..)| value > *urgency) {
+            break;
+        }
+        let entry = &entries[*index];
+        for group in groups.iter().filter(|group| entry.vcpu.allowed.contains(**group)) {
+            let size = entry.sizes[host.class_of(*group)];
+            if u128::from(free[*group]) * u128::from(PPM) < u128::from(size) * u128::from(worth)
+                || free[*group] == 0
+            {
+                continue;
+            }
+            let distance = entry.group.map_or(0, |from| host.distance(from, *group));
+            let value = (urgency - (distance * cost_ns) as i64, entry.group == Some(*group), free[*group]);
+            if best.is_none_or(|(old, ..)| value > old) {
+                best = Some((value, *group, position));
+            }
+        }
+    }
+    best.map(|(_, group, position)| (group, position))
+}
+
+/// Where a vCPU that sleeps is kept: on the slowest cores that it may use.
+fn resting_place(host: &Host, entry: &Entry) -> Option<usize> {
+    (0..host.classes.len())
+        .rev()
+        .flat_map(|class| host.of_class(class))
+        .find(|group| entry.vcpu.allowed.contains(*group))
+}
+
+#[cfg(test)]
+#[path = "turns_tests.rs"]
+mod tests;
