@@ -191,7 +191,8 @@ impl Tcp {
         let block = &mut self.blocks[i];
         cx.count(Counter::FastRecoveries as usize);
         let mss = block.segment_size();
-        let flight = block.flight().min(u32::MAX as u64) as u32;
+        // What limited transmit sent beyond the window does not count (RFC 5681 §3.2 step 2).
+        let flight = block.flight().min(block.congestion.cwnd as u64) as u32;
         block.congestion.on_loss(flight, mss);
         live.recovery.enter(block.snd_una, block.snd_nxt, mss);
         live.timing = None;

@@ -86,7 +86,8 @@ impl Tcp {
             return;
         };
         let block = &self.blocks[i];
-        if !block.state().may_receive() {
+        // Before the peer has sent anything, the first acknowledgement will tell soon enough.
+        if !block.state().may_receive() || block.rcv_nxt == 0 {
             return;
         }
         let limit = promisable(page, block.receive_scale);

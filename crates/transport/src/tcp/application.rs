@@ -181,10 +181,14 @@ impl Tcp {
             return;
         }
         live.due &= !due::INFO;
-        if cx.now.saturating_since(live.info_at) < INFO_INTERVAL && live.info_at.0 != 0 {
+        if let Some(at) = live.info_published
+            && cx.now < at + INFO_INTERVAL
+        {
+            live.info_at = at + INFO_INTERVAL;
             return;
         }
-        live.info_at = cx.now;
+        live.info_published = Some(cx.now);
+        live.info_at = NEVER;
         if let Some(page) = &self.live[i as usize].page {
             page.set_info(&self.info(i));
         }

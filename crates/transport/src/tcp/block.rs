@@ -365,8 +365,13 @@ impl Block {
 
     /// Our timestamp clock: milliseconds, shifted per pair of hosts (RFC 7323 §5.4).
     pub fn timestamp(&self, now: Instant) -> u32 {
-        (now.as_millis() as u32).wrapping_add(self.ts_offset)
+        clock(now, self.ts_offset)
     }
+}
+
+/// The timestamp clock of a pair of hosts.
+pub fn clock(now: Instant, offset: u32) -> u32 {
+    (now.as_millis() as u32).wrapping_add(offset)
 }
 
 /// RFC 9293 §3.7.1

@@ -1,10 +1,11 @@
 //! The end of a connection (RFC 9293 §3.6, §3.10.4, §3.10.5): FIN, TIME-WAIT, reset; and of a socket.
 
-use super::block::{Block, NONE, NOWHERE, State, Tuple, bit};
+use super::block::{Block, NONE, NOWHERE, State, Tuple, bit, clock};
 use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::due;
+use super::options::Builder;
 use crate::edge::Out;
 use core::time::Duration;
 use eft_base::Instant;
@@ -27,6 +28,8 @@ pub(super) struct Farewell {
     pub seq: u32,
     pub ack: u32,
     pub flags: u8,
+    /// Offset of our clock, and what the peer's was last, on a connection that uses timestamps.
+    pub clocks: Option<(u32, u32)>,
 }
 
 impl Tcp {
@@ -133,6 +136,7 @@ impl Tcp {
                 seq: block.send_sequence(block.snd_nxt),
                 ack: block.acknowledgment(),
                 flags: TCP_RST | TCP_ACK,
+                clocks: block.has(bit::TIMESTAMPS).then_some((block.ts_offset, block.ts_recent)),
             };
             self.say_farewell(farewell);
         }
@@ -147,7 +151,12 @@ impl Tcp {
     /// Sends the resets for which there is room.
     pub(super) fn send_farewells(&mut self, cx: &Context, out: &mut Outbox<Out>) {
         while let Some(f) = self.farewells.pop() {
-            let segment = Outgoing::bare(f.tuple, f.seq, f.ack, f.flags, 0, &[]);
+            let mut options = Builder::new();
+            if let Some((offset, echo)) = f.clocks {
+                // RFC 7323 §3.2: a reset should carry them, too.
+                options.timestamps(clock(cx.now, offset), echo);
+            }
+            let segment = Outgoing::bare(f.tuple, f.seq, f.ack, f.flags, 0, options.bytes());
             if !self.transmit_bare(cx, out, NONE, segment) {
                 self.farewells.push(f);
                 break;

@@ -129,14 +129,15 @@ impl Tcp {
         let active = block.state() == State::SynSent;
         let mut options = Builder::new();
         options.mss(own_mss);
+        let clocks = (block.timestamp(cx.now), block.ts_recent);
+        match (active || block.has(bit::SACK), active || block.has(bit::TIMESTAMPS)) {
+            (true, true) => options.sack_permitted_and_timestamps(clocks.0, clocks.1),
+            (true, false) => options.sack_permitted(),
+            (false, true) => options.timestamps(clocks.0, clocks.1),
+            (false, false) => {}
+        }
         if active || block.has(bit::SCALED) {
             options.scale(block.receive_scale);
-        }
-        if active || block.has(bit::SACK) {
-            options.sack_permitted();
-        }
-        if active || block.has(bit::TIMESTAMPS) {
-            options.timestamps(block.timestamp(cx.now), block.ts_recent);
         }
         if let Some(page) = &live.page {
             block.rcv_adv = promisable(page, block.receive_scale).min(65535);

@@ -34,6 +34,8 @@ pub mod due {
     pub const LOOK: u32 = 4096;
     /// News were held back for long enough.
     pub const TELL: u32 = 8192;
+    /// What the windows allow is to be sent although a larger piece would be cheaper.
+    pub const PIECE: u32 = 1 << 14;
 }
 
 /// Derived state of one block.
@@ -51,6 +53,8 @@ pub struct Live {
     pub ack_at: Instant,
     pub keepalive_at: Instant,
     pub cork_at: Instant,
+    /// When sending no longer waits for a larger piece.
+    pub piece_at: Instant,
     /// When news that are held back are told.
     pub tell_at: Instant,
     /// Bytes that came in order without a pause, and when the last of them did.
@@ -74,6 +78,8 @@ pub struct Live {
     pub window_limited: bool,
     /// When something that anybody may have sent was last answered.
     pub stray_answered_at: Option<Instant>,
+    /// When the page's numbers were written, and when they are to be written again.
+    pub info_published: Option<Instant>,
     pub info_at: Instant,
     /// `Connect` to be answered when the way is known.
     pub connect_request: Option<RequestId>,
@@ -96,6 +102,7 @@ impl Live {
             ack_at: NEVER,
             keepalive_at: NEVER,
             cork_at: NEVER,
+            piece_at: NEVER,
             tell_at: NEVER,
             run_bytes: 0,
             run_at: Instant::ZERO,
@@ -109,7 +116,8 @@ impl Live {
             duplicate: None,
             window_limited: false,
             stray_answered_at: None,
-            info_at: Instant::ZERO,
+            info_published: None,
+            info_at: NEVER,
             connect_request: None,
             route_request: None,
             embryonic: 0,
@@ -122,8 +130,16 @@ impl Live {
 
     /// The earliest deadline.
     pub fn deadline(&self, close_at: u64) -> Instant {
-        let timers =
-            [self.retransmit_at, self.ack_at, self.keepalive_at, self.cork_at, self.tell_at, self.attach_at];
+        let timers = [
+            self.retransmit_at,
+            self.ack_at,
+            self.keepalive_at,
+            self.cork_at,
+            self.piece_at,
+            self.tell_at,
+            self.attach_at,
+            self.info_at,
+        ];
         timers.into_iter().fold(Instant(close_at), Instant::min)
     }
 
@@ -133,6 +149,8 @@ impl Live {
         self.ack_at = NEVER;
         self.keepalive_at = NEVER;
         self.cork_at = NEVER;
+        self.piece_at = NEVER;
         self.tell_at = NEVER;
+        self.info_at = NEVER;
     }
 }

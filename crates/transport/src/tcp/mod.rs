@@ -10,7 +10,7 @@
 //! | [`listen`], [`connect`] | opening | RFC 9293 §3.5, RFC 6528 |
 //! | [`acceptable`] | which segments may change anything | RFC 9293 §3.10.7.4, RFC 5961, RFC 7323 §5 |
 //! | [`receive`], [`reassembly`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
-//! | [`send`], [`emit`] | what to send, and the segment itself | RFC 9293 §3.8, RFC 5681 |
+//! | [`send`], [`decide`], [`emit`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
 //! | [`acknowledge`] | when to acknowledge, and the window | RFC 9293 §3.8.6, RFC 5681 §4.2 |
 //! | [`rtt`], [`retransmit`], [`recovery`], [`sack`] | loss | RFC 6298, RFC 6675, RFC 6582 |
 //! | [`congestion`] | how much | RFC 5681, RFC 9438 |
@@ -33,6 +33,7 @@ pub mod congestion;
 mod connect;
 mod control;
 pub mod counters;
+mod decide;
 pub mod durable;
 mod emit;
 pub mod engine;

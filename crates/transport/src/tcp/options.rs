@@ -113,6 +113,13 @@ impl Builder {
         self.put(&echo.to_be_bytes());
     }
 
+    /// Both in a SYN: the one fills the place of the other's padding.
+    pub fn sack_permitted_and_timestamps(&mut self, value: u32, echo: u32) {
+        self.put(&[SACK_PERMITTED, 2, TIMESTAMPS, 10]);
+        self.put(&value.to_be_bytes());
+        self.put(&echo.to_be_bytes());
+    }
+
     /// How many SACK blocks still fit.
     pub fn sack_room(&self) -> usize {
         (OPTIONS_MAX - self.len).saturating_sub(4) / 8
@@ -143,10 +150,9 @@ mod tests {
     fn what_is_built_is_parsed() {
         let mut b = Builder::new();
         b.mss(1460);
+        b.sack_permitted_and_timestamps(1, 2);
         b.scale(7);
-        b.sack_permitted();
-        b.timestamps(1, 2);
-        assert_eq!(b.bytes().len() % 4, 0);
+        assert_eq!(b.bytes().len(), 20);
         let o = Options::parse(b.bytes());
         assert_eq!(
             (o.mss, o.scale, o.sack_permitted, o.timestamps),

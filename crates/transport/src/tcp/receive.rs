@@ -76,13 +76,14 @@ impl Tcp {
             return;
         }
         let farewell = if segment.has(TCP_ACK) {
-            Farewell { tuple: segment.tuple, seq: segment.ack, ack: 0, flags: TCP_RST }
+            Farewell { tuple: segment.tuple, seq: segment.ack, ack: 0, flags: TCP_RST, clocks: None }
         } else {
             Farewell {
                 tuple: segment.tuple,
                 seq: 0,
                 ack: segment.seq.wrapping_add(segment.sequence_len()),
                 flags: TCP_RST | TCP_ACK,
+                clocks: None,
             }
         };
         self.say_farewell(farewell);

@@ -3,6 +3,9 @@
 //! With SACK only SACK information counts: duplicate acknowledgements alone, such as those for
 //! segments that our own side sent twice after a restart of ip or nic, prove nothing.
 //!
+//! The rescue retransmission of RFC 6675 waits for a partial acknowledgement. Right at the beginning of recovery the
+//! segments after the hole are merely on their way, and the rescue would repeat the last of them in vain.
+//!
 //! Derived state. After a rebirth everything unacknowledged is taken as lost.
 
 use super::sack::{Range, Scoreboard};
@@ -16,6 +19,17 @@ pub enum Phase {
     Loss,
 }
 
+/// Whether the last segment is sent again on suspicion (RFC 6675 `RescueRxt`): once in a recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rescue {
+    NotYet,
+    Due,
+    Done,
+}
+
+/// Segments that duplicate acknowledgements let out before they count as a sign of loss (RFC 3042).
+const LIMITED_TRANSMIT: u32 = 2;
+
 pub struct Recovery {
     pub phase: Phase,
     /// Highest offset sent when the phase began.
@@ -28,6 +42,7 @@ pub struct Recovery {
     pub duplicates: u32,
     /// One segment may go regardless of the window: the fast retransmission itself.
     pub force: bool,
+    rescue: Rescue,
     /// Highest offset sent when the first hole was last sent again: if data beyond it arrives and
     /// the hole stays, that retransmission is lost too.
     mark: u64,
@@ -43,6 +58,7 @@ impl Default for Recovery {
             high_rxt: 0,
             duplicates: 0,
             force: false,
+            rescue: Rescue::NotYet,
             mark: 0,
             board: Scoreboard::default(),
         }
@@ -53,7 +69,14 @@ impl Recovery {
     /// Bytes believed to be in the network (RFC 6675 §4 `SetPipe`).
     pub fn pipe(&self, una: u64, nxt: u64, mss: u32) -> u64 {
         let lost = self.board.missing(self.high_rxt.max(una), self.lost_below);
-        let left = if self.phase == Phase::Recovery { self.duplicates as u64 * mss as u64 } else { 0 };
+        // What a duplicate acknowledgement says has left. Before recovery it lets two segments more go (limited
+        // transmit, RFC 5681 §3.2 step 1).
+        let left = match self.phase {
+            Phase::Open => self.duplicates.min(LIMITED_TRANSMIT),
+            Phase::Recovery => self.duplicates,
+            Phase::Loss => 0,
+        } as u64
+            * mss as u64;
         (nxt - una).saturating_sub(self.board.sacked() + lost + left)
     }
 
@@ -67,6 +90,27 @@ impl Recovery {
             .then(|| Range { start: hole.start, end: hole.end.min(self.lost_below) })
     }
 
+    /// Nothing points to loss.
+    pub fn is_calm(&self) -> bool {
+        self.phase == Phase::Open && self.duplicates == 0 && self.board.sacked() == 0
+    }
+
+    /// One segment of what was not sent again and lies below something that arrived (`NextSeg` rule 3).
+    pub fn next_unsacked(&self, una: u64, mss: u64) -> Option<Range> {
+        let hole = self.board.hole(una.max(self.high_rxt));
+        (hole.end != u64::MAX).then(|| Range { start: hole.start, end: hole.end.min(hole.start + mss) })
+    }
+
+    /// The last segment that did not arrive, once in a recovery (`NextSeg` rule 4): whatever was lost after the last
+    /// hole, its acknowledgement tells.
+    pub fn next_rescue(&self, una: u64, nxt: u64, mss: u64) -> Option<Range> {
+        if self.rescue != Rescue::Due {
+            return None;
+        }
+        let last = self.board.last_hole(una, nxt)?;
+        Some(Range { start: last.start.max(last.end.saturating_sub(mss)), end: last.end })
+    }
+
     /// `range` was sent again; the highest offset sent so far is `nxt`.
     pub fn on_retransmitted(&mut self, range: Range, una: u64, nxt: u64) {
         self.high_rxt = self.high_rxt.max(range.end);
@@ -74,6 +118,11 @@ impl Recovery {
         if range.start <= una {
             self.mark = nxt;
         }
+    }
+
+    /// The last segment was sent again on suspicion. What is below it may still be found lost: `HighRxt` stays.
+    pub fn on_rescued(&mut self) {
+        self.rescue = Rescue::Done;
     }
 
     /// `una` is now acknowledged. True if a phase ended.
@@ -86,6 +135,9 @@ impl Recovery {
             self.lost_below = 0;
             self.high_rxt = 0;
             return true;
+        }
+        if self.phase == Phase::Recovery && self.rescue == Rescue::NotYet {
+            self.rescue = Rescue::Due;
         }
         false
     }
@@ -111,6 +163,7 @@ impl Recovery {
     /// Enters fast recovery: what is lost by the scoreboard, or the first segment without SACK.
     pub fn enter(&mut self, una: u64, nxt: u64, mss: u32) {
         self.phase = Phase::Recovery;
+        self.rescue = Rescue::NotYet;
         self.point = nxt;
         self.high_rxt = una;
         self.lost_below = self.lost_below.max((una + mss as u64).min(nxt));

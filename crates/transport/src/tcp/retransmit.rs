@@ -51,9 +51,18 @@ impl Tcp {
             self.mark(i, due::SEND | due::OVERRIDE);
         }
         let live = &mut self.live[i as usize];
+        if live.piece_at <= now {
+            live.piece_at = NEVER;
+            self.mark(i, due::PIECE);
+        }
+        let live = &mut self.live[i as usize];
         if live.tell_at <= now {
             live.tell_at = NEVER;
             self.mark(i, due::READABLE | due::TELL);
+        }
+        if self.live[i as usize].info_at <= now {
+            self.live[i as usize].info_at = NEVER;
+            self.mark(i, due::INFO);
         }
         if self.live[i as usize].retransmit_at <= now {
             self.live[i as usize].retransmit_at = NEVER;

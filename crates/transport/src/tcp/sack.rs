@@ -104,6 +104,17 @@ impl Scoreboard {
         end - start - held
     }
 
+    /// The last bytes of `start..end` that were not selectively acknowledged.
+    pub fn last_hole(&self, start: u64, mut end: u64) -> Option<Range> {
+        for r in self.ranges.iter().rev() {
+            if r.end < end {
+                return Some(Range { start: r.end.max(start), end });
+            }
+            end = end.min(r.start);
+        }
+        (start < end).then_some(Range { start, end })
+    }
+
     /// The first hole at or after `from`: where it begins, and where the next range begins
     /// (`u64::MAX` if there is none).
     pub fn hole(&self, from: u64) -> Range {
@@ -155,6 +166,15 @@ mod tests {
         assert_eq!(board(&[(10, 11), (20, 21)]).lost_edge(mss), 0);
         assert_eq!(board(&[(10, 11), (20, 21), (30, 31)]).lost_edge(mss), 10);
         assert_eq!(board(&[(100, 200), (300, 501)]).lost_edge(mss), 300);
+    }
+
+    #[test]
+    fn the_last_hole_is_behind_or_between_the_ranges() {
+        let b = board(&[(10, 20), (30, 40)]);
+        assert_eq!(b.last_hole(0, 50), Some(Range { start: 40, end: 50 }));
+        assert_eq!(b.last_hole(0, 40), Some(Range { start: 20, end: 30 }));
+        assert_eq!(board(&[(0, 40)]).last_hole(0, 40), None);
+        assert_eq!(board(&[]).last_hole(5, 40), Some(Range { start: 5, end: 40 }));
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //! Segments are as large as the device can segment (`segment_max`), so that the cost per byte is
 //! that of a few large messages. What was lost goes before what is new.
 
-use super::block::{NOWHERE, State};
+use super::block::{NOWHERE, State, bit};
 use super::counters::Counter;
+use super::decide::{Decision, Situation, Wait};
 use super::emit::{Outgoing, Request};
 use super::engine::Tcp;
 use super::live::due;
+use super::recovery::Phase;
 use super::sack::Range;
 use crate::edge::Out;
 use crate::timers::NEVER;
@@ -20,106 +22,18 @@ use eft_component::{Context, Outbox};
 const QUANTUM: usize = 32;
 /// How long a corked partial segment waits.
 const CORK_TIME: Duration = Duration::from_millis(200);
+/// How long sending waits for a larger piece: half a round trip, within these bounds. The acknowledgements that make
+/// the piece larger come sooner, or not at all.
+const PIECE_TIME_MIN: Duration = Duration::from_millis(1);
+const PIECE_TIME_MAX: Duration = Duration::from_millis(10);
 
-/// What decides about new data.
-#[derive(Clone, Copy, Debug)]
-struct Situation {
-    /// Bytes that were never sent.
-    available: u64,
-    /// The FIN is to follow the last byte.
-    fin: bool,
-    /// Bytes that the peer's window still takes.
-    window: u64,
-    /// Bytes that the congestion window still takes.
-    budget: u64,
-    /// Bytes in the network.
-    pipe: u64,
-    /// The smaller of both windows, in all.
-    whole: u64,
-    mss: u64,
-    /// Largest payload of one `Send`, a multiple of `mss`.
-    chunk: u64,
-    /// The largest window that the peer ever offered.
-    window_max: u64,
-    /// An earlier small segment is not acknowledged (RFC 896, with Minshall's refinement).
-    small_in_flight: bool,
-    no_delay: bool,
-    cork: bool,
-    /// The override timer ran out (RFC 1122 §4.2.3.4).
-    overridden: bool,
-}
-
-/// Why nothing more is sent.
+/// Whether a segment was sent before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    /// Nothing is there.
-    Application,
-    /// More should come before a small segment is worth it.
-    Nagle,
-    Cork,
-    /// The peer's window.
-    Window,
-    /// The congestion window.
-    Congestion,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Decision {
-    Send { len: u64, fin: bool },
-    Wait(Wait),
-}
-
-impl Situation {
-    fn decide(&self) -> Decision {
-        if self.available == 0 {
-            return if self.fin {
-                Decision::Send { len: 0, fin: true }
-            } else {
-                Decision::Wait(Wait::Application)
-            };
-        }
-        let limit = self.window.min(self.budget);
-        if limit >= self.available { self.decide_all() } else { self.decide_limited(limit) }
-    }
-
-    /// Everything that is there may go.
-    fn decide_all(&self) -> Decision {
-        if self.available > self.chunk {
-            return Decision::Send { len: self.chunk, fin: false };
-        }
-        let tail = self.available % self.mss;
-        let small_ok =
-            self.fin || self.overridden || (!self.cork && (self.no_delay || !self.small_in_flight));
-        if tail == 0 || small_ok {
-            return Decision::Send { len: self.available, fin: self.fin };
-        }
-        match self.available - tail {
-            0 if self.cork => Decision::Wait(Wait::Cork),
-            0 => Decision::Wait(Wait::Nagle),
-            len => Decision::Send { len, fin: false },
-        }
-    }
-
-    /// A window ends before the data does.
-    fn decide_limited(&self, limit: u64) -> Decision {
-        let by_peer = self.window <= self.budget;
-        let wait = Decision::Wait(if by_peer { Wait::Window } else { Wait::Congestion });
-        let full = (limit - limit % self.mss).min(self.chunk);
-        if full == 0 {
-            // Sender's silly window avoidance: at least half of the largest window, or the timer.
-            let enough = limit * 2 >= self.window_max || self.overridden;
-            return if by_peer && limit > 0 && enough {
-                Decision::Send { len: limit, fin: false }
-            } else {
-                wait
-            };
-        }
-        // With enough in the network to bring more acknowledgements, wait for a larger piece.
-        if full < self.chunk && self.pipe > 0 && full * 3 < self.whole {
-            return wait;
-        }
-        Decision::Send { len: full, fin: false }
-    }
+enum How {
+    New,
+    Again,
+    /// The last one again, on suspicion.
+    Rescue,
 }
 
 impl Tcp {
@@ -128,7 +42,7 @@ impl Tcp {
         let state = self.blocks[i].state();
         let live = &mut self.live[i as usize];
         if !state.has_connection() {
-            live.due &= !(due::SYN | due::SEND | due::OVERRIDE | due::PROBE | due::ACK);
+            live.due &= !(due::SYN | due::SEND | due::OVERRIDE | due::PIECE | due::PROBE | due::ACK);
             return;
         }
         if live.is_due(due::SYN) {
@@ -137,7 +51,7 @@ impl Tcp {
             }
             live.due &= !due::SYN;
         }
-        if live.is_due(due::SEND | due::OVERRIDE) {
+        if live.is_due(due::SEND | due::OVERRIDE | due::PIECE) {
             self.send_data(cx, i, out);
         }
         if self.live[i as usize].is_due(due::PROBE) {
@@ -154,7 +68,7 @@ impl Tcp {
 
     fn send_data(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) {
         if !self.blocks[i].state().may_send() || self.live[i as usize].page.is_none() {
-            self.live[i as usize].due &= !(due::SEND | due::OVERRIDE);
+            self.live[i as usize].due &= !(due::SEND | due::OVERRIDE | due::PIECE);
             return;
         }
         for _ in 0..QUANTUM {
@@ -162,7 +76,7 @@ impl Tcp {
                 return;
             }
             if let Some(range) = self.next_retransmission(i) {
-                self.send_segment(cx, i, range, true, out);
+                self.send_segment(cx, i, range, How::Again, out);
                 continue;
             }
             if self.has_lost(i) {
@@ -174,9 +88,12 @@ impl Tcp {
                     self.restart_after_idle(cx, i);
                     let start = self.blocks[i].snd_nxt;
                     let end = start + len + fin as u64;
-                    self.send_segment(cx, i, Range { start, end }, false, out);
+                    self.send_segment(cx, i, Range { start, end }, How::New, out);
                 }
-                Decision::Wait(wait) => return self.wait_for(cx, i, wait),
+                Decision::Wait(wait) => match self.next_speculative(i) {
+                    Some((range, how)) => self.send_segment(cx, i, range, how, out),
+                    None => return self.wait_for(cx, i, wait),
+                },
             }
         }
     }
@@ -200,6 +117,23 @@ impl Tcp {
         }
         let len = (budget - budget % mss).max(mss).min(self.chunk(i));
         Some(Range { start: lost.start, end: lost.end.min(lost.start + len) })
+    }
+
+    /// Bytes that may be lost and are sent again because nothing new can be (RFC 6675 §4 NextSeg, rules 3 and 4).
+    fn next_speculative(&self, i: u32) -> Option<(Range, How)> {
+        let block = &self.blocks[i];
+        let recovery = &self.live[i as usize].recovery;
+        if !block.has(bit::SACK) || recovery.phase != Phase::Recovery {
+            return None;
+        }
+        let mss = block.segment_size();
+        let pipe = recovery.pipe(block.snd_una, block.snd_nxt, mss);
+        if pipe + mss as u64 > block.congestion.cwnd as u64 {
+            return None;
+        }
+        let mss = mss as u64;
+        let unsacked = recovery.next_unsacked(block.snd_una, mss).map(|range| (range, How::Again));
+        unsacked.or_else(|| Some((recovery.next_rescue(block.snd_una, block.snd_nxt, mss)?, How::Rescue)))
     }
 
     /// Largest payload of one `Send`: as many full segments as the device splits, or one.
@@ -230,6 +164,7 @@ impl Tcp {
             no_delay: option(Opt::NoDelay),
             cork: option(Opt::Cork),
             overridden: live.is_due(due::OVERRIDE),
+            patient: !live.is_due(due::PIECE) && live.recovery.is_calm(),
         }
     }
 
@@ -237,8 +172,15 @@ impl Tcp {
     fn wait_for(&mut self, cx: &Context, i: u32, wait: Wait) {
         let live = &mut self.live[i as usize];
         let block = &self.blocks[i];
-        live.due &= !(due::SEND | due::OVERRIDE);
-        live.window_limited = wait == Wait::Congestion;
+        live.due &= !(due::SEND | due::OVERRIDE | due::PIECE);
+        live.window_limited = matches!(wait, Wait::Congestion | Wait::Piece { congestion: true });
+        live.piece_at = match wait {
+            Wait::Piece { .. } => {
+                let half = Duration::from_micros(block.rtt.srtt_us as u64 / 2);
+                live.piece_at.min(cx.now + half.clamp(PIECE_TIME_MIN, PIECE_TIME_MAX))
+            }
+            _ => NEVER,
+        };
         live.cork_at = match wait {
             Wait::Cork => live.cork_at.min(cx.now + CORK_TIME),
             _ => NEVER,
@@ -260,7 +202,7 @@ impl Tcp {
     }
 
     /// Sends the bytes (and the FIN) of `range`. The caller has looked for room.
-    fn send_segment(&mut self, cx: &Context, i: u32, range: Range, again: bool, out: &mut Outbox<Out>) {
+    fn send_segment(&mut self, cx: &Context, i: u32, range: Range, how: How, out: &mut Outbox<Out>) {
         let window = self.offer_window(i);
         let options = self.ordinary_options(cx, i);
         let (ttl, tos) = self.hop_options(i);
@@ -306,20 +248,23 @@ impl Tcp {
             }
             return;
         }
-        self.after_sending(cx, i, range, len, again);
+        self.after_sending(cx, i, range, len, how);
     }
 
-    fn after_sending(&mut self, cx: &Context, i: u32, range: Range, len: u64, again: bool) {
+    fn after_sending(&mut self, cx: &Context, i: u32, range: Range, len: u64, how: How) {
         let live = &mut self.live[i as usize];
         let block = &mut self.blocks[i];
         let mss = block.segment_size() as u64;
         let idle = block.flight() == 0;
-        if again {
+        if how != How::New {
             let segments = len.div_ceil(mss).max(1);
             cx.add(Counter::RetransmittedSegments as usize, segments);
             cx.add(Counter::RetransmittedBytes as usize, len);
             block.retransmits = block.retransmits.saturating_add(segments as u32);
-            live.recovery.on_retransmitted(range, block.snd_una, block.snd_nxt);
+            match how {
+                How::Rescue => live.recovery.on_rescued(),
+                _ => live.recovery.on_retransmitted(range, block.snd_una, block.snd_nxt),
+            }
             live.timing = None;
         } else {
             cx.add(Counter::SentBytes as usize, len);
@@ -372,88 +317,5 @@ impl Tcp {
     pub(super) fn has_unsent(&self, i: u32) -> bool {
         let block = &self.blocks[i];
         block.snd_nxt < block.snd_end || (block.fin_at != NOWHERE && block.snd_nxt <= block.fin_at)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BASE: Situation = Situation {
-        available: 0,
-        fin: false,
-        window: 1 << 20,
-        budget: 1 << 20,
-        pipe: 0,
-        whole: 1 << 20,
-        mss: 1000,
-        chunk: 64_000,
-        window_max: 1 << 20,
-        small_in_flight: false,
-        no_delay: false,
-        cork: false,
-        overridden: false,
-    };
-
-    fn send(len: u64) -> Decision {
-        Decision::Send { len, fin: false }
-    }
-
-    #[test]
-    fn large_writes_go_in_the_largest_pieces() {
-        let s = Situation { available: 200_000, ..BASE };
-        assert_eq!(s.decide(), send(64_000));
-    }
-
-    #[test]
-    fn nagle_holds_a_second_small_segment() {
-        let first = Situation { available: 10, ..BASE };
-        assert_eq!(first.decide(), send(10));
-        let second = Situation { small_in_flight: true, pipe: 10, ..first };
-        assert_eq!(second.decide(), Decision::Wait(Wait::Nagle));
-        let mixed = Situation { available: 2_500, ..second };
-        assert_eq!(mixed.decide(), send(2_000));
-        let no_delay = Situation { no_delay: true, ..second };
-        assert_eq!(no_delay.decide(), send(10));
-        let last = Situation { fin: true, ..second };
-        assert_eq!(last.decide(), Decision::Send { len: 10, fin: true });
-    }
-
-    #[test]
-    fn cork_holds_even_the_first_and_its_timer_lets_go() {
-        let s = Situation { available: 1_010, cork: true, no_delay: true, ..BASE };
-        assert_eq!(s.decide(), send(1_000));
-        let rest = Situation { available: 10, ..s };
-        assert_eq!(rest.decide(), Decision::Wait(Wait::Cork));
-        let over = Situation { overridden: true, ..rest };
-        assert_eq!(over.decide(), send(10));
-    }
-
-    #[test]
-    fn silly_windows_are_not_filled() {
-        let s = Situation { available: 5_000, window: 300, ..BASE };
-        assert_eq!(s.decide(), Decision::Wait(Wait::Window));
-        let half = Situation { window_max: 600, ..s };
-        assert_eq!(half.decide(), send(300));
-        let over = Situation { overridden: true, ..s };
-        assert_eq!(over.decide(), send(300));
-        let closed = Situation { window: 0, ..over };
-        assert_eq!(closed.decide(), Decision::Wait(Wait::Window));
-    }
-
-    #[test]
-    fn a_small_piece_of_the_window_waits_for_a_larger_one() {
-        let s = Situation { available: 100_000, budget: 2_000, pipe: 18_000, whole: 20_000, ..BASE };
-        assert_eq!(s.decide(), Decision::Wait(Wait::Congestion));
-        let more = Situation { budget: 7_500, pipe: 12_500, ..s };
-        assert_eq!(more.decide(), send(7_000));
-        let alone = Situation { pipe: 0, budget: 2_000, ..s };
-        assert_eq!(alone.decide(), send(2_000));
-    }
-
-    #[test]
-    fn a_fin_alone_needs_no_window() {
-        let s = Situation { fin: true, window: 0, budget: 0, ..BASE };
-        assert_eq!(s.decide(), Decision::Send { len: 0, fin: true });
     }
 }

@@ -90,6 +90,76 @@ fn selective_acknowledgements_bring_exactly_the_holes() {
     assert_eq!(s.counter("retransmitted_bytes"), 2000);
 }
 
+/// What side 1 sent: places relative to `base`, and lengths.
+fn places(heard: &[Heard], base: u32) -> Vec<(u32, usize)> {
+    heard.iter().filter(|h| h.len > 0).map(|h| (h.seq.wrapping_sub(base), h.len)).collect()
+}
+
+/// RFC 5681 §3.2, RFC 3042: two duplicate acknowledgements let a new segment out each.
+#[test]
+fn limited_transmit_keeps_acknowledgements_coming_without_sack() {
+    let mut s = Script::new(sender(20_000));
+    s.handshake(&[]);
+    let base = s.ack;
+    assert_eq!(places(&s.hear(), base), [(0, 10_000)]);
+    for n in 0..2 {
+        s.say(ACK, &[]);
+        assert_eq!(places(&s.hear(), base), [(10_000 + n * 1000, 1000)]);
+    }
+    s.say(ACK, &[]);
+    assert_eq!(places(&s.hear(), base), [(0, 1000)]);
+    // They do not count as in flight when the window is halved.
+    let page = s.world.sides[1].page(s.world.sides[1].app.streams[0].socket);
+    s.wait(200 * MS);
+    assert_eq!(page.info().ssthresh_bytes, 7000, "of a window of 10,000");
+}
+
+/// RFC 6675 §5 (C): so they do with SACK.
+#[test]
+fn selective_acknowledgements_let_new_data_out_before_anything_is_lost() {
+    let (mut s, _) = Script::connected(sender(20_000));
+    s.hear();
+    let base = s.ack;
+    for n in 0..2 {
+        s.say_with(ACK, &[], &sack(base, &[(1000, 2000 + n * 1000)]));
+        assert_eq!(places(&s.hear(), base), [(10_000 + n * 1000, 1000)]);
+    }
+    assert_eq!(s.counter("fast_recoveries"), 0);
+}
+
+/// Sending waits for a larger piece, but only for a moment: the acknowledgements may never come.
+#[test]
+fn a_small_piece_is_not_held_back_for_long() {
+    let (mut s, _) = Script::connected(sender(20_000));
+    s.hear();
+    let base = s.ack;
+    s.ack = base.wrapping_add(1000);
+    s.say(ACK, &[]);
+    assert!(s.hear().is_empty(), "a tenth of the window is not worth a segment at once");
+    let heard = s.wait(11 * MS);
+    assert_eq!(places(&heard, base), [(10_000, 2000)]);
+    assert_eq!(s.counter("retransmit_timeouts"), 0);
+}
+
+/// RFC 6675 §4, NextSeg (4) and (3): what was lost at the end is found without the timer.
+#[test]
+fn a_partial_acknowledgement_brings_the_last_segment_and_then_the_rest() {
+    let (mut s, _) = Script::connected(sender(10_000));
+    s.hear();
+    let base = s.ack;
+    // The first and the last three are lost.
+    s.say_with(ACK, &[], &sack(base, &[(1000, 7000)]));
+    assert_eq!(places(&s.hear(), base), [(0, 1000)]);
+    s.ack = base.wrapping_add(7000);
+    s.say(ACK, &[]);
+    assert_eq!(places(&s.hear(), base), [(9000, 1000)]);
+    s.say_with(ACK, &[], &sack(base, &[(9000, 10_000)]));
+    assert_eq!(places(&s.hear(), base), [(7000, 1000), (8000, 1000)]);
+    s.ack = base.wrapping_add(10_000);
+    s.say(ACK, &[]);
+    assert_eq!((s.counter("retransmit_timeouts"), s.counter("retransmitted_bytes")), (0, 4000));
+}
+
 #[test]
 fn a_sender_whose_packets_are_doubled_sends_nothing_again() {
     let w = transfer(3, Conditions { duplicate: 0.3, split: true, ..Conditions::default() }, 4 << 20, 0);

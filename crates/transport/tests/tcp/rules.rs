@@ -1,5 +1,6 @@
 //! RFC 9293's rules, RFC 5961, RFC 7323, RFC 5681 §4.2: what is answered to what.
 
+use crate::app::App;
 use crate::script::*;
 use std::time::Duration;
 
@@ -20,6 +21,56 @@ fn a_syn_is_answered_with_what_was_agreed() {
     assert_eq!(find_option(&h.options, 3), Some(&[4u8][..]), "1 MiB needs a shift of 4");
     assert_eq!(find_option(&h.options, 4), Some(&[][..]));
     assert_eq!(find_option(&h.options, 8).map(|o| o[4..].to_vec()), Some(77u32.to_be_bytes().to_vec()));
+}
+
+/// 20 bytes of options, as everywhere, and nothing that nobody waits for.
+#[test]
+fn a_handshake_has_no_byte_and_no_segment_too_many() {
+    let mut s = Script::new(quiet_plan());
+    let mut options = vec![1, 3, 3, 7, 4, 2];
+    options.extend(&timestamps(77, 0)[2..]);
+    s.timestamp = Some(77);
+    s.handshake(&options);
+    assert!(s.wait(100 * MS).is_empty(), "no window update before there is data");
+    let capture = s.world.capture.as_ref().unwrap();
+    assert_eq!(capture.iter().map(|(_, _, p)| p.header_len()).collect::<Vec<_>>(), [40]);
+    // What comes then is acknowledged with the whole window.
+    s.say(ACK, &stream_bytes(40_000, 0, 1000));
+    assert!((s.hear()[0].window as usize) << 4 > 1_000_000);
+    App::connect(&mut s.world, 1, 5555, quiet_plan());
+    assert_eq!(s.hear()[0].options.len(), 20);
+}
+
+/// RFC 7323 §3.2.
+#[test]
+fn a_reset_carries_timestamps() {
+    let mut s = Script::new(quiet_plan());
+    s.timestamp = Some(10);
+    let socket = s.handshake(&timestamps(10, 0));
+    s.hear();
+    let last = s.echo;
+    s.world.run_for(5 * MS);
+    s.world.sides[1].page(socket).set_option(eft_channel::socket::Opt::Linger, 1);
+    App::close(&mut s.world, 1, socket);
+    let reset = s.hear().pop().unwrap();
+    assert!(reset.flags & RST != 0);
+    assert_eq!(tsval(&reset.options), Some(last.wrapping_add(5)));
+    assert_eq!(find_option(&reset.options, 8).unwrap()[4..], 10u32.to_be_bytes());
+}
+
+/// The numbers of TCP_INFO are written seldom, but the last ones always are.
+#[test]
+fn tcp_info_shows_the_latest_before_long() {
+    let (mut s, socket) = Script::connected(quiet_plan());
+    s.wait(250 * MS);
+    s.world.sides[1].app.streams[0].plan.send = 8000;
+    App::progress(&mut s.world, 1, socket);
+    s.hear();
+    assert_eq!(s.world.sides[1].page(socket).info().unacked_bytes, 8000);
+    s.ack = s.ack.wrapping_add(8000);
+    s.say(ACK, &[]);
+    s.world.run_for(101 * MS);
+    assert_eq!(s.world.sides[1].page(socket).info().unacked_bytes, 0);
 }
 
 #[test]
