@@ -16,6 +16,7 @@ mod free;
 mod hash;
 mod in_flight;
 mod limits;
+mod page;
 mod requests;
 mod routes;
 pub mod tcp;

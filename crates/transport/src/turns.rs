@@ -50,6 +50,11 @@ impl Turns {
         };
     }
 
+    /// Something must be looked at in another turn, at once.
+    pub fn hurry(&mut self, now: Instant) {
+        self.retry_at = now;
+    }
+
     /// The time to try again has come: the flush that follows does.
     pub fn expire(&mut self, now: Instant) {
         if self.retry_at <= now {

@@ -303,7 +303,11 @@ impl SocketPage {
     /// Transport: makes the slot ready for a new socket. The rings' old bytes stay; positions start
     /// at zero, so nothing of them can be read.
     pub fn reset(&self, kind: u32) {
-        let incarnation = self.incarnation().wrapping_add(1);
+        self.reset_as(kind, self.incarnation().wrapping_add(1));
+    }
+
+    /// As [`SocketPage::reset`], for whoever has chosen the next incarnation before.
+    pub fn reset_as(&self, kind: u32, incarnation: u32) {
         self.write_bytes(0, &[0; SEND_LOCK]);
         self.write_bytes(SHIM_WORDS, &[0; 256]);
         self.store_u32(INCARNATION, incarnation);

@@ -12,11 +12,12 @@ use super::live::due;
 use super::options::Builder;
 use super::sack::Range;
 use crate::edge::Out;
+use crate::page::Page;
 use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::Instant;
 use eft_base::wire::TCP_ACK;
-use eft_channel::socket::{Opt, SocketPage};
+use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
 
 /// RFC 5681 allows 500 ms; Linux waits 40.
@@ -29,7 +30,7 @@ const DUPLICATES_MAX: u32 = 64;
 /// Bytes of the receive ring that may be promised: all, or less if the application set SO_RCVBUF;
 /// the shift's granularity is kept back so that rounding up never promises what is not there. Never
 /// more than the window field can say.
-pub(super) fn promisable(page: &SocketPage, scale: u8) -> u64 {
+pub(super) fn promisable(page: &Page, scale: u8) -> u64 {
     let ring = page.receive_len();
     let wanted = match page.option(Opt::ReceiveBuffer) as usize {
         0 => ring,
@@ -72,10 +73,7 @@ impl Tcp {
         } else {
             let step = update_threshold(limit, block.mss);
             let notify = (block.rcv_adv + step).saturating_sub(limit);
-            if page.arm_receive_notify(notify) >= notify {
-                // It was read just before it could know.
-                self.mark(i, due::LOOK);
-            }
+            page.arm_receive_notify(notify);
         }
         field as u16
     }

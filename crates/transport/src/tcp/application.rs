@@ -5,6 +5,7 @@ use super::block::{NOWHERE, State, bit};
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
+use crate::page::Page;
 use crate::requests::Transport as _;
 use crate::timers::NEVER;
 use core::time::Duration;
@@ -19,7 +20,10 @@ const INFO_INTERVAL: Duration = Duration::from_millis(100);
 impl Tcp {
     /// A family's arena is mapped, for the first time or again after our rebirth.
     pub(super) fn open_family(&mut self, cx: &Context, id: FamilyId, pool: PoolId, arena: Arena) {
-        for i in self.families.open(id, arena, pool) {
+        let mut members = self.families.open(id, arena, pool);
+        // A connection may have to inherit from its listener's page again.
+        members.sort_by_key(|i| self.blocks[*i].state() != State::Listen);
+        for i in members {
             self.revive(cx, i);
             cx.advance();
         }
@@ -40,20 +44,22 @@ impl Tcp {
             return false;
         }
         if let Some(page) = &self.live[i as usize].page {
-            page.reset(1);
+            self.blocks[i].incarnation = page.reset(1);
             page.set_receive_notify(NOWHERE);
-            self.blocks[i].incarnation = page.incarnation();
         }
         true
     }
 
     /// Finds the page of a block's slot. False if its arena is not open or has no such slot.
     pub(super) fn attach_page(&mut self, i: u32) -> bool {
-        let found = self.families.page(self.socket(i));
+        let socket = self.socket(i);
+        let found = self.families.page(socket);
         let live = &mut self.live[i as usize];
         match found {
             Some((page, pool)) => {
-                live.page = Some(page);
+                let block = &self.blocks[i];
+                let published = (block.rcv_nxt, block.snd_released);
+                live.page = Some(Page::new(&self.stage, page, socket, i, published));
                 live.pool = pool;
                 true
             }

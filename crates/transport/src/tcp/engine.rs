@@ -17,6 +17,7 @@ use crate::families::Families;
 use crate::free::FreeBlocks;
 use crate::hash::{Key, Map};
 use crate::limits::Bucket;
+use crate::page::Stage;
 use crate::requests::Transport as _;
 use crate::routes::Routes;
 use crate::timers::Timers;
@@ -59,6 +60,8 @@ pub struct Tcp {
     pub(super) addresses: Addresses,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
+    /// What applications will see of this turn.
+    pub(super) stage: Stage,
     pub(super) resets: Bucket,
     /// Whose segment came last: the next one is usually of the same.
     pub(super) last: Option<(Tuple, u32)>,
@@ -97,6 +100,7 @@ impl Tcp {
             addresses: Addresses::default(),
             key,
             scratch: vec![0; PACKET_MAX],
+            stage: Stage::default(),
             resets: Bucket::new(RESETS_PER_SECOND),
             last: None,
             ip_seen: false,
@@ -222,6 +226,19 @@ impl Component for Tcp {
             Event::Configure { key, value } if key == "addresses" => self.addresses.configure(&value),
             _ => {}
         }
+    }
+
+    fn commit(&mut self, cx: &mut Context) {
+        let (stage, turns, live) = (&self.stage, &mut self.turns, &mut self.live);
+        stage.commit(|i| {
+            // It was read just before the application could know: as if it had told.
+            let live = &mut live[i as usize];
+            if !live.is_due(due::QUEUED) {
+                turns.push(i);
+            }
+            live.due |= due::QUEUED | due::LOOK;
+            turns.hurry(cx.now);
+        });
     }
 
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {

@@ -23,7 +23,6 @@ use eft_base::errno::{ECONNABORTED, EINVAL};
 use eft_base::wire::{TCP_FIN, TCP_RST};
 use eft_channel::socket::{AcceptRecord, Opt};
 use eft_component::Context;
-use zerocopy::IntoBytes;
 
 pub(super) const RECORD_LEN: u64 = size_of::<AcceptRecord>() as u64;
 /// How often a connection that is not attached is looked at. Between taking and attaching lie two
@@ -249,7 +248,7 @@ impl Tcp {
         }
     }
 
-    fn inherit_options(&mut self, i: u32, listener: u32) {
+    pub(super) fn inherit_options(&mut self, i: u32, listener: u32) {
         let pages = (&self.live[i as usize].page, &self.live[listener as usize].page);
         if let (Some(page), Some(parent)) = pages {
             for option in INHERITED {
@@ -275,7 +274,7 @@ impl Tcp {
             local_port: block.tuple.local_port,
             reserved: [0; 20],
         };
-        ring.write_receive(block.accept_at, record.as_bytes());
+        ring.put_record(block.accept_at, zerocopy::transmute!(record));
     }
 
     /// The application took a connection and has a descriptor for it.

@@ -3,9 +3,9 @@
 use super::recovery::Recovery;
 use super::sack::Range;
 use crate::in_flight::InFlight;
+use crate::page::Page;
 use crate::timers::NEVER;
 use eft_base::{Instant, PoolId, RequestId};
-use eft_channel::socket::SocketPage;
 
 /// Bits of [`Live::due`]: what the next `flush` has to do for a connection.
 pub mod due {
@@ -39,9 +39,9 @@ pub mod due {
 }
 
 /// Derived state of one block.
-pub struct Live {
+pub(crate) struct Live {
     /// The socket's page, once its family's arena is open.
-    pub page: Option<SocketPage>,
+    pub page: Option<Page>,
     pub pool: PoolId,
     pub due: u32,
     pub in_flight: InFlight,

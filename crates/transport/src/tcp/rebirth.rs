@@ -5,7 +5,7 @@
 //! acknowledges, and takes unacknowledged data as lost. What was announced before is announced again;
 //! announcing twice is harmless everywhere.
 
-use super::block::{Block, NONE, State, bit};
+use super::block::{Block, NONE, NOWHERE, State, bit};
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::listen::RECORD_LEN;
@@ -143,6 +143,15 @@ impl Tcp {
         }
         if !first {
             return;
+        }
+        let incarnation = self.blocks[i].incarnation;
+        if let Some(page) = &self.live[i as usize].page
+            && page.resume(1, incarnation)
+        {
+            page.set_receive_notify(NOWHERE);
+            if let Some(listener) = self.listener_of(i) {
+                self.inherit_options(i, listener);
+            }
         }
         let block = &self.blocks[i];
         if let Some(page) = &self.live[i as usize].page {

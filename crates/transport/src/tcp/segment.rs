@@ -3,11 +3,11 @@
 use super::block::Tuple;
 use super::options::Options;
 use crate::addresses::ip_addresses;
+use crate::page::Page;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{PROTOCOL_TCP, TCP_FIN, TCP_SYN, TcpHeader};
 use eft_base::{PacketRef, WireAddress};
 use eft_channel::Memory;
-use eft_channel::socket::SocketPage;
 use zerocopy::FromBytes;
 
 /// Largest IP header (with options) and TCP header.
@@ -64,7 +64,7 @@ impl Segment {
         &self,
         memory: &Memory,
         scratch: &[u8],
-        page: &SocketPage,
+        page: &Page,
         offset: u64,
         skip: u32,
         len: u32,

@@ -52,9 +52,8 @@ impl Transport for Udp {
         };
         self.attach_page(i);
         if let Some(page) = &self.live[i as usize].page {
-            page.reset(2);
+            self.blocks[i].incarnation = page.reset(2);
             page.set_receive_notify(u64::MAX);
-            self.blocks[i].incarnation = page.incarnation();
         }
         cx.count(Counter::Opened as usize);
         self.gauge_blocks(cx);

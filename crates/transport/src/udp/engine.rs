@@ -11,6 +11,7 @@ use crate::families::{Families, NONE};
 use crate::free::FreeBlocks;
 use crate::hash::{Key, Map};
 use crate::in_flight::InFlight;
+use crate::page::{Page, Stage};
 use crate::requests::Transport as _;
 use crate::routes::Routes;
 use crate::timers::Timers;
@@ -18,7 +19,7 @@ use crate::turns::{PER_TURN, Turns};
 use alloc::vec;
 use alloc::vec::Vec;
 use eft_base::{Instant, PoolId, RequestId, SocketId, WireAddress};
-use eft_channel::socket::{SocketPage, flag};
+use eft_channel::socket::flag;
 use eft_channel::{Pool, Requests, Segment};
 use eft_component::transport::{Effect, Event};
 use eft_component::{Component, Context, Outbox};
@@ -40,7 +41,7 @@ pub(super) mod due {
 /// Derived state of one socket.
 #[derive(Default)]
 pub(super) struct Live {
-    pub page: Option<SocketPage>,
+    pub page: Option<Page>,
     pub pool: PoolId,
     pub due: u32,
     pub in_flight: InFlight,
@@ -69,6 +70,8 @@ pub struct Udp {
     pub(super) addresses: Addresses,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
+    /// What applications will see of this turn.
+    stage: Stage,
     found: Option<(bool, u64)>,
 }
 
@@ -95,6 +98,7 @@ impl Udp {
             addresses: Addresses::default(),
             key,
             scratch: vec![0; PACKET_MAX],
+            stage: Stage::default(),
             found: Some((opened.reborn, opened.quarantined)),
         };
         udp.rebuild();
@@ -136,11 +140,14 @@ impl Udp {
     }
 
     pub(super) fn attach_page(&mut self, i: u32) -> bool {
-        let Some((page, pool)) = self.families.page(self.socket(i)) else {
+        let socket = self.socket(i);
+        let Some((page, pool)) = self.families.page(socket) else {
             return false;
         };
+        let block = &self.blocks[i];
+        let published = (block.receive_end, block.released);
         let live = &mut self.live[i as usize];
-        live.page = Some(page);
+        live.page = Some(Page::new(&self.stage, page, socket, i, published));
         live.pool = pool;
         true
     }
@@ -157,6 +164,9 @@ impl Udp {
         let block = &mut self.blocks[i];
         block.released = block.sent;
         if let Some(page) = &self.live[i as usize].page {
+            if page.resume(2, block.incarnation) {
+                page.set_receive_notify(u64::MAX);
+            }
             page.set_send_released(block.released);
             page.set_receive_end(block.receive_end);
         }
@@ -280,6 +290,11 @@ impl Component for Udp {
             }
             _ => {}
         }
+    }
+
+    fn commit(&mut self, _cx: &mut Context) {
+        // A datagram socket's application is never asked to tell what it took.
+        self.stage.commit(|_| ());
     }
 
     fn expire(&mut self, cx: &mut Context, _out: &mut Outbox<Out>) {

@@ -6,6 +6,7 @@ use super::durable::bit;
 use super::engine::{Udp, due};
 use crate::addresses::is_unspecified;
 use crate::edge::Out;
+use crate::page::Page;
 use crate::routes::LIFETIME;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -13,7 +14,7 @@ use eft_base::checksum::Checksum;
 use eft_base::errno::{EACCES, ECONNABORTED, EDESTADDRREQ, EINVAL, EMSGSIZE};
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, RequestId, WireAddress};
-use eft_channel::socket::{DatagramHeader, Opt, SocketPage, datagram_record_len};
+use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
 use eft_component::{Context, Outbox};
 use eft_messages::Peer;
 use eft_messages::transport::{
@@ -115,7 +116,7 @@ impl Udp {
         &mut self,
         cx: &mut Context,
         i: u32,
-        page: &SocketPage,
+        page: &Page,
         header: &DatagramHeader,
         out: &mut Outbox<Out>,
     ) -> bool {
@@ -143,7 +144,7 @@ impl Udp {
         &mut self,
         cx: &mut Context,
         i: u32,
-        page: &SocketPage,
+        page: &Page,
         header: &DatagramHeader,
         out: &mut Outbox<Out>,
     ) -> Result<Option<Way>, (Counter, i32)> {
@@ -230,7 +231,7 @@ impl Udp {
         &mut self,
         cx: &Context,
         i: u32,
-        page: &SocketPage,
+        page: &Page,
         header: &DatagramHeader,
         way: &Way,
         out: &mut Outbox<Out>,
@@ -264,7 +265,7 @@ impl Udp {
         true
     }
 
-    fn describe(&self, i: u32, page: &SocketPage, header: &DatagramHeader, way: &Way) -> SendDescriptor {
+    fn describe(&self, i: u32, page: &Page, header: &DatagramHeader, way: &Way) -> SendDescriptor {
         let block = &self.blocks[i];
         let length = size_of::<UdpHeader>() as u32 + header.len;
         let sum = Checksum::new().add_pseudo_header(
@@ -370,7 +371,7 @@ impl Udp {
 }
 
 /// Copies the record header at `at` out and checks that the record lies in what was published.
-fn next_record(page: &SocketPage, at: u64) -> Next {
+fn next_record(page: &Page, at: u64) -> Next {
     let end = page.send_end();
     if end == at {
         return Next::Nothing;

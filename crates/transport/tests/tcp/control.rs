@@ -51,7 +51,10 @@ impl Direct {
         let (now, room) = (self.world.now, self.world.conditions.room);
         let side = &mut self.world.sides[0];
         side.receive(now, Peer::Sockets, In::Sockets(make(request)), room);
-        side.with(now, room, |tcp, cx, out| tcp.flush(cx, out));
+        side.with(now, room, |tcp, cx, out| {
+            tcp.flush(cx, out);
+            tcp.commit(cx);
+        });
         // A way is known to everywhere.
         let items: Vec<Out> = side.out.drain().collect();
         let mut answer = pick(&items, request);
@@ -66,6 +69,7 @@ impl Direct {
                     local: false,
                 };
                 side.receive(now, Peer::Ip, In::Ip(routed), room);
+                side.with(now, room, |tcp, cx, _| tcp.commit(cx));
             }
         }
         let items: Vec<Out> = side.out.drain().collect();

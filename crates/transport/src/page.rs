@@ -1,0 +1,428 @@
+//! An application's page, as its transport uses it within a turn.
+//!
+//! Words that tell the application something are staged here, and written when the turn is committed
+//! ([`Stage::commit`]): a turn that does not end was never seen. Bytes of a ring beyond its published end are nobody's
+//! yet and are written at once.
+//!
+//! What a transport wrote itself it reads here and not in the page, which everybody of the family can write. A page
+//! that is about to be reset is read as if it were: what lies there is of the slot's last user.
+
+use alloc::rc::{Rc, Weak};
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use eft_base::{Endpoint, PacketRef, PoolId, SocketId};
+use eft_channel::Segment;
+use eft_channel::socket::{Opt, SocketInfo, SocketPage};
+
+/// Bytes of a record that is staged.
+pub(crate) const RECORD_MAX: usize = 64;
+
+/// Words that are staged.
+mod word {
+    pub const RECEIVE_END: u32 = 1;
+    pub const SEND_RELEASED: u32 = 2;
+    pub const RECEIVE_NOTIFY: u32 = 4;
+    /// The notify word is read against once more after it is written.
+    pub const ARMED: u32 = 8;
+    pub const FLAGS: u32 = 16;
+    /// Something in [`super::Seldom`].
+    pub const SELDOM: u32 = 32;
+}
+
+/// What is staged less often.
+#[derive(Default)]
+struct Seldom {
+    /// The slot becomes a new socket's: its kind and its incarnation.
+    reset: Option<(u32, u32)>,
+    kind: Option<u32>,
+    options: Vec<(Opt, u32)>,
+    local: Option<Endpoint>,
+    remote: Option<Endpoint>,
+    info: Option<SocketInfo>,
+    error: Option<i32>,
+    /// Offset in the receive ring.
+    records: Vec<(u64, [u8; RECORD_MAX])>,
+}
+
+struct Inner {
+    page: SocketPage,
+    socket: SocketId,
+    /// Of the socket's block.
+    owner: u32,
+    /// Not owned: the stage has the pages that wait.
+    stage: Weak<RefCell<Vec<Page>>>,
+    staged: Cell<u32>,
+    receive_end: Cell<u64>,
+    send_released: Cell<u64>,
+    receive_notify: Cell<u64>,
+    flags: Cell<u32>,
+    seldom: RefCell<Seldom>,
+}
+
+/// The page of one socket.
+#[derive(Clone)]
+pub(crate) struct Page(Rc<Inner>);
+
+/// The pages with words that wait for the commit.
+#[derive(Default)]
+pub(crate) struct Stage(Rc<RefCell<Vec<Page>>>);
+
+impl Stage {
+    /// Writes what was staged. `late` is called with the owner of each page whose application had already read what
+    /// it was to be asked to tell of.
+    pub fn commit(&self, mut late: impl FnMut(u32)) {
+        let mut pages = self.0.borrow_mut();
+        // A listener's ring may name a slot that is reset in the same turn: it must be by then.
+        pages.iter().for_each(Page::prepare);
+        for page in pages.drain(..) {
+            if page.publish() {
+                late(page.0.owner);
+            }
+        }
+    }
+
+    /// The incarnation that a slot is about to get.
+    fn pending_incarnation(&self, socket: SocketId) -> Option<u32> {
+        let pages = self.0.borrow();
+        let of_slot = pages.iter().filter(|p| p.0.socket == socket);
+        of_slot.filter_map(|p| p.0.seldom.borrow().reset).map(|(_, incarnation)| incarnation).next_back()
+    }
+}
+
+impl Page {
+    /// The page of `socket`, whose block is `owner`; what was last published there.
+    pub fn new(
+        stage: &Stage,
+        page: SocketPage,
+        socket: SocketId,
+        owner: u32,
+        (receive_end, send_released): (u64, u64),
+    ) -> Page {
+        Page(Rc::new(Inner {
+            page,
+            socket,
+            owner,
+            stage: Rc::downgrade(&stage.0),
+            staged: Cell::new(0),
+            receive_end: Cell::new(receive_end),
+            send_released: Cell::new(send_released),
+            receive_notify: Cell::new(0),
+            flags: Cell::new(0),
+            seldom: RefCell::default(),
+        }))
+    }
+
+    fn mark(&self, words: u32) {
+        let before = self.0.staged.get();
+        self.0.staged.set(before | words);
+        if before == 0
+            && let Some(stage) = self.0.stage.upgrade()
+        {
+            stage.borrow_mut().push(self.clone());
+        }
+    }
+
+    fn seldom(&self, change: impl FnOnce(&mut Seldom)) {
+        change(&mut self.0.seldom.borrow_mut());
+        self.mark(word::SELDOM);
+    }
+
+    /// Whether the application has no part in the page yet.
+    fn is_fresh(&self) -> bool {
+        self.0.staged.get() & word::SELDOM != 0 && self.0.seldom.borrow().reset.is_some()
+    }
+
+    /// What no application looks at before something else tells it to.
+    fn prepare(&self) {
+        if self.0.staged.get() & word::SELDOM == 0 {
+            return;
+        }
+        let page = &self.0.page;
+        let seldom = core::mem::take(&mut *self.0.seldom.borrow_mut());
+        if let Some((kind, incarnation)) = seldom.reset {
+            page.reset_as(kind, incarnation);
+        }
+        if let Some(kind) = seldom.kind {
+            page.set_kind(kind);
+        }
+        seldom.options.iter().for_each(|(option, value)| page.set_option(*option, *value));
+        seldom.local.inspect(|e| page.set_local(*e));
+        seldom.remote.inspect(|e| page.set_remote(*e));
+        seldom.info.inspect(|info| page.set_info(info));
+        seldom.error.inspect(|errno| page.set_error(*errno));
+        seldom.records.iter().for_each(|(at, record)| page.write_receive(*at, record));
+    }
+
+    /// The words that tell. True if the application has already passed the position at which it is to tell us.
+    fn publish(&self) -> bool {
+        let staged = self.0.staged.replace(0);
+        let page = &self.0.page;
+        if staged & word::RECEIVE_END != 0 {
+            page.set_receive_end(self.0.receive_end.get());
+        }
+        if staged & word::SEND_RELEASED != 0 {
+            page.set_send_released(self.0.send_released.get());
+        }
+        if staged & word::FLAGS != 0 {
+            page.set_flags(self.0.flags.get());
+        }
+        let notify = self.0.receive_notify.get();
+        match staged & (word::RECEIVE_NOTIFY | word::ARMED) {
+            0 => false,
+            word::RECEIVE_NOTIFY => {
+                page.set_receive_notify(notify);
+                false
+            }
+            _ => page.arm_receive_notify(notify) >= notify,
+        }
+    }
+
+    // What the application wrote.
+
+    pub fn send_end(&self) -> u64 {
+        if self.is_fresh() { 0 } else { self.0.page.send_end() }
+    }
+
+    pub fn receive_taken(&self) -> u64 {
+        if self.is_fresh() { 0 } else { self.0.page.receive_taken() }
+    }
+
+    pub fn wishes(&self) -> u32 {
+        if self.is_fresh() { 0 } else { self.0.page.wishes() }
+    }
+
+    pub fn is_plugged(&self) -> bool {
+        !self.is_fresh() && self.0.page.is_plugged()
+    }
+
+    pub fn option(&self, option: Opt) -> u32 {
+        if self.0.staged.get() & word::SELDOM != 0 {
+            let seldom = self.0.seldom.borrow();
+            if let Some((_, value)) = seldom.options.iter().rev().find(|(o, _)| *o == option) {
+                return *value;
+            }
+            if seldom.reset.is_some() {
+                return 0;
+            }
+        }
+        self.0.page.option(option)
+    }
+
+    // Its rings.
+
+    pub fn send_len(&self) -> usize {
+        self.0.page.send_len()
+    }
+
+    pub fn receive_len(&self) -> usize {
+        self.0.page.receive_len()
+    }
+
+    /// Bytes that the application may put in, by the positions as they are and `SO_SNDBUF`.
+    pub fn sendable(&self) -> usize {
+        let used = self.send_end().saturating_sub(self.0.send_released.get()) as usize;
+        self.send_limit().saturating_sub(used)
+    }
+
+    /// The send ring's length, or less if the application set `SO_SNDBUF` smaller.
+    pub fn send_limit(&self) -> usize {
+        match self.option(Opt::SendBuffer) as usize {
+            0 => self.send_len(),
+            n => n.clamp(4096, self.send_len()),
+        }
+    }
+
+    /// Bytes that the application may take.
+    pub fn receivable(&self) -> usize {
+        let unread = self.0.receive_end.get().saturating_sub(self.receive_taken()) as usize;
+        unread.min(self.receive_len())
+    }
+
+    pub fn read_send(&self, offset: u64, to: &mut [u8]) {
+        self.0.page.read_send(offset, to)
+    }
+
+    pub fn send_refs(&self, pool: PoolId, slot: u32, offset: u64, len: usize) -> [PacketRef; 2] {
+        self.0.page.send_refs(pool, slot, offset, len)
+    }
+
+    /// See [`SocketPage::fill_receive`]. At once: beyond the published end.
+    pub fn fill_receive(&self, offset: u64, from: &Segment, from_offset: usize, len: usize) -> bool {
+        self.0.page.fill_receive(offset, from, from_offset, len)
+    }
+
+    /// As [`Page::fill_receive`], from plain bytes.
+    pub fn write_receive(&self, offset: u64, bytes: &[u8]) {
+        self.0.page.write_receive(offset, bytes)
+    }
+
+    // What we tell it.
+
+    /// The slot is a new socket's. Returns which use of the slot it is.
+    pub fn reset(&self, kind: u32) -> u32 {
+        let pending = self.0.stage.upgrade().and_then(|s| Stage(s).pending_incarnation(self.0.socket));
+        let incarnation = pending.unwrap_or_else(|| self.0.page.incarnation()).wrapping_add(1);
+        self.reset_as(kind, incarnation);
+        incarnation
+    }
+
+    /// A socket from before a crash: a reset that its owner decided and did not live to write is written now. True if
+    /// there was one: then the page is as empty as that of a new socket.
+    pub fn resume(&self, kind: u32, incarnation: u32) -> bool {
+        let lost = self.0.page.incarnation() != incarnation;
+        if lost {
+            self.reset_as(kind, incarnation);
+        }
+        lost
+    }
+
+    fn reset_as(&self, kind: u32, incarnation: u32) {
+        self.0.receive_end.set(0);
+        self.0.send_released.set(0);
+        self.0.staged.set(self.0.staged.get() & word::SELDOM);
+        self.seldom(|s| *s = Seldom { reset: Some((kind, incarnation)), ..Seldom::default() });
+    }
+
+    pub fn set_kind(&self, kind: u32) {
+        self.seldom(|s| s.kind = Some(kind));
+    }
+
+    pub fn set_option(&self, option: Opt, value: u32) {
+        self.seldom(|s| s.options.push((option, value)));
+    }
+
+    pub fn set_local(&self, e: Endpoint) {
+        self.seldom(|s| s.local = Some(e));
+    }
+
+    pub fn set_remote(&self, e: Endpoint) {
+        self.seldom(|s| s.remote = Some(e));
+    }
+
+    pub fn set_info(&self, info: &SocketInfo) {
+        self.seldom(|s| s.info = Some(*info));
+    }
+
+    pub fn set_error(&self, errno: i32) {
+        self.seldom(|s| s.error = Some(errno));
+    }
+
+    /// Puts a record into the receive ring.
+    pub fn put_record(&self, offset: u64, record: [u8; RECORD_MAX]) {
+        self.seldom(|s| s.records.push((offset, record)));
+    }
+
+    pub fn set_receive_end(&self, end: u64) {
+        self.0.receive_end.set(end);
+        self.mark(word::RECEIVE_END);
+    }
+
+    pub fn set_send_released(&self, released: u64) {
+        self.0.send_released.set(released);
+        self.mark(word::SEND_RELEASED);
+    }
+
+    pub fn set_flags(&self, flags: u32) {
+        self.0.flags.set(flags);
+        self.mark(word::FLAGS);
+    }
+
+    pub fn set_receive_notify(&self, position: u64) {
+        self.0.receive_notify.set(position);
+        self.0.staged.set(self.0.staged.get() & !word::ARMED);
+        self.mark(word::RECEIVE_NOTIFY);
+    }
+
+    /// As [`Page::set_receive_notify`]; at the commit is looked whether the application has read that far already.
+    pub fn arm_receive_notify(&self, position: u64) {
+        self.0.receive_notify.set(position);
+        self.mark(word::RECEIVE_NOTIFY | word::ARMED);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eft_base::FamilyId;
+    use eft_channel::socket::{Arena, Geometry, flag};
+
+    const GEOMETRY: Geometry = Geometry { slots: 4, send_len: 4096, receive_len: 4096 };
+
+    fn arena() -> Arena {
+        Arena::new(Segment::heap(GEOMETRY.arena_len()), GEOMETRY).unwrap()
+    }
+
+    fn page(stage: &Stage, arena: &Arena, slot: u32) -> Page {
+        let socket = SocketId { family: FamilyId(1), slot };
+        Page::new(stage, arena.socket(slot).unwrap(), socket, slot, (0, 0))
+    }
+
+    #[test]
+    fn nothing_is_seen_before_the_commit() {
+        let (stage, arena) = (Stage::default(), arena());
+        let (page, seen) = (page(&stage, &arena, 0), arena.socket(0).unwrap());
+        let incarnation = page.reset(1);
+        page.set_option(Opt::Ttl, 9);
+        page.set_receive_end(64);
+        page.set_flags(flag::CONNECTED);
+        page.set_error(111);
+        page.put_record(0, [7; RECORD_MAX]);
+        assert_eq!((page.receivable(), page.option(Opt::Ttl), page.option(Opt::Tos)), (64, 9, 0));
+        let read = || {
+            let mut record = [0; RECORD_MAX];
+            seen.read_receive(0, &mut record);
+            (seen.kind(), seen.incarnation(), seen.receive_end(), seen.flags(), seen.error(), record[5])
+        };
+        assert_eq!(read(), (0, 0, 0, 0, 0, 0));
+        stage.commit(|_| panic!("nobody reads"));
+        assert_eq!(read(), (1, incarnation, 64, flag::CONNECTED, 111, 7));
+        assert_eq!(seen.option(Opt::Ttl), 9);
+        seen.take_error();
+        stage.commit(|_| panic!("nothing is left"));
+        assert_eq!(seen.error(), 0, "written once");
+    }
+
+    #[test]
+    fn what_the_slots_last_user_wrote_is_not_read_in_the_turn_of_the_reset() {
+        let (stage, arena) = (Stage::default(), arena());
+        let program = arena.socket(0).unwrap();
+        program.set_send_end(1 << 40);
+        program.set_receive_taken(1 << 40);
+        program.add_wish(2);
+        program.set_option(Opt::SendBuffer, 4096);
+        let page = page(&stage, &arena, 0);
+        page.reset(1);
+        assert_eq!((page.send_end(), page.receive_taken(), page.wishes()), (0, 0, 0));
+        assert_eq!((page.option(Opt::SendBuffer), page.sendable()), (0, 4096));
+        stage.commit(|_| ());
+        assert_eq!((page.send_end(), page.receive_taken(), page.wishes()), (0, 0, 0));
+    }
+
+    #[test]
+    fn two_uses_of_a_slot_in_one_turn_have_two_incarnations() {
+        let (stage, arena) = (Stage::default(), arena());
+        let first = page(&stage, &arena, 0);
+        let one = first.reset(1);
+        first.set_kind(0);
+        let second = page(&stage, &arena, 0);
+        let two = second.reset(2);
+        assert_eq!(two, one + 1);
+        stage.commit(|_| ());
+        let seen = arena.socket(0).unwrap();
+        assert_eq!((seen.kind(), seen.incarnation()), (2, two));
+    }
+
+    #[test]
+    fn who_read_before_it_was_asked_to_tell_is_found_at_the_commit() {
+        let (stage, arena) = (Stage::default(), arena());
+        let (page, program) = (page(&stage, &arena, 3), arena.socket(3).unwrap());
+        page.arm_receive_notify(100);
+        program.set_receive_taken(100);
+        let mut late = Vec::new();
+        stage.commit(|i| late.push(i));
+        assert_eq!((late.as_slice(), program.receive_notify()), (&[3][..], 100));
+        page.arm_receive_notify(200);
+        page.set_receive_notify(u64::MAX);
+        stage.commit(|_| panic!("it was taken back"));
+    }
+}
