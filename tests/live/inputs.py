@@ -1,5 +1,6 @@
 """Wrong inputs: one clear line, nothing half done."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -7,9 +8,10 @@ import subprocess
 from harness import EFT, ROOT, Scene, Stack, check, end, sh, sha256_of, wait_until
 
 
-def refused(*command, says, status=None):
-    done = sh(*map(str, command), ok=False, timeout=20)
+def refused(*command, says, status=None, env=None):
+    done = sh(*map(str, command), ok=False, timeout=20, env=env)
     check(done.returncode != 0, f"{command} was accepted")
+    check(status in (None, done.returncode), f"{command} ended with {done.returncode} instead of {status}")
     text = done.stderr.strip()
     check(says in text, f"{command} said {text!r} instead of {says!r}")
     check(len(text.splitlines()) <= 4, f"{command} said more than one clear thing:\n{text}")
@@ -25,6 +27,8 @@ def wrong_command_lines():
         refused(EFT, "up", "--name", "lt", "--device", "tap:eftlt", "--address", "127.0.0.2/8", says="cannot be a stack's address")
         refused(EFT, "up", "--name", "lt", "--device", "tap:eftlt", "--address", "10.77.3.255/24", says="which no host may have")
         refused(*up, "--device", "tap:eftlt", "--host-address", "10.77.3.2/24", says="the stack's own address")
+        refused(*up, "--device", "tap:eftlt", "--host-address", "10.77.4.1/24", says="in none of the networks of tap:eftlt")
+        refused(*up, "--device", "pair:/tmp/eftlt", "--host-address", "10.77.3.1/24", says="there is no TAP device")
         refused(*up, "--device", "tap:eftlt", "--gateway", "10.77.4.1", says="in none of the stack's networks")
         refused(EFT, "up", "--name", "a/b", "--device", "tap:eftlt", "--address", "10.77.3.2/24", says="no stack name")
         topology = scene.dir / "t.toml"
@@ -47,18 +51,113 @@ def names_and_addresses_in_use():
         refused(EFT, "up", "--name", "lt2", "--device", f"tap:{stack.device}", "--address", "10.77.9.2/24", says="in use")
 
 
+SPEAK = r"""
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(8000)}, own;
+    socklen_t len = sizeof own;
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    inet_pton(AF_INET, argv[1], &to.sin_addr);
+    if (connect(s, (void *)&to, sizeof to)) return perror("connect"), 1;
+    char *text = malloc(6);
+    if (write(s, "hello", 6) != 6 || read(s, text, 6) != 6) return 2;
+    getsockname(s, (void *)&own, &len);
+    printf("%s from %s\n", text, inet_ntoa(own.sin_addr));
+    free(text);
+}
+"""
+
+
+def speaker(scene, name, *compiler):
+    """A program that says `hello` to port 8000 of its argument and prints the echo and where it is."""
+    source, program = scene.dir / "speak.c", scene.dir / name
+    source.write_text(SPEAK)
+    sh(*compiler, "-o", str(program), str(source))
+    return program
+
+
+def echo(scene, stack):
+    scene.start(*stack.beside("socat", f"TCP-LISTEN:8000,bind={stack.host},fork,reuseaddr", "EXEC:cat"))
+    wait_until(lambda: sh(*stack.beside("ss", "-Hltn", "sport = :8000")).stdout, 10, "socat to listen")
+
+
 def programs_that_cannot_be_preloaded():
     with Scene("static") as scene:
         stack = Stack(scene)
-        refused(*stack.on("/bin/busybox", "true"), says="statically linked")
+        echo(scene, stack)
+        refused(*stack.on("/bin/busybox", "true"), says="statically linked", status=126)
         setuid = scene.dir / "setuid"
         shutil.copy("/usr/bin/true", setuid)
         setuid.chmod(0o4755)
-        refused(*stack.on(setuid), says="setuid")
-        refused(*stack.on("nosuchprogram"), says="command not found")
+        refused(*stack.on(setuid), says="setuid", status=126)
+        refused(*stack.on(speaker(scene, "musl", "musl-gcc")), says="musl", status=126)
+        refused(*stack.on("nosuchprogram"), says="command not found", status=127)
+        refused(*stack.on("/nosuch/program"), says="No such file", status=127)
+        refused(*stack.on(scene.dir / "speak.c"), says="not executable", status=126)
         # A descendant's exec must not slip onto the kernel unnoticed.
         out = sh(*stack.on("sh", "-c", "/bin/busybox true; echo status $?"), ok=False)
         check("static" in out.stderr, f"a static descendant ran silently: {out.stdout!r} {out.stderr!r}")
+        # Whoever wants it on the kernel says so, of the program itself as of its children.
+        static = speaker(scene, "static", "cc", "-static")
+        allowed = {**os.environ, "EFT_UNSHIMMED": "allow"}
+        for command in ([static, stack.host], ["sh", "-c", f"{static} {stack.host}"]):
+            said = sh(*stack.on(*command), env=allowed).stdout
+            check(said == f"hello from {stack.host}\n", f"{command} allowed on the kernel: {said!r}")
+
+
+def programs_with_libraries_of_their_own():
+    """AddressSanitizer wants to be the first library, and calls libc before libc is ready."""
+    with Scene("sanitized") as scene:
+        stack = Stack(scene)
+        echo(scene, stack)
+        for name, *compiler in (("plain", "cc"), ("sanitized", "cc", "-fsanitize=address")):
+            said = sh(*stack.on(speaker(scene, name, *compiler), stack.host)).stdout
+            check(said == f"hello from {stack.address}\n", f"{name}: {said!r}")
+        told = sh(*stack.on("valgrind", "-q", scene.dir / "plain", stack.host), ok=False, timeout=300)
+        works = told.stdout == f"hello from {stack.address}\n"
+        check(works or len(told.stderr.splitlines()) == 1, f"valgrind: {told.stdout!r} {told.stderr!r}")
+
+
+def a_library_that_is_none():
+    with Scene("corrupt") as scene:
+        stack = Stack(scene)
+        eft, library = scene.dir / "eft", scene.dir / "libeft.so"
+        shutil.copy(EFT, eft)
+        whole = (ROOT / "target/release/libeft.so").read_bytes()
+        for bytes_ in b"", b"nothing of the kind\n" * 50, whole[:5000], whole[:len(whole) // 2]:
+            library.write_bytes(bytes_)
+            refused(eft, "run", "--name", stack.name, "--", "true", says="libeft.so cannot be loaded", status=126)
+        library.write_bytes(whole)
+        sh(eft, "run", "--name", stack.name, "--", "true")
+
+
+def a_run_within_a_run():
+    """`eft run --name B` in a program on A is on B, or says why not."""
+    with Scene("nested") as scene:
+        stacks = Stack(scene), Stack(scene, name="lt2", net=79)
+        for stack in stacks:
+            echo(scene, stack)
+        speak = speaker(scene, "speak", "cc")
+        for inner in stacks:
+            for command in (inner.on(speak, inner.host), ["sh", "-c", " ".join(inner.on(speak, inner.host))],
+                            inner.on("sh", "-c", f"{speak} {inner.host}")):
+                said = sh(*stacks[0].on(*command)).stdout
+                check(said == f"hello from {inner.address}\n", f"{command} on {stacks[0].name}: {said!r}")
+        inherits = ("import os, socket, sys\ns = socket.create_connection((sys.argv[1], 8000)); s.set_inheritable(True)\n"
+                    "os.execv(sys.argv[2], sys.argv[2:])")
+        refused(*stacks[0].on("python3", "-c", inherits, stacks[0].host, *stacks[1].on("true")), says="inherit sockets")
+
+
+def a_namespace_without_loopback():
+    """Where `lo` is down the kernel lets every address be bound; that makes none of them the host's."""
+    with Scene("no-lo") as scene:
+        up = scene.start("unshare", "-n", EFT, "up", "--name", "lt", "--device", "tap:eftlt", "--address", "10.77.3.2/24")
+        wait_until(lambda: up.log.read_text() or up.poll() is not None, 10, "the stack to say something")
+        check(up.log.read_text().startswith("ready"), up.log.read_text())
 
 
 def no_io_uring():
@@ -148,6 +247,12 @@ def filter_rules():
 def capture():
     with Scene("capture") as scene:
         stack = Stack(scene)
+        # Not onto somebody's terminal.
+        master, terminal = os.openpty()
+        done = subprocess.run([EFT, "capture", "--name", stack.name, "--count", "1"], stdout=terminal,
+                              stderr=subprocess.PIPE, text=True, timeout=20)
+        check(done.returncode == 1 and "-w FILE" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr)
+        os.close(master), os.close(terminal)
         out = scene.dir / "c.pcapng"
         process = scene.start(EFT, "capture", "--name", stack.name, "-w", str(out), "-c", "6")
         wait_until(lambda: "capturing" in process.log.read_text(), 5, "the capture to begin")
@@ -183,6 +288,7 @@ def pair():
 
 CASES = [
     wrong_command_lines, names_and_addresses_in_use, programs_that_cannot_be_preloaded, no_io_uring, no_privilege,
+    programs_with_libraries_of_their_own, a_library_that_is_none, a_run_within_a_run, a_namespace_without_loopback,
     low_ports_after_setuid, a_connect_that_cannot_begin, filter_rules,
     capture, local_delivery_and_two_stacks, pair,
 ]

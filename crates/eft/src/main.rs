@@ -92,7 +92,7 @@ fn main() -> ExitCode {
     end_quietly_without_a_reader();
     let outcome = match arguments().command {
         Command::Up(a) => commands::up::run(&a),
-        Command::Run(a) => commands::run::run(&a),
+        Command::Run(a) => return commands::run::run(&a),
         Command::Ps(a) => commands::ps::run(&a),
         Command::Stat(a) => commands::stat::run(&a),
         Command::Ss(a) => commands::ss::run(&a),

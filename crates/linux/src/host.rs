@@ -98,8 +98,53 @@ pub fn configure(interface: &str, address: Option<Cidr>) -> Result<()> {
     ioctl(libc::SIOCSIFFLAGS, &mut r, "up", interface)
 }
 
-/// Whether an address is one of this host's own (then a stack must not take it).
+/// Whether an address is one of this host's own (then a stack must not take it). Binding to it does not
+/// tell: where `lo` is down, the kernel lets every address be bound.
 pub fn owns(address: IpAddr) -> bool {
-    // Binding to port 0 succeeds exactly for local addresses.
-    std::net::UdpSocket::bind((address, 0)).is_ok()
+    let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: fills in the list.
+    if unsafe { libc::getifaddrs(&mut list) } != 0 {
+        return false;
+    }
+    let mut found = false;
+    let mut at = list;
+    while !at.is_null() {
+        // SAFETY: an entry of the list; its address is null or valid for its family.
+        let entry = unsafe { &*at };
+        found |= unsafe { address_of(entry.ifa_addr) } == Some(address);
+        at = entry.ifa_next;
+    }
+    // SAFETY: the list of above.
+    unsafe { libc::freeifaddrs(list) };
+    found
+}
+
+/// # Safety
+/// Null, or a socket address that is valid for its family.
+unsafe fn address_of(address: *const libc::sockaddr) -> Option<IpAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: by the caller.
+    unsafe {
+        match (*address).sa_family as i32 {
+            libc::AF_INET => {
+                let inet = &*address.cast::<libc::sockaddr_in>();
+                Some(Ipv4Addr::from_bits(u32::from_be(inet.sin_addr.s_addr)).into())
+            }
+            libc::AF_INET6 => Some((*address.cast::<libc::sockaddr_in6>()).sin6_addr.s6_addr.into()),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hosts_addresses_are_its_own_and_others_are_not() {
+        assert!(owns(Ipv4Addr::LOCALHOST.into()));
+        assert!(!owns(Ipv4Addr::new(203, 0, 113, 77).into()));
+    }
 }

@@ -5,7 +5,8 @@
 //! says that it may run on the kernel's network. Nothing here allocates: it runs in vfork children.
 
 use crate::sys::{self, Errno, Result};
-use crate::{control, family, loadable};
+use crate::table::{self, Entry};
+use crate::{control, family, loadable, scan};
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -157,6 +158,10 @@ pub unsafe fn with_environment(
     let Some(shim) = remembered(&SHIM) else {
         return crate::errno::of(run(environment));
     };
+    // SAFETY: by the caller.
+    if unsafe { names_another_stack(environment) } {
+        return leave(|| run(environment));
+    }
     let mut entries = [core::ptr::null::<c_char>(); ENTRIES_MAX];
     let mut count = 0;
     let mut preload: Option<&CStr> = None;
@@ -192,6 +197,46 @@ pub unsafe fn with_environment(
         count += 1;
     }
     crate::errno::of(run(entries.as_ptr()))
+}
+
+/// Whether an environment is that of `eft run --name OTHER`: it names another stack, and a connection to it.
+///
+/// # Safety
+/// As [`with_environment`].
+unsafe fn names_another_stack(environment: *const *const c_char) -> bool {
+    let (mut is_another, mut has_connection) = (false, false);
+    let mut at = environment;
+    // SAFETY: by the caller.
+    while !at.is_null() && unsafe { !(*at).is_null() } {
+        // SAFETY: as above.
+        let entry = unsafe { CStr::from_ptr(*at) };
+        if let Some(stack) = value_of(entry, "EFT_STACK") {
+            is_another = remembered(&STACK).is_some_and(|own| own != stack);
+        }
+        if let Some(fd) = value_of(entry, "EFT_FAMILY_FD").and_then(|v| v.to_str().ok()?.parse().ok()) {
+            has_connection = fd != control::family_fd() && scan::may_be_eft(fd);
+        }
+        // SAFETY: not yet at the end.
+        at = unsafe { at.add(1) };
+    }
+    is_another && has_connection
+}
+
+/// Goes over to another stack: what this one gave stays behind. A socket of this stack's would be an
+/// ordinary descriptor there, with no one at its other end, so there must be none.
+fn leave(run: impl FnOnce() -> c_int) -> Result<c_int> {
+    let is_kept = |fd: &c_int| matches!(table::get(*fd), Entry::Eft { .. }) && !sys::is_cloexec(*fd);
+    if table::numbers(0, c_int::MAX).any(|fd| is_kept(&fd)) {
+        sys::complain(
+            "a program for another stack is not started: it would inherit sockets of this one (close them first)",
+        );
+        return Err(Errno(libc::EPERM));
+    }
+    let own = control::family_fd();
+    sys::set_cloexec(own, true);
+    let failed = crate::errno::of(run());
+    sys::set_cloexec(own, false);
+    failed
 }
 
 /// Refuses a program into which the shim cannot be loaded.

@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// Rounds of about a second in which sockets may be reborn before the start is given up.
 const HELLO_ATTEMPTS: u32 = 10;
 
+/// Bytes of shared memory for which valgrind may keep its own notes, a byte or more for each.
+const SHADOWED_MAX: usize = 4 << 30;
+
 const NEW: u32 = 0;
 const RUNNING: u32 = 1;
 const DONE: u32 = 2;
@@ -49,12 +52,25 @@ fn first() {
         return;
     }
     real::resolve_all();
+    if !has_environment() {
+        // libc is not ready: some library calls before any constructor ran, as AddressSanitizer's does.
+        STATE.store(NEW, Ordering::Release);
+        return;
+    }
     if let Err(why) = start() {
         sys::complain(why);
         // SAFETY: ends the process.
         unsafe { libc::_exit(127) };
     }
     STATE.store(DONE, Ordering::Release);
+}
+
+fn has_environment() -> bool {
+    unsafe extern "C" {
+        static environ: *const *const core::ffi::c_char;
+    }
+    // SAFETY: libc's own; null until libc is initialised.
+    unsafe { !(&raw const environ).read_volatile().is_null() }
 }
 
 fn start() -> core::result::Result<(), &'static str> {
@@ -78,6 +94,10 @@ fn start() -> core::result::Result<(), &'static str> {
     if answer.reply.errno != 0 {
         return Err(refused(answer.reply.errno));
     }
+    if under_valgrind() && geometry(&answer.reply).arena_len() > SHADOWED_MAX {
+        return Err("valgrind would need far more memory than there is to watch over the stack's shared \
+                    memory (some 40 GiB of addresses): run the program without it");
+    }
     let mapped = map(&answer.reply, &answer.descriptors);
     answer.descriptors.into_iter().for_each(sys::close);
     mapped.map_err(|_| "the stack's shared memory cannot be mapped: is there a limit on address space (ulimit -v)? It takes some 40 GiB of addresses, little of it memory")?.install();
@@ -85,8 +105,20 @@ fn start() -> core::result::Result<(), &'static str> {
     scan::inherited();
     crate::standard::install();
     #[cfg(not(test))]
-    crate::dispatch::install();
+    if !under_valgrind() {
+        crate::dispatch::install();
+    }
     Ok(())
+}
+
+/// Valgrind puts a library of its own before all others. It makes the program's system calls from code of
+/// its own, which must not be handed over; what the program does past libc is not seen there.
+fn under_valgrind() -> bool {
+    // SAFETY: NUL-terminated name; the value is read at once.
+    unsafe {
+        let list = libc::getenv(c"LD_PRELOAD".as_ptr());
+        !list.is_null() && CStr::from_ptr(list).to_bytes().windows(14).any(|w| w == b"vgpreload_core")
+    }
 }
 
 fn refused(errno: c_int) -> &'static str {
@@ -111,16 +143,17 @@ fn family_fd() -> Option<c_int> {
     text.to_str().ok()?.parse().ok().filter(|&fd| fd >= 0)
 }
 
+fn geometry(reply: &Reply) -> Geometry {
+    let [slots, send_len, receive_len, _] = reply.args.map(|n| n as usize);
+    Geometry { slots, send_len, receive_len }
+}
+
 /// Maps what came with the reply to Hello.
 fn map(reply: &Reply, descriptors: &[c_int]) -> Result<Family> {
     if reply.version != LAYOUT_VERSION || !(2..=3).contains(&descriptors.len()) {
         return Err(Errno(libc::EPROTO));
     }
-    let geometry = Geometry {
-        slots: reply.args[0] as usize,
-        send_len: reply.args[1] as usize,
-        receive_len: reply.args[2] as usize,
-    };
+    let geometry = geometry(reply);
     if !geometry.is_valid() {
         return Err(Errno(libc::EPROTO));
     }

@@ -32,7 +32,7 @@
 //!   127.0.0.1 only, also that of an AF_INET6 socket; not at ::1, nor at the rest of 127/8.
 //! - A datagram socket whose first address lies in 127/8 is the kernel's until it turns elsewhere, and
 //!   for good in a program that inherits it over exec.
-//! - No multicast, raw sockets or MPTCP. What each socket option does: `docs/options.md`.
+//! - No multicast, raw sockets, UDP-Lite or MPTCP (EPROTONOSUPPORT). What each socket option does: `docs/options.md`.
 //! - Buffers, and addresses that come with data, are looked at only for what nobody can have mapped
 //!   (EFAULT); other bad ones crash the program. The rarer calls ask the kernel.
 //! - `splice` copies. An accept with one number left needs a hard limit above the soft one. SO_LINGER

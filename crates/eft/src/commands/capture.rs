@@ -4,7 +4,7 @@ use eft_linux::capture::{CaptureReader, PcapWriter};
 use eft_linux::operator;
 use serde_json::json;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -34,6 +34,13 @@ extern "C" fn stop(_: i32) {
 }
 
 pub fn run(arguments: &CaptureArguments) -> Result<(), String> {
+    if arguments.write.as_os_str() == "-" && std::io::stdout().is_terminal() {
+        return Err(
+            "a capture is binary, and standard output is a terminal: write to a file with -w FILE, or \
+                    pipe it into `tcpdump -nr -`"
+                .into(),
+        );
+    }
     // SAFETY: the handler only stores to an atomic.
     unsafe {
         let handler = stop as extern "C" fn(i32) as libc::sighandler_t;

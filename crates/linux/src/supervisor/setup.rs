@@ -119,6 +119,15 @@ fn check_other_ends(config: &StackConfig) -> Result<()> {
     if let Some(host) = config.host_address.filter(|host| own().any(|a| a.address == host.address)) {
         return Err(Error(format!("--host-address {host} is the stack's own address")));
     }
+    // It goes to the first TAP device, whose networks are what the two share.
+    let tap = config.devices.iter().find(|d| matches!(d.spec, DeviceSpec::Tap(_)));
+    let shared = tap.map_or(&[][..], |d| &d.addresses);
+    if let Some(host) = config.host_address.filter(|host| !shared.iter().any(|a| a.contains(host.address))) {
+        return Err(Error(match tap {
+            None => format!("--host-address {host}: there is no TAP device to have it"),
+            Some(d) => format!("--host-address {host} is in none of the networks of {}", d.text),
+        }));
+    }
     match config.gateway {
         Some(gateway) if own().any(|a| a.address == gateway) => {
             Err(Error(format!("--gateway {gateway} is the stack's own address")))
