@@ -112,7 +112,7 @@ class Stack:
 
     usual_kind = "tap"
 
-    def __init__(self, scene, name="lt", kind=None, net=77, topology=None, extra=()):
+    def __init__(self, scene, name="lt", kind=None, net=77, topology=None, extra=(), program=EFT, env=None):
         self.scene, self.name, self.kind = scene, name, kind or Stack.usual_kind
         self.address, self.host = f"10.{net}.3.2", f"10.{net}.3.1"
         self.netns = None
@@ -134,7 +134,7 @@ class Stack:
         options += ["--address", f"{self.address}/24"]
         if topology:
             options += ["--topology", str(topology)]
-        self.process = scene.start(EFT, "up", *options, *extra, log=f"up-{name}.log")
+        self.process = scene.start(program, "up", *options, *extra, log=f"up-{name}.log", env=env)
         wait_until(lambda: self.process.log.read_text().startswith("ready") or "\nready" in self.process.log.read_text()
                    or self.process.poll() is not None, 10, "the stack to be ready")
         check(self.process.poll() is None, f"the stack ended: {self.process.log.read_text()}")

@@ -1,13 +1,15 @@
-//! What to do about a death: the first three restarts at once, later ones delayed and growing, and
-//! a clear last word when it gives up.
+//! What to do about a death: the first three restarts at once, later ones after a delay that grows to ten seconds and no
+//! further. Nobody is given up: the rest of the stack runs on, and connections can wait.
 
 use core::time::Duration;
 use eft_base::Instant;
 
 /// Restarts without delay.
 const FREE: u32 = 3;
-/// Restarts before giving up.
-const LIMIT: u32 = 12;
+/// The longest delay.
+const DELAY_MAX: Duration = Duration::from_secs(10);
+/// A stack of which a component died so often before it was ready will never be.
+const HOPELESS: u32 = 12;
 /// A component that lived this long has proven itself: its history is forgotten.
 const PROBATION: Duration = Duration::from_secs(60);
 
@@ -16,7 +18,6 @@ const PROBATION: Duration = Duration::from_secs(60);
 pub enum Decision {
     Now,
     After(Duration),
-    GiveUp,
 }
 
 /// The history of one component.
@@ -44,11 +45,18 @@ impl Restarts {
         self.recent += 1;
         match self.recent {
             n if n <= FREE => Decision::Now,
-            n if n <= LIMIT => {
-                Decision::After(Duration::from_millis(100 << (n - FREE - 1)).min(Duration::from_secs(10)))
-            }
-            _ => Decision::GiveUp,
+            n => Decision::After(Duration::from_millis(100 << (n - FREE - 1).min(10)).min(DELAY_MAX)),
         }
+    }
+
+    /// Deaths in a row, none of them on purpose.
+    pub fn in_a_row(&self) -> u32 {
+        self.recent
+    }
+
+    /// Whether one that has not worked yet ever will.
+    pub fn is_hopeless(&self) -> bool {
+        self.recent > HOPELESS
     }
 
     /// Deaths so far.
@@ -62,19 +70,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_at_once_then_growing_then_the_last_word() {
+    fn three_at_once_then_growing_then_at_a_steady_rate() {
         let mut r = Restarts::default();
         let now = Instant::from_millis(1000);
         r.started(now);
         assert_eq!([r.died(now, false), r.died(now, false), r.died(now, false)], [Decision::Now; 3]);
         let mut last = Duration::ZERO;
         for _ in 0..9 {
-            let Decision::After(d) = r.died(now, false) else { panic!("gave up early") };
-            assert!(d > last || d == Duration::from_secs(10));
+            let Decision::After(d) = r.died(now, false) else { panic!("it is hurried") };
+            assert!(d > last || d == DELAY_MAX);
             last = d;
         }
-        assert_eq!(r.died(now, false), Decision::GiveUp);
-        assert_eq!(r.total(), 13);
+        assert!(!r.is_hopeless());
+        for _ in 0..1000 {
+            assert_eq!(r.died(now, false), Decision::After(DELAY_MAX));
+        }
+        assert!(r.is_hopeless());
+        assert_eq!((r.total(), r.in_a_row()), (1012, 1012));
     }
 
     #[test]

@@ -26,6 +26,8 @@ impl Setup {
         if unsafe { libc::fcntl(CONTROL_FD, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
             return Err(Error("`eft serve` is started by `eft up`, not by hand".into()));
         }
+        // The program was started by the name of a link.
+        let _ = rustix::thread::set_name(c"eft");
         // SAFETY: the supervisor passed this descriptor to us alone.
         let control = unsafe { OwnedFd::from_raw_fd(CONTROL_FD) };
         let mut buffer = vec![0; PACKET_MAX];

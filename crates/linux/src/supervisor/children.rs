@@ -11,8 +11,12 @@ use std::time::{Duration, Instant};
 /// Starts `eft serve NAME` with a control socket; returns the process and our end.
 pub fn spawn(stack: &str, name: &str) -> Result<(Child, OwnedFd)> {
     let (ours, theirs) = scm::pair().doing("control socket")?;
-    let exe = std::env::current_exe().doing("cannot find eft's own program file")?;
-    let mut command = Command::new(exe);
+    // The file that this process runs, also when an upgrade has replaced or removed it: another version of eft may speak
+    // another language.
+    let mut command = Command::new("/proc/self/exe");
+    if let Ok(path) = std::env::current_exe() {
+        command.arg0(path);
+    }
     command
         .args(["serve", name, "--stack", stack])
         .stdin(Stdio::null())

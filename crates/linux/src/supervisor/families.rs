@@ -62,7 +62,7 @@ fn transport_of(slot: u32) -> Peer {
 
 impl Supervisor {
     /// What sockets says of applications.
-    pub(super) fn heard_of_applications(&mut self, message: FromServer, fds: Vec<OwnedFd>) -> Result<()> {
+    pub(super) fn heard_of_applications(&mut self, message: FromServer, fds: Vec<OwnedFd>) {
         let mut fds = fds.into_iter();
         match message {
             FromServer::Keep { family, slot } => {
@@ -90,22 +90,24 @@ impl Supervisor {
                     self.keeping.loopback.insert(SocketId { family, slot }, fd);
                 }
             }
-            FromServer::NewFamily { id } => self.new_family(id)?,
+            FromServer::NewFamily { id } => self.new_family(id),
             FromServer::CloseFamily { family } => self.close_family(family),
             _ => {}
         }
-        Ok(())
     }
 
     /// Control messages and queues are read independently: a request of the family's, forwarded by sockets, could reach
     /// tcp before the family does. So sockets hears of a family when everybody else has mapped it.
-    fn new_family(&mut self, connection: u64) -> Result<()> {
+    fn new_family(&mut self, connection: u64) {
         if self.keeping.announced.iter().any(|a| a.connection == connection) {
-            return Ok(());
+            return;
         }
-        let Some(family) = self.make_family()? else {
-            self.tell_of_family(connection, None);
-            return Ok(());
+        let made = self.make_family().unwrap_or_else(|why| {
+            eprintln!("eft {}: a program is refused: {why}", self.config.name);
+            None
+        });
+        let Some(family) = made else {
+            return self.tell_of_family(connection, None);
         };
         let missing = plan::family_mappers(&self.config.topology, self.nics())
             .into_iter()
@@ -116,7 +118,6 @@ impl Supervisor {
             .collect();
         self.keeping.announced.push(Announced { family, connection, missing });
         self.tell_of_mapped_families();
-        Ok(())
     }
 
     /// `peer` has mapped this family; `None`: is gone, and need not be waited for.

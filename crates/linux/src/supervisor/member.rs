@@ -24,7 +24,6 @@ pub enum Life {
     Running,
     /// Dead; to be started again at this time.
     Waiting(Instant),
-    GaveUp,
 }
 
 /// A pool made for this member.
@@ -113,9 +112,13 @@ impl Member {
         }
     }
 
-    /// Running, or given up without harm to the stack.
+    /// Running, or dying again and again without harm to the stack.
     pub fn is_up(&self) -> bool {
-        self.life == Life::Running || (self.life == Life::GaveUp && self.peer == Peer::Cores)
+        match self.life {
+            Life::Running => true,
+            Life::Waiting(_) => self.peer == Peer::Cores,
+            Life::Starting => false,
+        }
     }
 
     pub fn pid(&self) -> Option<u32> {
@@ -124,14 +127,27 @@ impl Member {
 
     /// Sends a message and rings. Never waits: what a busy server cannot take now waits here.
     pub fn tell(&mut self, message: &ToServer, fds: &[&OwnedFd]) {
-        if self.control.is_none() {
-            return;
-        }
-        let fds: Vec<OwnedFd> = fds.iter().filter_map(|f| f.try_clone().ok()).collect();
-        if self.unsent.len() < UNSENT_MAX {
-            self.unsent.push_back((encode(message), fds));
-        }
         self.flush();
+        let Some(control) = &self.control else { return };
+        let bytes = encode(message);
+        if self.unsent.is_empty() {
+            // Needs no duplicates, which cannot be made when the table of descriptors is full.
+            let borrowed: Vec<_> = fds.iter().map(|f| f.as_fd()).collect();
+            if !is_full(scm::send(control, &bytes, &borrowed, true)) {
+                return self.ring();
+            }
+        }
+        let duplicates: std::io::Result<Vec<OwnedFd>> = fds.iter().map(|f| f.try_clone()).collect();
+        match duplicates {
+            Ok(fds) if self.unsent.len() < UNSENT_MAX => self.unsent.push_back((bytes, fds)),
+            // Without this message it is not what the others take it for: its successor gets everything.
+            _ => self.kill(),
+        }
+    }
+
+    fn ring(&self) {
+        self.bell.word().fetch_add(1, Ordering::Release);
+        futex::wake(self.bell.word());
     }
 
     /// Sends what waits.
@@ -145,14 +161,12 @@ impl Member {
         }
         while let Some((bytes, fds)) = self.unsent.front() {
             let borrowed: Vec<_> = fds.iter().map(|f| f.as_fd()).collect();
-            match scm::send(control, bytes, &borrowed, true) {
-                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::TOOMANYREFS) => break,
-                // Sent, or the server is dead and will be told anew.
-                _ => self.unsent.pop_front(),
-            };
+            if is_full(scm::send(control, bytes, &borrowed, true)) {
+                break;
+            }
+            self.unsent.pop_front();
         }
-        self.bell.word().fetch_add(1, Ordering::Release);
-        futex::wake(self.bell.word());
+        self.ring();
     }
 
     pub fn forget_process(&mut self) {
@@ -174,7 +188,7 @@ impl Member {
             Life::Running => Stage::Running,
             Life::Starting if self.unsent.is_empty() => Stage::Starting,
             Life::Starting => Stage::Waiting,
-            Life::Waiting(_) | Life::GaveUp => return None,
+            Life::Waiting(_) => return None,
         };
         let pid = self.pid().filter(|_| !self.condemned)?;
         let mode = self.status.state().load().0;
@@ -232,6 +246,11 @@ impl Member {
         let _ = std::fs::write(file(self.generation), report);
         let _ = std::fs::remove_file(file(self.generation.wrapping_sub(REPORTS_MAX)));
     }
+}
+
+/// Whether a message must wait. Else it is sent, or the server is dead and will be told anew.
+fn is_full(sent: std::result::Result<(), rustix::io::Errno>) -> bool {
+    matches!(sent, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::TOOMANYREFS))
 }
 
 /// Crash reports kept of one component.

@@ -88,11 +88,11 @@ impl Supervisor {
         while !self.stopping {
             let timeout = next_tick.saturating_since(clock::now());
             for what in self.wait(timeout)? {
-                self.handle(what)?;
+                self.handle(what);
             }
             if clock::now() >= next_tick {
                 next_tick = clock::now() + TICK;
-                self.tick()?;
+                self.tick();
             }
             if !self.announced && self.members.iter().all(Member::is_up) {
                 self.announced = true;
@@ -134,25 +134,26 @@ impl Supervisor {
         self.watched.iter_mut().filter(|w| **w == Some(what)).for_each(|w| *w = None);
     }
 
-    fn handle(&mut self, what: Watched) -> Result<()> {
+    fn handle(&mut self, what: Watched) {
         match what {
-            Watched::Signals => self.take_signals()?,
+            Watched::Signals => self.take_signals(),
             Watched::Operators => {
                 if let Ok(fd) = rustix::net::accept_with(&self.operators, rustix::net::SocketFlags::CLOEXEC) {
                     let id = self.next_client;
                     self.next_client += 1;
-                    self.watch(&fd, Watched::Operator(id))?;
-                    self.clients.push((id, fd));
+                    // One that cannot be watched is closed, and may try again.
+                    if self.watch(&fd, Watched::Operator(id)).is_ok() {
+                        self.clients.push((id, fd));
+                    }
                 }
             }
             Watched::Operator(id) => self.operator_speaks(id),
-            Watched::Server(i) => self.server_speaks(i)?,
+            Watched::Server(i) => self.server_speaks(i),
             Watched::LastWords(i) => self.members[i].read_last_words(),
         }
-        Ok(())
     }
 
-    fn take_signals(&mut self) -> Result<()> {
+    fn take_signals(&mut self) {
         let mut info = [0u8; 128];
         while rustix::io::read(&self.signals, &mut info).is_ok() {
             let number = u32::from_ne_bytes([info[0], info[1], info[2], info[3]]) as i32;
@@ -161,15 +162,14 @@ impl Supervisor {
             }
         }
         for (i, status) in children::reap(&mut self.members) {
-            self.died(i, status)?;
+            self.died(i, status);
         }
-        Ok(())
     }
 
     /// A server's process ended.
-    fn died(&mut self, i: usize, how: String) -> Result<()> {
+    fn died(&mut self, i: usize, how: String) {
         if self.stopping {
-            return Ok(());
+            return;
         }
         let now = clock::now();
         self.members[i].read_last_words();
@@ -193,48 +193,65 @@ impl Supervisor {
             self.tell(n, &ToServer::Disconnect { peer }, &[]);
         }
         match decision {
-            Decision::Now => self.start(i)?,
-            Decision::After(delay) => self.members[i].life = Life::Waiting(now + delay),
-            Decision::GiveUp if peer == Peer::Cores => {
-                self.members[i].life = Life::GaveUp;
-                eprintln!(
-                    "eft {}: cores is given up (last: {how}); the stack runs on under the last plan",
-                    self.config.name
-                );
-            }
-            Decision::GiveUp => {
-                self.members[i].life = Life::GaveUp;
-                self.last_word = Some(format!(
-                    "{} died {} times in a row and is given up; last: {how}. Reports: {}",
-                    self.members[i].name,
-                    self.members[i].restarts.total(),
-                    operator::stack_dir(&self.config.name).join("crashes").display()
-                ));
-                self.stopping = true;
-            }
+            Decision::Now => self.restart(i),
+            Decision::After(delay) => self.postpone(i, delay),
+        }
+        if !self.announced && peer != Peer::Cores && self.members[i].restarts.is_hopeless() {
+            self.last_word = Some(format!(
+                "{} died {} times before the stack was ready; last: {how}. Reports: {}",
+                self.members[i].name,
+                self.members[i].restarts.in_a_row(),
+                operator::stack_dir(&self.config.name).join("crashes").display()
+            ));
+            self.stopping = true;
         }
         self.show_member(i);
-        Ok(())
     }
 
-    fn server_speaks(&mut self, i: usize) -> Result<()> {
+    /// Starts a dead server again, or says why not now, and tries later.
+    fn restart(&mut self, i: usize) {
+        let Err(why) = self.start(i) else { return };
+        eprintln!("eft {}: {} cannot be started: {why}", self.config.name, self.members[i].name);
+        if self.members[i].child.is_some() {
+            // It lacks something: its end is a death like any other.
+            self.members[i].kill();
+            return;
+        }
+        match self.members[i].restarts.died(clock::now(), false) {
+            Decision::Now => self.postpone(i, TICK),
+            Decision::After(delay) => self.postpone(i, delay),
+        }
+    }
+
+    fn postpone(&mut self, i: usize, delay: Duration) {
+        let member = &mut self.members[i];
+        member.life = Life::Waiting(clock::now() + delay);
+        eprintln!(
+            "eft {}: {} died {} times in a row: it is started again in {} s; the rest of the stack runs on",
+            self.config.name,
+            member.name,
+            member.restarts.in_a_row(),
+            delay.as_secs_f32()
+        );
+    }
+
+    fn server_speaks(&mut self, i: usize) {
         let mut buffer = vec![0; PACKET_MAX];
         for _ in 0..64 {
-            let Some(control) = &self.members[i].control else { return Ok(()) };
+            let Some(control) = &self.members[i].control else { return };
             let (n, fds) = match scm::receive(control, &mut buffer, true) {
-                Ok((0, _)) | Err(rustix::io::Errno::AGAIN) => return Ok(()),
+                Ok((0, _)) | Err(rustix::io::Errno::AGAIN) => return,
                 Ok(packet) => packet,
-                Err(_) => return Ok(()),
+                Err(_) => return,
             };
             // A server that went mad may say anything; what is no message is ignored.
             if let Ok(message) = postcard::from_bytes::<FromServer>(&buffer[..n]) {
-                self.heard(i, message, fds)?;
+                self.heard(i, message, fds);
             }
         }
-        Ok(())
     }
 
-    fn heard(&mut self, i: usize, message: FromServer, fds: Vec<OwnedFd>) -> Result<()> {
+    fn heard(&mut self, i: usize, message: FromServer, fds: Vec<OwnedFd>) {
         match message {
             FromServer::Ready => {
                 self.members[i].life = Life::Running;
@@ -254,19 +271,18 @@ impl Supervisor {
             FromServer::HasFamily { family } => self.family_mapped(self.members[i].peer, Some(family)),
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
             // The rest is about applications, of which only sockets may speak.
-            other if self.members[i].peer == Peer::Sockets => self.heard_of_applications(other, fds)?,
+            other if self.members[i].peer == Peer::Sockets => self.heard_of_applications(other, fds),
             _ => {}
         }
-        Ok(())
     }
 
-    fn tick(&mut self) -> Result<()> {
+    fn tick(&mut self) {
         let now = clock::now();
         for i in 0..self.members.len() {
             if let Life::Waiting(until) = self.members[i].life
                 && now >= until
             {
-                self.start(i)?;
+                self.restart(i);
             }
             self.members[i].flush();
             if let Some(hang) = self.members[i].look() {
@@ -285,7 +301,6 @@ impl Supervisor {
                 self.tell_index(i, &ToServer::DropPool { id }, &[]);
             }
         }
-        Ok(())
     }
 
     fn index(&self, peer: Peer) -> Option<usize> {
@@ -311,7 +326,7 @@ impl Supervisor {
         self.undo_for_cores();
         self.silencers.clear();
         let dir = operator::stack_dir(&self.config.name);
-        if self.members.iter().any(|m| m.life == Life::GaveUp && m.peer != Peer::Cores) {
+        if self.members.iter().any(|m| m.restarts.is_hopeless()) {
             // The last word names the crash reports: they stay until a stack of this name starts.
             let _ = std::fs::remove_file(operator::control_path(&self.config.name));
             let _ = std::fs::remove_file(operator::applications_path(&self.config.name));

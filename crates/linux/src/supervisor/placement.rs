@@ -28,7 +28,7 @@ impl Member {
 
     /// Whether somebody beside it on its CPU would be in its way. The scheduler itself runs for microseconds.
     fn is_neighbour(&self) -> bool {
-        self.peer != Peer::Cores && self.life != Life::GaveUp
+        self.peer != Peer::Cores
     }
 
     fn wake(&self) {

@@ -26,17 +26,19 @@ impl Supervisor {
     /// Starts a server (again) and connects it with whoever lives.
     pub(super) fn start(&mut self, i: usize) -> Result<()> {
         let (mut child, control) = children::spawn(&self.config.name, &self.members[i].name)?;
-        self.watch(&control, Watched::Server(i))?;
-        if let Some(stderr) = child.stderr.take() {
-            self.watch(&stderr, Watched::LastWords(i))?;
-            self.members[i].stderr = Some(stderr);
-        }
+        let stderr = child.stderr.take();
+        let watched = self.watch(&control, Watched::Server(i)).and_then(|()| match &stderr {
+            Some(stderr) => self.watch(stderr, Watched::LastWords(i)),
+            None => Ok(()),
+        });
         let member = &mut self.members[i];
         member.child = Some(child);
         member.control = Some(control);
+        member.stderr = stderr;
         member.generation += 1;
         member.life = Life::Starting;
         member.restarts.started(clock::now());
+        watched?;
         self.introduce(i)?;
         self.give_pools(i)?;
         self.members[i].tell_arena();
