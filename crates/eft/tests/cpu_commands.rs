@@ -26,7 +26,8 @@ fn wrong_input_gets_one_clear_line() {
     assert!(cpu(&["acpi", "--tables", state]).contains("neither"));
     assert!(cpu(&["--config", "/nonexistent"]).contains("cannot be read"));
     assert!(cpu(&["--managed", "1", "park", "1", "--offline-after", "1e30"]).contains("--offline-after"));
-    assert!(refusal(&["bench", "reconfigure", "--state-dir", state]).contains("--managed"));
+    let nowhere = refusal(&["bench", "reconfigure", "--state-dir", state, "--managed", "4000"]);
+    assert!(nowhere.contains("does not exist"), "{nowhere}");
     assert!(!eft(&["cpu", "park", "1-"]).status.success());
 }
 
@@ -52,9 +53,9 @@ fn parking_moves_a_program_and_gives_the_cpu_back() {
     let parked = live.eft(&["park", "1", "--scope", &sleeper.pid(), "--observe", "20", "--json"]);
     let parked: serde_json::Value = serde_json::from_str(&out(&parked)).unwrap();
     assert_eq!(parked["parked"], "1");
-    assert!(!sleeper.allowed().contains('1'), "{}", sleeper.allowed());
+    assert!(!sleeper.allowed().contains(1), "{}", sleeper.allowed());
     out(&live.eft(&["unpark", "1"]));
-    assert!(sleeper.allowed().contains('1'));
+    assert!(sleeper.allowed().contains(1));
 }
 
 #[test]
@@ -73,7 +74,7 @@ fn a_parked_cpu_goes_offline_in_the_background_and_returns() {
     }
     out(&live.eft(&["unpark", "1"]));
     assert_eq!(fs::read_to_string("/sys/devices/system/cpu/cpu1/online").unwrap().trim(), "1");
-    assert!(sleeper.allowed().contains('1'));
+    assert!(sleeper.allowed().contains(1));
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn after_a_sigkill_the_next_start_undoes() {
     let restored = live.eft(&["restore"]);
     assert!(String::from_utf8_lossy(&restored.stderr).contains("left behind"), "{restored:?}");
     assert_eq!(fs::read_to_string("/sys/devices/system/cpu/online").unwrap(), live.online);
-    assert!(sleeper.allowed().contains('1'));
+    assert!(sleeper.allowed().contains(1));
 }
 
 #[test]
@@ -160,12 +161,24 @@ fn the_benchmark_loses_nothing_and_leaves_nothing() {
         "--threads",
         "20",
         "--ways",
-        "park,expedited",
+        "park,park-lazy,park-cancel,expedited",
         "--json",
     ]);
     let report: serde_json::Value = serde_json::from_str(&out(&run)).unwrap();
     assert_eq!((&report["tasks_lost"], report["left_changed"].as_array().unwrap().len()), (&0.into(), 0));
-    assert_eq!(report["rows"][0]["leave"]["call_us"]["samples"].as_array().unwrap().len(), 2);
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        assert_eq!(row["leave"]["call_us"]["samples"].as_array().unwrap().len(), 2, "{row}");
+        let lazy = row["way"].as_str().unwrap().starts_with("park-");
+        assert_eq!(row["lazy_us"]["samples"].as_array().unwrap().len(), if lazy { 2 } else { 0 }, "{row}");
+    }
+    // All of the lazy work ends with the CPU offline, so coming back is dearer than cancelling it.
+    let back = |way: &str| {
+        let row = rows.iter().find(|row| row["way"] == way).unwrap();
+        row["back"]["call_us"]["median"].as_f64().unwrap()
+    };
+    assert!(back("park-lazy") > back("park-cancel"), "{report}");
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use super::Common;
 use super::bulk::rate;
-use super::report::{Line, print};
+use super::figure::{Aim, Figure};
+use super::report::print;
 use super::stack::{HOST, STACK, Serving, Stack, host_peer};
+use super::stolen::Stolen;
 use crate::commands::stat::counters;
-use crate::samples::Samples;
 use serde_json::{Map, Value};
 
 #[derive(clap::Args)]
@@ -26,6 +27,7 @@ fn sum(all: &Map<String, Value>, component: &str, counter: &str) -> f64 {
 
 pub fn run(arguments: &BudgetArguments) -> Result<(), String> {
     let common = &arguments.common;
+    let stolen = Stolen::begin(None);
     let stack = Stack::start(common.topology.as_deref())?;
     let seconds = arguments.seconds.to_string();
     let (out_address, in_address) = (format!("{HOST}:5201"), format!("{STACK}:5201"));
@@ -47,29 +49,23 @@ pub fn run(arguments: &BudgetArguments) -> Result<(), String> {
             row.push(costs(i, &line, &before, &after)?);
         }
     }
-    let mut lines = Vec::new();
-    let directions = ["out", "in"];
+    let mut figures = Vec::new();
     let names = [
-        ("data frames (device calls)", "per 64 KB"),
-        ("other frames (acknowledgments)", "per 64 KB"),
-        ("wake-ups between servers and of applications", "per 64 KB"),
-        ("calls on applications' descriptors", "per 64 KB"),
-        ("rate", "Gb/s"),
+        ("data frames (device calls)", "per 64 KB", Some(Aim::AtMost(1.25))),
+        ("other frames (acknowledgments)", "per 64 KB", None),
+        ("wake-ups between servers and of applications", "per 64 KB", Some(Aim::AtMost(0.2))),
+        ("calls on applications' descriptors", "per 64 KB", None),
+        ("rate", "Gb/s", None),
     ];
-    for (direction, row) in directions.iter().zip(&rows) {
-        for (i, (name, unit)) in names.iter().enumerate() {
-            let value = Samples::new(row.iter().map(|r| r[i]).collect());
-            lines.push(Line { what: format!("{direction}: {name}"), value, unit, baseline: None });
+    for (direction, row) in ["out", "in"].iter().zip(&rows) {
+        for (i, (name, unit, aim)) in names.iter().enumerate() {
+            let samples = row.iter().map(|r| r[i]).collect();
+            figures.push(Figure { aim: *aim, ..Figure::new(format!("{direction}: {name}"), unit, samples) });
         }
     }
-    print("budget", &lines, common.json);
-    if !common.json {
-        println!(
-            "copies of payload outside application and device: out 1 (the program's write into the send ring; the\n\
-             device gathers from there), in 2 (NIC pool to receive ring, ring to the program's buffer)"
-        );
-    }
-    Ok(())
+    let copies = "copies of payload outside application and device: out 1 (the program's write into the send ring; the \
+                  device gathers from there), in 2 (NIC pool to receive ring, ring to the program's buffer)";
+    print("budget", &figures, &[copies.into(), stolen.describe()], common.json)
 }
 
 fn costs(

@@ -1,9 +1,10 @@
 //! `eft bench bulk`: one connection at full speed, each direction.
 
 use super::Common;
-use super::report::{Line, print};
+use super::figure::{Aim, Figure};
+use super::report::print;
 use super::stack::{FAR, HOST, Kernels, NEAR, STACK, Serving, Stack, host_peer};
-use crate::samples::Samples;
+use super::stolen::Stolen;
 use std::process::Command;
 
 #[derive(clap::Args)]
@@ -17,6 +18,7 @@ pub struct BulkArguments {
 
 pub fn run(arguments: &BulkArguments) -> Result<(), String> {
     let common = &arguments.common;
+    let stolen = Stolen::begin(None);
     let stack = Stack::start(common.topology.as_deref())?;
     let kernels = Kernels::start()?;
     let seconds = arguments.seconds.to_string();
@@ -42,24 +44,13 @@ pub fn run(arguments: &BulkArguments) -> Result<(), String> {
             rates[i].push(rate(&sinks[i].line()?)?);
         }
     }
-    let [out, near, inn, far] = rates.map(Samples::new);
+    let [out, near, inn, far] = rates;
     let baseline = "two kernels over veth";
-    let lines = [
-        Line {
-            what: "bulk, stack to Linux".into(),
-            value: out,
-            unit: "Gb/s",
-            baseline: Some((baseline, near)),
-        },
-        Line {
-            what: "bulk, Linux to stack".into(),
-            value: inn,
-            unit: "Gb/s",
-            baseline: Some((baseline, far)),
-        },
+    let figures = [
+        Figure::new("bulk, stack to Linux", "Gb/s", out).beside(baseline, near).aim(Aim::AtLeast(1.0)),
+        Figure::new("bulk, Linux to stack", "Gb/s", inn).beside(baseline, far).aim(Aim::AtLeast(0.7)),
     ];
-    print("bulk", &lines, common.json);
-    Ok(())
+    print("bulk", &figures, &[stolen.describe()], common.json)
 }
 
 /// A sink's line, as gigabits a second.

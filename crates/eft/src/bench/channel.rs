@@ -1,8 +1,9 @@
 //! `eft bench channel`: messages between two cores, beside a raw cache-line round trip.
 
 use super::Common;
-use super::report::{Line, print};
-use crate::samples::Samples;
+use super::figure::{Aim, Figure};
+use super::report::print;
+use super::stolen::Stolen;
 use eft_channel::Shared;
 use eft_channel::queue::{Line as QueueLine, Position, queue};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,7 @@ pub fn run(arguments: &ChannelArguments) -> Result<(), String> {
     if cpus < 2 {
         return Err("needs two CPUs".into());
     }
+    let stolen = Stolen::begin(None);
     let (mut one_way, mut trip, mut raw) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..arguments.common.rounds {
         raw.push(raw_round_trip());
@@ -29,22 +31,12 @@ pub fn run(arguments: &ChannelArguments) -> Result<(), String> {
         trip.push(message_round_trip());
     }
     let baseline = "cache-line round trip";
-    let lines = [
-        Line {
-            what: "message, one way, batched".into(),
-            value: Samples::new(one_way),
-            unit: "ns",
-            baseline: Some((baseline, Samples::new(raw.clone()))),
-        },
-        Line {
-            what: "message there and back".into(),
-            value: Samples::new(trip),
-            unit: "ns",
-            baseline: Some((baseline, Samples::new(raw))),
-        },
+    // There and back is two one-way trips, each of which should take 1.3 times half of the line's own.
+    let figures = [
+        Figure::new("message, one way, batched", "ns", one_way).beside(baseline, raw.clone()),
+        Figure::new("message there and back", "ns", trip).beside(baseline, raw).aim(Aim::AtMost(1.3)),
     ];
-    print("channel", &lines, arguments.common.json);
-    Ok(())
+    print("channel", &figures, &[stolen.describe()], arguments.common.json)
 }
 
 fn pin(cpu: usize) {

@@ -1,9 +1,10 @@
 //! `eft bench idle`: what a stack with nothing to do uses.
 
 use super::Common;
-use super::report::{Line, print};
+use super::figure::{Aim, Figure};
+use super::report::print;
 use super::stack::Stack;
-use crate::samples::Samples;
+use super::stolen::Stolen;
 use std::time::Duration;
 
 #[derive(clap::Args)]
@@ -16,6 +17,7 @@ pub struct IdleArguments {
 }
 
 pub fn run(arguments: &IdleArguments) -> Result<(), String> {
+    let stolen = Stolen::begin(None);
     let stack = Stack::start(arguments.common.topology.as_deref())?;
     let (answer, _) = eft_linux::operator::ask(&stack.name, &serde_json::json!({ "op": "ps" }))
         .map_err(|e| e.to_string())?;
@@ -37,17 +39,11 @@ pub fn run(arguments: &IdleArguments) -> Result<(), String> {
         cpu.push((used() - before) / arguments.seconds * 100.0);
         memory.push(pids.iter().map(|p| pss_kib(*p)).sum::<f64>() / 1024.0);
     }
-    let lines = [
-        Line { what: "CPU time".into(), value: Samples::new(cpu), unit: "% of a core", baseline: None },
-        Line {
-            what: "memory (PSS of all processes)".into(),
-            value: Samples::new(memory),
-            unit: "MiB",
-            baseline: None,
-        },
+    let figures = [
+        Figure::new("CPU time", "% of a core", cpu).aim(Aim::AtMost(1.0)),
+        Figure::new("memory (PSS of all processes)", "MiB", memory).aim(Aim::AtMost(200.0)),
     ];
-    print("idle", &lines, arguments.common.json);
-    Ok(())
+    print("idle", &figures, &[stolen.describe()], arguments.common.json)
 }
 
 /// Proportional set size: shared pages are counted once in all.

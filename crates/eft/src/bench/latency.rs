@@ -1,9 +1,10 @@
 //! `eft bench latency`: 64-byte requests and responses, beside the kernel.
 
 use super::Common;
-use super::report::{Line, print};
+use super::figure::{Aim, Figure};
+use super::report::print;
 use super::stack::{FAR, Kernels, STACK, Serving, Stack, host_peer};
-use crate::samples::Samples;
+use super::stolen::Stolen;
 use std::process::Command;
 
 #[derive(clap::Args)]
@@ -14,19 +15,23 @@ pub struct LatencyArguments {
     seconds: f64,
 }
 
-/// One way to measure: connections, and whether everything shares one CPU.
-const WAYS: &[(usize, bool, &str)] =
-    &[(1, false, "1 connection"), (1, true, "1 connection, all on one CPU"), (32, false, "32 connections")];
+/// One way to measure: connections, whether everything shares one CPU, and the aim for requests beside the kernel's.
+const WAYS: &[(usize, bool, &str, f64)] = &[
+    (1, false, "1 connection", 0.7),
+    (1, true, "1 connection, all on one CPU", 0.4),
+    (32, false, "32 connections", 0.6),
+];
 
 pub fn run(arguments: &LatencyArguments) -> Result<(), String> {
     let common = &arguments.common;
+    let stolen = Stolen::begin(None);
     let stack = Stack::start(common.topology.as_deref())?;
     let kernels = Kernels::start()?;
     let (on_stack, on_kernel) = (format!("{STACK}:7"), format!("{FAR}:7"));
     let _echo = Serving::start(stack.peer(&["echo", &on_stack])?)?;
     let _kernel_echo = Serving::start(kernels.peer(&["echo", &on_kernel])?)?;
-    let mut lines = Vec::new();
-    for (connections, one_cpu, name) in WAYS {
+    let mut figures = Vec::new();
+    for (connections, one_cpu, name, aim) in WAYS {
         let pinned = if *one_cpu { Some(pin_all(&stack)?) } else { None };
         let (mut eft, mut kernel): ([Vec<f64>; 2], [Vec<f64>; 2]) = Default::default();
         for _ in 0..common.rounds {
@@ -38,23 +43,17 @@ pub fn run(arguments: &LatencyArguments) -> Result<(), String> {
             }
         }
         drop(pinned);
-        let [rate, median] = eft.map(Samples::new);
-        let [kernel_rate, kernel_median] = kernel.map(Samples::new);
-        lines.push(Line {
-            what: format!("{name}: round trip"),
-            value: median,
-            unit: "us",
-            baseline: Some(("two kernels over veth", kernel_median)),
-        });
-        lines.push(Line {
-            what: format!("{name}: requests"),
-            value: rate,
-            unit: "1/s",
-            baseline: Some(("two kernels over veth", kernel_rate)),
-        });
+        let ([rate, median], [kernel_rate, kernel_median]) = (eft, kernel);
+        let baseline = "two kernels over veth";
+        figures
+            .push(Figure::new(format!("{name}: round trip"), "us", median).beside(baseline, kernel_median));
+        figures.push(
+            Figure::new(format!("{name}: requests"), "1/s", rate)
+                .beside(baseline, kernel_rate)
+                .aim(Aim::AtLeast(*aim)),
+        );
     }
-    print("latency", &lines, common.json);
-    Ok(())
+    print("latency", &figures, &[stolen.describe()], common.json)
 }
 
 fn ask(mut command: Command) -> Result<[f64; 2], String> {

@@ -1,11 +1,12 @@
 //! Benchmarks: each prints value, unit, and the ratio to a baseline measured in the same run.
 //!
 //! Rounds of eft and of the baseline alternate, and medians are compared, because machines are
-//! shared and drift. No figure is an assertion.
+//! shared and drift. A figure that has an aim and misses it by the median makes the command exit 1.
 
 mod budget;
 mod bulk;
 mod channel;
+mod figure;
 mod idle;
 mod latency;
 pub mod load;
@@ -15,6 +16,7 @@ pub mod reconfigure;
 mod report;
 mod sched;
 mod stack;
+mod stolen;
 
 #[derive(clap::Subcommand)]
 pub enum Bench {

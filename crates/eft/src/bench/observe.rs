@@ -3,9 +3,10 @@
 //! Its decisions are not applied, so that the policy is at work all the time: settled, it takes a fifth of the looks.
 
 use super::Common;
-use super::report::{Line, print};
+use super::figure::{Aim, Figure};
+use super::report::print;
 use super::stack::{HOST, Serving, Stack, host_peer};
-use crate::samples::Samples;
+use super::stolen::Stolen;
 use eft_cores::policy::Settings;
 use eft_cores::scheduler::Scheduler;
 use eft_linux::sensors::Tree;
@@ -27,6 +28,7 @@ pub struct ObserveArguments {
 
 pub fn run(arguments: &ObserveArguments) -> Result<(), String> {
     let common = &arguments.common;
+    let stolen = Stolen::begin(None);
     let stack = Stack::start(common.topology.as_deref())?;
     let managed = eft_machine::CpuSet::one(0);
     let mut sensor = StackSensor::new(Tree::live(), crate::commands::stat::counters_of, &managed);
@@ -52,18 +54,16 @@ pub fn run(arguments: &ObserveArguments) -> Result<(), String> {
         load.wait().map_err(|e| e.to_string())?;
     }
     drop(sink);
-    let line =
-        |what: String, samples, unit| Line { what, value: Samples::new(samples), unit, baseline: None };
     let every = format!("every {} ms", arguments.period_ms);
-    let lines = [
-        line(format!("looking and deciding {every}, idle stack"), idle, "% of a core"),
-        line(format!("looking and deciding {every}, bulk load"), busy, "% of a core"),
-        line("one look, bulk load".into(), look, "us"),
-        line("one decision, bulk load".into(), decide, "us"),
-        line("longest decision, bulk load".into(), vec![longest_us], "us"),
+    let figures = [
+        Figure::new(format!("looking and deciding {every}, idle stack"), "% of a core", idle),
+        Figure::new(format!("looking and deciding {every}, bulk load"), "% of a core", busy)
+            .aim(Aim::AtMost(2.0)),
+        Figure::new("one look, bulk load", "us", look),
+        Figure::new("one decision, bulk load", "us", decide),
+        Figure::new("longest decision, bulk load", "us", vec![longest_us]),
     ];
-    print("observe", &lines, common.json);
-    Ok(())
+    print("observe", &figures, &[stolen.describe()], common.json)
 }
 
 /// The policy that `cores` would run, on all CPUs.

@@ -1,29 +1,89 @@
-//! How results are printed.
+//! How results are printed, and that a missed aim is a failure.
 
+use super::figure::{Aim, Figure, Interval};
+use crate::commands::print_table;
 use crate::samples::Samples;
 use serde_json::{Value, json};
 
-/// One line of a report.
-pub struct Line {
-    pub what: String,
-    pub value: Samples,
-    pub unit: &'static str,
-    /// What it is compared with, and that one's samples.
-    pub baseline: Option<(&'static str, Samples)>,
+/// Prints a report as a table or as JSON. An error names the aims that were missed, after everything is printed.
+pub fn print(name: &str, figures: &[Figure], notes: &[String], as_json: bool) -> Result<(), String> {
+    if as_json {
+        let all: Vec<Value> = figures.iter().map(to_json).collect();
+        println!("{}", json!({ "bench": name, "results": all, "notes": notes }));
+    } else {
+        let heading = [
+            "WHAT",
+            "MEDIAN",
+            "UNIT",
+            "BASELINE",
+            "ITS MEDIAN",
+            "RATIO",
+            "95% INTERVAL",
+            "ROUNDS",
+            "AIM",
+            "REACHED",
+        ];
+        print_table(&heading, &figures.iter().map(row).collect::<Vec<_>>());
+        notes.iter().for_each(|note| println!("{note}"));
+    }
+    verdict(name, figures)
 }
 
-/// Prints a report as a table or as JSON.
-pub fn print(name: &str, lines: &[Line], as_json: bool) {
-    if as_json {
-        let all: Vec<Value> = lines.iter().map(to_json).collect();
-        println!("{}", json!({ "bench": name, "results": all }));
-        return;
+/// An error names the aims that were missed.
+pub fn verdict(name: &str, figures: &[Figure]) -> Result<(), String> {
+    let one = |figure: &Figure| {
+        let median = number(Samples::new(figure.judged()).median);
+        format!("{} ({median}, aim {})", figure.what, figure.aim.map_or(String::new(), Aim::text))
+    };
+    let missed: Vec<String> = figures.iter().filter(|figure| figure.is_missed()).map(one).collect();
+    match missed.len() {
+        0 => Ok(()),
+        count => Err(format!("{name} missed {count} of its aims: {}", missed.join("; "))),
     }
-    let rows: Vec<Vec<String>> = lines.iter().map(to_row).collect();
-    crate::commands::print_table(
-        &["WHAT", "MEDIAN", "UNIT", "MIN", "MAX", "BASELINE", "ITS MEDIAN", "RATIO"],
-        &rows,
-    );
+}
+
+fn row(figure: &Figure) -> Vec<String> {
+    let (baseline, its_median, ratio) = match &figure.baseline {
+        Some((name, samples)) => (
+            name.to_string(),
+            number(Samples::new(samples.clone()).median),
+            number(Samples::new(figure.judged()).median),
+        ),
+        None => ("-".into(), "-".into(), "-".into()),
+    };
+    let interval = Interval::of(&figure.judged());
+    let short = match interval.coverage < 0.95 {
+        true => format!(" ({:.0}%)", interval.coverage * 100.0),
+        false => String::new(),
+    };
+    vec![
+        figure.what.clone(),
+        number(figure.median()),
+        figure.unit.into(),
+        baseline,
+        its_median,
+        ratio,
+        format!("{} to {}{short}", number(interval.low), number(interval.high)),
+        figure.samples.len().to_string(),
+        figure.aim.map_or("-".into(), Aim::text),
+        figure.verdict().into(),
+    ]
+}
+
+fn to_json(figure: &Figure) -> Value {
+    let interval = Interval::of(&figure.judged());
+    let mut value = json!({
+        "what": figure.what, "unit": figure.unit, "median": figure.median(), "samples": figure.samples,
+        "low": interval.low, "high": interval.high, "coverage": interval.coverage,
+        "aim": figure.aim.map(Aim::text), "reached": figure.verdict(),
+    });
+    if let Some((name, samples)) = &figure.baseline {
+        value["baseline"] = json!(name);
+        value["baseline_median"] = json!(Samples::new(samples.clone()).median);
+        value["baseline_samples"] = json!(samples);
+        value["ratio"] = json!(Samples::new(figure.judged()).median);
+    }
+    value
 }
 
 fn number(v: f64) -> String {
@@ -35,31 +95,19 @@ fn number(v: f64) -> String {
     }
 }
 
-fn to_row(line: &Line) -> Vec<String> {
-    let v = &line.value;
-    let (name, median, ratio) = match &line.baseline {
-        Some((name, b)) => (name.to_string(), number(b.median), number(v.median / b.median)),
-        None => ("-".into(), "-".into(), "-".into()),
-    };
-    vec![
-        line.what.clone(),
-        number(v.median),
-        line.unit.into(),
-        number(v.low),
-        number(v.high),
-        name,
-        median,
-        ratio,
-    ]
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn to_json(line: &Line) -> Value {
-    let samples = |s: &Samples| json!({ "median": s.median, "samples": s.samples });
-    let mut value = json!({ "what": line.what, "unit": line.unit, "value": samples(&line.value) });
-    if let Some((name, b)) = &line.baseline {
-        value["baseline"] = json!(name);
-        value["baseline_value"] = samples(b);
-        value["ratio"] = json!(line.value.median / b.median);
+    #[test]
+    fn a_missed_aim_is_an_error_that_names_it() {
+        let figure = |median, aim| Figure::new("speed", "Gb/s", vec![median; 6]).aim(aim);
+        assert_eq!(
+            verdict("bulk", &[figure(1.0, Aim::AtLeast(1.0)), Figure::new("else", "", vec![])]),
+            Ok(())
+        );
+        let error =
+            verdict("bulk", &[figure(0.5, Aim::AtLeast(0.7)), figure(1.0, Aim::AtMost(1.0))]).unwrap_err();
+        assert_eq!(error, "bulk missed 1 of its aims: speed (0.500, aim at least 0.7)");
     }
-    value
 }

@@ -88,9 +88,16 @@ impl Sleeper {
         self.0.id().to_string()
     }
 
-    pub fn allowed(&self) -> String {
+    /// Where it may run.
+    pub fn allowed(&self) -> eft_machine::CpuSet {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
-        status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_string()
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap()
     }
 }
 

@@ -174,10 +174,16 @@ pub fn field<'a>(fields: &'a str, key: &str) -> Option<&'a str> {
 
 /// Does a `sched_switch` lead to a task that is no kernel thread? One that has ended since counts as a user's.
 pub fn switches_to_user(event: &Event) -> bool {
-    match next_pid(event) {
-        None | Some(0) => false,
-        Some(pid) => !super::tasks::leader(&Tree::live(), pid).is_some_and(|task| task.kernel),
-    }
+    next_pid(event).is_some_and(is_user)
+}
+
+/// Does a `sched_switch` lead away from a task that is no kernel thread?
+pub fn switches_from_user(event: &Event) -> bool {
+    next_pid(event).is_some() && is_user(event.pid)
+}
+
+fn is_user(pid: i32) -> bool {
+    pid != 0 && !super::tasks::leader(&Tree::live(), pid).is_some_and(|task| task.kernel)
 }
 
 /// The thread that a `sched_switch` leads to; 0 is the idle task.

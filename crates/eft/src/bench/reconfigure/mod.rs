@@ -25,11 +25,13 @@ use eft_linux::sensors::{Tree, tasks, topology};
 use eft_machine::CpuSet;
 
 use super::load::Load;
+use super::report::{print, verdict as verdict_of};
+use super::stolen::Stolen;
 use report::{Report, Row, Way};
 
 #[derive(Args)]
 pub struct ReconfigureArguments {
-    /// CPUs that may be switched
+    /// CPUs that may be switched; not needed where there is just one
     #[arg(long, value_name = "CPUS", env = "EFT_MANAGED")]
     managed: Option<CpuSet>,
     #[arg(long, default_value_t = 20)]
@@ -37,8 +39,8 @@ pub struct ReconfigureArguments {
     /// Loads to measure under
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [0, 200, 1000])]
     threads: Vec<usize>,
-    /// native, expedited and park, or some of them
-    #[arg(long, value_delimiter = ',', default_values_t = ["native".to_string(), "expedited".into(), "park".into()])]
+    /// native, expedited, park, park-lazy (with all lazy work, and offline for real), park-cancel (back before that), or some
+    #[arg(long, value_delimiter = ',', default_values_t = Way::ALL.map(|way| way.name().to_string()))]
     ways: Vec<String>,
     /// End after this long, and report what there is; shared evenly by the loads
     #[arg(long, value_name = "SECONDS")]
@@ -58,6 +60,7 @@ struct Bench {
     base: CpuSet,
     tracer: Tracer,
     limits: Limits,
+    notes: Vec<String>,
     options: ParkOptions,
 }
 
@@ -95,7 +98,10 @@ pub fn run(arguments: &ReconfigureArguments) -> Result<(), String> {
     let tree = Tree::live();
     let mut bench = prepare(arguments, &tree)?;
     let before = snapshot::take(&tree);
+    let stolen = Stolen::begin(None);
     let mut report = bench.measure(arguments, &ways, time);
+    report.notes = std::mem::take(&mut bench.notes);
+    report.notes.push(stolen.describe());
     drop(bench);
     report.left_changed.extend(snapshot::differences(&before, &snapshot::take(&tree)));
     if arguments.json {
@@ -103,8 +109,14 @@ pub fn run(arguments: &ReconfigureArguments) -> Result<(), String> {
         crate::commands::cpu::print(&(text + "\n"))?;
     } else {
         report::print_table(&report);
+        println!();
     }
-    verdict(&report)
+    // One of them is told if both went wrong: what must be repaired comes first.
+    let aims = match arguments.json {
+        true => verdict_of("reconfigure", &report::figures(&report.rows)),
+        false => print("reconfigure", &report::figures(&report.rows), &report.notes, false),
+    };
+    verdict(&report).and(aims)
 }
 
 fn verdict(report: &Report) -> Result<(), String> {
@@ -141,12 +153,24 @@ fn time_limit(arguments: &ReconfigureArguments) -> Result<Option<Duration>, Stri
     }
 }
 
+/// The CPU that can be switched, if there is just one.
+fn the_only_one(tree: &Tree) -> Result<CpuSet, String> {
+    let online = topology::cpu_sets(tree)?.online;
+    let switchable: CpuSet =
+        online.iter().filter(|cpu| tree.exists(&format!("sys/devices/system/cpu/cpu{cpu}/online"))).collect();
+    match switchable.len() {
+        1 => Ok(switchable),
+        0 => Err("no CPU of this machine can be switched".into()),
+        _ => Err(format!("say with --managed which of the CPUs {switchable} may be switched")),
+    }
+}
+
 /// Checks everything, and takes the lock.
 fn prepare(arguments: &ReconfigureArguments, tree: &Tree) -> Result<Bench, String> {
-    let managed = arguments
-        .managed
-        .clone()
-        .ok_or("no CPU is managed; list those that may be switched with --managed")?;
+    let managed = match &arguments.managed {
+        Some(managed) => managed.clone(),
+        None => the_only_one(tree)?,
+    };
     let dir = arguments.state_dir.clone().unwrap_or_else(|| session::state_dir(tree));
     let mut journal = Journal::lock(tree, &dir)?;
     let (recovered, notes) = journal.recover();
@@ -169,6 +193,7 @@ fn prepare(arguments: &ReconfigureArguments, tree: &Tree) -> Result<Bench, Strin
     let tracer = Tracer::new(&["sched/sched_switch"], Some(&managed))?;
     let options = ParkOptions {
         back_end: arguments.back_end,
+        // As hotplug does: everybody leaves.
         scope: Scope::All,
         spread: Vec::new(),
         managed: managed.clone(),
@@ -177,7 +202,7 @@ fn prepare(arguments: &ReconfigureArguments, tree: &Tree) -> Result<Bench, Strin
     let limits = Limits { signals: EndSignals::block()?, until: None };
     // The measuring thread stays on the base CPUs; so does what it starts, unless it says otherwise.
     let base = situation.online.minus(&managed);
-    Ok(Bench { journal, managed, base, tracer, limits, options })
+    Ok(Bench { journal, managed, base, tracer, limits, notes: Vec::new(), options })
 }
 
 impl Bench {
@@ -200,6 +225,7 @@ impl Bench {
             rows: Vec::new(),
             tasks_lost: 0,
             left_changed: Vec::new(),
+            notes: Vec::new(),
             ended_early: None,
         };
         for threads in &arguments.threads {
@@ -236,7 +262,6 @@ impl Bench {
         affinity::set(&tree, 0, 0, &self.base)?;
         // Whoever reconfigures does not queue behind a thousand threads; the same for every way.
         prioritise(-20);
-        self.options.scope = Scope::Processes(vec![load.pid()]);
         let mut rows: Vec<Row> = Vec::new();
         let outcome = self.measure_under(&load, rounds, ways, &mut rows, &mut report.back_end);
         report::summarise(&mut rows);

@@ -5,26 +5,48 @@ use std::collections::BTreeMap;
 use eft_machine::CpuSet;
 use serde::Serialize;
 
+use crate::bench::figure::{Aim, Figure};
 use crate::samples::Samples;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Way {
     Native,
     Expedited,
     Park,
+    /// Park, all of the lazy work, the CPU taken offline for real included, and back.
+    ParkLazy,
+    /// Park, the lazy work until before the CPU would go offline, and back, which cancels the rest.
+    ParkCancel,
+}
+
+impl Way {
+    pub const ALL: [Way; 5] = [Way::Native, Way::Expedited, Way::Park, Way::ParkLazy, Way::ParkCancel];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Native => "native",
+            Way::Expedited => "expedited",
+            Way::Park => "park",
+            Way::ParkLazy => "park-lazy",
+            Way::ParkCancel => "park-cancel",
+        }
+    }
+
+    pub fn parks(self) -> bool {
+        matches!(self, Way::Park | Way::ParkLazy | Way::ParkCancel)
+    }
 }
 
 impl std::str::FromStr for Way {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "native" => Ok(Self::Native),
-            "expedited" => Ok(Self::Expedited),
-            "park" => Ok(Self::Park),
-            _ => Err(format!("'{name}' is no way (native, expedited, park)")),
-        }
+        let names = || Way::ALL.map(Way::name).join(", ");
+        Way::ALL
+            .into_iter()
+            .find(|way| way.name() == name)
+            .ok_or_else(|| format!("'{name}' is no way ({})", names()))
     }
 }
 
@@ -60,7 +82,9 @@ pub struct Row {
     pub back: Direction,
     pub leave_times_faster_than_native: Option<f64>,
     pub back_times_faster_than_native: Option<f64>,
-    /// Switches to tasks of the load on a parked CPU after the call had returned.
+    /// What was done between leaving and coming back, which nobody waits for.
+    pub lazy_us: Samples,
+    /// Switches to tasks that are no kernel threads on a parked CPU after the call had returned.
     pub stayed: usize,
 }
 
@@ -77,6 +101,8 @@ pub struct Report {
     pub tasks_lost: usize,
     /// What is not as it was before; empty is right.
     pub left_changed: Vec<String>,
+    /// What the kernel would not do of the lazy work, each once.
+    pub notes: Vec<String>,
     /// Why it ended before all rounds were done; the rows hold what was measured until then.
     pub ended_early: Option<String>,
 }
@@ -91,6 +117,7 @@ impl Row {
             back: Direction::default(),
             leave_times_faster_than_native: None,
             back_times_faster_than_native: None,
+            lazy_us: Samples::default(),
             stayed: 0,
         }
     }
@@ -99,6 +126,7 @@ impl Row {
 /// Fills in medians, and the ratios to the kernel's own way of the same load.
 pub fn summarise(rows: &mut [Row]) {
     for row in rows.iter_mut() {
+        row.lazy_us.summarise();
         for direction in [&mut row.leave, &mut row.back] {
             direction.call_us.summarise();
             direction.edge_us.summarise();
@@ -126,7 +154,7 @@ pub fn print_table(report: &Report) {
         report.kernel, report.managed, report.rounds
     );
     println!("medians in us (spread); against native hotplug of the same run\n");
-    let heading = "THREADS WHICH WAY ROUNDS LEAVE ENTRY VACATED IRQS-ELSEWHERE FASTER BACK EXIT IRQS-ELSEWHERE FASTER STAYED";
+    let heading = "THREADS WHICH WAY ROUNDS LEAVE ENTRY VACATED IRQS-ELSEWHERE FASTER LAZY BACK EXIT IRQS-ELSEWHERE FASTER STAYED";
     let mut rows: Vec<Vec<String>> = vec![heading.split(' ').map(String::from).collect()];
     let time = |samples: &Samples| format!("{:.0} ({:.0})", samples.median, samples.spread);
     let times = |factor: Option<f64>| factor.map_or("-".into(), |factor| format!("{factor:.1}x"));
@@ -134,13 +162,14 @@ pub fn print_table(report: &Report) {
         vec![
             row.threads.to_string(),
             format!("{:?}", row.which).to_lowercase(),
-            format!("{:?}", row.way).to_lowercase(),
+            row.way.name().to_string(),
             row.back.call_us.samples.len().to_string(),
             time(&row.leave.call_us),
             time(&row.leave.edge_us),
             time(&row.leave.vacated_us),
             format!("{:.0}", row.leave.interrupts_elsewhere.median),
             times(row.leave_times_faster_than_native),
+            if row.lazy_us.samples.is_empty() { "-".into() } else { time(&row.lazy_us) },
             time(&row.back.call_us),
             time(&row.back.edge_us),
             format!("{:.0}", row.back.interrupts_elsewhere.median),
@@ -150,4 +179,45 @@ pub fn print_table(report: &Report) {
     }));
     print!("{}", crate::commands::cpu::columns(&rows));
     println!("\n{} tasks lost; {} values left changed", report.tasks_lost, report.left_changed.len());
+}
+
+/// How many times faster than native hotplug each way is asked to be, by the load's threads (any, where there is none).
+const AIMS: [(Way, Option<usize>, Where, f64); 4] = [
+    (Way::Park, Some(200), Where::Leave, 50.0),
+    (Way::Park, Some(1000), Where::Leave, 20.0),
+    (Way::Expedited, None, Where::Leave, 8.0),
+    (Way::Expedited, None, Where::Back, 2.0),
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Where {
+    Leave,
+    Back,
+}
+
+/// Native hotplug beside each way, of the same rounds, for one CPU.
+pub fn figures(rows: &[Row]) -> Vec<Figure> {
+    let mut all = Vec::new();
+    for row in rows.iter().filter(|row| row.way != Way::Native && row.which == Which::One) {
+        let is_native = |other: &&Row| {
+            other.way == Way::Native && other.which == row.which && other.threads == row.threads
+        };
+        let Some(native) = rows.iter().find(is_native) else { continue };
+        for place in [Where::Leave, Where::Back] {
+            let (name, own, natives) = match place {
+                Where::Leave => ("leave", &row.leave, &native.leave),
+                Where::Back => ("back", &row.back, &native.back),
+            };
+            let what = format!("native hotplug, {name}, {} threads", row.threads);
+            let aim = AIMS.iter().find(|(way, threads, at, _)| {
+                *way == row.way && *at == place && threads.is_none_or(|threads| threads == row.threads)
+            });
+            all.push(Figure {
+                aim: aim.map(|(.., times)| Aim::AtLeast(*times)),
+                ..Figure::new(what, "us", natives.call_us.samples.clone())
+                    .beside(row.way.name(), own.call_us.samples.clone())
+            });
+        }
+    }
+    all
 }

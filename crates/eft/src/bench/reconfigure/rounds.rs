@@ -1,13 +1,12 @@
 //! The rounds: every way in turn, away and back, and what the scheduler's events say about each.
 
-use std::collections::{BTreeMap, HashSet};
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
-use eft_cores::park::ParkBackEnd;
-use eft_linux::actuators::parking::{self, ParkOptions, Parking};
-use eft_linux::actuators::scope::Scope;
+use eft_cores::park::Delays;
+use eft_linux::actuators::lazy::{LazyOptions, LazyWork, ParkedSince};
+use eft_linux::actuators::parking::Parking;
 use eft_linux::sensors::trace::{self, Event};
-use eft_linux::sensors::{Tree, tasks};
 use eft_machine::CpuSet;
 
 use super::Bench;
@@ -15,6 +14,8 @@ use super::report::{Row, Way, Which};
 use crate::bench::load::Load;
 
 pub const DWELL: Duration = Duration::from_millis(6);
+/// After the steps that run in the background.
+const OFFLINE_AFTER_MS: u64 = 1000;
 
 impl Bench {
     /// Fills `rows` and the name of the parking back end also when it ends early.
@@ -27,11 +28,7 @@ impl Bench {
         back_end: &mut Option<String>,
     ) -> Result<(), String> {
         let mut parking = None;
-        if ways.contains(&Way::Park) {
-            // v2 isolates from everybody; it needs no scope.
-            if self.options.back_end == Some(ParkBackEnd::V2) || self.prefers_v2() {
-                self.options.scope = Scope::All;
-            }
+        if ways.iter().any(|way| way.parks()) {
             let set_up = Parking::set_up(&mut self.journal, &self.options)?.0;
             *back_end = Some(set_up.back_end().name().to_string());
             parking = Some(set_up);
@@ -63,23 +60,17 @@ impl Bench {
                     let way = ways[(turn + round) % ways.len()];
                     let row =
                         rows.entry((*which, way)).or_insert_with(|| Row::new(load.threads, way, *which));
-                    self.round_trip(way, *which, load.pid(), parking, row)?;
+                    self.round_trip(way, *which, parking, row)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn prefers_v2(&self) -> bool {
-        let any = ParkOptions { scope: Scope::All, ..self.options.clone() };
-        parking::choose(&Tree::live(), &any) == Ok(ParkBackEnd::V2)
-    }
-
     fn round_trip(
         &mut self,
         way: Way,
         which: Which,
-        load: i32,
         parking: Option<&Parking>,
         row: &mut Row,
     ) -> Result<(), String> {
@@ -89,23 +80,21 @@ impl Bench {
             Which::OneByOne => self.managed.iter().map(CpuSet::one).collect(),
         };
         let all = sets.iter().fold(CpuSet::new(), |all, set| all.union(set));
-        let members: HashSet<i32> = tasks::threads(&Tree::live(), load).into_iter().collect();
         std::thread::sleep(DWELL);
         let (begin_us, end_us, events) = self.timed(way, &sets, true, parking, &mut row.leave)?;
-        let is_load = |event: &&Event| {
-            event.cpu != u32::MAX
-                && all.contains(event.cpu)
-                && trace::next_pid(event).is_some_and(|pid| members.contains(&pid))
-        };
-        let leaves = |event: &&Event| all.contains(event.cpu) && members.contains(&event.pid);
+        // Hotplug moves every task that is not the kernel's, so these are what must have left, whoever's they are.
+        let is_on_it = |event: &&Event| event.cpu != u32::MAX && all.contains(event.cpu);
+        let arrives = |event: &&Event| is_on_it(event) && trace::switches_to_user(event);
+        let leaves = |event: &&Event| is_on_it(event) && trace::switches_from_user(event);
         let last = |us: Option<u64>| us.map_or(0.0, |us| us.saturating_sub(begin_us) as f64);
         row.leave.edge_us.push(last(
-            events.iter().filter(is_load).map(|event| event.us).filter(|us| *us >= begin_us).max(),
+            events.iter().filter(arrives).map(|event| event.us).filter(|us| *us >= begin_us).max(),
         ));
         row.leave.vacated_us.push(last(
             events.iter().filter(leaves).map(|event| event.us).filter(|us| *us >= begin_us).max(),
         ));
-        row.stayed += events.iter().filter(is_load).filter(|event| event.us > end_us).count();
+        row.stayed += events.iter().filter(arrives).filter(|event| event.us > end_us).count();
+        self.lazy_work(way, &all, parking, row);
         let (begin_us, _, events) = self.timed(way, &sets, false, parking, &mut row.back)?;
         let first = events.iter().filter(|event| {
             event.us >= begin_us && all.contains(event.cpu) && trace::switches_to_user(event)
@@ -114,5 +103,27 @@ impl Bench {
             row.back.edge_us.push((us - begin_us) as f64);
         }
         Ok(())
+    }
+
+    /// What the keeper of parked CPUs would do meanwhile, with the same code, but without waiting until it is due.
+    fn lazy_work(&mut self, way: Way, parked: &CpuSet, parking: Option<&Parking>, row: &mut Row) {
+        let delays = Delays { offline_after_ms: Some(OFFLINE_AFTER_MS), ..Delays::default() };
+        let now_ms = match way {
+            Way::ParkLazy => OFFLINE_AFTER_MS,
+            Way::ParkCancel => delays.background_ms,
+            _ => return,
+        };
+        let Some(parking) = parking else { return };
+        let parked: Vec<ParkedSince> = parked.iter().map(|cpu| ParkedSince { cpu, since_ms: 0 }).collect();
+        let begin = Instant::now();
+        let mut work = LazyWork::default();
+        let options = LazyOptions { delays, spread: &[], force: true };
+        work.run(&mut self.journal, parking, &parked, &options, now_ms);
+        row.lazy_us.push(begin.elapsed().as_secs_f64() * 1e6);
+        for note in work.notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@ use eft_linux::actuators::affinity;
 use eft_linux::actuators::burner::now_ns;
 use eft_linux::actuators::cpuset_v1;
 use eft_linux::actuators::hotplug::{self, HotplugOptions};
+use eft_linux::actuators::lazy;
 use eft_linux::actuators::parking::Parking;
 use eft_linux::sensors::trace::Event;
 use eft_linux::sensors::{Tree, rates};
@@ -42,7 +43,9 @@ impl Bench {
         let begin = Instant::now();
         let begin_us = now_ns() / 1000;
         match way {
-            Way::Park => self.park_or_back(sets, leave, parking.ok_or("parking was not set up")?)?,
+            Way::Park | Way::ParkLazy | Way::ParkCancel => {
+                self.park_or_back(sets, leave, parking.ok_or("parking was not set up")?)?
+            }
             Way::Native => {
                 for cpu in sets.iter().flat_map(CpuSet::iter) {
                     hotplug::set_online(&tree, cpu, !leave)?;
@@ -69,6 +72,11 @@ impl Bench {
             .push(interrupts_elsewhere(&tree, &self.managed).saturating_sub(interrupts) as f64);
         std::thread::sleep(DWELL);
         self.tracer.stop()?;
+        if !leave && way.parks() {
+            // As when a user unparks: the CPU runs programs again, and what else was moved follows.
+            let notes = lazy::give_back(&mut self.journal, &CpuSet::new(), &[])?;
+            self.notes.extend(notes);
+        }
         if !leave && way == Way::Native {
             // The kernel's own way forgets cpusets and masks; put right outside of the time that is measured.
             own.iter().for_each(|(cpu, cpusets)| hotplug::give_back(&tree, *cpu, cpusets));
@@ -91,6 +99,10 @@ impl Bench {
 
     fn park_or_back(&mut self, sets: &[CpuSet], leave: bool, parking: &Parking) -> Result<(), String> {
         let all = sets.iter().fold(CpuSet::new(), |all, set| all.union(set));
+        let offlined = hotplug::offlined(&self.journal).and(&all);
+        if !leave && !offlined.is_empty() {
+            hotplug::online(&mut self.journal, &offlined, HotplugOptions { force: true, native: false })?;
+        }
         let mut parked = if leave { CpuSet::new() } else { all };
         for set in sets {
             parked = if leave { parked.union(set) } else { parked.minus(set) };

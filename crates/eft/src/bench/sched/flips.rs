@@ -2,10 +2,10 @@
 
 use eft_cores::plan::Plan;
 
-use super::figures::{Bar, Figure};
 use super::loads::Kind;
 use super::scene::Scene;
 use super::{Report, SchedArguments, search};
+use crate::bench::figure::{Aim, Figure};
 
 /// In which the policy notices that the load flips.
 const NOTICE_S: f64 = 5.0;
@@ -40,7 +40,7 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
     }
     report.add(
         Figure::new("flips: adaptive to the better of consolidated and spread", "ratio", ratio)
-            .bar(Bar::AtLeast(0.9)),
+            .aim(Aim::AtLeast(0.9)),
     );
     Ok(())
 }

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::figures::{Bar, Figure};
 use super::loads::Kind;
 use super::scene::Scene;
 use super::{Report, SchedArguments};
+use crate::bench::figure::{Aim, Figure};
 use crate::commands::profile::ground::{is_placed, members};
 
 /// Longer than this is not waited for.
@@ -28,8 +28,8 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
     }
     scene.fixed()?;
     report
-        .add(Figure::new("idle: last packet until rest on one shared core", "s", rest).bar(Bar::AtMost(1.0)));
-    report.add(Figure::new("idle: CPU time of the whole stack", "% of a core", used).bar(Bar::AtMost(1.0)));
+        .add(Figure::new("idle: last packet until rest on one shared core", "s", rest).aim(Aim::AtMost(1.0)));
+    report.add(Figure::new("idle: CPU time of the whole stack", "% of a core", used).aim(Aim::AtMost(1.0)));
     report.add(Figure::new("idle: of it without cores", "% of a core", without));
     Ok(())
 }

@@ -4,7 +4,6 @@
 //! same model for all ways. Every figure comes with the median's 95% interval. The machine is put back at the end, also
 //! on a signal.
 
-mod figures;
 mod flips;
 mod idle;
 mod loads;
@@ -15,12 +14,9 @@ mod start;
 mod steady;
 mod unseen;
 
-use eft_cores::sample::CpuSample;
-use eft_linux::clock;
-use eft_linux::sensors::Tree;
-use eft_linux::sensors::cpus::CpuSensor;
+use super::figure::Figure;
+use super::stolen::Stolen;
 use eft_machine::CpuSet;
-use figures::Figure;
 use loads::Kind;
 use scene::Scene;
 
@@ -95,7 +91,7 @@ pub fn run(arguments: &SchedArguments) -> Result<(), String> {
     let managed = managed(arguments)?;
     let wanted = arguments.what.map_or(ALL.to_vec(), |what| vec![what]);
     let mut report = Report::default();
-    let mut thief = Stolen::new(&managed);
+    let stolen = Stolen::begin(Some(&managed));
     let mut scene = Scene::start(&managed, usize::from(arguments.levels))?;
     let mut outcome = Ok(());
     for what in wanted {
@@ -112,39 +108,13 @@ pub fn run(arguments: &SchedArguments) -> Result<(), String> {
         }
     }
     drop(scene);
-    report.note(thief.describe());
+    report.notes.push(stolen.describe());
     // What was measured is not thrown away because something later failed.
-    if !report.figures.is_empty() || outcome.is_ok() {
-        figures::print(&report.figures, &report.notes, arguments.json);
-    }
-    outcome
-}
-
-/// What a hypervisor took of the managed CPUs while this ran: intervals are as wide as that is much.
-struct Stolen {
-    sensor: CpuSensor,
-    before: Vec<CpuSample>,
-}
-
-impl Stolen {
-    fn new(managed: &CpuSet) -> Stolen {
-        let mut sensor = CpuSensor::new(Tree::live(), managed.clone());
-        Stolen { before: sensor.read(clock::now()), sensor }
-    }
-
-    fn describe(&mut self) -> String {
-        let now = self.sensor.read(clock::now());
-        let all_ns = |c: &CpuSample| c.busy_ns + c.idle_ns + c.stolen_ns;
-        let since = |of: &dyn Fn(&CpuSample) -> u64| {
-            let sum = |all: &[CpuSample]| all.iter().filter(|c| c.managed).map(of).sum::<u64>();
-            sum(&now).saturating_sub(sum(&self.before)) as f64
-        };
-        let share = since(&|c| c.stolen_ns) / since(&all_ns).max(1.0);
-        format!(
-            "a hypervisor gave {:.1}% of the managed CPUs' time to other machines meanwhile",
-            share * 100.0
-        )
-    }
+    let verdict = match report.figures.is_empty() && outcome.is_err() {
+        true => Ok(()),
+        false => super::report::print("sched", &report.figures, &report.notes, arguments.json),
+    };
+    outcome.and(verdict)
 }
 
 fn managed(arguments: &SchedArguments) -> Result<CpuSet, String> {

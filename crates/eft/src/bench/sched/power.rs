@@ -5,11 +5,11 @@ use eft_cores::plan::Plan;
 use eft_cores::policy::Objective;
 use eft_cores::power::PowerModel;
 
-use super::figures::{Bar, Figure};
 use super::loads::Kind;
 use super::scene::{Scene, Window};
 use super::search::Tried;
 use super::{Report, SchedArguments, search};
+use crate::bench::figure::{Aim, Figure};
 use crate::samples::Samples;
 
 pub const FLOOR: f64 = 0.95;
@@ -65,11 +65,11 @@ fn one(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report, kind:
     report.add(Figure::new(format!("power, {name}: modelled, of the policy"), "W", watts));
     report.add(
         Figure::new(format!("power, {name}: policy to the best fixed"), "ratio", power)
-            .bar(Bar::AtMost(1.05)),
+            .aim(Aim::AtMost(1.05)),
     );
     report.add(
         Figure::new(format!("power, {name}: throughput to the fastest fixed"), "ratio", throughput)
-            .bar(Bar::AtLeast(FLOOR)),
+            .aim(Aim::AtLeast(FLOOR)),
     );
     report.add(Figure::new(format!("power, {name}: saved against all at full speed"), "%", savings));
     sensitivity(scene, report, name, &pairs);

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use eft_cores::plan::Plan;
 use eft_cores::policy::Objective;
 
-use super::figures::{Bar, Figure};
 use super::loads::Kind;
 use super::scene::Scene;
 use super::{Report, SchedArguments, search};
+use crate::bench::figure::{Aim, Figure};
 
 /// The rate is that of so long a while.
 const WHILE_S: f64 = 0.05;
@@ -40,7 +40,7 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
     report.note(format!("start: the policy's last decisions: {reasons}"));
     report.add(
         Figure::new("start: bulk on the resting stack to 90% of the best fixed", "ms", policy)
-            .bar(Bar::AtMost(300.0)),
+            .aim(Aim::AtMost(300.0)),
     );
     report.add(Figure::new("start: the best fixed configuration itself to its 90%", "ms", fixed));
     report.add(Figure::new("start: throughput from 0.5 to 3 s, to that of the best fixed", "ratio", level));

@@ -1,9 +1,9 @@
 //! Changes of plan at constant load, once the policy has settled.
 
-use super::figures::{Bar, Figure};
 use super::loads::Kind;
 use super::scene::Scene;
 use super::{Report, SchedArguments};
+use crate::bench::figure::{Aim, Figure};
 
 /// Settled is who has not changed the plan for so long; not waited for longer than the other.
 const QUIET_S: f64 = 10.0;
@@ -35,7 +35,7 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
         ));
         figures.push(
             Figure::new(format!("steady, {name}: changes of plan then"), "1/min", per_minute)
-                .bar(Bar::AtMost(1.0)),
+                .aim(Aim::AtMost(1.0)),
         );
     }
     figures.into_iter().for_each(|figure| report.add(figure));

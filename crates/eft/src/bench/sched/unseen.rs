@@ -3,10 +3,10 @@
 use eft_cores::policy::Objective;
 use eft_cores::profile::{Outcome, Profiles};
 
-use super::figures::{Bar, Figure};
 use super::loads::Kind;
 use super::scene::Scene;
 use super::{Report, SchedArguments, search};
+use crate::bench::figure::{Aim, Figure};
 use crate::commands::profile::{SWEEP_ROUNDS, store};
 
 /// What it is trained with, and what it then meets.
@@ -68,7 +68,7 @@ fn meet(
     report.note(format!("profile, {name}: best fixed {best}; the policy ended with {ended}"));
     report.add(
         Figure::new(format!("profile, {name}: throughput to the best fixed"), "ratio", ratio)
-            .bar(Bar::AtLeast(0.95)),
+            .aim(Aim::AtLeast(0.95)),
     );
     Ok(())
 }

@@ -1,0 +1,165 @@
+//! Medians with their intervals, beside a baseline of the same run, and whether an aim is reached.
+
+use crate::samples::Samples;
+
+/// What a figure should be. A benchmark whose figure misses its aim by the median exits 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Aim {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Aim {
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Aim::AtMost(most) => value <= most,
+            Aim::AtLeast(least) => value >= least,
+        }
+    }
+
+    pub fn text(self) -> String {
+        match self {
+            Aim::AtMost(most) => format!("at most {most}"),
+            Aim::AtLeast(least) => format!("at least {least}"),
+        }
+    }
+}
+
+/// One figure of a report.
+pub struct Figure {
+    pub what: String,
+    pub unit: &'static str,
+    pub samples: Vec<f64>,
+    /// What it is compared with: its name, and its samples of the same rounds.
+    pub baseline: Option<(&'static str, Vec<f64>)>,
+    pub aim: Option<Aim>,
+}
+
+impl Figure {
+    pub fn new(what: impl Into<String>, unit: &'static str, samples: Vec<f64>) -> Figure {
+        Figure { what: what.into(), unit, samples, baseline: None, aim: None }
+    }
+
+    pub fn beside(mut self, name: &'static str, samples: Vec<f64>) -> Figure {
+        self.baseline = Some((name, samples));
+        self
+    }
+
+    pub fn aim(mut self, aim: Aim) -> Figure {
+        self.aim = Some(aim);
+        self
+    }
+
+    pub fn median(&self) -> f64 {
+        Samples::new(self.samples.clone()).median
+    }
+
+    /// What the aim is about: with a baseline the ratio of each round, since a shared machine is another one in each, else
+    /// the samples themselves.
+    pub fn judged(&self) -> Vec<f64> {
+        match &self.baseline {
+            Some((_, baseline)) => {
+                self.samples.iter().zip(baseline).map(|(own, other)| own / other).collect()
+            }
+            None => self.samples.clone(),
+        }
+    }
+
+    pub fn is_missed(&self) -> bool {
+        // Not `!holds`: no number is no success, either.
+        self.aim.is_some_and(|aim| !aim.holds(Samples::new(self.judged()).median))
+    }
+
+    /// The whole interval says yes or no, or only the median does.
+    pub fn verdict(&self) -> &'static str {
+        let Some(aim) = self.aim else { return "-" };
+        let interval = Interval::of(&self.judged());
+        match (self.is_missed(), aim.holds(interval.low), aim.holds(interval.high)) {
+            (false, true, true) => "yes",
+            (false, ..) => "by the median",
+            (true, false, false) => "no",
+            (true, ..) => "not by the median",
+        }
+    }
+}
+
+/// Of the median, without an assumption about the distribution: between two of the ordered samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    pub low: f64,
+    pub high: f64,
+    /// With fewer than six samples even the smallest and the largest cover less than 95%.
+    pub coverage: f64,
+}
+
+impl Interval {
+    pub fn of(samples: &[f64]) -> Interval {
+        let mut sorted = samples.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let count = sorted.len();
+        let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else {
+            return Interval { low: 0.0, high: 0.0, coverage: 0.0 };
+        };
+        // A median lies outside of the k-th from each end with the chance of fewer than k heads in `count` throws.
+        let mut interval = Interval { low: *first, high: *last, coverage: coverage(count, 1) };
+        let mut k = 2;
+        while 2 * k <= count && coverage(count, k) >= 0.95 {
+            interval = Interval { low: sorted[k - 1], high: sorted[count - k], coverage: coverage(count, k) };
+            k += 1;
+        }
+        interval
+    }
+}
+
+fn coverage(count: usize, k: usize) -> f64 {
+    let mut heads = 0.5f64.powi(count.min(1000) as i32);
+    let mut fewer = 0.0;
+    for i in 0..k {
+        fewer += heads;
+        heads *= (count - i) as f64 / (i + 1) as f64;
+    }
+    1.0 - 2.0 * fewer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_of_the_median_are_those_of_the_tables() {
+        let samples = |count: usize| (1..=count).rev().map(|i| i as f64).collect::<Vec<_>>();
+        let of = |count| {
+            let i = Interval::of(&samples(count));
+            (i.low, i.high, (i.coverage * 1000.0).round() / 1000.0)
+        };
+        // Order statistics after Conover, table A3.
+        assert_eq!(of(5), (1.0, 5.0, 0.938));
+        assert_eq!(of(6), (1.0, 6.0, 0.969));
+        assert_eq!(of(9), (2.0, 8.0, 0.961));
+        assert_eq!(of(20), (6.0, 15.0, 0.959));
+        assert_eq!(of(1), (1.0, 1.0, 0.0));
+        assert_eq!(Interval::of(&[]).coverage, 0.0);
+    }
+
+    #[test]
+    fn a_verdict_says_how_sure_it_is() {
+        let of = |samples: &[f64], aim| Figure::new("", "", samples.to_vec()).aim(aim).verdict();
+        assert_eq!(of(&[0.8, 0.9, 0.85], Aim::AtMost(1.0)), "yes");
+        assert_eq!(of(&[0.8, 0.9, 1.85], Aim::AtMost(1.0)), "by the median");
+        assert_eq!(of(&[0.8, 1.9, 1.85], Aim::AtMost(1.0)), "not by the median");
+        assert_eq!(of(&[1.8, 1.9, 1.85], Aim::AtMost(1.0)), "no");
+        assert_eq!(of(&[1.8, 1.9, 1.85], Aim::AtLeast(1.0)), "yes");
+        assert_eq!(Figure::new("", "", vec![1.0]).verdict(), "-");
+        assert_eq!(of(&[], Aim::AtLeast(1.0)), "no");
+    }
+
+    #[test]
+    fn a_baseline_is_compared_round_by_round() {
+        // The machine was twice as fast in one round: the ratio is the same in each.
+        let figure = Figure::new("", "", vec![1.0, 2.0, 1.0]).beside("", vec![2.0, 4.0, 2.0]);
+        assert_eq!(figure.judged(), [0.5, 0.5, 0.5]);
+        assert!(figure.aim(Aim::AtLeast(0.6)).is_missed());
+        let none = Figure::new("", "", vec![0.0]).beside("", vec![0.0]).aim(Aim::AtLeast(0.0));
+        assert!(none.is_missed(), "no number is no success");
+    }
+}
