@@ -17,7 +17,7 @@
 
 mod page;
 
-pub use page::{RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SocketPage};
+pub use page::{RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom, SocketPage};
 
 use crate::dirty::{DIRTY_LEN, DIRTY_SLOTS, Dirty};
 use crate::memory::PoolView;
@@ -222,6 +222,17 @@ pub enum Opt {
     Congestion,
     /// Bit 0: don't fragment (IP_MTU_DISCOVER); for UDP.
     DontFragment,
+    /// Bytes of a segment at most (TCP_MAXSEG); 0 means no limit. Counts from the next handshake on.
+    MaxSegment,
+    /// Bytes that may wait to be sent before a writer waits (TCP_NOTSENT_LOWAT); 0 means no limit.
+    NotSentLowWater,
+    /// Low half of the offset up to which bytes go out although the socket is corked: where the stream ended when
+    /// TCP_NODELAY was last set.
+    Flush,
+}
+
+impl Opt {
+    pub(crate) const LAST: Opt = Opt::Flush;
 }
 
 /// Numbers for `TCP_INFO` and `eft ss`, written by the transport.

@@ -62,7 +62,7 @@ impl FarEnds {
         let settled = flags & (flag::CONNECTED | flag::DEAD | flag::SEND_CLOSED) != 0;
         if settled || self.ends[&socket].page.kind() == DATAGRAM {
             let page = &self.ends[&socket].page;
-            if page.sendable() >= page.send_limit() / 3 || flags & (flag::DEAD | flag::SEND_CLOSED) != 0 {
+            if page.is_worth_writing() || flags & (flag::DEAD | flag::SEND_CLOSED) != 0 {
                 self.writable(socket);
             }
         }

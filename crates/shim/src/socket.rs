@@ -53,7 +53,6 @@ const LOW_WATER: usize = SHIM_WORDS + 4;
 const LOOPBACK_INODE: usize = SHIM_WORDS + 8;
 const IDLE: usize = SHIM_WORDS + 16;
 const PRIORITY: usize = SHIM_WORDS + 20;
-const MAX_SEGMENT: usize = SHIM_WORDS + 24;
 const DISCOVER: usize = SHIM_WORDS + 28;
 const TAKEN_FOR: usize = SHIM_WORDS + 32;
 const PENDING: usize = SHIM_WORDS + 36;
@@ -147,10 +146,6 @@ impl Socket {
     /// One more than what IP_MTU_DISCOVER was set to; 0 is the default.
     pub fn discover(&self) -> &AtomicU32 {
         self.word(DISCOVER)
-    }
-
-    pub fn max_segment(&self) -> &AtomicU32 {
-        self.word(MAX_SEGMENT)
     }
 
     /// The news of the twin ([`SocketPage::twin_news`]) up to which there is nothing left there.

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use eft_base::{Endpoint, PacketRef, PoolId, SocketId};
 use eft_channel::Segment;
-use eft_channel::socket::{Opt, SocketInfo, SocketPage};
+use eft_channel::socket::{Opt, SendRoom, SocketInfo, SocketPage};
 
 /// Bytes of a record that is staged.
 pub(crate) const RECORD_MAX: usize = 64;
@@ -27,6 +27,7 @@ mod word {
     pub const FLAGS: u32 = 16;
     /// Something in [`super::Seldom`].
     pub const SELDOM: u32 = 32;
+    pub const SEND_SENT: u32 = 64;
 }
 
 /// What is staged less often.
@@ -54,6 +55,7 @@ struct Inner {
     staged: Cell<u32>,
     receive_end: Cell<u64>,
     send_released: Cell<u64>,
+    send_sent: Cell<u64>,
     receive_notify: Cell<u64>,
     flags: Cell<u32>,
     seldom: RefCell<Seldom>,
@@ -106,6 +108,7 @@ impl Page {
             staged: Cell::new(0),
             receive_end: Cell::new(receive_end),
             send_released: Cell::new(send_released),
+            send_sent: Cell::new(send_released),
             receive_notify: Cell::new(0),
             flags: Cell::new(0),
             seldom: RefCell::default(),
@@ -163,6 +166,9 @@ impl Page {
         if staged & word::SEND_RELEASED != 0 {
             page.set_send_released(self.0.send_released.get());
         }
+        if staged & word::SEND_SENT != 0 {
+            page.set_send_sent(self.0.send_sent.get());
+        }
         if staged & word::FLAGS != 0 {
             page.set_flags(self.0.flags.get());
         }
@@ -218,10 +224,16 @@ impl Page {
         self.0.page.receive_len()
     }
 
-    /// Bytes that the application may put in, by the positions as they are and `SO_SNDBUF`.
-    pub fn sendable(&self) -> usize {
-        let used = self.send_end().saturating_sub(self.0.send_released.get()) as usize;
-        self.send_limit().saturating_sub(used)
+    /// Whether a writer that waits should go on, by the positions as they are.
+    pub fn is_worth_writing(&self) -> bool {
+        let room = SendRoom {
+            limit: self.send_limit(),
+            end: self.send_end(),
+            released: self.0.send_released.get(),
+            low_water: self.option(Opt::NotSentLowWater),
+            sent: self.0.send_sent.get(),
+        };
+        room.is_worth_writing()
     }
 
     /// The send ring's length, or less if the application set `SO_SNDBUF` smaller.
@@ -279,6 +291,7 @@ impl Page {
     fn reset_as(&self, kind: u32, incarnation: u32) {
         self.0.receive_end.set(0);
         self.0.send_released.set(0);
+        self.0.send_sent.set(0);
         self.0.staged.set(self.0.staged.get() & word::SELDOM);
         self.seldom(|s| *s = Seldom { reset: Some((kind, incarnation)), ..Seldom::default() });
     }
@@ -320,6 +333,11 @@ impl Page {
     pub fn set_send_released(&self, released: u64) {
         self.0.send_released.set(released);
         self.mark(word::SEND_RELEASED);
+    }
+
+    pub fn set_send_sent(&self, sent: u64) {
+        self.0.send_sent.set(sent);
+        self.mark(word::SEND_SENT);
     }
 
     pub fn set_flags(&self, flags: u32) {
@@ -393,7 +411,7 @@ mod tests {
         let page = page(&stage, &arena, 0);
         page.reset(1);
         assert_eq!((page.send_end(), page.receive_taken(), page.wishes()), (0, 0, 0));
-        assert_eq!((page.option(Opt::SendBuffer), page.sendable()), (0, 4096));
+        assert_eq!((page.option(Opt::SendBuffer), page.is_worth_writing()), (0, true));
         stage.commit(|_| ());
         assert_eq!((page.send_end(), page.receive_taken(), page.wishes()), (0, 0, 0));
     }

@@ -18,6 +18,7 @@ const RECEIVE_END: usize = 8;
 pub(super) const FLAGS: usize = 16;
 pub(super) const RECEIVE_NOTIFY: usize = 24;
 const TWIN_NEWS: usize = 32;
+const SEND_SENT: usize = 40;
 const SEND_END: usize = 64;
 const WISHES: usize = 72;
 const RECEIVE_TAKEN: usize = 128;
@@ -26,16 +27,72 @@ const WRITE_PLUG: usize = 196;
 const ERROR: usize = 200;
 const INCARNATION: usize = 204;
 const OPTIONS: usize = 256;
+const OPTIONS_COUNT: usize = (LOCAL - OPTIONS) / 4;
 const LOCAL: usize = 320;
 const REMOTE: usize = 344;
 const INODE: usize = 384;
 const KIND: usize = 392;
+/// Option words for which there is no room at [`OPTIONS`].
+const MORE_OPTIONS: usize = 400;
 const INFO: usize = 448;
 /// Where the application's two locks lie (64 bytes each; the shim's matter).
 pub const SEND_LOCK: usize = 512;
 pub const RECEIVE_LOCK: usize = 576;
 /// Words for the shim's own use, shared by the family (256 bytes).
 pub const SHIM_WORDS: usize = 640;
+
+/// A writer may go beyond TCP_NOTSENT_LOWAT by this, so that a small one does not cut every write into crumbs.
+const NOT_SENT_STEP: u64 = 16384;
+
+/// What says whether a writer may go on.
+#[derive(Clone, Copy, Debug)]
+pub struct SendRoom {
+    /// Bytes that may lie in the send ring: its length, or less by `SO_SNDBUF`.
+    pub limit: usize,
+    /// Positions of the stream: put in, and given back.
+    pub end: u64,
+    pub released: u64,
+    /// Bytes that may wait to be sent for the first time (TCP_NOTSENT_LOWAT); 0: any number.
+    pub low_water: u32,
+    /// Sent at least once.
+    pub sent: u64,
+}
+
+impl SendRoom {
+    fn free(&self) -> usize {
+        self.limit.saturating_sub(self.end.saturating_sub(self.released) as usize)
+    }
+
+    /// What TCP_NOTSENT_LOWAT allows to wait, and how much does; `None` without it.
+    fn not_sent(&self) -> Option<(u64, u64)> {
+        (self.low_water != 0).then(|| (self.low_water as u64, self.end.saturating_sub(self.sent)))
+    }
+
+    /// Bytes that may be put in now.
+    pub fn sendable(&self) -> usize {
+        match self.not_sent() {
+            Some((low, waiting)) if waiting >= low => 0,
+            Some((low, waiting)) => self.free().min((low - waiting).max(NOT_SENT_STEP) as usize),
+            None => self.free(),
+        }
+    }
+
+    /// Whether a writer that waits should go on: a third of the ring is free, and less than half of what
+    /// TCP_NOTSENT_LOWAT allows waits to be sent, as on Linux.
+    pub fn is_worth_writing(&self) -> bool {
+        self.free() * 3 >= self.limit && self.not_sent().is_none_or(|(low, waiting)| waiting * 2 < low)
+    }
+}
+
+const _: () = assert!(MORE_OPTIONS + (Opt::LAST as usize + 1 - OPTIONS_COUNT) * 4 <= INFO);
+
+/// Where an option's word lies.
+fn option_offset(option: Opt) -> usize {
+    match (option as usize).checked_sub(OPTIONS_COUNT) {
+        None => OPTIONS + option as usize * 4,
+        Some(more) => MORE_OPTIONS + more * 4,
+    }
+}
 
 /// One socket's header and rings. Offsets of the ring methods are stream offsets.
 #[derive(Clone)]
@@ -143,6 +200,9 @@ impl SocketPage {
     word!(
         /// Transport: bytes put into the receive ring.
         receive_end, set_receive_end, RECEIVE_END);
+    word!(
+        /// Transport: bytes sent at least once, if the application set TCP_NOTSENT_LOWAT.
+        send_sent, set_send_sent, SEND_SENT);
     word!(
         /// Application: bytes put into the send ring.
         send_end, set_send_end, SEND_END);
@@ -252,11 +312,11 @@ impl SocketPage {
     }
 
     pub fn option(&self, option: Opt) -> u32 {
-        self.load_u32(OPTIONS + option as usize * 4)
+        self.load_u32(option_offset(option))
     }
 
     pub fn set_option(&self, option: Opt, value: u32) {
-        self.store_u32(OPTIONS + option as usize * 4, value)
+        self.store_u32(option_offset(option), value)
     }
 
     fn endpoint(&self, offset: usize) -> Endpoint {
@@ -398,10 +458,24 @@ impl SocketPage {
         (self.receive_end().saturating_sub(self.receive_taken()) as usize).min(self.receive_len)
     }
 
-    /// Application: free bytes in the send ring, by the published positions and `SO_SNDBUF`.
+    fn send_room(&self) -> SendRoom {
+        SendRoom {
+            limit: self.send_limit(),
+            end: self.send_end(),
+            released: self.send_released(),
+            low_water: self.option(Opt::NotSentLowWater),
+            sent: self.send_sent(),
+        }
+    }
+
+    /// Application: bytes that may be put into the send ring now.
     pub fn sendable(&self) -> usize {
-        let used = self.send_end().saturating_sub(self.send_released()) as usize;
-        self.send_limit().saturating_sub(used)
+        self.send_room().sendable()
+    }
+
+    /// See [`SendRoom::is_worth_writing`].
+    pub fn is_worth_writing(&self) -> bool {
+        self.send_room().is_worth_writing()
     }
 
     /// The send ring's length, or less if the application set `SO_SNDBUF` smaller.

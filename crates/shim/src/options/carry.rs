@@ -11,7 +11,7 @@ use libc::SOL_SOCKET;
 
 /// An accepted connection begins with its listener's options.
 pub fn inherit(listener: &Socket, socket: &Socket) {
-    const INHERITED: [Opt; 13] = [
+    const INHERITED: [Opt; 15] = [
         Opt::NoDelay,
         Opt::Cork,
         Opt::KeepAlive,
@@ -25,6 +25,8 @@ pub fn inherit(listener: &Socket, socket: &Socket) {
         Opt::Tos,
         Opt::Ttl,
         Opt::Congestion,
+        Opt::MaxSegment,
+        Opt::NotSentLowWater,
     ];
     for opt in INHERITED {
         let value = listener.page.option(opt);

@@ -14,7 +14,7 @@ use crate::sys::{self, Errno, Result};
 use crate::{datagram, interfaces, loopback, stream, tcp_info, twin};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
-use eft_channel::socket::{Opt, flag};
+use eft_channel::socket::{Opt, SocketPage, flag};
 use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
 
 pub use carry::{carry_back, carry_over, fresh, inherit};
@@ -154,11 +154,19 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
     match kind {
         // IPV6_TCLASS and the time to live: back to the default.
         Kind::Word(opt @ (Opt::Ttl | Opt::Tos)) if number == -1 => page.set_option(opt, 0),
+        // An unsigned number, all bits for "no limit"; zero, as on Linux, is the default, which is none.
+        Kind::Word(Opt::NotSentLowWater) => page.set_option(Opt::NotSentLowWater, number as u32),
         Kind::Word(opt) if !range_of(opt).contains(&number) => return Err(Errno(libc::EINVAL)),
         // A stream's ECN bits are TCP's own.
         Kind::Word(Opt::Tos) if socket.is_stream() => page.set_option(Opt::Tos, number as u32 & 0xfc),
         Kind::Word(opt) => page.set_option(opt, number as u32),
-        Kind::Flag(opt) => page.set_option(opt, (number != 0) as u32),
+        Kind::Flag(opt) => {
+            page.set_option(opt, (number != 0) as u32);
+            if matches!(opt, Opt::NoDelay) && number != 0 {
+                // tcp(7): an explicit flush of what a cork holds back.
+                page.set_option(Opt::Flush, page.send_end() as u32);
+            }
+        }
         Kind::Bit(bits) => socket.put_bits(bits, number != 0),
         Kind::Size(opt) => page.set_option(opt, (number.clamp(2304, 1 << 27) as u32) * 2),
         Kind::Cork => {
@@ -172,7 +180,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             if number != 0 && !(88..=32767).contains(&number) {
                 return Err(Errno(libc::EINVAL));
             }
-            socket.max_segment().store(number as u32, Ordering::Relaxed);
+            page.set_option(Opt::MaxSegment, number as u32);
         }
         Kind::Priority => socket.priority().store(number as u32, Ordering::Relaxed),
         Kind::LowWater => {
@@ -253,13 +261,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::Cork => (page.option(Opt::Cork) & stream::CORK_OPTION) as c_int,
         Kind::DatagramCork => socket.has(bit::DATAGRAM_CORK) as c_int,
         Kind::QuickAck => (page.option(Opt::QuickAck) != 2) as c_int,
-        Kind::MaxSegment => match page.info().mss {
-            0 => match socket.max_segment().load(Ordering::Relaxed) {
-                0 => 536,
-                set => set as c_int,
-            },
-            mss => mss as c_int,
-        },
+        Kind::MaxSegment => max_segment(page),
         Kind::Priority => socket.priority().load(Ordering::Relaxed) as c_int,
         Kind::LowWater => socket.low_water().load(Ordering::Relaxed).max(1) as c_int,
         Kind::DontFragment => match (socket.discover().load(Ordering::Relaxed), socket.is_stream()) {
@@ -272,6 +274,19 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::Computed(compute) => compute(socket),
     };
     Ok(copy(&number.to_ne_bytes(), to))
+}
+
+/// TCP_MAXSEG: of a connection what its segments carry, else what was set.
+fn max_segment(page: &SocketPage) -> c_int {
+    /// RFC 9293 §3.7.1: without a word from the peer.
+    const DEFAULT: u32 = 536;
+    let connected = page.flags() & (flag::CONNECTED | flag::DEAD) == flag::CONNECTED;
+    let size = match page.option(Opt::MaxSegment) {
+        0 => page.info().mss,
+        _ if connected => page.info().mss,
+        set => set,
+    };
+    if size == 0 { DEFAULT as c_int } else { size as c_int }
 }
 
 fn copy(from: &[u8], to: &mut [u8]) -> usize {

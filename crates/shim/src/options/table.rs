@@ -178,7 +178,12 @@ pub const OPTIONS: &[Row] = &[
     no(TCP, 22, "TCP_REPAIR_OPTIONS", ""),
     no(TCP, 23, "TCP_FASTOPEN", "connections begin with a whole handshake"),
     no(TCP, 24, "TCP_TIMESTAMP", ""),
-    no(TCP, 25, "TCP_NOTSENT_LOWAT", ""),
+    stream(
+        25,
+        "TCP_NOTSENT_LOWAT",
+        Kind::Word(Opt::NotSentLowWater),
+        "for calls that write and for who waits after one was refused",
+    ),
     no(TCP, 26, "TCP_CC_INFO", "TCP_INFO has the window and the threshold"),
     no(TCP, 27, "TCP_SAVE_SYN", "a SYN is not kept"),
     no(TCP, 28, "TCP_SAVED_SYN", "a SYN is not kept"),

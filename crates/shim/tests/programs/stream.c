@@ -351,7 +351,7 @@ static const struct { int level, name, value; } numbers[] = {
     {IPPROTO_TCP, TCP_KEEPINTVL, 11}, {IPPROTO_TCP, TCP_KEEPCNT, 4},
     {IPPROTO_TCP, TCP_USER_TIMEOUT, 5000}, {IPPROTO_IP, IP_TOS, 16},
     {IPPROTO_IP, IP_TTL, 33},         {SOL_SOCKET, SO_RCVLOWAT, 3},
-    {SOL_SOCKET, SO_OOBINLINE, 1},
+    {SOL_SOCKET, SO_OOBINLINE, 1},    {IPPROTO_TCP, TCP_NOTSENT_LOWAT, 70000},
 };
 #define NUMBERS (int)(sizeof numbers / sizeof *numbers)
 
@@ -383,12 +383,14 @@ static void options(void) {
     /* Before the first address, they go along; an accepted connection has its listener's. */
     int l = socket(AF_INET, SOCK_STREAM, 0);
     set_options(l);
+    set(l, IPPROTO_TCP, TCP_MAXSEG, 1000);
     EQUAL(get(l, SOL_SOCKET, SO_ACCEPTCONN), 0);
     struct sockaddr_in a = at("0.0.0.0", 0);
     CHECK(bind(l, (void *)&a, sizeof a) == 0);
     check_options(l);
     CHECK(listen(l, 5) == 0);
     EQUAL(get(l, SOL_SOCKET, SO_ACCEPTCONN), 1);
+    EQUAL(get(l, IPPROTO_TCP, TCP_MAXSEG), 1000);
     int c = connect_to(port_of(l));
     EQUAL(get(c, IPPROTO_TCP, TCP_NODELAY), 0);
     EQUAL(get(c, IPPROTO_TCP, TCP_KEEPIDLE), 7200);
@@ -396,6 +398,8 @@ static void options(void) {
     check_options(c);
     int s = accept(l, NULL, NULL);
     check_options(s);
+    set(s, IPPROTO_TCP, TCP_NOTSENT_LOWAT, -1);
+    EQUAL(get(s, IPPROTO_TCP, TCP_NOTSENT_LOWAT), -1);
     set(s, SOL_SOCKET, SO_SNDBUF, 20000);
     EQUAL(get(s, SOL_SOCKET, SO_SNDBUF), 40000);
     struct tcp_info info;

@@ -353,6 +353,7 @@ impl Network {
         let Some(p) = peer.and_then(|p| self.slot(p)) else {
             // Nobody reads any more: a reset is the answer.
             if page.send_end() != page.send_released() && page.flags() & flag::CONNECTED != 0 {
+                page.set_send_sent(page.send_end());
                 page.set_send_released(page.send_end());
                 self.reset_connection(from, libc::EPIPE);
             }
@@ -371,6 +372,7 @@ impl Network {
             let end = p.page.receive_end();
             p.page.write_receive(end, &bytes);
             p.page.set_receive_end(end + n as u64);
+            page.set_send_sent(released + n as u64);
             page.set_send_released(released + n as u64);
             moved += n;
         }
@@ -387,7 +389,7 @@ impl Network {
         }
         self.delivered_bytes += moved as u64;
         let s = self.slot(from).unwrap();
-        if page.sendable() >= page.send_limit() / 3 {
+        if page.is_worth_writing() {
             s.unplug();
         }
         if again {

@@ -99,6 +99,7 @@ impl Tcp {
         block.rcv_taken = taken;
         if writes {
             block.snd_end = end;
+            publish_sent(page, block.snd_nxt);
         }
         if block.state() == State::Listen {
             return;
@@ -118,6 +119,15 @@ impl Tcp {
         }
     }
 
+    /// More was sent: a writer may wait for that.
+    pub(super) fn tell_sent(&mut self, i: u32) {
+        if let Some(page) = &self.live[i as usize].page
+            && publish_sent(page, self.blocks[i].snd_nxt)
+        {
+            self.mark(i, due::WRITABLE);
+        }
+    }
+
     /// A page says what cannot be.
     fn distrust(&mut self, cx: &Context, i: u32) {
         cx.count(Counter::HostilePages as usize);
@@ -132,8 +142,7 @@ impl Tcp {
         let block = &self.blocks[i];
         let ended = block.has(bit::DEAD) || block.fin_at != NOWHERE;
         // While unconnected, a plug says that a connect is on its way or under way.
-        let room = !matches!(block.state(), State::Closed | State::SynSent)
-            && page.sendable() * 3 >= page.send_limit();
+        let room = !matches!(block.state(), State::Closed | State::SynSent) && page.is_worth_writing();
         (ended || room) && page.is_plugged()
     }
 
@@ -220,4 +229,13 @@ impl Tcp {
             reserved: [0; 5],
         }
     }
+}
+
+/// Tells an application that asked by TCP_NOTSENT_LOWAT how much was sent. True if it did.
+fn publish_sent(page: &Page, sent: u64) -> bool {
+    let asked = page.option(Opt::NotSentLowWater) != 0;
+    if asked {
+        page.set_send_sent(sent);
+    }
+    asked
 }

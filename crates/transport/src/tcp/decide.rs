@@ -24,6 +24,8 @@ pub(super) struct Situation {
     pub small_in_flight: bool,
     pub no_delay: bool,
     pub cork: bool,
+    /// So many of the bytes go in spite of the cork.
+    pub flushed: u64,
     /// The override timer ran out (RFC 1122 §4.2.3.4).
     pub overridden: bool,
     /// It is worth waiting for acknowledgements that allow a larger piece: nothing seems to be lost, and they were not
@@ -79,7 +81,11 @@ impl Situation {
         if tail == 0 || small_ok {
             return Decision::Send { len: self.available, fin: self.fin };
         }
-        match self.available - tail {
+        let full = self.available - tail;
+        if self.flushed > full {
+            return Decision::Send { len: self.flushed, fin: false };
+        }
+        match full {
             0 if self.cork => Decision::Wait(Wait::Cork),
             0 => Decision::Wait(Wait::Nagle),
             len => Decision::Send { len, fin: false },
@@ -125,6 +131,7 @@ mod tests {
         small_in_flight: false,
         no_delay: false,
         cork: false,
+        flushed: 0,
         overridden: false,
         patient: true,
     };

@@ -47,6 +47,8 @@ const INHERITED: &[Opt] = &[
     Opt::Ttl,
     Opt::QuickAck,
     Opt::Congestion,
+    Opt::MaxSegment,
+    Opt::NotSentLowWater,
 ];
 
 impl Tcp {
@@ -118,11 +120,12 @@ impl Tcp {
     /// What a SYN (of either kind) tells of the peer (RFC 9293 §3.10.7, RFC 7323, RFC 2018).
     pub(super) fn take_syn(&mut self, cx: &Context, i: u32, segment: &Segment) {
         let options = &segment.options;
+        let wished_mss = self.wished_mss(i);
         let block = &mut self.blocks[i];
         block.irs = segment.seq;
         block.rcv_nxt = 0;
         block.rcv_acked = 0;
-        block.peer_mss = options.mss.unwrap_or(super::block::MSS_DEFAULT).max(64);
+        block.peer_mss = options.mss.unwrap_or(super::block::MSS_DEFAULT).max(64).min(wished_mss);
         match options.scale {
             Some(scale) => {
                 block.send_scale = scale;

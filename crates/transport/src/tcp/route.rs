@@ -9,12 +9,15 @@ use crate::edge::Out;
 use crate::routes::LIFETIME;
 use core::net::IpAddr;
 use eft_base::{RequestId, WireAddress};
+use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
 use eft_messages::Peer;
 use eft_messages::transport::TransportToIp;
 
 /// No path has less (RFC 791: 68; below this a segment would carry next to nothing).
 pub(super) const MTU_MIN: u16 = 128;
+/// The least that TCP_MAXSEG takes, as on Linux.
+const WISHED_MSS_MIN: u32 = 88;
 /// An IP packet ends here, whatever the device can segment.
 const PACKET_MAX: u32 = 65535;
 /// IPv6 and TCP header with full options.
@@ -142,6 +145,16 @@ impl Tcp {
 
     /// The MSS that we announce.
     pub(super) fn own_mss(&self, i: u32) -> u16 {
-        path_mss(&self.blocks[i])
+        path_mss(&self.blocks[i]).min(self.wished_mss(i))
+    }
+
+    /// TCP_MAXSEG of a connection, or of the listener that it comes from. As on Linux, both ends' segments keep to it.
+    pub(super) fn wished_mss(&self, i: u32) -> u16 {
+        let page_of = |i: u32| self.live[i as usize].page.as_ref();
+        let page = page_of(i).or_else(|| page_of(self.listener_of(i)?));
+        match page.map_or(0, |p| p.option(Opt::MaxSegment)) {
+            0 => u16::MAX,
+            n => n.clamp(WISHED_MSS_MIN, u16::MAX as u32) as u16,
+        }
     }
 }

@@ -149,9 +149,11 @@ impl Tcp {
         let mss = block.segment_size();
         let pipe = live.recovery.pipe(block.snd_una, block.snd_nxt, mss);
         let cwnd = block.congestion.cwnd as u64;
-        let option = |o| live.page.as_ref().is_some_and(|p| p.option(o) != 0);
+        let option = |o| live.page.as_ref().map_or(0, |p| p.option(o));
+        let available = block.snd_end.saturating_sub(block.snd_nxt);
+        let flushed = option(Opt::Flush).wrapping_sub(block.snd_nxt as u32) as u64;
         Situation {
-            available: block.snd_end.saturating_sub(block.snd_nxt),
+            available,
             fin: block.fin_at != NOWHERE && block.snd_nxt <= block.fin_at,
             window: block.send_window(),
             budget: cwnd.saturating_sub(pipe),
@@ -161,8 +163,9 @@ impl Tcp {
             chunk: self.chunk(i),
             window_max: block.snd_wnd_max as u64,
             small_in_flight: block.snd_small > block.snd_una,
-            no_delay: option(Opt::NoDelay),
-            cork: option(Opt::Cork),
+            no_delay: option(Opt::NoDelay) != 0,
+            cork: option(Opt::Cork) != 0,
+            flushed: if flushed <= available { flushed } else { 0 },
             overridden: live.is_due(due::OVERRIDE),
             patient: !live.is_due(due::PIECE) && live.recovery.is_calm(),
         }
@@ -287,6 +290,9 @@ impl Tcp {
         // What is held out of order needs an acknowledgement of its own, with SACK.
         if block.reassembly.is_empty() && live.duplicate_acks == 0 && live.duplicate.is_none() {
             self.on_acknowledged(i);
+        }
+        if how == How::New {
+            self.tell_sent(i);
         }
     }
 

@@ -236,7 +236,7 @@ impl Udp {
 
     fn has_room_for_writer(&self, i: u32) -> bool {
         self.live[i as usize].page.as_ref().is_some_and(|page| {
-            let room = page.sendable() * 3 >= page.send_limit();
+            let room = page.is_worth_writing();
             (room || self.blocks[i].has(bit::DEAD)) && page.is_plugged()
         })
     }

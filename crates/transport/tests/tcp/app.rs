@@ -58,6 +58,8 @@ pub struct App {
     /// Accepted streams do not look at what they read.
     pub careless: bool,
     pub effects: Vec<Effect>,
+    /// Set on a socket before it connects.
+    pub options: Vec<(Opt, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -165,6 +167,9 @@ impl App {
             Intent::Connect(address, port, plan) => {
                 let page = world.sides[side].page(socket);
                 page.set_option(Opt::NoDelay, plan.no_delay as u32);
+                for (option, value) in &world.sides[side].app.options {
+                    page.set_option(*option, *value);
+                }
                 // A connecting writer waits for the plug to be pulled.
                 page.write_plug().set();
                 world.sides[side].app.streams.push(Stream::new(socket, plan, 0, 0));

@@ -6,6 +6,7 @@ mod closing;
 mod control;
 mod hostile;
 mod loss;
+mod options;
 mod rules;
 mod script;
 mod streams;

@@ -1,0 +1,129 @@
+//! Options that change what is sent: TCP_MAXSEG, TCP_NOTSENT_LOWAT, TCP_NODELAY under TCP_CORK.
+
+use crate::app::{App, Plan};
+use crate::script::*;
+use eft_base::SocketId;
+use eft_channel::socket::{Opt, SocketPage};
+use eft_component::transport::Effect;
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn announced(h: &Heard) -> u16 {
+    let mss = find_option(&h.options, 2).expect("an MSS");
+    u16::from_be_bytes([mss[0], mss[1]])
+}
+
+#[test]
+fn a_listener_s_maximum_segment_is_announced_and_kept() {
+    let mut s = Script::new(Plan { send: 3000, ..quiet_plan() });
+    let listener = s.world.sides[1].app.listener.unwrap();
+    s.world.sides[1].page(listener).set_option(Opt::MaxSegment, 700);
+    let socket = s.handshake(&[4, 2, 1, 1]);
+    let heard = s.hear();
+    let capture = s.world.capture.as_ref().unwrap();
+    assert_eq!(find_option(&capture[0].2.bytes[40..], 2), Some(&700u16.to_be_bytes()[..]));
+    // The peer would take 1000.
+    let page = s.world.sides[1].page(socket);
+    assert_eq!((page.option(Opt::MaxSegment), page.info().mss), (700, 700));
+    let sizes: Vec<u16> = capture.iter().map(|(_, _, p)| p.segment_size).filter(|n| *n > 0).collect();
+    assert_eq!(sizes, [700], "{heard:?}");
+}
+
+#[test]
+fn a_connecting_socket_s_maximum_segment_is_announced_and_kept() {
+    let mut s = Script::new(quiet_plan());
+    s.world.sides[1].app.options = vec![(Opt::MaxSegment, 900)];
+    App::connect(&mut s.world, 1, 5555, Plan { send: 1800, ..quiet_plan() });
+    let syn = s.hear().pop().unwrap();
+    assert_eq!(announced(&syn), 900);
+    let socket = s.world.sides[1].app.streams[0].socket;
+    let local = s.world.sides[1].page(socket).local().port;
+    let (from, to) = ((s.source, 5555), (s.world.sides[1].address, local));
+    let answer = segment(from, to, (77, syn.seq.wrapping_add(1)), SYN | ACK, 60_000, &[2, 4, 5, 180], &[]);
+    s.world.deliver(1, &answer);
+    s.world.turn(1);
+    assert_eq!(s.world.sides[1].page(socket).info().mss, 900, "the peer would take 1460");
+}
+
+/// A page is the application's: whatever stands there, segments stay sane.
+#[test]
+fn a_senseless_maximum_segment_is_bounded() {
+    for (set, said) in [(1, 88), (100_000, 1460), (u32::MAX, 1460)] {
+        let mut s = Script::new(quiet_plan());
+        s.world.sides[1].app.options = vec![(Opt::MaxSegment, set)];
+        App::connect(&mut s.world, 1, 5555, quiet_plan());
+        assert_eq!(announced(&s.hear()[0]), said);
+    }
+}
+
+fn writable(s: &Script) -> usize {
+    s.world.sides[1].app.effects.iter().filter(|e| matches!(e, Effect::Writable(_))).count()
+}
+
+/// TCP_NOTSENT_LOWAT: what waits to be sent stays little, and the writer is woken when half of that is left.
+#[test]
+fn a_writer_waits_while_much_is_not_sent() {
+    let (mut s, socket) = Script::connected(quiet_plan());
+    let page = s.world.sides[1].page(socket);
+    page.set_option(Opt::NotSentLowWater, 20_000);
+    s.world.dirty(1, socket);
+    s.world.sides[1].app.streams[0].plan = Plan { send: 500_000, write_max: 4000, ..quiet_plan() };
+    App::progress(&mut s.world, 1, socket);
+    let base = s.ack;
+    let mut acked = 0;
+    for _ in 0..20 {
+        let end = s.hear().iter().map(|h| h.seq.wrapping_sub(base) as u64 + h.len as u64).max();
+        let sent = end.unwrap_or(acked).max(acked);
+        let stream = &s.world.sides[1].app.streams[0];
+        assert!(stream.sent < sent + 24_000, "{} bytes wait", stream.sent - sent);
+        assert!(stream.sent == 500_000 || stream.sent >= sent + 10_000, "nothing left to send");
+        acked = sent;
+        s.ack = base.wrapping_add(acked as u32);
+        s.say(ACK, &[]);
+        s.world.run_for(20 * MS);
+    }
+    assert!(acked > 300_000, "{acked}");
+    assert!((3..=50).contains(&writable(&s)), "woken {} times", writable(&s));
+}
+
+#[test]
+fn without_the_option_the_ring_is_filled() {
+    let (mut s, socket) = Script::connected(quiet_plan());
+    s.world.sides[1].app.streams[0].plan = Plan { send: 500_000, write_max: 4000, ..quiet_plan() };
+    App::progress(&mut s.world, 1, socket);
+    assert_eq!(s.world.sides[1].app.streams[0].sent, 500_000);
+}
+
+/// Writes bytes and rings, as a program does.
+fn write(s: &mut Script, socket: SocketId, page: &SocketPage, len: u64) {
+    page.write_send(page.send_end(), &vec![0; len as usize]);
+    page.set_send_end(page.send_end() + len);
+    s.world.dirty(1, socket);
+}
+
+/// tcp(7): setting TCP_NODELAY flushes what a cork holds back, once.
+#[test]
+fn a_flush_goes_through_a_cork() {
+    let (mut s, socket) = Script::connected(quiet_plan());
+    let page = s.world.sides[1].page(socket);
+    page.set_option(Opt::Cork, 1);
+    write(&mut s, socket, &page, 2500);
+    let sent = |heard: Vec<Heard>| heard.iter().map(|h| h.len).sum::<usize>();
+    assert_eq!(sent(s.hear()), 2000, "full segments");
+    page.set_option(Opt::Flush, page.send_end() as u32);
+    s.world.dirty(1, socket);
+    assert_eq!(sent(s.hear()), 500);
+    s.ack = s.ack.wrapping_add(2500);
+    s.say(ACK, &[]);
+    write(&mut s, socket, &page, 300);
+    assert_eq!(sent(s.wait(190 * MS)), 0, "corked again");
+    assert_eq!(sent(s.wait(20 * MS)), 300, "but not for ever");
+    s.ack = s.ack.wrapping_add(300);
+    s.say(ACK, &[]);
+    // What came after the flush stays.
+    write(&mut s, socket, &page, 100);
+    page.set_option(Opt::Flush, page.send_end() as u32);
+    write(&mut s, socket, &page, 50);
+    assert_eq!(sent(s.wait(10 * MS)), 100);
+}
