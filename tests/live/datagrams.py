@@ -173,13 +173,15 @@ def socat_datagrams_on_both_sides():
     with Scene("udp-socat") as scene:
         stack = Stack(scene)
         scene.start(*stack.on("socat", "UDP4-RECVFROM:7304,fork", "EXEC:cat"))
-        scene.start(*stack.on("socat", "UDP4-LISTEN:7305,fork,reuseaddr", "EXEC:cat"))
+        server = scene.start(*stack.on("socat", "UDP4-LISTEN:7305,fork,reuseaddr", "EXEC:cat"), start_new_session=True)
         for port in (7304, 7305):
             heard(port)
             for i in range(4):
                 command, address = (["socat"], "127.0.0.1") if i % 2 else (stack.beside("socat"), stack.address)
                 out = sh(*command, "-t1", "-", f"UDP4:{address}:{port}", stdin=f"line {i}", ok=False)
                 check(out.stdout == f"line {i}", f"over {address}:{port}: {out.stdout!r} {out.stderr!r}")
+        # Its children wait for more for ever, as datagrams have no end.
+        os.killpg(server.pid, signal.SIGTERM)
 
 
 def receiving_asks_the_kernel_for_nothing_that_it_was_not_told_of():

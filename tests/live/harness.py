@@ -225,9 +225,14 @@ def leftovers():
     links = sh("ip", "-o", "link").stdout
     left += [f"device {d}" for d in re.findall(r"\d+: (eftv?lt[^:@]*)", links)]
     left += [f"namespace {n.split()[0]}" for n in sh("ip", "netns").stdout.splitlines() if n.startswith("eft-lt")]
-    left += [f"process {line}" for line in sh("ps", "-eo", "pid,args").stdout.splitlines()
-             if re.search(r"eft (serve|up) .*(--stack|--name) lt", line) and in_our_network(line.split()[0])]
+    left += [f"process {line}" for line in processes_of_eft(r"(serve|up|custodian) .*(--stack|--name) lt")]
     return left
+
+
+def processes_of_eft(arguments):
+    """The numbers and command lines of those with such arguments."""
+    return [line for line in sh("ps", "-eo", "pid,args").stdout.splitlines()
+            if re.search("eft " + arguments, line) and in_our_network(line.split()[0])]
 
 
 def in_our_network(pid):
@@ -270,7 +275,10 @@ def run_each(cases, wanted):
         start = time.monotonic()
         try:
             case()
-            left = leftovers()
+            # A custodian hears of the end of its programs a moment later.
+            limit = time.monotonic() + 5
+            while (left := leftovers()) and time.monotonic() < limit:
+                time.sleep(0.05)
             check(not left, f"left behind: {left}")
             passed += 1
             print(f"ok      {case.__name__} ({time.monotonic() - start:.1f} s)", flush=True)

@@ -13,6 +13,7 @@ import inputs
 import past
 import programs
 import recordings
+import returns
 import watchdog
 from harness import ROOT, run_all
 
@@ -21,5 +22,5 @@ if __name__ == "__main__":
         command = [str(ROOT / "scripts/own-network"), sys.executable, *sys.argv]
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
     cases = inputs.CASES + recordings.CASES + budget.CASES + crashes.CASES + datagrams.CASES
-    cases += programs.CASES + past.CASES + watchdog.CASES
+    cases += programs.CASES + past.CASES + returns.CASES + watchdog.CASES
     sys.exit(run_all(cases, sys.argv[1:]))

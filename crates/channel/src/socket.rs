@@ -26,13 +26,13 @@ use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
 use crate::witness::Witness;
 use alloc::sync::Arc;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 use eft_base::WireAddress;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of everything in this module. A program keeps the shim that it started with, so a server
 /// refuses a family of another version instead of misreading it.
-pub const LAYOUT_VERSION: u32 = 4;
+pub const LAYOUT_VERSION: u32 = 5;
 
 /// Bytes before slot 0.
 pub const ARENA_HEADER_LEN: usize = 65536;
@@ -40,6 +40,8 @@ pub const ARENA_HEADER_LEN: usize = 65536;
 pub const SOCKET_HEADER_LEN: usize = 4096;
 
 const DOORBELLS: usize = 4096;
+/// After the two doorbells.
+const STACKS: usize = DOORBELLS + 128;
 const DIRTY_MAPS: usize = 8192;
 const _: () = assert!(DIRTY_MAPS + 2 * (DIRTY_LEN + 64) <= ARENA_HEADER_LEN);
 
@@ -125,6 +127,13 @@ impl Arena {
     pub fn doorbell(&self, transport: Transport) -> Shared<Doorbell> {
         // SAFETY: Doorbell is one atomic; within the checked header.
         unsafe { self.segment.shared(DOORBELLS + transport as usize * 64) }.expect("arena length was checked")
+    }
+
+    /// How often a stack of this family ended or returned: odd while there is none. The family's custodian
+    /// counts.
+    #[inline]
+    pub fn stacks(&self) -> &AtomicU32 {
+        self.segment.atomic_u32(STACKS).expect("arena length was checked")
     }
 
     pub fn dirty(&self, transport: Transport) -> Dirty {

@@ -55,6 +55,9 @@ enum Command {
     /// One server of a stack (started by `eft up`)
     #[command(hide = true)]
     Serve(commands::serve::ServeArguments),
+    /// What outlives a stack beside its programs (started by `eft run`)
+    #[command(hide = true)]
+    Custodian(commands::custodian::CustodianArguments),
 }
 
 /// Whoever reads our output may leave early (`eft ss | head -1`): that is no error to complain of. What was to be undone is
@@ -107,6 +110,7 @@ fn main() -> ExitCode {
         Command::Cpu(a) => commands::cpu::run(&a),
         Command::Bench(a) => bench::run(&a),
         Command::Serve(a) => commands::serve::run(&a),
+        Command::Custodian(a) => commands::custodian::run(&a),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,6 +5,7 @@
 
 use eft_base::SocketId;
 use eft_channel::socket::{Arena, SocketPage, flag};
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -116,6 +117,23 @@ impl FarEnds {
 /// Puts one empty message into the descriptor whose far end this is.
 pub fn send_token(fd: &OwnedFd) {
     let _ = rustix::net::send(fd, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+}
+
+/// Something came to the kernel's socket `twin`: the eft socket beside it, whose far end is given, becomes
+/// readable. Unless a program that was busy there has taken it: what is readable with nothing to take
+/// misleads.
+pub fn twin_ready(page: &SocketPage, far: &OwnedFd, twin: &OwnedFd) {
+    page.add_twin_news();
+    if is_readable(twin) && (page.read_token().post_anyway() || page.post_edge()) {
+        send_token(far);
+    }
+}
+
+/// Whether a descriptor has something to take, an error too.
+fn is_readable(fd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::IN)];
+    let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut fds, Some(&zero)).is_ok_and(|n| n > 0)
 }
 
 /// Bytes of memory of messages that the peer has not taken (SIOCOUTQ); 0 if none.

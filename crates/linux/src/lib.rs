@@ -7,6 +7,7 @@
 pub mod actuators;
 pub mod capture;
 pub mod clock;
+pub mod custodian;
 pub mod descriptors;
 pub mod devices;
 pub mod futex;

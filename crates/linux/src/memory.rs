@@ -40,6 +40,19 @@ pub fn create(name: &str, len: usize) -> Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Whether a descriptor that a program brought is such a segment, of at least `len` bytes, and can be
+/// mapped and touched without fault: no shrinking, no seal against writing, ordinary pages.
+pub fn is_usable(fd: &OwnedFd, len: usize) -> bool {
+    const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
+    let forbids = SealFlags::WRITE | SealFlags::FUTURE_WRITE;
+    let sealed = rustix::fs::fcntl_get_seals(fd)
+        .is_ok_and(|seals| seals.contains(SealFlags::SHRINK) && !seals.intersects(forbids));
+    sealed
+        && rustix::fs::fcntl_getfl(fd).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR)
+        && rustix::fs::fstatfs(fd).is_ok_and(|system| system.f_type == TMPFS_MAGIC)
+        && rustix::fs::fstat(fd).is_ok_and(|stat| stat.st_size as u64 >= len as u64)
+}
+
 /// A descriptor of the same memory that cannot be mapped writable.
 pub fn read_only(fd: &impl AsFd) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());

@@ -27,6 +27,17 @@ pub enum DeviceKind {
     Pair,
 }
 
+/// Whose an application's connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// Of one process, for its requests.
+    Process,
+    /// Inherited by all processes of a family, for their hellos. The family ends with it.
+    Root,
+    /// Of whoever asked for the family, and restores it at the next stack.
+    Custodian,
+}
+
 /// A device for a NIC.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeviceSetup {
@@ -135,7 +146,7 @@ pub enum ToServer {
     Connection {
         id: u64,
         family: Option<FamilyId>,
-        root: bool,
+        role: Role,
     },
     /// sockets: the listening socket for applications; the transports' status pages. [socket, tcp, udp]
     Listener,
@@ -183,7 +194,7 @@ pub enum FromServer {
     KeepConnection {
         id: u64,
         family: Option<FamilyId>,
-        root: bool,
+        role: Role,
     },
     DropConnection {
         id: u64,
@@ -193,9 +204,11 @@ pub enum FromServer {
         family: FamilyId,
         slot: u32,
     },
-    /// sockets: a new family on connection `id`.
+    /// sockets: a new family on connection `id`; or, with its arena, one of a stack that has ended. [arena]
     NewFamily {
         id: u64,
+        /// How the arena that comes along is cut.
+        shape: ArenaShape,
     },
     /// sockets: its last process is gone.
     CloseFamily {

@@ -13,7 +13,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// What a [`Request`] asks for.
 pub mod op {
-    /// `eft run`: make this connection the root of a new family. Replies with `value` = family.
+    /// `eft run`, and the custodian that it leaves behind: make a family, of which this connection is the
+    /// custodian's. Replies with `value` = family, `args` as for Hello, and the arena. A family of a stack
+    /// that has ended passes its own arena, `args` saying how it is cut.
     pub const NEW_FAMILY: u32 = 1;
     /// A process of the family says hello on the inherited family connection, passing one end of a
     /// fresh SEQPACKET socketpair, over which everything else (and the reply to this) goes.
@@ -34,6 +36,12 @@ pub mod op {
     /// be it, and is watched from now on; EEXIST if there is one. Without: the reply brings a
     /// duplicate; ENOENT if there is none.
     pub const TWIN: u32 = 8;
+    /// Custodian: `slot` is a socket of a stack that has ended and is still open; `args[0]` =
+    /// incarnation, `value` = inode of the near end; the far end is passed. It is unbound afterwards.
+    pub const RESTORE: u32 = 9;
+    /// Custodian: the family's processes say hello on the other end of the SEQPACKET socketpair of which
+    /// one end is passed. No reply.
+    pub const ROOT: u32 = 10;
 }
 
 /// A request. Plain bytes, any of which may be hostile.
@@ -53,6 +61,12 @@ pub struct Request {
 }
 
 /// A reply.
+///
+/// A custodian also gets replies to nobody's question, with `sequence` 0: what another process of the
+/// family just did to `slot`, and what is to be repeated if the stack ends and returns. `value` is the
+/// operation: BIND (with the far end), LISTEN (with the twin, if there is one), CONNECT of a datagram
+/// socket (with the far end; `args[1]` its own port), TWIN (with the twin). `address`, `port` and
+/// `args[0]` are as in the request, but for a port that was chosen; `args[3]` is the incarnation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Reply {

@@ -55,6 +55,10 @@ crate::messages! {
         /// of it needs its arena any more: unsent bytes of closed connections still go out, as those of
         /// the kernel's orphans do.
         7 => CloseFamily { request: RequestId, socket: SocketId, pool: PoolId },
+        /// Take this very slot for a socket of an earlier stack, which its application still holds: page
+        /// and positions go on as they are, unbound. Refused if the slot is another's or its page is of
+        /// another incarnation.
+        8 => Restore { request: RequestId, socket: SocketId, incarnation: u32 },
     }
 }
 

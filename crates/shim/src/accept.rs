@@ -156,7 +156,8 @@ fn attach(
     convert::begin(socket, inode);
     socket.set_bits(bit::CONNECT_TOLD | bit::BOUND | listener.bits() & bit::INET6);
     options::inherit(listener, socket);
-    control::tell(
+    // Without a stack the connection is over, and the next one is looked for.
+    let told = control::tell(
         Request {
             op: op::ACCEPTED,
             slot: record.slot,
@@ -165,7 +166,11 @@ fn attach(
             ..Request::default()
         },
         Some(far),
-    )?;
+    );
+    if family.is_away() {
+        return Ok(None);
+    }
+    told?;
     table::set(near, convert::entry(socket));
     crate::standard::follow(near);
     Ok(Some(Endpoint::new(record.remote.into(), record.remote_port)))

@@ -4,6 +4,9 @@
 //! would wait for itself). The connection is made at the first need by a Hello on the family
 //! connection, which every process of the family inherits; a forked child makes its own.
 //!
+//! While there is no stack, everything asked for fails at once, as without a network. A process that asks a
+//! stack that has taken an earlier one's place makes a new connection first.
+//!
 //! If sockets is reborn before it replied, or hangs up, the request is sent again: all requests are
 //! idempotent. The far ends that travel with a request stay open here until the reply is in.
 
@@ -110,6 +113,7 @@ pub fn forget_connection() {
 pub fn hello(attempts: Option<u32>) -> Result<(c_int, Answer)> {
     let mut left = attempts;
     loop {
+        stack_is_there()?;
         let [near, far] = sys::pair()?;
         let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
         let request = Request { version: LAYOUT_VERSION, op: op::HELLO, sequence, ..Request::default() };
@@ -132,6 +136,14 @@ pub fn hello(attempts: Option<u32>) -> Result<(c_int, Answer)> {
     }
 }
 
+/// ENETDOWN if there is no stack.
+fn stack_is_there() -> Result<()> {
+    match family() {
+        Some(family) if family.is_away() => Err(Errno(libc::ENETDOWN)),
+        _ => Ok(()),
+    }
+}
+
 fn connection() -> Result<c_int> {
     let known = CONNECTION.load(Ordering::Relaxed);
     if known >= 0 {
@@ -139,6 +151,9 @@ fn connection() -> Result<c_int> {
     }
     let (fd, answer) = hello(None)?;
     let errno = answer.reply.errno;
+    if let (0, Some(family), [_, status @ ..]) = (errno, family(), &answer.descriptors[..]) {
+        family.renew(status);
+    }
     answer.close();
     if errno != 0 {
         sys::close(fd);
@@ -222,6 +237,9 @@ fn wait_generation(fd: c_int, sequence: u64, generation: u32) -> core::result::R
         match wait(fd, sequence, 1) {
             Ok(answer) => return Ok(answer),
             Err(Errno(libc::ETIMEDOUT)) => {
+                if stack_is_there().is_err() {
+                    return Err(Trouble::HungUp);
+                }
                 if family().is_some_and(|f| f.sockets_generation() != generation) {
                     return Err(Trouble::Reborn);
                 }

@@ -5,6 +5,7 @@
 //! gone with the socket, as the kernel's is. What goes over the kernel's loopback is `twin`'s.
 
 use crate::buffers::Buffers;
+use crate::family::family;
 use crate::interfaces::is_broadcast;
 use crate::readiness;
 use crate::socket::{Socket, bit};
@@ -72,6 +73,9 @@ pub fn send(
         socket.take_error()?;
         if socket.wishes_shut_write() {
             return Err(Errno(libc::EPIPE));
+        }
+        if family().is_some_and(|f| f.is_away()) {
+            return Err(Errno(libc::ENETUNREACH));
         }
         if socket.has(bit::ORPHAN) {
             return Err(Errno(libc::ENETDOWN));

@@ -168,11 +168,21 @@ pub fn listen(fd: c_int, backlog: c_int) -> Result<c_int> {
     Ok(0)
 }
 
-/// `connect`.
+/// `connect`. Without a stack there is no way to anywhere.
 ///
 /// # Safety
 /// `address` must be null or valid for `len` bytes.
 pub unsafe fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> Result<c_int> {
+    // SAFETY: by the caller.
+    unsafe { begin_connect(fd, address, len) }.map_err(|errno| match errno {
+        Errno(libc::ENETDOWN) => Errno(libc::ENETUNREACH),
+        other => other,
+    })
+}
+
+/// # Safety
+/// As [`connect`].
+unsafe fn begin_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> Result<c_int> {
     // SAFETY: by the caller.
     let in_kernel = || errno::of(unsafe { real::connect.get()(fd, address, len) });
     match table::get(fd) {

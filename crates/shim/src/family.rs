@@ -5,12 +5,16 @@
 
 use crate::socket::Socket;
 use crate::sys;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use eft_channel::memory::PoolView;
 use eft_channel::notify::{Doorbell, StateWord, Wake, ring_once};
 use eft_channel::shared::Shared;
 use eft_channel::socket::{Arena, Transport};
-use eft_channel::{dirty::Dirty, status::Status};
+use eft_channel::{
+    dirty::Dirty,
+    status::{STATUS_LEN, Status},
+};
 use eft_messages::control::InfoHeader;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -34,6 +38,8 @@ pub struct Family {
     /// Where handles are made, one after the other.
     places: *mut Socket,
     places_used: AtomicUsize,
+    /// The count of [`Arena::stacks`] at which `tcp` and `udp` were mapped.
+    stacks: AtomicU32,
 }
 
 static FAMILY: AtomicPtr<Family> = AtomicPtr::new(core::ptr::null_mut());
@@ -63,6 +69,7 @@ impl Family {
             view: arena.view(),
             places,
             places_used: AtomicUsize::new(0),
+            stacks: AtomicU32::new(arena.stacks().load(Ordering::Acquire)),
             sockets: (0..slots).map(|_| AtomicPtr::new(core::ptr::null_mut())).collect(),
             arena,
         })
@@ -89,9 +96,37 @@ impl Family {
         };
         bell.dirty.mark(slot as usize);
         // A transport never sleeps on descriptors alone, so Wake::Descriptor needs nothing: such a
-        // sleep also ends by the doorbell that it watches.
-        if ring_once(&bell.doorbell, &bell.state) == Wake::Futex {
+        // sleep also ends by the doorbell that it watches. The state that an earlier stack left says
+        // nothing of whether this one sleeps.
+        if ring_once(&bell.doorbell, &bell.state) == Wake::Futex || self.is_stale() {
             sys::futex_wake(bell.doorbell.word().as_ptr());
+        }
+    }
+
+    #[inline]
+    fn is_stale(&self) -> bool {
+        self.arena.stacks().load(Ordering::Relaxed) != self.stacks.load(Ordering::Relaxed)
+    }
+
+    /// Whether the stack has ended and no other of its name has taken its place yet.
+    #[inline]
+    pub fn is_away(&self) -> bool {
+        self.arena.stacks().load(Ordering::Acquire) % 2 == 1
+    }
+
+    /// A process said hello, and got these status pages: those of the present stack take the place of an
+    /// earlier one's, where they are.
+    pub fn renew(&self, status: &[c_int]) {
+        let stacks = self.arena.stacks().load(Ordering::Acquire);
+        if stacks == self.stacks.load(Ordering::Relaxed) {
+            return;
+        }
+        let bells = [Some(&self.tcp), self.udp.as_ref()];
+        let renewed = bells.into_iter().flatten().zip(status).all(|(bell, &fd)| {
+            sys::map_over(fd, (&raw const *bell.state).cast_mut().cast(), STATUS_LEN).is_ok()
+        });
+        if renewed {
+            self.stacks.store(stacks, Ordering::Relaxed);
         }
     }
 

@@ -12,7 +12,9 @@
 //! to `real`; eft's to `stream`, `datagram`, `accept`, `establish` and so on, which work on the
 //! socket's page (`socket`) under its locks (`lock`), keep its readiness (`readiness`) and ring the
 //! transport (`family`). What needs sockets goes over `control`. What a socket on the wildcard address
-//! hears and says on the kernel's loopback goes over its twin (`loopback`, `twin`).
+//! hears and says on the kernel's loopback goes over its twin (`loopback`, `twin`). While there is no stack, what needs
+//! one fails; listeners and datagram sockets sleep until their family's custodian (`eft_linux`) has
+//! brought them to the next one, of which the shim needs to know no more than its bells (`family`).
 
 //!
 //! Limits, each of which fails loudly where the shim can see it:

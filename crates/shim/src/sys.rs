@@ -380,6 +380,14 @@ pub fn map_shared(fd: c_int, len: usize, writable: bool) -> Result<*mut u8> {
     }
 }
 
+/// Maps a descriptor shared and read-only over what lies at `place`.
+pub fn map_over(fd: c_int, place: *mut u8, len: usize) -> Result<()> {
+    let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as usize;
+    let args = [place as usize, len, libc::PROT_READ as usize, flags, fd as usize, 0];
+    // SAFETY: the caller's place is a mapping of this length, of the same kind of memory.
+    unsafe { call(libc::SYS_mmap, args).map(drop) }
+}
+
 /// The limit of open files, before it is set if asked.
 pub fn open_files(set: Option<&libc::rlimit64>) -> Result<libc::rlimit64> {
     let new = set.map_or(0, |limit| &raw const *limit as usize);

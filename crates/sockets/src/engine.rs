@@ -218,8 +218,9 @@ impl Sockets {
                 _ => return Err(EINVAL),
             },
             _ if state.arena.socket(r.slot).is_none() => return Err(EINVAL),
-            // An unaccepted connection has no descriptor yet; everything else must have one.
-            op::ACCEPTED => (Self::transport_of(r.slot), r.args[0]),
+            // An unaccepted connection has no descriptor yet, nor has what is restored; everything else
+            // must have one.
+            op::ACCEPTED | op::RESTORE => (Self::transport_of(r.slot), r.args[0]),
             _ => match self.open.get(&(family, r.slot)) {
                 Some(incarnation) => (Self::transport_of(r.slot), *incarnation),
                 None => {
@@ -245,7 +246,7 @@ impl Sockets {
                 return Err(ENOBUFS);
             }
         }
-        if matches!(r.op, op::OPEN | op::ACCEPTED) && handle == Handle::default() {
+        if matches!(r.op, op::OPEN | op::ACCEPTED | op::RESTORE) && handle == Handle::default() {
             return Err(EINVAL);
         }
         if r.op == op::TWIN {
@@ -264,6 +265,12 @@ impl Sockets {
                 transport,
                 waiting,
                 |request| SocketsToTransport::Open { request, socket: SocketId { family, slot: 0 } },
+                out,
+            ),
+            op::RESTORE => self.submit(
+                transport,
+                waiting,
+                |request| SocketsToTransport::Restore { request, socket, incarnation },
                 out,
             ),
             op::BIND => self.submit(
@@ -358,7 +365,7 @@ impl Sockets {
         let family = socket.family;
         match (op, errno) {
             // Of a family that ended meanwhile nothing is kept: `CloseFamily` closes it.
-            (op::OPEN, 0) if self.families.contains_key(&family) => {
+            (op::OPEN | op::RESTORE, 0) if self.families.contains_key(&family) => {
                 if let Some(page) = self.families.get(&family).and_then(|f| f.arena.socket(socket.slot)) {
                     page.set_inode(inode);
                 }
@@ -378,6 +385,11 @@ impl Sockets {
                     out.push(Out::Effect(Effect::Discard(handle)));
                 }
             }
+        }
+        if errno == 0
+            && let Some(note) = note(&pending.message, address, port)
+        {
+            out.push(Out::Effect(Effect::Note { socket, note }));
         }
         let reply = Reply {
             version: LAYOUT_VERSION,
@@ -461,6 +473,27 @@ impl Sockets {
             let _ = family.arena.write_info(&self.info);
         }
     }
+}
+
+/// What a family's custodian is told of a request that was granted; `address` and `port` are what the
+/// socket is bound to now. Nothing of TCP's connects: a connection ends with its stack.
+fn note(request: &SocketsToTransport, address: WireAddress, port: u16) -> Option<Reply> {
+    let (operation, socket, address, port, args) = match *request {
+        SocketsToTransport::Bind { socket, incarnation, reuse, .. } => {
+            (op::BIND, socket, address, port, [reuse as u32, 0, 0, incarnation])
+        }
+        SocketsToTransport::Listen { socket, incarnation, backlog, .. } => {
+            (op::LISTEN, socket, address, port, [backlog, 0, 0, incarnation])
+        }
+        SocketsToTransport::Connect { socket, incarnation, address: to, port: to_port, .. }
+            if Sockets::transport_of(socket.slot) == Peer::Udp =>
+        {
+            (op::CONNECT, socket, to, to_port, [0, port as u32, 0, incarnation])
+        }
+        _ => return None,
+    };
+    let value = operation as u64;
+    Some(Reply { version: LAYOUT_VERSION, slot: socket.slot, value, address, port, args, ..Reply::default() })
 }
 
 impl Component for Sockets {

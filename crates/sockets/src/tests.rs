@@ -294,6 +294,61 @@ fn a_socket_opened_for_a_family_that_ended_is_not_kept() {
 }
 
 #[test]
+fn a_custodian_is_told_what_it_is_to_repeat() {
+    let mut b = Bench::new();
+    b.open(2);
+    let mut noted = |request: Request, errno| {
+        let slot = request.slot;
+        let transport = if slot.is_multiple_of(2) { Peer::Tcp } else { Peer::Udp };
+        let out = b.request(request, 0);
+        let [Out::Transport(_, message)] = out[..] else { panic!("{out:?}") };
+        let (SocketsToTransport::Bind { request, .. }
+        | SocketsToTransport::Listen { request, .. }
+        | SocketsToTransport::Connect { request, .. }) = message
+        else {
+            panic!("{message:?}")
+        };
+        let out = b.answer(transport, request, errno, slot);
+        out.into_iter().find_map(|o| match o {
+            Out::Effect(Effect::Note { note, .. }) => Some((note.value as u32, note.args, note.sequence)),
+            _ => None,
+        })
+    };
+    let bind = Request { op: op::BIND, slot: 2, port: 8000, args: [3, 0, 0, 0], ..Request::default() };
+    assert_eq!(noted(bind, EADDRINUSE), None);
+    assert_eq!(noted(bind, 0), Some((op::BIND, [3, 0, 0, INCARNATION], 0)));
+    let listen = Request { op: op::LISTEN, slot: 2, args: [9, 0, 0, 0], ..Request::default() };
+    assert_eq!(noted(listen, 0), Some((op::LISTEN, [9, 0, 0, INCARNATION], 0)));
+    let connect = Request { op: op::CONNECT, slot: 2, port: 80, ..Request::default() };
+    assert_eq!(noted(connect, 0), None, "a connection ends with its stack");
+}
+
+#[test]
+fn a_socket_of_an_earlier_stack_is_restored_with_its_far_end() {
+    let mut b = Bench::new();
+    let restore =
+        Request { op: op::RESTORE, slot: 3, value: 99, args: [INCARNATION, 0, 0, 0], ..Request::default() };
+    assert_eq!(errno_of(&b.request(restore, 0)), EINVAL, "no far end");
+    assert_eq!(errno_of(&b.request(Request { slot: 1000, ..restore }, 4)), EINVAL, "no such slot");
+    let out = b.request(restore, 5);
+    let [Out::Transport(Peer::Udp, SocketsToTransport::Restore { request, incarnation, .. })] = out[..]
+    else {
+        panic!("{out:?}")
+    };
+    assert_eq!(incarnation, INCARNATION);
+    let out = b.answer(Peer::Udp, request, 0, 3);
+    assert!(matches!(out[0], Out::Effect(Effect::Keep { handle: Handle(5), .. })), "{out:?}");
+    assert_eq!(b.arena.socket(3).unwrap().inode(), 99);
+    // From now on it is a socket as any other.
+    let connect = Request { op: op::CONNECT, slot: 3, port: 80, ..Request::default() };
+    let [Out::Transport(_, SocketsToTransport::Connect { incarnation, .. })] = b.request(connect, 0)[..]
+    else {
+        panic!("not passed on")
+    };
+    assert_eq!(incarnation, INCARNATION);
+}
+
+#[test]
 fn requests_are_limited_and_closes_are_not() {
     let mut b = Bench::new();
     b.open(2);

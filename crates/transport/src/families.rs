@@ -83,6 +83,17 @@ impl Family {
         Some(slot)
     }
 
+    /// Takes this slot, if it is free.
+    pub fn allocate_at(&mut self, slot: u32, block: u32) -> bool {
+        let Some(at) = self.free.iter().position(|s| *s == slot) else {
+            return false;
+        };
+        self.free.remove(at);
+        self.blocks[slot as usize / 2] = block;
+        self.sockets += 1;
+        true
+    }
+
     fn free(&mut self, slot: u32) {
         let i = slot as usize / 2;
         if i < self.blocks.len() && self.blocks[i] != NONE {

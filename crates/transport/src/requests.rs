@@ -5,6 +5,7 @@ use crate::edge::Out;
 use crate::families::{Families, NONE};
 use eft_base::errno::EINVAL;
 use eft_base::{FamilyId, PoolId, RequestId, SocketId, WireAddress};
+use eft_channel::socket::SocketPage;
 use eft_component::{Context, Outbox};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 
@@ -14,6 +15,16 @@ pub(crate) struct Place {
     pub incarnation: u32,
     pub address: WireAddress,
     pub port: u16,
+}
+
+/// No ring's position gets here; far enough from the end for any sum of two.
+pub(crate) const POSITION_MAX: u64 = 1 << 61;
+
+/// The positions of a receive ring that an earlier stack left, (taken, end), if they can be so.
+pub(crate) fn left_to_receive(page: &SocketPage) -> Option<(u64, u64)> {
+    let (taken, end) = (page.receive_taken(), page.receive_end());
+    let sane = taken <= end && end <= POSITION_MAX && end - taken <= page.receive_len() as u64;
+    sane.then_some((taken, end))
 }
 
 /// A transport as sockets sees it. Sockets are named by their blocks' indices.
@@ -27,6 +38,9 @@ pub(crate) trait Transport {
 
     /// Makes a socket for `request`.
     fn open(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32>;
+
+    /// Takes a slot whose page a socket of an earlier stack left.
+    fn restore(&mut self, cx: &mut Context, socket: SocketId, incarnation: u32) -> Result<u32, i32>;
 
     fn bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32;
 
@@ -91,6 +105,13 @@ pub(crate) trait Transport {
                 let meant = self.find_incarnation(socket, incarnation);
                 let errno = meant.map_or(EINVAL, |i| self.attach(i));
                 self.reply(out, request, errno, socket, meant);
+            }
+            Restore { request, socket, incarnation } => {
+                let restored = match self.find_incarnation(socket, incarnation) {
+                    Some(i) => Ok(i),
+                    None => self.restore(cx, socket, incarnation),
+                };
+                self.reply(out, request, restored.err().unwrap_or(0), socket, restored.ok());
             }
             CloseFamily { request, socket, pool } => {
                 self.request_close_family(cx, request, socket.family, pool, out)

@@ -610,6 +610,41 @@ fn a_scribbled_page_costs_its_own_socket_only() {
 }
 
 #[test]
+fn a_socket_of_an_earlier_stack_goes_on_where_its_rings_are() {
+    let mut h = Host::new();
+    let page = h.arena.socket(5).unwrap();
+    page.reset(2);
+    let incarnation = page.incarnation();
+    let restore = |h: &mut Host, incarnation| {
+        let socket = SocketId { family: FAMILY, slot: 5 };
+        h.ask(|request| SocketsToTransport::Restore { request, socket, incarnation })
+    };
+    for (taken, end, sent) in [(8, 0, 0), (0, u64::MAX, 0), (0, 0, u64::MAX), (0, 0, 4), (0, 4, 0)] {
+        page.set_receive_end(end);
+        page.set_receive_taken(taken);
+        page.set_send_end(sent);
+        assert_eq!(restore(&mut h, incarnation).0, EINVAL, "{taken} {end} {sent}");
+    }
+    // Two datagrams were received, of which one was read; one was never sent.
+    page.set_receive_end(112);
+    page.set_receive_taken(56);
+    page.set_send_end(56);
+    assert_eq!(restore(&mut h, incarnation + 1).0, EINVAL);
+    let (errno, socket, _) = restore(&mut h, incarnation);
+    assert_eq!((errno, socket.slot, page.incarnation()), (0, 5, incarnation));
+    assert_eq!(restore(&mut h, incarnation).0, 0, "asked again");
+    assert_eq!((page.receivable(), page.send_released()), (56, 56));
+    assert_eq!(h.bind(socket, [0; 4], 9, 0), 0);
+    assert!((0..6).all(|_| h.open() != socket));
+    h.deliver(&datagram(([10, 0, 0, 2], 7), ([10, 0, 0, 1], 9), b"after"), true);
+    page.set_receive_taken(112);
+    assert_eq!(h.receive(socket).unwrap().1, b"after");
+    let before = h.counter("sent_datagrams");
+    h.send(socket, Some(([10, 0, 0, 2], 7)), b"and back");
+    assert_eq!(h.counter("sent_datagrams"), before + 1, "what was not sent then is not sent now");
+}
+
+#[test]
 fn a_late_request_finds_nobody_rather_than_the_slots_next_socket() {
     let mut h = Host::new();
     let old = h.open();

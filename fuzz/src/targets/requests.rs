@@ -63,12 +63,13 @@ impl Requests {
         self.sequence += 1;
         let request = Request {
             version: if random.chance(0.98) { LAYOUT_VERSION } else { random.next_u32() },
-            op: match random.below(12) {
-                0 => random.below(10) as u32,
+            op: match random.below(13) {
+                0 => random.below(11) as u32,
                 1..5 => op::OPEN,
                 5..7 => op::BIND,
                 7 => op::LISTEN,
                 8..10 => op::CONNECT,
+                10 => op::RESTORE,
                 _ => op::ACCEPTED,
             },
             sequence: self.sequence,
@@ -125,6 +126,7 @@ fn request_of(m: &SocketsToTransport) -> RequestId {
         | Connect { request, .. }
         | Close { request, .. }
         | Attached { request, .. }
+        | Restore { request, .. }
         | CloseFamily { request, .. } => request,
     }
 }
@@ -138,6 +140,7 @@ fn socket_of(m: &SocketsToTransport) -> SocketId {
         | Connect { socket, .. }
         | Close { socket, .. }
         | Attached { socket, .. }
+        | Restore { socket, .. }
         | CloseFamily { socket, .. } => socket,
     }
 }

@@ -11,7 +11,7 @@ use eft_cores::description::Description;
 use eft_cores::speed::Speed;
 use eft_ip::{Ip, IpConfig, PACKET_SLOT_LEN};
 use eft_linux::devices::DeviceSpec;
-use eft_linux::protocol::{FromServer, ToServer, encode};
+use eft_linux::protocol::{FromServer, Role, ToServer, encode};
 use eft_linux::sensors::trace;
 use eft_machine::CpuSet;
 use eft_messages::Peer;
@@ -200,7 +200,7 @@ impl SupervisorPackets {
         let from = [
             FromServer::Ready,
             FromServer::Keep { family: eft_base::FamilyId(3), slot: 9 },
-            FromServer::KeepConnection { id: 4, family: None, root: false },
+            FromServer::KeepConnection { id: 4, family: None, role: Role::Root },
             FromServer::Answer { key: "filter.show:rules:1".into(), value: vec![65; 100] },
             FromServer::Dying { reason: "it said so".into() },
         ];

@@ -2,6 +2,7 @@
 
 pub mod capture;
 pub mod cpu;
+pub mod custodian;
 pub mod kill;
 pub mod pf;
 pub mod place;

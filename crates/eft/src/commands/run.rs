@@ -1,15 +1,17 @@
 //! `eft run`: an unmodified program on a stack.
 //!
-//! Makes a family, leaves its root connection and the preloaded library in the environment, and
-//! becomes the program. Whatever cannot be preloaded is refused with a clear word instead of running
+//! Makes a family, leaves its root connection and the preloaded library in the environment and a
+//! custodian behind, and becomes the program. Whatever cannot be preloaded is refused with a clear word instead of running
 //! on the kernel unnoticed.
 
 mod preload;
 
 use eft_channel::socket::LAYOUT_VERSION;
+use eft_linux::custodian::shape;
+use eft_linux::protocol::ArenaShape;
 use eft_linux::{operator, scm};
 use eft_messages::control::{REPLY_LEN, Reply, Request, op};
-use rustix::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -70,8 +72,7 @@ fn become_program(arguments: &RunArguments) -> Result<Infallible, Refusal> {
     if let (Err(reason), false) = (&kind, on_kernel) {
         return Err(Refusal::not_runnable(reason.clone()));
     }
-    let connection = new_family(name)?;
-    let fd = move_up(connection)?;
+    let fd = move_up(join(name)?)?;
     eft_linux::io_uring::deny().map_err(|e| e.to_string())?;
     let error = std::process::Command::new(&program)
         .arg0(&arguments.command[0])
@@ -88,17 +89,33 @@ fn become_program(arguments: &RunArguments) -> Result<Infallible, Refusal> {
     })
 }
 
-fn new_family(stack: &str) -> Result<OwnedFd, String> {
+/// Makes a family and leaves its custodian behind; returns what the family's processes inherit.
+fn join(stack: &str) -> Result<OwnedFd, String> {
+    let (link, shape, arena) = new_family(stack)?;
+    let (near, far) = scm::pair().map_err(|e| format!("no socket to spare: {e}"))?;
+    let request = Request { version: LAYOUT_VERSION, op: op::ROOT, ..Request::default() };
+    scm::send(&link, request.as_bytes(), &[far.as_fd()], false)
+        .map_err(|e| format!("stack `{stack}` does not answer: {e}"))?;
+    super::custodian::leave_behind(stack, &shape, [link, far, arena])?;
+    Ok(near)
+}
+
+fn new_family(stack: &str) -> Result<(OwnedFd, ArenaShape, OwnedFd), String> {
     let fd = operator::connect(stack, &operator::applications_path(stack)).map_err(|e| e.to_string())?;
     let request = Request { version: LAYOUT_VERSION, op: op::NEW_FAMILY, sequence: 1, ..Request::default() };
     let gone = |e| format!("stack `{stack}` does not answer: {e}");
     scm::send(&fd, request.as_bytes(), &[], false).map_err(gone)?;
     let mut bytes = [0u8; REPLY_LEN];
-    let (n, _) = scm::receive(&fd, &mut bytes, false).map_err(gone)?;
+    let (n, fds) = scm::receive(&fd, &mut bytes, false).map_err(gone)?;
     let reply = Reply::read_from_bytes(&bytes[..n.min(REPLY_LEN)])
         .map_err(|_| format!("stack `{stack}` closed the connection"))?;
     match reply.errno {
-        0 => Ok(fd),
+        0 => match fds.into_iter().next() {
+            Some(arena) => Ok((fd, shape(&reply), arena)),
+            None => {
+                Err(format!("stack `{stack}` gave no memory: is there a limit of descriptors (ulimit -n)?"))
+            }
+        },
         libc::EMFILE => Err(format!(
             "stack `{stack}` runs as many program families as it may: end one, or raise limits.families"
         )),

@@ -1,14 +1,15 @@
 //! What surrounds sockets: the processes of applications and their descriptors.
 //!
 //! A connection of a process carries requests; the root connection of a family was made by
-//! `eft run`, is inherited by all its processes, and carries their hellos. Every descriptor that
+//! `eft run`, is inherited by all its processes, and carries their hellos. The custodian that `eft run`
+//! leaves behind has the connection on which the family was asked for (see [`crate::custodian`]). Every descriptor that
 //! must outlive a crash of sockets is also given to the supervisor.
 
 mod loopback;
 
 use super::Surroundings;
 use super::park::Parking;
-use crate::protocol::{FromServer, ToServer};
+use crate::protocol::{ArenaShape, FromServer, Role, ToServer};
 use crate::{Doing, Result, scm};
 use eft_base::errno::{EMFILE, EPERM, EPROTONOSUPPORT};
 use eft_base::{FamilyId, SocketId};
@@ -33,7 +34,7 @@ enum Watched {
 struct Connection {
     fd: OwnedFd,
     family: Option<FamilyId>,
-    root: bool,
+    role: Role,
     /// The sequence number of an unanswered NEW_FAMILY.
     asked: u64,
 }
@@ -41,6 +42,24 @@ struct Connection {
 struct Family {
     arena: Arena,
     arena_fd: OwnedFd,
+}
+
+impl Family {
+    /// How a reply tells of a family.
+    fn described(&self, family: FamilyId) -> Reply {
+        let geometry = self.arena.geometry();
+        Reply {
+            version: LAYOUT_VERSION,
+            value: family.0 as u64,
+            args: [
+                geometry.slots as u32,
+                geometry.send_len as u32,
+                geometry.receive_len as u32,
+                family.0 as u32,
+            ],
+            ..Reply::default()
+        }
+    }
 }
 
 /// The applications of a stack.
@@ -53,6 +72,7 @@ pub struct Applications {
     next_token: u64,
     next_connection: u64,
     connections: HashMap<ConnectionId, Connection>,
+    custodians: HashMap<FamilyId, ConnectionId>,
     families: HashMap<FamilyId, Family>,
     far: HashMap<SocketId, (OwnedFd, u64)>,
     loopback: HashMap<SocketId, (OwnedFd, u64)>,
@@ -74,6 +94,7 @@ impl Applications {
             next_token: 1,
             next_connection: (generation as u64) << 32,
             connections: HashMap::new(),
+            custodians: HashMap::new(),
             families: HashMap::new(),
             far: HashMap::new(),
             loopback: HashMap::new(),
@@ -99,18 +120,18 @@ impl Applications {
     fn accept(&mut self) {
         let Some(listener) = &self.listener else { return };
         let Ok(fd) = rustix::net::accept_with(listener, rustix::net::SocketFlags::CLOEXEC) else { return };
-        self.adopt(fd, None, true);
+        self.adopt(fd, None, Role::Custodian);
     }
 
     /// Takes a new connection and gives a duplicate to the supervisor.
-    fn adopt(&mut self, fd: OwnedFd, family: Option<FamilyId>, root: bool) -> ConnectionId {
+    fn adopt(&mut self, fd: OwnedFd, family: Option<FamilyId>, role: Role) -> ConnectionId {
         self.next_connection += 1;
         let id = ConnectionId(self.next_connection);
-        super::tell(&self.control, &FromServer::KeepConnection { id: id.0, family, root }, &[&fd]);
+        super::tell(&self.control, &FromServer::KeepConnection { id: id.0, family, role }, &[&fd]);
         // Each request says whose it is: a program may have given up its privilege since it came.
         let _ = rustix::net::sockopt::set_socket_passcred(&fd, true);
         self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
-        self.connections.insert(id, Connection { fd, family, root, asked: 0 });
+        self.connections.insert(id, Connection { fd, family, role, asked: 0 });
         id
     }
 
@@ -144,17 +165,26 @@ impl Applications {
     ) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let mut fds = fds.into_iter();
-        match (request.op, connection.root, connection.family) {
-            (op::NEW_FAMILY, true, None) if request.version == LAYOUT_VERSION => {
+        match (request.op, connection.role, connection.family) {
+            (op::NEW_FAMILY, Role::Custodian, None) if request.version == LAYOUT_VERSION => {
                 connection.asked = request.sequence;
-                super::tell(&self.control, &FromServer::NewFamily { id: id.0 }, &[]);
+                let [slots, send_len, receive_len, _] = request.args.map(|n| n as usize);
+                let shape = ArenaShape { slots, send_len, receive_len };
+                let arena: Vec<OwnedFd> = fds.take(1).collect();
+                let arena: Vec<&OwnedFd> = arena.iter().collect();
+                super::tell(&self.control, &FromServer::NewFamily { id: id.0, shape }, &arena);
             }
-            (op::HELLO, true, Some(family)) => {
+            (op::ROOT, Role::Custodian, Some(family)) => {
+                if let Some(fd) = fds.next() {
+                    self.adopt(fd, Some(family), Role::Root);
+                }
+            }
+            (op::HELLO, Role::Root, Some(family)) => {
                 if let Some(fd) = fds.next() {
                     self.hello(fd, family, &request);
                 }
             }
-            (op::HELLO | op::NEW_FAMILY, ..) => {
+            (op::HELLO | op::NEW_FAMILY | op::ROOT, ..) | (op::RESTORE, Role::Root | Role::Process, _) => {
                 let errno = if request.version == LAYOUT_VERSION { EPERM } else { EPROTONOSUPPORT };
                 self.reply(
                     id,
@@ -191,21 +221,13 @@ impl Applications {
 
     /// A process of a family says hello, with one end of a connection of its own.
     fn hello(&mut self, fd: OwnedFd, family: FamilyId, request: &Request) {
-        let id = self.adopt(fd, Some(family), false);
+        let id = self.adopt(fd, Some(family), Role::Process);
         let Some(state) = self.families.get(&family) else { return };
-        let geometry = state.arena.geometry();
         let known = request.version == LAYOUT_VERSION;
         let reply = Reply {
-            version: LAYOUT_VERSION,
             errno: if known { 0 } else { EPROTONOSUPPORT },
             sequence: request.sequence,
-            args: [
-                geometry.slots as u32,
-                geometry.send_len as u32,
-                geometry.receive_len as u32,
-                family.0 as u32,
-            ],
-            ..Reply::default()
+            ..state.described(family)
         };
         let Ok(arena) = state.arena_fd.try_clone() else { return };
         let mut fds = vec![arena];
@@ -226,8 +248,10 @@ impl Applications {
         let _ = epoll::delete(&self.set, &connection.fd);
         self.watched.retain(|_, w| *w != Watched::Connection(id));
         super::tell(&self.control, &FromServer::DropConnection { id: id.0 }, &[]);
-        if let (true, Some(family)) = (connection.root, connection.family) {
-            emit(Event::FamilyClosed(family));
+        match (connection.role, connection.family) {
+            (Role::Root, Some(family)) => emit(Event::FamilyClosed(family)),
+            (Role::Custodian, Some(family)) => drop(self.custodians.remove(&family)),
+            _ => {}
         }
     }
 
@@ -258,15 +282,29 @@ impl Applications {
     /// The supervisor's answer to NewFamily: `family` is none if there are too many.
     fn family_given(&mut self, id: ConnectionId, family: Option<FamilyId>) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        let sequence = connection.asked;
         connection.family = family;
-        let reply = Reply {
-            version: LAYOUT_VERSION,
-            errno: if family.is_some() { 0 } else { EMFILE },
-            sequence: connection.asked,
-            value: family.map_or(0, |f| f.0 as u64),
-            ..Reply::default()
+        let given = family.and_then(|f| Some((f, self.families.get(&f)?)));
+        let Some((family, state)) = given else {
+            let refused = Reply { version: LAYOUT_VERSION, errno: EMFILE, sequence, ..Reply::default() };
+            return self.reply(id, refused, &[]);
         };
-        self.reply(id, reply, &[]);
+        let Ok(arena) = state.arena_fd.try_clone() else { return };
+        let reply = Reply { sequence, ..state.described(family) };
+        self.custodians.insert(family, id);
+        self.reply(id, reply, &[arena]);
+    }
+
+    /// Tells a family's custodian what it is to repeat, with the descriptor that belongs to it. One that
+    /// does not read loses it: its socket ends with the stack.
+    fn note(&self, socket: SocketId, note: Reply) {
+        let Some(custodian) = self.custodians.get(&socket.family) else { return };
+        let with = match note.value as u32 {
+            op::LISTEN | op::TWIN => self.loopback.get(&socket),
+            _ => self.far.get(&socket),
+        };
+        let with: Vec<OwnedFd> = with.and_then(|(fd, _)| fd.try_clone().ok()).into_iter().collect();
+        self.reply(*custodian, note, &with);
     }
 }
 
@@ -297,6 +335,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                 let brought = self.handles.remove(&handle);
                 self.twin(socket, brought, connection, reply);
             }
+            Effect::Note { socket, note } => self.note(socket, note),
             Effect::FamilyGone(family) => {
                 super::tell(&self.control, &FromServer::CloseFamily { family }, &[])
             }
@@ -348,11 +387,14 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                     self.status_pages = fds.collect();
                 }
             }
-            ToServer::Connection { id, family, root } => match fds.next() {
+            ToServer::Connection { id, family, role } => match fds.next() {
                 Some(fd) => {
                     let id = ConnectionId(id);
+                    if let (Role::Custodian, Some(family)) = (role, family) {
+                        self.custodians.insert(family, id);
+                    }
                     self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
-                    self.connections.insert(id, Connection { fd, family, root, asked: 0 });
+                    self.connections.insert(id, Connection { fd, family, role, asked: 0 });
                 }
                 None => self.family_given(ConnectionId(id), family),
             },

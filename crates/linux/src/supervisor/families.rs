@@ -1,7 +1,7 @@
 //! Families and descriptors of applications, kept for whoever is reborn.
 
 use super::Supervisor;
-use crate::protocol::{ArenaShape, FromServer, ToServer};
+use crate::protocol::{ArenaShape, FromServer, Role, ToServer};
 use crate::{Result, memory};
 use eft_base::{FamilyId, PoolId, SocketId};
 use eft_channel::socket::Geometry;
@@ -27,7 +27,7 @@ struct Announced {
 struct Connection {
     fd: OwnedFd,
     family: Option<FamilyId>,
-    root: bool,
+    role: Role,
 }
 
 /// Everything kept on behalf of applications.
@@ -60,6 +60,17 @@ fn transport_of(slot: u32) -> Peer {
     if slot.is_multiple_of(2) { Peer::Tcp } else { Peer::Udp }
 }
 
+fn geometry(shape: &ArenaShape) -> Geometry {
+    Geometry { slots: shape.slots, send_len: shape.send_len, receive_len: shape.receive_len }
+}
+
+/// Whether a program brought an arena that servers may map: cut as it says, and of a size that it cannot
+/// change. What lies in it is never believed anyway.
+fn is_arena(arena: &OwnedFd, shape: &ArenaShape) -> bool {
+    let geometry = geometry(shape);
+    geometry.is_valid() && memory::is_usable(arena, geometry.arena_len())
+}
+
 impl Supervisor {
     /// What sockets says of applications.
     pub(super) fn heard_of_applications(&mut self, message: FromServer, fds: Vec<OwnedFd>) {
@@ -77,9 +88,9 @@ impl Supervisor {
                 self.keeping.loopback.remove(&socket);
                 self.tell(transport_of(slot), &ToServer::DropFar { family, slot }, &[]);
             }
-            FromServer::KeepConnection { id, family, root } => {
+            FromServer::KeepConnection { id, family, role } => {
                 if let Some(fd) = fds.next() {
-                    self.keeping.connections.insert(id, Connection { fd, family, root });
+                    self.keeping.connections.insert(id, Connection { fd, family, role });
                 }
             }
             FromServer::DropConnection { id } => {
@@ -90,7 +101,10 @@ impl Supervisor {
                     self.keeping.loopback.insert(SocketId { family, slot }, fd);
                 }
             }
-            FromServer::NewFamily { id } => self.new_family(id),
+            FromServer::NewFamily { id, shape } => {
+                let brought = fds.next().map(|arena| (arena, shape));
+                self.new_family(id, brought)
+            }
             FromServer::CloseFamily { family } => self.close_family(family),
             _ => {}
         }
@@ -98,11 +112,11 @@ impl Supervisor {
 
     /// Control messages and queues are read independently: a request of the family's, forwarded by sockets, could reach
     /// tcp before the family does. So sockets hears of a family when everybody else has mapped it.
-    fn new_family(&mut self, connection: u64) {
+    fn new_family(&mut self, connection: u64, brought: Option<(OwnedFd, ArenaShape)>) {
         if self.keeping.announced.iter().any(|a| a.connection == connection) {
             return;
         }
-        let made = self.make_family().unwrap_or_else(|why| {
+        let made = self.make_family(brought).unwrap_or_else(|why| {
             eprintln!("eft {}: a program is refused: {why}", self.config.name);
             None
         });
@@ -144,24 +158,26 @@ impl Supervisor {
             return;
         };
         c.family = family;
-        let answer = ToServer::Connection { id: connection, family, root: c.root };
+        let answer = ToServer::Connection { id: connection, family, role: c.role };
         self.tell(Peer::Sockets, &answer, &[]);
     }
 
-    /// Makes an arena and shows it to whoever may map it. `None`: the limit is reached.
-    fn make_family(&mut self) -> Result<Option<FamilyId>> {
+    /// Makes an arena, or takes one of an earlier stack, and shows it to whoever may map it. `None`: the
+    /// limit is reached, or what was brought is no arena.
+    fn make_family(&mut self, brought: Option<(OwnedFd, ArenaShape)>) -> Result<Option<FamilyId>> {
         let limits = &self.config.topology.limits;
         if self.keeping.families.len() >= limits.families {
             return Ok(None);
         }
+        if brought.as_ref().is_some_and(|(arena, shape)| !is_arena(arena, shape)) {
+            return Ok(None);
+        }
         let memory_spec = &self.config.topology.memory;
-        let shape = ArenaShape {
+        let own = ArenaShape {
             slots: plan::family_slots(limits),
             send_len: memory_spec.send_ring_bytes,
             receive_len: memory_spec.receive_ring_bytes,
         };
-        let geometry =
-            Geometry { slots: shape.slots, send_len: shape.send_len, receive_len: shape.receive_len };
         let family = loop {
             self.keeping.next_family = self.keeping.next_family.wrapping_add(1).max(1);
             let id = FamilyId(self.keeping.next_family);
@@ -169,7 +185,13 @@ impl Supervisor {
                 break id;
             }
         };
-        let arena = memory::create(&format!("eft-family-{}", family.0), geometry.arena_len())?;
+        let (arena, shape) = match brought {
+            Some(brought) => brought,
+            None => {
+                let len = geometry(&own).arena_len();
+                (memory::create(&format!("eft-family-{}", family.0), len)?, own)
+            }
+        };
         let pool = self.next_pool_id();
         let shown = memory::read_only(&arena)?;
         for (peer, writable) in plan::family_mappers(&self.config.topology, self.nics()) {
@@ -230,7 +252,7 @@ impl Supervisor {
         }
         messages.push((ToServer::Listener, fds));
         for (id, c) in &self.keeping.connections {
-            let message = ToServer::Connection { id: *id, family: c.family, root: c.root };
+            let message = ToServer::Connection { id: *id, family: c.family, role: c.role };
             messages.push((message, c.fd.try_clone().into_iter().collect()));
         }
         for (s, fd) in &self.keeping.loopback {

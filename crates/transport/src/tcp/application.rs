@@ -4,9 +4,10 @@
 use super::block::{NOWHERE, State, bit};
 use super::counters::Counter;
 use super::engine::Tcp;
+use super::listen::RECORD_LEN;
 use super::live::due;
 use crate::page::Page;
-use crate::requests::Transport as _;
+use crate::requests::{Transport as _, left_to_receive};
 use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::errno::ECONNABORTED;
@@ -47,6 +48,27 @@ impl Tcp {
             self.blocks[i].incarnation = page.reset(1);
             page.set_receive_notify(NOWHERE);
         }
+        true
+    }
+
+    /// Gives a block the slot of a socket of an earlier stack. Records that still wait in its ring are of
+    /// connections that are gone: whoever takes one finds nobody.
+    pub(super) fn give_slot_again(&mut self, i: u32, socket: SocketId, incarnation: u32) -> bool {
+        let left = self.families.page(socket).filter(|(page, _)| page.incarnation() == incarnation);
+        let positions = left.and_then(|(page, _)| left_to_receive(&page));
+        let (Some((taken, end)), Some(family)) = (positions, self.families.get_mut(socket.family)) else {
+            return false;
+        };
+        if !end.is_multiple_of(RECORD_LEN) || !family.allocate_at(socket.slot, i) {
+            return false;
+        }
+        let block = &mut self.blocks[i];
+        block.family = socket.family;
+        block.slot = socket.slot;
+        block.incarnation = incarnation;
+        (block.rcv_taken, block.rcv_nxt) = (taken, end);
+        self.attach_page(i);
+        self.refresh_flags(i);
         true
     }
 

@@ -14,7 +14,7 @@ use crate::addresses::is_unspecified;
 use crate::edge::Out;
 use crate::requests::Transport as _;
 use core::net::IpAddr;
-use eft_base::errno::{EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EISCONN, ENETUNREACH};
+use eft_base::errno::{EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EINVAL, EISCONN, ENETUNREACH};
 use eft_base::wire::{TCP_ACK, TCP_SYN};
 use eft_base::{Instant, RequestId, WireAddress};
 use eft_channel::socket::Opt;
@@ -36,6 +36,8 @@ impl Tcp {
         let same = block.tuple.remote == address && block.tuple.remote_port == port;
         let errno = match block.state() {
             State::Closed if block.has(bit::DEAD) && block.has(bit::CONNECTED) => EISCONN,
+            // A listener of an earlier stack, whose ring of records goes on.
+            State::Closed if block.rcv_nxt != 0 => EINVAL,
             State::Closed => match refuse_destination(self, address, port) {
                 0 => return self.prepare_connect(i, request, address, port),
                 errno => errno,

@@ -41,6 +41,17 @@ impl Transport for Tcp {
         Ok(i)
     }
 
+    fn restore(&mut self, cx: &mut Context, socket: SocketId, incarnation: u32) -> Result<u32, i32> {
+        self.families.may_open(socket.family, self.config.sockets_per_family)?;
+        let i = self.allocate(cx).ok_or(ENOBUFS)?;
+        if !self.give_slot_again(i, socket, incarnation) {
+            self.free_block(cx, i);
+            return Err(EINVAL);
+        }
+        self.blocks[i].set(bit::ATTACHED);
+        Ok(i)
+    }
+
     fn bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32 {
         self.request_bind(cx, i, address, port, reuse)
     }

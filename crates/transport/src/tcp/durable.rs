@@ -9,10 +9,9 @@ use super::options::SCALE_MAX;
 use super::retransmit::RETRIES;
 use super::route::MTU_MIN;
 use crate::arena::{self, Durable};
+use crate::requests::POSITION_MAX;
 use eft_channel::dirty::DIRTY_SLOTS;
 
-/// No stream gets here; far enough from the end for any sum of two.
-const POSITION_MAX: u64 = 1 << 61;
 /// No ring is longer.
 const RING_MAX: u64 = 1 << 26;
 /// The largest window that there is (RFC 7323 §2.3).

@@ -6,7 +6,7 @@ use super::engine::{Live, Udp, due};
 use crate::addresses::{is_unspecified, overlap};
 use crate::edge::Out;
 use crate::families::Families;
-use crate::requests::{Place, Transport};
+use crate::requests::{POSITION_MAX, Place, Transport, left_to_receive};
 use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
 use eft_base::errno::{EACCES, EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS, EOPNOTSUPP};
@@ -55,6 +55,45 @@ impl Transport for Udp {
             self.blocks[i].incarnation = page.reset(2);
             page.set_receive_notify(u64::MAX);
         }
+        cx.count(Counter::Opened as usize);
+        self.gauge_blocks(cx);
+        Ok(i)
+    }
+
+    fn restore(&mut self, cx: &mut Context, socket: SocketId, incarnation: u32) -> Result<u32, i32> {
+        self.families.may_open(socket.family, self.config.sockets_per_family)?;
+        let (page, _) = self.families.page(socket).ok_or(EINVAL)?;
+        let (receive_taken, receive_end) = left_to_receive(&page).ok_or(EINVAL)?;
+        // What was not sent while there was no stack is not sent now.
+        let sent = page.send_end();
+        let sane = sent <= POSITION_MAX && sent.is_multiple_of(8) && receive_end.is_multiple_of(8);
+        if page.incarnation() != incarnation || !sane {
+            return Err(EINVAL);
+        }
+        let i = self.free.take().ok_or(ENOBUFS)?;
+        if !self.families.enter(socket.family).allocate_at(socket.slot, i) {
+            self.free.put(i);
+            return Err(EINVAL);
+        }
+        self.live[i as usize] = Live::default();
+        let generation = self.blocks[i].generation.wrapping_add(1);
+        self.blocks[i] = Block {
+            flags: bit::USED,
+            family: socket.family,
+            slot: socket.slot,
+            incarnation,
+            sent,
+            released: sent,
+            receive_end,
+            receive_taken,
+            ..Block::free(generation)
+        };
+        self.attach_page(i);
+        if let Some(page) = &self.live[i as usize].page {
+            page.set_send_released(sent);
+        }
+        self.publish(i);
+        self.mark(i, due::WRITABLE);
         cx.count(Counter::Opened as usize);
         self.gauge_blocks(cx);
         Ok(i)

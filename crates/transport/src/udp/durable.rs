@@ -3,12 +3,10 @@
 use super::UdpConfig;
 use crate::arena::{self, Durable};
 use crate::families::NONE;
+use crate::requests::POSITION_MAX;
 use eft_base::{Endpoint, FamilyId, WireAddress};
 use eft_channel::dirty::DIRTY_SLOTS;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
-
-/// No ring's position gets here; far enough from the end for any sum of two.
-const POSITION_MAX: u64 = 1 << 61;
 
 /// Bits of [`Block::flags`].
 pub mod bit {

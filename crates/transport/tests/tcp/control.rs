@@ -6,6 +6,7 @@ use crate::streams::{plan, run_to_end};
 use crate::world::{ARENA_POOL, Conditions, FAMILY, World};
 use eft_base::errno::*;
 use eft_base::{FamilyId, RequestId, SocketId, WireAddress};
+use eft_channel::socket::SocketPage;
 use eft_component::Component;
 use eft_component::transport::Event;
 use eft_messages::Peer;
@@ -209,6 +210,47 @@ fn quotas_hold() {
     assert_eq!(d.open().errno, 0);
     assert_eq!(d.listen(SocketId { family: FAMILY, slot: 1 }).errno, EINVAL);
     assert_eq!(d.listen(SocketId { family: FamilyId(99), slot: 0 }).errno, EINVAL);
+}
+
+/// A listener's page as an earlier stack left it, with one record that nobody took.
+fn left_behind(d: &Direct, slot: u32, taken: u64, end: u64) -> SocketPage {
+    let page = d.world.sides[0].arena.socket(slot).unwrap();
+    page.reset(1);
+    page.set_receive_end(end);
+    page.set_receive_taken(taken);
+    page.set_inode(17);
+    page
+}
+
+#[test]
+fn a_socket_of_an_earlier_stack_gets_its_slot_again() {
+    let mut d = Direct::new();
+    let restore = |d: &mut Direct, slot, incarnation| {
+        let socket = SocketId { family: FAMILY, slot };
+        d.ask(|request| SocketsToTransport::Restore { request, socket, incarnation })
+    };
+    let page = left_behind(&d, 6, 64, 128);
+    let incarnation = page.incarnation();
+    assert_eq!(restore(&mut d, 6, incarnation + 1).errno, EINVAL, "another incarnation");
+    assert_eq!(restore(&mut d, 7, 0).errno, EINVAL, "udp's slot");
+    assert_eq!(restore(&mut d, 1 << 20, 0).errno, EINVAL, "no slot");
+    let answer = restore(&mut d, 6, incarnation);
+    assert_eq!((answer.errno, answer.socket.slot, answer.incarnation), (0, 6, incarnation));
+    assert_eq!(restore(&mut d, 6, incarnation).errno, 0, "asked again");
+    assert_eq!((page.inode(), page.receive_end(), page.receive_taken()), (17, 128, 64));
+    // Nobody else gets it, and it does what its program asked for, but for what it cannot have been.
+    assert!((0..8).all(|_| d.open().socket.slot != 6));
+    assert_eq!(d.connect(answer.socket, [10, 0, 0, 2], 80).errno, EINVAL);
+    assert_eq!(d.bind(answer.socket, ANY, 80, 0).errno, 0);
+    assert_eq!(d.listen(answer.socket).errno, 0);
+    assert_eq!(page.flags(), eft_channel::socket::flag::LISTENING);
+    d.world.crash(0);
+    assert_eq!(d.listen(answer.socket).errno, 0, "it survives what others survive");
+    // A page may say anything.
+    for (taken, end) in [(128, 64), (0, u64::MAX), (u64::MAX - 64, u64::MAX), (0, 1 << 30), (1, 65)] {
+        let incarnation = left_behind(&d, 20, taken, end).incarnation();
+        assert_eq!(restore(&mut d, 20, incarnation).errno, EINVAL, "{taken} {end}");
+    }
 }
 
 #[test]

@@ -5,13 +5,13 @@
 //! readable. What must never happen: news of a kernel socket that nobody is told.
 
 use super::{Applications, Watched};
-use crate::descriptors::send_token;
+use crate::descriptors::twin_ready;
 use crate::protocol::FromServer;
 use eft_base::SocketId;
 use eft_base::errno::{EEXIST, EMFILE, ENOENT};
 use eft_component::sockets::ConnectionId;
-use eft_messages::control::Reply;
-use rustix::event::{PollFd, PollFlags, epoll};
+use eft_messages::control::{Reply, op};
+use rustix::event::epoll;
 use std::os::fd::{AsFd, OwnedFd};
 
 impl Applications {
@@ -41,6 +41,7 @@ impl Applications {
         match (brought, there) {
             (Some(fd), None) => {
                 self.keep_loopback(socket, fd);
+                self.note(socket, Reply { sequence: 0, value: op::TWIN as u64, ..reply });
                 self.reply(connection, reply, &[]);
             }
             (None, Some(Ok(fd))) => self.reply(connection, reply, &[fd]),
@@ -50,8 +51,7 @@ impl Applications {
         }
     }
 
-    /// Something came to the kernel's socket: the eft socket beside it becomes readable. Unless a
-    /// program that was busy there has taken it: what is readable with nothing to take misleads.
+    /// Something came to the kernel's socket.
     pub(super) fn loopback_ready(&self, socket: SocketId) {
         let page = self.families.get(&socket.family).and_then(|f| f.arena.socket(socket.slot));
         let (Some(page), Some((far, _)), Some((beside, _))) =
@@ -59,16 +59,6 @@ impl Applications {
         else {
             return;
         };
-        page.add_twin_news();
-        if is_readable(beside) && (page.read_token().post_anyway() || page.post_edge()) {
-            send_token(far);
-        }
+        twin_ready(&page, far, beside);
     }
-}
-
-/// Whether a descriptor has something to take, an error too.
-fn is_readable(fd: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(fd, PollFlags::IN)];
-    let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-    rustix::event::poll(&mut fds, Some(&zero)).is_ok_and(|n| n > 0)
 }

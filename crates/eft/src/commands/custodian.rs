@@ -1,0 +1,90 @@
+//! `eft custodian`: what `eft run` leaves behind (see [`eft_linux::custodian`]). Never started by hand.
+
+use eft_channel::socket::{Arena, Geometry};
+use eft_linux::custodian::{self, Charge};
+use eft_linux::memory;
+use eft_linux::protocol::ArenaShape;
+use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+#[derive(clap::Args, Debug)]
+pub struct CustodianArguments {
+    #[arg(long)]
+    stack: String,
+    /// Connection, root and arena
+    #[arg(long, num_args = 3)]
+    descriptors: Vec<i32>,
+    /// Slots of the arena, bytes of a send ring, bytes of a receive ring
+    #[arg(long, num_args = 3)]
+    shape: Vec<usize>,
+}
+
+/// Starts a custodian as nobody's child, so that the program that we become does not wait for it.
+pub fn leave_behind(stack: &str, shape: &ArenaShape, descriptors: [OwnedFd; 3]) -> Result<(), String> {
+    let numbers = descriptors.each_ref().map(AsRawFd::as_raw_fd);
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("eft").args(["custodian", "--stack", stack, "--descriptors"]);
+    command.args(numbers.map(|n| n.to_string())).arg("--shape");
+    command.args([shape.slots, shape.send_len, shape.receive_len].map(|n| n.to_string()));
+    command.current_dir("/").env_remove("LD_PRELOAD");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: system calls only, in a child that has one thread.
+    unsafe {
+        command.pre_exec(move || {
+            libc::setsid();
+            if libc::fork() > 0 {
+                libc::_exit(0);
+            }
+            for number in numbers {
+                libc::fcntl(number, libc::F_SETFD, 0);
+            }
+            Ok(())
+        })
+    };
+    let mut child = command.spawn().map_err(|e| format!("cannot start the family's custodian: {e}"))?;
+    child.wait().map(drop).map_err(|e| format!("cannot start the family's custodian: {e}"))
+}
+
+pub fn run(arguments: &CustodianArguments) -> Result<(), String> {
+    let (&[link, root, arena], &[slots, send_len, receive_len]) =
+        (&arguments.descriptors[..], &arguments.shape[..])
+    else {
+        return Err("a custodian is started by `eft run`".into());
+    };
+    stand_aside(&[link, root, arena]);
+    // SAFETY: `eft run` passed these and tells nobody else.
+    let [link, root, arena_fd] = [link, root, arena].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    let segment = memory::map(&arena_fd, true).map_err(|e| e.to_string())?;
+    let arena = Arena::new(segment, Geometry { slots, send_len, receive_len })
+        .map_err(|_| "this is no arena".to_string())?;
+    let charge = Charge { stack: arguments.stack.clone(), link, root, arena, arena_fd };
+    custodian::run(charge).map_err(|e| e.to_string())
+}
+
+/// Keeps nothing open that is none of its business, has room for every socket, and stays when a service
+/// is told to stop: its programs may need a while.
+fn stand_aside(own: &[i32]) {
+    let mut own: Vec<u32> = own.iter().map(|fd| *fd as u32).collect();
+    own.sort_unstable();
+    let mut from = 3;
+    for fd in own.into_iter().chain([u32::MAX]) {
+        if fd > from {
+            // SAFETY: nothing of ours is open beside the three.
+            unsafe { libc::syscall(libc::SYS_close_range, from, fd - 1, 0) };
+        }
+        from = fd.saturating_add(1);
+    }
+    // SAFETY: plain numbers, and structures of our own.
+    unsafe {
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        let mut files: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut files) == 0 {
+            files.rlim_cur = files.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &files);
+        }
+        libc::prctl(libc::PR_SET_NAME, c"eft-custodian".as_ptr(), 0, 0, 0);
+    }
+}

@@ -1,0 +1,104 @@
+//! One socket that can be made anew, and what its program asked for.
+
+use super::link::{Link, Lost};
+use eft_base::errno::EEXIST;
+use eft_channel::socket::SocketPage;
+use eft_messages::control::{Reply, Request, op};
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+pub struct Kept {
+    pub incarnation: u32,
+    pub far: OwnedFd,
+    /// The kernel socket on the loopback beside it.
+    pub twin: Option<OwnedFd>,
+    bound: Option<Reply>,
+    listens: Option<Reply>,
+    connected: Option<Reply>,
+    /// It has its slot at a new stack, but is not yet what it was.
+    due: bool,
+}
+
+impl Kept {
+    pub fn new(incarnation: u32, far: OwnedFd, note: &Reply) -> Kept {
+        let (twin, bound, listens, connected) = (None, None, None, None);
+        let mut kept = Kept { incarnation, far, twin, bound, listens, connected, due: false };
+        kept.note(note, None);
+        kept
+    }
+
+    /// What was granted to its program.
+    pub fn note(&mut self, note: &Reply, fd: Option<OwnedFd>) {
+        match note.value as u32 {
+            op::BIND => self.bound = Some(*note),
+            op::LISTEN => {
+                self.listens = Some(*note);
+                self.twin = fd.or(self.twin.take());
+            }
+            op::TWIN => self.twin = fd.or(self.twin.take()),
+            op::CONNECT if IpAddr::from(note.address).is_unspecified() => self.connected = None,
+            op::CONNECT => self.connected = Some(*note),
+            _ => {}
+        }
+    }
+
+    pub fn is_due(&self) -> bool {
+        self.due
+    }
+
+    /// Asks for its slot. If that is refused, it stays as silent as without a stack.
+    pub fn restore(&mut self, link: &mut Link, slot: u32, page: &SocketPage) -> Result<(), Lost> {
+        let args = [self.incarnation, 0, 0, 0];
+        let request = Request { op: op::RESTORE, slot, value: page.inode(), args, ..Request::default() };
+        self.due = link.ask(request, Some(&self.far))? == 0;
+        Ok(())
+    }
+
+    /// Asks for what it was, all over again if something was refused before.
+    pub fn settle(&mut self, link: &mut Link, slot: u32) -> Result<(), Lost> {
+        if !self.due {
+            return Ok(());
+        }
+        for (request, with_twin) in self.requests(slot) {
+            let with = if with_twin { self.twin.as_ref() } else { None };
+            match link.ask(request, with)? {
+                0 => {}
+                EEXIST if request.op == op::TWIN => {}
+                _ => return Ok(()),
+            }
+        }
+        self.due = false;
+        Ok(())
+    }
+
+    /// In order; and whether the twin goes along.
+    fn requests(&self, slot: u32) -> Vec<(Request, bool)> {
+        let request = |op, note: &Reply| Request {
+            op,
+            slot,
+            address: note.address,
+            port: note.port,
+            args: [note.args[0], 0, 0, 0],
+            ..Request::default()
+        };
+        let mut requests = Vec::new();
+        match (&self.bound, &self.connected) {
+            (Some(bound), _) => requests.push((request(op::BIND, bound), false)),
+            // Connecting has bound it.
+            (None, Some(connected)) => {
+                let (address, port) = (IpAddr::from([0; 4]).into(), connected.args[1] as u16);
+                requests.push((Request { op: op::BIND, slot, address, port, ..Request::default() }, false));
+            }
+            (None, None) => {}
+        }
+        if let Some(listens) = &self.listens {
+            requests.push((request(op::LISTEN, listens), true));
+        } else if self.twin.is_some() {
+            requests.push((Request { op: op::TWIN, slot, ..Request::default() }, true));
+        }
+        if let Some(connected) = &self.connected {
+            requests.push((request(op::CONNECT, connected), false));
+        }
+        requests
+    }
+}

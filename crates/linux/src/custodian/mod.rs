@@ -1,0 +1,262 @@
+//! The custodian of a family: a small process beside its programs that outlives their stack.
+//!
+//! An eft descriptor is one end of a socket pair, and what its program sees of it is what the far end
+//! does. If all far ends went with the stack, every listener would be readable for good with nothing to
+//! accept, and programs spin. So `eft run` leaves a custodian behind. sockets tells it of everything that
+//! can be made anew (listeners, datagram sockets) and gives it their far ends; see
+//! [`eft_messages::control::Reply`]. When the stack ends, these stay silent, connections are told that
+//! they are over, and what needs a stack fails ([`Arena::stacks`] is odd). When a stack of that name is
+//! there again, the custodian brings it the family's arena and the far ends, and asks for them what the
+//! programs once asked for: they notice nothing.
+//!
+//! It runs with the rights of who called `eft run`, and what it asks for is judged by these. What must
+//! never happen: that it stands in the way of a last close, or outlives its family.
+
+mod kept;
+mod link;
+
+use crate::descriptors::twin_ready;
+use crate::{Doing, Result, operator};
+use eft_base::errno::{ECONNRESET, ENETUNREACH};
+use eft_channel::socket::{Arena, flag};
+use eft_messages::control::{Reply, op};
+use kept::Kept;
+pub use link::shape;
+
+use link::Link;
+use rustix::event::epoll;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often it looks whether a stack is there, and asks again for what was refused.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How long a returned stack may refuse: its addresses may come a little later than it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const LINK: u64 = 0;
+const ROOT: u64 = 1;
+const FAR: u64 = 2;
+const TWIN: u64 = 3;
+
+/// What a ready descriptor is: a kind, and which slot in which incarnation.
+fn token(kind: u64, slot: u32, incarnation: u32) -> u64 {
+    kind | (slot as u64 & 0xffff) << 16 | (incarnation as u64) << 32
+}
+
+/// Whom the custodian serves.
+pub struct Charge {
+    pub stack: String,
+    /// The connection on which the family was asked for.
+    pub link: OwnedFd,
+    /// The far end of what the family's processes inherit.
+    pub root: OwnedFd,
+    pub arena: Arena,
+    pub arena_fd: OwnedFd,
+}
+
+struct Custodian {
+    stack: String,
+    root: OwnedFd,
+    arena: Arena,
+    arena_fd: OwnedFd,
+    link: Option<Link>,
+    set: OwnedFd,
+    kept: BTreeMap<u32, Kept>,
+    /// Until when what the stack refuses is asked again.
+    until: Instant,
+}
+
+/// Runs until the family's last process is gone.
+pub fn run(charge: Charge) -> Result<()> {
+    let Charge { stack, link, root, arena, arena_fd } = charge;
+    let set = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
+    let now = Instant::now();
+    let mut custodian =
+        Custodian { stack, root, arena, arena_fd, link: None, set, kept: BTreeMap::new(), until: now };
+    custodian.watch(custodian.root.as_fd(), ROOT, epoll::EventFlags::RDHUP);
+    custodian.hold(Link::new(link));
+    while custodian.turn()? {}
+    Ok(())
+}
+
+impl Custodian {
+    fn watch(&self, fd: BorrowedFd<'_>, token: u64, events: epoll::EventFlags) {
+        let _ = epoll::add(&self.set, fd, epoll::EventData::new_u64(token), events);
+    }
+
+    fn hold(&mut self, link: Link) {
+        self.watch(link.fd(), LINK, epoll::EventFlags::IN);
+        self.link = Some(link);
+    }
+
+    /// Sleeps until something happens, and sees to it. False if the family is gone.
+    fn turn(&mut self) -> Result<bool> {
+        let impatient = self.link.is_none() || self.has_due();
+        let pause =
+            rustix::time::Timespec { tv_sec: 0, tv_nsec: PAUSE.subsec_nanos() as rustix::time::Nsecs };
+        let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 64];
+        let tokens: Vec<u64> = match epoll::wait(&self.set, &mut events, impatient.then_some(&pause)) {
+            Ok((ready, _)) => ready.iter().map(|e| e.data.u64()).collect(),
+            Err(rustix::io::Errno::INTR) => Vec::new(),
+            Err(e) => return Err(e).doing("epoll"),
+        };
+        for token in tokens {
+            let (slot, incarnation) = ((token >> 16) as u32 & 0xffff, (token >> 32) as u32);
+            match token & 0xffff {
+                ROOT => return Ok(false),
+                LINK => self.hear(),
+                FAR => self.closed(slot, incarnation),
+                TWIN => self.twin_ready(slot, incarnation),
+                _ => {}
+            }
+        }
+        match self.link {
+            None => self.look_for_stack(),
+            Some(_) => self.ask_for_due(),
+        }
+        Ok(true)
+    }
+
+    /// What sockets says, or that it says nothing more.
+    fn hear(&mut self) {
+        loop {
+            match self.link.as_mut().map(Link::receive) {
+                Some(Ok(Some((reply, fd)))) => self.note(&reply, fd),
+                Some(Ok(None)) => return,
+                Some(Err(_)) => return self.stack_ended(),
+                None => return,
+            }
+        }
+    }
+
+    /// A program of the family did something that is to be repeated. (Or we did.)
+    fn note(&mut self, note: &Reply, fd: Option<OwnedFd>) {
+        if note.sequence != 0 || self.arena.socket(note.slot).is_none() {
+            return;
+        }
+        let (slot, incarnation, operation) = (note.slot, note.args[3], note.value as u32);
+        let known = self.kept.get(&slot).is_some_and(|k| k.incarnation == incarnation);
+        if !known && matches!(operation, op::BIND | op::CONNECT) {
+            let Some(far) = fd else { return };
+            self.forget(slot);
+            self.watch(far.as_fd(), token(FAR, slot, incarnation), epoll::EventFlags::RDHUP);
+            self.kept.insert(slot, Kept::new(incarnation, far, note));
+        } else if let Some(kept) = self.kept.get_mut(&slot)
+            && (known || operation == op::TWIN)
+        {
+            kept.note(note, fd);
+        }
+    }
+
+    /// The socket's last descriptor is gone.
+    fn closed(&mut self, slot: u32, incarnation: u32) {
+        if self.kept.get(&slot).is_some_and(|k| k.incarnation == incarnation) {
+            self.forget(slot);
+        }
+    }
+
+    fn forget(&mut self, slot: u32) {
+        if let Some(kept) = self.kept.remove(&slot) {
+            // The stack has duplicates, so that closing ours would leave it in the set.
+            let _ = epoll::delete(&self.set, &kept.far);
+            self.unwatch_twin(&kept);
+        }
+    }
+
+    fn unwatch_twin(&self, kept: &Kept) {
+        if let Some(twin) = &kept.twin {
+            let _ = epoll::delete(&self.set, twin);
+        }
+    }
+
+    /// The last act of a stack that could not do it itself: connections are over, and everybody can see
+    /// that there is none.
+    fn stack_ended(&mut self) {
+        self.link = None;
+        self.arena.stacks().fetch_or(1, Ordering::SeqCst);
+        for slot in (0..self.arena.geometry().slots as u32).step_by(2) {
+            self.end_connection(slot);
+        }
+        for (slot, kept) in &self.kept {
+            if let Some(twin) = &kept.twin {
+                let events = epoll::EventFlags::IN | epoll::EventFlags::ET;
+                self.watch(twin.as_fd(), token(TWIN, *slot, kept.incarnation), events);
+            }
+        }
+    }
+
+    fn end_connection(&mut self, slot: u32) {
+        let Some(page) = self.arena.socket(slot) else { return };
+        let flags = page.flags();
+        let live = flags & (flag::CONNECTED | flag::CONNECTING);
+        if page.kind() == 0 || live == 0 {
+            return;
+        }
+        if flags & flag::DEAD == 0 {
+            page.set_error(if flags & flag::CONNECTED != 0 { ECONNRESET } else { ENETUNREACH });
+            page.set_flags(flags | flag::DEAD | flag::RECEIVE_END | flag::SEND_CLOSED);
+        }
+        // With its far end goes the silence.
+        self.forget(slot);
+    }
+
+    /// While there is no stack, what comes over the kernel's loopback is still heard.
+    fn twin_ready(&self, slot: u32, incarnation: u32) {
+        if self.link.is_none()
+            && let Some(kept) = self.kept.get(&slot).filter(|k| k.incarnation == incarnation)
+            && let (Some(page), Some(twin)) = (self.arena.socket(slot), &kept.twin)
+        {
+            twin_ready(&page, &kept.far, twin);
+        }
+    }
+
+    /// Brings the family to a stack, if one of its name is there. The slots are taken before a program
+    /// can ask for others.
+    fn look_for_stack(&mut self) {
+        let Ok(fd) = operator::connect(&self.stack, &operator::applications_path(&self.stack)) else {
+            return;
+        };
+        let mut link = Link::new(fd);
+        if link.bring_family(&self.arena, &self.arena_fd).is_err() {
+            return;
+        }
+        for (slot, kept) in &mut self.kept {
+            let Some(page) = self.arena.socket(*slot) else { continue };
+            if kept.restore(&mut link, *slot, &page).is_err() {
+                return;
+            }
+        }
+        let stacks = self.arena.stacks().load(Ordering::SeqCst);
+        self.arena.stacks().store((stacks | 1).wrapping_add(1), Ordering::SeqCst);
+        let _ = link.pass_root(&self.root);
+        for kept in self.kept.values() {
+            self.unwatch_twin(kept);
+        }
+        self.until = Instant::now() + PATIENCE;
+        self.hold(link);
+        self.ask_for_due();
+    }
+
+    fn has_due(&self) -> bool {
+        Instant::now() < self.until && self.kept.values().any(Kept::is_due)
+    }
+
+    /// Asks for what restored sockets were: bound, listening, connected.
+    fn ask_for_due(&mut self) {
+        if !self.has_due() {
+            return;
+        }
+        let Some(mut link) = self.link.take() else { return };
+        let lost = self.kept.iter_mut().any(|(slot, kept)| kept.settle(&mut link, *slot).is_err());
+        let early = link.take_early();
+        self.link = Some(link);
+        for (note, fd) in early {
+            self.note(&note, fd);
+        }
+        if lost {
+            self.stack_ended();
+        }
+    }
+}

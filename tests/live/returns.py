@@ -1,0 +1,177 @@
+"""The stack ends under its programs, and returns. Meanwhile they sleep; afterwards they serve again, all by themselves."""
+
+import os
+import pathlib
+import signal
+import socket
+import time
+
+from harness import Scene, Stack, check, end, processes_of_eft, sh, wait_until
+from programs import children, nginx_config
+
+ECHO = """
+import asyncio, sys
+class Datagrams(asyncio.DatagramProtocol):
+    def connection_made(self, transport): self.transport = transport
+    def datagram_received(self, data, sender): self.transport.sendto(data, sender)
+async def echo(reader, writer):
+    while data := await reader.read(4096):
+        writer.write(data)
+    writer.close()
+async def main():
+    loop = asyncio.get_running_loop()
+    await loop.create_datagram_endpoint(Datagrams, local_addr=("0.0.0.0", int(sys.argv[1])))
+    async with await asyncio.start_server(echo, "0.0.0.0", int(sys.argv[1])) as server:
+        await server.serve_forever()
+asyncio.run(main())
+"""
+
+# Sleeps in a call that blocks, and not in poll: no event loop finds anything for it.
+BLOCKING = """
+import socket, sys
+s = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+while True:
+    c, _ = s.accept()
+    try:
+        while data := c.recv(4096): c.sendall(data)
+    except OSError: pass
+    c.close()
+"""
+
+NODE = "require('net').createServer(c => { c.on('error', () => {}); c.pipe(c) }).listen(+process.argv[1], '0.0.0.0')"
+
+# A connected datagram socket outlives the stack, too; while there is none, sending says that there is no way.
+CLIENT = """
+import errno, socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect((sys.argv[1], int(sys.argv[2])))
+s.settimeout(0.2)
+seen = set()
+while True:
+    try:
+        s.send(b"x")
+        s.recv(10)
+        seen.add("answer")
+    except OSError as e:
+        seen.add(errno.errorcode.get(e.errno, "timeout"))
+    open(sys.argv[3], "w").write(" ".join(sorted(seen)))
+    time.sleep(0.05)
+"""
+
+
+def everybody(pid):
+    return [pid] + [p for child in children(pid) for p in everybody(child)]
+
+
+def cpu_seconds(pids):
+    ticks = os.sysconf("SC_CLK_TCK")
+    fields = [pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split() for pid in pids]
+    return sum(int(f[11]) + int(f[12]) for f in fields) / ticks
+
+
+def custodians(stack):
+    return processes_of_eft(f"custodian --stack {stack.name} ")
+
+
+def echoes(address, port):
+    """A connection that is answered, or nothing."""
+    try:
+        s = socket.create_connection((address, port), 1)
+        s.sendall(b"hello")
+        check(s.recv(5) == b"hello", "the echo is another")
+        return s
+    except OSError:
+        return None
+
+
+def echoes_datagrams(address, port):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.settimeout(0.5)
+        try:
+            s.sendto(b"hello", (address, port))
+            return s.recv(5) == b"hello"
+        except OSError:
+            return False
+
+
+def pings(address, port):
+    return sh("redis-cli", "-h", address, "-p", port, "ping", ok=False).stdout.strip() == "PONG"
+
+
+def fetches(address, port, path):
+    return sh("curl", "-sf", "-m", "2", "-o", "/dev/null", f"http://{address}:{port}{path}", ok=False).returncode == 0
+
+
+def programs(scene, stack):
+    """Name, process, and whether it serves at an address."""
+    scene.file("www/small", 1000)
+    config = nginx_config(scene, "0.0.0.0", 2)
+    www = scene.dir / "www"
+    python = ("python3", "-c")
+    found = [
+        ("nginx", ("nginx", "-c", config), lambda a: fetches(a, 8080, "/hello")),
+        ("redis", ("redis-server", "--port", "7001", "--bind", "0.0.0.0", "--save", "", "--protected-mode", "no"), lambda a: pings(a, "7001")),
+        ("asyncio", (*python, ECHO, "7002"), lambda a: echoes(a, 7002) and echoes_datagrams(a, 7002)),
+        ("http.server", ("python3", "-m", "http.server", "7003", "--directory", www), lambda a: fetches(a, 7003, "/small")),
+        ("blocking", (*python, BLOCKING, "7004"), lambda a: echoes(a, 7004)),
+        ("node", ("node", "-e", NODE, "7005"), lambda a: echoes(a, 7005)),
+    ]
+    return [(name, scene.start(*stack.on(*command), log=f"{name}.log"), serves) for name, command, serves in found]
+
+
+def ends_and_returns(scene, how):
+    stack = Stack(scene)
+    running = programs(scene, stack)
+    for name, process, serves in running:
+        wait_until(lambda: serves(stack.address), 10, f"{name} to serve")
+    seen = scene.dir / "seen"
+    client = scene.start(*stack.on("python3", "-c", CLIENT, stack.host, "9", seen))
+    wait_until(seen.exists, 10, "the client to begin")
+    # Some have a connection that lies idle, some one that is in use.
+    idle = [echoes(stack.address, port) for port in (7002, 7004, 7005)]
+    for again in (False, True):
+        if again:
+            # A successor of sockets knows the custodians, too.
+            stack.kill("sockets")
+        stack.process.send_signal(how)
+        stack.process.wait(10)
+        time.sleep(0.5)
+        spent = {name: cpu_seconds(everybody(process.pid)) for name, process, _ in running}
+        began = time.monotonic()
+        time.sleep(3)
+        passed = time.monotonic() - began
+        for name, process, serves in running:
+            check(process.poll() is None, f"{name} ended with the stack: {process.log.read_text()[-500:]}")
+            ratio = (cpu_seconds(everybody(process.pid)) - spent[name]) / passed
+            check(ratio < 0.1, f"{name} burns {ratio:.2f} CPUs without a stack")
+            print(f"        {name}: {ratio:.3f} CPUs without a stack", flush=True)
+            check(serves("127.0.0.1"), f"{name} no longer serves the kernel's loopback")
+        wait_until(lambda: "ENETUNREACH" in seen.read_text(), 5, "the client to be told that there is no way")
+        stack = Stack(scene)
+        for name, process, serves in running:
+            wait_until(lambda: serves(stack.address), 10, f"{name} to serve again")
+    heard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    heard.bind((stack.host, 9))
+    data, sender = heard.recvfrom(10)
+    heard.sendto(data, sender)
+    wait_until(lambda: "answer" in seen.read_text(), 5, "the client's socket to be connected again")
+    check(len(custodians(stack)) == len(running) + 1, f"custodians: {custodians(stack)}")
+    for name, process, _ in running:
+        end(process)
+    end(client)
+    wait_until(lambda: not custodians(stack), 5, "the custodians to end with their programs")
+    for s in idle:
+        s.close()
+
+
+def programs_outlive_a_stack_that_is_told_to_end():
+    with Scene("returns-term") as scene:
+        ends_and_returns(scene, signal.SIGTERM)
+
+
+def programs_outlive_a_stack_that_is_killed():
+    with Scene("returns-kill") as scene:
+        ends_and_returns(scene, signal.SIGKILL)
+
+
+CASES = [programs_outlive_a_stack_that_is_told_to_end, programs_outlive_a_stack_that_is_killed]
