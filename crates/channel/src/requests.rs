@@ -2,7 +2,8 @@
 //!
 //! After a restart of the peer the sender walks the database in order of submission and resubmits
 //! or gives up each entry, as the message type declares. Entries are private to their owner; a
-//! [`RequestId`] that comes back from a peer is checked for index and generation.
+//! [`RequestId`] that comes back from a peer is checked for index and generation. Each life of the owner numbers them in a
+//! range of its own, so an answer to its predecessor answers nothing of its own.
 
 use alloc::vec::Vec;
 use eft_base::RequestId;
@@ -25,11 +26,23 @@ pub struct Requests<T> {
     newest: u32,
     len: usize,
     limit: usize,
+    /// Of entries that were never used.
+    first_generation: u32,
 }
 
 impl<T> Requests<T> {
-    pub fn new(limit: usize) -> Self {
-        Requests { entries: Vec::new(), free: NONE, oldest: NONE, newest: NONE, len: 0, limit }
+    /// `life` is another one in each life of the owner: counted, or random.
+    pub fn new(limit: usize, life: u32) -> Self {
+        Requests {
+            entries: Vec::new(),
+            free: NONE,
+            oldest: NONE,
+            newest: NONE,
+            len: 0,
+            limit,
+            // Multiples of the golden ratio lie far apart: of any thousand lives in a row by two million uses of an entry.
+            first_generation: life.wrapping_mul(0x9e37_79b1),
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -54,7 +67,12 @@ impl<T> Requests<T> {
             self.free = self.entries[index as usize].next;
             index
         } else {
-            self.entries.push(Entry { generation: 0, previous: NONE, next: NONE, value: None });
+            self.entries.push(Entry {
+                generation: self.first_generation,
+                previous: NONE,
+                next: NONE,
+                value: None,
+            });
             (self.entries.len() - 1) as u32
         };
         let newest = self.newest;
@@ -130,7 +148,7 @@ mod tests {
 
     #[test]
     fn stale_and_foreign_ids_are_refused() {
-        let mut r = Requests::new(3);
+        let mut r = Requests::new(3, 0);
         let a = r.insert('a').unwrap();
         let b = r.insert('b').unwrap();
         let c = r.insert('c').unwrap();
@@ -144,5 +162,22 @@ mod tests {
         assert_eq!(r.iter().map(|(_, v)| *v).collect::<alloc::string::String>(), "acd");
         assert_eq!((r.remove(a), r.remove(c), r.remove(d)), (Some('a'), Some('c'), Some('d')));
         assert!(r.is_empty());
+    }
+
+    #[test]
+    fn an_answer_to_a_predecessor_answers_nothing() {
+        let mut lives: Vec<Requests<u32>> = (1..100).map(|life| Requests::new(8, life)).collect();
+        for life in 0..lives.len() {
+            for use_ in 0..1000 {
+                let id = lives[life].insert(use_).unwrap();
+                if life + 1 < lives.len() {
+                    lives[life + 1].insert(0).unwrap();
+                    assert_eq!(lives[life + 1].remove(id), None, "life {life}, use {use_}");
+                    let ids = lives[life + 1].ids();
+                    ids.into_iter().for_each(|id| assert!(lives[life + 1].remove(id).is_some()));
+                }
+                assert_eq!(lives[life].remove(id), Some(use_));
+            }
+        }
     }
 }

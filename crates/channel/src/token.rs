@@ -119,7 +119,12 @@ impl Default for ReadToken {
     }
 }
 
-/// 1 while a plug stops the application's descriptor from being writable.
+const PLUGGED: u32 = 1;
+/// The server takes the plug out: whoever finds the word so in a successor's place does it again.
+const TAKING: u32 = 2;
+
+/// 1 while a plug stops the application's descriptor from being writable, 2 while the server takes it out. The word says so
+/// until the plug is gone: a server that dies between its steps leaves no plug that nobody knows of.
 #[repr(C)]
 pub struct WritePlug(AtomicU32);
 
@@ -135,14 +140,33 @@ impl WritePlug {
     /// Application, under the send lock: call right after the plug was sent, then tell the server
     /// (it may have freed space before it could see the plug).
     pub fn set(&self) {
-        self.0.store(1, Ordering::SeqCst);
+        self.0.store(PLUGGED, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    /// Server, after it freed space: true if it must now take one plug.
-    pub fn clear(&self) -> bool {
+    /// Server, after it freed space: true if it must now take one plug, and then say so by [`WritePlug::taken`].
+    pub fn take(&self) -> bool {
         fence(Ordering::SeqCst);
-        self.0.load(Ordering::Relaxed) != 0 && self.0.swap(0, Ordering::SeqCst) != 0
+        self.0.load(Ordering::Relaxed) == PLUGGED
+            && self.0.compare_exchange(PLUGGED, TAKING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Server: the plug is out. An application that said meanwhile that there is one (its predecessor in the lock died) is
+    /// believed: a plug that is not there is taken in vain.
+    pub fn taken(&self) {
+        let _ = self.0.compare_exchange(TAKING, 0, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// Successor of a server: true if its predecessor died while it took the plug, which may or may not be out.
+    pub fn is_half_taken(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == TAKING
+    }
+
+    /// As [`WritePlug::take`] and [`WritePlug::taken`], where nothing can come between them.
+    pub fn clear(&self) -> bool {
+        let take = self.take();
+        self.taken();
+        take
     }
 }
 

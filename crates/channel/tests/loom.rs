@@ -4,7 +4,7 @@
 use eft_channel::notify::{Doorbell, Mode, Ringer, StateWord, Wake};
 use eft_channel::queue::{Line, Position, queue};
 use eft_channel::shared::Shared;
-use eft_channel::token::ReadToken;
+use eft_channel::token::{ReadToken, WritePlug};
 use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use loom::thread;
 use std::sync::Arc;
@@ -267,4 +267,48 @@ fn edges_count_exactly() {
         assert_eq!(messages.load(Ordering::SeqCst) - 8, left);
         assert_eq!(left > 0, available.load(Ordering::SeqCst) != taken, "readiness is not news");
     });
+}
+
+/// A program that finds no room, plugs, and has the server look; and a server that dies after each of the steps in which it
+/// takes the plug out. Its successor leaves no plug without a word, and the last look leaves none at all.
+#[test]
+fn a_plug_outlives_no_server() {
+    for steps in 0..=3 {
+        loom::model(move || {
+            let word = Arc::new(WritePlug::new());
+            let plugs = Arc::new(AtomicUsize::new(0));
+            let (w, p) = (word.clone(), plugs.clone());
+            let program = thread::spawn(move || {
+                for _ in 0..2 {
+                    if !w.is_set() {
+                        // A second one finds no room.
+                        p.store(1, Ordering::SeqCst);
+                        w.set();
+                    }
+                }
+            });
+            // The first server does so many of its steps.
+            let took = steps > 0 && word.take();
+            if took && steps > 1 {
+                plugs.store(0, Ordering::SeqCst);
+            }
+            if took && steps > 2 {
+                word.taken();
+            }
+            // Its successor.
+            if word.is_half_taken() {
+                plugs.store(0, Ordering::SeqCst);
+                word.taken();
+            }
+            program.join().unwrap();
+            assert!(plugs.load(Ordering::SeqCst) == 0 || word.is_set(), "a plug that nobody knows of");
+            // It was told after the plug was put in.
+            if word.take() {
+                plugs.store(0, Ordering::SeqCst);
+                word.taken();
+            }
+            assert_eq!(plugs.load(Ordering::SeqCst), 0);
+            assert!(!word.is_set());
+        });
+    }
 }

@@ -100,15 +100,16 @@ impl Ip {
     /// `frames` has slots of `FRAME_SLOT_LEN`, one for each packet on its way out; `packets` has
     /// slots of [`crate::PACKET_SLOT_LEN`], for reassembly, ICMP and local delivery.
     pub fn new(frames: Pool, packets: Pool, config: IpConfig) -> Ip {
+        let life = config.seed as u32;
         Ip {
             with_filter: config.with_filter,
             routes: Routes::default(),
             last_error: None,
             links: Vec::new(),
             gate: Gate::new(),
-            flights: Requests::new(frames.slots()),
-            datagrams: Requests::new(frames.slots()),
-            arrivals: Requests::new(ARRIVALS_MAX),
+            flights: Requests::new(frames.slots(), life),
+            datagrams: Requests::new(frames.slots(), life),
+            arrivals: Requests::new(ARRIVALS_MAX, life),
             // After a rebirth all that the transports resubmit waits for the gateway's address: that
             // must fit, and a silent neighbour must not take the slots of all others.
             neighbours: Neighbours::new(frames.slots() / 8 * 7, frames.slots() / 8 * 5),

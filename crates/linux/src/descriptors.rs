@@ -22,6 +22,15 @@ struct Far {
     ended: bool,
 }
 
+impl Far {
+    /// The word says until the end that there is a plug, so whoever comes after us takes it if we die.
+    fn take_plug(&self) {
+        let mut plug = [0u8; PLUG_LEN];
+        let _ = rustix::net::recv(&self.fd, &mut plug, RecvFlags::DONTWAIT);
+        self.page.write_plug().taken();
+    }
+}
+
 /// The far ends of one transport's sockets.
 #[derive(Default)]
 pub struct FarEnds {
@@ -34,11 +43,15 @@ impl FarEnds {
     /// Takes a far end and brings the descriptor in line with the socket as it is now.
     pub fn insert(&mut self, socket: SocketId, fd: OwnedFd, arena: &Arena) {
         let Some(page) = arena.socket(socket.slot) else { return };
-        // A predecessor may have died between setting the token and sending its message.
+        // A predecessor may have died between setting the token and sending its message, or over a plug.
         let token_lost = page.read_token().is_posted() && unread_by_peer(&fd) == 0;
+        let plug_left = page.write_plug().is_half_taken();
         let far = Far { fd, page, ended: false };
         if token_lost {
             send_token(&far.fd);
+        }
+        if plug_left {
+            far.take_plug();
         }
         self.ends.insert(socket, far);
         self.mirror(socket);
@@ -89,11 +102,10 @@ impl FarEnds {
 
     pub fn writable(&mut self, socket: SocketId) {
         if let Some(far) = self.ends.get(&socket)
-            && far.page.write_plug().clear()
+            && far.page.write_plug().take()
         {
             self.calls += 1;
-            let mut plug = [0u8; PLUG_LEN];
-            let _ = rustix::net::recv(&far.fd, &mut plug, RecvFlags::DONTWAIT);
+            far.take_plug();
         }
     }
 
@@ -143,4 +155,111 @@ fn unread_by_peer(fd: &OwnedFd) -> i32 {
     // SAFETY: TIOCOUTQ (= SIOCOUTQ) writes one int.
     unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &mut n) };
     n
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eft_base::FamilyId;
+    use eft_channel::Segment;
+    use eft_channel::socket::Geometry;
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    const SOCKET: SocketId = SocketId { family: FamilyId(1), slot: 0 };
+
+    /// A connected stream in an arena, and both ends of its descriptor.
+    struct Scene {
+        arena: Arena,
+        near: OwnedFd,
+        far: OwnedFd,
+    }
+
+    impl Scene {
+        fn new() -> Scene {
+            let geometry = Geometry { slots: 4, send_len: 1 << 16, receive_len: 1 << 16 };
+            let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
+            let (near, far) = crate::scm::pair().unwrap();
+            rustix::net::sockopt::set_socket_send_buffer_size(&near, 1).unwrap();
+            let page = arena.socket(SOCKET.slot).unwrap();
+            page.reset(1);
+            page.set_flags(flag::CONNECTED);
+            Scene { arena, near, far }
+        }
+
+        fn page(&self) -> SocketPage {
+            self.arena.socket(SOCKET.slot).unwrap()
+        }
+
+        /// As the shim does when it finds no room.
+        fn plug(&self) {
+            if !self.page().write_plug().is_set() {
+                rustix::net::send(&self.near, &[0; PLUG_LEN], SendFlags::DONTWAIT).unwrap();
+                self.page().write_plug().set();
+            }
+        }
+
+        /// A server begins to serve the descriptor.
+        fn server(&self) -> FarEnds {
+            let mut far = FarEnds::default();
+            far.insert(SOCKET, self.far.try_clone().unwrap(), &self.arena);
+            far
+        }
+
+        fn is(&self, what: PollFlags) -> bool {
+            let mut near = [PollFd::new(&self.near, what)];
+            poll(&mut near, Some(&rustix::time::Timespec::default())).unwrap();
+            near[0].revents().contains(what)
+        }
+    }
+
+    #[test]
+    fn a_death_at_any_step_leaves_no_plug_behind() {
+        for steps in 0..=3 {
+            let scene = Scene::new();
+            let server = scene.server();
+            scene.plug();
+            assert!(!scene.is(PollFlags::OUT), "the plug does not stop the descriptor");
+            // What `writable` does, as far as it comes.
+            let page = scene.page();
+            if steps >= 1 {
+                assert!(page.write_plug().take());
+            }
+            if steps >= 2 {
+                rustix::net::recv(&scene.far, &mut [0u8; PLUG_LEN], RecvFlags::DONTWAIT).unwrap();
+            }
+            if steps >= 3 {
+                page.write_plug().taken();
+            }
+            drop(server);
+            let mut successor = scene.server();
+            successor.writable(SOCKET);
+            assert!(scene.is(PollFlags::OUT), "the writer hangs after a death at step {steps}");
+            assert!(!page.write_plug().is_set());
+            // And the next time it is as ever.
+            scene.plug();
+            assert!(!scene.is(PollFlags::OUT));
+            successor.writable(SOCKET);
+            assert!(scene.is(PollFlags::OUT));
+        }
+    }
+
+    #[test]
+    fn a_death_at_any_step_loses_no_token() {
+        for steps in 0..=2 {
+            let scene = Scene::new();
+            drop(scene.server());
+            let page = scene.page();
+            page.set_receive_end(5);
+            if steps >= 1 {
+                assert!(page.read_token().post(5));
+            }
+            if steps >= 2 {
+                send_token(&scene.far);
+            }
+            let _successor = scene.server();
+            assert!(scene.is(PollFlags::IN), "the reader hangs after a death at step {steps}");
+            rustix::net::recv(&scene.near, &mut [0u8; 1], RecvFlags::DONTWAIT).unwrap();
+            assert!(!scene.is(PollFlags::IN), "readable twice for one piece of news (step {steps})");
+        }
+    }
 }

@@ -14,8 +14,12 @@ pub(crate) struct Received {
 }
 
 impl Received {
+    /// A pool of another id in each life.
     pub fn new(pool: &Pool) -> Received {
-        Received { frames: Requests::new(pool.slots()), by_slot: vec![None; pool.slots()] }
+        Received {
+            frames: Requests::new(pool.slots(), pool.id().0.into()),
+            by_slot: vec![None; pool.slots()],
+        }
     }
 
     /// Remembers a frame that lies in a slot just allocated.

@@ -115,10 +115,10 @@ pub struct Sockets {
 impl Sockets {
     pub fn new(config: SocketsConfig) -> Sockets {
         let mut sockets = Sockets {
+            // Bounded by `requests` and by the sockets that there are to close.
+            pending: Requests::new(usize::MAX, config.generation),
             config,
             families: BTreeMap::new(),
-            // Bounded by `requests` and by the sockets that there are to close.
-            pending: Requests::new(usize::MAX),
             open: BTreeMap::new(),
             transports: BTreeSet::new(),
             info: Vec::new(),

@@ -95,7 +95,7 @@ impl Tcp {
             time_wait: VecDeque::new(),
             turns: Turns::new(),
             headers,
-            requests: Requests::new(limit),
+            requests: Requests::new(limit, config.seed as u32),
             routes: Routes::new(key),
             addresses: Addresses::default(),
             key,

@@ -93,7 +93,7 @@ impl Udp {
             timers: Timers::new(count),
             turns: Turns::new(),
             headers,
-            requests: Requests::new(limit),
+            requests: Requests::new(limit, config.seed as u32),
             routes: Routes::new(key),
             addresses: Addresses::default(),
             key,
