@@ -11,6 +11,7 @@
 //! same goes in and out again.
 
 pub mod application;
+pub mod asymmetric;
 pub mod datagrams;
 pub mod device;
 pub mod file;

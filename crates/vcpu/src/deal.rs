@@ -103,7 +103,7 @@ fn ranks(claims: &[Claim], by: By) -> Vec<Vec<usize>> {
 }
 
 /// Core time that each vCPU may use in all: weights over VMs, split over their vCPUs, within caps.
-fn time_limits(host: &Host, claims: &[Claim]) -> Vec<u64> {
+pub fn time_limits(host: &Host, claims: &[Claim]) -> Vec<u64> {
     let all: u64 = (0..host.classes.len()).map(|class| host.pool_ppm(class)).sum();
     let slowest = host.classes.len() - 1;
     let mut wants: Vec<u64> = claims.iter().map(|claim| claim.time_on(slowest, claim.demand_ppm)).collect();
@@ -126,7 +126,7 @@ fn time_limits(host: &Host, claims: &[Claim]) -> Vec<u64> {
 
 impl Claim {
     /// Time that `work` takes on a class, a whole core's at most.
-    fn time_on(&self, class: usize, work: u64) -> u64 {
+    pub fn time_on(&self, class: usize, work: u64) -> u64 {
         (u128::from(work) * u128::from(PPM) / u128::from(self.speed_ppm[class].max(1))).min(u128::from(PPM))
             as u64
     }

@@ -34,6 +34,21 @@ pub fn free_seats(host: &Host, entries: &[Entry], since: &[Since], tick_ns: u64)
     (0..host.groups.len()).map(of).collect()
 }
 
+/// Sends those back who were promoted to a group where somebody who belongs there now waits. Returns how many.
+pub fn retreat(entries: &mut [Entry], since: &[Since], tick_ns: u64) -> usize {
+    let waits = |i: usize, group: usize| {
+        entries[i].group == Some(group) && entries[i].from.is_none() && since[i].waited_ns > tick_ns / 5
+    };
+    let crowded = |group: usize| (0..entries.len()).any(|i| waits(i, group));
+    let back: Vec<usize> = (0..entries.len())
+        .filter(|i| entries[*i].from.is_some() && entries[*i].group.is_some_and(crowded))
+        .collect();
+    for i in &back {
+        entries[*i].group = entries[*i].from.take();
+    }
+    back.len()
+}
+
 /// Moves whoever waits longest, then whoever is owed most, to the free seats; until the next turn.
 pub fn promote(host: &Host, entries: &mut [Entry], since: &[Since], tick_ns: u64) -> usize {
     let mut seats = free_seats(host, entries, since, tick_ns);
@@ -54,6 +69,7 @@ pub fn promote(host: &Host, entries: &mut [Entry], since: &[Since], tick_ns: u64
                 .filter(|group| seats[*group] > 0 && entries[i].vcpu.allowed.contains(*group));
             if let Some(group) = usable.min_by_key(|group| (host.distance(from, *group), *group)) {
                 seats[group] -= 1;
+                entries[i].from = Some(from);
                 entries[i].group = Some(group);
                 moved += 1;
             }
@@ -99,6 +115,20 @@ mod tests {
         assert_eq!(promote(&host, &mut all, &[since(0, 0), since(TICK_NS / 10, 0)], TICK_NS), 0);
         all[1].vcpu.allowed = [1].into_iter().collect();
         assert_eq!(promote(&host, &mut all, &[since(0, 0), since(TICK_NS, 0)], TICK_NS), 0, "pinned");
+    }
+
+    #[test]
+    fn who_belongs_there_comes_first() {
+        let host = host(1, 1, 0.5);
+        let mut all = on(&host, &[0, 1]);
+        assert_eq!(promote(&host, &mut all, &[since(0, 0), since(TICK_NS, 0)], TICK_NS), 1);
+        assert_eq!(
+            retreat(&mut all, &[since(0, 0), since(TICK_NS, TICK_NS)], TICK_NS),
+            0,
+            "only the visitor waits"
+        );
+        assert_eq!(retreat(&mut all, &[since(TICK_NS / 2, TICK_NS / 2), since(TICK_NS / 2, 0)], TICK_NS), 1);
+        assert_eq!([all[0].group, all[1].group], [Some(0), Some(1)]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use eft_base::time::Instant;
 
 use crate::PPM;
 use crate::adaptive;
-use crate::deal::{By, Claim, Rule, deal};
+use crate::deal::{By, Claim, Rule, deal, time_limits};
 use crate::efficiency::{Efficiency, Ratios};
 use crate::guest::{Count, Progress, Vcpu, VcpuId, ratio_ppm};
 use crate::host::Host;
@@ -217,6 +217,10 @@ impl Scheduler {
         if length < self.options.tick / 2 {
             return false;
         }
+        if promote::retreat(&mut self.entries, &since, nanos(length)) > 0 {
+            self.count_moves();
+            return false;
+        }
         let seats = promote::free_seats(&self.host, &self.entries, &since, nanos(length));
         let slowest = self.host.classes.len() - 1;
         let below =
@@ -312,6 +316,7 @@ impl Scheduler {
     fn settle(&mut self, now: Instant, all: &[Progress]) {
         let length = nanos(now.saturating_since(self.last_turn));
         (self.last_turn, self.last_tick) = (now, now);
+        let mut woke = false;
         for (index, (entry, memory)) in self.entries.iter_mut().zip(&mut self.memories).enumerate() {
             let Some(progress) = Self::progress_of(all, index, entry.vcpu.id) else { continue };
             let seen = Seen { run_ns: progress.run_ns, wait_ns: progress.wait_ns };
@@ -324,7 +329,15 @@ impl Scheduler {
             if let Some(group) = memory.placed {
                 memory.known.ran_ns[self.host.class_of(group)] += ran;
             }
-            entry.settle(&self.host, length, ran, ran + waited > 0);
+            entry.settle(&self.host, length, ran, waited);
+            // It slept through a window and works now: it need not wait for the next one to get its part.
+            if entry.saturated && !entry.active {
+                (entry.active, memory.known.demand_ppm, woke) = (true, PPM, true);
+                memory.known.score = memory.known.ipc_ppm.unwrap_or(NO_IPC);
+            }
+        }
+        if woke {
+            self.deal();
         }
     }
 
@@ -383,9 +396,6 @@ impl Scheduler {
         };
         let score = u128::from(known.ipc_ppm.unwrap_or(NO_IPC)) * u128::from(used) / u128::from(PPM);
         known.score = score.min(u128::from(u64::MAX >> 8)) as u64;
-        let sizes =
-            speeds.iter().map(|speed| ratio_ppm(known.demand_ppm, (*speed).max(1)).min(PPM)).collect();
-        self.entries[index].sizes = sizes;
     }
 
     /// How fast this vCPU is on each class, relative to the fastest.
@@ -442,7 +452,12 @@ impl Scheduler {
         for entry in &mut self.entries {
             entry.shares.fill(0);
         }
-        for ((index, shares), loss) in active.into_iter().zip(shares).zip(losses) {
+        let limits = time_limits(&self.host, &claims);
+        for (i, ((index, shares), loss)) in active.into_iter().zip(shares).zip(losses).enumerate() {
+            // Overcommitted, nobody occupies more of a core than its part of all cores.
+            let size = |class| claims[i].time_on(class, claims[i].demand_ppm);
+            self.entries[index].limit = limits[i].max(1);
+            self.entries[index].sizes = (0..self.host.classes.len()).map(size).collect();
             self.entries[index].shares = shares;
             self.memories[index].known.slowdown_ppm = loss;
         }

@@ -151,6 +151,16 @@ fn adaptive_fair_keeps_its_bound_by_prediction() {
 }
 
 #[test]
+fn who_wakes_after_a_long_sleep_gets_its_part_at_once() {
+    let mut toy = Toy::new(1, 1, Policy::AmpFair(100), &[(1, 0, [2000; 2]), (2, 1000, [1000; 2])]);
+    toy.run(SETTLE);
+    assert!(!toy.scheduler.entries()[0].active);
+    toy.guests[0].wants = 1000;
+    toy.run(Duration::from_millis(100));
+    assert!(toy.scheduler.entries()[0].shares[0] > 0);
+}
+
+#[test]
 fn newcomers_and_leavers_are_followed() {
     let mut toy = Toy::new(1, 1, Policy::AmpVm, &[(1, 1000, [2000; 2]), (2, 1000, [1000; 2])]);
     toy.run(SETTLE);

@@ -24,6 +24,12 @@ pub struct Entry {
     pub vcpu: Vcpu,
     /// Sleeping vCPUs stay where they are and take nobody's seat.
     pub active: bool,
+    /// Ran or waited since the turn before. At a barrier a vCPU sleeps though its window shows it busy.
+    pub awake: bool,
+    /// Ran or waited through the whole last turn: until it sleeps it occupies what it may, whatever its mean.
+    pub saturated: bool,
+    /// Of a core: its part of all cores where these are overcommitted.
+    pub limit: u64,
     /// Dealt, by class, in parts per million of a core.
     pub shares: Vec<u64>,
     /// Of a core, by class: what it would use alone there.
@@ -31,6 +37,8 @@ pub struct Entry {
     /// Dealt and not used yet, by class.
     pub owed_ns: Vec<i64>,
     pub group: Option<usize>,
+    /// Promoted from there until the next turn.
+    pub from: Option<usize>,
 }
 
 impl Entry {
@@ -39,19 +47,26 @@ impl Entry {
         Self {
             vcpu,
             active: true,
+            awake: true,
+            saturated: false,
+            limit: PPM,
             shares: vec![0; classes],
             sizes: vec![PPM; classes],
             owed_ns: vec![0; classes],
             group: None,
+            from: None,
         }
     }
 
     /// A turn of `length_ns` has passed, in which it ran for `ran_ns` where it was placed.
-    pub fn settle(&mut self, host: &Host, length_ns: u64, ran_ns: u64, was_awake: bool) {
+    pub fn settle(&mut self, host: &Host, length_ns: u64, ran_ns: u64, waited_ns: u64) {
+        let busy = ran_ns.saturating_add(waited_ns);
+        self.awake = busy > 0;
+        self.saturated = ratio_ppm(busy, length_ns) >= WHOLE_PPM;
         let bound = TURNS_MAX * length_ns.min(i64::MAX as u64 / 64) as i64;
         let here = self.group.map(|group| host.class_of(group));
         for class in 0..self.owed_ns.len() {
-            let dealt = if was_awake {
+            let dealt = if self.awake {
                 u128::from(self.shares[class]) * u128::from(length_ns) / u128::from(PPM)
             } else {
                 0
@@ -61,6 +76,11 @@ impl Entry {
                 - used.min(i64::MAX as u64 / 4) as i64;
             self.owed_ns[class] = owed.clamp(-bound, bound);
         }
+    }
+
+    /// Of a core of the class, for the next turn.
+    fn size(&self, class: usize) -> u64 {
+        if self.saturated { self.limit } else { self.sizes[class].min(self.limit) }
     }
 
     fn may_use(&self, host: &Host, class: usize) -> bool {
@@ -85,7 +105,8 @@ pub fn take(host: &Host, entries: &mut [Entry], migration_cost_ns: u64) {
     let mut free: Vec<u64> = host.groups.iter().map(|group| u64::from(group.cores) * PPM).collect();
     let mut open: Vec<usize> = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter_mut().enumerate() {
-        if entry.active {
+        entry.from = None;
+        if entry.active && (entry.awake || entry.group.is_none()) {
             open.push(index);
         } else if entry.group.is_none_or(|group| !entry.vcpu.allowed.contains(group)) {
             entry.group = resting_place(host, entry);
@@ -111,7 +132,7 @@ pub fn take(host: &Host, entries: &mut [Entry], migration_cost_ns: u64) {
             _ => Some(group),
         });
         if let Some(group) = best {
-            let size = entry.sizes[host.class_of(group)];
+            let size = entry.size(host.class_of(group));
             free[group] = free[group].saturating_sub(size);
         }
         entry.group = best;
@@ -138,7 +159,7 @@ fn seat(
     let mut taken: Vec<usize> = Vec::new();
     while let Some((group, position)) = best_seat(host, &groups, entries, &wishes, free, worth, cost_ns) {
         let (_, index) = wishes.remove(position);
-        free[group] = free[group].saturating_sub(entries[index].sizes[class]);
+        free[group] = free[group].saturating_sub(entries[index].size(class));
         entries[index].group = Some(group);
         taken.push(index);
     }
@@ -162,7 +183,7 @@ fn best_seat(
         }
         let entry = &entries[*index];
         for group in groups.iter().filter(|group| entry.vcpu.allowed.contains(**group)) {
-            let size = entry.sizes[host.class_of(*group)];
+            let size = entry.size(host.class_of(*group));
             if u128::from(free[*group]) * u128::from(PPM) < u128::from(size) * u128::from(worth)
                 || free[*group] == 0
             {

@@ -22,7 +22,7 @@ fn fast_turns(host: &Host, entries: &mut [Entry], turns: u64) -> Vec<u64> {
         take(host, entries, COST_NS);
         for (i, entry) in entries.iter_mut().enumerate() {
             fast[i] += u64::from(host.class_of(entry.group.unwrap()) == 0);
-            entry.settle(host, TURN_NS, TURN_NS, true);
+            entry.settle(host, TURN_NS, TURN_NS, 0);
         }
     }
     fast.iter().map(|turns_fast| turns_fast * 1000 / turns).collect()
@@ -59,7 +59,7 @@ fn turns_stay_behind_their_cache() {
     take(&host, &mut all, COST_NS);
     let mut crossed = 0;
     for _ in 0..300 {
-        all.iter_mut().for_each(|entry| entry.settle(&host, TURN_NS, TURN_NS, true));
+        all.iter_mut().for_each(|entry| entry.settle(&host, TURN_NS, TURN_NS, 0));
         let before: Vec<usize> = all.iter().map(|entry| entry.group.unwrap()).collect();
         take(&host, &mut all, COST_NS);
         crossed += all
@@ -118,10 +118,10 @@ fn pins_are_kept_and_nobody_is_left_without_a_place() {
 fn what_was_missed_long_ago_is_forgotten() {
     let host = host(1, 1, 0.5);
     let mut entry = entries(&host, &[[PPM, 0]]).remove(0);
-    (0..100).for_each(|_| entry.settle(&host, TURN_NS, 0, true));
+    (0..100).for_each(|_| entry.settle(&host, TURN_NS, 0, TURN_NS));
     assert_eq!(entry.owed_ns[0], 8 * TURN_NS as i64);
-    entry.settle(&host, u64::MAX, u64::MAX, true);
+    entry.settle(&host, u64::MAX, u64::MAX, 0);
     let before = entry.owed_ns[0];
-    entry.settle(&host, TURN_NS, 0, false);
+    entry.settle(&host, TURN_NS, 0, 0);
     assert_eq!(entry.owed_ns[0].min(before), entry.owed_ns[0], "sleeping earns nothing");
 }

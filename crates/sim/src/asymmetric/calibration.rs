@@ -1,0 +1,133 @@
+//! The parameters of the model: values, ranges, tags and sources, from `calibration.toml`.
+//!
+//! Promises: a parameter without tag, source or, where it was not measured or printed, range is an error.
+
+use std::collections::BTreeMap;
+
+use eft_base::random::Random;
+use serde::Deserialize;
+
+const TEXT: &str = include_str!("calibration.toml");
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tag {
+    Measured,
+    Datasheet,
+    Fitted,
+    Assumed,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    pub value: u64,
+    pub low: Option<u64>,
+    pub high: Option<u64>,
+    pub tag: Tag,
+    pub source: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    machine: BTreeMap<String, Parameter>,
+    programs: BTreeMap<String, BTreeMap<String, Parameter>>,
+}
+
+/// A program's parameters; see the head of the programs in `calibration.toml`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Program {
+    pub ipc: u64,
+    pub memory: u64,
+    pub ipc_wander: u64,
+    pub serial: u64,
+    pub chunk_ms: u64,
+    pub run_ms: u64,
+    pub sleep_ms: u64,
+}
+
+impl Calibration {
+    pub fn read() -> Result<Self, String> {
+        let all: Self = toml::from_str(TEXT).map_err(|error| format!("calibration.toml: {error}"))?;
+        for (name, parameter) in all.parameters() {
+            let ranged = matches!(parameter.tag, Tag::Fitted | Tag::Assumed);
+            let range = (parameter.low.unwrap_or(parameter.value), parameter.high.unwrap_or(parameter.value));
+            if parameter.source.is_empty() || ranged && (parameter.low.is_none() || parameter.high.is_none())
+            {
+                return Err(format!("calibration.toml: {name} has no source or no range"));
+            }
+            if !(range.0..=range.1).contains(&parameter.value) {
+                return Err(format!("calibration.toml: {name} lies outside of its range"));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Every parameter with its name, in a fixed order.
+    pub fn parameters(&self) -> impl Iterator<Item = (String, &Parameter)> {
+        let machine = self.machine.iter().map(|(name, p)| (format!("machine.{name}"), p));
+        let programs = self.programs.iter();
+        machine.chain(
+            programs.flat_map(|(program, all)| all.iter().map(move |(n, p)| (format!("{program}.{n}"), p))),
+        )
+    }
+
+    /// Another value within its range for each parameter that was assumed or fitted.
+    pub fn draw(&self, seed: u64) -> Self {
+        let (mut drawn, mut random) = (self.clone(), Random::new(seed));
+        let programs = drawn.programs.values_mut().flat_map(BTreeMap::values_mut);
+        for parameter in drawn.machine.values_mut().chain(programs) {
+            if let (Some(low), Some(high)) = (parameter.low, parameter.high) {
+                parameter.value = low + random.below(high - low + 1);
+            }
+        }
+        drawn
+    }
+
+    pub fn machine(&self, name: &str) -> u64 {
+        self.machine.get(name).map_or(0, |parameter| parameter.value)
+    }
+
+    pub fn program(&self, name: &str) -> Result<Program, String> {
+        let all = self.programs.get(name).ok_or_else(|| format!("no program is called '{name}'"))?;
+        let value = |key: &str| all.get(key).map_or(0, |parameter| parameter.value);
+        Ok(Program {
+            ipc: value("ipc"),
+            memory: value("memory"),
+            ipc_wander: value("ipc_wander"),
+            serial: value("serial"),
+            chunk_ms: value("chunk_ms"),
+            run_ms: value("run_ms"),
+            sleep_ms: value("sleep_ms"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_parameter_has_tag_source_and_range() {
+        let calibration = Calibration::read().unwrap();
+        assert!(calibration.parameters().count() > 60);
+        assert!(calibration.program("hmmer").unwrap().ipc > 1000 && calibration.program("doom").is_err());
+    }
+
+    #[test]
+    fn draws_stay_within_their_ranges_and_repeat() {
+        let calibration = Calibration::read().unwrap();
+        let (one, two) = (calibration.draw(7), calibration.draw(7));
+        assert_eq!(
+            one.parameters().map(|(_, p)| p.value).collect::<Vec<_>>(),
+            two.parameters().map(|(_, p)| p.value).collect::<Vec<_>>()
+        );
+        let mut moved = 0;
+        for ((name, drawn), (_, nominal)) in one.parameters().zip(calibration.parameters()) {
+            assert!(drawn.low.is_none_or(|low| (low..=drawn.high.unwrap()).contains(&drawn.value)), "{name}");
+            moved += usize::from(drawn.value != nominal.value);
+        }
+        assert!(moved > 30);
+    }
+}

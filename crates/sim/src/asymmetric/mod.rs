@@ -1,0 +1,13 @@
+//! "Virtualizing Performance Asymmetric Multi-core Systems" (Kwon et al., ISCA 2011), repeated.
+//!
+//! [`credit`] is the scheduler that the paper began with, [`program`]s run in guests that know nothing of asymmetry, and
+//! [`world`] puts both on the paper's machine, with the policies of `eft-vcpu` on top. [`analytic`] is the paper's own
+//! model.
+
+pub mod analytic;
+pub mod calibration;
+pub mod credit;
+pub mod mixes;
+pub mod program;
+pub mod runs;
+pub mod world;

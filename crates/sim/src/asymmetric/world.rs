@@ -1,0 +1,449 @@
+//! The paper's machine running a mix: cores of two speeds on two dies, the credit scheduler, and a policy on top.
+//!
+//! Time goes in steps of a millisecond; all that decides is integer. Memory is shared per die: when the traffic of its
+//! running vCPUs exceeds what it serves, their waits for memory grow in proportion. A vCPU that changes its core refills
+//! caches first, and more of them if it leaves the die.
+
+use std::time::Duration;
+
+use eft_base::random::Random;
+use eft_base::time::Instant;
+use eft_vcpu::PPM;
+use eft_vcpu::guest::{Count, Progress, Vcpu, VcpuId};
+use eft_vcpu::host::{Class, Group, Host};
+use eft_vcpu::options::{Options, Policy, Score};
+use eft_vcpu::promote::Since;
+use eft_vcpu::scheduler::{Due, Scheduler};
+use eft_vcpu::turns::Entry;
+
+use super::calibration::Calibration;
+use super::credit::{ACCOUNTING, Credit, State, TICK};
+use super::program::{Next, Running};
+
+/// A run that takes longer than this never ends.
+const MS_MAX: u64 = 600_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Each vCPU on a core of its own for ever.
+    Pinned,
+    /// Xen as it is.
+    Credit,
+    Policy(Policy),
+}
+
+#[derive(Clone, Debug)]
+pub struct Run<'a> {
+    pub calibration: &'a Calibration,
+    /// Program and vCPUs of each VM.
+    pub vms: &'a [(&'a str, usize)],
+    pub fast_cores: usize,
+    pub way: Way,
+    /// How long a program takes when a third of its cycles are fast and it has its cores to itself.
+    pub seconds: u64,
+    pub seed: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Of each VM: programs that end, work over their time; servers, over the whole run. In parts per million of a
+    /// fast core's.
+    pub performance: Vec<u64>,
+    /// Each VM's fast and slow milliseconds in each second.
+    pub usage: Vec<Vec<(u32, u32)>>,
+    /// Each VM's instructions, cycles (both in thousands) and milliseconds on a core.
+    pub counted: Vec<(u64, u64, u64)>,
+    /// Dispatches on another core, and on another die, than before.
+    pub moves: u64,
+    pub die_moves: u64,
+    pub ms: u64,
+}
+
+struct Machine {
+    /// Of each core.
+    fast: Vec<bool>,
+    die: Vec<usize>,
+    ratio_milli: u64,
+    traffic_max: u64,
+    /// What memory waits are multiplied by on each die, per mille.
+    contention: Vec<u64>,
+}
+
+/// One vCPU as the hypervisor's counters see it.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    run_ns: u64,
+    wait_ns: u64,
+    counts: [Count; 2],
+    /// Refilling caches until then.
+    refill_ns: u64,
+}
+
+struct World<'a> {
+    run: &'a Run<'a>,
+    machine: Machine,
+    credit: Credit,
+    programs: Vec<Running>,
+    /// VM and its vCPU, of each vCPU in the order of the credit scheduler; dom0 is the last.
+    owner: Vec<(usize, usize)>,
+    seen: Vec<Seen>,
+    scheduler: Option<Scheduler>,
+    /// Cores of each group of the policy, one bit each.
+    groups: Vec<u128>,
+    /// What ticks of the policy saw last.
+    ticked: Vec<(u64, u64)>,
+    ticked_at: u64,
+    outcome: Outcome,
+}
+
+pub fn run(run: &Run) -> Result<Outcome, String> {
+    let mut world = World::new(run)?;
+    while world.outcome.ms < MS_MAX && !world.is_over() {
+        world.step();
+    }
+    if !world.is_over() {
+        return Err(format!("{:?} with seed {} does not end", run.vms, run.seed));
+    }
+    Ok(world.finish())
+}
+
+impl<'a> World<'a> {
+    fn new(run: &'a Run<'a>) -> Result<Self, String> {
+        let machine = Machine::new(run.calibration, run.fast_cores);
+        let cores = machine.fast.len();
+        let mut random = Random::new(run.seed);
+        let (mut credit, mut programs, mut owner) = (Credit::new(cores), Vec::new(), Vec::new());
+        let mut order = shuffled(cores, &mut random).into_iter().cycle();
+        for (vm, (name, vcpus)) in run.vms.iter().enumerate() {
+            let placement: Vec<usize> = order.by_ref().take(*vcpus).collect();
+            credit.add_domain(256, &placement);
+            owner.extend((0..*vcpus).map(|vcpu| (vm, vcpu)));
+            let program = run.calibration.program(name)?;
+            programs.push(Running::start(
+                program,
+                *vcpus,
+                run.seconds,
+                machine.ratio_milli,
+                random.next_u64(),
+            ));
+        }
+        // The control domain, whose back ends do the guests' I/O.
+        credit.add_domain(256, &[random.below(cores as u64) as usize]);
+        owner.push((programs.len(), 0));
+        let mut dom0 = run.calibration.program("sysbench")?;
+        dom0.run_ms = run.calibration.machine("dom0_run_ms");
+        dom0.sleep_ms = run.calibration.machine("dom0_sleep_ms");
+        programs.push(Running::start(dom0, 1, run.seconds, machine.ratio_milli, random.next_u64()));
+        let guests = owner.len() - 1;
+        if run.way == Way::Pinned {
+            (0..guests).for_each(|v| credit.vcpus[v].allowed = 1 << credit.vcpus[v].last_core);
+        }
+        let (scheduler, groups) = match run.way {
+            Way::Policy(policy) => machine.scheduler(policy, &owner[..guests])?,
+            _ => (None, Vec::new()),
+        };
+        let seen =
+            vec![
+                Seen { counts: [0, 1].map(|class| Count { class, ..Count::default() }), ..Seen::default() };
+                owner.len()
+            ];
+        let usage = vec![Vec::new(); run.vms.len()];
+        let ticked = vec![(0, 0); owner.len()];
+        let outcome = Outcome { usage, ..Outcome::default() };
+        Ok(Self {
+            run,
+            machine,
+            credit,
+            programs,
+            owner,
+            seen,
+            scheduler,
+            groups,
+            ticked,
+            ticked_at: 0,
+            outcome,
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        let guests = &self.programs[..self.run.vms.len()];
+        let batch = guests.iter().filter(|program| !program.is_server());
+        let is_all_servers = guests.iter().all(Running::is_server);
+        if is_all_servers {
+            self.outcome.ms >= self.run.seconds * 1000
+        } else {
+            batch.clone().all(|p| p.finished_at.is_some())
+        }
+    }
+
+    fn step(&mut self) {
+        let now = self.outcome.ms;
+        self.programs.iter_mut().for_each(|program| program.wake(now));
+        for vcpu in 0..self.owner.len() {
+            let (vm, index) = self.owner[vcpu];
+            if self.credit.vcpus[vcpu].state == State::Blocked && self.programs[vm].has_work(index) {
+                self.credit.wake(vcpu);
+            }
+        }
+        if let Some(mut scheduler) = self.scheduler.take() {
+            self.consult(&mut scheduler);
+            self.scheduler = Some(scheduler);
+        }
+        self.work();
+        self.outcome.ms += 1;
+        self.credit.pass();
+        if self.outcome.ms.is_multiple_of(TICK) {
+            (0..self.credit.cores.len()).for_each(|core| self.credit.tick(core));
+        }
+        if self.outcome.ms.is_multiple_of(ACCOUNTING) {
+            self.credit.account();
+        }
+    }
+
+    /// A millisecond on every core.
+    fn work(&mut self) {
+        let second = (self.outcome.ms / 1000) as usize;
+        let mut traffic = vec![0u64; self.machine.contention.len()];
+        for core in 0..self.credit.cores.len() {
+            let Some(vcpu) = self.credit.cores[core].current else { continue };
+            let (vm, index) = self.owner[vcpu];
+            self.arrive(vcpu, core);
+            let program = self.programs[vm].program();
+            let (memory, die, fast) = (program.memory, self.machine.die[core], self.machine.fast[core]);
+            let rate_ppm = self.machine.rate_ppm(memory, core);
+            traffic[die] += memory * rate_ppm / PPM;
+            let seen = &mut self.seen[vcpu];
+            let refill = seen.refill_ns.min(1_000_000);
+            seen.refill_ns -= refill;
+            let work = (1_000_000 - refill) * rate_ppm / PPM;
+            let khz = self.run.calibration.machine(if fast { "fast_khz" } else { "slow_khz" });
+            seen.run_ns += 1_000_000;
+            let count = &mut seen.counts[usize::from(!fast)];
+            count.cycles += khz;
+            let fast_khz = self.run.calibration.machine("fast_khz");
+            count.instructions += work * fast_khz / 1_000_000 * self.programs[vm].ipc(index) / 1000;
+            if let Some(usage) = self.outcome.usage.get_mut(vm) {
+                usage.resize(second + 1, (0, 0));
+                if fast { usage[second].0 += 1 } else { usage[second].1 += 1 }
+            }
+            if self.programs[vm].work(index, work, self.outcome.ms + 1) == Next::Sleeps {
+                self.credit.cores[core].current = None;
+                self.credit.vcpus[vcpu].state = State::Blocked;
+            }
+        }
+        for vcpu in 0..self.owner.len() {
+            if let State::Queued(_) = self.credit.vcpus[vcpu].state {
+                self.seen[vcpu].wait_ns += 1_000_000;
+            }
+        }
+        self.machine.settle(&traffic);
+    }
+
+    fn arrive(&mut self, vcpu: usize, core: usize) {
+        let last = self.credit.vcpus[vcpu].last_core;
+        if last == core {
+            return;
+        }
+        self.credit.vcpus[vcpu].last_core = core;
+        self.outcome.moves += 1;
+        let crosses = self.machine.die[last] != self.machine.die[core];
+        self.outcome.die_moves += u64::from(crosses);
+        let name = if crosses { "move_across_us" } else { "move_in_cache_us" };
+        self.seen[vcpu].refill_ns = self.run.calibration.machine(name) * 1000;
+    }
+
+    /// The policy's turn, if one is due.
+    fn consult(&mut self, scheduler: &mut Scheduler) {
+        let now = Instant::from_millis(self.outcome.ms);
+        let (at, due) = scheduler.due();
+        if at > now {
+            return;
+        }
+        let guests = self.owner.len() - 1;
+        let progress: Vec<Progress> = (0..guests)
+            .map(|vcpu| {
+                let seen = &self.seen[vcpu];
+                let counts: &[Count] = if due == Due::Window { &seen.counts } else { &[] };
+                Progress {
+                    id: VcpuId(vcpu as u64),
+                    run_ns: seen.run_ns,
+                    wait_ns: seen.wait_ns,
+                    counts,
+                    own_unit: false,
+                }
+            })
+            .collect();
+        match due {
+            Due::Window => scheduler.window(now, &progress),
+            Due::Turn => scheduler.turn(now, &progress),
+            Due::Tick => {
+                if scheduler.tick(now, &progress) {
+                    let since: Vec<(VcpuId, Since)> = (0..guests)
+                        .map(|vcpu| {
+                            let (seen, (run, wait)) = (&self.seen[vcpu], self.ticked[vcpu]);
+                            let did = Since { ran_ns: seen.run_ns - run, waited_ns: seen.wait_ns - wait };
+                            (VcpuId(vcpu as u64), did)
+                        })
+                        .collect();
+                    scheduler.promote(&since, Duration::from_millis(self.outcome.ms - self.ticked_at));
+                }
+            }
+        }
+        for (seen, ticked) in self.seen.iter().zip(&mut self.ticked) {
+            *ticked = (seen.run_ns, seen.wait_ns);
+        }
+        self.ticked_at = self.outcome.ms;
+        let home = |entry: &Entry| entry.group.map_or(u128::MAX, |group| self.groups[group]);
+        let homes: Vec<u128> = scheduler.entries().iter().map(home).collect();
+        self.credit.settle(&homes);
+    }
+
+    fn finish(mut self) -> Outcome {
+        let performance = |(vm, program): (usize, &Running)| {
+            let done: u64 = program.done_ns.iter().sum();
+            let ms = program.finished_at.unwrap_or(self.outcome.ms);
+            done / ms.max(1) / self.run.vms[vm].1 as u64
+        };
+        self.outcome.counted = vec![(0, 0, 0); self.run.vms.len()];
+        for ((vm, _), seen) in self.owner.iter().zip(&self.seen) {
+            if let Some(counted) = self.outcome.counted.get_mut(*vm) {
+                counted.0 += seen.counts.iter().map(|count| count.instructions).sum::<u64>() / 1000;
+                counted.1 += seen.counts.iter().map(|count| count.cycles).sum::<u64>() / 1000;
+                counted.2 += seen.run_ns / 1_000_000;
+            }
+        }
+        self.outcome.performance =
+            self.programs[..self.run.vms.len()].iter().enumerate().map(performance).collect();
+        self.outcome
+    }
+}
+
+impl Machine {
+    /// Fast cores are spread evenly over the dies.
+    fn new(calibration: &Calibration, fast_cores: usize) -> Self {
+        let per_die = calibration.machine("cores_per_die") as usize;
+        let cores = 2 * per_die;
+        let rank = |core: usize| core % per_die * 2 + core / per_die;
+        Self {
+            fast: (0..cores).map(|core| rank(core) < fast_cores).collect(),
+            die: (0..cores).map(|core| core / per_die).collect(),
+            ratio_milli: calibration.machine("fast_khz") * 1000 / calibration.machine("slow_khz"),
+            traffic_max: calibration.machine("die_traffic"),
+            contention: vec![1000; 2],
+        }
+    }
+
+    /// Work for each nanosecond on a core, in parts per million.
+    fn rate_ppm(&self, memory: u64, core: usize) -> u64 {
+        let clock = if self.fast[core] { 1000 } else { self.ratio_milli };
+        let time = (1000 - memory) * clock + memory * self.contention[self.die[core]];
+        1_000_000 * PPM / time
+    }
+
+    /// Memory waits of the next millisecond from the traffic of this one.
+    fn settle(&mut self, traffic: &[u64]) {
+        for (contention, traffic) in self.contention.iter_mut().zip(traffic) {
+            // Half way to what this traffic asks for, so that it settles instead of swinging.
+            let asked = (traffic * *contention / self.traffic_max.max(1)).max(1000);
+            *contention = (*contention + asked) / 2;
+        }
+    }
+
+    /// The policy, told of groups by class and die as a hypervisor would know them.
+    fn scheduler(
+        &self,
+        policy: Policy,
+        owner: &[(usize, usize)],
+    ) -> Result<(Option<Scheduler>, Vec<u128>), String> {
+        let class = |name: &str, speed_ppm| Class { name: name.into(), speed_ppm, ipc_ppm: PPM as u32 };
+        let mut host = Host { classes: Vec::new(), groups: Vec::new() };
+        let mut masks = Vec::new();
+        for fast in [true, false] {
+            if !self.fast.contains(&fast) {
+                continue;
+            }
+            let speed = if fast || host.classes.is_empty() { PPM } else { PPM * 1000 / self.ratio_milli };
+            host.classes.push(class(if fast { "fast" } else { "slow" }, speed as u32));
+            for die in 0..2 {
+                let cores = (0..self.fast.len()).filter(|c| self.fast[*c] == fast && self.die[*c] == die);
+                let mask = cores.fold(0u128, |mask, core| mask | 1 << core);
+                if mask != 0 {
+                    let count = mask.count_ones();
+                    let class = host.classes.len() as u8 - 1;
+                    host.groups.push(Group {
+                        class,
+                        cores: count,
+                        threads: count,
+                        cache: die as u32,
+                        node: 0,
+                    });
+                    masks.push(mask);
+                }
+            }
+        }
+        let options = Options { policy, score: Score::Paper, ..Options::default() };
+        let mut scheduler = Scheduler::new(host, options)?;
+        let vcpus: Vec<Vcpu> =
+            owner.iter().enumerate().map(|(id, (vm, _))| Vcpu::new(id as u64, *vm as u64)).collect();
+        scheduler.set_vcpus(&vcpus);
+        Ok((Some(scheduler), masks))
+    }
+}
+
+fn shuffled(count: usize, random: &mut Random) -> Vec<usize> {
+    let mut all: Vec<usize> = (0..count).collect();
+    for i in (1..count).rev() {
+        all.swap(i, random.below(i as u64 + 1) as usize);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(vms: &[(&str, usize)], fast_cores: usize, way: Way, seed: u64) -> Outcome {
+        let calibration = Calibration::read().unwrap();
+        run(&Run { calibration: &calibration, vms, fast_cores, way, seconds: 10, seed }).unwrap()
+    }
+
+    #[test]
+    fn a_run_repeats_to_the_bit_and_another_seed_differs() {
+        let vms = [("freqmine", 4), ("pmake", 4), ("apache", 4), ("x264", 4)];
+        let way = Way::Policy(Policy::AmpVm);
+        assert_eq!(outcome(&vms, 4, way, 1), outcome(&vms, 4, way, 1));
+        assert_ne!(outcome(&vms, 4, way, 1), outcome(&vms, 4, way, 2));
+    }
+
+    #[test]
+    fn a_fast_core_is_as_much_faster_as_memory_allows() {
+        let speed_up = |name: &str| {
+            let of = |fast_cores| outcome(&[(name, 1)], fast_cores, Way::Credit, 3).performance[0];
+            of(12) * 1000 / of(0)
+        };
+        let calibration = Calibration::read().unwrap();
+        for name in ["hmmer", "soplex", "mcf"] {
+            let expected = 2375 - 1375 * calibration.program(name).unwrap().memory / 1000;
+            assert!(speed_up(name).abs_diff(expected) < 25, "{name}: {} of {expected}", speed_up(name));
+        }
+    }
+
+    #[test]
+    fn memory_that_is_shared_slows_down() {
+        let alone = outcome(&[("mcf", 1)], 12, Way::Credit, 3).performance[0];
+        let crowd = outcome(&[("mcf", 1); 12], 12, Way::Credit, 3).performance[0];
+        assert!(crowd < alone * 9 / 10, "{crowd} of {alone}");
+    }
+
+    #[test]
+    fn amp_vm_gives_the_fast_cores_to_the_efficient() {
+        let vms = [("freqmine", 4), ("canneal", 8)];
+        let fast = |way| {
+            let usage = outcome(&vms, 4, way, 5).usage;
+            let (fast, all) = usage[0].iter().fold((0, 0), |(f, a), (x, y)| (f + x, a + x + y));
+            fast * 100 / all
+        };
+        let (vm, fair) = (fast(Way::Policy(Policy::AmpVm)), fast(Way::Policy(Policy::AmpFair(100))));
+        assert!(vm > 55 && fair + 15 < vm, "{vm}% and {fair}%");
+    }
+}
