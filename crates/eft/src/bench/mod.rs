@@ -12,6 +12,7 @@ mod latency;
 pub mod load;
 mod observe;
 mod peer;
+mod progress;
 pub mod reconfigure;
 mod report;
 mod sched;

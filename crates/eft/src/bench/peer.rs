@@ -3,20 +3,42 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use super::progress::Progress;
 
 #[derive(clap::Subcommand)]
 pub enum Peer {
     /// Accept connections one after another, read each to its end, print bytes and seconds
-    Sink { address: String },
+    Sink {
+        address: String,
+        /// Counts the bytes in this file
+        #[arg(long)]
+        progress: Option<PathBuf>,
+    },
     /// Write as fast as possible for some seconds
     Source { address: String, seconds: f64 },
     /// Write as fast as possible for some milliseconds, then nothing for some, on and on
     Bursts { address: String, on_ms: u64, off_ms: u64, seconds: f64 },
-    /// Send back what comes, 64 bytes at a time
-    Echo { address: String },
-    /// Send 64 bytes and wait for them; print requests a second and the median in microseconds
-    Ask { address: String, connections: usize, seconds: f64 },
+    /// Send back what comes, so many bytes at a time
+    Echo {
+        address: String,
+        #[arg(long, default_value_t = REQUEST)]
+        bytes: usize,
+    },
+    /// Send so many bytes and wait for them; print requests a second and the median in microseconds
+    Ask {
+        address: String,
+        connections: usize,
+        seconds: f64,
+        #[arg(long, default_value_t = REQUEST)]
+        bytes: usize,
+        /// Counts the answers in this file
+        #[arg(long)]
+        progress: Option<PathBuf>,
+    },
 }
 
 /// Bytes of one read or write.
@@ -25,13 +47,19 @@ const REQUEST: usize = 64;
 
 pub fn run(peer: &Peer) -> Result<(), String> {
     let done = match peer {
-        Peer::Sink { address } => sink(address),
+        Peer::Sink { address, progress } => sink(address, counter(progress)?),
         Peer::Source { address, seconds } => source(address, *seconds),
         Peer::Bursts { address, on_ms, off_ms, seconds } => bursts(address, *on_ms, *off_ms, *seconds),
-        Peer::Echo { address } => echo(address),
-        Peer::Ask { address, connections, seconds } => ask(address, *connections, *seconds),
+        Peer::Echo { address, bytes } => echo(address, *bytes),
+        Peer::Ask { address, connections, seconds, bytes, progress } => {
+            ask(address, *connections, *seconds, *bytes, counter(progress)?)
+        }
     };
     done.map_err(|e| format!("peer: {e}"))
+}
+
+fn counter(path: &Option<PathBuf>) -> Result<Option<Progress>, String> {
+    path.as_deref().map(Progress::open).transpose()
 }
 
 fn listen(address: &str) -> std::io::Result<TcpListener> {
@@ -41,7 +69,7 @@ fn listen(address: &str) -> std::io::Result<TcpListener> {
     Ok(listener)
 }
 
-fn sink(address: &str) -> std::io::Result<()> {
+fn sink(address: &str, progress: Option<Progress>) -> std::io::Result<()> {
     let listener = listen(address)?;
     let mut buffer = vec![0; CHUNK];
     loop {
@@ -56,6 +84,9 @@ fn sink(address: &str) -> std::io::Result<()> {
                 break;
             }
             total += n as u64;
+            if let Some(progress) = &progress {
+                progress.add(n as u64);
+            }
         }
     }
 }
@@ -87,34 +118,44 @@ fn bursts(address: &str, on_ms: u64, off_ms: u64, seconds: f64) -> std::io::Resu
     Ok(())
 }
 
-fn echo(address: &str) -> std::io::Result<()> {
+fn echo(address: &str, bytes: usize) -> std::io::Result<()> {
     let listener = listen(address)?;
     for stream in listener.incoming() {
         let mut stream = stream?;
         stream.set_nodelay(true)?;
         std::thread::spawn(move || {
-            let mut buffer = [0; REQUEST];
+            let mut buffer = vec![0; bytes];
             while stream.read_exact(&mut buffer).and_then(|()| stream.write_all(&buffer)).is_ok() {}
         });
     }
     Ok(())
 }
 
-fn ask(address: &str, connections: usize, seconds: f64) -> std::io::Result<()> {
+fn ask(
+    address: &str,
+    connections: usize,
+    seconds: f64,
+    bytes: usize,
+    progress: Option<Progress>,
+) -> std::io::Result<()> {
+    let progress = Arc::new(progress);
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     let threads: Vec<_> = (0..connections)
         .map(|_| {
-            let address = address.to_string();
+            let (address, progress) = (address.to_string(), progress.clone());
             std::thread::spawn(move || -> std::io::Result<Vec<f64>> {
                 let mut stream = TcpStream::connect(&address)?;
                 stream.set_nodelay(true)?;
-                let mut buffer = [1; REQUEST];
+                let mut buffer = vec![1; bytes];
                 let mut times = Vec::new();
                 while Instant::now() < end {
                     let start = Instant::now();
                     stream.write_all(&buffer)?;
                     stream.read_exact(&mut buffer)?;
                     times.push(start.elapsed().as_secs_f64() * 1e6);
+                    if let Some(progress) = progress.as_ref() {
+                        progress.add(1);
+                    }
                 }
                 Ok(times)
             })

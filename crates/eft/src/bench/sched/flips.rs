@@ -2,7 +2,7 @@
 
 use eft_cores::plan::Plan;
 
-use super::loads::Kind;
+use super::loads::{Kind, Load, Places, Running};
 use super::scene::Scene;
 use super::{Report, SchedArguments, search};
 use crate::bench::figure::{Aim, Figure};
@@ -11,20 +11,34 @@ use crate::bench::figure::{Aim, Figure};
 const NOTICE_S: f64 = 5.0;
 
 pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
-    let load = scene.load(Kind::Bursts)?;
+    for places in arguments.places(&scene.cpus)? {
+        one(scene, arguments, report, places)?;
+    }
+    Ok(())
+}
+
+fn one(
+    scene: &mut Scene,
+    arguments: &SchedArguments,
+    report: &mut Report,
+    places: Places,
+) -> Result<(), String> {
+    let name = format!("flips, {places}");
+    let load = scene.load(&Load::named(Kind::Bursts), places)?;
     scene.sleep(0.5)?;
-    let (consolidated, spread) = fixed_ways(scene)?;
-    report.note(format!("flips: consolidated is {consolidated}, spread {spread}"));
+    let consolidated = fixed_way(scene, &load, true)?;
+    let spread = fixed_way(scene, &load, false)?;
+    report.note(format!("{name}: consolidated is {consolidated}, spread {spread}"));
     let mut reasons = String::new();
     let (mut ways, mut ratio): ([Vec<f64>; 3], Vec<f64>) = Default::default();
     // Whole periods of the load, and enough of them that half a burst more or less does not matter.
     let seconds = (arguments.seconds.max(3.0) * 5.0).round() / 5.0;
     for _ in 0..arguments.rounds {
-        let one = scene.plan_window(&consolidated, 0.4, seconds)?.throughput();
-        let many = scene.plan_window(&spread, 0.4, seconds)?.throughput();
+        let one = scene.plan_window(&load, &consolidated, 0.4, seconds)?.work_per_s()[0];
+        let many = scene.plan_window(&load, &spread, 0.4, seconds)?.work_per_s()[0];
         scene.policy("adaptive", "throughput", None)?;
         scene.sleep(NOTICE_S)?;
-        let adaptive = scene.policy_window(seconds)?.throughput();
+        let adaptive = scene.policy_window(&load, seconds)?.work_per_s()[0];
         reasons = scene.reasons(4)?;
         scene.fixed()?;
         ratio.push(adaptive / one.max(many).max(1e-9));
@@ -33,25 +47,18 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
         }
     }
     drop(load);
-    report.note(format!("flips: the policy's last decisions: {reasons}"));
-    let names = ["consolidated", "spread", "adaptive"];
-    for (name, samples) in names.iter().zip(ways) {
-        report.add(Figure::new(format!("flips: delivered, {name}"), "Mbyte/s", samples));
+    report.note(format!("{name}: the policy's last decisions: {reasons}"));
+    for (way, samples) in ["consolidated", "spread", "adaptive"].iter().zip(ways) {
+        report.add(Figure::new(format!("{name}: delivered, {way}"), "Mbyte/s", samples));
     }
     report.add(
-        Figure::new("flips: adaptive to the better of consolidated and spread", "ratio", ratio)
-            .aim(Aim::AtLeast(0.9)),
+        Figure::new(format!("{name}: adaptive to the better of both"), "ratio", ratio).aim(Aim::AtLeast(0.9)),
     );
     Ok(())
 }
 
-/// At full speed, under this very load.
-fn fixed_ways(scene: &mut Scene) -> Result<(Plan, Plan), String> {
-    let plans = scene.at_full_speed();
-    let tried = search::try_all(scene, &plans, 1)?;
-    let best = |consolidated: bool| {
-        let of_kind = tried.iter().filter(|t| t.plan.is_consolidated() == consolidated);
-        of_kind.max_by(|a, b| a.throughput.total_cmp(&b.throughput)).map(|t| t.plan.clone())
-    };
-    best(true).zip(best(false)).ok_or("there are not two ways to place the stack".into())
+/// The best of its kind at full speed, under this very load.
+fn fixed_way(scene: &mut Scene, load: &Running, consolidated: bool) -> Result<Plan, String> {
+    let tried = search::fastest_of(scene, load, |plan| plan.is_consolidated() == consolidated)?;
+    tried.first().map(|best| best.plan.clone()).ok_or("there are not two ways to place the stack".into())
 }

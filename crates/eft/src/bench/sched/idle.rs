@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::loads::Kind;
+use super::loads::{Kind, Load};
 use super::scene::Scene;
 use super::{Report, SchedArguments};
 use crate::bench::figure::{Aim, Figure};
@@ -13,9 +13,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
     let (mut rest, mut used, mut without) = (Vec::new(), Vec::new(), Vec::new());
+    let places = *arguments.places(&scene.cpus)?.first().ok_or("there is no place for a load")?;
     scene.policy("adaptive", "throughput", None)?;
     for _ in 0..arguments.rounds {
-        let load = scene.load(Kind::Bulk)?;
+        let load = scene.load(&Load::named(Kind::Bulk), places)?;
         scene.sleep(2.0)?;
         drop(load);
         rest.push(time_to_rest(scene)?);

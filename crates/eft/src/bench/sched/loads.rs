@@ -1,10 +1,80 @@
-//! The loads: programs on the stack and their peers on Linux, all pinned to one CPU, ended when dropped.
+//! The loads: programs on the stack and their peers on Linux, each pinned to a CPU, ended when dropped. What a load
+//! achieves is counted by its own programs, not by the stack that is judged.
 
+use std::fmt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use eft_base::Random;
+
+use crate::bench::progress::Progress;
 use crate::bench::stack::{HOST, STACK, Serving, Stack, host_peer};
+
+/// One kind of traffic in a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// One connection, from the stack.
+    Out,
+    /// One connection, to the stack.
+    In,
+    /// From the stack for 100 ms, nothing for 100 ms.
+    Bursts,
+    /// Requests and answers of so many bytes over so many connections, each of which waits for its answers.
+    Requests { connections: u16, bytes: u32 },
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Out => f.write_str("bulk out"),
+            Part::In => f.write_str("bulk in"),
+            Part::Bursts => f.write_str("bursts"),
+            Part::Requests { connections, bytes } => write!(f, "{connections}x{bytes} B requests"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load(pub Vec<Part>);
+
+impl Load {
+    /// The load that `eft bench sched --load` names.
+    pub fn named(kind: Kind) -> Load {
+        let requests = |connections| Part::Requests { connections, bytes: 64 };
+        Load(match kind {
+            Kind::Bulk => vec![Part::Out],
+            Kind::BulkIn => vec![Part::In],
+            Kind::Requests => vec![requests(8)],
+            Kind::LoneRequests => vec![requests(1)],
+            Kind::Mixed => vec![Part::Out, requests(8)],
+            Kind::Bursts => vec![Part::Bursts],
+        })
+    }
+
+    /// A load that nobody chose: bulk each way or not, requests of any number and size or none, at least one of them.
+    pub fn drawn(random: &mut Random) -> Load {
+        loop {
+            let mut parts = Vec::new();
+            parts.extend(random.chance(0.4).then_some(Part::Out));
+            parts.extend(random.chance(0.4).then_some(Part::In));
+            if random.chance(0.7) {
+                // Even over orders of magnitude: 1 to 32 connections, 16 bytes to 16 KB.
+                let connections = 1 << random.below(6);
+                parts.push(Part::Requests { connections, bytes: 16 << random.below(11) });
+            }
+            if !parts.is_empty() {
+                return Load(parts);
+            }
+        }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.iter().map(Part::to_string).collect::<Vec<_>>().join(" + "))
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
@@ -14,8 +84,6 @@ pub enum Kind {
     BulkIn,
     /// 64-byte requests and answers over 8 connections
     Requests,
-    /// 64-byte requests and answers over 2 connections
-    FewRequests,
     /// 64-byte requests and answers over one connection
     LoneRequests,
     /// Bulk from the stack, and requests
@@ -24,17 +92,25 @@ pub enum Kind {
     Bursts,
 }
 
-impl Kind {
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Bulk => "bulk",
-            Kind::BulkIn => "bulk to the stack",
-            Kind::Requests => "requests",
-            Kind::FewRequests => "requests, 2 connections",
-            Kind::LoneRequests => "requests, 1 connection",
-            Kind::Mixed => "mixed",
-            Kind::Bursts => "bursts",
-        }
+/// Where the programs of a load run: those on the stack, and their peers on Linux.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
+    pub program: u32,
+    pub peer: u32,
+}
+
+impl Places {
+    /// Every way to place the two on these CPUs.
+    pub fn all(cpus: &[u32]) -> Vec<Places> {
+        cpus.iter()
+            .flat_map(|program| cpus.iter().map(|peer| Places { program: *program, peer: *peer }))
+            .collect()
+    }
+}
+
+impl fmt::Display for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "program on {}, peer on {}", self.program, self.peer)
     }
 }
 
@@ -45,48 +121,57 @@ static PORT: AtomicU16 = AtomicU16::new(21_000);
 
 pub struct Running {
     clients: Vec<Child>,
-    _servers: Vec<Serving>,
+    servers: Vec<Serving>,
+    /// One of each part: bytes of bulk, answers of requests.
+    counts: Vec<Progress>,
+    dir: tempfile::TempDir,
 }
 
 impl Running {
-    pub fn start(stack: &Stack, kind: Kind, cpu: u32) -> Result<Running, String> {
-        let mut running = Running { clients: Vec::new(), _servers: Vec::new() };
-        let (host, on_stack) = (address(HOST), address(STACK));
-        match kind {
-            Kind::Bulk => {
-                running.serve(host_peer(&["sink", &host])?, cpu)?;
-                running.client(stack.peer(&["source", &host, SECONDS])?, cpu)?;
-            }
-            Kind::BulkIn => {
-                running.serve(stack.peer(&["sink", &on_stack])?, cpu)?;
-                running.client(host_peer(&["source", &on_stack, SECONDS])?, cpu)?;
-            }
-            Kind::Bursts => {
-                running.serve(host_peer(&["sink", &host])?, cpu)?;
-                running.client(stack.peer(&["bursts", &host, "100", "100", SECONDS])?, cpu)?;
-            }
-            Kind::Requests | Kind::FewRequests | Kind::LoneRequests => {
-                let connections = match kind {
-                    Kind::LoneRequests => "1",
-                    Kind::FewRequests => "2",
-                    _ => "8",
-                };
-                running.serve(stack.peer(&["echo", &on_stack])?, cpu)?;
-                running.client(host_peer(&["ask", &on_stack, connections, SECONDS])?, cpu)?;
-            }
-            Kind::Mixed => {
-                for part in [Kind::Bulk, Kind::Requests] {
-                    let mut part = Running::start(stack, part, cpu)?;
-                    running.clients.append(&mut part.clients);
-                    running._servers.append(&mut part._servers);
-                }
-            }
+    pub fn start(stack: &Stack, load: &Load, places: Places) -> Result<Running, String> {
+        let dir = tempfile::tempdir().map_err(|e| format!("no folder for counts: {e}"))?;
+        let mut running = Running { clients: Vec::new(), servers: Vec::new(), counts: Vec::new(), dir };
+        for part in &load.0 {
+            running.add(stack, *part, places)?;
         }
         Ok(running)
     }
 
+    /// What each part has achieved so far.
+    pub fn work(&self) -> Vec<u64> {
+        self.counts.iter().map(Progress::get).collect()
+    }
+
+    fn add(&mut self, stack: &Stack, part: Part, places: Places) -> Result<(), String> {
+        let path = self.dir.path().join(self.counts.len().to_string());
+        self.counts.push(Progress::create(&path)?);
+        let count =
+            path.to_str().ok_or("the folder for temporary files has no name that can be passed on")?;
+        let (host, on_stack) = (address(HOST), address(STACK));
+        match part {
+            Part::Out => {
+                self.serve(host_peer(&["sink", &host, "--progress", count])?, places.peer)?;
+                self.client(stack.peer(&["source", &host, SECONDS])?, places.program)
+            }
+            Part::In => {
+                self.serve(stack.peer(&["sink", &on_stack, "--progress", count])?, places.program)?;
+                self.client(host_peer(&["source", &on_stack, SECONDS])?, places.peer)
+            }
+            Part::Bursts => {
+                self.serve(host_peer(&["sink", &host, "--progress", count])?, places.peer)?;
+                self.client(stack.peer(&["bursts", &host, "100", "100", SECONDS])?, places.program)
+            }
+            Part::Requests { connections, bytes } => {
+                let (connections, bytes) = (connections.to_string(), bytes.to_string());
+                self.serve(stack.peer(&["echo", &on_stack, "--bytes", &bytes])?, places.program)?;
+                let ask = ["ask", &on_stack, &connections, SECONDS, "--bytes", &bytes, "--progress", count];
+                self.client(host_peer(&ask)?, places.peer)
+            }
+        }
+    }
+
     fn serve(&mut self, command: Command, cpu: u32) -> Result<(), String> {
-        self._servers.push(Serving::start(pinned(command, cpu))?);
+        self.servers.push(Serving::start(pinned(command, cpu))?);
         Ok(())
     }
 
@@ -104,6 +189,7 @@ impl Drop for Running {
             let _ = client.kill();
             let _ = client.wait();
         }
+        self.servers.clear();
     }
 }
 
@@ -120,4 +206,28 @@ fn pinned(mut command: Command, cpu: u32) -> Command {
     // SAFETY: between fork and exec one system call on values of its own.
     unsafe { command.pre_exec(pin) };
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drawn_loads_are_those_of_their_seed_and_differ() {
+        let draw = |seed| {
+            let mut random = Random::new(seed);
+            (0..50).map(|_| Load::drawn(&mut random)).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(3), draw(3));
+        assert_ne!(draw(3), draw(4));
+        assert!(draw(3).iter().all(|load| !load.0.is_empty() && load.0.len() <= 3));
+        assert!(draw(3).iter().any(|load| load.0.len() > 1));
+    }
+
+    #[test]
+    fn places_cover_every_way() {
+        let all = Places::all(&[0, 1]);
+        assert_eq!(all.len(), 4);
+        assert!(all.iter().any(|p| p.program != p.peer) && all.iter().any(|p| p.program == 1 && p.peer == 1));
+    }
 }

@@ -1,11 +1,15 @@
 //! `eft bench sched`: what the policies reach, live, on CPUs with emulated speeds.
 //!
-//! Ways that are compared alternate in one run; loads and peers are pinned to the base CPU. Power is modelled, by the
-//! same model for all ways. Every figure comes with the median's 95% interval. The machine is put back at the end, also
-//! on a signal.
+//! Ways that are compared alternate in one run. The programs of a load and their peers are placed on the managed CPUs in
+//! every way. What is achieved is counted by the load itself; power is modelled, for all ways by a model of the judge's own
+//! that the policies do not know. The baseline is the best of every seating of the components, and of every speed where
+//! speed is chosen; beside it stands what anybody would do without a policy. Every figure comes with the median's 95%
+//! interval. The machine is put back at the end, also on a signal.
 
+mod candidates;
 mod flips;
 mod idle;
+mod judge;
 mod loads;
 mod power;
 mod scene;
@@ -17,7 +21,7 @@ mod unseen;
 use super::figure::Figure;
 use super::stolen::Stolen;
 use eft_machine::CpuSet;
-use loads::Kind;
+use loads::{Kind, Places};
 use scene::Scene;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -50,8 +54,20 @@ pub struct SchedArguments {
     #[arg(long, default_value_t = 10.0)]
     settle: f64,
     /// Speeds of each CPU that the exhaustive sweep tries
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=8))]
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
     levels: u8,
+    /// Only with the load's programs on the first of these CPUs and their peers on the second; otherwise in every way
+    #[arg(long, value_name = "PROGRAM,PEER", value_parser = parse_places)]
+    places: Option<Places>,
+    /// For `steady`: minutes that are watched; a settled policy probes after 3
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1440))]
+    minutes: u16,
+    /// For `profile`: loads that are drawn
+    #[arg(long, default_value_t = 3)]
+    drawn: u16,
+    /// For `profile`: what they are drawn from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     /// The CPUs that the stack may use; otherwise the first two
     #[arg(long)]
     managed: Option<CpuSet>,
@@ -60,6 +76,22 @@ pub struct SchedArguments {
     load: Vec<Kind>,
     #[arg(long)]
     json: bool,
+}
+
+impl SchedArguments {
+    fn places(&self, cpus: &[u32]) -> Result<Vec<Places>, String> {
+        match self.places {
+            None => Ok(Places::all(cpus)),
+            Some(places) if cpus.contains(&places.program) && cpus.contains(&places.peer) => Ok(vec![places]),
+            Some(places) => Err(format!("--places {},{}: not both are managed", places.program, places.peer)),
+        }
+    }
+}
+
+fn parse_places(text: &str) -> Result<Places, String> {
+    let (program, peer) = text.split_once(',').ok_or("two CPUs, as 0,1")?;
+    let cpu = |part: &str| part.trim().parse::<u32>().map_err(|_| format!("`{part}` is no CPU"));
+    Ok(Places { program: cpu(program)?, peer: cpu(peer)? })
 }
 
 /// What a benchmark adds to.

@@ -1,21 +1,18 @@
-//! A stack on the managed CPUs with emulated speeds, its loads, and what plans and policies achieve on it. Everything is
-//! undone when it is dropped.
+//! A stack on the managed CPUs with emulated speeds, its loads, and what plans and policies achieve on it, as its loads
+//! count it. Everything is undone when it is dropped.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use eft_cores::estimate::{self, Activity};
-use eft_cores::indicators::{Mix, delivered};
-use eft_cores::observation::Observer;
 use eft_cores::plan::Plan;
-use eft_cores::power::PowerModel;
-use eft_cores::profile::sweep::exhaustive;
+use eft_linux::clock;
 use eft_machine::CpuSet;
 use serde_json::{Value, json};
 
-use super::loads::{Kind, Running};
+use super::judge::{Constants, Slice, energy_j};
+use super::loads::{Load, Places, Running};
 use crate::bench::stack::Stack;
-use crate::commands::profile::ground::{End, Ground, Wish, ask, plan_in_force};
-use crate::commands::profile::watch::{Watch, complaint_of};
+use crate::commands::profile::ground::{End, Ground, Wish, ask, is_placed, members, plan_in_force};
+use crate::commands::profile::watch::Watch;
 
 /// How finely a policy is watched.
 const SLICE: Duration = Duration::from_millis(100);
@@ -26,33 +23,33 @@ pub struct Scene {
     pub watch: Watch,
     pub end: End,
     pub stack: Stack,
-    /// Where loads and peers run.
-    pub load_cpu: u32,
+    /// The managed CPUs.
+    pub cpus: Vec<u32>,
 }
 
 /// What was achieved over a while.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     pub seconds: f64,
-    /// Delivered, bytes.
-    pub bytes: f64,
-    pub mix: Mix,
-    /// What was in force, how busy its CPUs were, and for how long.
-    pub states: Vec<(Plan, Activity, f64)>,
+    /// Of each part of the load.
+    pub work: Vec<f64>,
+    pub slices: Vec<Slice>,
 }
 
 impl Window {
-    pub fn throughput(&self) -> f64 {
-        self.bytes / self.seconds.max(1e-9)
+    pub fn work_per_s(&self) -> Vec<f64> {
+        self.work.iter().map(|work| work / self.seconds.max(1e-9)).collect()
     }
 
     /// Mean modelled power.
-    pub fn power_w(&self, ground: &Ground, model: &PowerModel) -> f64 {
-        let energy = |(plan, activity, seconds): &(Plan, Activity, f64)| {
-            estimate::power_w(&ground.platform, model, plan, activity) * seconds
-        };
-        let seconds: f64 = self.states.iter().map(|(_, _, seconds)| seconds).sum();
-        self.states.iter().map(energy).sum::<f64>() / seconds.max(1e-9)
+    pub fn power_w(&self, cpus: &[u32], constants: &Constants) -> f64 {
+        let energy: f64 = self.slices.iter().map(|slice| energy_j(slice, cpus, constants)).sum();
+        energy / self.slices.iter().map(|slice| slice.seconds).sum::<f64>().max(1e-9)
+    }
+
+    /// What was in force at the end.
+    pub fn plan(&self) -> Plan {
+        self.slices.last().map(|slice| slice.plan.clone()).unwrap_or_default()
     }
 }
 
@@ -75,12 +72,11 @@ impl Scene {
         let wish = Wish { managed: Some(managed.clone()), emulated_levels: levels };
         let ground = Ground::take(&stack.name, &wish)?;
         let watch = Watch::new(&stack.name, managed)?;
-        let load_cpu = ground.platform.base();
-        Ok(Scene { ground, watch, end, stack, load_cpu })
+        Ok(Scene { ground, watch, end, stack, cpus: managed.iter().collect() })
     }
 
-    pub fn load(&self, kind: Kind) -> Result<Running, String> {
-        Running::start(&self.stack, kind, self.load_cpu)
+    pub fn load(&self, load: &Load, places: Places) -> Result<Running, String> {
+        Running::start(&self.stack, load, places)
     }
 
     pub fn sleep(&self, seconds: f64) -> Result<(), String> {
@@ -114,66 +110,57 @@ impl Scene {
         self.ground.policy(&json!({ "policy": "fixed" }))
     }
 
+    pub fn components(&self) -> &[String] {
+        self.ground.platform.components()
+    }
+
     /// What a plan achieves with the load that runs.
-    pub fn plan_window(&mut self, plan: &Plan, settle: f64, seconds: f64) -> Result<Window, String> {
+    pub fn plan_window(
+        &mut self,
+        load: &Running,
+        plan: &Plan,
+        settle: f64,
+        seconds: f64,
+    ) -> Result<Window, String> {
         self.ground.apply(plan)?;
         self.sleep(settle)?;
-        let time = Duration::from_secs_f64(seconds);
-        let seen = self.watch.window(&self.end, &self.ground.platform, plan, time)?;
-        Ok(Window {
-            seconds: seen.seconds,
-            bytes: seen.throughput * seen.seconds,
-            mix: seen.mix,
-            states: vec![(plan.clone(), seen.activity, seen.seconds)],
-        })
+        let mut window = Window { work: vec![0.0; load.work().len()], ..Window::default() };
+        self.slice(load, plan.clone(), Duration::from_secs_f64(seconds), &mut window)?;
+        Ok(window)
     }
 
     /// What the policy in force achieves with the load that runs.
-    pub fn policy_window(&mut self, seconds: f64) -> Result<Window, String> {
-        let mut window = Window::default();
-        let mut observer = Observer::default();
-        self.watch.refresh()?;
-        observer.observe(&self.watch.sample());
+    pub fn policy_window(&mut self, load: &Running, seconds: f64) -> Result<Window, String> {
+        let mut window = Window { work: vec![0.0; load.work().len()], ..Window::default() };
         while window.seconds < seconds {
             let plan = plan_in_force(&self.stack.name, &self.status()?)?;
-            self.end.sleep(SLICE)?;
-            let seen = observer.observe(&self.watch.sample());
-            window.seconds += seen.period_ns as f64 / 1e9;
-            window.bytes += delivered(&seen.traffic);
-            window.mix = seen.indicators.mix();
-            if complaint_of(&seen).is_none() {
-                let activity = estimate::seen_activity(&plan, &seen);
-                window.states.push((plan, activity, seen.period_ns as f64 / 1e9));
-            }
-            self.watch.refresh()?;
+            self.slice(load, plan, SLICE, &mut window)?;
         }
-        match window.states.is_empty() {
-            true => Err("the policy could not be watched: no look was sound".into()),
-            false => Ok(window),
-        }
+        Ok(window)
     }
 
-    /// The configurations of an exhaustive sweep, without those that differ only in where udp sits, since no load here
-    /// uses it.
-    pub fn configurations(&self) -> Vec<Plan> {
-        let mut kept: Vec<(Plan, Plan)> = Vec::new();
-        for configuration in exhaustive(&self.ground.platform, self.ground.spare) {
-            let mut key = configuration.plan.clone();
-            key.seats.remove("udp");
-            key.seats.values_mut().for_each(|seat| seat.dedicated = false);
-            let used = key.used();
-            key.speeds.retain(|cpu, _| used.contains(*cpu));
-            key.given_back = CpuSet::new();
-            if !kept.iter().any(|(known, _)| known.is_same(&key)) {
-                kept.push((key, configuration.plan));
-            }
+    fn slice(&self, load: &Running, plan: Plan, time: Duration, window: &mut Window) -> Result<(), String> {
+        let (begin, work, cpu) = (Instant::now(), load.work(), self.cpu_s()?);
+        self.end.sleep(time)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        for (sum, (before, now)) in window.work.iter_mut().zip(work.iter().zip(load.work())) {
+            *sum += now.saturating_sub(*before) as f64;
         }
-        kept.into_iter().map(|(_, plan)| plan).collect()
+        let used = |(name, now): (String, f64)| {
+            let before = cpu.iter().find(|(other, _)| *other == name).map_or(now, |(_, before)| *before);
+            // One that died and came back begins anew.
+            (name, (now - before).max(0.0))
+        };
+        let cpu_s = self.cpu_s()?.into_iter().map(used).collect();
+        window.seconds += seconds;
+        window.slices.push(Slice { seconds, plan, cpu_s });
+        Ok(())
     }
 
-    /// Those of them in which every CPU runs at full speed.
-    pub fn at_full_speed(&self) -> Vec<Plan> {
-        let is_full = |plan: &Plan| plan.used().iter().all(|cpu| plan.speed(cpu) > 0.99);
-        self.configurations().into_iter().filter(is_full).collect()
+    /// CPU time of each component so far, by the kernel's account.
+    fn cpu_s(&self) -> Result<Vec<(String, f64)>, String> {
+        let time = |pid: Option<u32>| pid.and_then(clock::process_cpu).unwrap_or_default().as_secs_f64();
+        let all = members(&self.stack.name)?;
+        Ok(all.iter().filter(|m| is_placed(m)).map(|m| (m.peer.to_string(), time(m.pid))).collect())
     }
 }

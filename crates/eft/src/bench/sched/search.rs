@@ -1,84 +1,128 @@
-//! The best fixed configuration of a load, by trying all for a short while, then those in front again.
+//! The best fixed configuration of a load: all seatings at full speed, then every speed of the best of them, in rounds that
+//! drop the worse half and measure the rest for longer.
 
 use eft_cores::plan::Plan;
-use eft_cores::policy::Objective;
-use eft_cores::power::PowerModel;
 
-use super::scene::{Scene, Window};
+use super::candidates;
+use super::judge::{Constants, Goal, ranked, relative};
+use super::loads::Running;
+use super::scene::Scene;
 use crate::samples::Samples;
 
-/// What a configuration is given to find itself, and how long it is then measured.
-const SETTLE_S: f64 = 0.12;
-const MEASURE_S: f64 = 0.25;
-/// How many are measured again, and how.
+/// Seatings whose speeds are tried, beside everything on one CPU.
+const SEATINGS: usize = 6;
+/// How many are measured to the end, and how often, for how long each, after how long.
 const FINALISTS: usize = 4;
 const FINAL_ROUNDS: usize = 3;
-const FINAL_MEASURE_S: f64 = 0.6;
+const FINAL: Stay = Stay { settle_s: 0.12, seconds: 0.6 };
+/// While there are many.
+const SHORT: Stay = Stay { settle_s: 0.06, seconds: 0.12 };
+const USUAL: Stay = Stay { settle_s: 0.12, seconds: 0.25 };
+/// From here on a stay is a usual one.
+const FEW: usize = 150;
+
+#[derive(Clone, Copy)]
+struct Stay {
+    settle_s: f64,
+    seconds: f64,
+}
 
 #[derive(Clone, Debug)]
 pub struct Tried {
     pub plan: Plan,
-    pub throughput: f64,
-    pub power_w: f64,
-    pub window: Window,
+    /// By round: work of each part a second, and power.
+    rounds: Vec<(Vec<f64>, f64)>,
 }
 
-fn try_one(scene: &mut Scene, plan: &Plan, settle: f64, seconds: f64) -> Result<Tried, String> {
-    let window = scene.plan_window(plan, settle, seconds)?;
-    let power_w = window.power_w(&scene.ground, &PowerModel::default());
-    Ok(Tried { plan: plan.clone(), throughput: window.throughput(), power_w, window })
+impl Tried {
+    fn new(plan: Plan) -> Tried {
+        Tried { plan, rounds: Vec::new() }
+    }
+
+    /// Medians of the rounds.
+    pub fn work_per_s(&self) -> Vec<f64> {
+        let parts = self.rounds.first().map_or(0, |(work, _)| work.len());
+        (0..parts).map(|part| median(self.rounds.iter().map(|(work, _)| work[part]))).collect()
+    }
+
+    pub fn power_w(&self) -> f64 {
+        median(self.rounds.iter().map(|(_, watts)| *watts))
+    }
 }
 
-/// All configurations, once in each round, with the medians of the rounds; the load must run already.
-pub fn try_all(scene: &mut Scene, plans: &[Plan], rounds: usize) -> Result<Vec<Tried>, String> {
-    try_in_turns(scene, plans, rounds, MEASURE_S)
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    Samples::new(values.collect()).median
 }
 
-/// In turns, since what else a shared machine does comes in bursts that last longer than a measurement.
-fn try_in_turns(
+/// The best at full speed, for throughput.
+pub fn fastest(scene: &mut Scene, load: &Running) -> Result<Vec<Tried>, String> {
+    fastest_of(scene, load, |_| true)
+}
+
+/// The same, of those that qualify.
+pub fn fastest_of(
     scene: &mut Scene,
-    plans: &[Plan],
-    rounds: usize,
-    seconds: f64,
+    load: &Running,
+    qualifies: impl Fn(&Plan) -> bool,
 ) -> Result<Vec<Tried>, String> {
-    let mut results: Vec<Vec<Tried>> = vec![Vec::new(); plans.len()];
-    for _ in 0..rounds {
-        for (plan, results) in plans.iter().zip(&mut results) {
-            results.push(try_one(scene, plan, SETTLE_S, seconds)?);
-        }
-    }
-    let median =
-        |of: &dyn Fn(&Tried) -> f64, all: &[Tried]| Samples::new(all.iter().map(of).collect()).median;
-    let merge = |all: &Vec<Tried>| {
-        let last = all.last()?.clone();
-        let (throughput, power_w) = (median(&|t| t.throughput, all), median(&|t| t.power_w, all));
-        Some(Tried { throughput, power_w, ..last })
-    };
-    Ok(results.iter().filter_map(merge).collect())
+    let plans = candidates::seatings(scene.components(), &scene.cpus);
+    let plans = plans.into_iter().filter(|plan| qualifies(plan));
+    halve(scene, load, plans.map(Tried::new).collect(), Goal::Throughput)
 }
 
-/// Measures the front runners for most throughput and for the objective again, in turns, and gives all of them, the best
-/// by their medians first.
-pub fn finals(scene: &mut Scene, tried: &[Tried], objective: Objective) -> Result<Vec<Tried>, String> {
-    let mut plans: Vec<Plan> = Vec::new();
-    for goal in [Objective::Throughput, objective] {
-        for candidate in ranked(tried, goal).into_iter().take(FINALISTS) {
-            if !plans.iter().any(|known| known.is_same(&candidate.plan)) {
-                plans.push(candidate.plan.clone());
-            }
+/// The best of all seatings and speeds for this goal, the best first; and the fastest of all.
+pub fn best(
+    scene: &mut Scene,
+    load: &Running,
+    goal: Goal,
+    levels: usize,
+) -> Result<(Vec<Tried>, Tried), String> {
+    let fast = fastest(scene, load)?;
+    let top = fast.first().ok_or("there is no configuration to compare with")?.clone();
+    let mut seatings: Vec<Plan> = fast.iter().take(SEATINGS).map(|tried| tried.plan.clone()).collect();
+    for (_, plan) in candidates::trivial(scene.components(), &scene.cpus) {
+        if !seatings.iter().any(|known| known.is_same(&plan)) {
+            seatings.push(plan);
         }
     }
-    let merged = try_in_turns(scene, &plans, FINAL_ROUNDS, FINAL_MEASURE_S)?;
-    Ok(ranked(&merged, objective).into_iter().cloned().collect())
+    let speeds: Vec<f64> = (1..=levels).map(|step| step as f64 / levels as f64).collect();
+    let plans = seatings.iter().flat_map(|plan| candidates::at_speeds(plan, &speeds));
+    Ok((halve(scene, load, plans.map(Tried::new).collect(), goal)?, top))
 }
 
-/// The best first.
-fn ranked(tried: &[Tried], objective: Objective) -> Vec<&Tried> {
-    let top = tried.iter().map(|t| t.throughput).fold(1e-9, f64::max);
-    let score = |t: &Tried| objective.score(t.throughput / top, t.power_w);
-    let mut all: Vec<&Tried> = tried.iter().collect();
-    all.sort_by(|a, b| score(b).total_cmp(&score(a)));
-    all
+/// Drops the worse half of them until few are left, which are measured for longer, in turns, since what else a shared
+/// machine does comes in bursts that last longer than a measurement.
+fn halve(scene: &mut Scene, load: &Running, mut all: Vec<Tried>, goal: Goal) -> Result<Vec<Tried>, String> {
+    while all.len() > 2 * FINALISTS {
+        let stay = if all.len() > FEW { SHORT } else { USUAL };
+        try_each(scene, load, &mut all, stay)?;
+        let keep = (all.len() / 2).max(FINALISTS);
+        all = in_order(&all, goal).into_iter().take(keep).collect();
+    }
+    // What was measured in passing does not count any more.
+    all.iter_mut().for_each(|tried| tried.rounds.clear());
+    for _ in 0..FINAL_ROUNDS {
+        try_each(scene, load, &mut all, FINAL)?;
+    }
+    Ok(in_order(&all, goal))
+}
+
+fn try_each(scene: &mut Scene, load: &Running, all: &mut [Tried], stay: Stay) -> Result<(), String> {
+    for tried in all {
+        let window = scene.plan_window(load, &tried.plan, stay.settle_s, stay.seconds)?;
+        tried.rounds.push((window.work_per_s(), window.power_w(&scene.cpus, &Constants::MIDDLE)));
+    }
+    Ok(())
+}
+
+/// Throughput is relative to the most that any of them achieved of each part.
+fn in_order(all: &[Tried], goal: Goal) -> Vec<Tried> {
+    let work: Vec<Vec<f64>> = all.iter().map(Tried::work_per_s).collect();
+    let parts = work.first().map_or(0, Vec::len);
+    let most: Vec<f64> = (0..parts).map(|part| work.iter().map(|w| w[part]).fold(0.0, f64::max)).collect();
+    let figures: Vec<(f64, f64)> =
+        all.iter().zip(&work).map(|(tried, work)| (relative(work, &most), tried.power_w())).collect();
+    ranked(&figures, goal).into_iter().map(|index| all[index].clone()).collect()
 }
 
 #[cfg(test)]
@@ -86,16 +130,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_objective_ranks() {
-        let tried = |throughput, power_w| Tried {
+    fn medians_of_the_rounds_decide() {
+        let tried = |rounds: &[(f64, f64)]| Tried {
             plan: Plan::default(),
-            throughput,
-            power_w,
-            window: Window::default(),
+            rounds: rounds.iter().map(|(work, watts)| (vec![*work], *watts)).collect(),
         };
-        let all = [tried(100.0, 30.0), tried(96.0, 20.0), tried(94.0, 10.0), tried(97.0, 25.0)];
-        let order = |objective| ranked(&all, objective).iter().map(|t| t.power_w).collect::<Vec<_>>();
-        assert_eq!(order(Objective::Throughput), [30.0, 25.0, 20.0, 10.0]);
-        assert_eq!(order(Objective::LeastPower { floor: 0.95 }), [20.0, 25.0, 30.0, 10.0]);
+        let lucky_once = tried(&[(10.0, 1.0), (1.0, 1.0), (1.0, 1.0)]);
+        let steady = tried(&[(2.0, 3.0), (2.0, 3.0), (0.5, 3.0)]);
+        let order = in_order(&[lucky_once.clone(), steady.clone()], Goal::Throughput);
+        assert_eq!(order[0].power_w(), 3.0);
+        let order = in_order(&[lucky_once, steady], Goal::Power { floor: 0.4 });
+        assert_eq!(order[0].power_w(), 1.0);
     }
 }

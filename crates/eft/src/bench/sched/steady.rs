@@ -1,6 +1,6 @@
-//! Changes of plan at constant load, once the policy has settled.
+//! Changes of plan at constant load, once the policy has settled, for long enough that it probes several times.
 
-use super::loads::Kind;
+use super::loads::{Kind, Load};
 use super::scene::Scene;
 use super::{Report, SchedArguments};
 use crate::bench::figure::{Aim, Figure};
@@ -8,37 +8,34 @@ use crate::bench::figure::{Aim, Figure};
 /// Settled is who has not changed the plan for so long; not waited for longer than the other.
 const QUIET_S: f64 = 10.0;
 const SETTLE_MAX_S: f64 = 60.0;
-/// Shorter would say little about changes in a minute.
-const MEASURED_S: f64 = 60.0;
+const MINUTE_S: f64 = 60.0;
 
 pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
-    let mut figures = Vec::new();
-    for kind in [Kind::Bulk, Kind::Requests] {
-        let load = scene.load(kind)?;
+    // Each placement would take all the minutes again; apart is where a policy has most to think about.
+    let all = arguments.places(&scene.cpus)?;
+    let apart = all.iter().find(|places| places.program != places.peer);
+    let places = *apart.or(all.first()).ok_or("there is no place for a load")?;
+    for load in [Kind::Bulk, Kind::Requests].map(Load::named) {
+        let name = format!("steady, {load}, {places}");
+        let running = scene.load(&load, places)?;
         scene.policy("adaptive", "least-power", None)?;
         let settling = settle(scene)?;
         let mut per_minute = Vec::new();
-        // A minute each would be long with many rounds.
-        for _ in 0..arguments.rounds.min(2) {
+        for _ in 0..arguments.minutes {
             let before = changes(scene)?;
-            scene.sleep(MEASURED_S)?;
-            per_minute.push((changes(scene)? - before) as f64 * 60.0 / MEASURED_S);
+            scene.sleep(MINUTE_S)?;
+            per_minute.push((changes(scene)? - before) as f64);
         }
-        let (name, reasons) = (kind.name(), scene.reasons(4)?);
-        report.note(format!("steady, {name}: the policy's last decisions: {reasons}"));
-        drop(load);
+        report.note(format!("{name}: the policy's last decisions: {}", scene.reasons(4)?));
+        drop(running);
         scene.fixed()?;
-        figures.push(Figure::new(
-            format!("steady, {name}: until no change for {QUIET_S} s"),
-            "s",
-            vec![settling],
-        ));
-        figures.push(
-            Figure::new(format!("steady, {name}: changes of plan then"), "1/min", per_minute)
-                .aim(Aim::AtMost(1.0)),
-        );
+        report.add(Figure::new(format!("{name}: until no change for {QUIET_S} s"), "s", vec![settling]));
+        // The median of minutes would hide a probe that comes every few of them.
+        let mean = per_minute.iter().sum::<f64>() / f64::from(arguments.minutes);
+        let what = format!("{name}: changes of plan then, mean of {} minutes", arguments.minutes);
+        report.add(Figure::new(what, "1/min", vec![mean]).aim(Aim::AtMost(1.0)));
+        report.add(Figure::new(format!("{name}: in each minute"), "1/min", per_minute));
     }
-    figures.into_iter().for_each(|figure| report.add(figure));
     Ok(())
 }
 

@@ -27,13 +27,11 @@ pub struct Watch {
 /// Over one window.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    pub seconds: f64,
     /// [`delivered`], per second.
     pub throughput: f64,
     pub power_w: f64,
     /// By a meter; otherwise modelled.
     pub metered: bool,
-    pub activity: Activity,
     /// Share of work of each used CPU, polling not counted.
     pub busy: Activity,
     pub mix: Mix,
@@ -96,14 +94,12 @@ impl Seen {
         let busy = used.iter().map(|cpu| (cpu, plan.on(cpu).map(work).sum::<f64>().min(1.0)));
         let modelled = || estimate::power_w(platform, &PowerModel::default(), plan, &activity);
         Seen {
-            seconds,
             throughput: delivered(&seen.traffic) / seconds.max(1e-9),
             power_w: seen.power_w.unwrap_or_else(modelled),
             metered: seen.power_w.is_some(),
             busy: busy.collect(),
             mix: seen.indicators.mix(),
             indicators: seen.indicators.to_string(),
-            activity,
         }
     }
 }

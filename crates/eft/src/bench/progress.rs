@@ -1,0 +1,87 @@
+//! A count in a file that a program raises and a benchmark reads: what a load achieved, as the load itself knows it.
+//!
+//! Must never happen: a count that costs the load a system call each time.
+
+use std::fs::File;
+use std::io::Error;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+pub struct Progress {
+    count: NonNull<AtomicU64>,
+}
+
+// SAFETY: an atomic in shared memory, which stays mapped until the value is dropped.
+unsafe impl Send for Progress {}
+// SAFETY: as above.
+unsafe impl Sync for Progress {}
+
+impl Progress {
+    /// Makes the file anew, with a count of 0.
+    pub fn create(path: &Path) -> Result<Progress, String> {
+        let explain = |error: Error| format!("{}: {error}", path.display());
+        let file =
+            File::options().read(true).write(true).create(true).truncate(true).open(path).map_err(explain)?;
+        file.set_len(size_of::<AtomicU64>() as u64).map_err(explain)?;
+        Progress::map(&file).map_err(explain)
+    }
+
+    pub fn open(path: &Path) -> Result<Progress, String> {
+        let explain = |error: Error| format!("{}: {error}", path.display());
+        let file = File::options().read(true).write(true).open(path).map_err(explain)?;
+        if file.metadata().map_err(explain)?.len() < size_of::<AtomicU64>() as u64 {
+            return Err(format!("{}: this is no count", path.display()));
+        }
+        Progress::map(&file).map_err(explain)
+    }
+
+    fn map(file: &File) -> Result<Progress, Error> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: a new mapping, which overlaps nothing.
+        let memory =
+            unsafe { mmap(std::ptr::null_mut(), size_of::<AtomicU64>(), protection, flags, file, 0)? };
+        Ok(Progress { count: NonNull::new(memory.cast()).ok_or(Error::other("mapped at address 0"))? })
+    }
+
+    fn count(&self) -> &AtomicU64 {
+        // SAFETY: mapped, page-aligned, of this size, and only ever used as an atomic.
+        unsafe { self.count.as_ref() }
+    }
+
+    pub fn add(&self, n: u64) {
+        self.count().fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.count().load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        // SAFETY: what was mapped; nobody has a reference any more.
+        let _ = unsafe { munmap(self.count.as_ptr().cast(), size_of::<AtomicU64>()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_see_one_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("count");
+        let reader = Progress::create(&path).unwrap();
+        let writer = Progress::open(&path).unwrap();
+        writer.add(5);
+        writer.add(7);
+        assert_eq!((reader.get(), Progress::open(&path).unwrap().get()), (12, 12));
+        assert_eq!(Progress::create(&path).unwrap().get(), 0);
+        std::fs::write(&path, "x").unwrap();
+        assert!(Progress::open(&path).is_err_and(|error| error.contains("no count")));
+    }
+}

@@ -1,0 +1,107 @@
+//! The fixed configurations that a policy is compared with: every way to seat the components on the managed CPUs, and
+//! every speed. None of it is asked of the policies' crate, so that what they overlook is found.
+
+use std::collections::BTreeMap;
+
+use eft_cores::plan::{Plan, Seat};
+
+/// Components whose seat makes a difference under the loads here; the others follow ip.
+const MATTER: [&str; 5] = ["sockets", "tcp", "ip", "filter", "nic"];
+/// With more CPUs than this, or more components, there would be too many seatings to try.
+const SEATINGS_MAX: usize = 4096;
+
+/// All seatings at full speed. The first is everything on the first CPU.
+pub fn seatings(components: &[String], cpus: &[u32]) -> Vec<Plan> {
+    let matters: Vec<&String> =
+        components.iter().filter(|name| MATTER.iter().any(|kind| name.starts_with(kind))).collect();
+    let count = cpus.len().saturating_pow(matters.len() as u32).min(SEATINGS_MAX);
+    let cpu_of = |name: &str, seating: usize| {
+        let index = matters.iter().position(|other| *other == name)?;
+        Some(cpus[seating / cpus.len().pow(index as u32) % cpus.len()])
+    };
+    let plan = |seating: usize| {
+        let ip = cpu_of("ip", seating).unwrap_or(cpus[0]);
+        let seat = |name: &String| (name.clone(), cpu_of(name, seating).unwrap_or(ip));
+        seated(components.iter().map(seat).collect(), cpus)
+    };
+    (0..count).map(plan).collect()
+}
+
+/// A CPU that holds components is used; the others are given back. One that carries a single component is its own.
+fn seated(cpus_of: BTreeMap<String, u32>, cpus: &[u32]) -> Plan {
+    let alone = |cpu: u32| cpus_of.values().filter(|other| **other == cpu).count() == 1;
+    let seats: BTreeMap<String, Seat> = cpus_of
+        .iter()
+        .map(|(name, cpu)| (name.clone(), Seat { cpu: *cpu, dedicated: alone(*cpu) }))
+        .collect();
+    let mut plan = Plan { seats, ..Plan::default() };
+    let used = plan.used();
+    plan.speeds = used.iter().map(|cpu| (cpu, 1.0)).collect();
+    plan.given_back = cpus.iter().copied().filter(|cpu| !used.contains(*cpu)).collect();
+    plan
+}
+
+/// The same seats at every combination of these speeds.
+pub fn at_speeds(plan: &Plan, levels: &[f64]) -> Vec<Plan> {
+    let mut plans = vec![plan.clone()];
+    for cpu in plan.used().iter() {
+        let with = |plan: &Plan, level: f64| {
+            let mut plan = plan.clone();
+            plan.speeds.insert(cpu, level);
+            plan
+        };
+        plans = plans
+            .iter()
+            .flat_map(|plan| levels.iter().map(|level| with(plan, *level)).collect::<Vec<_>>())
+            .collect();
+    }
+    plans
+}
+
+/// What anybody would do without a policy: all on one CPU, for each, and each component on a CPU in turn; at full speed.
+pub fn trivial(components: &[String], cpus: &[u32]) -> Vec<(String, Plan)> {
+    let on = |cpu_of: &dyn Fn(usize) -> u32| {
+        seated(components.iter().enumerate().map(|(i, name)| (name.clone(), cpu_of(i))).collect(), cpus)
+    };
+    let mut all: Vec<(String, Plan)> =
+        cpus.iter().map(|cpu| (format!("all on CPU {cpu}"), on(&|_| *cpu))).collect();
+    all.push(("all spread".into(), on(&|index| cpus[index % cpus.len()])));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Vec<String> {
+        ["sockets", "tcp", "udp", "ip", "filter", "nic0"].map(String::from).to_vec()
+    }
+
+    #[test]
+    fn every_seating_is_there_once() {
+        let all = seatings(&names(), &[0, 1]);
+        assert_eq!(all.len(), 32);
+        for (i, plan) in all.iter().enumerate() {
+            assert_eq!(plan.seats.len(), 6);
+            assert_eq!(plan.seats["udp"].cpu, plan.seats["ip"].cpu);
+            assert!(all[..i].iter().all(|other| !other.is_same(plan)));
+        }
+        assert!(all[0].is_consolidated() && all[0].given_back.contains(1));
+    }
+
+    #[test]
+    fn every_speed_of_every_used_cpu_is_tried() {
+        let all = seatings(&names(), &[0, 1]);
+        let levels = [0.25, 0.5, 1.0];
+        assert_eq!(at_speeds(&all[0], &levels).len(), 3);
+        let spread = all.iter().find(|plan| !plan.is_consolidated()).unwrap();
+        assert_eq!(at_speeds(spread, &levels).len(), 9);
+    }
+
+    #[test]
+    fn trivial_ways_use_one_cpu_or_all() {
+        let all = trivial(&names(), &[0, 1]);
+        let used: Vec<usize> = all.iter().map(|(_, plan)| plan.used().len()).collect();
+        assert_eq!(used, [1, 1, 2]);
+    }
+}
