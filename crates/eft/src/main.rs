@@ -4,7 +4,7 @@ mod bench;
 mod commands;
 mod samples;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use eft_base::text::one_line;
 use std::process::ExitCode;
 
@@ -74,7 +74,8 @@ fn end_quietly_without_a_reader() {
 
 /// The command line. What is wrong with one is said in one line, as all else is.
 fn arguments() -> Arguments {
-    Arguments::try_parse().unwrap_or_else(|error| {
+    let matches = commands::help::complete(Arguments::command()).try_get_matches();
+    matches.and_then(|matches| Arguments::from_arg_matches(&matches)).unwrap_or_else(|error| {
         use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
         if matches!(error.kind(), DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion) {
             error.exit();

@@ -3,6 +3,7 @@
 pub mod capture;
 pub mod cpu;
 pub mod custodian;
+pub mod help;
 pub mod kill;
 pub mod pf;
 pub mod place;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 pub struct PsArguments {
     #[command(flatten)]
     stack: super::Stack,
+    /// Print JSON: see below
     #[arg(long)]
     json: bool,
 }

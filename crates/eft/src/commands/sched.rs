@@ -8,6 +8,7 @@ pub struct SchedArguments {
     /// The stack's name
     #[arg(long, default_value = "eft", global = true)]
     name: String,
+    /// Print JSON: see below
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 pub struct StatArguments {
     #[command(flatten)]
     stack: super::Stack,
+    /// Print JSON: see below
     #[arg(long)]
     json: bool,
     /// Show counters that are zero too

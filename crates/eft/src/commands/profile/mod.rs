@@ -18,6 +18,7 @@ pub struct ProfileArguments {
     /// The profile file; a sweep otherwise takes the one of the stack's [scheduling]
     #[arg(long, global = true)]
     file: Option<PathBuf>,
+    /// Print JSON: see below
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]

@@ -45,13 +45,13 @@ pub fn draw(frame: &mut Frame, view: &View, history: &History) {
         Constraint::Length(1),
         Constraint::Length(cpus),
         Constraint::Length(view.components.len() as u16 + 1),
-        Constraint::Length(2),
+        Constraint::Length(3),
         Constraint::Length(3),
         Constraint::Min(2),
     ])
     .split(frame.area());
     frame.render_widget(Line::styled(title(view), bold()), areas[0]);
-    frame.render_widget(cpu_table(&view.cpus), areas[1]);
+    frame.render_widget(cpu_table(&view.cpus, frame.area().width.into()), areas[1]);
     frame.render_widget(component_table(&view.components), areas[2]);
     frame.render_widget(Paragraph::new(traffic(view)), areas[3]);
     frame.render_widget(Paragraph::new(decision(&view.scheduling)).wrap(Wrap { trim: true }), areas[4]);
@@ -73,6 +73,29 @@ fn title(view: &View) -> String {
     }
 }
 
+/// Columns before the last one of the CPUs' table, with the gaps.
+const BEFORE_RUNS: usize = 4 + 7 + 6 + 8 + 5 + 6 + 6;
+
+/// The names that fit, and how many do not.
+fn fitting(names: &[&str], room: usize) -> String {
+    let shown = |count: usize| match names.len() - count {
+        0 => names.join(" "),
+        more => [&names[..count], &[&format!("+{more}")]].concat().join(" "),
+    };
+    match names.len() {
+        0 => "-".into(),
+        all => (0..=all).rev().map(shown).find(|text| text.chars().count() <= room).unwrap_or_default(),
+    }
+}
+
+/// A name, with its end left out if it has no room.
+fn shortened(name: &str, room: usize) -> String {
+    match name.chars().count() <= room {
+        true => name.into(),
+        false => name.chars().take(room - 1).chain(['…']).collect(),
+    }
+}
+
 /// A column of figures: aligned on the right, header and all.
 fn right(text: impl Into<String>) -> Cell<'static> {
     Cell::from(Text::from(text.into()).alignment(Alignment::Right))
@@ -82,7 +105,7 @@ fn percent(share: f64) -> String {
     format!("{:.0}%", share * 100.0)
 }
 
-fn cpu_table(cpus: &[CpuRow]) -> Table<'_> {
+fn cpu_table(cpus: &[CpuRow], width: usize) -> Table<'_> {
     let row = |c: &CpuRow| {
         let state = match (c.online, c.parked, c.managed) {
             (_, true, _) => "parked",
@@ -92,7 +115,7 @@ fn cpu_table(cpus: &[CpuRow]) -> Table<'_> {
         };
         let applications = c.applications.then_some("applications");
         let runs: Vec<&str> = c.runs.iter().map(String::as_str).chain(applications).collect();
-        let runs = if runs.is_empty() { "-".to_string() } else { runs.join(" ") };
+        let runs = fitting(&runs, width.saturating_sub(BEFORE_RUNS));
         Row::new([
             right(c.cpu.to_string()),
             Cell::from(c.class.clone()),
@@ -137,6 +160,9 @@ fn cpu_table(cpus: &[CpuRow]) -> Table<'_> {
     Table::new(rows, widths).header(header)
 }
 
+/// Columns for a component's name: all that 80 have left.
+const NAME: usize = 12;
+
 fn component_table(components: &[ComponentRow]) -> Table<'_> {
     let row = |c: &ComponentRow| {
         let place = match (c.cpu, c.dedicated) {
@@ -149,37 +175,37 @@ fn component_table(components: &[ComponentRow]) -> Table<'_> {
             capacity => format!("{}/{capacity}", c.queue_high),
         };
         // The scheduler does not look at itself.
-        let is_seen = c.busy + c.polling + c.waiting + c.sleeping > 0.0;
+        let is_seen = c.busy + c.polling + c.waiting + c.ready + c.sleeping > 0.0;
         let share = |of: f64| right(if is_seen { percent(of) } else { "-".into() });
-        let hint = match c.hint {
-            Hint::None => "",
-            Hint::ReceiverBehind => "behind",
-            Hint::Starved => "starved",
+        let state = match c.hint {
+            Hint::ReceiverBehind if c.state == "running" => "behind",
+            Hint::Starved if c.state == "running" => "starved",
+            _ => &c.state,
         };
         Row::new([
-            Cell::from(c.name.clone()),
-            Cell::from(c.state.clone()),
+            Cell::from(shortened(&c.name, NAME)),
+            Cell::from(state.to_string()),
             right(c.restarts.to_string()),
             Cell::from(place),
             share(c.busy),
             share(c.polling + c.waiting),
+            share(c.ready),
             share(c.sleeping),
             right(if is_seen { format!("{:.0}", c.wake_ups_per_s) } else { "-".into() }),
             right(queue),
-            Cell::from(hint),
         ])
     };
     let widths = [
-        Constraint::Length(12),
+        Constraint::Length(NAME as u16),
         Constraint::Length(8),
         Constraint::Length(6),
         Constraint::Length(8),
         Constraint::Length(5),
         Constraint::Length(5),
         Constraint::Length(5),
+        Constraint::Length(5),
         Constraint::Length(7),
         Constraint::Length(9),
-        Constraint::Min(7),
     ];
     let header = [
         "COMPONENT".into(),
@@ -188,10 +214,10 @@ fn component_table(components: &[ComponentRow]) -> Table<'_> {
         "CPU".into(),
         right("BUSY"),
         right("POLL"),
+        right("READY"),
         right("SLEEP"),
         right("WAKES/S"),
         right("QUEUE"),
-        "HINT".into(),
     ];
     Table::new(components.iter().map(row), widths).header(Row::new(header).style(bold()))
 }
@@ -207,24 +233,29 @@ fn rate(bytes_per_s: f64) -> String {
 
 fn traffic(view: &View) -> Vec<Line<'static>> {
     let i = &view.indicators;
-    vec![
-        Line::from(format!(
-            "in {}  out {}  {:.0} segments/s of {:.0} B  {} connections",
+    let life = match i.mean_lifetime_s {
+        0.0 => "-".into(),
+        s => format!("{s:.2} s"),
+    };
+    let lines = [
+        format!(
+            "in {}   out {}   {} overhead of headers",
             rate(view.received_bytes_per_s),
             rate(view.sent_bytes_per_s),
+            percent(i.overhead_per_byte),
+        ),
+        format!(
+            "{:.0} segments/s of {:.0} B   {} of those sent are empty",
             i.segments_per_s,
             i.mean_segment_bytes,
-            view.connections_open,
-        )),
-        Line::from(format!(
-            "{:.1} connections/s   {:.0} segments each   mean life {:.2} s   {} empty   {} overhead",
-            i.connections_per_s,
-            i.segments_per_connection,
-            i.mean_lifetime_s,
             percent(i.empty_share),
-            percent(i.overhead_per_byte),
-        )),
-    ]
+        ),
+        format!(
+            "{} connections   {:.1}/s   {:.0} segments each   mean life {life}",
+            view.connections_open, i.connections_per_s, i.segments_per_connection,
+        ),
+    ];
+    lines.map(Line::from).to_vec()
 }
 
 fn decision(scheduling: &Value) -> String {
@@ -338,6 +369,7 @@ mod tests {
             "300/1024",
             "behind",
             "out 12.00 Gb/s",
+            "mean life -",
             "17.2 W",
             "#3 overload: climbs to 2 cores -> applied [bulk as client]",
             "throughput",
@@ -345,6 +377,45 @@ mod tests {
         ] {
             assert!(text.contains(wanted), "{wanted} is not on the screen:\n{text}");
         }
+    }
+
+    #[test]
+    fn no_line_is_cut_at_80_columns() {
+        let mut view = view(4);
+        view.cpus[1].runs = view.components.iter().map(|c| c.name.clone()).collect();
+        for component in &mut view.components {
+            let share =
+                [&mut component.busy, &mut component.polling, &mut component.ready, &mut component.sleeping];
+            share.into_iter().for_each(|share| *share = 1.0);
+            (component.queue_high, component.wake_ups_per_s) = (1024, 1_234_567.0);
+            (component.dedicated, component.hint) = (true, Hint::Starved);
+        }
+        view.components[5].name = "nic:eft-interface-15".into();
+        (view.received_bytes_per_s, view.connections_open) = (99.99e9, 123_456);
+        view.indicators = eft_cores::indicators::Indicators {
+            segments_per_s: 12_345_678.0,
+            mean_segment_bytes: 65_483.0,
+            connections_per_s: 123_456.7,
+            segments_per_connection: 1_234_567.0,
+            mean_lifetime_s: 12_345.67,
+            empty_share: 1.0,
+            overhead_per_byte: 123.45,
+            ..Default::default()
+        };
+        let text = screen(&view, 80, 24);
+        let ends = [
+            "+2",
+            "starved",
+            "1024/1024",
+            "nic:eft-int…",
+            "of headers",
+            "sent are empty",
+            "mean life 12345.67 s",
+        ];
+        for end in ends {
+            assert!(text.contains(end), "{end} is not on the screen:\n{text}");
+        }
+        assert_eq!(text.matches("1024/1024").count(), view.components.len(), "{text}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use eft_cores::applications::Applications;
-use eft_cores::observation::{Observation, Observer};
+use eft_cores::observation::{ComponentLoad, Observation, Observer};
 use eft_cores::sample::{ComponentSample, Hint, Sample};
 use eft_linux::sensors::components::StackSensor;
 use eft_linux::sensors::{self, Tree};
@@ -43,6 +43,8 @@ pub struct ComponentRow {
     pub busy: f64,
     pub polling: f64,
     pub waiting: f64,
+    /// It would have run, and the CPU was another's, or stolen.
+    pub ready: f64,
     pub sleeping: f64,
     pub wake_ups_per_s: f64,
     /// Most messages in any queue toward it, and that queue's capacity.
@@ -164,6 +166,7 @@ impl Source {
         let row = |c: &Value| {
             let name = c["component"].as_str().unwrap_or_default().to_string();
             let load = role(&name).and_then(|role| seen.component(&role).cloned()).unwrap_or_default();
+            let time = Time::of(&load);
             let fullest =
                 load.queues.iter().max_by_key(|q| u64::from(q.high) * 65_536 / u64::from(q.capacity.max(1)));
             ComponentRow {
@@ -171,9 +174,10 @@ impl Source {
                 restarts: c["deaths"].as_u64().unwrap_or(0),
                 cpu: c["cpu"].as_u64().map(|cpu| cpu as u32),
                 dedicated: c["alone"] == true,
-                busy: load.busy,
-                polling: load.polling,
-                waiting: load.waiting,
+                busy: time.busy,
+                polling: time.polling,
+                waiting: time.waiting,
+                ready: time.ready,
                 sleeping: load.sleeping,
                 wake_ups_per_s: load.wake_ups_per_s,
                 queue_high: fullest.map_or(0, |q| q.high),
@@ -203,6 +207,45 @@ impl Source {
     }
 }
 
+/// What a component's time went to. Its own account runs on while its CPU is another's; the kernel knows how much it had,
+/// and only that much can be work, polling or a wait on the CPU.
+struct Time {
+    busy: f64,
+    polling: f64,
+    waiting: f64,
+    ready: f64,
+}
+
+impl Time {
+    fn of(load: &ComponentLoad) -> Time {
+        let awake = load.busy + load.polling + load.waiting;
+        let had = if awake > 0.0 { (load.cpu_share / awake).clamp(0.0, 1.0) } else { 1.0 };
+        Time {
+            busy: load.busy * had,
+            polling: load.polling * had,
+            waiting: load.waiting * had,
+            ready: awake * (1.0 - had),
+        }
+    }
+}
+
 fn ask(stack: &str, request: &Value) -> Result<(Value, Vec<std::os::fd::OwnedFd>), String> {
     operator::ask(stack, request).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_that_poll_on_two_cpus_take_two() {
+        let load =
+            ComponentLoad { busy: 0.1, polling: 0.9, cpu_share: 2.0 / 3.0, ..ComponentLoad::default() };
+        let time = Time::of(&load);
+        assert!((3.0 * (time.busy + time.polling + time.waiting) - 2.0).abs() < 1e-9);
+        assert!((time.ready - 1.0 / 3.0).abs() < 1e-9);
+        // The kernel's account is coarse: it takes nothing from who had the CPU, nor adds.
+        let load = ComponentLoad { busy: 0.1, sleeping: 0.9, cpu_share: 0.11, ..ComponentLoad::default() };
+        assert_eq!((Time::of(&load).busy, Time::of(&load).ready), (0.1, 0.0));
+    }
 }

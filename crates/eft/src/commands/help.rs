@@ -1,0 +1,173 @@
+//! What `--help` says at its end: examples, what `--json` holds, limits, variables.
+
+use clap::Command;
+
+/// A command, and the end of its help.
+const ENDS: &[(&str, &str)] = &[
+    ("up", "\
+Examples:
+  eft up --name web --device tap:eft0 --address 10.0.5.2/24 --host-address 10.0.5.1/24
+  eft up --device packet:eth1 --address 192.0.2.7/24 --gateway 192.0.2.1 --nameserver 192.0.2.53
+  eft up --config /etc/eft/web.toml
+
+Limits: IPv4 addresses only. The host address lies in the network of the first TAP device. Ends on SIGTERM or
+Ctrl-C."),
+    ("run", "\
+Examples:
+  eft run --name web -- nginx -g 'daemon off;'
+  eft run -- curl http://10.0.5.1/
+
+Status: the program's own; 125 if there is no such stack, 126 if the program cannot be run or not on a stack, 127 if
+it is not found.
+
+Variables:
+  EFT_UNSHIMMED=allow  programs that the library cannot be loaded into (static, setuid, musl) run on the kernel's
+                       network instead of being refused; so do those that the program starts
+  LD_PRELOAD           what it lists is loaded behind the library
+  EFT_STACK            (set for the program) the stack's name
+
+Limits: a program and its descendants have at most 4,096 sockets. IPv6, Unix sockets and 127/8 are the kernel's.
+Socket options: docs/options.md. The rest: crates/shim/src/lib.rs."),
+    ("ps", "\
+Examples:
+  eft ps --name web
+  eft ps --json | jq '.components[] | select(.deaths > 0)'
+
+--json: {stack, components: [{component, pid, state, mode, generation, deaths, cpu, dedicated, alone, cpu_ms}]}; cpu
+is null if it may be any."),
+    ("stat", "\
+Examples:
+  eft stat tcp
+  eft stat --all --json | jq .udp
+
+--json: {COMPONENT: {COUNTER: number}}, with the counters that are zero."),
+    ("ss", "\
+Examples:
+  eft ss --name web
+  eft ss --info
+  eft ss --json | jq '.sockets[] | select(.state == \"ESTAB\")'
+
+RECV-Q: bytes that the program has not read; of a listener, connections that wait. SEND-Q: bytes that the peer has
+not acknowledged; of a listener, how many may wait.
+
+--json: {stack, sockets: [{proto, state, recv_q, send_q, local, remote, family, slot}]}, for tcp also cwnd, ssthresh
+(null: unlimited), mss, rtt_us, rttvar_us, rto_us, retransmits, peer_window (all bytes or microseconds), timestamps,
+sack and orphan. family counts `eft run`s; slot is null of a connection that no socket stands for."),
+    ("kill", "\
+Examples:
+  eft kill tcp
+  eft kill nic:eft0
+
+The supervisor starts the component again; connections go on."),
+    ("move", "\
+Examples:
+  eft move tcp cpu=2 dedicated
+  eft move tcp any
+
+Limits: under the policies `adaptive` and `profile` the scheduler places components, too (`eft sched policy
+fixed`)."),
+    ("top", "\
+Examples:
+  eft top --name web
+  eft top --json --count 1 | jq '.components[] | {name, busy}'
+  eft top --metrics 127.0.0.1:9100
+
+Of a component, BUSY, POLL, READY and SLEEP make up its time: it works; it looks for work; it would, and the CPU is
+another's (or stolen); it sleeps. BUSY and POLL of all make up at most 100% of each CPU; a CPU's own BUSY is by
+anybody. STATE says `behind` or `starved` of a component whose queues are full or empty. The mean life is that of
+connections that ended lately (Little's law), `-` while none does.
+
+--json: a line per look: {stack, at_ns, period_ns, cpus: [{cpu, class, online, managed, parked, speed, busy, stolen,
+applications, runs}], components: [{name, state, restarts, cpu, dedicated, busy, polling, waiting, ready, sleeping,
+wake_ups_per_s, queue_high, queue_capacity, overloads, hint}], indicators, connections_open, received_bytes_per_s,
+sent_bytes_per_s, power_w, power_is_modelled, scheduling}. Shares are of 1."),
+    ("sched", "\
+Examples:
+  eft sched
+  eft sched why
+  eft sched policy adaptive --objective least-power
+
+--json: of the plain command {scheduling, state, last}: policy and objective, what the scheduler knows, its last
+decision; of `why` the decisions with their readings. `sample` is JSON always. docs/scheduler-live.md"),
+    ("profile", "\
+Examples:
+  eft profile sweep --name web -- iperf3 -c 10.0.5.2 -t 60
+  eft profile list
+  eft profile plot LOAD
+
+--json: `list` {file, loads}, `show` {load, mix, outcomes}, `plot` {plots}, `sweep` {load, file, configurations},
+`prune` {removed, left}. docs/scheduler.md"),
+    ("pf", "\
+Examples:
+  eft pf -f /etc/eft/pf.conf
+  printf 'block in proto tcp to port 22\\npass all keep state\\n' | eft pf -f -
+  eft pf -s states
+
+Limits: no address translation, queues, anchors or sequence checks (crates/filter/src/lib.rs)."),
+    ("capture", "\
+Examples:
+  eft capture --name web -w web.pcapng
+  eft capture --count 100 | tcpdump -nr -
+
+Limits: one device at a time; frames that come faster than they can be written are counted as lost."),
+    ("replay", "\
+Examples:
+  eft up --record /var/tmp/web …; eft replay /var/tmp/web/tcp.eftrec
+
+docs/recordings.md"),
+    ("cpu", "\
+Examples:
+  eft cpu list
+  eft cpu --help
+
+--json: what each command prints, with the kernel's own names and units in the keys. docs/cores.md"),
+    ("bench", "\
+Examples:
+  eft bench bulk
+  eft bench latency --json
+
+Each measures against a baseline of the same run. --json: an object with the lines that are printed else.
+docs/performance.md"),
+];
+
+/// The end of the help of all.
+const ALL: &str = "\
+Examples:
+  eft up --name web --device tap:eft0 --address 10.0.5.2/24 --host-address 10.0.5.1/24 &
+  eft run --name web -- nginx
+  eft top --name web
+
+`eft COMMAND --help` has examples, limits, variables and what --json holds. Errors are one line on standard error.";
+
+/// Gives every command the end of its help.
+pub fn complete(command: Command) -> Command {
+    ENDS.iter().fold(command.after_help(ALL), |all, (name, end)| {
+        all.mut_subcommand(name, |command| command.after_help(*end))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn takes_json(command: &Command) -> bool {
+        command.get_arguments().any(|a| a.get_id() == "json") || command.get_subcommands().any(takes_json)
+    }
+
+    #[test]
+    fn every_command_has_examples_and_says_what_json_holds() {
+        let mut all = complete(crate::Arguments::command());
+        all.build();
+        for command in all.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help") {
+            let end = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(end.contains("Examples:\n  "), "`eft {}` has no example", command.get_name());
+            assert!(!takes_json(command) || end.contains("--json:"), "{}", command.get_name());
+            assert!(
+                end.lines().all(|line| line.chars().count() <= 120),
+                "{} is too wide",
+                command.get_name()
+            );
+        }
+    }
+}
