@@ -7,23 +7,12 @@
 //! | offset in the account | what |
 //! |---|---|
 //! | 0 | layout version; 0: nothing was written yet |
-//! | 8 | marks so far: the last one is in place `marks % 2`, the next one is written to the other |
 //! | 64 | returns from sleeps in the kernel |
 //! | 72, 80 | wakes sent by a system call, and ns that they took |
 //! | 88 | [`Hints`] that are in force |
 //! | 96, 104 | how often [`Hints::receiver_behind`] and [`Hints::starved`] arose |
-//! | 128, 192 | the two places for marks |
+//! | 112 | [`Phases`], 144 bytes: where its time goes |
 //! | 256 | queues toward the component, [`QUEUES_MAX`] of [`QUEUE_LEN`] bytes |
-//!
-//! A mark:
-//!
-//! | offset in the mark | what |
-//! |---|---|
-//! | 0 | the phase that began with it |
-//! | 8 | when, ns of the world's clock |
-//! | 16, 24, 32, 40 | ns in [`Phase::Busy`], `Polling`, `Waiting`, `Sleeping` until then |
-//!
-//! So a component that loses its CPU in the middle of a mark leaves the one before it to read.
 //!
 //! A queue:
 //!
@@ -34,12 +23,15 @@
 //! | 8, 12 | rises above the upper mark, falls below the lower mark |
 //! | 16 | a histogram of levels: how often each was seen, at the begin and at the end of a batch |
 
+use crate::phases::Phases;
 use crate::segment::Segment;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use eft_base::Instant;
 
+pub use crate::phases::Phase;
+
 /// Of the layout above. A reader that does not know a version reads nothing.
-pub const ACCOUNT_VERSION: u64 = 2;
+pub const ACCOUNT_VERSION: u64 = 3;
 /// Queues toward one component.
 pub const QUEUES_MAX: usize = 20;
 /// Classes of levels in a queue's histogram: exact below 8, above that four to an octave.
@@ -49,17 +41,13 @@ pub const LEVELS: usize = 64;
 pub const ACCOUNT_LEN: usize = QUEUES + QUEUES_MAX * QUEUE_LEN;
 
 const VERSION: usize = 0;
-const MARKED: usize = 8;
 const WAKE_UPS: usize = 64;
 const WAKES_SENT: usize = 72;
 const WAKES_SENT_NS: usize = 80;
 const HINTS: usize = 88;
 const BEHIND_COUNT: usize = 96;
 const STARVED_COUNT: usize = 104;
-const MARKS: [usize; 2] = [128, 192];
-const MARK_PHASE: usize = 0;
-const MARK_SINCE: usize = 8;
-const MARK_TIMES: usize = 16;
+const PHASES: usize = 112;
 const QUEUES: usize = 256;
 const QUEUE_LEN: usize = 320;
 const QUEUE_SENDER: usize = 0;
@@ -67,25 +55,8 @@ const QUEUE_CAPACITY: usize = 4;
 const QUEUE_OVERLOADS: usize = 8;
 const QUEUE_UNDERLOADS: usize = 12;
 const QUEUE_LEVELS: usize = 16;
+const _: () = assert!(PHASES + size_of::<Phases>() <= QUEUES);
 const _: () = assert!(QUEUE_LEVELS + LEVELS * 4 <= QUEUE_LEN);
-
-/// What a component does with its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum Phase {
-    /// Turns in which there was something to do.
-    Busy = 0,
-    /// Looking at empty queues.
-    Polling = 1,
-    /// In user-mode wait: the kernel takes it for busy, the core rests.
-    Waiting = 2,
-    /// In the kernel, asleep.
-    Sleeping = 3,
-}
-
-impl Phase {
-    const ALL: [Phase; 4] = [Phase::Busy, Phase::Polling, Phase::Waiting, Phase::Sleeping];
-}
 
 /// What a component says of its own trouble.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -177,9 +148,6 @@ pub struct Account<'a> {
     base: usize,
 }
 
-/// Attempts at a look that two marks of the owner do not overtake: it marks a few times a microsecond at most.
-const ATTEMPTS: usize = 8;
-
 impl<'a> Account<'a> {
     /// `segment` has [`ACCOUNT_LEN`] bytes at `base`, which is a multiple of 64.
     pub(crate) fn new(segment: &'a Segment, base: usize) -> Account<'a> {
@@ -209,53 +177,29 @@ impl<'a> Account<'a> {
         if self.word(VERSION).load(Ordering::Relaxed) != ACCOUNT_VERSION {
             self.segment.fill(self.base, ACCOUNT_LEN, 0).expect("the owner maps its page writable");
         }
-        let times = self.mark_times(self.mark());
-        self.put_mark(Phase::Busy, now, times);
+        self.phases().open(now);
         self.word(HINTS).store(0, Ordering::Relaxed);
         self.word(VERSION).store(ACCOUNT_VERSION, Ordering::Release);
     }
 
-    /// Where the last mark is.
-    fn mark(&self) -> usize {
-        MARKS[self.word(MARKED).load(Ordering::Relaxed) as usize % 2]
+    fn phases(&self) -> &'a Phases {
+        // SAFETY: Phases is made of atomics.
+        unsafe { self.segment.view(self.base + PHASES) }.expect("status page length was checked")
     }
 
-    fn mark_times(&self, mark: usize) -> [u64; 4] {
-        Phase::ALL.map(|phase| self.word(mark + MARK_TIMES + phase as usize * 8).load(Ordering::Relaxed))
+    /// Owner: see [`Phases::leave`].
+    pub fn leave(&self, next: Phase) {
+        self.phases().leave(next);
     }
 
-    fn put_mark(&self, phase: Phase, now: Instant, times: [u64; 4]) {
-        let marked = self.word(MARKED).load(Ordering::Relaxed).wrapping_add(1);
-        let mark = MARKS[marked as usize % 2];
-        // Whoever sees anything of what is written here from now on sees the count of the mark before this one, too, and
-        // so notices if it began to read this place when it held the mark before that.
-        fence(Ordering::Release);
-        self.word(mark + MARK_PHASE).store(phase as u64, Ordering::Relaxed);
-        self.word(mark + MARK_SINCE).store(now.0, Ordering::Relaxed);
-        for (i, time) in times.into_iter().enumerate() {
-            self.word(mark + MARK_TIMES + i * 8).store(time, Ordering::Relaxed);
-        }
-        self.word(MARKED).store(marked, Ordering::Release);
-    }
-
-    /// Owner: what it did until `now` was of the phase that it had entered; from now on it is in `next`.
+    /// Owner: see [`Phases::enter`].
     pub fn enter(&self, next: Phase, now: Instant) {
-        let mark = self.mark();
-        let mut times = self.mark_times(mark);
-        let since = self.word(mark + MARK_SINCE).load(Ordering::Relaxed);
-        let of = &mut times[self.phase_of(mark)];
-        *of = of.wrapping_add(now.0.saturating_sub(since));
-        self.put_mark(next, now, times);
+        self.phases().enter(next, now);
     }
 
-    /// The page may say anything: the index is bounded.
-    fn phase_of(&self, mark: usize) -> usize {
-        (self.word(mark + MARK_PHASE).load(Ordering::Relaxed) as usize).min(Phase::ALL.len() - 1)
-    }
-
-    /// Owner: the time since the last mark turns out to have been of this phase. Needs no clock.
+    /// Owner: see [`Phases::call_it`].
     pub fn call_it(&self, phase: Phase) {
-        self.word(self.mark() + MARK_PHASE).store(phase as u64, Ordering::Relaxed);
+        self.phases().call_it(phase);
     }
 
     /// Owner: it slept in the kernel and runs again.
@@ -323,47 +267,27 @@ impl<'a> Account<'a> {
         above
     }
 
-    /// Reader: where the time went until `now`, with the phase that goes on, or until the owner's last mark if that
-    /// is later. `None`: nothing is there, or another layout, or an owner that marks as fast as it can.
+    /// Reader: everything but the queues, until `now` or a little later, as [`Phases::look`] says. `None` also if nothing is
+    /// there, or another layout.
     pub fn look(&self, now: Instant) -> Option<AccountLook> {
         if self.word(VERSION).load(Ordering::Acquire) != ACCOUNT_VERSION {
             return None;
         }
-        let mut times = self.times(now)?;
+        let (until, [busy_ns, polling_ns, waiting_ns, sleeping_ns]) = self.phases().look(now)?;
         let at = |offset: usize| self.word(offset).load(Ordering::Relaxed);
-        times.wake_ups = at(WAKE_UPS);
-        times.wakes_sent = at(WAKES_SENT);
-        times.wakes_sent_ns = at(WAKES_SENT_NS);
-        times.hints = hints_of(at(HINTS));
-        times.receiver_behind_count = at(BEHIND_COUNT);
-        times.starved_count = at(STARVED_COUNT);
-        Some(times)
-    }
-
-    fn times(&self, now: Instant) -> Option<AccountLook> {
-        for _ in 0..ATTEMPTS {
-            let marked = self.word(MARKED).load(Ordering::Acquire);
-            let mark = MARKS[marked as usize % 2];
-            let mut times = self.mark_times(mark);
-            let phase = self.phase_of(mark);
-            let since = self.word(mark + MARK_SINCE).load(Ordering::Relaxed);
-            fence(Ordering::Acquire);
-            if self.word(MARKED).load(Ordering::Relaxed) != marked {
-                continue;
-            }
-            let until = now.max(Instant(since));
-            times[phase] = times[phase].wrapping_add(until.0 - since);
-            let [busy_ns, polling_ns, waiting_ns, sleeping_ns] = times;
-            return Some(AccountLook {
-                until,
-                busy_ns,
-                polling_ns,
-                waiting_ns,
-                sleeping_ns,
-                ..AccountLook::default()
-            });
-        }
-        None
+        Some(AccountLook {
+            until,
+            busy_ns,
+            polling_ns,
+            waiting_ns,
+            sleeping_ns,
+            wake_ups: at(WAKE_UPS),
+            wakes_sent: at(WAKES_SENT),
+            wakes_sent_ns: at(WAKES_SENT_NS),
+            hints: hints_of(at(HINTS)),
+            receiver_behind_count: at(BEHIND_COUNT),
+            starved_count: at(STARVED_COUNT),
+        })
     }
 
     /// Reader: the queues toward the owner.
@@ -480,11 +404,10 @@ mod tests {
         status.account().open(Instant(0));
         status.account().enter(Phase::Busy, Instant(0));
         status.account().enter(Phase::Sleeping, Instant(5 * MS));
-        // It dies within a mark: what it had written of the next one is nobody's.
-        let account = status.account();
-        let next = MARKS.into_iter().find(|mark| *mark != account.mark()).unwrap();
-        account.word(next + MARK_TIMES).store(77 * MS, Ordering::Relaxed);
-        assert_eq!(account.look(Instant(6 * MS)).unwrap().sleeping_ns, MS);
+        assert_eq!(status.account().look(Instant(6 * MS)).unwrap().sleeping_ns, MS);
+        // It dies while it leaves a phase: nobody knows when that ended, until a successor begins.
+        status.account().leave(Phase::Busy);
+        assert_eq!(status.account().look(Instant(7 * MS)), None);
         status.account().open(Instant(100 * MS));
         let look = status.account().look(Instant(101 * MS)).unwrap();
         assert_eq!((look.busy_ns, look.sleeping_ns), (6 * MS, 0));

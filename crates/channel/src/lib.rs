@@ -24,6 +24,7 @@ pub mod dirty;
 #[cfg(not(loom))]
 pub mod memory;
 pub mod notify;
+pub mod phases;
 #[cfg(not(loom))]
 pub mod pool;
 pub mod queue;

@@ -154,6 +154,19 @@ impl Segment {
         Ok(unsafe { &*p.cast::<AtomicU64>() })
     }
 
+    /// A reference to something made of atomics.
+    ///
+    /// # Safety
+    /// As [`Segment::shared`].
+    pub(crate) unsafe fn view<T>(&self, offset: usize) -> Result<&T, OutOfBounds> {
+        let p = self.check(offset, size_of::<T>())?;
+        if !(p as usize).is_multiple_of(align_of::<T>()) {
+            return Err(OutOfBounds);
+        }
+        // SAFETY: in bounds, aligned, alive as long as `self`; any bytes are a `T`, as the caller says.
+        Ok(unsafe { &*p.cast::<T>() })
+    }
+
     /// A typed view made of atomics that keeps the mapping alive.
     ///
     /// # Safety

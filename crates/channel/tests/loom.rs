@@ -1,11 +1,13 @@
 //! Model-checks the production sources: `RUSTFLAGS="--cfg loom" cargo test -p eft-channel --test loom --release`.
 #![cfg(loom)]
 
+use eft_base::Instant;
 use eft_channel::notify::{Doorbell, Mode, Ringer, StateWord, Wake};
+use eft_channel::phases::{Phase, Phases};
 use eft_channel::queue::{Line, Position, queue};
 use eft_channel::shared::Shared;
 use eft_channel::token::{ReadToken, WritePlug};
-use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use loom::thread;
 use std::sync::Arc;
 
@@ -311,4 +313,39 @@ fn a_plug_outlives_no_server() {
             assert!(!word.is_set());
         });
     }
+}
+
+/// An owner that sleeps, works and sleeps again, beside a reader that looks twice: no account is torn (its parts add up to
+/// the time that it goes to), and none is published so late that a time is less at the second look than at the first.
+#[test]
+fn accounts_are_whole_and_go_only_forward() {
+    let mut model = loom::model::Builder::new();
+    // Of fourteen words each: every order in which the two interrupt each other up to so many times.
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let clock = Arc::new(AtomicU64::new(1));
+        let read = |clock: &AtomicU64| Instant(clock.fetch_add(1, Ordering::Relaxed));
+        let phases = Arc::new(Phases::default());
+        phases.open(Instant(0));
+        phases.enter(Phase::Sleeping, Instant(0));
+        let (c, p) = (clock.clone(), phases.clone());
+        let owner = thread::spawn(move || {
+            for next in [Phase::Busy, Phase::Sleeping] {
+                p.leave(next);
+                let now = read(&c);
+                p.enter(next, now);
+            }
+        });
+        let mut last = (Instant(0), [0; 4]);
+        for _ in 0..2 {
+            let now = read(&clock);
+            let Some((until, times)) = phases.look(now) else { continue };
+            assert_eq!(times.iter().sum::<u64>(), until.0, "torn");
+            assert!(until >= last.0);
+            let back = Phase::ALL.into_iter().find(|p| times[*p as usize] < last.1[*p as usize]);
+            assert_eq!(back, None, "went back: {times:?} after {:?}", last.1);
+            last = (until, times);
+        }
+        owner.join().unwrap();
+    });
 }

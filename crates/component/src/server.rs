@@ -201,6 +201,7 @@ impl<C: Component> Server<C> {
 
     /// One turn: at most `budget` messages per peer.
     pub fn step(&mut self, world: &mut impl World<Effect = C::Effect>, budget: usize) -> Step {
+        self.status.account().leave(Phase::Busy);
         let now = world.now();
         self.account_from(now);
         self.status.account().enter(Phase::Busy, now);

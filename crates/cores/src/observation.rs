@@ -24,6 +24,8 @@ const SHARE_TOLERANCE: f64 = 0.05;
 const AHEAD_NS_MAX: u64 = 1_000_000_000;
 /// Two looks farther apart than this (a suspended machine) do not make a period.
 const PERIOD_NS_MAX: u64 = 60_000_000_000;
+/// A component whose account stands still (it lost its CPU while it left a phase) is taken to go on as before for so long.
+const QUIET_NS: u64 = 1_000_000_000;
 /// A component that is down for longer is taken as absent: it no longer makes the whole look doubtful.
 const DOWN_NS: u64 = 1_000_000_000;
 
@@ -150,6 +152,8 @@ pub struct Observer {
     previous: Option<Sample>,
     window: Window,
     down_since: BTreeMap<String, u64>,
+    /// What was last known of each component's time, and when.
+    known: BTreeMap<String, ([f64; 4], u64)>,
 }
 
 impl Observer {
@@ -202,6 +206,9 @@ impl Observer {
         self.down_since.remove(&name);
         match before.map(|before| differences(now, before, seen.at_ns, seen.period_ns)) {
             None => problem(seen, component_part(&name), "is new: nothing to compare with yet".into()),
+            Some(Ok(Differences { shares: None, .. })) if self.known_shares(&name, seen.at_ns).is_none() => {
+                problem(seen, component_part(&name), "is stale: its account stands still".into());
+            }
             Some(Err(why)) => problem(seen, component_part(&name), why),
             Some(Ok(Differences {
                 shares,
@@ -213,7 +220,11 @@ impl Observer {
                 queues,
                 counters,
             })) => {
-                [load.busy, load.polling, load.waiting, load.sleeping] = shares;
+                let known = shares.or_else(|| self.known_shares(&name, seen.at_ns)).unwrap_or_default();
+                [load.busy, load.polling, load.waiting, load.sleeping] = known;
+                if let Some(shares) = shares {
+                    self.known.insert(name, (shares, seen.at_ns));
+                }
                 load.cpu_share = (cpu_ns as f64 / seen.period_ns as f64).min(1.0);
                 load.wake_ups_per_s = wake_ups as f64 * 1e9 / seen.period_ns as f64;
                 load.wake_cost_ns = wakes_sent_ns as f64 / wakes_sent.max(1) as f64;
@@ -226,6 +237,11 @@ impl Observer {
             }
         }
         seen.components.push(load);
+    }
+
+    fn known_shares(&self, name: &str, at_ns: u64) -> Option<[f64; 4]> {
+        let (shares, since) = self.known.get(name)?;
+        (at_ns.saturating_sub(*since) < QUIET_NS).then_some(*shares)
     }
 }
 
@@ -262,8 +278,8 @@ fn one_line(text: &str) -> String {
 }
 
 struct Differences {
-    /// Busy, polling, waiting, sleeping.
-    shares: [f64; 4],
+    /// Busy, polling, waiting, sleeping. `None`: the account stands still.
+    shares: Option<[f64; 4]>,
     cpu_ns: u64,
     traffic: Traffic,
     wake_ups: u64,
@@ -297,7 +313,9 @@ fn differences(
         return Err("is stale: its heartbeat stands still while it takes CPU time".into());
     }
     Ok(Differences {
-        shares: shares(busy_ns, working_ns - busy_ns, waiting_ns, accounted_ns(now, before, at_ns)?)?,
+        shares: accounted_ns(now, before, at_ns)?
+            .map(|accounted_ns| shares(busy_ns, working_ns - busy_ns, waiting_ns, accounted_ns))
+            .transpose()?,
         cpu_ns,
         traffic: traffic_since(&now.traffic, &before.traffic)?,
         wake_ups: since("wake-ups", now.wake_ups, before.wake_ups)?,
@@ -309,8 +327,9 @@ fn differences(
 }
 
 /// The time between two accounts. It is not that between the looks: whoever looks may lose its CPU after it has read
-/// the clock and before it reads the page, and then the page knows more than the look's time tells.
-fn accounted_ns(now: &ComponentSample, before: &ComponentSample, at_ns: u64) -> Result<u64, String> {
+/// the clock and before it reads the page, and then the page knows more than the look's time tells. `None`: there is no
+/// other account than before; the next one goes back to that.
+fn accounted_ns(now: &ComponentSample, before: &ComponentSample, at_ns: u64) -> Result<Option<u64>, String> {
     if now.accounted_to_ns == 0 || before.accounted_to_ns == 0 {
         return Err("has only begun its account: nothing to compare with yet".into());
     }
@@ -319,8 +338,7 @@ fn accounted_ns(now: &ComponentSample, before: &ComponentSample, at_ns: u64) -> 
     }
     match now.accounted_to_ns.checked_sub(before.accounted_to_ns) {
         None => Err("accounts for less time than before".into()),
-        Some(0) => Err("is stale: its account stands still".into()),
-        Some(length) => Ok(length),
+        Some(length) => Ok((length > 0).then_some(length)),
     }
 }
 

@@ -202,6 +202,30 @@ fn a_long_sleep_that_is_accounted_for_late_is_no_absurdity() {
 }
 
 #[test]
+fn an_account_that_stands_still_is_waited_for() {
+    let mut observer = Observer::default();
+    let still = |next: &mut ComponentSample, last: &ComponentSample| {
+        next.accounted_to_ns = last.accounted_to_ns;
+        next.busy_ns = last.busy_ns;
+        next.polling_ns = last.polling_ns;
+        next.waiting_ns = last.waiting_ns;
+        next.sleeping_ns = last.sleeping_ns;
+    };
+    (1..=2).for_each(|look| drop(observer.observe(&sample(look * PERIOD, look * 1000))));
+    let last = sample(2 * PERIOD, 2000).components[0].clone();
+    let mut looks = (3..).map(|look| {
+        let mut next = sample(look * PERIOD, look * 1000);
+        still(&mut next.components[0], &last);
+        let seen = observer.observe(&next);
+        (look, seen.is_sound(), seen.component("tcp").unwrap().busy)
+    });
+    let (_, sound, busy) = looks.next().unwrap();
+    assert!(sound && busy > 0.0, "as before: {busy}");
+    let (look, ..) = looks.find(|(_, sound, _)| !sound).unwrap();
+    assert_eq!((look - 2) * PERIOD, QUIET_NS, "but not for ever");
+}
+
+#[test]
 fn a_component_that_stays_down_makes_no_more_doubts() {
     let mut observer = Observer::default();
     let mut last = Observation::default();

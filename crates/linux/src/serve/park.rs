@@ -127,6 +127,7 @@ impl Parking {
         if !self.dedicated && self.linger(deadline, &has_work) {
             return false;
         }
+        self.status.account().leave(Phase::Sleeping);
         let fell_asleep = clock::now();
         self.status.account().enter(Phase::Sleeping, fell_asleep);
         let slept = match self.epoll {
@@ -134,6 +135,7 @@ impl Parking {
             None => self.sleep_on_bells(deadline, &each_bell, &has_work),
         };
         self.state.awake();
+        self.status.account().leave(Phase::Busy);
         let woke = clock::now();
         self.status.account().enter(Phase::Busy, woke);
         if slept {
@@ -175,6 +177,7 @@ impl Parking {
         each_bell: &impl Fn(&mut dyn FnMut(&Shared<Doorbell>)),
         has_work: &impl Fn() -> bool,
     ) -> bool {
+        self.status.account().leave(watching());
         let start = clock::now();
         self.status.account().enter(watching(), start);
         let end = deadline.map_or(start + WATCH, |d| d.min(start + WATCH));

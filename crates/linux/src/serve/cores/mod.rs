@@ -169,6 +169,7 @@ fn open_page(fd: &OwnedFd) -> Option<Status> {
 impl Cores {
     fn run(&mut self) -> Result<()> {
         while !self.stop {
+            self.status.account().leave(Phase::Busy);
             self.status.account().enter(Phase::Busy, clock::now());
             self.take_control()?;
             if self.stop {
@@ -188,6 +189,7 @@ impl Cores {
     }
 
     fn sleep(&mut self) {
+        self.status.account().leave(Phase::Sleeping);
         let now = clock::now();
         let soon = self.applying.as_ref().map(|_| now + Duration::from_millis(1));
         let due = self.next_look.into_iter().chain(soon).min();
