@@ -1,13 +1,14 @@
 //! What the tables say about processors: `_PSS`, `_PCT`, `_PPC`, `_PSD` (ACPI 6.5, section 8.4.5), asked for after
 //! `_PDC` has told firmware what we can do, since firmware may load the tables that hold them only then.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use serde::Serialize;
 
-use super::aml::{Error, Interpreter, Limits, Path, Value};
+use super::aml::{Error, Hardware, Interpreter, Limits, Path, Value};
 use super::table::{Madt, Table};
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -28,6 +29,10 @@ pub struct Processor {
     pub madt_index: Option<usize>,
     /// `_PSS`, fastest first.
     pub states: Vec<AcpiPState>,
+    /// What decides about the states and cannot be read. They are then what the tables give one way.
+    pub states_depend_on: Option<String>,
+    /// What the tables give another way.
+    pub other_states: Vec<Vec<AcpiPState>>,
     /// `_PPC`: the first of the states that may be used now.
     pub first_usable: Option<u64>,
     /// `_PCT`: how a state is entered and read back.
@@ -39,14 +44,15 @@ pub struct Processor {
     pub not_evaluated: Vec<String>,
 }
 
+/// What cannot be read is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct AcpiPState {
     pub frequency_mhz: u64,
-    pub power_mw: u64,
-    pub transition_latency_us: u64,
-    pub bus_master_latency_us: u64,
-    pub control: u64,
-    pub status: u64,
+    pub power_mw: Option<u64>,
+    pub transition_latency_us: Option<u64>,
+    pub bus_master_latency_us: Option<u64>,
+    pub control: Option<u64>,
+    pub status: Option<u64>,
 }
 
 /// A generic register descriptor (section 6.4.3.7).
@@ -94,18 +100,22 @@ impl Dependency {
 const PDC_CAPABILITIES: u32 = 0x0000_01fb;
 /// States a processor may have; firmware has up to 16 in practice.
 const STATES_MAX: usize = 256;
+/// More is no frequency but a place that firmware has not filled in; Linux refuses such states, too.
+const FREQUENCY_MHZ_MAX: u64 = u32::MAX as u64 / 1000;
 const GENERIC_REGISTER: u8 = 0x82;
 
-/// `definition_blocks`: DSDT first, then SSDTs. `loadable`: tables that firmware loads by itself.
+/// `definition_blocks`: DSDT first, then SSDTs. `loadable`: tables that firmware loads by itself. `hardware`: what may be
+/// read of the machine that they describe.
 pub fn read_processors(
     definition_blocks: &[Table],
     loadable: &[Table],
     madt: Option<&Madt>,
+    hardware: Box<dyn Hardware>,
 ) -> Result<Processors, String> {
     let dsdt = definition_blocks.iter().find(|table| table.is(b"DSDT"));
     // A folder may hold a lone SSDT, as iasl makes it.
     let revision = dsdt.map_or(2, |table| table.revision);
-    let mut interpreter = Interpreter::new(revision, Limits::default());
+    let mut interpreter = Interpreter::new(revision, Limits::default(), hardware);
     loadable.iter().for_each(|table| interpreter.offer(table.bytes.to_vec()));
     let ordered = definition_blocks.iter().filter(|table| table.is(b"DSDT"));
     for table in ordered.chain(definition_blocks.iter().filter(|table| table.is(b"SSDT"))) {
@@ -170,7 +180,10 @@ fn read_one(interpreter: &mut Interpreter, path: &Path, id: Option<u64>, madt: O
     };
     let mut keep = |name: &str, error: Error| problem(name, error.to_string());
     match pss.as_ref().map(states).transpose() {
-        Ok(states) => processor.states = states.unwrap_or_default(),
+        Ok(states) => {
+            let States { chosen, others, cause } = states.unwrap_or_default();
+            (processor.states, processor.other_states, processor.states_depend_on) = (chosen, others, cause);
+        }
         Err(error) => keep("_PSS", error),
     }
     match ppc.as_ref().map(Value::as_integer).transpose() {
@@ -187,25 +200,83 @@ fn read_one(interpreter: &mut Interpreter, path: &Path, id: Option<u64>, madt: O
         Ok(dependency) => processor.dependency = dependency,
         Err(error) => keep("_PSD", error),
     }
+    if !processor.states.is_empty()
+        && let Some(cause) = interpreter.depends_on(&path.child(*b"_PSS"))
+    {
+        processor.states_depend_on.get_or_insert_with(|| cause.to_string());
+    }
     processor
 }
 
-fn states(value: &Value) -> Result<Vec<AcpiPState>, Error> {
+#[derive(Default)]
+struct States {
+    chosen: Vec<AcpiPState>,
+    others: Vec<Vec<AcpiPState>>,
+    cause: Option<String>,
+}
+
+/// Where several lists are possible, the longest is chosen: the shorter ones are for systems that know fewer states.
+fn states(value: &Value) -> Result<States, Error> {
+    let Value::Unknown(unknown) = value else {
+        let (chosen, cause) = list(value)?;
+        return Ok(States { chosen, others: Vec::new(), cause });
+    };
+    let lists = unknown.candidates.iter().filter_map(|candidate| list(candidate).ok());
+    let mut others: Vec<Vec<AcpiPState>> = lists.map(|(states, _)| states).collect();
+    others.retain(|states| !states.is_empty());
+    if others.is_empty() {
+        return Err(Error::Unknown(unknown.cause.clone()));
+    }
+    let lengths = others.iter().map(Vec::len).enumerate().rev();
+    let chosen = others.remove(lengths.max_by_key(|(_, length)| *length).map_or(0, |(index, _)| index));
+    others.retain(|states| *states != chosen);
+    Ok(States { chosen, others, cause: Some(unknown.cause.to_string()) })
+}
+
+/// One list of states, and what it depends on.
+fn list(value: &Value) -> Result<(Vec<AcpiPState>, Option<String>), Error> {
     let elements = value.as_package()?;
     if elements.len() > STATES_MAX {
         return Err(Error::OutOfRange("the number of P-states"));
     }
-    elements.iter().map(state).collect()
+    let mut cause = None;
+    let mut states = Vec::new();
+    for element in elements.iter().filter(|element| **element != Value::Uninitialised) {
+        states.extend(state(element, &mut cause)?);
+    }
+    states.sort_by_key(|state| core::cmp::Reverse(state.frequency_mhz));
+    Ok((states, cause))
 }
 
-fn state(value: &Value) -> Result<AcpiPState, Error> {
-    let numbers: Vec<u64> = value.as_package()?.iter().map(Value::as_integer).collect::<Result<_, _>>()?;
-    let [frequency_mhz, power_mw, transition_latency_us, bus_master_latency_us, control, status, ..] =
+/// `None` for a state whose frequency is unknown or was never filled in.
+fn state(value: &Value, cause: &mut Option<String>) -> Result<Option<AcpiPState>, Error> {
+    if let Some(unread) = value.cause() {
+        cause.get_or_insert_with(|| unread.to_string());
+        return Ok(None);
+    }
+    let mut number = |value: &Value| match value.cause() {
+        Some(unread) => {
+            cause.get_or_insert_with(|| unread.to_string());
+            Ok(None)
+        }
+        None => value.as_integer().map(Some),
+    };
+    let numbers: Vec<Option<u64>> =
+        value.as_package()?.iter().take(6).map(&mut number).collect::<Result<_, _>>()?;
+    let [frequency_mhz, power_mw, transition_latency_us, bus_master_latency_us, control, status] =
         numbers[..]
     else {
         return Err(Error::Malformed("a P-state needs six numbers"));
     };
-    Ok(AcpiPState { frequency_mhz, power_mw, transition_latency_us, bus_master_latency_us, control, status })
+    let frequency_mhz = frequency_mhz.filter(|mhz| (1..=FREQUENCY_MHZ_MAX).contains(mhz));
+    Ok(frequency_mhz.map(|frequency_mhz| AcpiPState {
+        frequency_mhz,
+        power_mw,
+        transition_latency_us,
+        bus_master_latency_us,
+        control,
+        status,
+    }))
 }
 
 fn registers(value: &Value) -> Result<(Register, Register), Error> {

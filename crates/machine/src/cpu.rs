@@ -97,6 +97,9 @@ pub struct PState {
     pub power_mw: Option<u64>,
     pub latency_us: Option<u64>,
     pub source: PStateSource,
+    /// The tables give other states, depending on something of the hardware that could not be read.
+    #[serde(default)]
+    pub uncertain: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use super::Target;
 use crate::mutate::Corpus;
-use eft_acpi::aml::{Interpreter, Limits, Path};
+use eft_acpi::aml::{Interpreter, Limits, NoHardware, Path};
 use eft_acpi::{Madt, Table, read_processors};
 use eft_base::Random;
 
@@ -49,6 +49,18 @@ fn code() -> Vec<u8> {
     [method(b"HELP", 1, &[0xa4, 0x72, 0x68, 0x01, 0x00]), method(b"TEST", 0, &body)].concat()
 }
 
+/// Conditionals, loops and early returns that hang on a field of hardware.
+fn undecided() -> Vec<u8> {
+    let region = b"\x5b\x80REGN\x00\x0b\x00\x10\x0a\x10".to_vec();
+    let field = package(&[0x5b, 0x81], b"REGN\x01STAT\x08");
+    let then = package(&[0xa0], b"STAT\x08ONE_\x0a\x07\x70\x01DIFF");
+    let otherwise = package(&[0xa1], b"\x08TWO_\x0a\x08\x70\x00DIFF");
+    let early = package(&[0xa0], b"\x93STAT\x0a\x03\xa4\x60");
+    let count = package(&[0xa2], &[b"\x95\x60STAT".as_slice(), &early, b"\x75\x60"].concat());
+    let test = method(b"TEST", 0, &[&[0x70, 0x00, 0x60][..], &count, b"\x70\x60DIFF\xa4DIFF"].concat());
+    [region, field, b"\x08DIFF\x00".to_vec(), then, otherwise, test].concat()
+}
+
 fn table(signature: &[u8; 4], body: &[u8]) -> Vec<u8> {
     let mut bytes = [&signature[..], &[0; 32], body].concat();
     let len = (bytes.len() as u32).to_le_bytes();
@@ -66,7 +78,7 @@ impl Aml {
         let deep =
             (0..90).fold(vec![0xa3], |inside, _| package(&[0x10], &[b"_SB_".as_slice(), &inside].concat()));
         Aml {
-            bodies: Corpus::new(vec![processor(), code(), deep], 1 << 16),
+            bodies: Corpus::new(vec![processor(), code(), undecided(), deep], 1 << 16),
             madt: Corpus::new(vec![madt.to_vec()], 4096),
         }
     }
@@ -75,7 +87,7 @@ impl Aml {
 impl Target for Aml {
     fn feed(&mut self, random: &mut Random) {
         let body = self.bodies.mutated(random);
-        let mut interpreter = Interpreter::new(random.below(3) as u8, LIMITS);
+        let mut interpreter = Interpreter::new(random.below(3) as u8, LIMITS, Box::new(NoHardware));
         let _ = interpreter.load(&body);
         if let Some(path) = Path::parse("TEST") {
             let _ = interpreter.evaluate(&path, Vec::new());
@@ -86,7 +98,7 @@ impl Target for Aml {
             let madt = Table::parse(&madt).expect("its checksum is right");
             let madt = Madt::parse(&madt);
             let dsdt = Table::parse(&dsdt).expect("its checksum is right");
-            let _ = read_processors(&[dsdt], &[], madt.as_ref().ok());
+            let _ = read_processors(&[dsdt], &[], madt.as_ref().ok(), Box::new(NoHardware));
             let mut bytes = table(b"SSDT", &body);
             let at = random.below(bytes.len() as u64) as usize;
             bytes[at] ^= 1 << random.below(8);

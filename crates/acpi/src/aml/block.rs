@@ -3,15 +3,14 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use super::namespace::{Object, Path};
+use super::branches::Root;
+use super::namespace::{Object, Path, Region};
 use super::reader::Reader;
 use super::value::Value;
 use super::{Error, Flow, Interpreter};
 
-/// Errors that end everything, unlike those of one object.
-fn is_limit(error: &Error) -> bool {
-    matches!(error, Error::TooManySteps | Error::TooDeep | Error::TooLarge)
-}
+/// `DataTableRegion` has a space of its own.
+const DATA_TABLE: u8 = 0x7e;
 
 impl Interpreter {
     /// The terms of a scope. One that cannot be evaluated is noted; where the walk can go on behind it, it does.
@@ -20,7 +19,7 @@ impl Interpreter {
         let outcome = self.deeper(|this| this.run_terms(scope, &mut reader));
         match outcome {
             // Methods report errors to their callers. At load there is none, so the place is noted.
-            Err(error) if self.frames.is_empty() && !is_limit(&error) => {
+            Err(error) if self.frames.is_empty() && !error.is_limit() => {
                 self.note(scope, &error);
                 Ok(Flow::Next)
             }
@@ -28,8 +27,9 @@ impl Interpreter {
         }
     }
 
-    fn define(&mut self, path: Path, object: Object) -> Result<(), Error> {
+    pub(super) fn define(&mut self, path: Path, object: Object) -> Result<(), Error> {
         self.charge(path.to_text().len() + size_of::<Object>())?;
+        self.remember(Root::Named(path.clone()))?;
         if let Some(frame) = self.frames.last_mut() {
             frame.made.push(path.clone());
         }
@@ -107,19 +107,16 @@ impl Interpreter {
             }
             0x13 => self.declare_buffer_field(scope, reader, None, 1)?,
             0x80 => {
-                let path = reader.name()?.in_scope(scope);
-                reader.byte()?;
-                self.expression(scope, reader)?;
-                let length = self.integer(scope, reader)?;
-                self.define(path, Object::Region { length })?;
+                self.declare_region(scope, reader)?;
             }
-            0x81 => self.declare_fields(scope, reader, 1)?,
-            0x86 => self.declare_fields(scope, reader, 2)?,
+            0x81 => self.declare_fields(scope, reader)?,
+            0x86 => self.declare_index_fields(scope, reader)?,
             0x87 => self.declare_bank_fields(scope, reader)?,
             0x88 => {
                 let path = reader.name()?.in_scope(scope);
                 (0..3).try_for_each(|_| self.expression(scope, reader).map(|_| ()))?;
-                self.define(path, Object::Region { length: 0 })?;
+                let region = Region { space: DATA_TABLE, address: None, length: None, scope: scope.clone() };
+                self.define(path, Object::Region(region))?;
             }
             _ => self.declare_container(opcode, scope, reader)?,
         }
@@ -167,71 +164,23 @@ impl Interpreter {
         unit: usize,
     ) -> Result<(), Error> {
         let source = self.super_name(scope, reader)?;
-        let index = self.integer(scope, reader)? as usize;
+        let index = self.expression(scope, reader)?;
         let bits = match bits {
-            Some(bits) => bits,
-            None => self.integer(scope, reader)? as usize,
+            Some(bits) => Value::Integer(bits as u64),
+            None => self.expression(scope, reader)?,
         };
         let path = reader.name()?.in_scope(scope);
+        let buffer = self.read_target(&source)?;
+        if let Some(cause) = index.cause().or(bits.cause()).or(buffer.cause()) {
+            return self.define(path, Object::Value(Value::unknown(cause)));
+        }
+        let (index, bits) = (index.as_integer()? as usize, bits.as_integer()? as usize);
         let bit = index.checked_mul(unit).ok_or(Error::OutOfRange("a buffer field"))?;
-        let size = self.read_target(&source)?.as_buffer()?.len() * 8;
+        let size = buffer.as_buffer()?.len() * 8;
         if bits == 0 || bit.checked_add(bits).is_none_or(|end| end > size) {
             return Err(Error::OutOfRange("a buffer field"));
         }
         self.define(path, Object::BufferField { source, bit, bits })
-    }
-
-    /// `Field` names one region, `IndexField` two fields, before its flags and list.
-    fn declare_fields(&mut self, scope: &Path, reader: &mut Reader, names: usize) -> Result<(), Error> {
-        let mut inside = reader.package()?;
-        for _ in 0..names {
-            inside.name()?;
-        }
-        inside.byte()?;
-        self.field_list(scope, &mut inside)
-    }
-
-    fn declare_bank_fields(&mut self, scope: &Path, reader: &mut Reader) -> Result<(), Error> {
-        let mut inside = reader.package()?;
-        inside.name()?;
-        inside.name()?;
-        self.expression(scope, &mut inside)?;
-        inside.byte()?;
-        self.field_list(scope, &mut inside)
-    }
-
-    fn field_list(&mut self, scope: &Path, inside: &mut Reader) -> Result<(), Error> {
-        let mut made: Vec<Path> = Vec::new();
-        while let Some(lead) = inside.peek() {
-            self.step(0)?;
-            match lead {
-                0x00 => {
-                    inside.byte()?;
-                    inside.package_length()?;
-                }
-                0x01 => {
-                    inside.take(3)?;
-                }
-                0x02 => {
-                    inside.byte()?;
-                    if inside.peek() == Some(0x11) {
-                        inside.byte()?;
-                        inside.package()?;
-                    } else {
-                        inside.name()?;
-                    }
-                }
-                0x03 => {
-                    inside.take(4)?;
-                }
-                _ => {
-                    let segment = inside.segment()?;
-                    inside.package_length()?;
-                    made.push(scope.child(segment));
-                }
-            }
-        }
-        made.into_iter().try_for_each(|path| self.define(path, Object::HardwareField))
     }
 
     /// `Load` (section 19.6.75): from a buffer that holds the table, or from a region, whose memory is not read: there
@@ -239,8 +188,8 @@ impl Interpreter {
     pub(super) fn load_from(&mut self, path: &Path) -> Result<(), Error> {
         let table = match self.namespace.get(path) {
             Some(Object::Value(Value::Buffer(bytes))) => bytes.clone(),
-            Some(Object::Region { length }) => {
-                let length = *length;
+            Some(Object::Region(region)) => {
+                let length = region.length.ok_or_else(|| Error::NoSuchTable(path.to_text()))?;
                 let fits = |table: &&mut Option<Vec<u8>>| {
                     table.as_ref().is_some_and(|table| table.len() as u64 == length)
                 };

@@ -5,9 +5,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
+use super::branches::Root;
 use super::namespace::{Object, Path};
 use super::reader::Reader;
-use super::value::{Target, Value};
+use super::value::{Target, Unknown, Value};
 use super::{Error, Interpreter};
 
 /// Results nested deeper than this are no data.
@@ -20,9 +21,9 @@ impl Object {
             Self::Device => Some(6),
             Self::Mutex => Some(9),
             Self::Method { .. } => Some(8),
-            Self::Region { .. } => Some(10),
+            Self::Region(_) => Some(10),
             Self::Processor { .. } => Some(12),
-            Self::HardwareField => Some(5),
+            Self::Field(_) | Self::IndirectField => Some(5),
             Self::BufferField { .. } => Some(14),
             Self::Value(_) | Self::Scope | Self::Alias(_) => None,
         }
@@ -42,6 +43,7 @@ impl Interpreter {
     pub(super) fn place(&mut self, target: &Target) -> Result<&mut Value, Error> {
         match target {
             Target::Nowhere => Err(Error::WrongType { wanted: "a place", found: "nothing" }),
+            Target::Unknown { cause, .. } => Err(Error::Unknown(cause.clone())),
             Target::Local { frame, index } => {
                 let frame = self
                     .frames
@@ -58,12 +60,14 @@ impl Interpreter {
             }
             Target::Named(path) => match self.namespace.get_mut(path) {
                 Some(Object::Value(value)) => Ok(value),
-                Some(Object::HardwareField) => Err(Error::Hardware(path.to_text())),
+                Some(Object::Field(_) | Object::IndirectField) => Err(Error::Unknown(path.to_text().into())),
                 Some(_) => Err(Error::WrongType { wanted: "data", found: "another object" }),
                 None => Err(Error::UnknownName(path.to_text())),
             },
             Target::Element { of, index } => match self.place(of)? {
                 Value::Package(elements) => elements.get_mut(*index).ok_or(Error::OutOfRange("an index")),
+                // Whatever is in something unknown is unknown, too.
+                unknown @ Value::Unknown(_) => Ok(unknown),
                 other => Err(Error::WrongType { wanted: "a package", found: other.kind() }),
             },
         }
@@ -79,20 +83,31 @@ impl Interpreter {
                 .map(|byte| Value::Integer(u64::from(*byte)))
                 .ok_or(Error::OutOfRange("an index"));
         }
+        if let Target::Unknown { cause, .. } = target {
+            return Ok(Value::unknown(cause));
+        }
         if let Target::Named(path) = target {
             match self.namespace.get(path) {
+                Some(Object::Field(field)) => {
+                    let field = field.clone();
+                    return self.read_field(path, &field);
+                }
+                Some(Object::IndirectField) => return Ok(Value::unknown(&path.to_text().into())),
                 Some(Object::BufferField { source, bit, bits }) => {
                     let (source, bit, bits) = (source.clone(), *bit, *bits);
                     return self.read_bits(&source, bit, bits);
                 }
-                Some(Object::Value(_) | Object::HardwareField) | None => {}
+                Some(Object::Value(_)) | None => {}
                 Some(_) => return Ok(Value::Reference(target.clone().into())),
             }
         }
         let size = self.place(target)?.size();
         self.charge(size)?;
         self.step(size / 64)?;
-        let value = self.place(target)?.clone();
+        let value = match (target, self.place(target)?) {
+            (Target::Element { .. }, Value::Unknown(unknown)) => Value::unknown(&unknown.cause),
+            (_, value) => value.clone(),
+        };
         // An element that names data is that data (section 19.6.102).
         match (target, value) {
             (Target::Element { .. }, Value::Reference(behind)) if matches!(*behind, Target::Named(_)) => {
@@ -103,6 +118,11 @@ impl Interpreter {
             }
             (_, value) => Ok(value),
         }
+    }
+
+    fn is_field(&self, target: &Target) -> bool {
+        let Target::Named(path) = target else { return false };
+        matches!(self.namespace.get(path), Some(Object::Field(_) | Object::IndirectField))
     }
 
     fn namespace_value(&self, target: &Target) -> Option<Value> {
@@ -117,7 +137,10 @@ impl Interpreter {
 
     fn read_bits(&mut self, source: &Target, bit: usize, bits: usize) -> Result<Value, Error> {
         self.step(bits / 8)?;
-        let bytes = self.place(source)?.as_buffer()?;
+        let bytes = match self.place(source)? {
+            Value::Unknown(unknown) => return Ok(Value::unknown(&unknown.cause)),
+            value => value.as_buffer()?,
+        };
         let at = |index: usize| bytes.get(index / 8).map(|byte| byte >> (index % 8) & 1);
         let end = Error::OutOfRange("a buffer field");
         let mut read = alloc::vec![0u8; bits.div_ceil(8)];
@@ -130,12 +153,19 @@ impl Interpreter {
 
     fn write_bits(&mut self, source: &Target, bit: usize, bits: usize, value: &Value) -> Result<(), Error> {
         self.step(bits / 8)?;
+        self.remember_target(source)?;
         let written = match value {
+            Value::Unknown(unknown) => {
+                *self.place(source)? = Value::unknown(&unknown.cause);
+                return Ok(());
+            }
             Value::Buffer(bytes) => bytes.clone(),
             other => other.as_integer()?.to_le_bytes().to_vec(),
         };
-        let Value::Buffer(bytes) = self.place(source)? else {
-            return Err(Error::WrongType { wanted: "a buffer", found: "another object" });
+        let bytes = match self.place(source)? {
+            Value::Buffer(bytes) => bytes,
+            Value::Unknown(_) => return Ok(()),
+            other => return Err(Error::WrongType { wanted: "a buffer", found: other.kind() }),
         };
         for index in 0..bits {
             let byte = bytes.get_mut((bit + index) / 8).ok_or(Error::OutOfRange("a buffer field"))?;
@@ -149,6 +179,8 @@ impl Interpreter {
     pub(super) fn store(&mut self, target: &Target, value: Value) -> Result<(), Error> {
         match target {
             Target::Nowhere => Ok(()),
+            Target::Unknown { cause, within: Some(within) } => self.store(within, Value::unknown(cause)),
+            Target::Unknown { cause, within: None } => Err(Error::Unknown(cause.clone())),
             Target::Argument { .. } => {
                 // Storing to an argument that is a reference stores behind it (section 5.5.2.3.1).
                 if let Value::Reference(behind) = self.place(target)?
@@ -157,10 +189,12 @@ impl Interpreter {
                     let behind = (**behind).clone();
                     return self.store(&behind, value);
                 }
+                self.remember_target(target)?;
                 *self.place(target)? = value;
                 Ok(())
             }
             Target::Local { .. } => {
+                self.remember_target(target)?;
                 *self.place(target)? = value;
                 Ok(())
             }
@@ -170,10 +204,13 @@ impl Interpreter {
     }
 
     fn store_element(&mut self, of: &Target, index: usize, value: Value) -> Result<(), Error> {
+        self.remember_target(of)?;
         match self.place(of)? {
             Value::Package(elements) => {
                 *elements.get_mut(index).ok_or(Error::OutOfRange("an index"))? = value
             }
+            place @ Value::Buffer(_) if value.cause().is_some() => *place = value,
+            Value::Unknown(_) => {}
             Value::Buffer(bytes) => {
                 *bytes.get_mut(index).ok_or(Error::OutOfRange("an index"))? = value.as_integer()? as u8
             }
@@ -191,12 +228,18 @@ impl Interpreter {
                 let (source, bit, bits) = (source.clone(), *bit, *bits);
                 return self.write_bits(&source, bit, bits, &value);
             }
-            Some(Object::HardwareField) => {
+            Some(Object::Field(field)) => {
+                let field = field.clone();
+                self.leave_out_write(&field);
+                return Ok(());
+            }
+            Some(Object::IndirectField) => {
                 self.hardware_writes_left_out += 1;
                 return Ok(());
             }
             _ => {}
         }
+        self.remember(Root::Named(path.clone()))?;
         let place = self.place(&Target::Named(path.clone()))?;
         *place = match (&*place, value) {
             (Value::Integer(_), value @ (Value::Buffer(_) | Value::String(_))) => {
@@ -220,31 +263,16 @@ impl Interpreter {
         scope: &Path,
         reader: &mut Reader,
     ) -> Result<Value, Error> {
-        let value = self.expression(scope, reader)?;
-        let result = match opcode {
-            0x73 => concatenate(value, self.expression(scope, reader)?)?,
-            0x96 => Value::Buffer(to_bytes(&value)?),
-            0x97 => Value::String(value.as_integer()?.to_string()),
-            0x98 => return Err(Error::Unsupported("ToHexString")),
-            0x99 => match &value {
-                // Unlike the implicit conversion, this one reads decimal unless it begins with 0x.
-                Value::String(text) if !text.trim_start().starts_with("0x") => Value::Integer(
-                    text.trim().parse().map_err(|_| Error::OutOfRange("a number in a string"))?,
-                ),
-                other => Value::Integer(other.as_integer()?),
-            },
-            0x9c => {
-                let length = self.integer(scope, reader)?;
-                let length = usize::try_from(length).unwrap_or(usize::MAX);
-                let text: Vec<u8> =
-                    value.as_buffer()?.iter().copied().take(length).take_while(|byte| *byte != 0).collect();
-                Value::String(String::from_utf8_lossy(&text).into_owned())
-            }
-            _ => {
-                let (start, length) =
-                    (self.integer(scope, reader)? as usize, self.integer(scope, reader)? as usize);
-                middle(&value, start, length)?
-            }
+        let operands = match opcode {
+            0x73 | 0x9c => 2,
+            0x9e => 3,
+            _ => 1,
+        };
+        let operands =
+            (0..operands).map(|_| self.expression(scope, reader)).collect::<Result<Vec<Value>, Error>>()?;
+        let result = match operands.iter().find_map(Value::cause) {
+            Some(cause) => Value::unknown(cause),
+            None => converted(opcode, &operands)?,
         };
         self.charge(result.size())?;
         self.store_to_next(scope, reader, result)
@@ -288,11 +316,42 @@ impl Interpreter {
                     self.charge(value.size())?;
                     self.settle_at(value, depth + 1)
                 }
+                None if self.is_field(&target) => self.read_target(&target),
                 None => Ok(Value::Reference(target)),
             },
+            Value::Unknown(unknown) => {
+                let candidates: Result<Vec<Value>, Error> =
+                    unknown.candidates.into_iter().map(|value| self.settle_at(value, depth + 1)).collect();
+                Ok(Value::Unknown(Unknown { cause: unknown.cause, candidates: candidates? }))
+            }
             value => Ok(value),
         }
     }
+}
+
+fn converted(opcode: u8, operands: &[Value]) -> Result<Value, Error> {
+    let value = operands.first().ok_or(Error::Malformed("an operand is missing"))?;
+    let number = |index: usize| operands.get(index).map_or(Ok(0), Value::as_integer);
+    Ok(match opcode {
+        0x73 => concatenate(value.clone(), operands.get(1).cloned().unwrap_or_default())?,
+        0x96 => Value::Buffer(to_bytes(value)?),
+        0x97 => Value::String(value.as_integer()?.to_string()),
+        0x98 => return Err(Error::Unsupported("ToHexString")),
+        0x99 => match value {
+            // Unlike the implicit conversion, this one reads decimal unless it begins with 0x.
+            Value::String(text) if !text.trim_start().starts_with("0x") => {
+                Value::Integer(text.trim().parse().map_err(|_| Error::OutOfRange("a number in a string"))?)
+            }
+            other => Value::Integer(other.as_integer()?),
+        },
+        0x9c => {
+            let length = usize::try_from(number(1)?).unwrap_or(usize::MAX);
+            let text: Vec<u8> =
+                value.as_buffer()?.iter().copied().take(length).take_while(|byte| *byte != 0).collect();
+            Value::String(String::from_utf8_lossy(&text).into_owned())
+        }
+        _ => middle(value, number(1)? as usize, number(2)? as usize)?,
+    })
 }
 
 fn to_bytes(value: &Value) -> Result<Vec<u8>, Error> {

@@ -24,9 +24,22 @@ fn depth_of(target: &Target) -> usize {
 }
 
 impl Interpreter {
-    pub(super) fn integer(&mut self, scope: &Path, reader: &mut Reader) -> Result<u64, Error> {
-        let value = self.expression(scope, reader)?.as_integer()?;
-        Ok(value & self.integer_mask)
+    /// What `compute` makes of numbers; unknown if one of them is.
+    fn compute(
+        &self,
+        values: [&Value; 2],
+        compute: impl FnOnce(u64, u64) -> Result<u64, Error>,
+    ) -> Result<Value, Error> {
+        if let Some(cause) = values[0].cause().or(values[1].cause()) {
+            return Ok(Value::unknown(cause));
+        }
+        let (left, right) = (values[0].as_integer()?, values[1].as_integer()?);
+        let result = compute(left & self.integer_mask, right & self.integer_mask)?;
+        Ok(Value::Integer(result & self.integer_mask))
+    }
+
+    fn truth(&self, holds: bool) -> Value {
+        Value::Integer(if holds { ONES & self.integer_mask } else { 0 })
     }
 
     pub(super) fn expression(&mut self, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
@@ -82,23 +95,29 @@ impl Interpreter {
             0x72 | 0x74 | 0x77 | 0x79..=0x7f | 0x85 => self.arithmetic(opcode, scope, reader),
             0x75 | 0x76 => {
                 let target = self.super_name(scope, reader)?;
-                let value = self.read_target(&target)?.as_integer()?;
-                let value = if opcode == 0x75 { value.wrapping_add(1) } else { value.wrapping_sub(1) };
-                self.store_integer(&target, value)
+                let value = self.read_target(&target)?;
+                let value = self.compute([&value, &Value::Integer(1)], |value, one| {
+                    Ok(if opcode == 0x75 { value.wrapping_add(one) } else { value.wrapping_sub(one) })
+                })?;
+                self.store(&target, value.clone())?;
+                Ok(value)
             }
             0x78 => self.divide(scope, reader),
             0x80..=0x82 => {
-                let value = self.integer(scope, reader)?;
-                let result = match opcode {
-                    0x80 => !value,
-                    0x81 => u64::from(64 - value.leading_zeros()),
-                    _ if value == 0 => 0,
-                    _ => u64::from(value.trailing_zeros()) + 1,
-                };
-                self.store_to_next(scope, reader, Value::Integer(result & self.integer_mask))
+                let value = self.expression(scope, reader)?;
+                let result = self.compute([&value, &Value::Integer(0)], |value, _| {
+                    Ok(match opcode {
+                        0x80 => !value,
+                        0x81 => u64::from(64 - value.leading_zeros()),
+                        _ if value == 0 => 0,
+                        _ => u64::from(value.trailing_zeros()) + 1,
+                    })
+                })?;
+                self.store_to_next(scope, reader, result)
             }
             0x83 => match self.expression(scope, reader)? {
                 Value::Reference(target) => self.read_target(&target),
+                Value::Unknown(unknown) => Ok(Value::unknown(&unknown.cause)),
                 Value::String(name) => {
                     let path = Path::parse(&name).ok_or(Error::Malformed("DerefOf of a bad name"))?;
                     self.read_target(&Target::Named(path))
@@ -109,7 +128,10 @@ impl Interpreter {
                 let target = self.super_name(scope, reader)?;
                 self.measure(opcode, &target)
             }
-            0x88 => self.index(scope, reader).map(|target| Value::Reference(Box::new(target))),
+            0x88 => self.index(scope, reader).map(|target| match target {
+                Target::Unknown { cause, within: None } => Value::unknown(&cause),
+                target => Value::Reference(Box::new(target)),
+            }),
             0x89 => self.find_match(scope, reader),
             0x90..=0x95 => self.logical(opcode, scope, reader),
             0x73 | 0x96..=0x99 | 0x9c | 0x9e => self.conversion(opcode, scope, reader),
@@ -156,14 +178,17 @@ impl Interpreter {
             0x29 => Err(Error::Unsupported("ToBCD")),
             0x30 => Ok(Value::Integer(2)),
             0x31 => Ok(Value::Uninitialised),
-            0x33 => Err(Error::Hardware("the timer".into())),
+            0x33 => Ok(Value::unknown(&"the timer".into())),
             other => Err(Error::UnknownOpcode(0x5b00 | u16::from(other))),
         }
     }
 
     fn buffer(&mut self, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
         let mut inside = reader.package()?;
-        let size = self.integer(scope, &mut inside)? as usize;
+        let size = match self.expression(scope, &mut inside)? {
+            Value::Unknown(unknown) => return Ok(Value::unknown(&unknown.cause)),
+            size => size.as_integer()? as usize,
+        };
         let given = inside.rest();
         let size = size.max(given.len());
         self.charge(size)?;
@@ -174,8 +199,14 @@ impl Interpreter {
 
     fn package(&mut self, scope: &Path, reader: &mut Reader, variable: bool) -> Result<Value, Error> {
         let mut inside = reader.package()?;
-        let count =
-            if variable { self.integer(scope, &mut inside)? as usize } else { usize::from(inside.byte()?) };
+        let count = match variable {
+            false => Value::Integer(inside.integer(1)?),
+            true => self.expression(scope, &mut inside)?,
+        };
+        let count = match count {
+            Value::Unknown(unknown) => return Ok(Value::unknown(&unknown.cause)),
+            count => count.as_integer()? as usize,
+        };
         self.charge(count.saturating_mul(size_of::<Value>()))?;
         self.step(count / 8)?;
         let mut elements = Vec::new();
@@ -224,6 +255,7 @@ impl Interpreter {
             0x5b if reader.peek_second() == Some(0x31) => reader.take(2).map(|_| Target::Nowhere),
             0x71 | 0x83 | 0x88 => match self.expression(scope, reader)? {
                 Value::Reference(target) => Ok(*target),
+                Value::Unknown(unknown) => Ok(Target::Unknown { cause: unknown.cause, within: None }),
                 other => Err(Error::WrongType { wanted: "a reference", found: other.kind() }),
             },
             other => Err(Error::UnknownOpcode(u16::from(other))),
@@ -259,61 +291,76 @@ impl Interpreter {
         Ok(value)
     }
 
-    fn store_integer(&mut self, target: &Target, value: u64) -> Result<Value, Error> {
-        let value = Value::Integer(value & self.integer_mask);
-        self.store(target, value.clone())?;
-        Ok(value)
-    }
-
     fn arithmetic(&mut self, opcode: u8, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
-        let left = self.integer(scope, reader)?;
-        let right = self.integer(scope, reader)?;
-        let shift = u32::try_from(right).unwrap_or(u32::MAX);
-        let result = match opcode {
-            0x72 => left.wrapping_add(right),
-            0x74 => left.wrapping_sub(right),
-            0x77 => left.wrapping_mul(right),
-            0x79 => left.checked_shl(shift).unwrap_or(0),
-            0x7a => left.checked_shr(shift).unwrap_or(0),
-            0x7b => left & right,
-            0x7c => !(left & right),
-            0x7d => left | right,
-            0x7e => !(left | right),
-            0x7f => left ^ right,
-            _ => left.checked_rem(right).ok_or(Error::OutOfRange("a division by zero"))?,
-        };
-        self.store_to_next(scope, reader, Value::Integer(result & self.integer_mask))
+        let left = self.expression(scope, reader)?;
+        let right = self.expression(scope, reader)?;
+        // Whatever the other number is.
+        if opcode == 0x7b && (left == Value::Integer(0) || right == Value::Integer(0)) {
+            return self.store_to_next(scope, reader, Value::Integer(0));
+        }
+        let result = self.compute([&left, &right], |left, right| {
+            let shift = u32::try_from(right).unwrap_or(u32::MAX);
+            Ok(match opcode {
+                0x72 => left.wrapping_add(right),
+                0x74 => left.wrapping_sub(right),
+                0x77 => left.wrapping_mul(right),
+                0x79 => left.checked_shl(shift).unwrap_or(0),
+                0x7a => left.checked_shr(shift).unwrap_or(0),
+                0x7b => left & right,
+                0x7c => !(left & right),
+                0x7d => left | right,
+                0x7e => !(left | right),
+                0x7f => left ^ right,
+                _ => left.checked_rem(right).ok_or(Error::OutOfRange("a division by zero"))?,
+            })
+        })?;
+        self.store_to_next(scope, reader, result)
     }
 
     fn divide(&mut self, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
-        let left = self.integer(scope, reader)?;
-        let right = self.integer(scope, reader)?;
+        let left = self.expression(scope, reader)?;
+        let right = self.expression(scope, reader)?;
         let zero = Error::OutOfRange("a division by zero");
-        let (quotient, remainder) =
-            (left.checked_div(right).ok_or(zero.clone())?, left.checked_rem(right).ok_or(zero)?);
-        self.store_to_next(scope, reader, Value::Integer(remainder))?;
-        self.store_to_next(scope, reader, Value::Integer(quotient))
+        let remainder =
+            self.compute([&left, &right], |left, right| left.checked_rem(right).ok_or(zero.clone()))?;
+        let quotient = self.compute([&left, &right], |left, right| left.checked_div(right).ok_or(zero))?;
+        self.store_to_next(scope, reader, remainder)?;
+        self.store_to_next(scope, reader, quotient)
     }
 
     fn logical(&mut self, opcode: u8, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
         let left = self.expression(scope, reader)?;
-        let holds = match opcode {
-            0x92 => left.as_integer()? == 0,
-            0x90 | 0x91 => {
-                let (left, right) = (left.as_integer()? != 0, self.integer(scope, reader)? != 0);
-                if opcode == 0x90 { left && right } else { left || right }
-            }
-            _ => {
-                let right = self.expression(scope, reader)?;
-                let order = convert::compare(&left, &right)?;
-                match opcode {
-                    0x93 => order.is_eq(),
-                    0x94 => order.is_gt(),
-                    _ => order.is_lt(),
-                }
-            }
+        if opcode == 0x92 {
+            return self.compute([&left, &left], |left, _| Ok(if left == 0 { ONES } else { 0 }));
+        }
+        let right = self.expression(scope, reader)?;
+        if matches!(opcode, 0x90 | 0x91) {
+            return self.connect(opcode == 0x90, &left, &right);
+        }
+        if let Some(cause) = left.cause().or(right.cause()) {
+            return Ok(Value::unknown(cause));
+        }
+        let order = convert::compare(&left, &right)?;
+        Ok(self.truth(match opcode {
+            0x93 => order.is_eq(),
+            0x94 => order.is_gt(),
+            _ => order.is_lt(),
+        }))
+    }
+
+    /// `LAnd` (`all`) or `LOr`. One operand may decide, whatever the other is.
+    fn connect(&self, all: bool, left: &Value, right: &Value) -> Result<Value, Error> {
+        let known = |value: &Value| match value {
+            Value::Unknown(_) => Ok(None),
+            value => value.as_integer().map(|number| Some(number & self.integer_mask != 0)),
         };
-        Ok(Value::Integer(if holds { ONES & self.integer_mask } else { 0 }))
+        let (holds, holds_too) = (known(left)?, known(right)?);
+        let decides = Some(!all);
+        match (left.cause().or(right.cause()), holds == decides || holds_too == decides) {
+            (_, true) => Ok(self.truth(!all)),
+            (Some(cause), false) => Ok(Value::unknown(cause)),
+            (None, false) => Ok(self.truth(all)),
+        }
     }
 
     /// `SizeOf` and `ObjectType`.
@@ -325,6 +372,9 @@ impl Interpreter {
             return Ok(Value::Integer(number));
         }
         let value = self.read_target(target)?;
+        if let Some(cause) = value.cause() {
+            return Ok(Value::unknown(cause));
+        }
         if opcode == 0x8e {
             return Ok(Value::Integer(value.type_number()));
         }
@@ -343,7 +393,25 @@ impl Interpreter {
         } else {
             return Err(Error::Unsupported("Index of a constant"));
         };
-        let index = self.integer(scope, reader)? as usize;
+        let index = self.expression(scope, reader)?;
+        let element = self.element(of, &index)?;
+        let also = self.target(scope, reader)?;
+        let reference = match &element {
+            Target::Unknown { cause, within: None } => Value::unknown(cause),
+            element => Value::Reference(Box::new(element.clone())),
+        };
+        self.store(&also, reference)?;
+        Ok(element)
+    }
+
+    fn element(&mut self, of: Target, index: &Value) -> Result<Target, Error> {
+        if let Target::Unknown { cause, within } = of {
+            return Ok(Target::Unknown { cause, within });
+        }
+        if let Some(cause) = index.cause() {
+            return Ok(Target::Unknown { cause: cause.clone(), within: Some(Box::new(of)) });
+        }
+        let index = index.as_integer()? as usize;
         let element = Target::Element { of: Box::new(of), index };
         if depth_of(&element) > TARGET_DEPTH_MAX {
             return Err(Error::TooDeep);
@@ -351,8 +419,6 @@ impl Interpreter {
         if index >= self.length(&element)? {
             return Err(Error::OutOfRange("an index"));
         }
-        let also = self.target(scope, reader)?;
-        self.store(&also, Value::Reference(Box::new(element.clone())))?;
         Ok(element)
     }
 
@@ -362,6 +428,7 @@ impl Interpreter {
             reader.byte()?;
             return match self.expression(scope, reader)? {
                 Value::Reference(target) => Ok(*target),
+                Value::Unknown(unknown) => Ok(Target::Unknown { cause: unknown.cause, within: None }),
                 other => Err(Error::WrongType { wanted: "a reference", found: other.kind() }),
             };
         }
@@ -380,6 +447,8 @@ impl Interpreter {
             Value::Package(elements) => Ok(elements.len()),
             Value::Buffer(bytes) => Ok(bytes.len()),
             Value::String(text) => Ok(text.len()),
+            // Its elements are as unknown as itself, however many there are.
+            Value::Unknown(_) => Ok(usize::MAX),
             other => Err(Error::WrongType { wanted: "a package or a buffer", found: other.kind() }),
         }
     }
@@ -387,11 +456,20 @@ impl Interpreter {
     /// `Match` (section 19.6.82): the first element from an index on for which both comparisons hold.
     fn find_match(&mut self, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
         let package = self.expression(scope, reader)?;
-        let mut tests = [(0, 0), (0, 0)];
-        for test in &mut tests {
-            *test = (reader.byte()?, self.integer(scope, reader)?);
+        let mut operators = [0; 2];
+        let mut operands = [Value::default(), Value::default()];
+        for (operator, operand) in operators.iter_mut().zip(&mut operands) {
+            (*operator, *operand) = (reader.byte()?, self.expression(scope, reader)?);
         }
-        let start = self.integer(scope, reader)? as usize;
+        let start = self.expression(scope, reader)?;
+        let is_part = |value: &&Value| value.cause().is_some();
+        let parts = operands.iter().chain([&start, &package]);
+        let parts = parts.chain(if let Value::Package(elements) = &package { elements } else { &[][..] });
+        if let Some(cause) = parts.clone().find(is_part).and_then(Value::cause) {
+            return Ok(Value::unknown(cause));
+        }
+        let tests = [(operators[0], operands[0].as_integer()?), (operators[1], operands[1].as_integer()?)];
+        let start = start.as_integer()? as usize;
         let holds = |value: u64| {
             tests.iter().all(|(operator, operand)| match operator {
                 0 => true,

@@ -2,23 +2,29 @@
 //! objects with. What it cannot evaluate it says, by name.
 //!
 //! Promises: no recursion deeper than [`Limits::depth`], no more than [`Limits::steps`] terms, no more than
-//! [`Limits::bytes`] of values, whatever the bytes say. Reads of hardware (operation regions) are errors, writes are
-//! left out and counted.
+//! [`Limits::bytes`] of values, whatever the bytes say. Operation regions are read where [`Hardware`] lets them be; what
+//! cannot be read is an unknown value, with which the code goes on. Writes are left out and counted.
 
 mod block;
+mod branches;
 mod convert;
 mod expression;
+mod field;
 mod namespace;
 mod reader;
 mod statement;
 mod value;
 
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+pub use field::{Address, Hardware, NoHardware};
 pub use namespace::Path;
-pub use value::Value;
+pub use value::{Unknown, Value};
 
 use namespace::{Namespace, Object};
 use reader::Reader;
@@ -46,8 +52,8 @@ pub enum Error {
     Malformed(&'static str),
     UnknownOpcode(u16),
     UnknownName(String),
-    /// Its value lies in a device, which is not touched.
-    Hardware(String),
+    /// It depends on this, which could not be read.
+    Unknown(Rc<str>),
     Unsupported(&'static str),
     WrongType {
         wanted: &'static str,
@@ -68,7 +74,7 @@ impl fmt::Display for Error {
             Self::Malformed(what) => write!(f, "malformed AML: {what}"),
             Self::UnknownOpcode(opcode) => write!(f, "unknown AML opcode {opcode:#x}"),
             Self::UnknownName(name) => write!(f, "{name} is defined nowhere"),
-            Self::Hardware(name) => write!(f, "{name} is in hardware, which is not read"),
+            Self::Unknown(cause) => write!(f, "it depends on {cause}, which cannot be read"),
             Self::Unsupported(what) => write!(f, "{what} is not supported"),
             Self::WrongType { wanted, found } => write!(f, "{found} where {wanted} is needed"),
             Self::OutOfRange(what) => write!(f, "{what} out of range"),
@@ -85,6 +91,13 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
+impl Error {
+    /// Errors that end everything, unlike those of one object.
+    fn is_limit(&self) -> bool {
+        matches!(self, Self::TooManySteps | Self::TooDeep | Self::TooLarge)
+    }
+}
+
 /// How a list of terms ended.
 #[derive(Debug)]
 enum Flow {
@@ -100,6 +113,10 @@ struct Frame {
     locals: [Value; 8],
     arguments: [Value; 7],
     made: Vec<Path>,
+    /// Ways on which it has returned already, while another goes on.
+    returned: Vec<branches::Returned>,
+    /// Where its own changes begin among the interpreter's stretches.
+    stretch: usize,
 }
 
 pub struct Interpreter {
@@ -112,6 +129,15 @@ pub struct Interpreter {
     depth: usize,
     bytes: usize,
     integer_mask: u64,
+    hardware: Box<dyn Hardware>,
+    /// Fields that were to be written: what they hold now is not what would be read.
+    written: Vec<(u8, u64, u64)>,
+    /// What the code that is running has changed, method within method, branch within branch.
+    stretches: Vec<branches::Changes>,
+    /// The loop that is running was left on one way and not on another.
+    loop_unknown: Option<Rc<str>>,
+    /// Objects that are there or not, or are another, depending on something unknown.
+    perhaps: BTreeMap<Path, Rc<str>>,
     /// Parts of tables that could not be loaded, and why.
     pub problems: Vec<String>,
     pub hardware_writes_left_out: u64,
@@ -122,7 +148,7 @@ const PROBLEMS_MAX: usize = 100;
 
 impl Interpreter {
     /// `revision` is the DSDT's: below 2, integers have 32 bits (section 20.2.1... "DefinitionBlock").
-    pub fn new(revision: u8, limits: Limits) -> Self {
+    pub fn new(revision: u8, limits: Limits, hardware: Box<dyn Hardware>) -> Self {
         Self {
             namespace: Namespace::predefined(),
             frames: Vec::new(),
@@ -132,6 +158,11 @@ impl Interpreter {
             depth: 0,
             bytes: 0,
             integer_mask: if revision < 2 { u64::from(u32::MAX) } else { u64::MAX },
+            hardware,
+            written: Vec::new(),
+            stretches: Vec::new(),
+            loop_unknown: None,
+            perhaps: BTreeMap::new(),
             problems: Vec::new(),
             hardware_writes_left_out: 0,
         }
@@ -150,19 +181,21 @@ impl Interpreter {
     /// Loads the body of a DSDT or SSDT. What cannot be evaluated is noted in `problems`; limits are errors.
     pub fn load(&mut self, body: &[u8]) -> Result<(), Error> {
         let outcome = self.run_block(&Path::root(), body);
+        self.come_to_rest();
+        outcome.map(|_| ())
+    }
+
+    fn come_to_rest(&mut self) {
         self.depth = 0;
         self.frames.clear();
-        match outcome {
-            Ok(_) => Ok(()),
-            Err(error) => Err(error),
-        }
+        self.stretches.clear();
+        self.loop_unknown = None;
     }
 
     /// Evaluates an object or calls a method.
     pub fn evaluate(&mut self, path: &Path, arguments: Vec<Value>) -> Result<Value, Error> {
         let outcome = self.evaluate_inner(path, arguments);
-        self.depth = 0;
-        self.frames.clear();
+        self.come_to_rest();
         outcome
     }
 
@@ -177,6 +210,18 @@ impl Interpreter {
 
     pub fn exists(&self, path: &Path) -> bool {
         self.namespace.get(path).is_some()
+    }
+
+    /// What decides whether there is such an object, or which, if that is unknown.
+    pub fn depends_on(&self, path: &Path) -> Option<&Rc<str>> {
+        let mut path = path.clone();
+        while path != Path::root() {
+            if let Some(cause) = self.perhaps.get(&path) {
+                return Some(cause);
+            }
+            path = path.parent();
+        }
+        None
     }
 
     /// Processor objects and processor devices (`ACPI0007`), with the id that the MADT knows them by.
@@ -246,10 +291,23 @@ impl Interpreter {
         for (slot, argument) in frame.arguments.iter_mut().zip(arguments.drain(..)) {
             *slot = argument;
         }
+        frame.stretch = self.stretches.len();
         self.frames.push(frame);
+        self.begin_stretch();
+        let stretches = self.stretches.len();
+        let loop_around = self.loop_unknown.take();
         let outcome = self.deeper(|this| this.run_terms(path, &mut Reader::new(&body)));
+        while self.stretches.len() > stretches {
+            self.keep_stretch();
+        }
+        let outcome = self.join_returned(outcome);
+        self.loop_unknown = loop_around;
         let frame = self.frames.pop().unwrap_or_default();
-        frame.made.iter().for_each(|made| self.namespace.remove(made));
+        for made in frame.made {
+            self.remember(branches::Root::Named(made.clone()))?;
+            self.namespace.remove(&made);
+        }
+        self.keep_stretch();
         match outcome? {
             Flow::Return(value) => self.detach(value),
             _ => Ok(Value::Integer(0)),

@@ -38,7 +38,7 @@ impl Path {
         Self(path)
     }
 
-    fn parent(&self) -> Self {
+    pub fn parent(&self) -> Self {
         Self(self.0[..self.0.len().saturating_sub(1)].to_vec())
     }
 
@@ -79,7 +79,7 @@ impl Name {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Object {
     Value(Value),
     Method {
@@ -92,11 +92,11 @@ pub enum Object {
     Processor {
         id: u8,
     },
-    Region {
-        length: u64,
-    },
-    /// A field of an operation region: never read, never written.
-    HardwareField,
+    Region(Region),
+    /// Bits of an operation region; written never.
+    Field(Field),
+    /// Reached through an index or a bank register, which would have to be written first: never read.
+    IndirectField,
     BufferField {
         source: Target,
         bit: usize,
@@ -104,6 +104,25 @@ pub enum Object {
     },
     Alias(Path),
     Mutex,
+}
+
+/// An operation region (section 19.6.100). What its terms do not tell is `None`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Region {
+    pub space: u8,
+    pub address: Option<u64>,
+    pub length: Option<u64>,
+    /// Where it is declared: for PCI configuration, the device.
+    pub scope: Path,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    pub region: Path,
+    pub bit: u64,
+    pub bits: u64,
+    /// Bytes that are read at once (section 19.6.48, "AccessType").
+    pub access: u64,
 }
 
 const OBJECTS_MAX: usize = 100_000;
@@ -134,6 +153,14 @@ impl Namespace {
 
     pub fn get(&self, path: &Path) -> Option<&Object> {
         self.objects.get(path)
+    }
+
+    /// Puts back what was there.
+    pub fn restore(&mut self, path: &Path, object: Option<Object>) {
+        match object {
+            Some(object) => self.objects.insert(path.clone(), object),
+            None => self.objects.remove(path),
+        };
     }
 
     pub fn get_mut(&mut self, path: &Path) -> Option<&mut Object> {

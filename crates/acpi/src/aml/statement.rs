@@ -2,6 +2,7 @@
 
 use super::namespace::Path;
 use super::reader::Reader;
+use super::value::Value;
 use super::{Error, Flow, Interpreter};
 
 impl Interpreter {
@@ -11,9 +12,14 @@ impl Interpreter {
             if self.declaration(scope, reader)?.is_some() {
                 continue;
             }
-            match self.statement(scope, reader)? {
-                Flow::Next => {}
-                flow => return Ok(flow),
+            let is_bounded = matches!(reader.peek(), Some(0xa0 | 0xa2));
+            match self.statement(scope, reader) {
+                Ok(Flow::Next) => {}
+                // At load, what follows a conditional or a loop does not depend on how that ended.
+                Err(error) if is_bounded && self.frames.is_empty() && !error.is_limit() => {
+                    self.note(scope, &error);
+                }
+                outcome => return outcome,
             }
         }
         Ok(Flow::Next)
@@ -70,35 +76,54 @@ impl Interpreter {
     fn run_if(&mut self, scope: &Path, reader: &mut Reader) -> Result<Flow, Error> {
         reader.byte()?;
         let mut then = reader.package()?;
-        let otherwise = if reader.peek() == Some(0xa1) {
+        let mut otherwise = Reader::new(&[]);
+        if reader.peek() == Some(0xa1) {
             reader.byte()?;
-            Some(reader.package()?)
-        } else {
-            None
-        };
-        let holds = self.integer(scope, &mut then)? != 0;
-        match (holds, otherwise) {
-            (true, _) => self.deeper(|this| this.run_terms(scope, &mut then)),
-            (false, Some(mut otherwise)) => self.deeper(|this| this.run_terms(scope, &mut otherwise)),
-            (false, None) => Ok(Flow::Next),
+            otherwise = reader.package()?;
+        }
+        match self.expression(scope, &mut then)? {
+            Value::Unknown(unknown) => self.run_both(scope, &unknown.cause, &mut then, &mut otherwise),
+            condition => {
+                let holds = condition.as_integer()? & self.integer_mask != 0;
+                let mut way = if holds { then } else { otherwise };
+                self.deeper(|this| this.run_terms(scope, &mut way))
+            }
         }
     }
 
     fn run_while(&mut self, scope: &Path, reader: &mut Reader) -> Result<Flow, Error> {
         reader.byte()?;
         let body = reader.package()?;
-        loop {
+        let loop_around = self.loop_unknown.take();
+        let flow = loop {
             // Even an empty body costs, or an endless loop would not end.
             self.step(0)?;
-            let mut body = body.clone();
-            if self.integer(scope, &mut body)? == 0 {
-                return Ok(Flow::Next);
+            self.begin_stretch();
+            let flow = self.run_round(scope, body.clone())?;
+            if let Some(cause) = self.loop_unknown.take() {
+                self.take_back_stretch();
+                break self.run_while_unknown(scope, &cause, &body)?;
             }
-            match self.deeper(|this| this.run_terms(scope, &mut body))? {
-                Flow::Break => return Ok(Flow::Next),
-                Flow::Return(value) => return Ok(Flow::Return(value)),
+            self.keep_stretch();
+            match flow {
+                Flow::Break => break Flow::Next,
+                Flow::Return(value) => break Flow::Return(value),
                 Flow::Next | Flow::Continue => {}
             }
+        };
+        self.loop_unknown = loop_around;
+        Ok(flow)
+    }
+
+    /// The condition and the body once. `loop_unknown` is set if nobody knows whether another round follows.
+    fn run_round(&mut self, scope: &Path, mut body: Reader) -> Result<Flow, Error> {
+        match self.expression(scope, &mut body)? {
+            Value::Unknown(unknown) => {
+                self.loop_unknown = Some(unknown.cause);
+                Ok(Flow::Next)
+            }
+            condition if condition.as_integer()? & self.integer_mask == 0 => Ok(Flow::Break),
+            _ => self.deeper(|this| this.run_terms(scope, &mut body)),
         }
     }
 }

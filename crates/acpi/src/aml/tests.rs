@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use super::*;
 
 fn load(body: &[u8]) -> (Interpreter, Result<(), Error>) {
-    let mut interpreter = Interpreter::new(2, Limits { steps: 200_000, depth: 100, bytes: 1 << 20 });
+    let mut interpreter =
+        Interpreter::new(2, Limits { steps: 200_000, depth: 100, bytes: 1 << 20 }, Box::new(NoHardware));
     let outcome = interpreter.load(body);
     (interpreter, outcome)
 }
@@ -98,9 +99,103 @@ fn hardware_is_named_and_not_read() {
     let (mut interpreter, outcome) = load(&body);
     outcome.unwrap();
     let test = interpreter.evaluate(&Path::parse("TEST").unwrap(), Vec::new());
-    assert_eq!(test, Err(Error::Hardware("\\STAT".into())));
+    assert_eq!(test, Ok(Value::unknown(&"\\STAT".into())));
     interpreter.evaluate(&Path::parse("WRIT").unwrap(), Vec::new()).unwrap();
     assert_eq!(interpreter.hardware_writes_left_out, 1);
+}
+
+fn evaluated(body: &[u8], code: &[u8], hardware: Box<dyn Hardware>) -> (Result<Value, Error>, Vec<String>) {
+    let mut interpreter =
+        Interpreter::new(2, Limits { steps: 200_000, depth: 100, bytes: 1 << 20 }, hardware);
+    interpreter.load(&[body, &method(b"TEST", code)].concat()).unwrap();
+    (interpreter.evaluate(&Path::parse("TEST").unwrap(), Vec::new()), interpreter.problems)
+}
+
+/// A region of memory at 0x1000 with `SKIP` (4 bits), `NIBB` (12 bits) and `WIDE` (dwords).
+fn region() -> Vec<u8> {
+    let region = [b"\x5b\x80REGN\x00".as_slice(), &[0x0b, 0x00, 0x10, 0x0a, 0x10]].concat();
+    let fields = package(&[0x5b, 0x81], b"REGN\x02SKIP\x04NIBB\x0c\x01\x03\x00WIDE\x20");
+    [region, fields].concat()
+}
+
+/// Memory whose bytes are the low bits of their address, from 0x1000 on.
+struct Memory;
+
+impl Hardware for Memory {
+    fn memory(&mut self, address: u64, bytes: usize) -> Option<u64> {
+        assert_eq!(address % bytes as u64, 0, "fields are read by their access width");
+        let bytes = (0..bytes as u64).map(|index| (address + index) & 0xff).rev();
+        (address >= 0x1000).then(|| bytes.fold(0, |value, byte| value << 8 | byte))
+    }
+
+    fn pci(&mut self, _: Address, _: u64, _: usize) -> Option<u64> {
+        None
+    }
+
+    fn cmos(&mut self, _: u64) -> Option<u8> {
+        None
+    }
+}
+
+#[test]
+fn fields_are_read_where_hardware_lets_them_be() {
+    let read = |code: &[u8]| evaluated(&region(), code, Box::new(Memory)).0;
+    assert_eq!(read(b"\xa4SKIP"), Ok(Value::Integer(0)));
+    assert_eq!(read(b"\xa4NIBB"), Ok(Value::Integer(0x010)));
+    // Two bytes on, in units of four: it lies across two of them.
+    assert_eq!(read(b"\xa4WIDE"), Ok(Value::Integer(0x0504_0302)));
+    let written = read(b"\x70\x01NIBB\xa4NIBB");
+    assert_eq!(
+        written,
+        Ok(Value::unknown(&"\\NIBB".into())),
+        "a write that was left out would have changed it"
+    );
+}
+
+#[test]
+fn both_ways_of_a_conditional_are_kept_and_what_follows_is_loaded() {
+    let then = package(&[0xa0], b"SKIP\x08ONE_\x0a\x07\x70\x0a\x05SAME\x70\x0a\x06DIFF");
+    let otherwise = package(&[0xa1], b"\x08TWO_\x0a\x08\x70\x0a\x05SAME");
+    let body = [&region(), &b"\x08SAME\x00\x08DIFF\x00"[..], &then, &otherwise, b"\x08LAST\x0a\x09"].concat();
+    let read = |name: &[u8; 4]| {
+        let (value, problems) = evaluated(&body, &[&[0xa4], name.as_slice()].concat(), Box::new(NoHardware));
+        assert_eq!(problems, Vec::<String>::new());
+        value.unwrap()
+    };
+    for (name, number) in [(b"ONE_", 7), (b"TWO_", 8), (b"SAME", 5), (b"LAST", 9)] {
+        assert_eq!(read(name), Value::Integer(number));
+    }
+    let Value::Unknown(unknown) = read(b"DIFF") else { panic!("it depends on SKIP") };
+    assert_eq!((&*unknown.cause, unknown.candidates), ("\\SKIP", vec![Value::Integer(0), Value::Integer(6)]));
+}
+
+/// `Local0 = 3; Local1 = 4; While (Local0) { If (SKIP) { Break } Local1 = 9; Local0-- } Return (...)`.
+#[test]
+fn a_loop_that_may_be_left_early_makes_unknown_what_it_changes() {
+    let way = package(&[0xa0], b"SKIP\xa5");
+    let body = [&[0x60][..], &way, &[0x70, 0x0a, 9, 0x61, 0x76, 0x60]].concat();
+    let run = |last: &[u8]| {
+        let start = [0x70, 0x0a, 3, 0x60, 0x70, 0x0a, 4, 0x61, 0x70, 0x0a, 2, 0x62];
+        let code = [&start[..], &package(&[0xa2], &body), last].concat();
+        evaluated(&region(), &code, Box::new(NoHardware)).0.unwrap()
+    };
+    assert_eq!(run(&[0xa4, 0x61]), Value::unknown(&"\\SKIP".into()));
+    assert_eq!(run(&[0xa4, 0x60]), Value::unknown(&"\\SKIP".into()));
+    assert_eq!(run(&[0xa4, 0x62]), Value::Integer(2), "the loop leaves this alone");
+}
+
+/// `If (SKIP) { Return (value) } KEEP = 1; Return (7)`: on one way the store never happens.
+#[test]
+fn an_early_return_leaves_what_follows_undone_on_its_way() {
+    let early = |value: u8| package(&[0xa0], &[b"SKIP\xa4\x0a".as_slice(), &[value]].concat());
+    let helper = |value| method(b"HELP", &[early(value), b"\x70\x01KEEP\xa4\x0a\x07".to_vec()].concat());
+    let body = |value| [region(), b"\x08KEEP\x00".to_vec(), helper(value)].concat();
+    let run = |value, last: &[u8]| {
+        evaluated(&body(value), &[b"\x70HELP\x60", last].concat(), Box::new(NoHardware)).0.unwrap()
+    };
+    assert_eq!(run(7, &[0xa4, 0x60]), Value::Integer(7), "both ways give seven");
+    assert!(matches!(run(8, &[0xa4, 0x60]), Value::Unknown(_)));
+    assert!(matches!(run(7, b"\xa4KEEP"), Value::Unknown(_)));
 }
 
 const OPCODES: &[u8] =

@@ -1,6 +1,7 @@
 //! Values, and the places that values are stored to.
 
 use alloc::boxed::Box;
+use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -17,19 +18,80 @@ pub enum Value {
     Package(Vec<Value>),
     /// What `RefOf`, `Index` and names within packages give.
     Reference(Box<Target>),
+    /// Nobody could read it, or it depends on something that nobody could read.
+    Unknown(Unknown),
 }
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// What could not be read: the first such thing that it depends on.
+    pub cause: Rc<str>,
+    /// What the code that depends on it gives one way and another; empty where nothing is known.
+    pub candidates: Vec<Value>,
+}
+
+/// More ways than this are not told apart.
+const CANDIDATES_MAX: usize = 8;
 
 /// A place. Locals and arguments are named with their call, so that a reference outliving it is noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     Nowhere,
-    Local { frame: usize, index: usize },
-    Argument { frame: usize, index: usize },
+    Local {
+        frame: usize,
+        index: usize,
+    },
+    Argument {
+        frame: usize,
+        index: usize,
+    },
     Named(Path),
-    Element { of: Box<Target>, index: usize },
+    Element {
+        of: Box<Target>,
+        index: usize,
+    },
+    /// A place that depends on something unknown; `within`: what surely contains it.
+    Unknown {
+        cause: Rc<str>,
+        within: Option<Box<Target>>,
+    },
 }
 
 impl Value {
+    pub fn unknown(cause: &Rc<str>) -> Self {
+        Self::Unknown(Unknown { cause: cause.clone(), candidates: Vec::new() })
+    }
+
+    /// What the value depends on, if it is unknown.
+    pub fn cause(&self) -> Option<&Rc<str>> {
+        match self {
+            Self::Unknown(unknown) => Some(&unknown.cause),
+            _ => None,
+        }
+    }
+
+    /// One of two values, and `cause` decides which.
+    pub fn either(self, other: Self, cause: &Rc<str>) -> Self {
+        if self == other {
+            return self;
+        }
+        let mut candidates = self.candidates();
+        for value in other.candidates() {
+            if !candidates.contains(&value) && candidates.len() < CANDIDATES_MAX {
+                candidates.push(value);
+            }
+        }
+        Self::Unknown(Unknown { cause: cause.clone(), candidates })
+    }
+
+    fn candidates(self) -> Vec<Self> {
+        match self {
+            Self::Unknown(unknown) => unknown.candidates,
+            Self::Uninitialised => Vec::new(),
+            known => alloc::vec![known],
+        }
+    }
+
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Uninitialised => "nothing",
@@ -38,13 +100,14 @@ impl Value {
             Self::Buffer(_) => "a buffer",
             Self::Package(_) => "a package",
             Self::Reference(_) => "a reference",
+            Self::Unknown(_) => "an unknown value",
         }
     }
 
     /// `ObjectType` of section 19.6.97.
     pub fn type_number(&self) -> u64 {
         match self {
-            Self::Uninitialised | Self::Reference(_) => 0,
+            Self::Uninitialised | Self::Reference(_) | Self::Unknown(_) => 0,
             Self::Integer(_) => 1,
             Self::String(_) => 2,
             Self::Buffer(_) => 3,
@@ -58,6 +121,7 @@ impl Value {
             Self::String(text) => text.len(),
             Self::Buffer(bytes) => bytes.len(),
             Self::Package(elements) => elements.iter().map(Self::size).sum(),
+            Self::Unknown(unknown) => unknown.candidates.iter().map(Self::size).sum(),
             _ => 0,
         };
         size_of::<Self>() + content
@@ -71,6 +135,7 @@ impl Value {
                 Ok(bytes.iter().take(8).rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
             }
             Self::String(text) => Ok(leading_hexadecimal(text)),
+            Self::Unknown(unknown) => Err(Error::Unknown(unknown.cause.clone())),
             other => Err(Error::WrongType { wanted: "an integer", found: other.kind() }),
         }
     }
@@ -78,6 +143,7 @@ impl Value {
     pub fn as_package(&self) -> Result<&[Value], Error> {
         match self {
             Self::Package(elements) => Ok(elements),
+            Self::Unknown(unknown) => Err(Error::Unknown(unknown.cause.clone())),
             other => Err(Error::WrongType { wanted: "a package", found: other.kind() }),
         }
     }
@@ -85,6 +151,7 @@ impl Value {
     pub fn as_buffer(&self) -> Result<&[u8], Error> {
         match self {
             Self::Buffer(bytes) => Ok(bytes),
+            Self::Unknown(unknown) => Err(Error::Unknown(unknown.cause.clone())),
             other => Err(Error::WrongType { wanted: "a buffer", found: other.kind() }),
         }
     }

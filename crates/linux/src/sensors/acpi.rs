@@ -4,19 +4,30 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use eft_acpi::aml::{Hardware, NoHardware};
 use eft_acpi::processor::AcpiPState;
 use eft_acpi::{Madt, Processors, Table, read_processors};
 use eft_machine::{PState, PStateSource};
 
 use super::Tree;
+use super::regions::Regions;
 
 const TABLES: &str = "sys/firmware/acpi/tables";
 /// Real DSDTs are below 1 MB; a table says its length in 32 bits.
 const TABLE_BYTES_MAX: u64 = 16 << 20;
 const TABLES_MAX: usize = 512;
 
-/// Reads the tables of a folder. `dynamic/` below it holds what firmware loads by itself.
+/// Reads this machine's tables, and of the machine what their code reads and may be read.
+pub fn read_machine(tree: &Tree) -> Result<Processors, String> {
+    read_tables(&tree.path(TABLES), Box::new(Regions::new(tree)))
+}
+
+/// Reads the tables of a folder, which are some machine's. `dynamic/` below it holds what firmware loads by itself.
 pub fn read_dir(dir: &Path) -> Result<Processors, String> {
+    read_tables(dir, Box::new(NoHardware))
+}
+
+fn read_tables(dir: &Path, hardware: Box<dyn Hardware>) -> Result<Processors, String> {
     let fixed = files(dir)?;
     let dynamic = if dir.join("dynamic").is_dir() { files(&dir.join("dynamic"))? } else { Vec::new() };
     let (tables, mut problems) = parse(&fixed);
@@ -33,7 +44,7 @@ pub fn read_dir(dir: &Path) -> Result<Processors, String> {
         problems.push(problem);
         None
     });
-    let mut processors = read_processors(&blocks, &loadable, madt.as_ref())?;
+    let mut processors = read_processors(&blocks, &loadable, madt.as_ref(), hardware)?;
     processors.problems.splice(0..0, problems);
     Ok(processors)
 }
@@ -106,11 +117,14 @@ fn apic_ids(tree: &Tree) -> BTreeMap<u64, u32> {
 
 /// P-states by CPU; empty where the tables are absent, unreadable or silent.
 pub fn p_states(tree: &Tree) -> BTreeMap<u32, Vec<PState>> {
-    let Ok(processors) = read_dir(&tree.path(TABLES)) else {
+    let Ok(processors) = read_machine(tree) else {
         return BTreeMap::new();
     };
-    let states =
-        |index: usize| -> Vec<PState> { processors.processors[index].states.iter().map(p_state).collect() };
+    let states = |index: usize| -> Vec<PState> {
+        let processor = &processors.processors[index];
+        let is_uncertain = processor.states_depend_on.is_some();
+        processor.states.iter().map(|state| p_state(state, is_uncertain)).collect()
+    };
     let by_cpu = by_cpu(tree, &processors);
     by_cpu
         .into_iter()
@@ -119,16 +133,12 @@ pub fn p_states(tree: &Tree) -> BTreeMap<u32, Vec<PState>> {
         .collect()
 }
 
-fn p_state(state: &AcpiPState) -> PState {
+fn p_state(state: &AcpiPState, uncertain: bool) -> PState {
     PState {
         frequency_khz: state.frequency_mhz.saturating_mul(1000),
-        power_mw: Some(state.power_mw),
-        latency_us: Some(state.transition_latency_us),
+        power_mw: state.power_mw,
+        latency_us: state.transition_latency_us,
         source: PStateSource::Acpi,
+        uncertain,
     }
-}
-
-/// The folder of this machine's tables.
-pub fn default_dir(tree: &Tree) -> std::path::PathBuf {
-    tree.path(TABLES)
 }

@@ -81,8 +81,13 @@ fn boost(tree: &Tree, dir: &str) -> Option<bool> {
 /// cpufreq names frequencies; power and latency per state it does not know, the transition latency it does.
 pub fn p_states(frequency: &Frequency) -> Vec<PState> {
     let latency_us = frequency.transition_latency_ns.map(|ns| ns.div_ceil(1000));
-    let state =
-        |khz: &u64| PState { frequency_khz: *khz, power_mw: None, latency_us, source: PStateSource::Cpufreq };
+    let state = |khz: &u64| PState {
+        frequency_khz: *khz,
+        power_mw: None,
+        latency_us,
+        source: PStateSource::Cpufreq,
+        uncertain: false,
+    };
     frequency.available_khz.iter().rev().map(state).collect()
 }
 

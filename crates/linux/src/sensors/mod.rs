@@ -13,6 +13,7 @@ pub mod idle;
 pub mod pages;
 pub mod power;
 pub mod rates;
+pub mod regions;
 pub mod residue;
 pub mod speed;
 pub mod tasks;
@@ -70,8 +71,11 @@ fn observe_cpu(
     let frequency = frequency::read(tree, cpu);
     let mut p_states = frequency.as_ref().map(frequency::p_states).unwrap_or_default();
     if let Some(from_tables) = acpi.get(&cpu) {
-        // The tables know power and latency, cpufreq only frequencies: the tables win where both speak.
-        p_states = from_tables.clone();
+        // The tables know power and latency, cpufreq only frequencies: the tables win where both speak, unless they may
+        // say another thing than we could find out.
+        if p_states.is_empty() || !from_tables.iter().any(|state| state.uncertain) {
+            p_states = from_tables.clone();
+        }
     }
     let core_type = core_types.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(name, _)| name.clone());
     Cpu {

@@ -16,8 +16,10 @@ pub struct AcpiArguments {
 }
 
 pub fn run(context: &Context, arguments: &AcpiArguments) -> Result<(), String> {
-    let dir = arguments.tables.clone().unwrap_or_else(|| acpi::default_dir(&context.host.tree));
-    let processors = acpi::read_dir(&dir)?;
+    let processors = match &arguments.tables {
+        Some(dir) => acpi::read_dir(dir)?,
+        None => acpi::read_machine(&context.host.tree)?,
+    };
     if context.json {
         return context.print_json(&processors);
     }
@@ -75,18 +77,30 @@ fn describe(processor: &Processor) -> String {
                 .collect(),
         ];
         rows.extend(processor.states.iter().enumerate().map(|(index, state)| {
+            let decimal = |number: Option<u64>| number.map_or("?".into(), |number| number.to_string());
+            let hexadecimal =
+                |number: Option<u64>| number.map_or("?".into(), |number| format!("{number:#x}"));
             let cells = [
                 format!("P{index}"),
                 state.frequency_mhz.to_string(),
-                state.power_mw.to_string(),
-                state.transition_latency_us.to_string(),
-                state.bus_master_latency_us.to_string(),
-                format!("{:#x}", state.control),
-                format!("{:#x}", state.status),
+                decimal(state.power_mw),
+                decimal(state.transition_latency_us),
+                decimal(state.bus_master_latency_us),
+                hexadecimal(state.control),
+                hexadecimal(state.status),
             ];
             cells.into_iter().map(|cell| format!("  {cell}")).collect::<Vec<String>>()
         }));
         text += &columns(&rows);
+    }
+    if let Some(cause) = &processor.states_depend_on {
+        let lengths: Vec<String> =
+            processor.other_states.iter().map(|states| states.len().to_string()).collect();
+        text += &format!("  the states depend on {cause}, which cannot be read");
+        if !lengths.is_empty() {
+            text += &format!(" (other lists: of {} states)", lengths.join(", "));
+        }
+        text += "\n";
     }
     for reason in &processor.not_evaluated {
         text += &format!("  not evaluated: {reason}\n");

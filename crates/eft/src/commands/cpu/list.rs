@@ -191,7 +191,8 @@ fn p_states(machine: &Machine) -> String {
                 format!("{} MHz{power}{latency}", state.frequency_khz / 1000)
             })
             .collect();
-        text += &format!("  CPU {} ({:?}): {}\n", cpu.cpu, cpu.p_states[0].source, states.join(", "));
+        let doubt = if cpu.p_states[0].uncertain { ", depends on what cannot be read" } else { "" };
+        text += &format!("  CPU {} ({:?}{doubt}): {}\n", cpu.cpu, cpu.p_states[0].source, states.join(", "));
     }
     if machine.cpus.iter().all(|cpu| cpu.p_states.is_empty()) {
         text + "  none: neither cpufreq nor ACPI tables list any\n"

@@ -1,0 +1,143 @@
+//! What the code of ACPI tables may read of this machine.
+//!
+//! Promises: reads only, and only where reading changes nothing: memory that firmware keeps its variables and tables in
+//! (by `/proc/iomem`; never a device's registers), PCI configuration as sysfs shows it, the clock's battery-backed memory.
+//! Ports and the embedded controller are never touched.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+use eft_acpi::aml::{Address, Hardware};
+
+use super::Tree;
+
+/// Names in `/proc/iomem` of what is memory and firmware's.
+const FIRMWARE_MEMORY: &[&str] = &["ACPI Non-volatile Storage", "ACPI Tables", "System ROM"];
+/// The first bytes of the battery-backed memory are the clock's registers, which the nvram driver does not show.
+const CMOS_FIRST: u64 = 14;
+const CMOS_PATHS: &[&str] = &["sys/bus/nvmem/devices/cmos_nvram0/nvmem", "dev/nvram"];
+/// Extended configuration space.
+const CONFIGURATION_MAX: usize = 4096;
+
+pub struct Regions {
+    tree: Tree,
+    memory: Option<File>,
+    /// First and last address.
+    readable: Vec<(u64, u64)>,
+    configurations: BTreeMap<String, Vec<u8>>,
+    cmos: Option<Vec<u8>>,
+}
+
+impl Regions {
+    pub fn new(tree: &Tree) -> Self {
+        let readable = tree.text("proc/iomem").map(|text| firmware_memory(&text)).unwrap_or_default();
+        Self {
+            memory: File::open(tree.path("dev/mem")).ok(),
+            readable,
+            configurations: BTreeMap::new(),
+            cmos: None,
+            tree: tree.clone(),
+        }
+    }
+}
+
+/// Without the right to know them, the kernel writes zeroes for addresses, which are left out.
+fn firmware_memory(iomem: &str) -> Vec<(u64, u64)> {
+    let range = |line: &str| {
+        let (range, name) = line.trim().split_once(" : ")?;
+        let (first, last) = range.split_once('-')?;
+        let address = |text: &str| u64::from_str_radix(text, 16).ok();
+        let (first, last) = (address(first)?, address(last)?);
+        (FIRMWARE_MEMORY.contains(&name) && last > first).then_some((first, last))
+    };
+    iomem.lines().filter_map(range).collect()
+}
+
+fn little_endian(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+impl Hardware for Regions {
+    fn memory(&mut self, address: u64, bytes: usize) -> Option<u64> {
+        let last = address.checked_add(bytes as u64 - 1)?;
+        self.readable.iter().find(|(from, to)| *from <= address && last <= *to)?;
+        let mut read = [0; 8];
+        let read = read.get_mut(..bytes)?;
+        self.memory.as_ref()?.read_exact_at(read, address).ok()?;
+        Some(little_endian(read))
+    }
+
+    fn pci(&mut self, function: Address, offset: u64, bytes: usize) -> Option<u64> {
+        let Address { segment, bus, device, function } = function;
+        let name = format!("{segment:04x}:{bus:02x}:{device:02x}.{function:x}");
+        let path = self.tree.path(&format!("sys/bus/pci/devices/{name}/config"));
+        // Without privilege the file ends after its header, and what lies behind is not known.
+        let space = self.configurations.entry(name).or_insert_with(|| {
+            let mut space = fs::read(path).unwrap_or_default();
+            space.truncate(CONFIGURATION_MAX);
+            space
+        });
+        let start = usize::try_from(offset).ok()?;
+        space.get(start..start.checked_add(bytes)?).map(little_endian)
+    }
+
+    fn cmos(&mut self, offset: u64) -> Option<u8> {
+        let memory = self.cmos.get_or_insert_with(|| {
+            CMOS_PATHS.iter().find_map(|path| fs::read(self.tree.path(path)).ok()).unwrap_or_default()
+        });
+        memory.get(usize::try_from(offset.checked_sub(CMOS_FIRST)?).ok()?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Tree) {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let tree = Tree::at(dir.path());
+        (dir, tree)
+    }
+
+    #[test]
+    fn only_firmwares_memory_is_read() {
+        let iomem = "00000000-0000001f : System RAM\n00000020-0000002f : ACPI Non-volatile Storage\n  \
+                     00000030-0000003f : ACPI Tables\n00000040-0000004f : Reserved\n";
+        let bytes: Vec<u8> = (0..0x50).collect();
+        let (_dir, tree) = tree(&[("proc/iomem", iomem.as_bytes()), ("dev/mem", &bytes)]);
+        let mut regions = Regions::new(&tree);
+        assert_eq!(regions.memory(0x20, 4), Some(0x2322_2120));
+        assert_eq!(regions.memory(0x38, 8), Some(0x3f3e_3d3c_3b3a_3938));
+        for outside in [0x1f, 0x10, 0x2f, 0x3e, 0x40, u64::MAX] {
+            assert_eq!(regions.memory(outside, 4), None, "{outside:#x}");
+        }
+        let hidden = "00000000-00000000 : ACPI Non-volatile Storage\n";
+        assert!(firmware_memory(hidden).is_empty());
+    }
+
+    #[test]
+    fn pci_configuration_is_read_as_far_as_it_is_shown() {
+        let header: Vec<u8> = (0..64).collect();
+        let (_dir, tree) = tree(&[("sys/bus/pci/devices/0000:00:1f.3/config", &header)]);
+        let mut regions = Regions::new(&tree);
+        let function = Address { segment: 0, bus: 0, device: 0x1f, function: 3 };
+        assert_eq!(regions.pci(function, 2, 2), Some(0x0302));
+        assert_eq!(regions.pci(function, 62, 4), None);
+        assert_eq!(regions.pci(function, u64::MAX, 4), None);
+        assert_eq!(regions.pci(Address { device: 1, ..function }, 0, 4), None);
+    }
+
+    #[test]
+    fn the_clocks_own_registers_are_left_alone() {
+        let (_dir, tree) = tree(&[("dev/nvram", &[7, 8, 9])]);
+        let mut regions = Regions::new(&tree);
+        assert_eq!((regions.cmos(14), regions.cmos(16)), (Some(7), Some(9)));
+        assert_eq!((regions.cmos(13), regions.cmos(17), regions.cmos(u64::MAX)), (None, None, None));
+    }
+}
