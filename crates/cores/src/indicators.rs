@@ -150,16 +150,9 @@ impl Indicators {
 pub fn delivered(traffic: &Traffic) -> f64 {
     const SEGMENT_WORTH_BYTES: f64 = 512.0;
     let sent = traffic.sent_segments.saturating_sub(traffic.sent_empty_segments) as f64;
-    let received = with_payload(traffic.received_segments as f64, traffic.received_bytes as f64);
+    let received = traffic.received_segments.saturating_sub(traffic.received_empty_segments) as f64;
     let bytes = traffic.received_bytes as f64 + traffic.sent_bytes as f64;
     bytes + SEGMENT_WORTH_BYTES * (sent + received)
-}
-
-/// How many of the received segments can have carried payload; empty ones are counted for the sent only, and hardly
-/// a request is shorter than this.
-fn with_payload(segments: f64, bytes: f64) -> f64 {
-    const BYTES_MIN: f64 = 32.0;
-    segments.min(bytes / BYTES_MIN)
 }
 
 /// Whether anything at all passed.
@@ -183,7 +176,8 @@ pub struct Window {
     sent_bytes: f64,
     received_segments: f64,
     sent_segments: f64,
-    empty_segments: f64,
+    sent_empty_segments: f64,
+    received_empty_segments: f64,
     outbound: f64,
     accepted: f64,
     closed: f64,
@@ -202,7 +196,8 @@ impl Window {
             (&mut self.sent_bytes, traffic.sent_bytes),
             (&mut self.received_segments, traffic.received_segments),
             (&mut self.sent_segments, traffic.sent_segments),
-            (&mut self.empty_segments, traffic.sent_empty_segments),
+            (&mut self.sent_empty_segments, traffic.sent_empty_segments),
+            (&mut self.received_empty_segments, traffic.received_empty_segments),
             (&mut self.outbound, traffic.outbound_connections),
             (&mut self.accepted, traffic.accepted_connections),
             (&mut self.closed, traffic.closed_connections),
@@ -218,11 +213,11 @@ impl Window {
         let per_s = |sum: f64| ratio(sum * 1e9, self.length_ns);
         let payload = self.received_bytes + self.sent_bytes;
         let segments = self.received_segments + self.sent_segments;
-        let with_payload = (self.sent_segments - self.empty_segments).max(0.0) + self.received_with_payload();
+        let with_payload = self.sent_with_payload() + self.received_with_payload();
         let begun = self.outbound + self.accepted;
         // What began long ago never quite leaves a sum that forgets.
         let lately = |sum: f64| if sum < NONE_LATELY { 0.0 } else { sum };
-        let empty_share = ratio(self.empty_segments, self.sent_segments).min(1.0);
+        let empty_share = ratio(self.sent_empty_segments, self.sent_segments).min(1.0);
         let mean_segment_bytes = ratio(payload, with_payload);
         Indicators {
             received_bytes_per_s: per_s(self.received_bytes),
@@ -241,8 +236,12 @@ impl Window {
         }
     }
 
+    fn sent_with_payload(&self) -> f64 {
+        (self.sent_segments - self.sent_empty_segments).max(0.0)
+    }
+
     fn received_with_payload(&self) -> f64 {
-        with_payload(self.received_segments, self.received_bytes)
+        (self.received_segments - self.received_empty_segments).max(0.0)
     }
 
     fn kind(&self, segments: f64, mean_segment_bytes: f64) -> Kind {
@@ -250,7 +249,7 @@ impl Window {
             return Kind::Idle;
         }
         // A bulk transfer has a direction; requests and answers are about as many.
-        let data_out = (self.sent_segments - self.empty_segments).max(0.0);
+        let data_out = self.sent_with_payload();
         let data_in = self.received_with_payload();
         let balance = ratio(data_in.min(data_out), data_in.max(data_out));
         match mean_segment_bytes {

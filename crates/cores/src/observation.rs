@@ -402,7 +402,8 @@ fn traffic_since(now: &Traffic, before: &Traffic) -> Result<Traffic, String> {
             })?;
         )*};
     }
-    subtract!(received_bytes, sent_bytes, received_segments, sent_segments, sent_empty_segments);
+    subtract!(received_bytes, sent_bytes, received_segments, sent_segments);
+    subtract!(sent_empty_segments, received_empty_segments);
     subtract!(outbound_connections, accepted_connections, closed_connections, opened_sockets, closed_sockets);
     subtract!(ip_received_bytes, ip_sent_bytes, arp_packets, icmp_packets);
     Ok(since)
@@ -412,7 +413,8 @@ fn add_traffic(sum: &mut Traffic, more: &Traffic) {
     macro_rules! add {
         ($($field:ident),*) => {$( sum.$field = sum.$field.saturating_add(more.$field); )*};
     }
-    add!(received_bytes, sent_bytes, received_segments, sent_segments, sent_empty_segments);
+    add!(received_bytes, sent_bytes, received_segments, sent_segments);
+    add!(sent_empty_segments, received_empty_segments);
     add!(outbound_connections, accepted_connections, closed_connections, opened_sockets, closed_sockets);
     add!(ip_received_bytes, ip_sent_bytes, arp_packets, icmp_packets);
 }

@@ -91,6 +91,7 @@ fn two_looks_make_shares_and_rates() {
             sent_segments: 110,
             sent_empty_segments: 10,
             received_segments: 50,
+            received_empty_segments: 50,
             ip_sent_bytes: 144_800 + 160 * 52,
             closed_connections: 10,
             connections_open: 5,

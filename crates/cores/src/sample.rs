@@ -95,6 +95,9 @@ pub struct Traffic {
     pub sent_segments: u64,
     /// tcp: segments sent without payload.
     pub sent_empty_segments: u64,
+    /// tcp: segments received without payload.
+    #[serde(default)]
+    pub received_empty_segments: u64,
     pub outbound_connections: u64,
     pub accepted_connections: u64,
     pub closed_connections: u64,
@@ -106,7 +109,7 @@ pub struct Traffic {
     pub ip_sent_bytes: u64,
     pub arp_packets: u64,
     pub icmp_packets: u64,
-    /// tcp: connections now.
+    /// tcp: connections on which something may still be said, now. Those in TIME-WAIT have ended.
     pub connections_open: u64,
 }
 

@@ -32,10 +32,11 @@ const TCP: &[Indicator] = &[
     (&["received_segments"], |t| &mut t.received_segments),
     (&["sent_segments"], |t| &mut t.sent_segments),
     (&["pure_acks_sent"], |t| &mut t.sent_empty_segments),
+    (&["received_empty_segments"], |t| &mut t.received_empty_segments),
     (&["outbound_connections"], |t| &mut t.outbound_connections),
     (&["accepted_connections"], |t| &mut t.accepted_connections),
     (&["closed_connections"], |t| &mut t.closed_connections),
-    (&["blocks"], |t| &mut t.connections_open),
+    (&["connections_open"], |t| &mut t.connections_open),
 ];
 
 const UDP: &[Indicator] = &[
@@ -315,7 +316,7 @@ mod tests {
 
     fn names(peer: Peer) -> &'static [&'static str] {
         match peer {
-            Peer::Tcp => &["blocks", "sent_bytes", "pure_acks_sent"],
+            Peer::Tcp => &["connections_open", "sent_bytes", "pure_acks_sent"],
             Peer::Ip => &["arp_in", "arp_out", "bytes_in"],
             _ => &[],
         }

@@ -89,6 +89,7 @@ impl Load {
                 sent_bytes: 16_000_000,
                 sent_segments: 11_000,
                 received_segments: 5_500,
+                received_empty_segments: 5_500,
                 ..Traffic::default()
             }),
             connections_open: 4,
@@ -153,6 +154,7 @@ impl Load {
             per_thousand: with_headers(Traffic {
                 received_bytes: 120_000,
                 received_segments: 1_100 + segments * 500,
+                received_empty_segments: 100 + segments * 500,
                 sent_bytes: answer_bytes * 1000,
                 sent_segments: segments * 1000 + 100,
                 sent_empty_segments: 100,
@@ -188,6 +190,7 @@ impl Load {
             per_thousand: with_headers(Traffic {
                 received_bytes: blend(b.received_bytes, s.received_bytes),
                 received_segments: blend(b.received_segments, s.received_segments),
+                received_empty_segments: blend(b.received_empty_segments, s.received_empty_segments),
                 sent_bytes: blend(b.sent_bytes, s.sent_bytes),
                 sent_segments: blend(b.sent_segments, s.sent_segments),
                 sent_empty_segments: blend(b.sent_empty_segments, s.sent_empty_segments),

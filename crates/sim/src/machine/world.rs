@@ -191,6 +191,7 @@ impl World {
         add("sent_bytes", each.sent_bytes, &mut traffic.sent_bytes);
         add("received_segments", each.received_segments, &mut traffic.received_segments);
         add("sent_segments", each.sent_segments, &mut traffic.sent_segments);
+        add("received_empty", each.received_empty_segments, &mut traffic.received_empty_segments);
         add("sent_empty", each.sent_empty_segments, &mut traffic.sent_empty_segments);
         add("accepted", each.accepted_connections, &mut traffic.accepted_connections);
         add("closed", each.closed_connections, &mut traffic.closed_connections);

@@ -168,6 +168,7 @@ impl Tcp {
     /// The connection is over, by an error if `errno` is one. The socket stays until it is closed.
     pub(super) fn end(&mut self, cx: &Context, i: u32, errno: i32) {
         self.leave_table(i);
+        self.count_end(cx, i);
         let live = &mut self.live[i as usize];
         live.stop_timers();
         live.recovery = Default::default();
@@ -175,9 +176,6 @@ impl Tcp {
         live.due &= due::QUEUED;
         let block = &mut self.blocks[i];
         let was_embryonic = block.state() == State::SynReceived && block.slot == NONE;
-        if block.has(bit::CONNECTED) {
-            cx.count(Counter::Closed as usize);
-        }
         block.set_state(State::Closed);
         block.close_at = NOWHERE;
         block.set(bit::DEAD);
@@ -224,6 +222,7 @@ impl Tcp {
             return;
         }
         self.leave_table(i);
+        self.count_end(cx, i);
         let block = &self.blocks[i];
         let tuple = block.tuple;
         if block.state() == State::Listen {
@@ -286,6 +285,7 @@ impl Tcp {
 
     /// Both directions are over and we closed first (RFC 9293 §3.6.1).
     pub(super) fn enter_time_wait(&mut self, cx: &Context, i: u32) {
+        self.count_end(cx, i);
         let live = &mut self.live[i as usize];
         live.stop_timers();
         live.recovery = Default::default();

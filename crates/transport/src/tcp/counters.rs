@@ -5,11 +5,16 @@ eft_component::counters! {
     ReceivedBytes => "received_bytes",
     /// Segments as they were on the wire (a merged one counts as many).
     ReceivedSegments => "received_segments",
+    /// Those of them without payload.
+    ReceivedEmpty => "received_empty_segments",
     SentBytes => "sent_bytes",
     SentSegments => "sent_segments",
     Outbound => "outbound_connections",
     Accepted => "accepted_connections",
+    /// Connections that ended, or that only TIME-WAIT is left of.
     Closed => "closed_connections",
+    /// Gauge: connections that were established and are not over.
+    Open => "connections_open",
     /// Gauge: control blocks in use.
     Blocks => "blocks",
     RetransmitTimeouts => "retransmit_timeouts",

@@ -71,6 +71,8 @@ pub struct Tcp {
     pub(super) quarantined: u64,
     /// Resets to be sent, if there is room.
     pub(super) farewells: Vec<Farewell>,
+    /// Connections that are established and did not end.
+    pub(super) open: u64,
     /// Counts ephemeral ports tried.
     pub(super) port_turn: u32,
 }
@@ -107,6 +109,7 @@ impl Tcp {
             found: Some(opened.reborn),
             quarantined: opened.quarantined,
             farewells: Vec::new(),
+            open: 0,
             port_turn: 0,
         };
         tcp.rebuild();
@@ -132,6 +135,19 @@ impl Tcp {
 
     pub(super) fn gauge_blocks(&self, cx: &Context) {
         cx.gauge(Counter::Blocks as usize, self.free.used() as u64);
+    }
+
+    pub(super) fn gauge_open(&self, cx: &Context) {
+        cx.gauge(Counter::Open as usize, self.open);
+    }
+
+    /// A connection is over, whether or not it is remembered for a while.
+    pub(super) fn count_end(&mut self, cx: &Context, i: u32) {
+        if core::mem::take(&mut self.live[i as usize].open) {
+            self.open -= 1;
+            cx.count(Counter::Closed as usize);
+            self.gauge_open(cx);
+        }
     }
 
     /// Something is due for a connection; `flush` will see to it.
@@ -178,6 +194,7 @@ impl Tcp {
             cx.add(Counter::Quarantined as usize, self.quarantined);
             self.limit_waits(cx.now);
             self.gauge_blocks(cx);
+            self.gauge_open(cx);
         }
     }
 

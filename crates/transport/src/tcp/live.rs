@@ -85,6 +85,8 @@ pub(crate) struct Live {
     pub connect_request: Option<RequestId>,
     /// `Route` asked and not answered.
     pub route_request: Option<RequestId>,
+    /// It counts as an open connection.
+    pub open: bool,
     /// For a listener: its connections that are not established yet.
     pub embryonic: u32,
 }
@@ -120,6 +122,7 @@ impl Live {
             info_at: NEVER,
             connect_request: None,
             route_request: None,
+            open: false,
             embryonic: 0,
         }
     }

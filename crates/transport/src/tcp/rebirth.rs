@@ -64,6 +64,10 @@ impl Tcp {
         if block.has(bit::BOUND) {
             self.ports.bind(i, tuple.local_port);
         }
+        if block.state().is_synchronized() && block.state() != State::TimeWait {
+            self.live[i as usize].open = true;
+            self.open += 1;
+        }
         match block.state() {
             State::Listen => {
                 self.ports.listen(i, tuple.local, tuple.local_port);

@@ -38,6 +38,7 @@ impl Tcp {
             }
         };
         cx.add(Counter::ReceivedSegments as usize, segment.count as u64);
+        cx.add(Counter::ReceivedEmpty as usize, (segment.len == 0) as u64);
         self.receive_segment(cx, &segment, out);
     }
 
@@ -191,10 +192,13 @@ impl Tcp {
         }
         block.backoff = 0;
         block.set_state(State::Established);
+        live.open = true;
         block.set(bit::CONNECTED);
         live.retransmit_at = NEVER;
         live.last_heard = cx.now;
         live.due &= !due::SYN;
+        self.open += 1;
+        self.gauge_open(cx);
         self.take_options(i);
         self.refresh_flags(i);
         self.mark(i, due::SEND | due::WRITABLE | due::INFO);

@@ -220,3 +220,50 @@ fn many_short_connections_leave_nothing() {
     assert_eq!(w.sides[0].counter("blocks"), 0);
     assert_eq!(w.sides[1].counter("blocks"), 1);
 }
+
+/// What is open divided by what closes per second is how long connections last (Little's law), so both leave TIME-WAIT
+/// out, and listeners are no connections.
+#[test]
+fn connections_are_counted_while_something_may_be_said() {
+    let mut w = World::new(1, Conditions::default());
+    let counts = |w: &World, side: usize| {
+        (w.sides[side].counter("connections_open"), w.sides[side].counter("closed_connections"))
+    };
+    App::listen(&mut w, 1, PORT, 16, Plan { shutdown: false, ..plan(1000, 1000) });
+    assert_eq!(counts(&w, 1), (0, 0), "a listener");
+    App::connect(&mut w, 0, PORT, Plan { shutdown: false, ..plan(1000, 1000) });
+    App::connect(&mut w, 0, PORT, Plan { shutdown: false, ..plan(1000, 1000) });
+    assert_eq!(counts(&w, 0), (0, 0), "on its way");
+    run_to_end(&mut w);
+    assert_eq!((counts(&w, 0), counts(&w, 1)), ((2, 0), (2, 0)));
+    w.crash(0);
+    assert_eq!(counts(&w, 0).0, 2, "found again");
+    let (a, b) = (w.sides[0].app.streams[0].socket, w.sides[1].app.streams[0].socket);
+    App::close(&mut w, 0, a);
+    w.run_for(Duration::from_millis(100));
+    assert_eq!((counts(&w, 0), counts(&w, 1)), ((2, 0), (2, 0)), "half closed");
+    App::close(&mut w, 1, b);
+    w.run_for(Duration::from_millis(100));
+    assert!(states(&w, 0).contains(&State::TimeWait));
+    assert_eq!((counts(&w, 0), counts(&w, 1)), ((1, 1), (1, 1)));
+    w.crash(0);
+    w.run_for(Duration::from_secs(61));
+    assert_eq!((counts(&w, 0), counts(&w, 1)), ((1, 1), (1, 1)), "the end of TIME-WAIT ends nothing");
+    // A reset ends it at once, at both ends.
+    let c = w.sides[0].app.streams[1].socket;
+    w.sides[0].page(c).set_option(Opt::Linger, 1);
+    App::close(&mut w, 0, c);
+    w.run_for(Duration::from_millis(100));
+    assert_eq!((counts(&w, 0), counts(&w, 1)), ((0, 2), (0, 2)));
+}
+
+#[test]
+fn segments_without_payload_are_counted_in_both_directions() {
+    let (mut s, _) = Script::connected(quiet_plan());
+    let empty = s.counter("received_empty_segments");
+    assert_eq!(empty, 2, "SYN and ACK");
+    s.say(ACK, &stream_bytes(40_000, 0, 100));
+    s.say(ACK, &[]);
+    assert_eq!(s.counter("received_empty_segments"), empty + 1);
+    assert_eq!((s.counter("received_segments"), s.counter("pure_acks_sent")), (4, 1));
+}
