@@ -7,8 +7,8 @@
 //! built; CVE-2016-5696).
 
 use super::block::{Block, bit};
+use super::connection::Connection;
 use super::counters::Counter;
-use super::engine::Tcp;
 use super::live::due;
 use super::sack::Range;
 use super::segment::Segment;
@@ -31,13 +31,13 @@ pub(super) fn is_old(block: &Block, segment: &Segment, now: Instant) -> bool {
     (value.wrapping_sub(block.ts_recent) as i32) < 0 && age < TIMESTAMP_LIFETIME.as_nanos() as u64
 }
 
-impl Tcp {
+impl Connection<'_> {
     /// PAWS and the sequence check. False if the segment ends here; it is then answered as it must be.
-    pub(super) fn is_acceptable(&mut self, cx: &Context, i: u32, segment: &Segment) -> bool {
-        let block = &self.blocks[i];
+    pub(super) fn is_acceptable(&mut self, cx: &Context, segment: &Segment) -> bool {
+        let block = &*self.block;
         if !segment.has(TCP_RST) && is_old(block, segment, cx.now) {
             cx.count(Counter::DropPaws as usize);
-            self.answer_unacceptable(cx, i, segment);
+            self.answer_unacceptable(cx, segment);
             return false;
         }
         let seq = block.received_offset(segment.seq);
@@ -56,20 +56,20 @@ impl Tcp {
         if !segment.has(TCP_RST) {
             if len > 0 && seq + len <= next {
                 cx.count(Counter::DuplicateData as usize);
-                self.note_duplicate(i, seq, seq + segment.len as i64);
+                self.note_duplicate(seq, seq + segment.len as i64);
             } else {
                 cx.count(Counter::DropWindow as usize);
             }
-            self.answer_unacceptable(cx, i, segment);
+            self.answer_unacceptable(cx, segment);
         }
         false
     }
 
     /// What an acceptable segment with an acceptable acknowledgment tells of the peer: that it lives, and its clock
     /// (RFC 7323 §5.3 R3, §4.3).
-    pub(super) fn note_heard(&mut self, now: Instant, i: u32, segment: &Segment) {
-        self.live[i as usize].last_heard = now;
-        let block = &mut self.blocks[i];
+    pub(super) fn note_heard(&mut self, now: Instant, segment: &Segment) {
+        self.live.last_heard = now;
+        let block = &mut *self.block;
         let last_sent = block.rcv_acked as i64 + block.has(bit::RECEIVED_FIN) as i64;
         if let Some((value, _)) = segment.options.timestamps
             && block.has(bit::TIMESTAMPS)
@@ -83,39 +83,39 @@ impl Tcp {
 
     /// Notes that these bytes came twice, to be reported (RFC 2883). What is further back than any window reaches is no
     /// duplicate of the network's.
-    pub(super) fn note_duplicate(&mut self, i: u32, start: i64, end: i64) {
-        let block = &self.blocks[i];
+    pub(super) fn note_duplicate(&mut self, start: i64, end: i64) {
+        let block = &*self.block;
         let oldest = block.rcv_nxt as i64 - (65535 << block.receive_scale);
         if start >= oldest.max(0) && end > start {
-            self.live[i as usize].duplicate = Some(Range { start: start as u64, end: end as u64 });
+            self.live.duplicate = Some(Range { start: start as u64, end: end as u64 });
         }
     }
 
     /// RFC 9293 §3.10.7.4: an unacceptable segment is acknowledged. Data always is, since the peer waits for it.
-    fn answer_unacceptable(&mut self, cx: &Context, i: u32, segment: &Segment) {
+    fn answer_unacceptable(&mut self, cx: &Context, segment: &Segment) {
         if segment.len == 0 || segment.has(TCP_SYN) {
-            self.answer_stray(cx.now, i);
-        } else if self.can_acknowledge(i) {
-            self.mark(i, due::ACK);
+            self.answer_stray(cx.now);
+        } else if self.can_acknowledge() {
+            self.mark(due::ACK);
         }
     }
 
     /// RFC 5961: an acknowledgement that makes an honest peer say where it is.
-    pub(super) fn challenge(&mut self, cx: &Context, i: u32) {
-        if self.answer_stray(cx.now, i) {
+    pub(super) fn challenge(&mut self, cx: &Context) {
+        if self.answer_stray(cx.now) {
             cx.count(Counter::ChallengeAcks as usize);
         }
     }
 
     /// Acknowledges what anybody may have sent, unless it was done a moment ago. True if it is done.
-    pub(super) fn answer_stray(&mut self, now: Instant, i: u32) -> bool {
-        let live = &mut self.live[i as usize];
+    pub(super) fn answer_stray(&mut self, now: Instant) -> bool {
+        let live = &mut *self.live;
         let recently = live.stray_answered_at.is_some_and(|at| now.saturating_since(at) < STRAY_INTERVAL);
-        if recently || !self.can_acknowledge(i) {
+        if recently || !self.can_acknowledge() {
             return false;
         }
-        self.live[i as usize].stray_answered_at = Some(now);
-        self.mark(i, due::ACK);
+        self.live.stray_answered_at = Some(now);
+        self.mark(due::ACK);
         true
     }
 }

@@ -2,6 +2,7 @@
 
 use super::block::{NOWHERE, State, bit};
 use super::congestion::Acked;
+use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
@@ -15,46 +16,24 @@ use eft_component::Context;
 /// RFC 5681 §3.2
 const DUPLICATE_THRESHOLD: u32 = 3;
 
-impl Tcp {
+impl Connection<'_> {
     /// The offset that an acceptable segment acknowledges. `None` if the segment ends here: it acknowledges nothing, or
     /// what cannot be (RFC 5961 §5.2).
-    pub(super) fn judge_acknowledgment(&mut self, cx: &Context, i: u32, segment: &Segment) -> Option<i64> {
-        let block = &self.blocks[i];
+    pub(super) fn judge_acknowledgment(&mut self, cx: &Context, segment: &Segment) -> Option<i64> {
+        let block = &*self.block;
         if segment.has(TCP_ACK) && block.may_acknowledge(segment.ack) {
             return Some(block.acknowledged_offset(segment.ack));
         }
         cx.count(Counter::DropAck as usize);
         if segment.has(TCP_ACK) {
-            self.challenge(cx, i);
+            self.challenge(cx);
         }
         None
     }
 
-    /// Handles an acknowledgment that was judged. False if the connection ended with it.
-    pub(super) fn take_acknowledgment(&mut self, cx: &Context, i: u32, segment: &Segment, ack: i64) -> bool {
-        self.blocks[i].probes = 0;
-        let window_changed = self.update_send_window(i, segment, ack);
-        let news = self.take_sack(i, segment);
-        let before = self.blocks[i].snd_una as i64;
-        if ack > before {
-            self.advance(cx, i, ack as u64, segment);
-        } else if ack == before {
-            let duplicate =
-                segment.len == 0 && !segment.has(TCP_FIN) && !window_changed && self.blocks[i].flight() > 0;
-            if duplicate {
-                self.receive_duplicate(cx, i);
-            }
-        }
-        if news {
-            self.judge_sack(cx, i);
-        }
-        self.mark(i, due::SEND);
-        self.blocks[i].state() != State::Closed && self.blocks[i].state() != State::Free
-    }
-
     /// SND.WND by SND.WL1 and SND.WL2. True if the right edge or the window moved.
-    fn update_send_window(&mut self, i: u32, segment: &Segment, ack: i64) -> bool {
-        let block = &mut self.blocks[i];
+    fn update_send_window(&mut self, segment: &Segment, ack: i64) -> bool {
+        let block = &mut *self.block;
         let seq = block.received_offset(segment.seq).max(0) as u64;
         let current = ack >= block.snd_una as i64
             && (seq > block.snd_wl1 || (seq == block.snd_wl1 && ack as u64 >= block.snd_wl2));
@@ -73,8 +52,8 @@ impl Tcp {
 
     /// Enters SACK blocks into the scoreboard. True if they told something new. Blocks below
     /// `snd_una` report duplicates (RFC 2883) and are no news.
-    fn take_sack(&mut self, i: u32, segment: &Segment) -> bool {
-        let block = &self.blocks[i];
+    fn take_sack(&mut self, segment: &Segment) -> bool {
+        let block = &*self.block;
         if !block.has(bit::SACK) {
             return false;
         }
@@ -83,22 +62,19 @@ impl Tcp {
             let start = block.acknowledged_offset(*start);
             let end = block.acknowledged_offset(*end);
             if start > block.snd_una as i64 && end <= block.snd_nxt as i64 && start < end {
-                news += self.live[i as usize]
-                    .recovery
-                    .board
-                    .insert(Range { start: start as u64, end: end as u64 });
+                news += self.live.recovery.board.insert(Range { start: start as u64, end: end as u64 });
             }
         }
         news > 0
     }
 
     /// New data is acknowledged.
-    fn advance(&mut self, cx: &Context, i: u32, ack: u64, segment: &Segment) {
-        let flight = self.blocks[i].flight();
-        let acked = ack - self.blocks[i].snd_una;
-        self.sample_rtt(cx, i, ack, segment);
-        let live = &mut self.live[i as usize];
-        let block = &mut self.blocks[i];
+    fn advance(&mut self, cx: &Context, ack: u64, segment: &Segment) {
+        let flight = self.block.flight();
+        let acked = ack - self.block.snd_una;
+        self.sample_rtt(cx, ack, segment);
+        let live = &mut *self.live;
+        let block = &mut *self.block;
         let mss = block.segment_size();
         block.snd_una = ack;
         block.backoff = 0;
@@ -131,18 +107,15 @@ impl Tcp {
             }
         }
         live.retransmit_at = if block.flight() > 0 { cx.now + block.rtt.rto() } else { NEVER };
-        self.release_ring(i);
-        self.mark(i, due::INFO);
-        if self.blocks[i].fin_acknowledged() {
-            self.receive_fin_acknowledgment(cx, i);
-        }
+        self.release_ring();
+        self.mark(due::INFO);
     }
 
     /// A round trip is measured by one segment at a time; after a retransmission, when Karn's rule
     /// (RFC 6298 §3) forbids that, by the echoed timestamp.
-    fn sample_rtt(&mut self, cx: &Context, i: u32, ack: u64, segment: &Segment) {
-        let live = &mut self.live[i as usize];
-        let block = &mut self.blocks[i];
+    fn sample_rtt(&mut self, cx: &Context, ack: u64, segment: &Segment) {
+        let live = &mut *self.live;
+        let block = &mut *self.block;
         match live.timing {
             Some((offset, at)) if offset <= ack => {
                 let us = cx.now.saturating_since(at).as_micros();
@@ -163,32 +136,32 @@ impl Tcp {
     }
 
     /// A duplicate acknowledgment. With SACK it means nothing by itself.
-    fn receive_duplicate(&mut self, cx: &Context, i: u32) {
+    fn receive_duplicate(&mut self, cx: &Context) {
         cx.count(Counter::DuplicateAcks as usize);
-        let live = &mut self.live[i as usize];
-        let block = &self.blocks[i];
+        let live = &mut *self.live;
+        let block = &*self.block;
         if block.has(bit::SACK) {
             return;
         }
         live.recovery.duplicates += 1;
         let fresh = block.snd_una >= live.recovery.point || live.recovery.point == 0;
         if live.recovery.phase == Phase::Open && live.recovery.duplicates == DUPLICATE_THRESHOLD && fresh {
-            self.enter_recovery(cx, i);
+            self.enter_recovery(cx);
         }
     }
 
     /// The scoreboard grew: is something lost?
-    fn judge_sack(&mut self, cx: &Context, i: u32) {
-        let block = &self.blocks[i];
+    fn judge_sack(&mut self, cx: &Context) {
+        let block = &*self.block;
         let (una, mss) = (block.snd_una, block.segment_size());
-        if self.live[i as usize].recovery.on_sack(una, mss) {
-            self.enter_recovery(cx, i);
+        if self.live.recovery.on_sack(una, mss) {
+            self.enter_recovery(cx);
         }
     }
 
-    fn enter_recovery(&mut self, cx: &Context, i: u32) {
-        let live = &mut self.live[i as usize];
-        let block = &mut self.blocks[i];
+    fn enter_recovery(&mut self, cx: &Context) {
+        let live = &mut *self.live;
+        let block = &mut *self.block;
         cx.count(Counter::FastRecoveries as usize);
         let mss = block.segment_size();
         // What limited transmit sent beyond the window does not count (RFC 5681 §3.2 step 2).
@@ -198,6 +171,33 @@ impl Tcp {
         live.timing = None;
         live.retransmit_at = cx.now + block.rtt.rto();
     }
+}
+
+impl Tcp {
+    /// Handles an acknowledgment that was judged. False if the connection ended with it.
+    pub(super) fn take_acknowledgment(&mut self, cx: &Context, i: u32, segment: &Segment, ack: i64) -> bool {
+        self.blocks[i].probes = 0;
+        let window_changed = self.connection(i).update_send_window(segment, ack);
+        let news = self.connection(i).take_sack(segment);
+        let before = self.blocks[i].snd_una as i64;
+        if ack > before {
+            self.connection(i).advance(cx, ack as u64, segment);
+            if self.blocks[i].fin_acknowledged() {
+                self.receive_fin_acknowledgment(cx, i);
+            }
+        } else if ack == before {
+            let duplicate =
+                segment.len == 0 && !segment.has(TCP_FIN) && !window_changed && self.blocks[i].flight() > 0;
+            if duplicate {
+                self.connection(i).receive_duplicate(cx);
+            }
+        }
+        if news {
+            self.connection(i).judge_sack(cx);
+        }
+        self.connection(i).mark(due::SEND);
+        self.blocks[i].state() != State::Closed && self.blocks[i].state() != State::Free
+    }
 
     /// Our FIN is acknowledged.
     fn receive_fin_acknowledgment(&mut self, cx: &Context, i: u32) {
@@ -206,8 +206,8 @@ impl Tcp {
         match block.state() {
             State::FinWait1 => {
                 block.set_state(State::FinWait2);
-                self.refresh_flags(i);
-                self.wait_as_orphan(cx.now, i);
+                self.connection(i).refresh_flags();
+                self.connection(i).wait_as_orphan(cx.now);
             }
             State::Closing => self.enter_time_wait(cx, i),
             State::LastAck => self.end(cx, i, 0),

@@ -4,7 +4,8 @@
 //! Acknowledgements leave in `flush`, so a batch of arriving segments is answered once. Only
 //! duplicate acknowledgements to a peer without SACK go out one by one, as it counts them.
 
-use super::block::{NONE, NOWHERE, State, bit};
+use super::block::{NOWHERE, State, bit};
+use super::connection::Connection;
 use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
@@ -40,12 +41,12 @@ pub(super) fn promisable(page: &Page, scale: u8) -> u64 {
     ((wanted - (1 << scale).min(wanted - 1)) as u64).min(expressible)
 }
 
-impl Tcp {
+impl Connection<'_> {
     /// Sets the window's right edge as far as it may go without silly steps, and returns the window
     /// field of an ordinary segment.
-    pub(super) fn offer_window(&mut self, i: u32) -> u16 {
-        let live = &self.live[i as usize];
-        let block = &mut self.blocks[i];
+    pub(super) fn offer_window(&mut self) -> u16 {
+        let live = &*self.live;
+        let block = &mut *self.block;
         let Some(page) = &live.page else {
             let left = block.rcv_adv.saturating_sub(block.rcv_nxt);
             return (left >> block.receive_scale).min(65535) as u16;
@@ -79,48 +80,82 @@ impl Tcp {
     }
 
     /// The application took bytes: a window update is due if the window can grow noticeably.
-    pub(super) fn update_window(&mut self, i: u32) {
-        let Some(page) = &self.live[i as usize].page else {
+    pub(super) fn update_window(&mut self) {
+        let Some(page) = &self.live.page else {
             return;
         };
-        let block = &self.blocks[i];
+        let block = &*self.block;
         // Before the peer has sent anything, the first acknowledgement will tell soon enough.
         if !block.state().may_receive() || block.rcv_nxt == 0 {
             return;
         }
         let limit = promisable(page, block.receive_scale);
         if block.rcv_taken + limit >= block.rcv_adv + update_threshold(limit, block.mss) {
-            self.mark(i, due::ACK);
+            self.mark(due::ACK);
         }
     }
 
     /// Data arrived in order: `segments` of the wire.
-    pub(super) fn owe_acknowledgement(&mut self, now: Instant, i: u32, segments: u32) {
-        let live = &mut self.live[i as usize];
+    pub(super) fn owe_acknowledgement(&mut self, now: Instant, segments: u32) {
+        let live = &mut *self.live;
         live.unacked_segments += segments;
         let quick = live.quick_acks > 0 || live.page.as_ref().is_some_and(|p| p.option(Opt::QuickAck) == 1);
         if live.unacked_segments >= 2 || quick {
             live.quick_acks = live.quick_acks.saturating_sub(segments);
-            self.mark(i, due::ACK);
+            self.mark(due::ACK);
         } else if live.ack_at == NEVER {
             live.ack_at = now + DELAY;
         }
     }
 
     /// After loss or idleness the peer's window needs quick answers again.
-    pub(super) fn acknowledge_quickly(&mut self, i: u32) {
-        self.live[i as usize].quick_acks = QUICK_ACKS;
+    pub(super) fn acknowledge_quickly(&mut self) {
+        self.live.quick_acks = QUICK_ACKS;
     }
 
     /// A segment that carries the present acknowledgment was sent.
-    pub(super) fn on_acknowledged(&mut self, i: u32) {
-        let live = &mut self.live[i as usize];
+    pub(super) fn on_acknowledged(&mut self) {
+        let live = &mut *self.live;
         live.due &= !due::ACK;
         live.ack_at = NEVER;
         live.unacked_segments = 0;
-        self.blocks[i].rcv_acked = self.blocks[i].rcv_nxt;
+        self.block.rcv_acked = self.block.rcv_nxt;
     }
 
+    /// The options of every segment after the handshake.
+    pub(super) fn ordinary_options(&self, cx: &Context) -> Builder {
+        let mut options = Builder::new();
+        let block = &*self.block;
+        if block.has(bit::TIMESTAMPS) {
+            options.timestamps(block.timestamp(cx.now), block.ts_recent);
+        }
+        options
+    }
+
+    /// SACK blocks (RFC 2018 §4), a duplicate first (RFC 2883 §4).
+    fn add_sack(&mut self, options: &mut Builder) {
+        let block = &mut *self.block;
+        if !block.has(bit::SACK) {
+            return;
+        }
+        let mut ranges = [Range { start: 0, end: 0 }; 4];
+        let room = options.sack_room().min(ranges.len());
+        let mut count = 0;
+        if let Some(duplicate) = self.live.duplicate.take() {
+            ranges[0] = duplicate;
+            count = 1;
+        }
+        count += block.reassembly.report(&mut ranges[count..room]);
+        options.sack(&ranges[..count], |offset| block.receive_sequence(offset));
+    }
+
+    /// Acknowledges on behalf of a TIME-WAIT or embryonic connection as well.
+    pub(super) fn can_acknowledge(&self) -> bool {
+        self.block.state().is_synchronized() || self.block.state() == State::SynReceived
+    }
+}
+
+impl Tcp {
     /// Sends the acknowledgements that are due. False if there was no room.
     pub(super) fn send_acknowledgements(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) -> bool {
         let duplicates = self.live[i as usize].duplicate_acks.min(DUPLICATES_MAX);
@@ -134,7 +169,7 @@ impl Tcp {
             return false;
         }
         self.live[i as usize].duplicate_acks = 0;
-        self.on_acknowledged(i);
+        self.connection(i).on_acknowledged();
         true
     }
 
@@ -143,9 +178,9 @@ impl Tcp {
         if !self.has_room(out) {
             return false;
         }
-        let window = self.offer_window(i);
-        let mut options = self.ordinary_options(cx, i);
-        self.add_sack(i, &mut options);
+        let window = self.connection(i).offer_window();
+        let mut options = self.connection(i).ordinary_options(cx);
+        self.connection(i).add_sack(&mut options);
         let block = &self.blocks[i];
         let segment = Outgoing::bare(
             block.tuple,
@@ -160,38 +195,6 @@ impl Tcp {
         }
         cx.count(Counter::PureAcksSent as usize);
         true
-    }
-
-    /// The options of every segment after the handshake.
-    pub(super) fn ordinary_options(&self, cx: &Context, i: u32) -> Builder {
-        let mut options = Builder::new();
-        let block = &self.blocks[i];
-        if block.has(bit::TIMESTAMPS) {
-            options.timestamps(block.timestamp(cx.now), block.ts_recent);
-        }
-        options
-    }
-
-    /// SACK blocks (RFC 2018 §4), a duplicate first (RFC 2883 §4).
-    fn add_sack(&mut self, i: u32, options: &mut Builder) {
-        let block = &mut self.blocks[i];
-        if !block.has(bit::SACK) {
-            return;
-        }
-        let mut ranges = [Range { start: 0, end: 0 }; 4];
-        let room = options.sack_room().min(ranges.len());
-        let mut count = 0;
-        if let Some(duplicate) = self.live[i as usize].duplicate.take() {
-            ranges[0] = duplicate;
-            count = 1;
-        }
-        count += block.reassembly.report(&mut ranges[count..room]);
-        options.sack(&ranges[..count], |offset| block.receive_sequence(offset));
-    }
-
-    /// Acknowledges on behalf of a TIME-WAIT or embryonic connection as well.
-    pub(super) fn can_acknowledge(&self, i: u32) -> bool {
-        i != NONE && self.blocks[i].state().is_synchronized() || self.blocks[i].state() == State::SynReceived
     }
 }
 

@@ -2,6 +2,7 @@
 //! lies costs its own connection and nobody else's.
 
 use super::block::{NOWHERE, State, bit};
+use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::listen::RECORD_LEN;
@@ -17,6 +18,113 @@ use eft_component::Context;
 
 /// How often a page's numbers are refreshed at most.
 const INFO_INTERVAL: Duration = Duration::from_millis(100);
+
+impl Connection<'_> {
+    /// More was sent: a writer may wait for that.
+    pub(super) fn tell_sent(&mut self) {
+        if let Some(page) = &self.live.page
+            && publish_sent(page, self.block.snd_nxt)
+        {
+            self.mark(due::WRITABLE);
+        }
+    }
+
+    /// Whether a writer that waits for room should be woken.
+    pub(super) fn has_room_for_writer(&self) -> bool {
+        let Some(page) = &self.live.page else {
+            return false;
+        };
+        let block = &*self.block;
+        let ended = block.has(bit::DEAD) || block.fin_at != NOWHERE;
+        // While unconnected, a plug says that a connect is on its way or under way.
+        let room = !matches!(block.state(), State::Closed | State::SynSent) && page.is_worth_writing();
+        (ended || room) && page.is_plugged()
+    }
+
+    /// Gives the application back what the peer acknowledged and no unanswered `Send` refers to.
+    pub(super) fn release_ring(&mut self) {
+        let live = &*self.live;
+        let block = &mut *self.block;
+        let released = block.bytes_acknowledged().min(live.in_flight.lowest());
+        if released <= block.snd_released {
+            return;
+        }
+        block.snd_released = released;
+        if let Some(page) = &live.page {
+            page.set_send_released(released);
+            self.mark(due::WRITABLE);
+        }
+    }
+
+    /// Publishes the socket's flags.
+    pub(super) fn refresh_flags(&mut self) {
+        let Some(page) = &self.live.page else {
+            return;
+        };
+        let block = &*self.block;
+        let mut flags = 0;
+        match block.state() {
+            State::Listen => flags |= flag::LISTENING,
+            State::SynSent => flags |= flag::CONNECTING,
+            _ => {}
+        }
+        if block.has(bit::CONNECTED) {
+            flags |= flag::CONNECTED;
+        }
+        if block.has(bit::RECEIVED_FIN) || block.has(bit::DEAD) {
+            flags |= flag::RECEIVE_END;
+        }
+        if block.has(bit::DEAD) || block.fin_at != NOWHERE {
+            flags |= flag::SEND_CLOSED;
+        }
+        if block.has(bit::FAILED) {
+            flags |= flag::DEAD;
+        }
+        page.set_flags(flags);
+        page.set_info(&self.info());
+    }
+
+    /// Publishes the numbers of `TCP_INFO`, not too often.
+    pub(super) fn publish_info(&mut self, cx: &Context) {
+        let live = &mut *self.live;
+        if !live.is_due(due::INFO) {
+            return;
+        }
+        live.due &= !due::INFO;
+        if let Some(at) = live.info_published
+            && cx.now < at + INFO_INTERVAL
+        {
+            live.info_at = at + INFO_INTERVAL;
+            return;
+        }
+        live.info_published = Some(cx.now);
+        live.info_at = NEVER;
+        if let Some(page) = &self.live.page {
+            page.set_info(&self.info());
+        }
+    }
+
+    fn info(&self) -> SocketInfo {
+        let b = &*self.block;
+        let clip = |v: u64| v.min(u32::MAX as u64) as u32;
+        SocketInfo {
+            tcp_state: b.state as u32,
+            rtt_us: b.rtt.srtt_us,
+            rttvar_us: b.rtt.rttvar_us,
+            rto_us: b.rtt.rto_us(),
+            cwnd_bytes: b.congestion.cwnd,
+            ssthresh_bytes: b.congestion.ssthresh,
+            mss: b.segment_size(),
+            retransmits: b.retransmits,
+            unacked_bytes: clip(b.flight()),
+            peer_window: clip(b.snd_edge.saturating_sub(b.snd_una)),
+            send_scale: b.send_scale,
+            receive_scale: b.receive_scale,
+            options: b.has(bit::TIMESTAMPS) as u8 | (b.has(bit::SACK) as u8) << 1,
+            reserved: [0; 5],
+        }
+    }
+}
 
 impl Tcp {
     /// A family's arena is mapped, for the first time or again after our rebirth.
@@ -68,7 +176,7 @@ impl Tcp {
         block.incarnation = incarnation;
         (block.rcv_taken, block.rcv_nxt) = (taken, end);
         self.attach_page(i);
-        self.refresh_flags(i);
+        self.connection(i).refresh_flags();
         true
     }
 
@@ -98,7 +206,7 @@ impl Tcp {
             return;
         }
         self.read_page(cx, i);
-        self.mark(i, due::SEND | due::WRITABLE | due::INFO);
+        self.connection(i).mark(due::SEND | due::WRITABLE | due::INFO);
     }
 
     /// Reads cursors, wishes and options.
@@ -127,26 +235,17 @@ impl Tcp {
             return;
         }
         if writes && wishes & wish::SHUT_WRITE != 0 {
-            self.finish_sending(i);
+            self.connection(i).finish_sending();
         }
         if connected {
-            self.take_options(i);
-            self.update_window(i);
+            self.connection(i).take_options();
+            self.connection(i).update_window();
             let live = &mut self.live[i as usize];
             match (keepalive, live.keepalive_at == NEVER) {
-                (true, true) => self.start_keepalive(cx.now, i),
+                (true, true) => self.connection(i).start_keepalive(cx.now),
                 (false, false) => live.keepalive_at = NEVER,
                 _ => {}
             }
-        }
-    }
-
-    /// More was sent: a writer may wait for that.
-    pub(super) fn tell_sent(&mut self, i: u32) {
-        if let Some(page) = &self.live[i as usize].page
-            && publish_sent(page, self.blocks[i].snd_nxt)
-        {
-            self.mark(i, due::WRITABLE);
         }
     }
 
@@ -154,102 +253,6 @@ impl Tcp {
     fn distrust(&mut self, cx: &Context, i: u32) {
         cx.count(Counter::HostilePages as usize);
         self.abort_later(cx, i, ECONNABORTED);
-    }
-
-    /// Whether a writer that waits for room should be woken.
-    pub(super) fn has_room_for_writer(&self, i: u32) -> bool {
-        let Some(page) = &self.live[i as usize].page else {
-            return false;
-        };
-        let block = &self.blocks[i];
-        let ended = block.has(bit::DEAD) || block.fin_at != NOWHERE;
-        // While unconnected, a plug says that a connect is on its way or under way.
-        let room = !matches!(block.state(), State::Closed | State::SynSent) && page.is_worth_writing();
-        (ended || room) && page.is_plugged()
-    }
-
-    /// Gives the application back what the peer acknowledged and no unanswered `Send` refers to.
-    pub(super) fn release_ring(&mut self, i: u32) {
-        let live = &self.live[i as usize];
-        let block = &mut self.blocks[i];
-        let released = block.bytes_acknowledged().min(live.in_flight.lowest());
-        if released <= block.snd_released {
-            return;
-        }
-        block.snd_released = released;
-        if let Some(page) = &live.page {
-            page.set_send_released(released);
-            self.mark(i, due::WRITABLE);
-        }
-    }
-
-    /// Publishes the socket's flags.
-    pub(super) fn refresh_flags(&mut self, i: u32) {
-        let Some(page) = &self.live[i as usize].page else {
-            return;
-        };
-        let block = &self.blocks[i];
-        let mut flags = 0;
-        match block.state() {
-            State::Listen => flags |= flag::LISTENING,
-            State::SynSent => flags |= flag::CONNECTING,
-            _ => {}
-        }
-        if block.has(bit::CONNECTED) {
-            flags |= flag::CONNECTED;
-        }
-        if block.has(bit::RECEIVED_FIN) || block.has(bit::DEAD) {
-            flags |= flag::RECEIVE_END;
-        }
-        if block.has(bit::DEAD) || block.fin_at != NOWHERE {
-            flags |= flag::SEND_CLOSED;
-        }
-        if block.has(bit::FAILED) {
-            flags |= flag::DEAD;
-        }
-        page.set_flags(flags);
-        page.set_info(&self.info(i));
-    }
-
-    /// Publishes the numbers of `TCP_INFO`, not too often.
-    pub(super) fn publish_info(&mut self, cx: &Context, i: u32) {
-        let live = &mut self.live[i as usize];
-        if !live.is_due(due::INFO) {
-            return;
-        }
-        live.due &= !due::INFO;
-        if let Some(at) = live.info_published
-            && cx.now < at + INFO_INTERVAL
-        {
-            live.info_at = at + INFO_INTERVAL;
-            return;
-        }
-        live.info_published = Some(cx.now);
-        live.info_at = NEVER;
-        if let Some(page) = &self.live[i as usize].page {
-            page.set_info(&self.info(i));
-        }
-    }
-
-    fn info(&self, i: u32) -> SocketInfo {
-        let b = &self.blocks[i];
-        let clip = |v: u64| v.min(u32::MAX as u64) as u32;
-        SocketInfo {
-            tcp_state: b.state as u32,
-            rtt_us: b.rtt.srtt_us,
-            rttvar_us: b.rtt.rttvar_us,
-            rto_us: b.rtt.rto_us(),
-            cwnd_bytes: b.congestion.cwnd,
-            ssthresh_bytes: b.congestion.ssthresh,
-            mss: b.segment_size(),
-            retransmits: b.retransmits,
-            unacked_bytes: clip(b.flight()),
-            peer_window: clip(b.snd_edge.saturating_sub(b.snd_una)),
-            send_scale: b.send_scale,
-            receive_scale: b.receive_scale,
-            options: b.has(bit::TIMESTAMPS) as u8 | (b.has(bit::SACK) as u8) << 1,
-            reserved: [0; 5],
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The end of a connection (RFC 9293 §3.6, §3.10.4, §3.10.5): FIN, TIME-WAIT, reset; and of a socket.
 
 use super::block::{Block, NONE, NOWHERE, State, Tuple, bit, clock};
+use super::connection::Connection;
 use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
@@ -32,6 +33,43 @@ pub(super) struct Farewell {
     pub clocks: Option<(u32, u32)>,
 }
 
+impl Connection<'_> {
+    /// No byte will follow: a FIN goes out after the last one.
+    pub(super) fn finish_sending(&mut self) {
+        let block = &mut *self.block;
+        if block.fin_at != NOWHERE {
+            return;
+        }
+        match block.state() {
+            State::Established => block.set_state(State::FinWait1),
+            State::CloseWait => block.set_state(State::LastAck),
+            _ => return,
+        }
+        block.fin_at = block.snd_end;
+        let over = block.state() == State::LastAck;
+        self.refresh_flags();
+        self.mark(due::SEND | if over { due::HANG_UP } else { 0 });
+    }
+
+    /// In FIN-WAIT-2 without application the peer's patience is not ours.
+    pub(super) fn wait_as_orphan(&mut self, now: Instant) {
+        let block = &mut *self.block;
+        if block.has(bit::ORPHAN) && block.state() == State::FinWait2 {
+            block.close_at = block.close_at.min((now + ORPHAN_PATIENCE).as_nanos());
+            self.rearm();
+        }
+    }
+
+    /// The family is gone as well: what is not sent in time is not sent.
+    pub(super) fn limit_orphan(&mut self, cx: &Context) {
+        let block = &mut *self.block;
+        if block.state().has_connection() && block.slot != NONE {
+            block.close_at = block.close_at.min((cx.now + FAMILY_PATIENCE).as_nanos());
+            self.rearm();
+        }
+    }
+}
+
 impl Tcp {
     /// The application's last descriptor is gone.
     pub(super) fn close_socket(&mut self, cx: &Context, i: u32) {
@@ -57,8 +95,8 @@ impl Tcp {
                 if unread || linger == 1 {
                     self.reset(cx, i, 0);
                 } else {
-                    self.finish_sending(i);
-                    self.wait_as_orphan(cx.now, i);
+                    self.connection(i).finish_sending();
+                    self.connection(i).wait_as_orphan(cx.now);
                 }
             }
         }
@@ -67,41 +105,6 @@ impl Tcp {
     fn close_listener(&mut self, cx: &Context, i: u32) {
         self.orphan_children(cx, i);
         self.release(cx, i);
-    }
-
-    /// No byte will follow: a FIN goes out after the last one.
-    pub(super) fn finish_sending(&mut self, i: u32) {
-        let block = &mut self.blocks[i];
-        if block.fin_at != NOWHERE {
-            return;
-        }
-        match block.state() {
-            State::Established => block.set_state(State::FinWait1),
-            State::CloseWait => block.set_state(State::LastAck),
-            _ => return,
-        }
-        block.fin_at = block.snd_end;
-        let over = block.state() == State::LastAck;
-        self.refresh_flags(i);
-        self.mark(i, due::SEND | if over { due::HANG_UP } else { 0 });
-    }
-
-    /// In FIN-WAIT-2 without application the peer's patience is not ours.
-    pub(super) fn wait_as_orphan(&mut self, now: Instant, i: u32) {
-        let block = &mut self.blocks[i];
-        if block.has(bit::ORPHAN) && block.state() == State::FinWait2 {
-            block.close_at = block.close_at.min((now + ORPHAN_PATIENCE).as_nanos());
-            self.rearm(i);
-        }
-    }
-
-    /// The family is gone as well: what is not sent in time is not sent.
-    pub(super) fn limit_orphan(&mut self, cx: &Context, i: u32) {
-        let block = &mut self.blocks[i];
-        if block.state().has_connection() && block.slot != NONE {
-            block.close_at = block.close_at.min((cx.now + FAMILY_PATIENCE).as_nanos());
-            self.rearm(i);
-        }
     }
 
     /// Resets a connection and says so to the peer.
@@ -190,8 +193,8 @@ impl Tcp {
         {
             page.set_error(errno);
         }
-        self.refresh_flags(i);
-        self.mark(i, due::READABLE | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP);
+        self.connection(i).refresh_flags();
+        self.connection(i).mark(due::READABLE | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP);
     }
 
     /// Takes a connection out of the table and its place among its port's users.
@@ -295,15 +298,15 @@ impl Tcp {
         self.forget_ended_waits();
         self.time_wait.push_back(entry);
         self.restart_time_wait(cx.now, i);
-        self.refresh_flags(i);
-        self.mark(i, due::HANG_UP | due::END_OF_STREAM | due::READABLE);
+        self.connection(i).refresh_flags();
+        self.connection(i).mark(due::HANG_UP | due::END_OF_STREAM | due::READABLE);
         self.leave_slot(i);
     }
 
     /// The 2MSL timer begins anew.
     pub(super) fn restart_time_wait(&mut self, now: Instant, i: u32) {
         self.blocks[i].close_at = (now + TIME_WAIT).as_nanos();
-        self.rearm(i);
+        self.connection(i).rearm();
     }
 
     /// After a rebirth: no wait ends later than one that begins now.
@@ -316,7 +319,7 @@ impl Tcp {
                 _ => (now + ORPHAN_PATIENCE).as_nanos(),
             };
             block.close_at = block.close_at.min(limit);
-            self.rearm(i);
+            self.connection(i).rearm();
         }
     }
 

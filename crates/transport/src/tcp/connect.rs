@@ -3,6 +3,7 @@
 
 use super::acknowledge::promisable;
 use super::block::{State, Tuple, bit};
+use super::connection::Connection;
 use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
@@ -19,6 +20,22 @@ use eft_base::wire::{TCP_ACK, TCP_SYN};
 use eft_base::{Instant, RequestId, WireAddress};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
+
+impl Connection<'_> {
+    /// The window shift that makes the whole ring expressible (RFC 7323 §2.3).
+    pub(super) fn set_receive_scale(&mut self) {
+        let len = self.live.page.as_ref().map_or(65535, |p| p.receive_len());
+        self.block.receive_scale = scale_for(len);
+    }
+
+    /// Takes the options that matter from the start.
+    pub(super) fn take_options(&mut self) {
+        if let Some(page) = &self.live.page {
+            let algorithm = page.option(Opt::Congestion);
+            self.block.congestion.choose(algorithm);
+        }
+    }
+}
 
 impl Tcp {
     /// `Connect` of sockets. Asking again for what is under way is answered with success, as sockets
@@ -63,7 +80,7 @@ impl Tcp {
         let live = &mut self.live[i as usize];
         live.connect_request = Some(request);
         live.route_request = None;
-        self.mark(i, due::ROUTE);
+        self.connection(i).mark(due::ROUTE);
     }
 
     /// The way is known, or there is none.
@@ -107,16 +124,16 @@ impl Tcp {
         block.iss = iss;
         block.ts_offset = ts_offset;
         block.set_state(State::SynSent);
-        self.set_path(i, path);
-        self.set_receive_scale(i);
-        self.take_options(i);
+        self.connection(i).set_path(path);
+        self.connection(i).set_receive_scale();
+        self.connection(i).take_options();
         cx.count(Counter::Outbound as usize);
         if let Some(page) = &self.live[i as usize].page {
             page.set_local(tuple.local_endpoint());
             page.set_remote(tuple.remote_endpoint());
         }
-        self.refresh_flags(i);
-        self.mark(i, due::SYN);
+        self.connection(i).refresh_flags();
+        self.connection(i).mark(due::SYN);
         Ok(())
     }
 
@@ -193,20 +210,6 @@ impl Tcp {
     /// One clock per pair of hosts, so that timestamps of successive connections rise.
     pub(super) fn timestamp_offset(&self, tuple: &Tuple) -> u32 {
         self.key.hash(b'T', &(tuple.local, tuple.remote)) as u32
-    }
-
-    /// The window shift that makes the whole ring expressible (RFC 7323 §2.3).
-    pub(super) fn set_receive_scale(&mut self, i: u32) {
-        let len = self.live[i as usize].page.as_ref().map_or(65535, |p| p.receive_len());
-        self.blocks[i].receive_scale = scale_for(len);
-    }
-
-    /// Takes the options that matter from the start.
-    pub(super) fn take_options(&mut self, i: u32) {
-        if let Some(page) = &self.live[i as usize].page {
-            let algorithm = page.option(Opt::Congestion);
-            self.blocks[i].congestion.choose(algorithm);
-        }
     }
 }
 

@@ -81,7 +81,7 @@ impl Transport for Tcp {
 
     fn close_with_family(&mut self, cx: &mut Context, i: u32) {
         self.close_socket(cx, i);
-        self.limit_orphan(cx, i);
+        self.connection(i).limit_orphan(cx);
     }
 }
 
@@ -170,7 +170,7 @@ impl Tcp {
         if let Some(f) = self.families.get_mut(family) {
             f.listeners += 1;
         }
-        self.refresh_flags(i);
+        self.connection(i).refresh_flags();
         0
     }
 }

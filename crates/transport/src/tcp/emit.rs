@@ -4,6 +4,7 @@
 //! `Send` is kept until it is answered.
 
 use super::block::{NONE, Tuple};
+use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
 use crate::edge::Out;
@@ -118,6 +119,16 @@ impl Outgoing<'_> {
     }
 }
 
+impl Connection<'_> {
+    /// The application's TTL and TOS.
+    pub(super) fn hop_options(&self) -> (u8, u8) {
+        self.live
+            .page
+            .as_ref()
+            .map_or((0, 0), |page| (page.option(Opt::Ttl).min(255) as u8, page.option(Opt::Tos) as u8))
+    }
+}
+
 impl Tcp {
     /// Whether a segment can be sent now.
     pub(super) fn has_room(&self, out: &Outbox<Out>) -> bool {
@@ -166,18 +177,10 @@ impl Tcp {
         let generation = if block == NONE {
             0
         } else {
-            (segment.ttl, segment.tos) = self.hop_options(block);
+            (segment.ttl, segment.tos) = self.connection(block).hop_options();
             self.blocks[block].generation
         };
         self.transmit(cx, out, &segment, |descriptor| Request::Bare { block, generation, descriptor })
-    }
-
-    /// The application's TTL and TOS.
-    pub(super) fn hop_options(&self, i: u32) -> (u8, u8) {
-        self.live[i as usize]
-            .page
-            .as_ref()
-            .map_or((0, 0), |page| (page.option(Opt::Ttl).min(255) as u8, page.option(Opt::Tos) as u8))
     }
 
     /// ip is done with a segment.
@@ -192,7 +195,7 @@ impl Tcp {
                 self.headers.free(descriptor);
                 if self.blocks[block].generation == generation {
                     self.live[block as usize].in_flight.remove(epoch);
-                    self.release_ring(block);
+                    self.connection(block).release_ring();
                     self.finish_draining(cx, block);
                 }
                 (block, generation)
@@ -233,7 +236,7 @@ impl Tcp {
                     self.requests.remove(id);
                     if self.blocks[block].generation == generation {
                         self.live[block as usize].route_request = None;
-                        self.mark(block, super::live::due::ROUTE);
+                        self.connection(block).mark(super::live::due::ROUTE);
                     }
                 }
                 None => {}

@@ -53,7 +53,7 @@ pub struct Tcp {
     pub(super) time_wait: VecDeque<(u32, u32)>,
     // Of this life only.
     /// Connections that have something due.
-    turns: Turns,
+    pub(super) turns: Turns,
     pub(super) headers: Pool,
     pub(super) requests: Requests<Request>,
     pub(super) routes: Routes<Path>,
@@ -148,22 +148,6 @@ impl Tcp {
             cx.count(Counter::Closed as usize);
             self.gauge_open(cx);
         }
-    }
-
-    /// Something is due for a connection; `flush` will see to it.
-    pub(super) fn mark(&mut self, i: u32, bits: u32) {
-        let live = &mut self.live[i as usize];
-        live.due |= bits;
-        if !live.is_due(due::QUEUED) {
-            live.due |= due::QUEUED;
-            self.turns.push(i);
-        }
-    }
-
-    /// Sets the connection's entry among the timers.
-    pub(super) fn rearm(&mut self, i: u32) {
-        let at = self.live[i as usize].deadline(self.blocks[i].close_at);
-        self.timers.arm(i, at);
     }
 
     pub(super) fn socket(&self, i: u32) -> SocketId {
@@ -265,7 +249,7 @@ impl Component for Tcp {
                 break;
             };
             self.expire_connection(cx, i, out);
-            self.rearm(i);
+            self.connection(i).rearm();
             cx.advance();
         }
     }
@@ -294,9 +278,9 @@ impl Component for Tcp {
             match self.live[i as usize].due {
                 0 => done += 1,
                 // Could not finish: no room, or its turn was long enough.
-                _ => self.mark(i, 0),
+                _ => self.connection(i).mark(0),
             }
-            self.rearm(i);
+            self.connection(i).rearm();
             cx.advance();
         }
         self.send_farewells(cx, out);

@@ -2,6 +2,7 @@
 //! 1191 for "fragmentation needed") and ip's own refusals.
 
 use super::block::{State, Tuple, bit};
+use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
@@ -17,6 +18,26 @@ const FRAGMENTATION_NEEDED: u8 = 4;
 const PATH_MTU_MIN: u16 = 552;
 /// IP header and 8 bytes of TCP.
 const QUOTE_MAX: usize = 60 + 8;
+
+impl Connection<'_> {
+    /// RFC 1191 §6.5: what was too large is cut anew; it was not lost by congestion.
+    fn lower_mtu(&mut self, mtu: u16) {
+        let block = &mut *self.block;
+        let mtu = mtu.max(PATH_MTU_MIN);
+        if !block.has(bit::ROUTED) || mtu >= block.path_mtu {
+            return;
+        }
+        block.learned_mtu = mtu as u32;
+        block.path_mtu = mtu.max(fixed_headers(block.tuple.remote) + 64);
+        self.set_mss();
+        let block = &*self.block;
+        if block.state().may_send() && block.flight() > 0 {
+            let (una, nxt) = (block.snd_una, block.snd_nxt);
+            self.live.recovery.lose_all(una, nxt);
+        }
+        self.mark(due::SEND);
+    }
+}
 
 impl Tcp {
     /// ip passes an ICMP error about a packet that (it says) we sent.
@@ -69,7 +90,7 @@ impl Tcp {
 
     fn apply_error(&mut self, cx: &Context, i: u32, kind: u8, code: u8, mtu: u16) {
         let errno = match (kind, code) {
-            (ICMP_UNREACHABLE, FRAGMENTATION_NEEDED) => return self.lower_mtu(i, mtu),
+            (ICMP_UNREACHABLE, FRAGMENTATION_NEEDED) => return self.connection(i).lower_mtu(mtu),
             (ICMP_UNREACHABLE, 2 | 3) => ECONNREFUSED,
             (ICMP_UNREACHABLE, 0 | 6 | 9 | 11) => ENETUNREACH,
             (ICMP_UNREACHABLE, _) => EHOSTUNREACH,
@@ -94,28 +115,10 @@ impl Tcp {
         }
     }
 
-    /// RFC 1191 §6.5: what was too large is cut anew; it was not lost by congestion.
-    fn lower_mtu(&mut self, i: u32, mtu: u16) {
-        let block = &mut self.blocks[i];
-        let mtu = mtu.max(PATH_MTU_MIN);
-        if !block.has(bit::ROUTED) || mtu >= block.path_mtu {
-            return;
-        }
-        block.learned_mtu = mtu as u32;
-        block.path_mtu = mtu.max(fixed_headers(block.tuple.remote) + 64);
-        self.set_mss(i);
-        let block = &self.blocks[i];
-        if block.state().may_send() && block.flight() > 0 {
-            let (una, nxt) = (block.snd_una, block.snd_nxt);
-            self.live[i as usize].recovery.lose_all(una, nxt);
-        }
-        self.mark(i, due::SEND);
-    }
-
     /// ip could not send a segment.
     pub(super) fn receive_send_error(&mut self, cx: &Context, i: u32, errno: i32) {
         match errno {
-            EMSGSIZE => self.mark(i, due::ROUTE),
+            EMSGSIZE => self.connection(i).mark(due::ROUTE),
             EHOSTUNREACH | ENETUNREACH | EACCES | EPERM => self.apply_path_error(cx, i, errno, true),
             _ => {}
         }

@@ -12,6 +12,7 @@
 
 use super::block::{NONE, State, bit};
 use super::connect::scale_for;
+use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
@@ -50,6 +51,14 @@ const INHERITED: &[Opt] = &[
     Opt::MaxSegment,
     Opt::NotSentLowWater,
 ];
+
+impl Connection<'_> {
+    /// A connection lies in the accept queue, from now on or again.
+    pub(super) fn expect_attach(&mut self, now: Instant) {
+        self.live.attach_at = now + ATTACH_PATIENCE;
+        self.rearm();
+    }
+}
 
 impl Tcp {
     /// Connections in the accept queue that the application has not taken.
@@ -114,7 +123,7 @@ impl Tcp {
         self.ports.add_user(tuple.local, tuple.local_port, shared);
         self.table.insert(tuple, i);
         self.live[listener as usize].embryonic += 1;
-        self.mark(i, due::ROUTE);
+        self.connection(i).mark(due::ROUTE);
     }
 
     /// What a SYN (of either kind) tells of the peer (RFC 9293 §3.10.7, RFC 7323, RFC 2018).
@@ -200,16 +209,10 @@ impl Tcp {
         if let Some(page) = &self.live[listener as usize].page {
             page.set_receive_end(self.blocks[listener].rcv_nxt);
         }
-        self.mark(listener, due::READABLE);
-        self.expect_attach(cx.now, i);
+        self.connection(listener).mark(due::READABLE);
+        self.connection(i).expect_attach(cx.now);
         cx.count(Counter::Accepted as usize);
         true
-    }
-
-    /// A connection lies in the accept queue, from now on or again.
-    pub(super) fn expect_attach(&mut self, now: Instant, i: u32) {
-        self.live[i as usize].attach_at = now + ATTACH_PATIENCE;
-        self.rearm(i);
     }
 
     /// Looks whether a connection was taken from the accept queue and forgotten. True if it was, and
@@ -223,7 +226,7 @@ impl Tcp {
             if self.is_taken(i) {
                 self.blocks[i].set(bit::TAKEN);
             }
-            self.expect_attach(cx.now, i);
+            self.connection(i).expect_attach(cx.now);
             return false;
         }
         cx.count(Counter::Abandoned as usize);
@@ -290,7 +293,7 @@ impl Tcp {
         if let Some(listener) = self.listener_of(i) {
             self.waiting(listener);
         }
-        self.ring_socket(i);
+        self.connection(i).ring_socket();
         0
     }
 

@@ -6,6 +6,7 @@
 //! | [`block`], [`durable`] | control blocks in the arena; opening it after a crash | RFC 9293 §3.3.1 |
 //! | [`rebirth`] | deriving every output from state after a crash | |
 //! | [`live`], [`ports`] | derived state | RFC 6056 |
+//! | [`connection`] | a block and its derived state, as the mechanisms see them | |
 //! | [`segment`], [`options`] | arriving headers | RFC 9293 §3.1, RFC 7323, RFC 2018 |
 //! | [`listen`], [`connect`] | opening | RFC 9293 §3.5, RFC 6528 |
 //! | [`acceptable`] | which segments may change anything | RFC 9293 §3.10.7.4, RFC 5961, RFC 7323 §5 |
@@ -31,6 +32,7 @@ pub mod block;
 mod close;
 pub mod congestion;
 mod connect;
+mod connection;
 mod control;
 pub mod counters;
 mod decide;

@@ -6,11 +6,49 @@
 //! announcing twice is harmless everywhere.
 
 use super::block::{Block, NONE, NOWHERE, State, bit};
+use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::listen::RECORD_LEN;
 use super::live::due;
 use eft_component::Context;
+
+impl Connection<'_> {
+    fn revive_connection(&mut self, cx: &Context) {
+        let live = &mut *self.live;
+        let block = &mut *self.block;
+        let mss = block.segment_size();
+        live.last_heard = cx.now;
+        live.stuck_since = cx.now;
+        live.last_sent = cx.now;
+        block.backoff = 0;
+        if block.flight() > 0 && block.state().may_send() {
+            // Lost by us, not by congestion: the threshold stays.
+            live.recovery.lose_all(block.snd_una, block.snd_nxt);
+            block.congestion.on_idle(mss);
+        }
+        self.mark(due::ACK | due::SEND);
+    }
+
+    /// Whatever an application may be waiting for is said again.
+    pub(super) fn ring_socket(&mut self) {
+        let block = &*self.block;
+        let mut what = due::WRITABLE | due::INFO;
+        if block.rcv_nxt > block.rcv_taken {
+            what |= due::READABLE;
+        }
+        let received_all = block.has(bit::RECEIVED_FIN) || block.has(bit::DEAD);
+        if received_all {
+            what |= due::READABLE | due::END_OF_STREAM;
+        }
+        let over = matches!(block.state(), State::Closing | State::LastAck | State::TimeWait)
+            || block.has(bit::DEAD);
+        if over {
+            what |= due::HANG_UP;
+        }
+        self.mark(what);
+    }
+}
 
 impl Tcp {
     /// Fills tables, port users, slots and queues from the blocks.
@@ -73,7 +111,7 @@ impl Tcp {
                 self.ports.listen(i, tuple.local, tuple.local_port);
                 self.families.enter(block.family).listeners += 1;
             }
-            State::TimeWait => self.rearm(i),
+            State::TimeWait => self.connection(i).rearm(),
             State::Closed if block.open_request != 0 && !block.has(bit::DEAD) => {
                 self.families.remember_opened(block.family, block.open_request, i);
             }
@@ -110,7 +148,7 @@ impl Tcp {
             }
             if let Some(listener) = self.listener_of(i) {
                 self.live[listener as usize].embryonic += 1;
-                self.mark(i, due::ROUTE);
+                self.connection(i).mark(due::ROUTE);
             } else {
                 let (tuple, shared) = (block.tuple, block.has(bit::REUSE_ADDRESS));
                 let generation = block.generation.wrapping_add(1);
@@ -165,56 +203,21 @@ impl Tcp {
             page.set_remote(block.tuple.remote_endpoint());
         }
         // What our predecessor's sends still referred to, nothing of ours does.
-        self.release_ring(i);
-        self.refresh_flags(i);
+        self.connection(i).release_ring();
+        self.connection(i).refresh_flags();
         match self.blocks[i].state() {
             State::Listen => self.offer_again(i),
-            State::SynSent | State::SynReceived => self.mark(i, due::ROUTE | due::SYN),
-            state if state.is_synchronized() => self.revive_connection(cx, i),
+            State::SynSent | State::SynReceived => self.connection(i).mark(due::ROUTE | due::SYN),
+            state if state.is_synchronized() => self.connection(i).revive_connection(cx),
             _ => {}
         }
         self.take_up_listener(i);
         if self.blocks[i].has(bit::QUEUED) {
-            self.expect_attach(cx.now, i);
+            self.connection(i).expect_attach(cx.now);
         }
         self.read_page(cx, i);
-        self.ring_socket(i);
-        self.rearm(i);
-    }
-
-    fn revive_connection(&mut self, cx: &Context, i: u32) {
-        let live = &mut self.live[i as usize];
-        let block = &mut self.blocks[i];
-        let mss = block.segment_size();
-        live.last_heard = cx.now;
-        live.stuck_since = cx.now;
-        live.last_sent = cx.now;
-        block.backoff = 0;
-        if block.flight() > 0 && block.state().may_send() {
-            // Lost by us, not by congestion: the threshold stays.
-            live.recovery.lose_all(block.snd_una, block.snd_nxt);
-            block.congestion.on_idle(mss);
-        }
-        self.mark(i, due::ACK | due::SEND);
-    }
-
-    /// Whatever an application may be waiting for is said again.
-    pub(super) fn ring_socket(&mut self, i: u32) {
-        let block = &self.blocks[i];
-        let mut what = due::WRITABLE | due::INFO;
-        if block.rcv_nxt > block.rcv_taken {
-            what |= due::READABLE;
-        }
-        let received_all = block.has(bit::RECEIVED_FIN) || block.has(bit::DEAD);
-        if received_all {
-            what |= due::READABLE | due::END_OF_STREAM;
-        }
-        let over = matches!(block.state(), State::Closing | State::LastAck | State::TimeWait)
-            || block.has(bit::DEAD);
-        if over {
-            what |= due::HANG_UP;
-        }
-        self.mark(i, what);
+        self.connection(i).ring_socket();
+        self.connection(i).rearm();
     }
 
     /// A listener's ring gets its records again: each at the place that its connection remembers.

@@ -3,6 +3,7 @@
 use super::acceptable::STRAY_INTERVAL;
 use super::block::{NONE, NOWHERE, State, bit};
 use super::close::Farewell;
+use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
@@ -13,6 +14,24 @@ use eft_base::PacketRef;
 use eft_base::errno::{ECONNREFUSED, ECONNRESET};
 use eft_base::wire::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 use eft_component::{Context, Outbox};
+
+impl Connection<'_> {
+    /// Whether a repeated SYN may be answered again; a flood of them is not.
+    fn may_repeat_syn(&self, cx: &Context) -> bool {
+        let last = self.live.last_sent;
+        cx.now.saturating_since(last) >= STRAY_INTERVAL
+    }
+
+    /// Where the peer's FIN lies; it counts when everything before it is there.
+    fn note_fin(&mut self, segment: &Segment) {
+        let block = &mut *self.block;
+        let at = block.received_offset(segment.seq) + segment.len as i64;
+        let expected = at >= block.rcv_nxt as i64 && (at as u64) <= block.rcv_adv;
+        if block.rcv_fin_at == NOWHERE && expected && block.state().may_receive() {
+            block.rcv_fin_at = at as u64;
+        }
+    }
+}
 
 impl Tcp {
     /// A packet from ip.
@@ -52,7 +71,7 @@ impl Tcp {
             State::SynReceived => self.receive_in_syn_received(cx, i, segment),
             _ => self.receive_synchronized(cx, i, segment),
         }
-        self.rearm(i);
+        self.connection(i).rearm();
     }
 
     /// No connection: LISTEN or CLOSED (§3.10.7.1, §3.10.7.2).
@@ -111,16 +130,16 @@ impl Tcp {
             return cx.count(Counter::DropMalformed as usize);
         }
         self.take_syn(cx, i, segment);
-        self.set_mss(i);
+        self.connection(i).set_mss();
         if acceptable {
             self.establish(cx, i);
-            self.mark(i, due::ACK);
+            self.connection(i).mark(due::ACK);
             // Data with a SYN-ACK is not used before the handshake is done: the peer repeats it.
         } else {
             // Simultaneous open (§3.5, figure 8).
             self.blocks[i].set_state(State::SynReceived);
-            self.refresh_flags(i);
-            self.mark(i, due::SYN);
+            self.connection(i).refresh_flags();
+            self.connection(i).mark(due::SYN);
         }
     }
 
@@ -132,24 +151,24 @@ impl Tcp {
             // Our SYN-ACK was lost. (Simultaneous open: theirs carries our acknowledgment.)
             if !passive && segment.has(TCP_ACK) && segment.ack == block.send_sequence(0) {
                 self.establish(cx, i);
-                self.mark(i, due::ACK);
-            } else if block.has(bit::ROUTED) && self.may_repeat_syn(cx, i) {
-                self.mark(i, due::SYN);
+                self.connection(i).mark(due::ACK);
+            } else if block.has(bit::ROUTED) && self.connection(i).may_repeat_syn(cx) {
+                self.connection(i).mark(due::SYN);
             }
             return;
         }
-        if !self.is_acceptable(cx, i, segment) {
+        if !self.connection(i).is_acceptable(cx, segment) {
             return;
         }
         if segment.has(TCP_RST) {
             if segment.seq != self.blocks[i].acknowledgment() {
-                return self.challenge(cx, i);
+                return self.connection(i).challenge(cx);
             }
             cx.count(Counter::ResetsReceived as usize);
             return if passive { self.discard_embryonic(cx, i) } else { self.end(cx, i, ECONNREFUSED) };
         }
         if segment.has(TCP_SYN) {
-            return self.challenge(cx, i);
+            return self.connection(i).challenge(cx);
         }
         if !segment.has(TCP_ACK) {
             return;
@@ -163,12 +182,6 @@ impl Tcp {
         }
         self.establish(cx, i);
         self.receive_synchronized(cx, i, segment);
-    }
-
-    /// Whether a repeated SYN may be answered again; a flood of them is not.
-    fn may_repeat_syn(&self, cx: &Context, i: u32) -> bool {
-        let last = self.live[i as usize].last_sent;
-        cx.now.saturating_since(last) >= STRAY_INTERVAL
     }
 
     /// The handshake is done.
@@ -199,27 +212,27 @@ impl Tcp {
         live.due &= !due::SYN;
         self.open += 1;
         self.gauge_open(cx);
-        self.take_options(i);
-        self.refresh_flags(i);
-        self.mark(i, due::SEND | due::WRITABLE | due::INFO);
+        self.connection(i).take_options();
+        self.connection(i).refresh_flags();
+        self.connection(i).mark(due::SEND | due::WRITABLE | due::INFO);
         self.read_page(cx, i);
     }
 
     /// ESTABLISHED and after (§3.10.7.4).
     fn receive_synchronized(&mut self, cx: &Context, i: u32, segment: &Segment) {
-        if !self.is_acceptable(cx, i, segment) {
+        if !self.connection(i).is_acceptable(cx, segment) {
             return;
         }
         if segment.has(TCP_RST) {
             return self.receive_reset(cx, i, segment);
         }
         if segment.has(TCP_SYN) {
-            return self.challenge(cx, i);
+            return self.connection(i).challenge(cx);
         }
-        let Some(ack) = self.judge_acknowledgment(cx, i, segment) else {
+        let Some(ack) = self.connection(i).judge_acknowledgment(cx, segment) else {
             return;
         };
-        self.note_heard(cx.now, i, segment);
+        self.connection(i).note_heard(cx.now, segment);
         if !self.take_acknowledgment(cx, i, segment, ack) {
             return;
         }
@@ -227,7 +240,7 @@ impl Tcp {
             self.receive_text(cx, i, segment);
         }
         if segment.has(TCP_FIN) {
-            self.note_fin(i, segment);
+            self.connection(i).note_fin(segment);
         }
         self.receive_fin(cx, i);
     }
@@ -236,7 +249,7 @@ impl Tcp {
     fn receive_reset(&mut self, cx: &Context, i: u32, segment: &Segment) {
         let block = &self.blocks[i];
         if segment.seq != block.acknowledgment() {
-            return self.challenge(cx, i);
+            return self.connection(i).challenge(cx);
         }
         cx.count(Counter::ResetsReceived as usize);
         let errno = match block.state() {
@@ -268,11 +281,11 @@ impl Tcp {
         if start >= end {
             if skip >= segment.len as u64 {
                 cx.count(Counter::DuplicateData as usize);
-                self.note_duplicate(i, seq, seq + segment.len as i64);
+                self.connection(i).note_duplicate(seq, seq + segment.len as i64);
             } else {
                 cx.count(Counter::DropWindow as usize);
             }
-            return self.mark(i, due::ACK);
+            return self.connection(i).mark(due::ACK);
         }
         if start > block.rcv_nxt {
             return self.receive_out_of_order(cx, i, segment, start, end, skip);
@@ -288,12 +301,12 @@ impl Tcp {
         let came = block.rcv_nxt - start;
         self.live[i as usize].note_run(cx.now, came);
         cx.add(Counter::ReceivedBytes as usize, came);
-        self.mark(i, due::READABLE | due::INFO);
+        self.connection(i).mark(due::READABLE | due::INFO);
         if fills {
             // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
-            self.mark(i, due::ACK);
+            self.connection(i).mark(due::ACK);
         }
-        self.owe_acknowledgement(cx.now, i, segment.count);
+        self.connection(i).owe_acknowledgement(cx.now, segment.count);
     }
 
     fn receive_out_of_order(
@@ -310,7 +323,7 @@ impl Tcp {
         let duplicate = block.reassembly.holds(start, end);
         if duplicate {
             cx.count(Counter::DuplicateData as usize);
-            self.note_duplicate(i, start as i64, end as i64);
+            self.connection(i).note_duplicate(start as i64, end as i64);
         } else {
             let Some(page) = &self.live[i as usize].page else {
                 return;
@@ -326,21 +339,11 @@ impl Tcp {
                 return cx.count(Counter::DropUnreadable as usize);
             }
         }
-        self.acknowledge_quickly(i);
+        self.connection(i).acknowledge_quickly();
         if !self.blocks[i].has(bit::SACK) {
             self.live[i as usize].duplicate_acks += 1;
         }
-        self.mark(i, due::ACK);
-    }
-
-    /// Where the peer's FIN lies; it counts when everything before it is there.
-    fn note_fin(&mut self, i: u32, segment: &Segment) {
-        let block = &mut self.blocks[i];
-        let at = block.received_offset(segment.seq) + segment.len as i64;
-        let expected = at >= block.rcv_nxt as i64 && (at as u64) <= block.rcv_adv;
-        if block.rcv_fin_at == NOWHERE && expected && block.state().may_receive() {
-            block.rcv_fin_at = at as u64;
-        }
+        self.connection(i).mark(due::ACK);
     }
 
     /// Step 8.
@@ -355,16 +358,16 @@ impl Tcp {
             State::FinWait1 if block.fin_acknowledged() => return self.fin_in_last_state(cx, i),
             State::FinWait1 => {
                 block.set_state(State::Closing);
-                self.mark(i, due::HANG_UP);
+                self.connection(i).mark(due::HANG_UP);
             }
             _ => return self.fin_in_last_state(cx, i),
         }
-        self.refresh_flags(i);
-        self.mark(i, due::ACK | due::READABLE | due::END_OF_STREAM);
+        self.connection(i).refresh_flags();
+        self.connection(i).mark(due::ACK | due::READABLE | due::END_OF_STREAM);
     }
 
     fn fin_in_last_state(&mut self, cx: &Context, i: u32) {
         self.enter_time_wait(cx, i);
-        self.mark(i, due::ACK);
+        self.connection(i).mark(due::ACK);
     }
 }

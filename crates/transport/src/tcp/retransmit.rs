@@ -2,6 +2,7 @@
 //! (§3.8.4), delayed acknowledgement, patience.
 
 use super::block::{NONE, NOWHERE, State, bit};
+use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
@@ -26,6 +27,39 @@ const KEEP_IDLE: u32 = 7200;
 const KEEP_INTERVAL: u32 = 75;
 const KEEP_COUNT: u32 = 9;
 
+impl Connection<'_> {
+    /// What ip last said of the path explains a timeout best.
+    fn timeout_errno(&self) -> i32 {
+        match self.block.soft_error {
+            0 => ETIMEDOUT,
+            errno => errno,
+        }
+    }
+
+    /// The user timeout (RFC 5482), or an orphan's.
+    fn is_out_of_patience(&self, now: Instant) -> bool {
+        let live = &*self.live;
+        let stuck = now.saturating_since(live.stuck_since);
+        let user = live.page.as_ref().map_or(0, |p| p.option(Opt::UserTimeout));
+        (user > 0 && stuck >= Duration::from_millis(user as u64))
+            || (self.block.has(bit::ORPHAN) && stuck >= ORPHAN_STALL)
+    }
+
+    fn keepalive_option(&self, option: Opt, default: u32) -> u32 {
+        let page = self.live.page.as_ref();
+        match page.map_or(0, |p| p.option(option)) {
+            0 => default,
+            n => n,
+        }
+    }
+
+    pub(super) fn start_keepalive(&mut self, now: Instant) {
+        let idle = self.keepalive_option(Opt::KeepIdle, KEEP_IDLE);
+        self.live.keepalive_at = now + Duration::from_secs(idle as u64);
+        self.rearm();
+    }
+}
+
 impl Tcp {
     /// Handles every deadline of a connection that has passed.
     pub(super) fn expire_connection(&mut self, cx: &Context, i: u32, _out: &mut Outbox<Out>) {
@@ -43,26 +77,26 @@ impl Tcp {
         let live = &mut self.live[i as usize];
         if live.ack_at <= now {
             live.ack_at = NEVER;
-            self.mark(i, due::ACK);
+            self.connection(i).mark(due::ACK);
         }
         let live = &mut self.live[i as usize];
         if live.cork_at <= now {
             live.cork_at = NEVER;
-            self.mark(i, due::SEND | due::OVERRIDE);
+            self.connection(i).mark(due::SEND | due::OVERRIDE);
         }
         let live = &mut self.live[i as usize];
         if live.piece_at <= now {
             live.piece_at = NEVER;
-            self.mark(i, due::PIECE);
+            self.connection(i).mark(due::PIECE);
         }
         let live = &mut self.live[i as usize];
         if live.tell_at <= now {
             live.tell_at = NEVER;
-            self.mark(i, due::READABLE | due::TELL);
+            self.connection(i).mark(due::READABLE | due::TELL);
         }
         if self.live[i as usize].info_at <= now {
             self.live[i as usize].info_at = NEVER;
-            self.mark(i, due::INFO);
+            self.connection(i).mark(due::INFO);
         }
         if self.live[i as usize].retransmit_at <= now {
             self.live[i as usize].retransmit_at = NEVER;
@@ -78,7 +112,7 @@ impl Tcp {
             State::SynSent | State::SynReceived => self.expire_handshake(cx, i),
             state if !state.may_send() => {}
             _ if self.blocks[i].flight() > 0 => self.expire_flight(cx, i),
-            _ if self.has_unsent(i) => self.expire_persist(cx, i),
+            _ if self.connection(i).has_unsent() => self.expire_persist(cx, i),
             _ => {}
         }
     }
@@ -87,19 +121,19 @@ impl Tcp {
         let block = &mut self.blocks[i];
         let active = block.state() == State::SynSent;
         let retries = if active { SYN_RETRIES } else { SYN_ACK_RETRIES };
-        if block.backoff >= retries || self.is_out_of_patience(cx.now, i) {
+        if block.backoff >= retries || self.connection(i).is_out_of_patience(cx.now) {
             cx.count(Counter::Timeouts as usize);
             if !active && self.blocks[i].slot == NONE {
                 return self.discard_embryonic(cx, i);
             }
             cx.count(Counter::FailedConnects as usize);
-            let errno = self.timeout_errno(i);
+            let errno = self.connection(i).timeout_errno();
             return self.end(cx, i, errno);
         }
         self.blocks[i].backoff += 1;
         cx.count(Counter::RetransmitTimeouts as usize);
         cx.count(Counter::RetransmittedSegments as usize);
-        self.mark(i, due::SYN);
+        self.connection(i).mark(due::SYN);
     }
 
     /// RFC 6298 §5.4 to §5.7.
@@ -108,7 +142,7 @@ impl Tcp {
         // A peer that answers but keeps its window closed is not dead.
         let closed = block.snd_edge <= block.snd_una;
         let dead = block.backoff >= RETRIES && !closed;
-        if dead || self.is_out_of_patience(cx.now, i) {
+        if dead || self.connection(i).is_out_of_patience(cx.now) {
             return self.time_out(cx, i);
         }
         cx.count(Counter::RetransmitTimeouts as usize);
@@ -126,61 +160,30 @@ impl Tcp {
         live.timing = None;
         live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
         let doubt = block.backoff == ROUTE_DOUBT;
-        self.mark(i, due::SEND | if doubt { due::ROUTE } else { 0 });
+        self.connection(i).mark(due::SEND | if doubt { due::ROUTE } else { 0 });
     }
 
     /// The window is closed, or too small to be worth a segment.
     fn expire_persist(&mut self, cx: &Context, i: u32) {
         let block = &self.blocks[i];
-        if block.probes >= RETRIES as u32 || self.is_out_of_patience(cx.now, i) {
+        if block.probes >= RETRIES as u32 || self.connection(i).is_out_of_patience(cx.now) {
             return self.time_out(cx, i);
         }
         let block = &mut self.blocks[i];
         block.backoff = (block.backoff + 1).min(RETRIES);
         if block.send_window() > 0 {
-            return self.mark(i, due::SEND | due::OVERRIDE);
+            return self.connection(i).mark(due::SEND | due::OVERRIDE);
         }
         block.probes += 1;
         let live = &mut self.live[i as usize];
         live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
-        self.mark(i, due::PROBE);
+        self.connection(i).mark(due::PROBE);
     }
 
     fn time_out(&mut self, cx: &Context, i: u32) {
         cx.count(Counter::Timeouts as usize);
-        let errno = self.timeout_errno(i);
+        let errno = self.connection(i).timeout_errno();
         self.reset(cx, i, errno);
-    }
-
-    /// What ip last said of the path explains a timeout best.
-    fn timeout_errno(&self, i: u32) -> i32 {
-        match self.blocks[i].soft_error {
-            0 => ETIMEDOUT,
-            errno => errno,
-        }
-    }
-
-    /// The user timeout (RFC 5482), or an orphan's.
-    fn is_out_of_patience(&self, now: Instant, i: u32) -> bool {
-        let live = &self.live[i as usize];
-        let stuck = now.saturating_since(live.stuck_since);
-        let user = live.page.as_ref().map_or(0, |p| p.option(Opt::UserTimeout));
-        (user > 0 && stuck >= Duration::from_millis(user as u64))
-            || (self.blocks[i].has(bit::ORPHAN) && stuck >= ORPHAN_STALL)
-    }
-
-    fn keepalive_option(&self, i: u32, option: Opt, default: u32) -> u32 {
-        let page = self.live[i as usize].page.as_ref();
-        match page.map_or(0, |p| p.option(option)) {
-            0 => default,
-            n => n,
-        }
-    }
-
-    pub(super) fn start_keepalive(&mut self, now: Instant, i: u32) {
-        let idle = self.keepalive_option(i, Opt::KeepIdle, KEEP_IDLE);
-        self.live[i as usize].keepalive_at = now + Duration::from_secs(idle as u64);
-        self.rearm(i);
     }
 
     fn expire_keepalive(&mut self, cx: &Context, i: u32) {
@@ -189,7 +192,7 @@ impl Tcp {
         if !state.is_synchronized() || state == State::TimeWait {
             return;
         }
-        let idle = self.keepalive_option(i, Opt::KeepIdle, KEEP_IDLE);
+        let idle = self.connection(i).keepalive_option(Opt::KeepIdle, KEEP_IDLE);
         let idle = Duration::from_secs(idle as u64);
         let live = &mut self.live[i as usize];
         let block = &mut self.blocks[i];
@@ -200,13 +203,13 @@ impl Tcp {
             live.keepalive_at = from + idle;
             return;
         }
-        let count = self.keepalive_option(i, Opt::KeepCount, KEEP_COUNT);
-        let interval = self.keepalive_option(i, Opt::KeepInterval, KEEP_INTERVAL);
+        let count = self.connection(i).keepalive_option(Opt::KeepCount, KEEP_COUNT);
+        let interval = self.connection(i).keepalive_option(Opt::KeepInterval, KEEP_INTERVAL);
         if self.blocks[i].probes >= count {
             return self.time_out(cx, i);
         }
         self.blocks[i].probes += 1;
         self.live[i as usize].keepalive_at = cx.now + Duration::from_secs(interval as u64);
-        self.mark(i, due::PROBE);
+        self.connection(i).mark(due::PROBE);
     }
 }

@@ -1,6 +1,7 @@
 //! The path to a peer: source address, MTU, segmentation (asked of ip, kept for a while).
 
 use super::block::{Block, State, bit};
+use super::connection::Connection;
 use super::counters::Counter;
 use super::emit::Request;
 use super::engine::Tcp;
@@ -44,6 +45,31 @@ pub(super) fn fixed_headers(remote: WireAddress) -> u16 {
 /// least that any path has.
 fn path_mss(block: &Block) -> u16 {
     block.path_mtu.max(MTU_MIN) - fixed_headers(block.tuple.remote)
+}
+
+impl Connection<'_> {
+    /// Takes what ip said of the path into the block.
+    pub(super) fn set_path(&mut self, path: Path) {
+        let block = &mut *self.block;
+        let learned = match block.learned_mtu {
+            0 => u16::MAX,
+            mtu => mtu.min(u16::MAX as u32) as u16,
+        };
+        block.path_mtu = path.mtu.min(learned).max(MTU_MIN);
+        block.segment_max = path.segment_max.min(PACKET_MAX - HEADERS_MAX);
+        block.clear(bit::LOCAL);
+        if path.local {
+            block.set(bit::LOCAL);
+        }
+        block.set(bit::ROUTED);
+        self.set_mss();
+    }
+
+    /// The largest segment that neither the path nor the peer refuses (RFC 9293 §3.7.1).
+    pub(super) fn set_mss(&mut self) {
+        let block = &mut *self.block;
+        block.mss = block.peer_mss.min(path_mss(block)).max(64);
+    }
 }
 
 impl Tcp {
@@ -109,38 +135,15 @@ impl Tcp {
             }
             (State::SynReceived, Err(_)) => self.discard_embryonic(cx, i),
             (State::SynReceived, Ok(path)) => {
-                self.set_path(i, path);
-                self.mark(i, due::SYN);
+                self.connection(i).set_path(path);
+                self.connection(i).mark(due::SYN);
             }
             (_, Ok(path)) => {
-                self.set_path(i, path);
-                self.mark(i, due::SEND);
+                self.connection(i).set_path(path);
+                self.connection(i).mark(due::SEND);
             }
             (_, Err(errno)) => self.blocks[i].soft_error = errno,
         }
-    }
-
-    /// Takes what ip said of the path into the block.
-    pub(super) fn set_path(&mut self, i: u32, path: Path) {
-        let block = &mut self.blocks[i];
-        let learned = match block.learned_mtu {
-            0 => u16::MAX,
-            mtu => mtu.min(u16::MAX as u32) as u16,
-        };
-        block.path_mtu = path.mtu.min(learned).max(MTU_MIN);
-        block.segment_max = path.segment_max.min(PACKET_MAX - HEADERS_MAX);
-        block.clear(bit::LOCAL);
-        if path.local {
-            block.set(bit::LOCAL);
-        }
-        block.set(bit::ROUTED);
-        self.set_mss(i);
-    }
-
-    /// The largest segment that neither the path nor the peer refuses (RFC 9293 §3.7.1).
-    pub(super) fn set_mss(&mut self, i: u32) {
-        let block = &mut self.blocks[i];
-        block.mss = block.peer_mss.min(path_mss(block)).max(64);
     }
 
     /// The MSS that we announce.

@@ -4,6 +4,7 @@
 //! that of a few large messages. What was lost goes before what is new.
 
 use super::block::{NOWHERE, State, bit};
+use super::connection::Connection;
 use super::counters::Counter;
 use super::decide::{Decision, Situation, Wait};
 use super::emit::{Outgoing, Request};
@@ -36,6 +37,162 @@ enum How {
     Rescue,
 }
 
+impl Connection<'_> {
+    fn has_lost(&self) -> bool {
+        let una = self.block.snd_una;
+        self.live.recovery.next_lost(una).is_some()
+    }
+
+    /// The lost bytes that may be sent again now (RFC 6675 §5 step C).
+    fn next_retransmission(&self) -> Option<Range> {
+        let block = &*self.block;
+        let recovery = &self.live.recovery;
+        let lost = recovery.next_lost(block.snd_una)?;
+        let mss = block.segment_size();
+        let pipe = recovery.pipe(block.snd_una, block.snd_nxt, mss);
+        let mss = mss as u64;
+        let budget = (block.congestion.cwnd as u64).saturating_sub(pipe);
+        if budget < mss && !recovery.force {
+            return None;
+        }
+        let len = (budget - budget % mss).max(mss).min(self.chunk());
+        Some(Range { start: lost.start, end: lost.end.min(lost.start + len) })
+    }
+
+    /// Bytes that may be lost and are sent again because nothing new can be (RFC 6675 §4 NextSeg, rules 3 and 4).
+    fn next_speculative(&self) -> Option<(Range, How)> {
+        let block = &*self.block;
+        let recovery = &self.live.recovery;
+        if !block.has(bit::SACK) || recovery.phase != Phase::Recovery {
+            return None;
+        }
+        let mss = block.segment_size();
+        let pipe = recovery.pipe(block.snd_una, block.snd_nxt, mss);
+        if pipe + mss as u64 > block.congestion.cwnd as u64 {
+            return None;
+        }
+        let mss = mss as u64;
+        let unsacked = recovery.next_unsacked(block.snd_una, mss).map(|range| (range, How::Again));
+        unsacked.or_else(|| Some((recovery.next_rescue(block.snd_una, block.snd_nxt, mss)?, How::Rescue)))
+    }
+
+    /// Largest payload of one `Send`: as many full segments as the device splits, or one.
+    fn chunk(&self) -> u64 {
+        let block = &*self.block;
+        let mss = block.segment_size();
+        ((block.segment_max / mss).max(1) * mss) as u64
+    }
+
+    fn situation(&self) -> Situation {
+        let block = &*self.block;
+        let live = &*self.live;
+        let mss = block.segment_size();
+        let pipe = live.recovery.pipe(block.snd_una, block.snd_nxt, mss);
+        let cwnd = block.congestion.cwnd as u64;
+        let option = |o| live.page.as_ref().map_or(0, |p| p.option(o));
+        let available = block.snd_end.saturating_sub(block.snd_nxt);
+        let flushed = option(Opt::Flush).wrapping_sub(block.snd_nxt as u32) as u64;
+        Situation {
+            available,
+            fin: block.fin_at != NOWHERE && block.snd_nxt <= block.fin_at,
+            window: block.send_window(),
+            budget: cwnd.saturating_sub(pipe),
+            pipe,
+            whole: cwnd.min(block.snd_edge.saturating_sub(block.snd_una)),
+            mss: mss as u64,
+            chunk: self.chunk(),
+            window_max: block.snd_wnd_max as u64,
+            small_in_flight: block.snd_small > block.snd_una,
+            no_delay: option(Opt::NoDelay) != 0,
+            cork: option(Opt::Cork) != 0,
+            flushed: if flushed <= available { flushed } else { 0 },
+            overridden: live.is_due(due::OVERRIDE),
+            patient: !live.is_due(due::PIECE) && live.recovery.is_calm(),
+        }
+    }
+
+    /// Nothing more goes out now; sees to it that somebody comes back.
+    fn wait_for(&mut self, cx: &Context, wait: Wait) {
+        let live = &mut *self.live;
+        let block = &*self.block;
+        live.due &= !(due::SEND | due::OVERRIDE | due::PIECE);
+        live.window_limited = matches!(wait, Wait::Congestion | Wait::Piece { congestion: true });
+        live.piece_at = match wait {
+            Wait::Piece { .. } => {
+                let half = Duration::from_micros(block.rtt.srtt_us as u64 / 2);
+                live.piece_at.min(cx.now + half.clamp(PIECE_TIME_MIN, PIECE_TIME_MAX))
+            }
+            _ => NEVER,
+        };
+        live.cork_at = match wait {
+            Wait::Cork => live.cork_at.min(cx.now + CORK_TIME),
+            _ => NEVER,
+        };
+        if wait == Wait::Window && block.flight() == 0 && live.retransmit_at == NEVER {
+            live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
+        }
+    }
+
+    /// RFC 5681 §4.1: after an idle time the old window says nothing.
+    fn restart_after_idle(&mut self, cx: &Context) {
+        let live = &*self.live;
+        let block = &mut *self.block;
+        let idle = cx.now.saturating_since(live.last_sent);
+        if block.flight() == 0 && idle > block.rtt.rto() {
+            let mss = block.segment_size();
+            block.congestion.on_idle(mss);
+        }
+    }
+
+    fn after_sending(&mut self, cx: &Context, range: Range, len: u64, how: How) {
+        let live = &mut *self.live;
+        let block = &mut *self.block;
+        let mss = block.segment_size() as u64;
+        let idle = block.flight() == 0;
+        if how != How::New {
+            let segments = len.div_ceil(mss).max(1);
+            cx.add(Counter::RetransmittedSegments as usize, segments);
+            cx.add(Counter::RetransmittedBytes as usize, len);
+            block.retransmits = block.retransmits.saturating_add(segments as u32);
+            match how {
+                How::Rescue => live.recovery.on_rescued(),
+                _ => live.recovery.on_retransmitted(range, block.snd_una, block.snd_nxt),
+            }
+            live.timing = None;
+        } else {
+            cx.add(Counter::SentBytes as usize, len);
+            block.snd_nxt = range.end;
+            if !len.is_multiple_of(mss) {
+                block.snd_small = range.start + len;
+            }
+            if live.timing.is_none() {
+                live.timing = Some((range.end, cx.now));
+            }
+        }
+        if idle {
+            live.stuck_since = cx.now;
+        }
+        if idle || live.retransmit_at == NEVER {
+            live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
+        }
+        live.last_sent = cx.now;
+        live.due |= due::INFO;
+        // What is held out of order needs an acknowledgement of its own, with SACK.
+        if block.reassembly.is_empty() && live.duplicate_acks == 0 && live.duplicate.is_none() {
+            self.on_acknowledged();
+        }
+        if how == How::New {
+            self.tell_sent();
+        }
+    }
+
+    /// Whether anything keeps the connection's timer running.
+    pub(super) fn has_unsent(&self) -> bool {
+        let block = &*self.block;
+        block.snd_nxt < block.snd_end || (block.fin_at != NOWHERE && block.snd_nxt <= block.fin_at)
+    }
+}
+
 impl Tcp {
     /// Sends what is due for a connection, as far as there is room. What stays due is tried again.
     pub(super) fn send_due(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) {
@@ -58,7 +215,7 @@ impl Tcp {
             self.send_probe(cx, i, out);
         }
         if self.live[i as usize].is_due(due::ACK) {
-            if self.can_acknowledge(i) {
+            if self.connection(i).can_acknowledge() {
                 self.send_acknowledgements(cx, i, out);
             } else {
                 self.live[i as usize].due &= !due::ACK;
@@ -75,140 +232,34 @@ impl Tcp {
             if !self.has_room(out) {
                 return;
             }
-            if let Some(range) = self.next_retransmission(i) {
+            if let Some(range) = self.connection(i).next_retransmission() {
                 self.send_segment(cx, i, range, How::Again, out);
                 continue;
             }
-            if self.has_lost(i) {
+            if self.connection(i).has_lost() {
                 // What was lost goes first, but the window has no room.
-                return self.wait_for(cx, i, Wait::Congestion);
+                return self.connection(i).wait_for(cx, Wait::Congestion);
             }
-            match self.situation(i).decide() {
+            match self.connection(i).situation().decide() {
                 Decision::Send { len, fin } => {
-                    self.restart_after_idle(cx, i);
+                    self.connection(i).restart_after_idle(cx);
                     let start = self.blocks[i].snd_nxt;
                     let end = start + len + fin as u64;
                     self.send_segment(cx, i, Range { start, end }, How::New, out);
                 }
-                Decision::Wait(wait) => match self.next_speculative(i) {
+                Decision::Wait(wait) => match self.connection(i).next_speculative() {
                     Some((range, how)) => self.send_segment(cx, i, range, how, out),
-                    None => return self.wait_for(cx, i, wait),
+                    None => return self.connection(i).wait_for(cx, wait),
                 },
             }
         }
     }
 
-    fn has_lost(&self, i: u32) -> bool {
-        let una = self.blocks[i].snd_una;
-        self.live[i as usize].recovery.next_lost(una).is_some()
-    }
-
-    /// The lost bytes that may be sent again now (RFC 6675 §5 step C).
-    fn next_retransmission(&self, i: u32) -> Option<Range> {
-        let block = &self.blocks[i];
-        let recovery = &self.live[i as usize].recovery;
-        let lost = recovery.next_lost(block.snd_una)?;
-        let mss = block.segment_size();
-        let pipe = recovery.pipe(block.snd_una, block.snd_nxt, mss);
-        let mss = mss as u64;
-        let budget = (block.congestion.cwnd as u64).saturating_sub(pipe);
-        if budget < mss && !recovery.force {
-            return None;
-        }
-        let len = (budget - budget % mss).max(mss).min(self.chunk(i));
-        Some(Range { start: lost.start, end: lost.end.min(lost.start + len) })
-    }
-
-    /// Bytes that may be lost and are sent again because nothing new can be (RFC 6675 §4 NextSeg, rules 3 and 4).
-    fn next_speculative(&self, i: u32) -> Option<(Range, How)> {
-        let block = &self.blocks[i];
-        let recovery = &self.live[i as usize].recovery;
-        if !block.has(bit::SACK) || recovery.phase != Phase::Recovery {
-            return None;
-        }
-        let mss = block.segment_size();
-        let pipe = recovery.pipe(block.snd_una, block.snd_nxt, mss);
-        if pipe + mss as u64 > block.congestion.cwnd as u64 {
-            return None;
-        }
-        let mss = mss as u64;
-        let unsacked = recovery.next_unsacked(block.snd_una, mss).map(|range| (range, How::Again));
-        unsacked.or_else(|| Some((recovery.next_rescue(block.snd_una, block.snd_nxt, mss)?, How::Rescue)))
-    }
-
-    /// Largest payload of one `Send`: as many full segments as the device splits, or one.
-    fn chunk(&self, i: u32) -> u64 {
-        let block = &self.blocks[i];
-        let mss = block.segment_size();
-        ((block.segment_max / mss).max(1) * mss) as u64
-    }
-
-    fn situation(&self, i: u32) -> Situation {
-        let block = &self.blocks[i];
-        let live = &self.live[i as usize];
-        let mss = block.segment_size();
-        let pipe = live.recovery.pipe(block.snd_una, block.snd_nxt, mss);
-        let cwnd = block.congestion.cwnd as u64;
-        let option = |o| live.page.as_ref().map_or(0, |p| p.option(o));
-        let available = block.snd_end.saturating_sub(block.snd_nxt);
-        let flushed = option(Opt::Flush).wrapping_sub(block.snd_nxt as u32) as u64;
-        Situation {
-            available,
-            fin: block.fin_at != NOWHERE && block.snd_nxt <= block.fin_at,
-            window: block.send_window(),
-            budget: cwnd.saturating_sub(pipe),
-            pipe,
-            whole: cwnd.min(block.snd_edge.saturating_sub(block.snd_una)),
-            mss: mss as u64,
-            chunk: self.chunk(i),
-            window_max: block.snd_wnd_max as u64,
-            small_in_flight: block.snd_small > block.snd_una,
-            no_delay: option(Opt::NoDelay) != 0,
-            cork: option(Opt::Cork) != 0,
-            flushed: if flushed <= available { flushed } else { 0 },
-            overridden: live.is_due(due::OVERRIDE),
-            patient: !live.is_due(due::PIECE) && live.recovery.is_calm(),
-        }
-    }
-
-    /// Nothing more goes out now; sees to it that somebody comes back.
-    fn wait_for(&mut self, cx: &Context, i: u32, wait: Wait) {
-        let live = &mut self.live[i as usize];
-        let block = &self.blocks[i];
-        live.due &= !(due::SEND | due::OVERRIDE | due::PIECE);
-        live.window_limited = matches!(wait, Wait::Congestion | Wait::Piece { congestion: true });
-        live.piece_at = match wait {
-            Wait::Piece { .. } => {
-                let half = Duration::from_micros(block.rtt.srtt_us as u64 / 2);
-                live.piece_at.min(cx.now + half.clamp(PIECE_TIME_MIN, PIECE_TIME_MAX))
-            }
-            _ => NEVER,
-        };
-        live.cork_at = match wait {
-            Wait::Cork => live.cork_at.min(cx.now + CORK_TIME),
-            _ => NEVER,
-        };
-        if wait == Wait::Window && block.flight() == 0 && live.retransmit_at == NEVER {
-            live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
-        }
-    }
-
-    /// RFC 5681 §4.1: after an idle time the old window says nothing.
-    fn restart_after_idle(&mut self, cx: &Context, i: u32) {
-        let live = &self.live[i as usize];
-        let block = &mut self.blocks[i];
-        let idle = cx.now.saturating_since(live.last_sent);
-        if block.flight() == 0 && idle > block.rtt.rto() {
-            let mss = block.segment_size();
-            block.congestion.on_idle(mss);
-        }
-    }
-
     /// Sends the bytes (and the FIN) of `range`. The caller has looked for room.
     fn send_segment(&mut self, cx: &Context, i: u32, range: Range, how: How, out: &mut Outbox<Out>) {
-        let window = self.offer_window(i);
-        let options = self.ordinary_options(cx, i);
-        let (ttl, tos) = self.hop_options(i);
+        let window = self.connection(i).offer_window();
+        let options = self.connection(i).ordinary_options(cx);
+        let (ttl, tos) = self.connection(i).hop_options();
         let live = &mut self.live[i as usize];
         let block = &self.blocks[i];
         let Some(page) = &live.page else {
@@ -251,49 +302,7 @@ impl Tcp {
             }
             return;
         }
-        self.after_sending(cx, i, range, len, how);
-    }
-
-    fn after_sending(&mut self, cx: &Context, i: u32, range: Range, len: u64, how: How) {
-        let live = &mut self.live[i as usize];
-        let block = &mut self.blocks[i];
-        let mss = block.segment_size() as u64;
-        let idle = block.flight() == 0;
-        if how != How::New {
-            let segments = len.div_ceil(mss).max(1);
-            cx.add(Counter::RetransmittedSegments as usize, segments);
-            cx.add(Counter::RetransmittedBytes as usize, len);
-            block.retransmits = block.retransmits.saturating_add(segments as u32);
-            match how {
-                How::Rescue => live.recovery.on_rescued(),
-                _ => live.recovery.on_retransmitted(range, block.snd_una, block.snd_nxt),
-            }
-            live.timing = None;
-        } else {
-            cx.add(Counter::SentBytes as usize, len);
-            block.snd_nxt = range.end;
-            if !len.is_multiple_of(mss) {
-                block.snd_small = range.start + len;
-            }
-            if live.timing.is_none() {
-                live.timing = Some((range.end, cx.now));
-            }
-        }
-        if idle {
-            live.stuck_since = cx.now;
-        }
-        if idle || live.retransmit_at == NEVER {
-            live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
-        }
-        live.last_sent = cx.now;
-        live.due |= due::INFO;
-        // What is held out of order needs an acknowledgement of its own, with SACK.
-        if block.reassembly.is_empty() && live.duplicate_acks == 0 && live.duplicate.is_none() {
-            self.on_acknowledged(i);
-        }
-        if how == How::New {
-            self.tell_sent(i);
-        }
+        self.connection(i).after_sending(cx, range, len, how);
     }
 
     /// Sends an old sequence number: the peer answers with its acknowledgment and window (RFC 9293
@@ -302,8 +311,8 @@ impl Tcp {
         if !self.has_room(out) {
             return;
         }
-        let window = self.offer_window(i);
-        let options = self.ordinary_options(cx, i);
+        let window = self.connection(i).offer_window();
+        let options = self.connection(i).ordinary_options(cx);
         let block = &self.blocks[i];
         let segment = Outgoing::bare(
             block.tuple,
@@ -317,11 +326,5 @@ impl Tcp {
             cx.count(Counter::ProbesSent as usize);
             self.live[i as usize].due &= !due::PROBE;
         }
-    }
-
-    /// Whether anything keeps the connection's timer running.
-    pub(super) fn has_unsent(&self, i: u32) -> bool {
-        let block = &self.blocks[i];
-        block.snd_nxt < block.snd_end || (block.fin_at != NOWHERE && block.snd_nxt <= block.fin_at)
     }
 }

@@ -59,7 +59,7 @@ impl Tcp {
             if readable {
                 out.push(Out::Effect(Effect::Readable(socket)));
             }
-            if what & due::WRITABLE != 0 && self.has_room_for_writer(i) {
+            if what & due::WRITABLE != 0 && self.connection(i).has_room_for_writer() {
                 out.push(Out::Effect(Effect::Writable(socket)));
             }
             if what & due::END_OF_STREAM != 0 {
@@ -69,6 +69,6 @@ impl Tcp {
                 out.push(Out::Effect(Effect::HangUp(socket)));
             }
         }
-        self.publish_info(cx, i);
+        self.connection(i).publish_info(cx);
     }
 }

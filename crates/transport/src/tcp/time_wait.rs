@@ -29,7 +29,7 @@ impl Tcp {
                 self.end_time_wait(cx, i);
                 return self.receive_segment(cx, segment, out);
             }
-            return self.challenge(cx, i);
+            return self.connection(i).challenge(cx);
         }
         let end = segment.seq.wrapping_add(segment.sequence_len());
         let exact = end == block.acknowledgment();
@@ -39,10 +39,10 @@ impl Tcp {
             && !is_old(block, segment, cx.now)
         {
             // The peer repeats its FIN: our last acknowledgement was lost.
-            self.mark(i, due::ACK);
+            self.connection(i).mark(due::ACK);
             self.restart_time_wait(cx.now, i);
         } else if !exact || segment.sequence_len() > 0 {
-            self.answer_stray(cx.now, i);
+            self.connection(i).answer_stray(cx.now);
         }
     }
 }

@@ -1,0 +1,48 @@
+//! One connection as its mechanisms see it: the durable block and what is derived from it, together.
+//!
+//! A mechanism that concerns one connection alone is a method of [`Connection`]; what needs the engine's tables, or
+//! ends a connection, is one of [`Tcp`] and knows connections by their index.
+
+use super::block::Block;
+use super::engine::Tcp;
+use super::live::{Live, due};
+use crate::timers::Timers;
+use crate::turns::Turns;
+
+pub(super) struct Connection<'a> {
+    /// Its place in the engine's tables.
+    pub index: u32,
+    pub block: &'a mut Block,
+    pub live: &'a mut Live,
+    turns: &'a mut Turns,
+    timers: &'a mut Timers,
+}
+
+impl Tcp {
+    pub(super) fn connection(&mut self, index: u32) -> Connection<'_> {
+        Connection {
+            index,
+            block: &mut self.blocks[index],
+            live: &mut self.live[index as usize],
+            turns: &mut self.turns,
+            timers: &mut self.timers,
+        }
+    }
+}
+
+impl Connection<'_> {
+    /// Something is due; `flush` will see to it.
+    pub fn mark(&mut self, bits: u32) {
+        self.live.due |= bits;
+        if !self.live.is_due(due::QUEUED) {
+            self.live.due |= due::QUEUED;
+            self.turns.push(self.index);
+        }
+    }
+
+    /// Sets the connection's entry among the timers.
+    pub fn rearm(&mut self) {
+        let at = self.live.deadline(self.block.close_at);
+        self.timers.arm(self.index, at);
+    }
+}
