@@ -1,13 +1,17 @@
 //! Waiting for a change of memory from user space.
 //!
-//! Where the processor lets user code wait in a sleep state (Intel WAITPKG: UMONITOR/UMWAIT; AMD
-//! MONITORX/MWAITX) a dedicated core sleeps between looks, else it executes PAUSE. One monitored line
-//! cannot cover several bells, so the wait is bounded to a few microseconds and the caller looks at
-//! all of them.
+//! Where the processor lets user code wait for a store to a line (Intel WAITPKG: UMONITOR and UMWAIT; AMD: MONITORX and
+//! MWAITX; ARM: a load-exclusive and WFE) a dedicated core arms the monitor on the line that a sender writes when it rings,
+//! looks once more, and sleeps until that store, as the kernel's idle loop does with MONITOR and MWAIT. Else it executes
+//! PAUSE. One monitor covers one line: of several bells the caller names the likeliest, and the sleep is bounded so that it
+//! looks at the others in time.
 
-/// Bound of one wait in cycles of the time stamp counter.
+use std::sync::atomic::AtomicU32;
+
+/// Bounds of one sleep in cycles of the time stamp counter: if the line is one of several, and if it is the only one (then a
+/// tenth of the 100,000 that Linux grants user code at most).
 #[cfg(target_arch = "x86_64")]
-const WAIT_CYCLES: u32 = 4_000;
+const CYCLES: (u32, u32) = (4_000, 10_000);
 
 /// Which instruction is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,33 +50,22 @@ pub fn method() -> Method {
     }
 }
 
-/// Waits a little, or until `changed` once it was armed. The caller loops.
-pub fn pause(changed: impl Fn() -> bool) {
-    #[cfg(target_arch = "x86_64")]
+/// Sleeps until somebody writes to the line of `word`, or for a little, unless `changed` once the monitor is armed. The caller
+/// loops. `only`: no other line matters.
+pub fn wait(word: &AtomicU32, only: bool, changed: impl Fn() -> bool) {
     match method() {
-        Method::Umwait => {
-            if !changed() {
-                tpause();
-            }
-        }
-        Method::Mwaitx => {
-            if !changed() {
-                mwaitx();
-            }
-        }
+        #[cfg(target_arch = "x86_64")]
+        Method::Umwait => arm_and_sleep(&Umwait(bound(only)), word, changed),
+        #[cfg(target_arch = "x86_64")]
+        Method::Mwaitx => arm_and_sleep(&Mwaitx(bound(only)), word, changed),
+        #[cfg(target_arch = "aarch64")]
+        Method::Wfe => arm_and_sleep(&Wfe, word, changed),
         _ => spin(&changed),
     }
-    #[cfg(target_arch = "aarch64")]
-    if !changed() {
-        // SAFETY: WFE waits for an event or the next tick of the event stream; no memory is touched.
-        unsafe { std::arch::asm!("wfe", options(nomem, nostack, preserves_flags)) };
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    spin(&changed);
 }
 
-#[cfg(not(target_arch = "aarch64"))]
-fn spin(changed: &impl Fn() -> bool) {
+/// For who has no line to wait for.
+pub fn spin(changed: &impl Fn() -> bool) {
     for _ in 0..32 {
         if changed() {
             return;
@@ -81,45 +74,169 @@ fn spin(changed: &impl Fn() -> bool) {
     }
 }
 
-/// TPAUSE for [`WAIT_CYCLES`] (part of WAITPKG): a light sleep that needs no monitored line.
-#[cfg(target_arch = "x86_64")]
-fn tpause() {
-    // SAFETY: RDTSC and TPAUSE touch no memory; CPUID said that WAITPKG is there. C0.1 (ecx = 1).
-    unsafe {
-        let until = std::arch::x86_64::_rdtsc() + WAIT_CYCLES as u64;
-        std::arch::asm!(
-            ".byte 0x66, 0x0f, 0xae, 0xf1", // tpause ecx
-            in("ecx") 1u32,
-            in("eax") until as u32,
-            in("edx") (until >> 32) as u32,
-            options(nomem, nostack)
-        );
+/// A processor's monitor.
+trait Monitor {
+    /// A store to the line of `word` from now on ends the next sleep, or keeps it from beginning.
+    fn arm(&self, word: &AtomicU32);
+    fn sleep(&self);
+}
+
+/// A store before the monitor was armed is seen by the look, one after it by the monitor.
+fn arm_and_sleep(monitor: &impl Monitor, word: &AtomicU32, changed: impl Fn() -> bool) {
+    monitor.arm(word);
+    if !changed() {
+        monitor.sleep();
     }
 }
 
-/// MONITORX on a line of our own stack and MWAITX with a timeout.
 #[cfg(target_arch = "x86_64")]
-fn mwaitx() {
-    let line = 0u64;
-    // SAFETY: MONITORX only reads the address; CPUID said that the instructions are there. ECX bit 1
-    // of MWAITX enables the timer in EBX; EBX is saved around it because LLVM reserves it.
-    unsafe {
-        std::arch::asm!(
-            "mov {saved}, rbx",
-            "xor ecx, ecx",
-            "xor edx, edx",
-            ".byte 0x0f, 0x01, 0xfa", // monitorx rax, ecx, edx
-            "mov ebx, {cycles:e}",
-            "mov ecx, 2",
-            "mov eax, 0xf0",
-            ".byte 0x0f, 0x01, 0xfb", // mwaitx
-            "mov rbx, {saved}",
-            saved = out(reg) _,
-            cycles = in(reg) WAIT_CYCLES,
-            inout("rax") &raw const line => _,
-            out("rcx") _,
-            out("rdx") _,
-            options(nostack, readonly)
-        );
+fn bound(only: bool) -> u32 {
+    if only { CYCLES.1 } else { CYCLES.0 }
+}
+
+#[cfg(target_arch = "x86_64")]
+struct Umwait(u32);
+
+#[cfg(target_arch = "x86_64")]
+impl Monitor for Umwait {
+    fn arm(&self, word: &AtomicU32) {
+        // SAFETY: UMONITOR only reads the address, which is valid; CPUID said that WAITPKG is there.
+        unsafe {
+            std::arch::asm!(
+                ".byte 0xf3, 0x0f, 0xae, 0xf0", // umonitor rax
+                in("rax") word.as_ptr(),
+                options(nostack, readonly, preserves_flags)
+            );
+        }
+    }
+
+    fn sleep(&self) {
+        // SAFETY: RDTSC and UMWAIT touch no memory; CPUID said that WAITPKG is there. C0.1 (ecx = 1).
+        unsafe {
+            let until = std::arch::x86_64::_rdtsc() + u64::from(self.0);
+            std::arch::asm!(
+                ".byte 0xf2, 0x0f, 0xae, 0xf1", // umwait ecx
+                in("ecx") 1u32,
+                in("eax") until as u32,
+                in("edx") (until >> 32) as u32,
+                options(nostack)
+            );
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+struct Mwaitx(u32);
+
+#[cfg(target_arch = "x86_64")]
+impl Monitor for Mwaitx {
+    fn arm(&self, word: &AtomicU32) {
+        // SAFETY: MONITORX only reads the address, which is valid; CPUID said that it is there.
+        unsafe {
+            std::arch::asm!(
+                ".byte 0x0f, 0x01, 0xfa", // monitorx rax, ecx, edx
+                in("rax") word.as_ptr(),
+                in("ecx") 0u32,
+                in("edx") 0u32,
+                options(nostack, readonly, preserves_flags)
+            );
+        }
+    }
+
+    fn sleep(&self) {
+        // SAFETY: MWAITX touches no memory; CPUID said that it is there. ECX bit 1 enables the timer in EBX; EBX is saved
+        // around it because LLVM reserves it. The hint in EAX is for C0, from which it wakes the soonest.
+        unsafe {
+            std::arch::asm!(
+                "mov {saved}, rbx",
+                "mov ebx, {cycles:e}",
+                ".byte 0x0f, 0x01, 0xfb", // mwaitx
+                "mov rbx, {saved}",
+                saved = out(reg) _,
+                cycles = in(reg) self.0,
+                in("eax") 0xf0u32,
+                in("ecx") 2u32,
+                options(nostack)
+            );
+        }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+struct Wfe;
+
+#[cfg(target_arch = "aarch64")]
+impl Monitor for Wfe {
+    fn arm(&self, word: &AtomicU32) {
+        // SAFETY: a load from a valid address. A store by another clears the exclusive monitor, which is an event.
+        unsafe {
+            std::arch::asm!("ldaxr {_v:w}, [{p}]", _v = out(reg) _, p = in(reg) word.as_ptr(), options(nostack));
+        }
+    }
+
+    fn sleep(&self) {
+        // SAFETY: WFE waits for an event, or the next one of the event stream (100 us on Linux); it touches no memory.
+        unsafe { std::arch::asm!("wfe", options(nostack, preserves_flags)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::sync::atomic::Ordering;
+
+    /// A processor that notes what it is told, and whose sleep ends only by a store to the armed line.
+    #[derive(Default)]
+    struct Fake {
+        armed: RefCell<Option<(*const u32, u32)>>,
+        slept: RefCell<u32>,
+    }
+
+    impl Monitor for Fake {
+        fn arm(&self, word: &AtomicU32) {
+            *self.armed.borrow_mut() = Some((word.as_ptr(), word.load(Ordering::SeqCst)));
+        }
+
+        fn sleep(&self) {
+            let (word, value) = self.armed.borrow_mut().take().expect("it sleeps on no line");
+            // SAFETY: the test's words live as long as this.
+            let now = unsafe { (*word.cast::<AtomicU32>()).load(Ordering::SeqCst) };
+            *self.slept.borrow_mut() += u32::from(now == value);
+        }
+    }
+
+    #[test]
+    fn it_sleeps_on_the_line_that_the_sender_writes() {
+        let (bell, fake) = (AtomicU32::new(7), Fake::default());
+        arm_and_sleep(&fake, &bell, || {
+            assert_eq!(fake.armed.borrow().unwrap().0, bell.as_ptr().cast_const(), "looked before it armed");
+            false
+        });
+        assert_eq!(*fake.slept.borrow(), 1);
+        // A store between the look and the sleep ends it at once.
+        arm_and_sleep(&fake, &bell, || {
+            bell.fetch_add(1, Ordering::SeqCst);
+            false
+        });
+        assert_eq!(*fake.slept.borrow(), 1);
+        // And one that the look sees keeps it awake.
+        arm_and_sleep(&fake, &bell, || true);
+        assert_eq!((*fake.slept.borrow(), fake.armed.borrow().is_some()), (1, true));
+    }
+
+    /// With whatever this processor offers.
+    #[test]
+    fn a_store_by_another_thread_is_seen() {
+        let bell = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::yield_now();
+                bell.store(1, Ordering::Release);
+            });
+            while bell.load(Ordering::Acquire) == 0 {
+                wait(&bell, true, || bell.load(Ordering::Acquire) != 0);
+            }
+        });
     }
 }

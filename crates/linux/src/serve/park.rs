@@ -44,6 +44,9 @@ pub struct Parking {
     /// The surroundings' descriptors in the set, and whether they are waited for.
     devices: Vec<i32>,
     devices_watched: bool,
+    /// The values of the bells at the last watch, and the place of the one that rang.
+    rung: Vec<u32>,
+    likely: usize,
 }
 
 impl Parking {
@@ -81,6 +84,8 @@ impl Parking {
             patience: Duration::ZERO,
             devices,
             devices_watched: true,
+            rung: Vec::new(),
+            likely: 0,
         })
     }
 
@@ -181,20 +186,43 @@ impl Parking {
         let start = clock::now();
         self.status.account().enter(watching(), start);
         let end = deadline.map_or(start + WATCH, |d| d.min(start + WATCH));
-        let mut sum = 0u32;
-        each_bell(&mut |b| sum = sum.wrapping_add(b.value()));
+        let mut values = std::mem::take(&mut self.rung);
+        values.clear();
+        each_bell(&mut |b| values.push(b.value()));
         self.state.announce(Mode::Monitoring);
         let mut found = has_work();
         while !found && clock::now() < end {
-            monitor::pause(|| {
-                let mut now = 0u32;
-                each_bell(&mut |b| now = now.wrapping_add(b.value()));
-                now != sum || has_work()
-            });
+            self.wait_for_a_ring(each_bell, &values, has_work);
             found = has_work() || (self.epoll.is_some() && self.poll_descriptors(Some(Duration::ZERO)));
         }
+        if let Some(place) = first_rung(each_bell, &values) {
+            self.likely = place;
+        }
+        self.rung = values;
         self.state.awake();
         found || deadline.is_some_and(|d| clock::now() >= d)
+    }
+
+    /// Sleeps on the line of the bell that rang last time: it is the likeliest to ring again.
+    fn wait_for_a_ring(
+        &self,
+        each_bell: &impl Fn(&mut dyn FnMut(&Shared<Doorbell>)),
+        values: &[u32],
+        has_work: &impl Fn() -> bool,
+    ) {
+        let changed = || first_rung(each_bell, values).is_some() || has_work();
+        let likely = if self.likely < values.len() { self.likely } else { 0 };
+        let only = values.len() == 1 && self.epoll.is_none();
+        if values.is_empty() {
+            return monitor::spin(&changed);
+        }
+        let mut place = 0;
+        each_bell(&mut |b| {
+            if place == likely {
+                monitor::wait(b.word(), only, changed);
+            }
+            place += 1;
+        });
     }
 
     fn sleep_on_bells(
@@ -252,6 +280,18 @@ impl Parking {
         }
         any
     }
+}
+
+/// The place of the first bell whose value is no longer what it was.
+fn first_rung(each_bell: &impl Fn(&mut dyn FnMut(&Shared<Doorbell>)), values: &[u32]) -> Option<usize> {
+    let (mut place, mut rung) = (0, None);
+    each_bell(&mut |b| {
+        if rung.is_none() && values.get(place).is_some_and(|value| *value != b.value()) {
+            rung = Some(place);
+        }
+        place += 1;
+    });
+    rung
 }
 
 /// What the processor does while the bells are watched.
