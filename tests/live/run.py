@@ -14,6 +14,7 @@ import past
 import programs
 import recordings
 import returns
+import sandboxes
 import watchdog
 from harness import ROOT, run_all
 
@@ -22,5 +23,5 @@ if __name__ == "__main__":
         command = [str(ROOT / "scripts/own-network"), sys.executable, *sys.argv]
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
     cases = inputs.CASES + recordings.CASES + budget.CASES + crashes.CASES + datagrams.CASES
-    cases += programs.CASES + past.CASES + returns.CASES + watchdog.CASES
+    cases += programs.CASES + past.CASES + returns.CASES + sandboxes.CASES + watchdog.CASES
     sys.exit(run_all(cases, sys.argv[1:]))

@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
 
 /// Bytes of a plug: enough to stop a send buffer of the least size.
 pub const PLUG_LEN: usize = 1500;
@@ -97,6 +98,7 @@ impl FarEnds {
         {
             self.calls += 1;
             send_token(&far.fd);
+            wake_sleepers(&far.page);
         }
     }
 
@@ -106,6 +108,7 @@ impl FarEnds {
         {
             self.calls += 1;
             far.take_plug();
+            wake_sleepers(&far.page);
         }
     }
 
@@ -115,6 +118,7 @@ impl FarEnds {
         {
             self.calls += 1;
             let _ = rustix::net::shutdown(&far.fd, Shutdown::Write);
+            wake_sleepers(&far.page);
         }
     }
 
@@ -123,6 +127,13 @@ impl FarEnds {
     pub fn hang_up(&mut self, socket: SocketId) {
         self.writable(socket);
         self.end_of_stream(socket);
+    }
+}
+
+/// Programs that may not wait in the kernel for their descriptor sleep on a word of the page.
+fn wake_sleepers(page: &SocketPage) {
+    if page.sleepers().load(Ordering::SeqCst) != 0 && page.sleepers().swap(0, Ordering::SeqCst) != 0 {
+        crate::futex::wake(page.sleepers());
     }
 }
 

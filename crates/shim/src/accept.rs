@@ -4,7 +4,7 @@ use crate::convert;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table;
-use crate::{address, control, errno, family, loopback, options, readiness, real};
+use crate::{address, control, errno, family, fdops, loopback, options, readiness, real};
 use core::ffi::c_int;
 use eft_base::Endpoint;
 use eft_channel::socket::{AcceptRecord, flag};
@@ -42,7 +42,7 @@ pub unsafe fn accept(
         if listener.has(bit::ORPHAN) {
             return Err(Errno(libc::ENETDOWN));
         }
-        if sys::is_nonblocking(fd) {
+        if readiness::must_not_wait(fd, listener, 0) {
             readiness::found_nothing(fd, listener);
             return Err(Errno(libc::EAGAIN));
         }
@@ -120,7 +120,7 @@ fn retire(fd: c_int, listener: &Socket) {
 }
 
 fn pop(fd: c_int, listener: &Socket) -> Result<Option<AcceptRecord>> {
-    let guard = listener.lock_receive().map_err(|e| readiness::reentered(fd, 0, e))?;
+    let guard = listener.lock_receive().map_err(|e| readiness::reentered(fd, listener, 0, e))?;
     let page = &listener.page;
     let size = size_of::<AcceptRecord>();
     if page.receivable() < size {
@@ -183,6 +183,7 @@ fn finish(near: c_int, flags: c_int) -> c_int {
     }
     if flags & libc::SOCK_NONBLOCK != 0 {
         let _ = sys::fcntl(near, libc::F_SETFL, libc::O_NONBLOCK as usize);
+        fdops::mirror_nonblocking(near, true);
     }
     near
 }

@@ -1,7 +1,7 @@
 //! ioctl on eft sockets.
 
 use crate::socket::Socket;
-use crate::sys::Result;
+use crate::sys::{self, Result};
 use crate::{datagram, fdops, table};
 use core::ffi::{c_int, c_ulong, c_void};
 
@@ -14,6 +14,13 @@ const SIOCATMARK: c_ulong = 0x8905;
 /// `arg` must be as for `ioctl`.
 pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<Result<c_int>> {
     match request {
+        libc::FIONBIO => {
+            if sys::plausible(arg, 4).is_ok() && table::socket(fd).is_some() {
+                // SAFETY: by the caller.
+                fdops::mirror_nonblocking(fd, unsafe { arg.cast::<c_int>().read_unaligned() } != 0);
+            }
+            None
+        }
         libc::FIOCLEX => {
             fdops::mirror_cloexec(fd, true);
             None

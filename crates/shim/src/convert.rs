@@ -94,7 +94,7 @@ pub fn to_eft(fd: c_int, stream: bool, inet6: bool, keep: bool) -> Result<(&'sta
     if !matches!(table::get(fd), Entry::Undecided { plain: true, .. }) {
         options::carry_over(fd, near, socket);
     }
-    copy_status_flags(fd, near);
+    socket.put_bits(bit::NONBLOCKING, copy_status_flags(fd, near));
     let kept = keep.then(|| hide_copy(fd)).flatten();
     for number in table::numbers(0, c_int::MAX) {
         let same = || number == fd || sys::identity(number).is_ok_and(|(i, _)| i == inode);
@@ -118,13 +118,16 @@ fn replace(with: c_int, number: c_int, entry: Entry) {
     epoll::put_back(number);
 }
 
-fn copy_status_flags(from: c_int, to: c_int) {
+/// Returns whether O_NONBLOCK is set.
+fn copy_status_flags(from: c_int, to: c_int) -> bool {
     let wanted = (libc::O_NONBLOCK | libc::O_ASYNC) as usize;
     if let Ok(flags) = sys::fcntl(from, libc::F_GETFL, 0)
         && flags & wanted != 0
     {
         let _ = sys::fcntl(to, libc::F_SETFL, flags & wanted);
+        return flags & libc::O_NONBLOCK as usize != 0;
     }
+    false
 }
 
 /// A second descriptor of `fd` under a hidden number, close-on-exec as `fd` is.

@@ -81,15 +81,15 @@ pub fn send(
             return Err(Errno(libc::ENETDOWN));
         }
         let put = put(fd, socket, from, &header, more);
-        if put.map_err(|e| readiness::reentered(fd, flags, e))? {
+        if put.map_err(|e| readiness::reentered(fd, socket, flags, e))? {
             readiness::found_something(socket);
             return Ok(len);
         }
-        if readiness::must_not_wait(fd, flags) {
+        if readiness::must_not_wait(fd, socket, flags) {
             readiness::found_nothing(fd, socket);
             return Err(Errno(libc::EAGAIN));
         }
-        readiness::wait(fd, libc::POLLOUT, libc::SO_SNDTIMEO)?;
+        readiness::wait_room(fd, socket)?;
     }
 }
 
@@ -175,7 +175,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
     loop {
         socket.take_error()?;
         let taken = take(socket, to, flags & libc::MSG_PEEK != 0).inspect_err(|_| quieten(fd, socket));
-        if let Some(received) = taken.map_err(|e| readiness::reentered(fd, flags, e))? {
+        if let Some(received) = taken.map_err(|e| readiness::reentered(fd, socket, flags, e))? {
             readiness::found_something(socket);
             if flags & libc::MSG_PEEK == 0 {
                 match socket.page.receivable() {
@@ -197,11 +197,11 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
         if socket.has(bit::ORPHAN) || socket.is_ended() {
             return Err(Errno(libc::ENETDOWN));
         }
-        if readiness::must_not_wait(fd, flags) {
+        if readiness::must_not_wait(fd, socket, flags) {
             readiness::found_nothing(fd, socket);
             return Err(Errno(libc::EAGAIN));
         }
-        readiness::wait(fd, libc::POLLIN, libc::SO_RCVTIMEO)?;
+        readiness::wait_datagram(fd, socket)?;
         rounds += 1;
         if rounds % 8 == 0 {
             readiness::examine(fd, socket);

@@ -3,6 +3,7 @@
 //! The shim's own descriptors do not exist for programs: closing one gives EBADF, ranges leave them
 //! out, and a dup onto one moves it away first.
 
+use crate::socket::bit;
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
 use crate::{control, epoll, errno, process, real, standard, stream};
@@ -134,10 +135,18 @@ pub fn fcntl(fd: c_int, command: c_int, arg: usize) -> Result<c_int> {
     let done = errno::of(unsafe { real::fcntl64.get()(fd, command, arg) })?;
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicated(fd, done),
+        libc::F_SETFL => mirror_nonblocking(fd, arg as c_int & libc::O_NONBLOCK != 0),
         libc::F_SETFD => mirror_cloexec(fd, arg as c_int & libc::FD_CLOEXEC != 0),
         _ => {}
     }
     Ok(done)
+}
+
+/// For processes that may not ask the kernel.
+pub fn mirror_nonblocking(fd: c_int, on: bool) {
+    if let Some(Ok(socket)) = table::socket(fd) {
+        socket.put_bits(bit::NONBLOCKING, on);
+    }
 }
 
 /// The hidden listener survives an exec if its visible descriptor does.

@@ -6,7 +6,7 @@
 use crate::family::{Family, family};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, exec, process, real, scan};
+use crate::{confined, control, exec, process, real, scan};
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -103,6 +103,7 @@ fn start() -> core::result::Result<(), &'static str> {
     mapped.map_err(|_| "the stack's shared memory cannot be mapped: is there a limit on address space (ulimit -v)? It takes some 40 GiB of addresses, little of it memory")?.install();
     control::adopt_connection(connection).map_err(|_| "no descriptor is free")?;
     scan::inherited();
+    confined::inherited();
     crate::standard::install();
     #[cfg(not(test))]
     if !under_valgrind() {

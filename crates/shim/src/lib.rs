@@ -53,6 +53,7 @@ mod accept;
 mod address;
 mod ancillary;
 mod buffers;
+mod confined;
 mod control;
 mod control_calls;
 mod convert;

@@ -6,7 +6,7 @@
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{errno, real};
+use crate::{confined, errno, real};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 
@@ -39,11 +39,16 @@ pub fn took_a_part(fd: c_int, socket: &Socket) {
 /// Takes one message that the token stood for.
 fn take(fd: c_int, socket: &Socket) {
     for _ in 0..TAKE_ROUNDS {
-        match sys::take_message(fd) {
+        let taken = match confined::is_confined() {
+            true => confined::take_message(fd),
+            false => sys::take_message(fd),
+        };
+        match taken {
             Ok(()) => return,
             // Somebody thought us dead and took ours.
             Err(Errno(libc::EAGAIN)) if was_taken(socket) => return,
             // The server has set the token and is about to send.
+            Err(Errno(libc::EAGAIN)) if confined::is_confined() => core::hint::spin_loop(),
             Err(Errno(libc::EAGAIN)) => {
                 let _ = sys::poll(fd, libc::POLLIN, Some(2));
             }
@@ -65,7 +70,12 @@ pub fn plug(fd: c_int, socket: &Socket) {
         return;
     }
     // Sent before the word is set: the server that sees the word finds the plug.
-    if sys::send_now(fd, &[0; PLUG_LEN]).is_ok() {
+    let sent = match confined::is_confined() {
+        // There is room, since there is no plug.
+        true => sys::write(fd, &[0; PLUG_LEN]),
+        false => sys::send_now(fd, &[0; PLUG_LEN]),
+    };
+    if sent.is_ok() {
         socket.plug.set();
     }
 }
@@ -73,7 +83,7 @@ pub fn plug(fd: c_int, socket: &Socket) {
 /// A call found nothing and will not wait: now and then, see whether the descriptor is right.
 pub fn found_nothing(fd: c_int, socket: &Socket) {
     let idle = socket.idle().fetch_add(1, Ordering::Relaxed) + 1;
-    if idle.is_multiple_of(SUSPICION) {
+    if idle.is_multiple_of(SUSPICION) && !confined::is_confined() {
         examine(fd, socket);
     }
 }
@@ -89,6 +99,9 @@ pub fn found_something(socket: &Socket) {
 /// Looks for the two states that the protocol cannot leave by itself: a stack that is gone, and a
 /// message whose taker died between giving up the token and taking it.
 pub fn examine(fd: c_int, socket: &Socket) {
+    if confined::is_confined() {
+        return;
+    }
     let events = sys::poll(fd, libc::POLLIN, Some(0)).unwrap_or(0);
     if socket.is_ended() {
         return;
@@ -113,9 +126,38 @@ pub fn examine(fd: c_int, socket: &Socket) {
     }
 }
 
+/// In a process with a filter: waits until `over`, as the calls that it may still make allow.
+fn wait_confined(socket: &Socket, over: impl Fn() -> bool) -> Result<()> {
+    loop {
+        match confined::sleep(socket, || over() || socket.is_ended()) {
+            Err(Errno(libc::EINTR)) if handlers_restart() => {}
+            done => return done,
+        }
+    }
+}
+
+/// Waits until there is room to send.
+pub fn wait_room(fd: c_int, socket: &Socket) -> Result<()> {
+    match confined::is_confined() {
+        true => wait_confined(socket, || !socket.plug.is_set()),
+        false => wait(fd, libc::POLLOUT, libc::SO_SNDTIMEO),
+    }
+}
+
+/// Waits until a datagram socket may have something.
+pub fn wait_datagram(fd: c_int, socket: &Socket) -> Result<()> {
+    match confined::is_confined() {
+        true => wait_confined(socket, || socket.token.is_posted()),
+        false => wait(fd, libc::POLLIN, libc::SO_RCVTIMEO),
+    }
+}
+
 /// Waits until a stream may have something, as the program's `recv` would: with its receive timeout
 /// and with calls restarted after signals as their handlers say, since it *is* a `recv`.
-pub fn wait_stream(fd: c_int) -> Result<()> {
+pub fn wait_stream(fd: c_int, socket: &Socket) -> Result<()> {
+    if confined::is_confined() {
+        return wait_confined(socket, || socket.token.is_posted());
+    }
     let ret =
         // SAFETY: no buffer.
         unsafe { real::recv.get()(fd, core::ptr::null_mut(), 0, libc::MSG_PEEK) };
@@ -177,14 +219,18 @@ fn handlers_restart() -> bool {
 }
 
 /// Whether this call must not wait.
-pub fn must_not_wait(fd: c_int, flags: c_int) -> bool {
-    flags & libc::MSG_DONTWAIT != 0 || sys::is_nonblocking(fd)
+pub fn must_not_wait(fd: c_int, socket: &Socket, flags: c_int) -> bool {
+    flags & libc::MSG_DONTWAIT != 0
+        || match confined::is_confined() {
+            true => socket.has(bit::NONBLOCKING),
+            false => sys::is_nonblocking(fd),
+        }
 }
 
 /// What a call returns that met its own lock in a signal handler.
-pub fn reentered(fd: c_int, flags: c_int, errno: Errno) -> Errno {
+pub fn reentered(fd: c_int, socket: &Socket, flags: c_int, errno: Errno) -> Errno {
     match errno {
-        Errno(libc::EDEADLK) if must_not_wait(fd, flags) => Errno(libc::EAGAIN),
+        Errno(libc::EDEADLK) if must_not_wait(fd, socket, flags) => Errno(libc::EAGAIN),
         Errno(libc::EDEADLK) => Errno(libc::EINTR),
         other => other,
     }

@@ -46,6 +46,8 @@ pub mod bit {
     /// The program asked for IPV6_RECVHOPLIMIT, IPV6_RECVTCLASS.
     pub const RECEIVE_HOP_LIMIT: u32 = 262144;
     pub const RECEIVE_CLASS: u32 = 524288;
+    /// O_NONBLOCK is set, as far as it was set by calls that the shim saw.
+    pub const NONBLOCKING: u32 = 1048576;
 }
 
 const BITS: usize = SHIM_WORDS;

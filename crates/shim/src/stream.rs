@@ -60,7 +60,7 @@ pub fn send(fd: c_int, socket: &Socket, source: &mut impl Source, flags: c_int) 
                 }
                 return Err(Errno(libc::EPIPE));
             }
-            Err(errno) => return Err(readiness::reentered(fd, flags, errno)),
+            Err(errno) => return Err(readiness::reentered(fd, socket, flags, errno)),
         };
         match step {
             Step::Sent(n) => {
@@ -69,7 +69,7 @@ pub fn send(fd: c_int, socket: &Socket, source: &mut impl Source, flags: c_int) 
                     return Ok(done);
                 }
             }
-            Step::Full if readiness::must_not_wait(fd, flags) => {
+            Step::Full if readiness::must_not_wait(fd, socket, flags) => {
                 if done > 0 {
                     return Ok(done);
                 }
@@ -77,7 +77,7 @@ pub fn send(fd: c_int, socket: &Socket, source: &mut impl Source, flags: c_int) 
                 return Err(Errno(libc::EAGAIN));
             }
             Step::Full => {
-                match readiness::wait(fd, libc::POLLOUT, libc::SO_SNDTIMEO) {
+                match readiness::wait_room(fd, socket) {
                     Err(_) if done > 0 => return Ok(done),
                     Err(errno) => return Err(errno),
                     Ok(()) => {}
@@ -162,6 +162,9 @@ fn set_more(socket: &Socket, more: bool) {
 }
 
 fn raise_sigpipe() {
+    if crate::confined::is_confined() {
+        return;
+    }
     // SAFETY: plain numbers. To this thread, as the kernel does.
     unsafe {
         let thread = sys::call(libc::SYS_gettid, [0; 6]).unwrap_or(0);
@@ -195,7 +198,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
         0 => (socket.low_water().load(Ordering::Relaxed) as usize).max(1).min(wanted),
         _ => wanted,
     };
-    if flags & libc::MSG_PEEK != 0 && enough > 1 && !readiness::must_not_wait(fd, flags) {
+    if flags & libc::MSG_PEEK != 0 && enough > 1 && !readiness::must_not_wait(fd, socket, flags) {
         await_bytes(socket, enough)?;
     }
     let mut done = 0;
@@ -204,7 +207,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
         let taken = match take(fd, socket, to, flags, done) {
             Ok(taken) => taken,
             Err(_) if done > 0 => return Ok(done),
-            Err(errno) => return Err(readiness::reentered(fd, flags, errno)),
+            Err(errno) => return Err(readiness::reentered(fd, socket, flags, errno)),
         };
         match taken {
             Taken::Bytes(n) => {
@@ -214,7 +217,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
                 }
             }
             Taken::End => return Ok(done),
-            Taken::Nothing if readiness::must_not_wait(fd, flags) => {
+            Taken::Nothing if readiness::must_not_wait(fd, socket, flags) => {
                 if done > 0 {
                     return Ok(done);
                 }
@@ -222,7 +225,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
                 return Err(Errno(libc::EAGAIN));
             }
             Taken::Nothing => {
-                match readiness::wait_stream(fd) {
+                match readiness::wait_stream(fd, socket) {
                     Err(_) if done > 0 => return Ok(done),
                     Err(errno) => return Err(errno),
                     Ok(()) => {}

@@ -334,6 +334,14 @@ pub fn futex_wake(word: *const u32) {
     }
 }
 
+/// Sleeps while `word`, which processes share, has `value`; no longer than `ms`.
+pub fn futex_wait(word: *const u32, value: u32, ms: u64) -> Result<()> {
+    let limit = libc::timespec { tv_sec: (ms / 1000) as libc::time_t, tv_nsec: (ms % 1000 * 1_000_000) as _ };
+    let (operation, limit) = (libc::FUTEX_WAIT as usize, &raw const limit as usize);
+    // SAFETY: the kernel reads the word, which faults no worse than a read of ours would.
+    unsafe { call(libc::SYS_futex, [word as usize, operation, value as usize, limit, 0, 0]).map(drop) }
+}
+
 /// Reads a file (or pipe) into memory: at `offset` if given, else at its position.
 ///
 /// # Safety

@@ -165,7 +165,7 @@ pub unsafe fn send(
     message.msg_iovlen = buffers.list().len();
     message.msg_control = control.pointer;
     message.msg_controllen = control.len;
-    let patience = if readiness::must_not_wait(fd, flags) { libc::MSG_DONTWAIT } else { 0 };
+    let patience = if readiness::must_not_wait(fd, socket, flags) { libc::MSG_DONTWAIT } else { 0 };
     // SAFETY: by the caller.
     let sent = unsafe { sys::send_message(twin, &message, flags | patience) };
     let more = flags & libc::MSG_MORE != 0 || socket.has(bit::DATAGRAM_CORK);

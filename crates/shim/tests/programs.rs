@@ -36,5 +36,5 @@ cases! { on_both;
     datagrams: echo messages refused many_waiters more broadcast mtu;
     twins: beside together peeked either_first connected_peer loopback_peer waits family handed six held refused;
     processes: dups forks execs scrubbed spawns closes_all passing stdio files handlers threads
-        killed by_number standard;
+        killed by_number standard sandboxed;
 }

@@ -34,6 +34,7 @@ const INODE: usize = 384;
 const KIND: usize = 392;
 /// Option words for which there is no room at [`OPTIONS`].
 const MORE_OPTIONS: usize = 400;
+const SLEEPERS: usize = 400;
 const INFO: usize = 448;
 /// Where the application's two locks lie (64 bytes each; the shim's matter).
 pub const SEND_LOCK: usize = 512;
@@ -240,6 +241,11 @@ impl SocketPage {
     /// sockets: something came there. The token is posted after.
     pub fn add_twin_news(&self) {
         self.u32_at(TWIN_NEWS).fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Not 0 while somebody of the application sleeps on this word until the descriptor's state changes.
+    pub fn sleepers(&self) -> &AtomicU32 {
+        self.u32_at(SLEEPERS)
     }
 
     word!(

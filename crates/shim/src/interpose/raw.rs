@@ -6,7 +6,7 @@
 
 use super::{descriptors, io, programs, sockets};
 use crate::sys::Errno;
-use crate::{dispatch, errno, init, sys, table};
+use crate::{confined, dispatch, errno, init, sys, table};
 use core::ffi::{c_int, c_long};
 
 #[unsafe(no_mangle)]
@@ -56,6 +56,7 @@ pub unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
     let [a, b, c, d, e, f] = args;
     let fd = a as c_int;
     let int = |done: c_int| done as isize;
+    confined::expect(number, &args);
     // SAFETY: as above.
     unsafe {
         Some(match number {

@@ -5,7 +5,7 @@
 
 use crate::dispatch::{self, signals};
 use crate::sys::Errno;
-use crate::{errno, init, real};
+use crate::{confined, errno, init, real};
 use core::ffi::c_int;
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigaction as Action, sigset_t, timespec};
 
@@ -225,6 +225,7 @@ pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: u
     if option == dispatch::PR_SET_SYSCALL_USER_DISPATCH && watched() {
         return errno::int(Err(Errno(libc::EINVAL)));
     }
+    confined::expect(libc::SYS_prctl, &[option as usize, a, b, c, d, 0]);
     // SAFETY: the program's call.
     unsafe { real::prctl.get()(option, a, b, c, d) }
 }

@@ -46,7 +46,7 @@ enum Kind {
     Priority,
     LowWater,
     DontFragment,
-    /// IP_OPTIONS: none.
+    /// IP_OPTIONS, SO_BINDTODEVICE: none.
     NoOptions,
     /// IPV6_V6ONLY: off.
     V6Only,

@@ -1,5 +1,9 @@
 /* Descriptors over processes: dup, fork, exec, spawn, passing; and stdio, signals, threads. */
 #include "check.h"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <spawn.h>
 #include <sys/syscall.h>
 
@@ -560,6 +564,75 @@ static void by_number(void) {
     EQUAL(read(fds[1], to, 1), 0);
 }
 
+/* Any other call than read, write and futex (and the end) kills. */
+static void forbid_the_rest(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_read, 4, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
+}
+
+enum { ROUNDS = 300, BULK = 6000000 };
+
+/* A program that forbade itself all calls but its own still waits, reads and writes. */
+static void sandboxed(void) {
+    static char bulk[BULK];
+    int fds[2];
+    connected(fds);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(fds[0]);
+        forbid_the_rest();
+        for (int i = 0; i < ROUNDS; i++) {
+            char byte;
+            if (read(fds[1], &byte, 1) != 1 || write(fds[1], &byte, 1) != 1) _exit(2);
+        }
+        for (int done = 0, n; done < BULK; done += n)
+            if ((n = read(fds[1], bulk + done, BULK - done)) <= 0) _exit(3);
+        for (int done = 0, n; done < BULK; done += n)
+            if ((n = write(fds[1], bulk + done, BULK - done)) <= 0) _exit(4);
+        if (read(fds[1], bulk, 1) != 0) _exit(5);
+        _exit(0);
+    }
+    close(fds[1]);
+    for (int i = 0; i < ROUNDS; i++) {
+        char byte = i, back;
+        write_all(fds[0], &byte, 1);
+        read_all(fds[0], &back, 1);
+        EQUAL(back, byte);
+    }
+    for (int i = 0; i < BULK; i++) bulk[i] = i * 7;
+    write_all(fds[0], bulk, BULK);
+    usleep(100000); /* Its ring is full by now, and it waits for room. */
+    char *back = malloc(BULK);
+    read_all(fds[0], back, BULK);
+    CHECK(memcmp(bulk, back, BULK) == 0);
+    shutdown(fds[0], SHUT_WR);
+    reap(pid);
+    /* One that must not wait is told so. */
+    connected(fds);
+    nonblocking(fds[1]);
+    pid = fork();
+    if (pid == 0) {
+        forbid_the_rest();
+        char byte;
+        for (int i = 0; i < 40; i++)
+            if (read(fds[1], &byte, 1) != -1 || errno != EAGAIN) _exit(6);
+        int n;
+        while ((n = write(fds[1], bulk, BULK)) > 0) {}
+        _exit(errno == EAGAIN ? 0 : 7);
+    }
+    reap(pid);
+}
+
 int main(int argc, char **argv) {
     arguments = argv;
     static const struct test cases[] = {
@@ -567,7 +640,7 @@ int main(int argc, char **argv) {
         {"(after exec)", after_exec}, {"scrubbed", scrubbed}, {"spawns", spawns},
         {"closes_all", closes_all}, {"passing", passing},   {"stdio", stdio},
         {"files", files},       {"handlers", handlers}, {"threads", threads},
-        {"killed", killed},     {"by_number", by_number},
+        {"killed", killed},     {"by_number", by_number}, {"sandboxed", sandboxed},
         {"standard", standard}, {0},
     };
     return run_case(cases, argc, argv);

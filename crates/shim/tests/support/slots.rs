@@ -6,6 +6,7 @@ use eft_channel::segment::Segment;
 use eft_channel::socket::{Arena, Geometry, SocketPage, flag};
 use eft_messages::control::{InfoHeader, InterfaceInfo};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
 use zerocopy::IntoBytes;
 
 pub const GEOMETRY: Geometry = Geometry { slots: 256, send_len: 1 << 18, receive_len: 1 << 18 };
@@ -100,6 +101,15 @@ impl FamilySlots {
 }
 
 impl Slot {
+    /// Programs that may not wait for their descriptor sleep on a word of the page.
+    fn wake_sleepers(&self) {
+        let word = self.page.sleepers();
+        if word.swap(0, Ordering::SeqCst) != 0 {
+            // SAFETY: FUTEX_WAKE does not access the word.
+            unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX, 0, 0, 0) };
+        }
+    }
+
     /// Makes the descriptor readable.
     pub fn post(&self) {
         if let Some(far) = &self.far
@@ -109,6 +119,7 @@ impl Slot {
                 || self.page.post_edge())
         {
             sys::send(far.as_raw_fd(), &[], &[]);
+            self.wake_sleepers();
         }
     }
 
@@ -118,6 +129,7 @@ impl Slot {
             && (self.page.read_token().post_anyway() || self.page.post_edge())
         {
             sys::send(far.as_raw_fd(), &[], &[]);
+            self.wake_sleepers();
         }
     }
 
@@ -135,6 +147,7 @@ impl Slot {
                 }
                 Some((n, _)) => assert_eq!(n, 1500, "a plug has 1500 bytes"),
             }
+            self.wake_sleepers();
         }
     }
 
@@ -149,6 +162,7 @@ impl Slot {
             && let Some(far) = &self.far
         {
             sys::shutdown(far, libc::SHUT_WR);
+            self.wake_sleepers();
         }
     }
 

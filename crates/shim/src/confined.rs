@@ -1,0 +1,94 @@
+//! Programs that forbade themselves system calls.
+//!
+//! A daemon that is about to speak with strangers often keeps but the calls that it makes itself, and dies of
+//! any other. So in a process with a filter (seccomp) the shim reads for `read`, writes for `write`, and sleeps and wakes
+//! by `futex`; nothing else on the way of bytes. Where there is no filter it makes the calls that suit it
+//! better.
+//!
+//! Limits: a filter that a process set up by an instruction of its own is not noticed where `dispatch` is
+//! not. Timeouts of the socket do not end a wait in such a process, and a send to a connection that is over
+//! raises no SIGPIPE there. What needs sockets (connecting, accepting, options) makes the calls that it makes.
+
+use crate::socket::Socket;
+use crate::sys::{self, Errno, Result};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// How long a sleeper trusts that it will be woken.
+const PATIENCE_MS: u64 = 250;
+
+static CONFINED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process has a filter.
+#[inline]
+pub fn is_confined() -> bool {
+    CONFINED.load(Ordering::Relaxed)
+}
+
+/// The program makes this call: does it set up a filter?
+pub fn expect(number: i64, args: &[usize; 6]) {
+    let first = args[0] as c_int;
+    let filters = match number {
+        libc::SYS_prctl => first == libc::PR_SET_SECCOMP,
+        libc::SYS_seccomp => {
+            matches!(first as u32, libc::SECCOMP_SET_MODE_STRICT | libc::SECCOMP_SET_MODE_FILTER)
+        }
+        _ => false,
+    };
+    if filters {
+        CONFINED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// After exec: whether there are more filters than the one of `eft run`.
+pub fn inherited() {
+    let status = std::fs::read("/proc/self/status").unwrap_or_default();
+    if filters(&status).is_some_and(|n| n > 1) {
+        CONFINED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// How many filters a process has, as its /proc/PID/status says (since Linux 5.9).
+fn filters(status: &[u8]) -> Option<u32> {
+    let mut lines = status.split(|b| *b == b'\n');
+    let line = lines.find_map(|line| line.strip_prefix(b"Seccomp_filters:"))?;
+    str::from_utf8(line).ok()?.trim().parse().ok()
+}
+
+/// Takes one message by a plain read. It is there, or about to come.
+pub fn take_message(fd: c_int) -> Result<()> {
+    let mut byte = 0u8;
+    // SAFETY: the byte is ours.
+    unsafe { sys::read_into(fd, &mut byte, 1, None).map(drop) }
+}
+
+/// Sleeps until the transport says that something happened, unless `over` already.
+pub fn sleep(socket: &Socket, over: impl Fn() -> bool) -> Result<()> {
+    let word = socket.page.sleepers();
+    while !over() {
+        word.store(1, Ordering::SeqCst);
+        if over() {
+            break;
+        }
+        if let Err(Errno(libc::EINTR)) = sys::futex_wait(word.as_ptr(), 1, PATIENCE_MS) {
+            return Err(Errno(libc::EINTR));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_counted_and_expected() {
+        assert_eq!(filters(b"Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t3\nThreads:\t1\n"), Some(3));
+        assert_eq!(filters(b"Name:\tx\n"), None);
+        expect(libc::SYS_prctl, &[libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0, 0]);
+        expect(libc::SYS_seccomp, &[libc::SECCOMP_GET_ACTION_AVAIL as usize, 0, 0, 0, 0, 0]);
+        assert!(!is_confined());
+        expect(libc::SYS_seccomp, &[libc::SECCOMP_SET_MODE_FILTER as usize, 0, 0, 0, 0, 0]);
+        assert!(is_confined());
+    }
+}
