@@ -13,7 +13,7 @@ use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, SendDescriptor, TransportToIp};
 use eft_transport::tcp::{Tcp, TcpConfig};
 use eft_transport::udp::{Udp, UdpConfig};
-use eft_transport::{In, Out};
+use eft_transport::{In, Out, Refused};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use std::cell::RefCell;
@@ -109,15 +109,15 @@ pub fn filter(arena: Segment, config: FilterConfig) -> (Filter, Make<Filter>) {
 }
 
 /// tcp, and what to record of it.
-pub fn tcp(arena: Segment, headers: Pool, config: TcpConfig) -> (Tcp, Make<Tcp>) {
+pub fn tcp(arena: Segment, headers: Pool, config: TcpConfig) -> Result<(Tcp, Make<Tcp>), Refused> {
     let make = transport(&headers);
-    (Tcp::open(arena, headers, config), make)
+    Ok((Tcp::open(arena, headers, config)?, make))
 }
 
 /// udp, and what to record of it.
-pub fn udp(arena: Segment, headers: Pool, config: UdpConfig) -> (Udp, Make<Udp>) {
+pub fn udp(arena: Segment, headers: Pool, config: UdpConfig) -> Result<(Udp, Make<Udp>), Refused> {
     let make = transport(&headers);
-    (Udp::open(arena, headers, config), make)
+    Ok((Udp::open(arena, headers, config)?, make))
 }
 
 fn transport<C: eft_component::Component<In = In, Out = Out, Effect = Effect>>(headers: &Pool) -> Make<C> {
@@ -242,6 +242,10 @@ fn pages(arena: &Segment) -> Vec<(usize, ByteBuf)> {
     pages
 }
 
+fn refused(why: Refused) -> Failure {
+    Failure::Unusable(format!("the recording is damaged: {why}"))
+}
+
 fn unusable(what: &str) -> Failure {
     Failure::Unusable(format!("the recording is damaged: {what}"))
 }
@@ -289,14 +293,14 @@ impl Life {
                 let config = TcpConfig { connections, sockets_per_family, listeners_per_family, seed };
                 let arena = head.arena(arena_len(connections, || eft_transport::tcp::arena_len(&config))?)?;
                 let [headers] = head.pools()?;
-                let (tcp, make) = tcp(arena, headers, config);
+                let (tcp, make) = tcp(arena, headers, config).map_err(refused)?;
                 replay(recording, tcp, &make, segments)
             }
             Engine::Udp { sockets, sockets_per_family, seed } => {
                 let config = UdpConfig { sockets, sockets_per_family, seed };
                 let arena = head.arena(arena_len(sockets, || eft_transport::udp::arena_len(&config))?)?;
                 let [headers] = head.pools()?;
-                let (udp, make) = udp(arena, headers, config);
+                let (udp, make) = udp(arena, headers, config).map_err(refused)?;
                 replay(recording, udp, &make, segments)
             }
         }

@@ -365,12 +365,12 @@ impl Stack {
             Peer::Tcp => {
                 let (arena, headers, config) = (arena(), pool(), tcp_config());
                 let head = record.then(|| Head::of(config, &[&headers], Some(&arena)));
-                self.serve(head, makes::tcp(arena, headers, config), status, seed)
+                self.serve(head, makes::tcp(arena, headers, config).expect("our arena"), status, seed)
             }
             Peer::Udp => {
                 let (arena, headers, config) = (arena(), pool(), udp_config());
                 let head = record.then(|| Head::of(config, &[&headers], Some(&arena)));
-                self.serve(head, makes::udp(arena, headers, config), status, seed)
+                self.serve(head, makes::udp(arena, headers, config).expect("our arena"), status, seed)
             }
             Peer::Ip => {
                 let config = IpConfig { with_filter: self.topology.has("filter"), seed };

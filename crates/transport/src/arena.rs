@@ -1,32 +1,80 @@
-//! The durable arena of a transport: a versioned header and blocks of one kind, plain data without
-//! pointers.
+//! The durable arena of a transport: a versioned header, and tables of plain data without pointers.
 //!
-//! Promise: whatever the arena holds, opening it yields blocks that the engine may use without
-//! further checks of their own consistency. A block that fails its check becomes free: its socket is
-//! lost, nobody else's suffers.
+//! **Turns.** What changes in a turn counts when [`Arena::commit`] has ended it, all at once. The first time that an
+//! item is borrowed for change in a turn, its checksum is verified and its image goes into the table's undo area; at the
+//! commit the changed items get new checksums, and then one store of the turn's number makes every image worthless. A
+//! server that dies before leaves images of the turn that was not committed, and [`Arena::open`] puts them back.
+//!
+//! Only the death of the process matters, so the order of the program is enough: compiler fences, no others.
+//!
+//! **Damage.** An item that was changed past this file fails its checksum. In the middle of a turn that ends the server
+//! (an assertion); when the arena is opened [`Table::is_intact`] says so, and the item alone is given up.
 
+use alloc::rc::Rc;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::fmt;
 use core::marker::PhantomData;
-use core::ops::{Index, IndexMut};
+use core::ops::{Deref, DerefMut, Index, IndexMut};
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use eft_channel::Segment;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-/// Bytes before the first block.
+/// Bytes before the first table.
 const HEADER_LEN: usize = 4096;
+/// Tables begin at multiples of it, and so does every item whose length is one.
+const LINE: usize = 64;
+/// Tables of one arena at most.
+const TABLES_MAX: usize = 4;
 
-/// What lies in an arena, one per socket.
-pub(crate) trait Durable: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {
-    /// Which transport's arena it is.
-    const MAGIC: [u8; 8];
-    /// Version of the block's layout.
-    const VERSION: u32;
+/// What may lie in a table.
+pub trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {}
 
-    /// An unused block that has had `generation` uses.
-    fn free(generation: u32) -> Self;
+impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy> Plain for T {}
 
-    fn generation(&self) -> u32;
+/// What an arena holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Whose it is.
+    pub magic: [u8; 8],
+    pub version: u32,
+    /// Bytes of an item of each table.
+    pub items: &'static [usize],
+}
 
-    /// Whether the block at `index` keeps its invariants; repairs what may be repaired.
-    fn check(&mut self, index: u32) -> bool;
+impl Layout {
+    /// Bytes of an arena of `count` items in each table.
+    pub const fn arena_len(&self, count: usize) -> usize {
+        self.offset(self.items.len(), count)
+    }
+
+    /// Where a table begins.
+    const fn offset(&self, table: usize, count: usize) -> usize {
+        let mut at = HEADER_LEN;
+        let mut i = 0;
+        while i < table {
+            at += TableLayout::of(self.items[i], count).end;
+            i += 1;
+        }
+        at
+    }
+}
+
+/// Offsets within a table.
+struct TableLayout {
+    sums: usize,
+    undo: usize,
+    end: usize,
+}
+
+impl TableLayout {
+    const fn of(item: usize, count: usize) -> TableLayout {
+        let sums = (item * count).next_multiple_of(LINE);
+        let undo = sums + (SUM_LEN * count).next_multiple_of(LINE);
+        TableLayout { sums, undo, end: undo + (UNDO_HEAD + item) * count.next_multiple_of(LINE) }
+    }
 }
 
 /// Starts the arena.
@@ -35,125 +83,609 @@ pub(crate) trait Durable: FromBytes + IntoBytes + Immutable + KnownLayout + Copy
 struct Header {
     magic: u64,
     version: u32,
-    block_len: u32,
-    blocks: u64,
+    tables: u32,
+    count: u64,
+    /// The turn that is not committed yet.
+    turn: u64,
     /// Key of initial sequence numbers (RFC 6528) and of hash tables.
     secret: [u64; 2],
     /// Lives of the engine so far.
     lives: u64,
+    items: [u64; TABLES_MAX],
 }
 
-impl Header {
-    fn read<B: Durable>(arena: &Segment) -> Option<Header> {
-        let mut header = Header::new_zeroed();
-        arena.read(0, header.as_mut_bytes()).ok()?;
-        let known = header.magic == u64::from_le_bytes(B::MAGIC)
-            && header.version == B::VERSION
-            && header.block_len as usize == size_of::<B>();
-        known.then_some(header)
+const TURN: usize = core::mem::offset_of!(Header, turn);
+
+/// Why an arena is left as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Its layout is older, and is converted into another arena ([`convert`]), not in place.
+    Older { theirs: u32, ours: u32 },
+    /// A later version of eft made it.
+    Newer { theirs: u32, ours: u32 },
+    /// Something else made it, or for another number of sockets.
+    Foreign,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Refused::Older { theirs, ours } => write!(
+                f,
+                "the arena has layout {theirs}, and this eft keeps layout {ours}: give it a new arena to convert it into"
+            ),
+            Refused::Newer { theirs, ours } => write!(
+                f,
+                "the arena has layout {theirs}, and this eft knows no later one than {ours}: start the eft that wrote it"
+            ),
+            Refused::Foreign => write!(
+                f,
+                "the arena is of another component, or for another number of sockets: start the stack anew"
+            ),
+        }
     }
 }
 
-/// Bytes of an arena of `count` blocks.
-pub(crate) const fn arena_len<B>(count: usize) -> usize {
-    HEADER_LEN + count * size_of::<B>()
+/// What an arena is, before anything of it is believed or changed.
+enum Kind {
+    Empty,
+    Ours(Header),
+    Not(Refused),
 }
 
-/// Copies of all blocks, for whoever may only read; `None` if this is no arena of this version.
-pub(crate) fn copies<B: Durable>(arena: &Segment) -> Option<impl Iterator<Item = B>> {
-    let header = Header::read::<B>(arena)?;
-    let room = arena.len().saturating_sub(HEADER_LEN) / size_of::<B>();
-    let count = (header.blocks as usize).min(room);
-    Some((0..count).filter_map(|i| {
-        let mut block = B::new_zeroed();
-        arena.read(arena_len::<B>(i), block.as_mut_bytes()).ok()?;
-        Some(block)
-    }))
+fn kind(segment: &Segment, layout: &Layout, count: usize) -> Kind {
+    let mut header = Header::new_zeroed();
+    if segment.read(0, header.as_mut_bytes()).is_err() {
+        return Kind::Not(Refused::Foreign);
+    }
+    if header.as_bytes().iter().all(|b| *b == 0) {
+        return Kind::Empty;
+    }
+    let (theirs, ours) = (header.version, layout.version);
+    let items = |h: &Header| h.items.iter().zip(layout.items).all(|(a, b)| *a == *b as u64);
+    if header.magic != u64::from_le_bytes(layout.magic) {
+        Kind::Not(Refused::Foreign)
+    } else if theirs > ours {
+        Kind::Not(Refused::Newer { theirs, ours })
+    } else if theirs < ours {
+        Kind::Not(Refused::Older { theirs, ours })
+    } else if header.count != count as u64
+        || header.tables as usize != layout.items.len()
+        || !items(&header)
+        || segment.len() < layout.arena_len(count)
+    {
+        Kind::Not(Refused::Foreign)
+    } else {
+        Kind::Ours(header)
+    }
 }
 
-/// The blocks of an arena. Indexing is checked.
-pub(crate) struct Blocks<B> {
+/// Whether [`Arena::open`] would take the segment. Changes nothing.
+pub(crate) fn examine(segment: &Segment, layout: &Layout, count: usize) -> Result<(), Refused> {
+    match kind(segment, layout, count) {
+        Kind::Not(refused) => Err(refused),
+        Kind::Empty | Kind::Ours(_) => Ok(()),
+    }
+}
+
+/// An arena in use by its owner.
+pub(crate) struct Arena {
+    segment: Segment,
+    layout: Layout,
+    count: usize,
+    turn: Rc<Cell<u64>>,
+    fuse: Fuse,
+    pub secret: [u64; 2],
+    /// It held a predecessor's state.
+    pub reborn: bool,
+}
+
+impl Arena {
+    /// Opens an arena of `count` items: makes it new, with secrets from `seed`, if it is empty; else takes back what
+    /// was not committed. The tables' items are still to be checked, or to be made.
+    ///
+    /// Panics if the segment is shorter than [`Layout::arena_len`] says or not writable, which is a mistake of
+    /// whoever set the server up.
+    pub fn open(segment: Segment, layout: Layout, count: usize, seed: u64) -> Result<Arena, Refused> {
+        segment.range_mut(0, layout.arena_len(count)).expect("the arena has the length that was asked for");
+        let (header, reborn) = match kind(&segment, &layout, count) {
+            Kind::Ours(header) => (Header { lives: header.lives.wrapping_add(1), ..header }, true),
+            Kind::Empty => (new_header(&layout, count, seed), false),
+            Kind::Not(refused) => return Err(refused),
+        };
+        let arena = Arena {
+            segment,
+            layout,
+            count,
+            turn: Rc::new(Cell::new(header.turn)),
+            fuse: Fuse::default(),
+            secret: header.secret,
+            reborn,
+        };
+        for table in 0..layout.items.len() {
+            arena.roll_back(table);
+        }
+        if reborn {
+            // The images were put back; of the next turn there is none.
+            compiler_fence(Ordering::SeqCst);
+            arena.turn.set(header.turn + 1);
+            arena.write_header(&Header { turn: header.turn + 1, ..header });
+        }
+        Ok(arena)
+    }
+
+    fn write_header(&self, header: &Header) {
+        self.segment.write(0, header.as_bytes()).expect("length was checked");
+    }
+
+    /// A new arena gets its header when its items were made: a death before leaves it empty.
+    pub fn establish(&mut self, seed: u64) {
+        if !self.reborn {
+            let header = new_header(&self.layout, self.count, seed);
+            compiler_fence(Ordering::SeqCst);
+            self.write_header(&header);
+        }
+    }
+
+    /// Puts the images of the turn that was not committed back.
+    fn roll_back(&self, table: usize) {
+        let item = self.layout.items[table];
+        let base = self.layout.offset(table, self.count);
+        let TableLayout { sums, undo, .. } = TableLayout::of(item, self.count);
+        let mut image = vec![0; item];
+        for n in 0..self.count {
+            let mut head = UndoHead::new_zeroed();
+            let at = base + undo + n * (UNDO_HEAD + item);
+            self.segment.read(at, head.as_mut_bytes()).expect("length was checked");
+            let i = head.index as usize;
+            if head.turn != self.turn.get() || head.turn == 0 || i >= self.count {
+                break;
+            }
+            self.segment.read(at + UNDO_HEAD, &mut image).expect("length was checked");
+            self.segment.write(base + i * item, &image).expect("length was checked");
+            let sum = sum(&image);
+            self.segment.write(base + sums + i * SUM_LEN, sum.as_bytes()).expect("length was checked");
+        }
+    }
+
+    /// A table's items, by its place in [`Layout::items`]. To be asked for once.
+    pub fn table<T: Plain>(&self, table: usize) -> Table<T> {
+        assert_eq!(self.layout.items[table], size_of::<T>());
+        const { assert!(align_of::<T>() <= 8 && size_of::<T>().is_multiple_of(8)) };
+        let base = self.layout.offset(table, self.count);
+        let TableLayout { sums, undo, .. } = TableLayout::of(size_of::<T>(), self.count);
+        Table {
+            segment: self.segment.clone(),
+            count: self.count,
+            items: base,
+            sums: base + sums,
+            undo: base + undo,
+            turn: self.turn.clone(),
+            saved: Vec::new(),
+            marks: vec![0; self.count.div_ceil(64)],
+            fuse: self.fuse.clone(),
+            kind: PhantomData,
+        }
+    }
+
+    /// Ends the turn: the one store that makes it count. Every table must be sealed ([`Table::seal`]).
+    pub fn commit(&self) {
+        let next = self.turn.get() + 1;
+        self.fuse.burn();
+        compiler_fence(Ordering::SeqCst);
+        let turn: &AtomicU64 = self.segment.atomic_u64(TURN).expect("length was checked");
+        turn.store(next, Ordering::Release);
+        compiler_fence(Ordering::SeqCst);
+        self.turn.set(next);
+        self.fuse.burn();
+    }
+
+    /// For tests of dying: see [`Fuse`].
+    pub fn fuse(&self) -> Fuse {
+        self.fuse.clone()
+    }
+}
+
+fn new_header(layout: &Layout, count: usize, seed: u64) -> Header {
+    let mut random = eft_base::Random::new(seed);
+    let mut items = [0; TABLES_MAX];
+    items.iter_mut().zip(layout.items).for_each(|(to, len)| *to = *len as u64);
+    Header {
+        magic: u64::from_le_bytes(layout.magic),
+        version: layout.version,
+        tables: layout.items.len() as u32,
+        count: count as u64,
+        turn: 1,
+        secret: [random.next_u64(), random.next_u64()],
+        lives: 1,
+        items,
+    }
+}
+
+/// Kills after a number of accesses, for tests: an engine that panics in the middle of a turn is as dead as one that the
+/// kernel kills there, as far as its arena goes.
+#[derive(Clone, Default)]
+pub struct Fuse(Arc<AtomicU64>);
+
+impl Fuse {
+    /// The `steps`-th access from now on does not return. 0: none does.
+    pub fn light(&self, steps: u64) {
+        self.0.store(steps, Ordering::Relaxed);
+    }
+
+    /// How much is left.
+    pub fn left(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn is_lit(&self) -> bool {
+        self.left() > 0
+    }
+
+    /// One access.
+    pub fn burn(&self) {
+        if self.is_lit() {
+            self.0.store(self.left() - 1, Ordering::Relaxed);
+            assert!(self.is_lit(), "{FUSE_BURNT}");
+        }
+    }
+}
+
+/// What a [`Fuse`] says at its end.
+pub const FUSE_BURNT: &str = "killed by a fuse";
+
+/// Before an image in the undo area.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct UndoHead {
+    /// Written last.
+    turn: u64,
+    index: u64,
+}
+
+const UNDO_HEAD: usize = size_of::<UndoHead>();
+const SUM_LEN: usize = size_of::<Sum>();
+
+type Sum = [u64; 2];
+
+/// Items of one kind. Indexing is checked.
+pub(crate) struct Table<T> {
     segment: Segment,
     count: usize,
-    kind: PhantomData<B>,
+    /// Offsets in the segment.
+    items: usize,
+    sums: usize,
+    undo: usize,
+    turn: Rc<Cell<u64>>,
+    /// Whose images the undo area holds, in order.
+    saved: Vec<u32>,
+    /// A bit for each of them, unless a fuse is lit: then every access takes the long way.
+    marks: Vec<u64>,
+    fuse: Fuse,
+    kind: PhantomData<T>,
 }
 
-impl<B: Durable> Blocks<B> {
+impl<T: Plain> Table<T> {
     pub fn len(&self) -> usize {
         self.count
     }
 
-    fn at(&self, index: u32) -> *mut B {
+    fn at(&self, index: u32) -> *mut T {
         assert!((index as usize) < self.count, "block index");
-        let offset = arena_len::<B>(index as usize);
-        // SAFETY: `open` checked that `count` blocks lie in the segment.
-        unsafe { self.segment.as_ptr().add(offset).cast::<B>() }
+        let offset = self.items + index as usize * size_of::<T>();
+        // SAFETY: `Arena::open` checked that the whole table lies in the segment.
+        unsafe { self.segment.as_ptr().add(offset).cast::<T>() }
+    }
+
+    fn sum_at(&self, index: u32) -> *mut Sum {
+        let offset = self.sums + index as usize * SUM_LEN;
+        // SAFETY: as above; `at` is asked first wherever this is.
+        unsafe { self.segment.as_ptr().add(offset).cast::<Sum>() }
+    }
+
+    /// Keeps the image of an item that is about to change for the first time in this turn.
+    #[cold]
+    #[inline(never)]
+    fn save(&mut self, index: u32) {
+        self.fuse.burn();
+        if self.fuse.is_lit() && self.saved.contains(&index) {
+            return;
+        }
+        let item = self.at(index);
+        let n = self.saved.len();
+        assert!(n < self.count, "every item has room for its image");
+        let entry = self.undo + n * (UNDO_HEAD + size_of::<T>());
+        // SAFETY: item, sum and entry lie in the segment (`at`, the assertion above), do not overlap, and are aligned to 8
+        // as the segment and all lengths are; nobody has a reference to any of them, since `self` is borrowed
+        // exclusively.
+        unsafe {
+            assert!(
+                sum((*item).as_bytes()) == *self.sum_at(index),
+                "item {index} was changed by a stray write"
+            );
+            let head = self.segment.as_ptr().add(entry).cast::<UndoHead>();
+            core::ptr::copy_nonoverlapping(item, head.add(1).cast::<T>(), 1);
+            (*head).index = index as u64;
+            compiler_fence(Ordering::SeqCst);
+            (&raw mut (*head).turn).write_volatile(self.turn.get());
+        }
+        compiler_fence(Ordering::SeqCst);
+        self.saved.push(index);
+        if !self.fuse.is_lit() {
+            self.marks[index as usize / 64] |= 1 << (index % 64);
+        }
+    }
+
+    /// Gives every item that changed in this turn its checksum. Nothing may change until the commit.
+    pub fn seal(&mut self) {
+        while let Some(index) = self.saved.pop() {
+            self.fuse.burn();
+            self.reseal(index);
+            self.marks[index as usize / 64] &= !(1 << (index % 64));
+        }
+    }
+
+    fn reseal(&mut self, index: u32) {
+        let item = self.at(index);
+        // SAFETY: as in `save`.
+        unsafe { *self.sum_at(index) = sum((*item).as_bytes()) };
+    }
+
+    /// Whether an item is what was last committed. For an arena that is being opened.
+    pub fn is_intact(&self, index: u32) -> bool {
+        // SAFETY: as in `save`, and nothing is changed.
+        unsafe { sum((*self.at(index)).as_bytes()) == *self.sum_at(index) }
+    }
+
+    /// Makes an item anew, whatever it was. For an arena that is being opened.
+    pub fn make(&mut self, index: u32, item: T) {
+        // SAFETY: as in `save`.
+        unsafe { self.at(index).write(item) };
+        self.reseal(index);
     }
 }
 
-impl<B: Durable> Index<u32> for Blocks<B> {
-    type Output = B;
-    fn index(&self, index: u32) -> &B {
-        // SAFETY: in bounds; aligned, as the segment is to 64 bytes and a block's size is a multiple
-        // of its alignment, which is 8 at most; any bit pattern is a block; the arena is mapped
-        // writable by this server alone, and this borrow is tied to that of `self`.
+/// One item of a table: it counts as changed only when it is.
+pub(crate) struct Item<'a, T: Plain> {
+    table: &'a mut Table<T>,
+    index: u32,
+}
+
+impl<T: Plain> Table<T> {
+    pub fn item(&mut self, index: u32) -> Item<'_, T> {
+        Item { table: self, index }
+    }
+}
+
+impl<T: Plain> Deref for Item<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.table[self.index]
+    }
+}
+
+impl<T: Plain> DerefMut for Item<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.table[self.index]
+    }
+}
+
+impl<T: Plain> Index<u32> for Table<T> {
+    type Output = T;
+    fn index(&self, index: u32) -> &T {
+        // SAFETY: in bounds; aligned, as the segment is to 64 bytes and all lengths are multiples of 8; any bit pattern is
+        // an item; the arena is mapped writable by this server alone, and this borrow is tied to that of `self`.
         unsafe { &*self.at(index) }
     }
 }
 
-impl<B: Durable> IndexMut<u32> for Blocks<B> {
-    fn index_mut(&mut self, index: u32) -> &mut B {
+impl<T: Plain> IndexMut<u32> for Table<T> {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        let marked = self.marks.get(index as usize / 64).is_some_and(|m| m >> (index % 64) & 1 != 0);
+        if !marked {
+            self.save(index);
+        }
         // SAFETY: as above, and `self` is borrowed exclusively.
         unsafe { &mut *self.at(index) }
     }
 }
 
-/// What opening an arena found.
-pub(crate) struct Opened<B> {
-    pub blocks: Blocks<B>,
-    pub secret: [u64; 2],
-    /// The arena held a predecessor's state.
-    pub reborn: bool,
-    pub quarantined: u64,
-}
-
-/// Opens an arena of `count` blocks: makes it new, with secrets from `seed`, if it is empty or of
-/// another layout, else checks every block.
-///
-/// Panics if the segment is smaller than [`arena_len`] says or not writable, which is a mistake of
-/// whoever set the server up.
-pub(crate) fn open<B: Durable>(segment: Segment, count: usize, seed: u64) -> Opened<B> {
-    const { assert!(align_of::<B>() <= 8) };
-    segment.range_mut(0, arena_len::<B>(count)).expect("the arena has the length that arena_len gave");
-    let mut blocks = Blocks { segment: segment.clone(), count, kind: PhantomData };
-    let found = Header::read::<B>(&segment).filter(|h| h.blocks as usize == count);
-    let mut quarantined = 0;
-    let header = match found {
-        Some(header) => {
-            for i in 0..count as u32 {
-                let block: &mut B = &mut blocks[i];
-                if !block.check(i) {
-                    *block = B::free(block.generation().wrapping_add(1));
-                    quarantined += 1;
-                }
-            }
-            Header { lives: header.lives.wrapping_add(1), ..header }
-        }
-        None => {
-            for i in 0..count as u32 {
-                blocks[i] = B::free(0);
-            }
-            let mut random = eft_base::Random::new(seed);
-            Header {
-                magic: u64::from_le_bytes(B::MAGIC),
-                version: B::VERSION,
-                block_len: size_of::<B>() as u32,
-                blocks: count as u64,
-                secret: [random.next_u64(), random.next_u64()],
-                lives: 1,
-            }
+/// Two sums over lanes, the second of the first: a changed bit always shows in the first, a change of order in the
+/// second. Additions only, so that a compiler makes vectors of them.
+fn sum(bytes: &[u8]) -> Sum {
+    const LANES: usize = 8;
+    let (mut a, mut b) = ([0u64; LANES], [0u64; LANES]);
+    let mut chunks = bytes.chunks_exact(LANES * 8);
+    let mut add = |words: [u64; LANES]| {
+        for i in 0..LANES {
+            a[i] = a[i].wrapping_add(words[i]);
+            b[i] = b[i].wrapping_add(a[i]);
         }
     };
-    segment.write(0, header.as_bytes()).expect("length was checked");
-    Opened { blocks, secret: header.secret, reborn: found.is_some(), quarantined }
+    for chunk in &mut chunks {
+        add(words(chunk));
+    }
+    if !chunks.remainder().is_empty() {
+        let mut last = [0; LANES * 8];
+        last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
+        add(words(&last));
+    }
+    // Odd factors: none loses a change of its lane. The seed keeps zeroed memory from summing up to zero.
+    let mix = |lanes: [u64; LANES], seed: u64| {
+        (0..LANES).fold(seed, |sum, i| sum.wrapping_add(lanes[i].wrapping_mul(FACTORS[i])))
+    };
+    [mix(a, bytes.len() as u64 | 1 << 63), mix(b, !0)]
+}
+
+const FACTORS: [u64; 8] = [
+    0x9e37_79b9_7f4a_7c15,
+    0xbf58_476d_1ce4_e5b9,
+    0x94d0_49bb_1331_11eb,
+    0xd6e8_feb8_6659_fd93,
+    0xa076_1d64_78bd_642f,
+    0xe703_7ed1_a0b4_28db,
+    0x8ebc_6af0_9c88_c6e3,
+    0x5899_65cc_7537_4cc3,
+];
+
+fn words(chunk: &[u8]) -> [u64; 8] {
+    core::array::from_fn(|i| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&chunk[i * 8..i * 8 + 8]);
+        u64::from_le_bytes(word)
+    })
+}
+
+/// Copies of all items of a table, for whoever may only read; `None` if this is no arena of this layout.
+pub(crate) fn copies<T: Plain>(
+    segment: &Segment,
+    layout: Layout,
+    table: usize,
+) -> Option<impl Iterator<Item = T>> {
+    let mut header = Header::new_zeroed();
+    segment.read(0, header.as_mut_bytes()).ok()?;
+    let count = usize::try_from(header.count).ok().filter(|n| *n <= segment.len())?;
+    let Kind::Ours(_) = kind(segment, &layout, count) else { return None };
+    let base = layout.offset(table, count);
+    Some((0..count).filter_map(move |i| {
+        let mut item = T::new_zeroed();
+        segment.read(base + i * size_of::<T>(), item.as_mut_bytes()).ok()?;
+        Some(item)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Item = [u64; 32];
+    const LAYOUT: Layout = Layout { magic: *b"eft-test", version: 3, items: &[size_of::<Item>(), 24] };
+    const COUNT: usize = 20;
+
+    fn segment() -> Segment {
+        Segment::heap(LAYOUT.arena_len(COUNT))
+    }
+
+    fn open(segment: &Segment) -> (Arena, Table<Item>, Table<[u64; 3]>) {
+        let mut arena = Arena::open(segment.clone(), LAYOUT, COUNT, 7).unwrap();
+        let (mut a, mut b) = (arena.table(0), arena.table(1));
+        if !arena.reborn {
+            for i in 0..COUNT as u32 {
+                a.make(i, [i as u64; 32]);
+                b.make(i, [i as u64; 3]);
+            }
+            arena.establish(7);
+        }
+        (arena, a, b)
+    }
+
+    fn all(segment: &Segment) -> (Vec<Item>, Vec<[u64; 3]>) {
+        let (_, a, b) = open(segment);
+        let intact = |i: &u32| a.is_intact(*i) && b.is_intact(*i);
+        assert!((0..COUNT as u32).all(|i| intact(&i)));
+        ((0..COUNT as u32).map(|i| a[i]).collect(), (0..COUNT as u32).map(|i| b[i]).collect())
+    }
+
+    #[test]
+    fn a_turn_counts_whole_or_not_at_all_wherever_it_ends() {
+        let mut random = eft_base::Random::new(3);
+        let mut seen = [0; 2];
+        for _ in 0..200 {
+            let segment = segment();
+            let mut turn = |steps: u64| {
+                let (arena, mut a, mut b) = open(&segment);
+                arena.fuse().light(steps);
+                let began = arena.turn.get();
+                let whole = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    for _ in 0..10 {
+                        let (i, v) = (random.below(COUNT as u64) as u32, random.next_u64());
+                        a[i][random.below(32) as usize] = v;
+                        b[i][random.below(3) as usize] = v;
+                    }
+                    a.seal();
+                    b.seal();
+                    arena.commit();
+                }));
+                arena.turn.get() > began || whole.is_ok()
+            };
+            assert!(turn(1000));
+            let before = all(&segment);
+            let steps = 1 + seed_of(&before) % 60;
+            let committed = turn(steps);
+            seen[committed as usize] += 1;
+            assert_eq!(all(&segment) != before, committed, "{steps}");
+        }
+        assert!(seen[0] > 20 && seen[1] > 20, "{seen:?}");
+    }
+
+    // Sums up what is there.
+    fn seed_of(all: &(Vec<Item>, Vec<[u64; 3]>)) -> u64 {
+        all.0.iter().flatten().fold(0, |h: u64, v| h.rotate_left(5) ^ v)
+    }
+
+    #[test]
+    fn every_flipped_bit_is_seen_and_hurts_its_own_item_alone() {
+        let segment = segment();
+        drop(open(&segment));
+        for bit in 0..size_of::<Item>() * 8 {
+            let at = HEADER_LEN + 3 * size_of::<Item>() + bit / 8;
+            let mut byte = [0];
+            segment.read(at, &mut byte).unwrap();
+            segment.write(at, &[byte[0] ^ 1 << (bit % 8)]).unwrap();
+            let (_, a, _) = open(&segment);
+            let damaged: Vec<u32> = (0..COUNT as u32).filter(|i| !a.is_intact(*i)).collect();
+            assert_eq!(damaged, [3], "bit {bit}");
+            segment.write(at, &byte).unwrap();
+        }
+    }
+
+    #[test]
+    #[should_panic = "stray write"]
+    fn a_stray_write_is_not_laundered() {
+        let segment = segment();
+        let (_, mut a, _) = open(&segment);
+        segment.write(HEADER_LEN + 5, &[1]).unwrap();
+        a[0][9] = 4;
+    }
+
+    #[test]
+    fn what_is_not_ours_is_refused_and_left_alone() {
+        let good = segment();
+        drop(open(&good));
+        let refusal = |change: &dyn Fn(&mut Header)| {
+            let mut header = Header::new_zeroed();
+            good.read(0, header.as_mut_bytes()).unwrap();
+            let kept = header;
+            change(&mut header);
+            good.write(0, header.as_bytes()).unwrap();
+            let refused = Arena::open(good.clone(), LAYOUT, COUNT, 1).err();
+            let mut after = Header::new_zeroed();
+            good.read(0, after.as_mut_bytes()).unwrap();
+            assert!(refused.is_none() || after.as_bytes() == header.as_bytes(), "it was touched");
+            good.write(0, kept.as_bytes()).unwrap();
+            refused
+        };
+        assert_eq!(refusal(&|_| {}), None);
+        assert_eq!(refusal(&|h| h.version = 9), Some(Refused::Newer { theirs: 9, ours: 3 }));
+        assert_eq!(refusal(&|h| h.version = 2), Some(Refused::Older { theirs: 2, ours: 3 }));
+        assert_eq!(refusal(&|h| h.magic += 1), Some(Refused::Foreign));
+        assert_eq!(refusal(&|h| h.magic = 0), Some(Refused::Foreign));
+        assert_eq!(refusal(&|h| h.count = 19), Some(Refused::Foreign));
+        assert_eq!(refusal(&|h| h.items[1] = 25), Some(Refused::Foreign));
+        for refused in [Refused::Older { theirs: 2, ours: 3 }, Refused::Foreign] {
+            assert!(!alloc::format!("{refused}").contains('\n'));
+        }
+    }
+
+    #[test]
+    fn a_new_arena_that_was_not_finished_is_still_empty() {
+        let segment = segment();
+        let arena = Arena::open(segment.clone(), LAYOUT, COUNT, 7).unwrap();
+        arena.table::<Item>(0).make(0, [1; 32]);
+        drop(arena);
+        let (arena, a, _) = open(&segment);
+        assert!(!arena.reborn);
+        assert_eq!(a[0], [0; 32]);
+    }
 }

@@ -24,4 +24,5 @@ mod timers;
 mod turns;
 pub mod udp;
 
+pub use arena::{FUSE_BURNT, Fuse, Refused};
 pub use edge::{In, Out};

@@ -62,7 +62,7 @@ impl Host {
         memory.insert(PACKETS, packets.view().clone());
         memory.insert(PoolId(2), arena.view());
         let mut host = Host {
-            udp: Udp::open(durable.clone(), headers, config),
+            udp: Udp::open(durable.clone(), headers, config).unwrap(),
             config,
             durable,
             arena,
@@ -101,7 +101,7 @@ impl Host {
         let id = PoolId(10 + self.life);
         let headers = Pool::new(id, Segment::heap(64 * SEND_SLOT_LEN), SEND_SLOT_LEN);
         self.memory.insert(id, headers.view().clone());
-        self.udp = Udp::open(self.durable.clone(), headers, self.config);
+        self.udp = Udp::open(self.durable.clone(), headers, self.config).unwrap();
         self.out = Outbox::new();
         self.pending.clear();
         self.begin();

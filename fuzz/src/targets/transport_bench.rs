@@ -13,7 +13,7 @@ use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
 use eft_transport::tcp::{self, Tcp, TcpConfig};
 use eft_transport::udp::{self, Udp, UdpConfig};
-use eft_transport::{In, Out};
+use eft_transport::{In, Out, Refused};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use zerocopy::{FromZeros, IntoBytes};
@@ -31,6 +31,13 @@ const TCP: TcpConfig =
 const UDP: UdpConfig = UdpConfig { sockets: 16, sockets_per_family: 12, seed: 11 };
 
 /// What differs between tcp and udp.
+/// An arena whose header was hit is refused; the stack is then started anew.
+fn renew(arena: &Segment, examined: Result<(), Refused>) {
+    if examined.is_err() {
+        arena.write(0, &[0; 4096]).expect("within the arena");
+    }
+}
+
 pub trait Engine: Component<In = In, Out = Out, Event = Event, Effect = Effect> {
     fn arena_len() -> usize;
     fn open(arena: Segment, headers: Pool) -> Self;
@@ -41,7 +48,8 @@ impl Engine for Tcp {
         tcp::arena_len(&TCP)
     }
     fn open(arena: Segment, headers: Pool) -> Tcp {
-        Tcp::open(arena, headers, TCP)
+        renew(&arena, tcp::examine(&arena, &TCP));
+        Tcp::open(arena, headers, TCP).expect("it was examined")
     }
 }
 
@@ -50,7 +58,8 @@ impl Engine for Udp {
         udp::arena_len(&UDP)
     }
     fn open(arena: Segment, headers: Pool) -> Udp {
-        Udp::open(arena, headers, UDP)
+        renew(&arena, udp::examine(&arena, &UDP));
+        Udp::open(arena, headers, UDP).expect("it was examined")
     }
 }
 

@@ -69,20 +69,20 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             let config = tcp_config(&limits, seed);
             let surroundings = TransportSurroundings::new(Transport::Tcp);
             if setup.identity.record.is_none() {
-                return serve::run(setup, Tcp::open(arena, pool, config), surroundings);
+                return serve::run(setup, Tcp::open(arena, pool, config).map_err(refused)?, surroundings);
             }
             let head = Head::of(config, &[&pool], Some(&arena));
-            serve_recorded(setup, &head, makes::tcp(arena, pool, config), surroundings)
+            serve_recorded(setup, &head, makes::tcp(arena, pool, config).map_err(refused)?, surroundings)
         }
         Peer::Udp => {
             let (arena, pool) = (setup.take_arena()?, setup.take_pool()?);
             let config = udp_config(&limits, seed);
             let surroundings = TransportSurroundings::new(Transport::Udp);
             if setup.identity.record.is_none() {
-                return serve::run(setup, Udp::open(arena, pool, config), surroundings);
+                return serve::run(setup, Udp::open(arena, pool, config).map_err(refused)?, surroundings);
             }
             let head = Head::of(config, &[&pool], Some(&arena));
-            serve_recorded(setup, &head, makes::udp(arena, pool, config), surroundings)
+            serve_recorded(setup, &head, makes::udp(arena, pool, config).map_err(refused)?, surroundings)
         }
         Peer::Ip => serve_ip(setup),
         Peer::Filter => serve_filter(setup),
@@ -101,6 +101,10 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
         }
         Peer::Cores => serve::cores::run(setup, super::stat::counters_of),
     }
+}
+
+fn refused(why: eft_transport::Refused) -> eft_linux::Error {
+    eft_linux::Error(why.to_string())
 }
 
 /// Bytes after which a recording is long enough.

@@ -21,7 +21,7 @@ impl Connection<'_> {
     /// what cannot be (RFC 5961 §5.2).
     pub(super) fn judge_acknowledgment(&mut self, cx: &Context, segment: &Segment) -> Option<i64> {
         let block = &*self.block;
-        if segment.has(TCP_ACK) && block.may_acknowledge(segment.ack) {
+        if segment.has(TCP_ACK) && block.may_acknowledge(segment.ack, self.cold.snd_wnd_max) {
             return Some(block.acknowledged_offset(segment.ack));
         }
         cx.count(Counter::DropAck as usize);
@@ -46,7 +46,9 @@ impl Connection<'_> {
         block.snd_edge = edge;
         block.snd_wl1 = seq;
         block.snd_wl2 = ack as u64;
-        block.snd_wnd_max = block.snd_wnd_max.max(window as u32);
+        if window as u32 > self.cold.snd_wnd_max {
+            self.cold.snd_wnd_max = window as u32;
+        }
         changed
     }
 
@@ -176,7 +178,9 @@ impl Connection<'_> {
 impl Tcp {
     /// Handles an acknowledgment that was judged. False if the connection ended with it.
     pub(super) fn take_acknowledgment(&mut self, cx: &Context, i: u32, segment: &Segment, ack: i64) -> bool {
-        self.blocks[i].probes = 0;
+        if self.cold[i].probes > 0 {
+            self.cold[i].probes = 0;
+        }
         let window_changed = self.connection(i).update_send_window(segment, ack);
         let news = self.connection(i).take_sack(segment);
         let before = self.blocks[i].snd_una as i64;

@@ -145,7 +145,7 @@ impl Connection<'_> {
             ranges[0] = duplicate;
             count = 1;
         }
-        count += block.reassembly.report(&mut ranges[count..room]);
+        count += self.notes.report(&mut ranges[count..room]);
         options.sack(&ranges[..count], |offset| block.receive_sequence(offset));
     }
 

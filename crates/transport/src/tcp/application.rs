@@ -115,7 +115,7 @@ impl Connection<'_> {
             cwnd_bytes: b.congestion.cwnd,
             ssthresh_bytes: b.congestion.ssthresh,
             mss: b.segment_size(),
-            retransmits: b.retransmits,
+            retransmits: self.cold.retransmits,
             unacked_bytes: clip(b.flight()),
             peer_window: clip(b.snd_edge.saturating_sub(b.snd_una)),
             send_scale: b.send_scale,
@@ -153,7 +153,7 @@ impl Tcp {
             return false;
         }
         if let Some(page) = &self.live[i as usize].page {
-            self.blocks[i].incarnation = page.reset(1);
+            self.cold[i].incarnation = page.reset(1);
             page.set_receive_notify(NOWHERE);
         }
         true
@@ -173,7 +173,7 @@ impl Tcp {
         let block = &mut self.blocks[i];
         block.family = socket.family;
         block.slot = socket.slot;
-        block.incarnation = incarnation;
+        self.cold[i].incarnation = incarnation;
         (block.rcv_taken, block.rcv_nxt) = (taken, end);
         self.attach_page(i);
         self.connection(i).refresh_flags();

@@ -5,7 +5,6 @@
 //! sequence numbers. A FIN takes the offset after the last byte.
 
 use super::congestion::Congestion;
-use super::reassembly::Reassembly;
 use super::rtt::Rtt;
 use eft_base::{Endpoint, FamilyId, Instant, WireAddress};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -141,11 +140,11 @@ impl Tuple {
     }
 }
 
-/// One socket: a connection, a listener, or neither yet.
+/// One socket: a connection, a listener, or neither yet. What every segment touches; the rest is in [`Cold`] and, for
+/// what came out of order, in [`super::reassembly`], each in a table of its own at the same index.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Block {
-    // What every segment touches: 256 bytes.
     /// A [`State`].
     pub state: u8,
     /// Shift of the peer's window.
@@ -196,8 +195,12 @@ pub struct Block {
     pub ts_recent_at: u64,
     pub congestion: Congestion,
     pub rtt: Rtt,
+}
 
-    // What is looked at less often.
+/// What is looked at less often of a socket.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Cold {
     /// The largest window that the peer ever offered.
     pub snd_wnd_max: u32,
     pub path_mtu: u16,
@@ -223,10 +226,34 @@ pub struct Block {
     /// Which use of its slot this socket is, as requests and accept records name it.
     pub incarnation: u32,
     pub reserved: u32,
-    pub reassembly: Reassembly,
 }
 
-const _: () = assert!(core::mem::offset_of!(Block, snd_wnd_max) <= 256);
+// Lines of a cache that a commit copies and sums.
+const _: () = assert!(size_of::<Block>() == 256 && size_of::<Cold>() <= 128);
+
+impl Cold {
+    /// Of an unused block.
+    pub fn free() -> Cold {
+        Cold {
+            snd_wnd_max: 0,
+            path_mtu: 0,
+            peer_mss: MSS_DEFAULT,
+            segment_max: 0,
+            listener: NONE,
+            listener_generation: 0,
+            backlog: 0,
+            accept_at: 0,
+            open_request: 0,
+            close_at: NOWHERE,
+            retransmits: 0,
+            probes: 0,
+            soft_error: 0,
+            learned_mtu: 0,
+            incarnation: 0,
+            reserved: 0,
+        }
+    }
+}
 
 impl Block {
     /// An unused block that has had `generation` uses.
@@ -263,23 +290,6 @@ impl Block {
             ts_recent_at: 0,
             congestion: Congestion::new(MSS_DEFAULT as u32),
             rtt: Rtt::new(),
-            snd_wnd_max: 0,
-            path_mtu: 0,
-            peer_mss: MSS_DEFAULT,
-            segment_max: 0,
-            listener: NONE,
-            listener_generation: 0,
-            backlog: 0,
-            accept_at: 0,
-            open_request: 0,
-            close_at: NOWHERE,
-            retransmits: 0,
-            probes: 0,
-            soft_error: 0,
-            learned_mtu: 0,
-            incarnation: 0,
-            reserved: 0,
-            reassembly: Reassembly::new(),
         }
     }
 
@@ -326,10 +336,10 @@ impl Block {
     }
 
     /// Whether an acknowledgment number may be the peer's: of what was sent, and not older than any window
-    /// (RFC 5961 §5.2).
-    pub fn may_acknowledge(&self, ack: u32) -> bool {
+    /// (RFC 5961 §5.2): `window_max`, the largest that the peer ever offered.
+    pub fn may_acknowledge(&self, ack: u32, window_max: u32) -> bool {
         let offset = self.acknowledged_offset(ack);
-        offset <= self.snd_nxt as i64 && offset >= self.snd_una as i64 - self.snd_wnd_max as i64
+        offset <= self.snd_nxt as i64 && offset >= self.snd_una as i64 - window_max as i64
     }
 
     /// The offset that a received sequence number means.

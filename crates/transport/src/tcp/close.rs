@@ -1,6 +1,6 @@
 //! The end of a connection (RFC 9293 §3.6, §3.10.4, §3.10.5): FIN, TIME-WAIT, reset; and of a socket.
 
-use super::block::{Block, NONE, NOWHERE, State, Tuple, bit, clock};
+use super::block::{NONE, NOWHERE, State, Tuple, bit, clock};
 use super::connection::Connection;
 use super::counters::Counter;
 use super::emit::Outgoing;
@@ -55,7 +55,7 @@ impl Connection<'_> {
     pub(super) fn wait_as_orphan(&mut self, now: Instant) {
         let block = &mut *self.block;
         if block.has(bit::ORPHAN) && block.state() == State::FinWait2 {
-            block.close_at = block.close_at.min((now + ORPHAN_PATIENCE).as_nanos());
+            self.cold.close_at = self.cold.close_at.min((now + ORPHAN_PATIENCE).as_nanos());
             self.rearm();
         }
     }
@@ -64,7 +64,7 @@ impl Connection<'_> {
     pub(super) fn limit_orphan(&mut self, cx: &Context) {
         let block = &mut *self.block;
         if block.state().has_connection() && block.slot != NONE {
-            block.close_at = block.close_at.min((cx.now + FAMILY_PATIENCE).as_nanos());
+            self.cold.close_at = self.cold.close_at.min((cx.now + FAMILY_PATIENCE).as_nanos());
             self.rearm();
         }
     }
@@ -180,7 +180,7 @@ impl Tcp {
         let block = &mut self.blocks[i];
         let was_embryonic = block.state() == State::SynReceived && block.slot == NONE;
         block.set_state(State::Closed);
-        block.close_at = NOWHERE;
+        self.cold[i].close_at = NOWHERE;
         block.set(bit::DEAD);
         if errno != 0 {
             block.set(bit::FAILED);
@@ -241,7 +241,7 @@ impl Tcp {
         let block = &mut self.blocks[i];
         block.set_state(State::Closed);
         block.flags = bit::DRAINING | bit::ORPHAN | bit::DEAD;
-        block.close_at = NOWHERE;
+        self.cold[i].close_at = NOWHERE;
         self.finish_draining(cx, i);
     }
 
@@ -277,8 +277,7 @@ impl Tcp {
         if !self.free.put(i) {
             return;
         }
-        let generation = self.blocks[i].generation.wrapping_add(1);
-        self.blocks[i] = Block::free(generation);
+        self.clear_block(i);
         let queued = self.live[i as usize].due & due::QUEUED;
         self.live[i as usize] = super::live::Live::new();
         self.live[i as usize].due = queued;
@@ -305,7 +304,7 @@ impl Tcp {
 
     /// The 2MSL timer begins anew.
     pub(super) fn restart_time_wait(&mut self, now: Instant, i: u32) {
-        self.blocks[i].close_at = (now + TIME_WAIT).as_nanos();
+        self.cold[i].close_at = (now + TIME_WAIT).as_nanos();
         self.connection(i).rearm();
     }
 
@@ -315,10 +314,10 @@ impl Tcp {
             let block = &mut self.blocks[i];
             let limit = match block.state() {
                 State::TimeWait => (now + TIME_WAIT).as_nanos(),
-                _ if block.close_at == NOWHERE => continue,
+                _ if self.cold[i].close_at == NOWHERE => continue,
                 _ => (now + ORPHAN_PATIENCE).as_nanos(),
             };
-            block.close_at = block.close_at.min(limit);
+            self.cold[i].close_at = self.cold[i].close_at.min(limit);
             self.connection(i).rearm();
         }
     }
@@ -366,7 +365,7 @@ impl Tcp {
         };
         let block = &self.blocks[i];
         let second = Duration::from_secs(1);
-        let entered = Instant(block.close_at.saturating_sub(TIME_WAIT.as_nanos() as u64));
+        let entered = Instant(self.cold[i].close_at.saturating_sub(TIME_WAIT.as_nanos() as u64));
         let reusable = block.state() == State::TimeWait
             && block.has(bit::TIMESTAMPS)
             && cx.now.saturating_since(entered) > second;
@@ -391,7 +390,7 @@ mod tests {
     fn a_block_that_is_released_twice_is_given_out_once() {
         let config = TcpConfig { connections: 4, ..TcpConfig::default() };
         let headers = Pool::new(PoolId(1), Segment::heap(4 * SEND_SLOT_LEN), SEND_SLOT_LEN);
-        let mut tcp = Tcp::open(Segment::heap(arena_len(&config)), headers, config);
+        let mut tcp = Tcp::open(Segment::heap(arena_len(&config)), headers, config).unwrap();
         let (mut random, memory, status) = (Random::new(1), Memory::new(), Status::heap());
         let cx = Context { now: Instant::ZERO, random: &mut random, memory: &memory, status: &status };
         let first = tcp.allocate(&cx).expect("a free block");

@@ -74,7 +74,7 @@ impl Tcp {
     fn prepare_connect(&mut self, i: u32, request: RequestId, address: WireAddress, port: u16) {
         let block = &mut self.blocks[i];
         block.clear(bit::DEAD | bit::FAILED);
-        block.open_request = 0;
+        self.cold[i].open_request = 0;
         block.tuple.remote = address;
         block.tuple.remote_port = port;
         let live = &mut self.live[i as usize];

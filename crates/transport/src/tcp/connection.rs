@@ -3,9 +3,11 @@
 //! A mechanism that concerns one connection alone is a method of [`Connection`]; what needs the engine's tables, or
 //! ends a connection, is one of [`Tcp`] and knows connections by their index.
 
-use super::block::Block;
+use super::block::{Block, Cold};
 use super::engine::Tcp;
 use super::live::{Live, due};
+use super::reassembly::Reassembly;
+use crate::arena::Item;
 use crate::timers::Timers;
 use crate::turns::Turns;
 
@@ -13,6 +15,8 @@ pub(super) struct Connection<'a> {
     /// Its place in the engine's tables.
     pub index: u32,
     pub block: &'a mut Block,
+    pub cold: Item<'a, Cold>,
+    pub notes: Item<'a, Reassembly>,
     pub live: &'a mut Live,
     turns: &'a mut Turns,
     timers: &'a mut Timers,
@@ -23,6 +27,8 @@ impl Tcp {
         Connection {
             index,
             block: &mut self.blocks[index],
+            cold: self.cold.item(index),
+            notes: self.notes.item(index),
             live: &mut self.live[index as usize],
             turns: &mut self.turns,
             timers: &mut self.timers,
@@ -42,7 +48,7 @@ impl Connection<'_> {
 
     /// Sets the connection's entry among the timers.
     pub fn rearm(&mut self) {
-        let at = self.live.deadline(self.block.close_at);
+        let at = self.live.deadline(self.cold.close_at);
         self.timers.arm(self.index, at);
     }
 }

@@ -25,7 +25,7 @@ impl Transport for Tcp {
     fn place(&self, i: u32) -> Place {
         let block = &self.blocks[i];
         let Tuple { local: address, local_port: port, .. } = block.tuple;
-        Place { incarnation: block.incarnation, address, port }
+        Place { incarnation: self.cold[i].incarnation, address, port }
     }
 
     fn open(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
@@ -37,7 +37,7 @@ impl Transport for Tcp {
         }
         let block = &mut self.blocks[i];
         block.set(bit::ATTACHED);
-        block.open_request = request.to_u64();
+        self.cold[i].open_request = request.to_u64();
         Ok(i)
     }
 
@@ -126,7 +126,7 @@ impl Tcp {
         };
         let block = &mut self.blocks[i];
         block.set(flags);
-        block.open_request = 0;
+        self.cold[i].open_request = 0;
         block.tuple.local = address;
         block.tuple.local_port = port;
         self.ports.bind(i, port);
@@ -141,7 +141,7 @@ impl Tcp {
         let backlog = backlog.clamp(1, BACKLOG_MAX);
         match self.blocks[i].state() {
             State::Listen => {
-                self.blocks[i].backlog = backlog;
+                self.cold[i].backlog = backlog;
                 return 0;
             }
             State::Closed if !self.blocks[i].has(bit::DEAD) => {}
@@ -163,8 +163,8 @@ impl Tcp {
         }
         let block = &mut self.blocks[i];
         block.set_state(State::Listen);
-        block.open_request = 0;
-        block.backlog = backlog;
+        self.cold[i].open_request = 0;
+        self.cold[i].backlog = backlog;
         let tuple = block.tuple;
         self.ports.listen(i, tuple.local, tuple.local_port);
         if let Some(f) = self.families.get_mut(family) {

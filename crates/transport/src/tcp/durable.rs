@@ -4,13 +4,16 @@
 //! but its listener. Whether that one is what it says, [`super::rebirth`] checks.
 
 use super::TcpConfig;
-use super::block::{Block, NONE, NOWHERE, State, bit};
+use super::block::{Block, Cold, NONE, NOWHERE, State, bit};
 use super::options::SCALE_MAX;
+use super::reassembly::Reassembly;
 use super::retransmit::RETRIES;
 use super::route::MTU_MIN;
-use crate::arena::{self, Durable};
+use crate::arena::{self, Arena, Layout, Refused, Table};
 use crate::requests::POSITION_MAX;
+use eft_channel::Segment;
 use eft_channel::dirty::DIRTY_SLOTS;
+use zerocopy::IntoBytes;
 
 /// No ring is longer.
 const RING_MAX: u64 = 1 << 26;
@@ -18,40 +21,105 @@ const RING_MAX: u64 = 1 << 26;
 const WINDOW_MAX: u64 = 65535 << SCALE_MAX;
 
 /// The blocks of tcp's arena.
-pub(super) type Blocks = arena::Blocks<Block>;
+pub(super) type Blocks = Table<Block>;
+
+/// Whether the engine would take this arena. Changes nothing.
+pub fn examine(arena: &Segment, config: &TcpConfig) -> Result<(), Refused> {
+    arena::examine(arena, &LAYOUT, config.connections)
+}
 
 /// Bytes of the arena for `config`.
 pub fn arena_len(config: &TcpConfig) -> usize {
-    arena::arena_len::<Block>(config.connections)
+    LAYOUT.arena_len(config.connections)
 }
 
-impl Durable for Block {
-    const MAGIC: [u8; 8] = *b"eft-tcp\0";
-    const VERSION: u32 = 2;
+/// The layout of tcp's arena.
+pub(super) const LAYOUT: Layout = Layout {
+    magic: *b"eft-tcp\0",
+    version: 3,
+    items: &[size_of::<Block>(), size_of::<Cold>(), size_of::<Reassembly>()],
+};
+/// Places in it.
+pub(super) const BLOCKS: usize = 0;
+pub(super) const COLD: usize = 1;
+pub(super) const NOTES: usize = 2;
 
-    fn free(generation: u32) -> Block {
-        Block::free(generation)
+/// Whether a socket from before a crash keeps its invariants; repairs what may be repaired.
+pub(super) fn check(index: u32, b: &mut Block, c: &Cold, notes: &Reassembly) -> bool {
+    let Some(state) = State::from_number(b.state) else {
+        return false;
+    };
+    if state == State::Free {
+        return true;
     }
-
-    fn generation(&self) -> u32 {
-        self.generation
+    let in_order = |b: &Block| notes.is_sane(b.rcv_nxt, b.rcv_taken + RING_MAX);
+    let sane = sends(b) && receives(b) && in_order(b) && shape(b, c) && numbers(b, c) && home(b, c, index);
+    if sane {
+        let mss = b.segment_size();
+        b.congestion.sanitize(mss);
+        b.rtt.sanitize();
     }
+    sane
+}
 
-    fn check(&mut self, index: u32) -> bool {
-        let Some(state) = State::from_number(self.state) else {
-            return false;
-        };
-        if state == State::Free {
-            return true;
+/// The tables of tcp's arena.
+pub(super) struct Tables {
+    pub arena: Arena,
+    pub blocks: Blocks,
+    pub cold: Table<Cold>,
+    pub notes: Table<Reassembly>,
+    /// Sockets that were given up, since what the arena held of them cannot be.
+    pub quarantined: u64,
+}
+
+impl Tables {
+    /// Opens an arena: every block may be used without further checks of its own consistency. One that is damaged or
+    /// cannot be becomes free: its socket is lost, nobody else's suffers.
+    pub fn open(segment: Segment, config: &TcpConfig) -> Result<Tables, Refused> {
+        let arena = Arena::open(segment, LAYOUT, config.connections, config.seed)?;
+        let (blocks, cold, notes) = (arena.table(BLOCKS), arena.table(COLD), arena.table(NOTES));
+        let mut tables = Tables { arena, blocks, cold, notes, quarantined: 0 };
+        for i in 0..config.connections as u32 {
+            if !tables.arena.reborn {
+                tables.make(i, 0);
+            } else if !tables.check(i) {
+                tables.make(i, tables.blocks[i].generation.wrapping_add(1));
+                tables.quarantined += 1;
+            }
         }
-        let sane = sends(self) && receives(self) && shape(self) && numbers(self) && home(self, index);
-        if sane {
-            let mss = self.segment_size();
-            self.congestion.sanitize(mss);
-            self.rtt.sanitize();
+        tables.arena.establish(config.seed);
+        Ok(tables)
+    }
+
+    pub fn commit(&mut self) {
+        self.blocks.seal();
+        self.cold.seal();
+        self.notes.seal();
+        self.arena.commit();
+    }
+
+    fn make(&mut self, i: u32, generation: u32) {
+        self.blocks.make(i, Block::free(generation));
+        self.cold.make(i, Cold::free());
+        self.notes.make(i, Reassembly::new());
+    }
+
+    fn check(&mut self, i: u32) -> bool {
+        let intact = self.blocks.is_intact(i) && self.cold.is_intact(i) && self.notes.is_intact(i);
+        let mut block = self.blocks[i];
+        let sane = intact && check(i, &mut block, &self.cold[i], &self.notes[i]);
+        if sane && block.as_bytes() != self.blocks[i].as_bytes() {
+            self.blocks[i] = block;
         }
         sane
     }
+}
+
+/// For tests: changes a block as a fault of ours would, not a stray write. The engine must be dead.
+pub fn forge(arena: &Segment, config: &TcpConfig, i: u32, change: impl FnOnce(&mut Block, &mut Cold)) {
+    let mut t = Tables::open(arena.clone(), config).expect("an arena of ours");
+    change(&mut t.blocks[i], &mut t.cold[i]);
+    t.commit();
 }
 
 /// The send sequence space.
@@ -83,27 +151,26 @@ fn receives(b: &Block) -> bool {
         && b.rcv_adv <= b.rcv_taken + 2 * RING_MAX
         && b.rcv_acked <= b.rcv_nxt
         && b.rcv_fin_at >= b.rcv_nxt
-        && b.reassembly.is_sane(b.rcv_nxt, b.rcv_taken + RING_MAX)
 }
 
 /// Sizes of segments and shifts of windows.
-fn shape(b: &Block) -> bool {
-    let routed = b.path_mtu >= MTU_MIN && b.mss <= b.path_mtu;
+fn shape(b: &Block, c: &Cold) -> bool {
+    let routed = c.path_mtu >= MTU_MIN && b.mss <= c.path_mtu;
     b.send_scale <= SCALE_MAX
         && b.receive_scale <= SCALE_MAX
         && b.mss >= 64
-        && b.peer_mss >= 64
-        && b.segment_max <= 65535
-        && (routed || (b.path_mtu == 0 && !b.has(bit::ROUTED)))
+        && c.peer_mss >= 64
+        && c.segment_max <= 65535
+        && (routed || (c.path_mtu == 0 && !b.has(bit::ROUTED)))
 }
 
 /// Counts and codes.
-fn numbers(b: &Block) -> bool {
-    b.backoff <= RETRIES && b.probes <= u8::MAX as u32 && (0..4096).contains(&b.soft_error)
+fn numbers(b: &Block, c: &Cold) -> bool {
+    b.backoff <= RETRIES && c.probes <= u8::MAX as u32 && (0..4096).contains(&c.soft_error)
 }
 
 /// Where the block belongs: its slot, its listener, its port.
-fn home(b: &Block, index: u32) -> bool {
+fn home(b: &Block, c: &Cold, index: u32) -> bool {
     let state = b.state();
     let slot = b.slot == NONE || (b.slot.is_multiple_of(2) && (b.slot as usize) < DIRTY_SLOTS);
     let housed = b.slot != NONE || matches!(state, State::TimeWait | State::SynReceived);
@@ -111,8 +178,8 @@ fn home(b: &Block, index: u32) -> bool {
     let dead = !b.has(bit::DEAD) || state == State::Closed;
     let draining = !b.has(bit::DRAINING) || b.has(bit::DEAD);
     let passive = !b.has(bit::PASSIVE) || !matches!(state, State::Listen | State::SynSent);
-    let listener = b.listener == NONE || (b.listener != index && state != State::Listen);
-    let queued = !b.has(bit::QUEUED) || (b.has(bit::PASSIVE) && b.slot != NONE && b.listener != NONE);
+    let listener = c.listener == NONE || (c.listener != index && state != State::Listen);
+    let queued = !b.has(bit::QUEUED) || (b.has(bit::PASSIVE) && b.slot != NONE && c.listener != NONE);
     let bound = !(b.has(bit::BOUND) || state.has_connection()) || b.tuple.local_port != 0;
     let listens = state != State::Listen || b.has(bit::BOUND);
     slot && housed
@@ -124,89 +191,93 @@ fn home(b: &Block, index: u32) -> bool {
         && queued
         && bound
         && listens
-        && b.accept_at <= POSITION_MAX
+        && c.accept_at <= POSITION_MAX
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn connection() -> Block {
-        let mut b = Block::free(1);
+    fn connection() -> (Block, Cold) {
+        let (mut b, mut c) = (Block::free(1), Cold::free());
         b.set_state(State::Established);
         b.set(bit::CONNECTED | bit::PASSIVE | bit::ROUTED);
-        b.path_mtu = 1500;
+        c.path_mtu = 1500;
         b.slot = 2;
-        b.listener = 7;
+        c.listener = 7;
         b.tuple.local_port = 80;
         b.tuple.remote_port = 4000;
-        b
+        (b, c)
+    }
+
+    fn passes(b: &mut Block, c: &Cold) -> bool {
+        check(3, b, c, &Reassembly::new())
     }
 
     #[test]
     fn a_block_of_ours_passes() {
-        assert!(connection().check(3));
-        let mut queued = connection();
-        queued.set(bit::QUEUED);
-        assert!(queued.check(3));
-        assert!(Block::free(9).check(3));
+        let (mut b, c) = connection();
+        assert!(passes(&mut b, &c));
+        b.set(bit::QUEUED);
+        assert!(passes(&mut b, &c));
+        assert!(passes(&mut Block::free(9), &Cold::free()));
     }
 
     #[test]
     fn what_arithmetic_relies_upon_is_checked() {
-        let wrong: &[(&str, fn(&mut Block))] = &[
-            ("state", |b| b.state = 200),
-            ("snd_una", |b| b.snd_una = 5),
-            ("snd_end", |b| {
+        let wrong: &[(&str, fn(&mut Block, &mut Cold))] = &[
+            ("state", |b, _| b.state = 200),
+            ("snd_una", |b, _| b.snd_una = 5),
+            ("snd_end", |b, _| {
                 (b.snd_released, b.snd_una, b.snd_nxt, b.snd_end) = (1 << 62, 1 << 62, 1 << 62, 1 << 62)
             }),
-            ("snd_end alone", |b| b.snd_end = u64::MAX),
-            ("snd_edge", |b| b.snd_edge = u64::MAX - 1),
-            ("snd_small", |b| b.snd_small = u64::MAX),
-            ("snd_wl1", |b| b.snd_wl1 = u64::MAX),
-            ("snd_wl2", |b| b.snd_wl2 = u64::MAX),
-            ("fin_at", |b| b.fin_at = 7),
-            ("a fin in ESTABLISHED", |b| b.fin_at = b.snd_end),
-            ("no fin in FIN-WAIT-1", |b| b.set_state(State::FinWait1)),
-            ("rcv_nxt", |b| (b.rcv_nxt, b.rcv_taken) = (u64::MAX, u64::MAX)),
-            ("rcv_taken", |b| b.rcv_taken = 1),
-            ("rcv_adv", |b| b.rcv_adv = u64::MAX),
-            ("rcv_fin_at", |b| (b.rcv_nxt, b.rcv_taken, b.rcv_fin_at) = (9, 9, 8)),
-            ("path_mtu", |b| b.path_mtu = 30),
-            ("path_mtu, not routed", |b| {
+            ("snd_end alone", |b, _| b.snd_end = u64::MAX),
+            ("snd_edge", |b, _| b.snd_edge = u64::MAX - 1),
+            ("snd_small", |b, _| b.snd_small = u64::MAX),
+            ("snd_wl1", |b, _| b.snd_wl1 = u64::MAX),
+            ("snd_wl2", |b, _| b.snd_wl2 = u64::MAX),
+            ("fin_at", |b, _| b.fin_at = 7),
+            ("a fin in ESTABLISHED", |b, _| b.fin_at = b.snd_end),
+            ("no fin in FIN-WAIT-1", |b, _| b.set_state(State::FinWait1)),
+            ("rcv_nxt", |b, _| (b.rcv_nxt, b.rcv_taken) = (u64::MAX, u64::MAX)),
+            ("rcv_taken", |b, _| b.rcv_taken = 1),
+            ("rcv_adv", |b, _| b.rcv_adv = u64::MAX),
+            ("rcv_fin_at", |b, _| (b.rcv_nxt, b.rcv_taken, b.rcv_fin_at) = (9, 9, 8)),
+            ("path_mtu", |_, c| c.path_mtu = 30),
+            ("path_mtu, not routed", |b, c| {
                 b.clear(bit::ROUTED);
-                b.path_mtu = 30
+                c.path_mtu = 30
             }),
-            ("no path_mtu", |b| b.path_mtu = 0),
-            ("mss", |b| b.mss = 2000),
-            ("peer_mss", |b| b.peer_mss = 0),
-            ("backoff", |b| b.backoff = 255),
-            ("probes", |b| b.probes = u32::MAX),
-            ("soft_error", |b| b.soft_error = -1),
-            ("send_scale", |b| b.send_scale = 60),
-            ("receive_scale", |b| b.receive_scale = 60),
-            ("odd slot", |b| b.slot = 3),
-            ("far slot", |b| b.slot = 1 << 30),
-            ("no slot", |b| b.slot = NONE),
-            ("dead", |b| b.set(bit::DEAD)),
-            ("draining", |b| b.set(bit::DRAINING)),
-            ("port", |b| b.tuple.local_port = 0),
-            ("its own listener", |b| b.listener = 3),
-            ("a listener with a listener", |b| {
+            ("no path_mtu", |_, c| c.path_mtu = 0),
+            ("mss", |b, _| b.mss = 2000),
+            ("peer_mss", |_, c| c.peer_mss = 0),
+            ("backoff", |b, _| b.backoff = 255),
+            ("probes", |_, c| c.probes = u32::MAX),
+            ("soft_error", |_, c| c.soft_error = -1),
+            ("send_scale", |b, _| b.send_scale = 60),
+            ("receive_scale", |b, _| b.receive_scale = 60),
+            ("odd slot", |b, _| b.slot = 3),
+            ("far slot", |b, _| b.slot = 1 << 30),
+            ("no slot", |b, _| b.slot = NONE),
+            ("dead", |b, _| b.set(bit::DEAD)),
+            ("draining", |b, _| b.set(bit::DRAINING)),
+            ("port", |b, _| b.tuple.local_port = 0),
+            ("its own listener", |_, c| c.listener = 3),
+            ("a listener with a listener", |b, _| {
                 b.clear(bit::PASSIVE);
                 b.set(bit::BOUND);
                 b.set_state(State::Listen)
             }),
-            ("queued nowhere", |b| {
+            ("queued nowhere", |b, c| {
                 b.set(bit::QUEUED);
-                b.listener = NONE
+                c.listener = NONE
             }),
-            ("accept_at", |b| b.accept_at = u64::MAX),
+            ("accept_at", |_, c| c.accept_at = u64::MAX),
         ];
         for (name, damage) in wrong {
-            let mut b = connection();
-            damage(&mut b);
-            assert!(!b.check(3), "{name}");
+            let (mut b, mut c) = connection();
+            damage(&mut b, &mut c);
+            assert!(!passes(&mut b, &c), "{name}");
         }
     }
 }

@@ -2,16 +2,17 @@
 //! leave in `flush`, so that a batch of arriving segments is answered once.
 
 use super::TcpConfig;
-use super::block::{Block, State, Tuple};
+use super::block::{Block, Cold, State, Tuple};
 use super::close::Farewell;
 use super::counters::{COUNTERS, Counter};
-use super::durable::Blocks;
+use super::durable::{Blocks, Tables};
 use super::emit::Request;
 use super::live::{Live, due};
 use super::ports::Ports;
+use super::reassembly::Reassembly;
 use super::route::Path;
 use crate::addresses::Addresses;
-use crate::arena;
+use crate::arena::{Arena, Fuse, Refused, Table};
 use crate::edge::{In, Out};
 use crate::families::Families;
 use crate::free::FreeBlocks;
@@ -41,7 +42,11 @@ const PACKET_MAX: usize = 1 << 16;
 pub struct Tcp {
     pub(super) config: TcpConfig,
     // Durable.
+    arena: Arena,
     pub(super) blocks: Blocks,
+    pub(super) cold: Table<Cold>,
+    /// What came out of order.
+    pub(super) notes: Table<Reassembly>,
     // Derived from it.
     pub(super) live: Vec<Live>,
     pub(super) free: FreeBlocks,
@@ -80,14 +85,18 @@ pub struct Tcp {
 impl Tcp {
     /// Opens the arena (of [`super::arena_len`] bytes), taking over what a predecessor left in it.
     /// `headers` is a pool of `SEND_SLOT_LEN` slots.
-    pub fn open(arena: Segment, headers: Pool, config: TcpConfig) -> Tcp {
-        let opened = arena::open(arena, config.connections, config.seed);
-        let key = Key(opened.secret);
+    pub fn open(arena: Segment, headers: Pool, config: TcpConfig) -> Result<Tcp, Refused> {
+        let Tables { arena, blocks, cold, notes, quarantined } = Tables::open(arena, &config)?;
+        let key = Key(arena.secret);
         let limit = headers.slots() + config.connections;
-        let count = opened.blocks.len();
+        let count = blocks.len();
         let mut tcp = Tcp {
             config,
-            blocks: opened.blocks,
+            found: Some(arena.reborn),
+            arena,
+            blocks,
+            cold,
+            notes,
             live: (0..count).map(|_| Live::new()).collect(),
             free: FreeBlocks::new(count),
             table: Map::with_hasher(key),
@@ -106,14 +115,28 @@ impl Tcp {
             resets: Bucket::new(RESETS_PER_SECOND),
             last: None,
             ip_seen: false,
-            found: Some(opened.reborn),
-            quarantined: opened.quarantined,
+            quarantined,
             farewells: Vec::new(),
             open: 0,
             port_turn: 0,
         };
         tcp.rebuild();
-        tcp
+        Ok(tcp)
+    }
+
+    /// For tests of dying in the middle of a turn.
+    pub fn fuse(&self) -> Fuse {
+        self.arena.fuse()
+    }
+
+    /// Makes a block unused.
+    pub(super) fn clear_block(&mut self, i: u32) {
+        let generation = self.blocks[i].generation.wrapping_add(1);
+        self.blocks[i] = Block::free(generation);
+        self.cold[i] = Cold::free();
+        if !self.notes[i].is_empty() {
+            self.notes[i] = Reassembly::new();
+        }
     }
 
     /// Takes a free block, driving out the oldest TIME-WAIT if there is none.
@@ -125,8 +148,7 @@ impl Tcp {
             cx.count(Counter::DropNoBlock as usize);
             return None;
         };
-        let generation = self.blocks[i].generation.wrapping_add(1);
-        self.blocks[i] = Block::free(generation);
+        self.clear_block(i);
         self.blocks[i].set_state(State::Closed);
         self.live[i as usize] = Live::new();
         self.gauge_blocks(cx);
@@ -230,6 +252,10 @@ impl Component for Tcp {
     }
 
     fn commit(&mut self, cx: &mut Context) {
+        self.blocks.seal();
+        self.cold.seal();
+        self.notes.seal();
+        self.arena.commit();
         let (stage, turns, live) = (&self.stage, &mut self.turns, &mut self.live);
         stage.commit(|i| {
             // It was read just before the application could know: as if it had told.

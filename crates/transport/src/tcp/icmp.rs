@@ -24,11 +24,11 @@ impl Connection<'_> {
     fn lower_mtu(&mut self, mtu: u16) {
         let block = &mut *self.block;
         let mtu = mtu.max(PATH_MTU_MIN);
-        if !block.has(bit::ROUTED) || mtu >= block.path_mtu {
+        if !block.has(bit::ROUTED) || mtu >= self.cold.path_mtu {
             return;
         }
-        block.learned_mtu = mtu as u32;
-        block.path_mtu = mtu.max(fixed_headers(block.tuple.remote) + 64);
+        self.cold.learned_mtu = mtu as u32;
+        self.cold.path_mtu = mtu.max(fixed_headers(block.tuple.remote) + 64);
         self.set_mss();
         let block = &*self.block;
         if block.state().may_send() && block.flight() > 0 {
@@ -104,7 +104,7 @@ impl Tcp {
     /// During the handshake an unreachable destination ends the attempt (RFC 5461 §4.1); later it
     /// only explains a timeout.
     fn apply_path_error(&mut self, cx: &Context, i: u32, errno: i32, fatal: bool) {
-        self.blocks[i].soft_error = errno;
+        self.cold[i].soft_error = errno;
         match self.blocks[i].state() {
             State::SynSent if fatal => {
                 cx.count(Counter::FailedConnects as usize);

@@ -3,11 +3,14 @@
 //! A row may therefore mix two moments; nothing worse can happen, since every block is copied out
 //! before it is looked at.
 
-use super::block::{Block, State, bit};
+use super::block::{Block, Cold, State, bit};
+use super::durable::{BLOCKS, COLD, LAYOUT, NOTES};
+use super::reassembly::Reassembly;
 use crate::arena;
 use alloc::vec::Vec;
 use eft_base::{Endpoint, FamilyId};
 use eft_channel::Segment;
+use zerocopy::IntoBytes;
 
 /// One socket or connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +62,21 @@ pub fn state_name(state: State) -> &'static str {
 
 /// Every socket in an arena; `None` if it is not (yet) one of this version.
 pub fn list(arena: &Segment) -> Option<Vec<Row>> {
-    let rows = arena::copies::<Block>(arena)?.filter(|b| b.state() != State::Free).map(|b| row(&b)).collect();
-    Some(rows)
+    let blocks = arena::copies::<Block>(arena, LAYOUT, BLOCKS)?;
+    let both = blocks.zip(arena::copies::<Cold>(arena, LAYOUT, COLD)?);
+    Some(both.filter(|(b, _)| b.state() != State::Free).map(|(b, c)| row(&b, &c)).collect())
 }
 
-fn row(b: &Block) -> Row {
+/// All that is known of every socket, as bytes: for tests that compare.
+pub fn contents(arena: &Segment) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    arena::copies::<Block>(arena, LAYOUT, BLOCKS)?.for_each(|b| bytes.extend_from_slice(b.as_bytes()));
+    arena::copies::<Cold>(arena, LAYOUT, COLD)?.for_each(|c| bytes.extend_from_slice(c.as_bytes()));
+    arena::copies::<Reassembly>(arena, LAYOUT, NOTES)?.for_each(|n| bytes.extend_from_slice(n.as_bytes()));
+    Some(bytes)
+}
+
+fn row(b: &Block, c: &Cold) -> Row {
     let listens = b.state() == State::Listen;
     let unread = b.rcv_nxt.saturating_sub(b.rcv_taken);
     Row {
@@ -77,14 +90,14 @@ fn row(b: &Block) -> Row {
         } else {
             unread
         },
-        send_queue: if listens { b.backlog as u64 } else { b.snd_end.saturating_sub(b.bytes_acknowledged()) },
+        send_queue: if listens { c.backlog as u64 } else { b.snd_end.saturating_sub(b.bytes_acknowledged()) },
         cwnd: b.congestion.cwnd,
         ssthresh: (b.congestion.ssthresh != u32::MAX).then_some(b.congestion.ssthresh),
         mss: b.segment_size(),
         rtt_us: b.rtt.srtt_us,
         rttvar_us: b.rtt.rttvar_us,
         rto_us: b.rtt.rto_us(),
-        retransmits: b.retransmits,
+        retransmits: c.retransmits,
         backoff: b.backoff,
         peer_window: b.snd_edge.saturating_sub(b.snd_una),
         timestamps: b.has(bit::TIMESTAMPS),

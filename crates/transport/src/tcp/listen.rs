@@ -77,7 +77,7 @@ impl Tcp {
         let ring =
             self.live[listener as usize].page.as_ref().map_or(0, |p| p.receive_len() as u64 / RECORD_LEN);
         // As everywhere, a backlog of n lets n + 1 wait.
-        let limit = (self.blocks[listener].backlog as u64 + 1).min(ring);
+        let limit = (self.cold[listener].backlog as u64 + 1).min(ring);
         self.waiting(listener) >= limit
     }
 
@@ -87,7 +87,7 @@ impl Tcp {
             cx.count(Counter::DropMalformed as usize);
             return;
         }
-        let limit = self.blocks[listener].backlog.max(EMBRYONIC_MIN);
+        let limit = self.cold[listener].backlog.max(EMBRYONIC_MIN);
         if self.queue_is_full(listener) || self.live[listener as usize].embryonic >= limit {
             cx.count(Counter::DropSynBacklog as usize);
             return;
@@ -110,8 +110,9 @@ impl Tcp {
         block.set_state(State::SynReceived);
         block.set(bit::PASSIVE | bit::PORT_USER | parent.flags & bit::REUSE_ADDRESS);
         block.family = parent.family;
-        block.listener = listener;
-        block.listener_generation = parent.generation;
+        let cold = &mut self.cold[i];
+        cold.listener = listener;
+        cold.listener_generation = parent.generation;
         block.tuple = tuple;
         block.iss = iss;
         block.ts_offset = ts_offset;
@@ -134,7 +135,7 @@ impl Tcp {
         block.irs = segment.seq;
         block.rcv_nxt = 0;
         block.rcv_acked = 0;
-        block.peer_mss = options.mss.unwrap_or(super::block::MSS_DEFAULT).max(64).min(wished_mss);
+        self.cold[i].peer_mss = options.mss.unwrap_or(super::block::MSS_DEFAULT).max(64).min(wished_mss);
         match options.scale {
             Some(scale) => {
                 block.send_scale = scale;
@@ -157,7 +158,7 @@ impl Tcp {
         block.snd_edge = block.snd_una + segment.window as u64;
         block.snd_wl1 = 0;
         block.snd_wl2 = block.snd_una;
-        block.snd_wnd_max = segment.window as u32;
+        self.cold[i].snd_wnd_max = segment.window as u32;
     }
 
     pub(super) fn is_plausible_peer(&self, segment: &Segment) -> bool {
@@ -174,13 +175,13 @@ impl Tcp {
 
     /// The listener of a connection, if it still listens.
     pub(super) fn listener_of(&self, i: u32) -> Option<u32> {
-        let block = &self.blocks[i];
-        if block.listener == NONE || block.listener as usize >= self.blocks.len() {
+        let cold = &self.cold[i];
+        if cold.listener == NONE || cold.listener as usize >= self.blocks.len() {
             return None;
         }
-        let listener = &self.blocks[block.listener];
-        (listener.generation == block.listener_generation && listener.state() == State::Listen)
-            .then_some(block.listener)
+        let listener = &self.blocks[cold.listener];
+        (listener.generation == cold.listener_generation && listener.state() == State::Listen)
+            .then_some(cold.listener)
     }
 
     /// The handshake of a passive connection is done: gives it a slot and offers it. False if there
@@ -203,7 +204,7 @@ impl Tcp {
         self.inherit_options(i, listener);
         self.live[listener as usize].embryonic = self.live[listener as usize].embryonic.saturating_sub(1);
         self.blocks[i].set(bit::QUEUED);
-        self.blocks[i].accept_at = self.blocks[listener].rcv_nxt;
+        self.cold[i].accept_at = self.blocks[listener].rcv_nxt;
         self.write_record(i, listener);
         self.blocks[listener].rcv_nxt += RECORD_LEN;
         if let Some(page) = &self.live[listener as usize].page {
@@ -241,7 +242,7 @@ impl Tcp {
             return true;
         };
         self.waiting(listener);
-        self.blocks[i].accept_at < self.blocks[listener].rcv_taken
+        self.cold[i].accept_at < self.blocks[listener].rcv_taken
     }
 
     /// Ends a connection that no application has or will have.
@@ -273,14 +274,14 @@ impl Tcp {
         };
         let record = AcceptRecord {
             slot: block.slot,
-            incarnation: block.incarnation,
+            incarnation: self.cold[i].incarnation,
             remote: block.tuple.remote,
             local: block.tuple.local,
             remote_port: block.tuple.remote_port,
             local_port: block.tuple.local_port,
             reserved: [0; 20],
         };
-        ring.put_record(block.accept_at, zerocopy::transmute!(record));
+        ring.put_record(self.cold[i].accept_at, zerocopy::transmute!(record));
     }
 
     /// The application took a connection and has a descriptor for it.
@@ -312,8 +313,8 @@ impl Tcp {
         self.waiting(listener);
         let taken = self.blocks[listener].rcv_taken;
         for i in 0..self.blocks.len() as u32 {
-            let block = &self.blocks[i];
-            if block.listener != listener || block.listener_generation != generation {
+            let (block, cold) = (&self.blocks[i], &self.cold[i]);
+            if cold.listener != listener || cold.listener_generation != generation {
                 continue;
             }
             match block.state() {
@@ -322,7 +323,7 @@ impl Tcp {
                     self.discard_embryonic(cx, i);
                 }
                 // Taken from the ring but not attached yet: the application has it.
-                _ if block.has(bit::QUEUED) && block.accept_at >= taken => self.abandon(cx, i, ECONNABORTED),
+                _ if block.has(bit::QUEUED) && cold.accept_at >= taken => self.abandon(cx, i, ECONNABORTED),
                 _ => {}
             }
         }

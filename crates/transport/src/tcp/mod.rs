@@ -58,7 +58,7 @@ mod send;
 mod tell;
 mod time_wait;
 
-pub use durable::arena_len;
+pub use durable::{arena_len, examine, forge};
 pub use engine::Tcp;
 
 /// How large the engine is.

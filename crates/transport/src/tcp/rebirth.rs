@@ -5,7 +5,7 @@
 //! acknowledges, and takes unacknowledged data as lost. What was announced before is announced again;
 //! announcing twice is harmless everywhere.
 
-use super::block::{Block, NONE, NOWHERE, State, bit};
+use super::block::{NONE, NOWHERE, State, bit};
 use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
@@ -60,14 +60,13 @@ impl Tcp {
             let drained = self.blocks[i].has(bit::DRAINING);
             if used && (drained || !self.rebuild_block(i)) {
                 self.quarantined += !drained as u64;
-                let generation = self.blocks[i].generation.wrapping_add(1);
-                self.blocks[i] = Block::free(generation);
+                self.clear_block(i);
             }
             match self.blocks[i].state() {
                 State::Free => {
                     self.free.put(i);
                 }
-                State::TimeWait => waiting.push((self.blocks[i].close_at, i)),
+                State::TimeWait => waiting.push((self.cold[i].close_at, i)),
                 _ => {}
             }
         }
@@ -112,8 +111,8 @@ impl Tcp {
                 self.families.enter(block.family).listeners += 1;
             }
             State::TimeWait => self.connection(i).rearm(),
-            State::Closed if block.open_request != 0 && !block.has(bit::DEAD) => {
-                self.families.remember_opened(block.family, block.open_request, i);
+            State::Closed if self.cold[i].open_request != 0 && !block.has(bit::DEAD) => {
+                self.families.remember_opened(block.family, self.cold[i].open_request, i);
             }
             _ => {}
         }
@@ -128,8 +127,8 @@ impl Tcp {
         };
         let listener = &self.blocks[listener];
         listener.family == block.family
-            && block.accept_at.is_multiple_of(RECORD_LEN)
-            && block.accept_at + RECORD_LEN <= listener.rcv_nxt
+            && self.cold[i].accept_at.is_multiple_of(RECORD_LEN)
+            && self.cold[i].accept_at + RECORD_LEN <= listener.rcv_nxt
     }
 
     fn disown(&mut self, i: u32) {
@@ -151,10 +150,9 @@ impl Tcp {
                 self.connection(i).mark(due::ROUTE);
             } else {
                 let (tuple, shared) = (block.tuple, block.has(bit::REUSE_ADDRESS));
-                let generation = block.generation.wrapping_add(1);
                 self.forget_tuple(&tuple);
                 self.ports.remove_user(tuple.local, tuple.local_port, shared);
-                self.blocks[i] = Block::free(generation);
+                self.clear_block(i);
                 self.free.put(i);
             }
         }
@@ -186,7 +184,7 @@ impl Tcp {
         if !first {
             return;
         }
-        let incarnation = self.blocks[i].incarnation;
+        let incarnation = self.cold[i].incarnation;
         if let Some(page) = &self.live[i as usize].page
             && page.resume(1, incarnation)
         {

@@ -295,8 +295,8 @@ impl Tcp {
             return cx.count(Counter::DropUnreadable as usize);
         }
         let block = &mut self.blocks[i];
-        let fills = !block.reassembly.is_empty();
-        block.rcv_nxt = block.reassembly.advance(end);
+        let fills = !self.notes[i].is_empty();
+        block.rcv_nxt = if fills { self.notes[i].advance(end) } else { end };
         page.set_receive_end(block.rcv_nxt);
         let came = block.rcv_nxt - start;
         self.live[i as usize].note_run(cx.now, came);
@@ -319,8 +319,7 @@ impl Tcp {
         skip: u64,
     ) {
         cx.count(Counter::OutOfOrder as usize);
-        let block = &mut self.blocks[i];
-        let duplicate = block.reassembly.holds(start, end);
+        let duplicate = self.notes[i].holds(start, end);
         if duplicate {
             cx.count(Counter::DuplicateData as usize);
             self.connection(i).note_duplicate(start as i64, end as i64);
@@ -330,11 +329,11 @@ impl Tcp {
             };
             let len = (end - start) as u32;
             // Noted only after the bytes are there: what is noted is believed after a crash.
-            let mut noted = block.reassembly;
+            let mut noted = self.notes[i];
             if !noted.insert(start, end) {
                 cx.count(Counter::DropReassembly as usize);
             } else if segment.place(cx.memory, &self.scratch, page, start, skip as u32, len) {
-                block.reassembly = noted;
+                self.notes[i] = noted;
             } else {
                 return cx.count(Counter::DropUnreadable as usize);
             }

@@ -30,7 +30,7 @@ const KEEP_COUNT: u32 = 9;
 impl Connection<'_> {
     /// What ip last said of the path explains a timeout best.
     fn timeout_errno(&self) -> i32 {
-        match self.block.soft_error {
+        match self.cold.soft_error {
             0 => ETIMEDOUT,
             errno => errno,
         }
@@ -67,11 +67,11 @@ impl Tcp {
         if self.live[i as usize].attach_at <= now && self.expire_attach(cx, i) {
             return;
         }
-        if self.blocks[i].close_at <= now.as_nanos() {
+        if self.cold[i].close_at <= now.as_nanos() {
             match self.blocks[i].state() {
                 State::TimeWait => return self.end_time_wait(cx, i),
                 state if state.has_connection() => return self.reset(cx, i, ETIMEDOUT),
-                _ => self.blocks[i].close_at = NOWHERE,
+                _ => self.cold[i].close_at = NOWHERE,
             }
         }
         let live = &mut self.live[i as usize];
@@ -165,8 +165,7 @@ impl Tcp {
 
     /// The window is closed, or too small to be worth a segment.
     fn expire_persist(&mut self, cx: &Context, i: u32) {
-        let block = &self.blocks[i];
-        if block.probes >= RETRIES as u32 || self.connection(i).is_out_of_patience(cx.now) {
+        if self.cold[i].probes >= RETRIES as u32 || self.connection(i).is_out_of_patience(cx.now) {
             return self.time_out(cx, i);
         }
         let block = &mut self.blocks[i];
@@ -174,7 +173,7 @@ impl Tcp {
         if block.send_window() > 0 {
             return self.connection(i).mark(due::SEND | due::OVERRIDE);
         }
-        block.probes += 1;
+        self.cold[i].probes += 1;
         let live = &mut self.live[i as usize];
         live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
         self.connection(i).mark(due::PROBE);
@@ -198,17 +197,17 @@ impl Tcp {
         let block = &mut self.blocks[i];
         let quiet = cx.now.saturating_since(live.last_heard);
         if block.flight() > 0 || quiet < idle {
-            block.probes = 0;
+            self.cold[i].probes = 0;
             let from = if quiet < idle { live.last_heard } else { cx.now };
             live.keepalive_at = from + idle;
             return;
         }
         let count = self.connection(i).keepalive_option(Opt::KeepCount, KEEP_COUNT);
         let interval = self.connection(i).keepalive_option(Opt::KeepInterval, KEEP_INTERVAL);
-        if self.blocks[i].probes >= count {
+        if self.cold[i].probes >= count {
             return self.time_out(cx, i);
         }
-        self.blocks[i].probes += 1;
+        self.cold[i].probes += 1;
         self.live[i as usize].keepalive_at = cx.now + Duration::from_secs(interval as u64);
         self.connection(i).mark(due::PROBE);
     }

@@ -43,20 +43,20 @@ pub(super) fn fixed_headers(remote: WireAddress) -> u16 {
 
 /// What fits into a packet of the path besides fixed headers. Before the path is known, it is the
 /// least that any path has.
-fn path_mss(block: &Block) -> u16 {
-    block.path_mtu.max(MTU_MIN) - fixed_headers(block.tuple.remote)
+fn path_mss(block: &Block, path_mtu: u16) -> u16 {
+    path_mtu.max(MTU_MIN) - fixed_headers(block.tuple.remote)
 }
 
 impl Connection<'_> {
     /// Takes what ip said of the path into the block.
     pub(super) fn set_path(&mut self, path: Path) {
         let block = &mut *self.block;
-        let learned = match block.learned_mtu {
+        let learned = match self.cold.learned_mtu {
             0 => u16::MAX,
             mtu => mtu.min(u16::MAX as u32) as u16,
         };
-        block.path_mtu = path.mtu.min(learned).max(MTU_MIN);
-        block.segment_max = path.segment_max.min(PACKET_MAX - HEADERS_MAX);
+        self.cold.path_mtu = path.mtu.min(learned).max(MTU_MIN);
+        self.cold.segment_max = path.segment_max.min(PACKET_MAX - HEADERS_MAX);
         block.clear(bit::LOCAL);
         if path.local {
             block.set(bit::LOCAL);
@@ -68,7 +68,7 @@ impl Connection<'_> {
     /// The largest segment that neither the path nor the peer refuses (RFC 9293 §3.7.1).
     pub(super) fn set_mss(&mut self) {
         let block = &mut *self.block;
-        block.mss = block.peer_mss.min(path_mss(block)).max(64);
+        block.mss = self.cold.peer_mss.min(path_mss(block, self.cold.path_mtu)).max(64);
     }
 }
 
@@ -142,13 +142,13 @@ impl Tcp {
                 self.connection(i).set_path(path);
                 self.connection(i).mark(due::SEND);
             }
-            (_, Err(errno)) => self.blocks[i].soft_error = errno,
+            (_, Err(errno)) => self.cold[i].soft_error = errno,
         }
     }
 
     /// The MSS that we announce.
     pub(super) fn own_mss(&self, i: u32) -> u16 {
-        path_mss(&self.blocks[i]).min(self.wished_mss(i))
+        path_mss(&self.blocks[i], self.cold[i].path_mtu).min(self.wished_mss(i))
     }
 
     /// TCP_MAXSEG of a connection, or of the listener that it comes from. As on Linux, both ends' segments keep to it.

@@ -80,7 +80,7 @@ impl Connection<'_> {
     fn chunk(&self) -> u64 {
         let block = &*self.block;
         let mss = block.segment_size();
-        ((block.segment_max / mss).max(1) * mss) as u64
+        ((self.cold.segment_max / mss).max(1) * mss) as u64
     }
 
     fn situation(&self) -> Situation {
@@ -101,7 +101,7 @@ impl Connection<'_> {
             whole: cwnd.min(block.snd_edge.saturating_sub(block.snd_una)),
             mss: mss as u64,
             chunk: self.chunk(),
-            window_max: block.snd_wnd_max as u64,
+            window_max: self.cold.snd_wnd_max as u64,
             small_in_flight: block.snd_small > block.snd_una,
             no_delay: option(Opt::NoDelay) != 0,
             cork: option(Opt::Cork) != 0,
@@ -153,7 +153,7 @@ impl Connection<'_> {
             let segments = len.div_ceil(mss).max(1);
             cx.add(Counter::RetransmittedSegments as usize, segments);
             cx.add(Counter::RetransmittedBytes as usize, len);
-            block.retransmits = block.retransmits.saturating_add(segments as u32);
+            self.cold.retransmits = self.cold.retransmits.saturating_add(segments as u32);
             match how {
                 How::Rescue => live.recovery.on_rescued(),
                 _ => live.recovery.on_retransmitted(range, block.snd_una, block.snd_nxt),
@@ -178,7 +178,7 @@ impl Connection<'_> {
         live.last_sent = cx.now;
         live.due |= due::INFO;
         // What is held out of order needs an acknowledgement of its own, with SACK.
-        if block.reassembly.is_empty() && live.duplicate_acks == 0 && live.duplicate.is_none() {
+        if self.notes.is_empty() && live.duplicate_acks == 0 && live.duplicate.is_none() {
             self.on_acknowledged();
         }
         if how == How::New {

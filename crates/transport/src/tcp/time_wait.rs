@@ -35,7 +35,7 @@ impl Tcp {
         let exact = end == block.acknowledgment();
         if exact
             && segment.has(TCP_FIN)
-            && block.may_acknowledge(segment.ack)
+            && block.may_acknowledge(segment.ack, self.cold[i].snd_wnd_max)
             && !is_old(block, segment, cx.now)
         {
             // The peer repeats its FIN: our last acknowledgement was lost.

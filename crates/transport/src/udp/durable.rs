@@ -1,10 +1,11 @@
 //! The durable half of a socket, and what is checked before one from before a crash is believed.
 
 use super::UdpConfig;
-use crate::arena::{self, Durable};
+use crate::arena::{self, Arena, Layout, Refused, Table};
 use crate::families::NONE;
 use crate::requests::POSITION_MAX;
 use eft_base::{Endpoint, FamilyId, WireAddress};
+use eft_channel::Segment;
 use eft_channel::dirty::DIRTY_SLOTS;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
@@ -78,27 +79,36 @@ impl Block {
     }
 }
 
+/// The layout of udp's arena.
+pub(super) const LAYOUT: Layout = Layout { magic: *b"eft-udp\0", version: 3, items: &[size_of::<Block>()] };
+
 /// The blocks of udp's arena.
-pub(super) type Blocks = arena::Blocks<Block>;
+pub(super) type Blocks = Table<Block>;
+
+/// Whether the engine would take this arena. Changes nothing.
+pub fn examine(arena: &Segment, config: &UdpConfig) -> Result<(), Refused> {
+    arena::examine(arena, &LAYOUT, config.sockets)
+}
 
 /// Bytes of the arena for `config`.
 pub fn arena_len(config: &UdpConfig) -> usize {
-    arena::arena_len::<Block>(config.sockets)
+    LAYOUT.arena_len(config.sockets)
 }
 
-impl Durable for Block {
-    const MAGIC: [u8; 8] = *b"eft-udp\0";
-    const VERSION: u32 = 2;
-
-    fn free(generation: u32) -> Block {
-        Block::free(generation)
+/// Opens an arena. Says how many sockets were given up, since what the arena held of them cannot be.
+pub(super) fn open(segment: Segment, config: &UdpConfig) -> Result<(Arena, Blocks, u64), Refused> {
+    let mut arena = Arena::open(segment, LAYOUT, config.sockets, config.seed)?;
+    let mut blocks: Blocks = arena.table(0);
+    let mut quarantined = 0;
+    for i in 0..config.sockets as u32 {
+        let block = blocks[i];
+        if !arena.reborn {
+            blocks.make(i, Block::free(0));
+        } else if !blocks.is_intact(i) || (block.has(bit::USED) && !block.is_sane()) {
+            blocks.make(i, Block::free(block.generation.wrapping_add(1)));
+            quarantined += 1;
+        }
     }
-
-    fn generation(&self) -> u32 {
-        self.generation
-    }
-
-    fn check(&mut self, _index: u32) -> bool {
-        !self.has(bit::USED) || self.is_sane()
-    }
+    arena.establish(config.seed);
+    Ok((arena, blocks, quarantined))
 }

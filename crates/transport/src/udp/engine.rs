@@ -2,10 +2,10 @@
 
 use super::UdpConfig;
 use super::counters::{COUNTERS, Counter};
-use super::durable::{Block, Blocks, bit};
+use super::durable::{self, Block, Blocks, bit};
 use super::send::Request;
 use crate::addresses::Addresses;
-use crate::arena;
+use crate::arena::{Arena, Refused};
 use crate::edge::{In, Out};
 use crate::families::{Families, NONE};
 use crate::free::FreeBlocks;
@@ -54,6 +54,7 @@ pub(super) struct Live {
 /// The engine.
 pub struct Udp {
     pub(super) config: UdpConfig,
+    arena: Arena,
     pub(super) blocks: Blocks,
     pub(super) live: Vec<Live>,
     pub(super) free: FreeBlocks,
@@ -78,14 +79,16 @@ pub struct Udp {
 impl Udp {
     /// Opens the arena (of [`super::arena_len`] bytes), taking over what a predecessor left in it.
     /// `headers` is a pool of `SEND_SLOT_LEN` slots.
-    pub fn open(arena: Segment, headers: Pool, config: UdpConfig) -> Udp {
-        let opened = arena::open(arena, config.sockets, config.seed);
-        let key = Key(opened.secret);
-        let count = opened.blocks.len();
+    pub fn open(arena: Segment, headers: Pool, config: UdpConfig) -> Result<Udp, Refused> {
+        let (arena, blocks, quarantined) = durable::open(arena, &config)?;
+        let key = Key(arena.secret);
+        let count = blocks.len();
         let limit = headers.slots() + count;
         let mut udp = Udp {
             config,
-            blocks: opened.blocks,
+            found: Some((arena.reborn, quarantined)),
+            arena,
+            blocks,
             live: (0..count).map(|_| Live::default()).collect(),
             free: FreeBlocks::new(count),
             ports: Map::with_hasher(key),
@@ -99,10 +102,9 @@ impl Udp {
             key,
             scratch: vec![0; PACKET_MAX],
             stage: Stage::default(),
-            found: Some((opened.reborn, opened.quarantined)),
         };
         udp.rebuild();
-        udp
+        Ok(udp)
     }
 
     /// Fills tables from the blocks.
@@ -294,6 +296,8 @@ impl Component for Udp {
 
     fn commit(&mut self, _cx: &mut Context) {
         // A datagram socket's application is never asked to tell what it took.
+        self.blocks.seal();
+        self.arena.commit();
         self.stage.commit(|_| ());
     }
 

@@ -1,6 +1,6 @@
 //! The arena as `eft ss` sees it: mapped read-only, while the engine may be writing it.
 
-use super::durable::{Block, bit};
+use super::durable::{Block, LAYOUT, bit};
 use crate::arena;
 use alloc::vec::Vec;
 use eft_base::{Endpoint, FamilyId};
@@ -21,7 +21,7 @@ pub struct Row {
 
 /// Every socket in an arena; `None` if it is not (yet) one of this version.
 pub fn list(arena: &Segment) -> Option<Vec<Row>> {
-    Some(arena::copies::<Block>(arena)?.filter(|b| b.has(bit::USED)).map(|b| row(&b)).collect())
+    Some(arena::copies::<Block>(arena, LAYOUT, 0)?.filter(|b| b.has(bit::USED)).map(|b| row(&b)).collect())
 }
 
 fn row(b: &Block) -> Row {

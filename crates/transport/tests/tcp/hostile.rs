@@ -13,6 +13,8 @@ use eft_messages::sockets::SocketsToTransport;
 use eft_messages::transport::IpToTransport;
 use eft_transport::In;
 use eft_transport::tcp::Tcp;
+use eft_transport::tcp::block::{Block, State, bit};
+use std::mem::offset_of;
 use std::time::Duration;
 
 #[test]
@@ -324,26 +326,42 @@ fn a_damaged_arena_kills_no_server() {
     });
 }
 
+/// Where the blocks of a durable arena begin.
+const BLOCKS: usize = 4096;
+
+/// The index of the first block whose state is one of these.
+fn block_in(w: &World, side: usize, states: &[State]) -> u32 {
+    let state = |i: &u32| {
+        let mut state = [0];
+        w.sides[side].durable.read(BLOCKS + *i as usize * size_of::<Block>(), &mut state).unwrap();
+        State::from_number(state[0]).is_some_and(|s| states.contains(&s))
+    };
+    (0..64).find(state).expect("a block")
+}
+
+const CONNECTED: &[State] = &[State::Established, State::FinWait1, State::CloseWait, State::LastAck];
+
 #[test]
 fn a_damaged_block_costs_its_own_connection() {
-    for (offset, value) in [(0, 200u8), (64 + 7, 0x40), (64 + 16 + 6, 1)] {
+    // A state that cannot be, and values that could: without a checksum the last two would corrupt the stream.
+    let flips = [
+        (offset_of!(Block, state), 0xc8),
+        (offset_of!(Block, snd_una) + 7, 0x40),
+        (offset_of!(Block, rcv_nxt), 1),
+        (offset_of!(Block, snd_una), 2),
+    ];
+    for (offset, flip) in flips {
         let mut w = World::new(1, Conditions::default());
         App::listen(&mut w, 1, PORT, 16, plan(0, 2_000_000));
         for _ in 0..3 {
             App::connect(&mut w, 0, PORT, plan(2_000_000, 0));
         }
         w.run_until(Duration::from_secs(5), |w| w.sides[0].counter("sent_bytes") > 1_000_000);
+        let at = BLOCKS + block_in(&w, 0, CONNECTED) as usize * size_of::<Block>() + offset;
         let durable = w.sides[0].durable.clone();
-        let block_len = (durable.len() - 4096) / 64;
-        let mut state = [0];
-        let victim = (0..64)
-            .map(|i| 4096 + i * block_len)
-            .find(|at| {
-                durable.read(*at, &mut state).unwrap();
-                [1, 4, 8, 9].contains(&state[0])
-            })
-            .unwrap_or_else(|| panic!("no connection: {:?}", eft_transport::tcp::inspect::list(&durable)));
-        durable.write(victim + offset, &[value]).unwrap();
+        let mut byte = [0];
+        durable.read(at, &mut byte).unwrap();
+        durable.write(at, &[byte[0] ^ flip]).unwrap();
         w.crash(0);
         assert_eq!(w.sides[0].counter("quarantined_blocks"), 1);
         let finished = |w: &World| w.sides[1].app.streams.iter().filter(|s| s.is_done()).count();
@@ -356,50 +374,27 @@ fn a_damaged_block_costs_its_own_connection() {
 
 #[test]
 fn a_listener_that_claims_to_be_its_own_child_costs_itself_only() {
-    use eft_transport::tcp::block::{Block, State, bit};
-    use std::mem::offset_of;
     let mut w = World::new(1, Conditions::default());
     App::listen(&mut w, 1, PORT, 16, plan(0, 2_000_000));
     App::connect(&mut w, 0, PORT, plan(2_000_000, 0));
     w.run_until(Duration::from_secs(5), |w| w.sides[0].counter("sent_bytes") > 1_000_000);
-    let durable = w.sides[1].durable.clone();
-    let block_len = size_of::<Block>();
-    let read = |at: usize| {
-        let mut bytes = [0; 4];
-        durable.read(at, &mut bytes).unwrap();
-        u32::from_le_bytes(bytes)
-    };
-    let listener = (0..64u32)
-        .find(|i| read(4096 + *i as usize * block_len) as u8 == State::Listen as u8)
-        .expect("a listener");
-    let at = 4096 + listener as usize * block_len;
-    let flags = read(at + offset_of!(Block, flags)) | bit::QUEUED;
-    durable.write(at + offset_of!(Block, flags), &flags.to_le_bytes()).unwrap();
-    durable.write(at + offset_of!(Block, listener), &listener.to_le_bytes()).unwrap();
-    let generation = read(at + offset_of!(Block, generation));
-    durable.write(at + offset_of!(Block, listener_generation), &generation.to_le_bytes()).unwrap();
-    w.crash(1);
+    let i = block_in(&w, 1, &[State::Listen]);
+    w.forge(1, i, |block, cold| {
+        block.set(bit::QUEUED);
+        (cold.listener, cold.listener_generation) = (i, block.generation);
+    });
     assert_eq!(w.sides[1].counter("quarantined_blocks"), 1);
     assert!(w.run_until(Duration::from_secs(60), |w| w.sides[1].app.streams[0].is_done()));
 }
 
 #[test]
 fn a_block_of_a_family_that_nobody_knows_is_given_up() {
-    use eft_transport::tcp::block::Block;
-    use std::mem::offset_of;
     let mut w = World::new(1, Conditions::default());
     App::listen(&mut w, 1, PORT, 16, plan(0, 2_000_000));
     App::connect(&mut w, 0, PORT, plan(2_000_000, 0));
     w.run_until(Duration::from_secs(5), |w| w.sides[0].counter("sent_bytes") > 1_000_000);
-    let durable = w.sides[0].durable.clone();
-    let len = size_of::<Block>();
-    let mut state = [0];
-    let victim = (0..64).map(|i| 4096 + i * len).find(|at| {
-        durable.read(*at, &mut state).unwrap();
-        state[0] != 0
-    });
-    durable.write(victim.expect("a connection") + offset_of!(Block, family), &[99, 0]).unwrap();
-    w.crash(0);
+    let i = block_in(&w, 0, CONNECTED);
+    w.forge(0, i, |block, _| block.family = eft_base::FamilyId(99));
     assert_eq!(w.sides[0].counter("quarantined_blocks"), 1);
     assert_eq!(w.sides[0].counter("blocks"), 0);
     w.run_for(Duration::from_secs(1));

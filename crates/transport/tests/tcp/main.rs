@@ -4,6 +4,7 @@
 mod app;
 mod closing;
 mod control;
+mod dying;
 mod hostile;
 mod loss;
 mod options;

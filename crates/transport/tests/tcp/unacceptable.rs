@@ -150,10 +150,7 @@ fn in_state(state: State) -> Script {
 }
 
 fn arena(s: &Script) -> Vec<u8> {
-    let durable = &s.world.sides[1].durable;
-    let mut bytes = vec![0; durable.len()];
-    durable.read(0, &mut bytes).unwrap();
-    bytes
+    eft_transport::tcp::inspect::contents(&s.world.sides[1].durable).unwrap()
 }
 
 fn say_row(s: &mut Script, row: &Row) {

@@ -6,16 +6,21 @@ use eft_base::{FamilyId, Instant, PacketRef, PoolId, Random, RequestId, SocketId
 use eft_channel::memory::PoolView;
 use eft_channel::socket::{Arena, Geometry, SocketPage};
 use eft_channel::status::Status;
+use eft_channel::witness::Witness;
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::transport::{Effect, Event};
 use eft_component::{Component, Context, Outbox};
 use eft_messages::Peer;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
+use eft_transport::tcp::block::{Block, Cold};
 use eft_transport::tcp::{Tcp, TcpConfig, arena_len};
+use eft_transport::{FUSE_BURNT, Fuse};
 use eft_transport::{In, Out};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub const FAMILY: FamilyId = FamilyId(7);
@@ -168,6 +173,21 @@ pub struct Side {
     pub largest: usize,
     pub sends: u64,
     unanswered_sends: Vec<RequestId>,
+    /// How many accesses of its blocks and of pages an engine of this side survives; 0: all.
+    pub fuse: u64,
+    /// The engine died in the middle of a call.
+    died: bool,
+}
+
+/// A word in a page is an access, too.
+struct Burning(Fuse);
+
+impl Witness for Burning {
+    fn read(&self, _: usize, _: &mut [u8]) {}
+
+    fn wrote(&self, _: usize, _: &[u8]) {
+        self.0.burn();
+    }
 }
 
 pub struct World {
@@ -225,6 +245,8 @@ impl Side {
             largest: 0,
             sends: 0,
             unanswered_sends: Vec::new(),
+            fuse: 0,
+            died: false,
         };
         side.start(Instant::ZERO, conditions.room);
         side
@@ -237,10 +259,13 @@ impl Side {
         self.header_pool = PoolId(10 + (self.life % 1000) as u16);
         let headers = Pool::new(self.header_pool, Segment::heap(512 * SEND_SLOT_LEN), SEND_SLOT_LEN);
         self.memory.insert(self.header_pool, headers.view().clone());
-        self.tcp = Some(Tcp::open(self.durable.clone(), headers, self.config));
+        self.tcp = Some(Tcp::open(self.durable.clone(), headers, self.config).unwrap());
         self.out = Outbox::new();
         self.unanswered_sends.clear();
-        let opened = Event::FamilyOpened { family: FAMILY, pool: ARENA_POOL, arena: self.arena.clone() };
+        let fuse = self.tcp.as_ref().unwrap().fuse();
+        fuse.light(self.fuse);
+        let arena = self.arena.clone().witnessed(Arc::new(Burning(fuse)));
+        let opened = Event::FamilyOpened { family: FAMILY, pool: ARENA_POOL, arena };
         self.event(now, opened, room);
         for peer in [Peer::Ip, Peer::Sockets] {
             self.with(now, room, |tcp, cx, out| tcp.peer_reborn(cx, peer, out));
@@ -250,7 +275,7 @@ impl Side {
         }
     }
 
-    pub fn with<R>(
+    pub fn with<R: Default>(
         &mut self,
         now: Instant,
         room: usize,
@@ -259,7 +284,26 @@ impl Side {
         self.out.set_room(Peer::Ip, room, room);
         self.out.set_room(Peer::Sockets, 100, 100);
         let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
-        f(self.tcp.as_mut().unwrap(), &mut cx, &mut self.out)
+        let Some(tcp) = self.tcp.as_mut().filter(|_| !self.died) else {
+            return R::default();
+        };
+        if tcp.fuse().left() == 0 {
+            return f(tcp, &mut cx, &mut self.out);
+        }
+        let out = &mut self.out;
+        let whole = std::panic::catch_unwind(AssertUnwindSafe(|| f(tcp, &mut cx, out)));
+        whole.unwrap_or_else(|why| {
+            let said =
+                why.downcast_ref::<String>().map(String::as_str).or(why.downcast_ref::<&str>().copied());
+            assert_eq!(said, Some(FUSE_BURNT));
+            self.died = true;
+            R::default()
+        })
+    }
+
+    /// Lights the fuse of the engine that lives.
+    pub fn light(&mut self, steps: u64) {
+        self.tcp.as_ref().unwrap().fuse().light(steps);
     }
 
     pub fn event(&mut self, now: Instant, event: Event, room: usize) {
@@ -356,13 +400,21 @@ impl World {
             tcp.flush(cx, out);
             tcp.commit(cx);
         });
+        if s.died {
+            return self.crash(side);
+        }
         self.collect(side);
     }
 
     fn collect(&mut self, side: usize) {
         let items: VecDeque<Out> = self.sides[side].out.drain().collect();
         let mut effects = Vec::new();
+        let life = self.sides[side].life;
         for item in items {
+            if self.sides[side].life != life {
+                // It died of what followed. What it had said is lost with its memory, which is allowed.
+                break;
+            }
             match item {
                 Out::Ip(m) => self.receive_at_ip(side, m),
                 Out::Sockets(TransportToSockets::Reply { request, errno, socket, .. }) => {
@@ -620,10 +672,21 @@ impl World {
         true
     }
 
+    /// Kills an engine, changes a block as a fault of its own would have, and starts its successor.
+    pub fn forge(&mut self, side: usize, block: u32, change: impl FnOnce(&mut Block, &mut Cold)) {
+        let s = &mut self.sides[side];
+        s.tcp = None;
+        eft_transport::tcp::forge(&s.durable, &s.config, block, change);
+        self.crash(side);
+    }
+
     /// Kills an engine and starts its successor.
     pub fn crash(&mut self, side: usize) {
         self.crashes += 1;
         self.sides[side].tcp = None;
+        self.sides[side].died = false;
+        // Each life is longer: one that always ended at the same segment would never get past it.
+        self.sides[side].fuse += self.sides[side].fuse.div_ceil(2);
         self.sides[side].packets =
             Pool::new(PACKET_POOL, self.sides[side].packets.view().segment.clone(), PACKET_LEN);
         let room = self.conditions.room;
