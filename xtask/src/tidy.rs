@@ -22,6 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cores", &["base", "machine"]),
     ("vcpu", &["base", "machine"]),
     ("linux", &["acpi", "base", "machine", "channel", "messages", "component", "control", "cores", "vcpu"]),
+    ("record", &["base", "channel", "messages", "component", "transport", "ip", "filter"]),
     (
         "sim",
         &[
@@ -30,6 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "channel",
             "messages",
             "component",
+            "record",
             "sockets",
             "transport",
             "ip",
@@ -59,7 +61,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "cores",
             "vcpu",
             "linux",
-            "sim",
+            "record",
         ],
     ),
 ];

@@ -6,22 +6,14 @@
 //! ([`simulation`]) chooses who runs next and when a server dies; [`application::Application`]s move
 //! bytes through socket pages as the shim does, and compare every one. A failure names its seed, and
 //! the same seed repeats it.
-//!
-//! A [`recorder`] writes down what goes into a server and what comes out, here or live, and [`replay`] checks that the
-//! same goes in and out again.
 
 pub mod application;
 pub mod asymmetric;
 pub mod datagrams;
 pub mod device;
-pub mod file;
 pub mod link;
 pub mod machine;
-pub mod makes;
 pub mod node;
-pub mod recorder;
-pub mod recording;
-pub mod replay;
 pub mod simulation;
 pub mod sizes;
 pub mod stack;

@@ -5,10 +5,7 @@
 //! the configuration, and fresh queues.
 
 use crate::device::{End, SimDevice};
-use crate::makes::{self, Head, Life};
 use crate::node::{Effect, Event, Hears, Node, Surroundings};
-use crate::recorder::{Make, Recorder};
-use crate::recording::{Recorded, Recording};
 use crate::sizes::{arena_len, filter_config, tcp_config, udp_config};
 use crate::wiring::edge;
 use eft_base::{Cidr, FamilyId, Instant, PoolId, SocketId};
@@ -22,6 +19,9 @@ use eft_control::plan;
 use eft_ip::IpConfig;
 use eft_messages::Peer;
 use eft_nic::Nic;
+use eft_record::makes::{self, Head, Life};
+use eft_record::recorder::{Make, Recorder};
+use eft_record::recording::{Recorded, Recording};
 use eft_sockets::{Sockets, SocketsConfig};
 use std::cell::RefCell;
 use std::collections::BTreeSet;

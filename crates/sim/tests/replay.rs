@@ -2,11 +2,12 @@
 
 use eft_base::Endpoint;
 use eft_messages::Peer;
-use eft_sim::makes::Life;
-use eft_sim::recording::{Access, Call, End, Input, Let, Recording, Written};
-use eft_sim::replay::{Difference, Failure};
+use eft_record::file;
+use eft_record::makes::Life;
+use eft_record::recording::{Access, Call, End, Input, Let, Recording, Written};
+use eft_record::replay::{Difference, Failure};
 use eft_sim::simulation::{Settings, address};
-use eft_sim::{Conditions, Datagrams, Faults, Simulation, file};
+use eft_sim::{Conditions, Datagrams, Faults, Simulation};
 use std::time::Duration;
 
 const RECORDED: [Peer; 4] = [Peer::Ip, Peer::Filter, Peer::Tcp, Peer::Udp];
@@ -216,7 +217,7 @@ fn another_secret_gives_other_sequence_numbers() {
     let s = recorded(1);
     let life = s.stacks[0].lives.iter().find(|l| l.head.engine.peer() == Peer::Tcp).expect("recorded");
     let mut head = life.head.clone();
-    let eft_sim::makes::Engine::Tcp { seed, .. } = &mut head.engine else { unreachable!() };
+    let eft_record::makes::Engine::Tcp { seed, .. } = &mut head.engine else { unreachable!() };
     *seed += 1;
     let other = Life { head, recording: life.recording.clone() };
     let recording = life.recording.borrow();

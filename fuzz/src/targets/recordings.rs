@@ -5,9 +5,10 @@ use crate::mutate::Corpus;
 use eft_base::{Endpoint, Random};
 use eft_channel::Segment;
 use eft_channel::socket::Geometry;
-use eft_sim::replay::Failure;
+use eft_record::file;
+use eft_record::replay::Failure;
 use eft_sim::simulation::{Settings, address};
-use eft_sim::{Conditions, Datagrams, Simulation, file};
+use eft_sim::{Conditions, Datagrams, Simulation};
 use std::time::Duration;
 
 /// Memory of one pool at most; only what is written of it costs something.

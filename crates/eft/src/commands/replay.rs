@@ -2,7 +2,7 @@
 //! segments and verdicts, and tell its applications the same.
 
 use eft_linux::memory;
-use eft_sim::recording::End;
+use eft_record::recording::End;
 use std::path::PathBuf;
 
 /// A recording ends at 256 MB of what was told (`eft up --record`); it is a little more with the frame around it.
@@ -22,7 +22,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<(), String> {
 
 fn replay(file: &PathBuf) -> Result<(), String> {
     let bytes = eft_linux::named_file::bytes(file, RECORDING_MAX).map_err(|e| e.to_string())?;
-    let life = eft_sim::file::from_bytes(&bytes)?;
+    let life = eft_record::file::from_bytes(&bytes)?;
     let recording = life.recording.borrow();
     let sparse = |len: usize| {
         let fd = memory::create("eft-replay", len).ok().filter(|_| len <= MEMORY_MAX)?;
