@@ -98,7 +98,8 @@ pub struct InterfaceInfo {
     pub prefix_len: u8,
     pub up: u8,
     pub index: u16,
-    pub reserved: u32,
+    /// The gateway, if it lies in the address's network; 0.0.0.0: it does not.
+    pub gateway: [u8; 4],
 }
 
 /// The head of the arena's info page.

@@ -15,6 +15,8 @@ pub struct Interface {
     pub mtu: i32,
     pub index: u32,
     pub up: bool,
+    /// The stack's gateway, if it lies in this network.
+    pub gateway: Option<Ipv4Addr>,
 }
 
 /// The stack's interface records, one per address.
@@ -40,6 +42,7 @@ pub fn all() -> Vec<Interface> {
         mtu: 65536,
         index: 1,
         up: true,
+        gateway: None,
     }];
     list.extend(records().iter().filter_map(|record| {
         let IpAddr::V4(address) = record.address.into() else {
@@ -55,6 +58,7 @@ pub fn all() -> Vec<Interface> {
             mtu: record.mtu as i32,
             index: record.index as u32,
             up: record.up != 0,
+            gateway: Some(Ipv4Addr::from(record.gateway)).filter(|g| !g.is_unspecified()),
         })
     }));
     list

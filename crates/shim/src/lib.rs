@@ -41,7 +41,8 @@
 //!   waits in `close`, for this process's last descriptor.
 //! - A program that remembered libc's own `stdout` before descriptor 1 became an eft socket (C++'s
 //!   `cout` does) gets EBADF from it while it is one.
-//! - Netlink shows the kernel's interfaces. Names come from /etc/hosts and DNS only.
+//! - Netlink answers for interfaces, addresses and routes (`netlink`); it tells of no changes and makes none.
+//!   Names come from /etc/hosts and DNS only.
 //! - A child made by a bare `clone` that dies within a send or receive leaves that lock held.
 //! - A duplicate of an undecided socket in another process stays with the kernel.
 
@@ -80,6 +81,7 @@ mod loadable;
 mod lock;
 mod loopback;
 mod names;
+mod netlink;
 mod options;
 mod process;
 mod readiness;

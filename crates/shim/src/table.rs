@@ -24,6 +24,8 @@ pub enum Entry {
     Undecided { stream: bool, inet6: bool, plain: bool, begun: bool },
     /// An eft socket.
     Eft { slot: u32, incarnation: u32 },
+    /// A NETLINK_ROUTE socket, answered by the shim.
+    Netlink { port: u32 },
     /// The shim's own; programs do not see it.
     Hidden,
 }
@@ -31,6 +33,7 @@ pub enum Entry {
 const UNDECIDED: u64 = 1;
 const EFT: u64 = 2;
 const HIDDEN: u64 = 3;
+const NETLINK: u64 = 4;
 
 impl Entry {
     fn encode(self) -> u64 {
@@ -43,6 +46,7 @@ impl Entry {
             Entry::Eft { slot, incarnation } => {
                 EFT | (slot as u64 & 0xffff) << 8 | (incarnation as u64) << 32
             }
+            Entry::Netlink { port } => NETLINK | (port as u64) << 32,
             Entry::Hidden => HIDDEN,
         }
     }
@@ -56,6 +60,7 @@ impl Entry {
                 begun: word >> 7 & 1 != 0,
             },
             EFT => Entry::Eft { slot: (word >> 8) as u32 & 0xffff, incarnation: (word >> 32) as u32 },
+            NETLINK => Entry::Netlink { port: (word >> 32) as u32 },
             HIDDEN => Entry::Hidden,
             _ => Entry::Foreign,
         }

@@ -317,6 +317,13 @@ fn block_signals() -> Result<OwnedFd> {
     }
 }
 
+fn octets(address: IpAddr) -> [u8; 4] {
+    match address {
+        IpAddr::V4(v4) => v4.octets(),
+        IpAddr::V6(_) => [0; 4],
+    }
+}
+
 /// Fills the store with what the command line said.
 fn configuration(config: &StackConfig) -> Store {
     let mut store = Store::default();
@@ -356,7 +363,7 @@ fn configuration(config: &StackConfig) -> Store {
                 prefix_len: a.prefix_len,
                 up: 1,
                 index: i as u16 + 2,
-                reserved: 0,
+                gateway: config.gateway.filter(|g| a.contains(*g)).map_or([0; 4], octets),
             };
             info.extend_from_slice(record.as_bytes());
         }

@@ -1,7 +1,7 @@
 //! read, write, send, receive and their relatives.
 
 use crate::buffers::Buffers;
-use crate::{errno, real, rights, sendfile, splice, sys, table, transfer};
+use crate::{errno, netlink, real, rights, sendfile, splice, sys, table, transfer};
 use core::ffi::{c_int, c_uint, c_void};
 use libc::{iovec, mmsghdr, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
 
@@ -47,7 +47,10 @@ pub unsafe extern "C" fn write(fd: c_int, from: *const c_void, len: size_t) -> s
     // SAFETY: as above.
     unsafe {
         let Some(socket) = eft!(fd) else {
-            return real::write.get()(fd, from, len);
+            return match netlink::send_one(fd, from, len) {
+                Some(sent) => errno::long(sent),
+                None => real::write.get()(fd, from, len),
+            };
         };
         let buffer = transfer::buffer(from, len);
         errno::long(socket.and_then(|s| transfer::send(fd, s, Buffers::one(&buffer)?, 0)))
@@ -70,7 +73,10 @@ pub unsafe extern "C" fn writev(fd: c_int, list: *const iovec, count: c_int) -> 
     // SAFETY: as above.
     unsafe {
         let Some(socket) = eft!(fd) else {
-            return real::writev.get()(fd, list, count);
+            return match netlink::send(fd, list, count.max(0) as usize) {
+                Some(sent) => errno::long(sent),
+                None => real::writev.get()(fd, list, count),
+            };
         };
         errno::long(socket.and_then(|s| transfer::write_vector(fd, s, list, count, 0)))
     }
@@ -113,7 +119,11 @@ pub unsafe extern "C" fn recvfrom(
     // SAFETY: as above.
     unsafe {
         let Some(socket) = eft!(fd) else {
-            return real::recvfrom.get()(fd, to, len, flags, address, address_len);
+            let got = real::recvfrom.get()(fd, to, len, flags, address, address_len);
+            if got >= 0 {
+                netlink::received_from(fd, address, address_len);
+            }
+            return got;
         };
         let buffer = transfer::buffer(to, len);
         errno::long(socket.and_then(|s| {
@@ -143,9 +153,11 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
     // SAFETY: as above.
     unsafe {
         let Some(socket) = eft!(fd) else {
+            let room = if message.is_null() { 0 } else { netlink::room(fd, &*message) };
             let got = real::recvmsg.get()(fd, message, flags);
             if got >= 0 && crate::init::is_active() {
                 rights::adopt(&*message);
+                netlink::received(fd, &mut *message, room);
             }
             return got;
         };
@@ -194,7 +206,10 @@ pub unsafe extern "C" fn send(fd: c_int, from: *const c_void, len: size_t, flags
     // SAFETY: as above.
     unsafe {
         let Some(socket) = eft!(fd) else {
-            return real::send.get()(fd, from, len, flags);
+            return match netlink::send_one(fd, from, len) {
+                Some(sent) => errno::long(sent),
+                None => real::send.get()(fd, from, len, flags),
+            };
         };
         let buffer = transfer::buffer(from, len);
         errno::long(socket.and_then(|s| transfer::send(fd, s, Buffers::one(&buffer)?, flags)))
@@ -213,7 +228,10 @@ pub unsafe extern "C" fn sendto(
     // SAFETY: as above.
     unsafe {
         let Some(socket) = transfer::decide(fd, to, to_len) else {
-            return real::sendto.get()(fd, from, len, flags, to, to_len);
+            return match netlink::send_one(fd, from, len) {
+                Some(sent) => errno::long(sent),
+                None => real::sendto.get()(fd, from, len, flags, to, to_len),
+            };
         };
         let buffer = transfer::buffer(from, len);
         errno::long(socket.and_then(|s| {
@@ -232,6 +250,9 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
         }
         let (name, len) = ((*message).msg_name.cast(), (*message).msg_namelen);
         let Some(socket) = transfer::decide(fd, name, len) else {
+            if let Some(sent) = netlink::send(fd, (*message).msg_iov, (*message).msg_iovlen) {
+                return errno::long(sent);
+            }
             if let Err(refused) = rights::may_send(fd, &*message) {
                 return errno::long(Err(refused));
             }

@@ -2,7 +2,7 @@
 
 use crate::sys::{self, Errno};
 use crate::table::{self, Entry};
-use crate::{accept as accepting, address, errno, establish, init, options, real, transfer};
+use crate::{accept as accepting, address, errno, establish, init, netlink, options, real, transfer};
 use core::ffi::{c_int, c_void};
 use libc::{sockaddr, socklen_t};
 
@@ -17,6 +17,9 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     let inet6 = match domain {
         libc::AF_INET => false,
         libc::AF_INET6 => true,
+        libc::AF_NETLINK if protocol == libc::NETLINK_ROUTE && init::is_active() => {
+            return errno::int(netlink::open(kind & TYPE_FLAGS));
+        }
         _ => return in_kernel(),
     };
     let stream = match (kind & !TYPE_FLAGS, protocol) {
@@ -48,7 +51,9 @@ fn readable(fd: c_int, address: *const sockaddr, len: socklen_t) -> sys::Result<
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: the program's call, as are all below.
-    errno::int(readable(fd, address, len).and_then(|()| unsafe { establish::bind(fd, address, len) }))
+    errno::int(readable(fd, address, len).and_then(|()| unsafe {
+        netlink::bind(fd, address, len).unwrap_or_else(|| establish::bind(fd, address, len))
+    }))
 }
 
 #[unsafe(no_mangle)]
@@ -59,7 +64,11 @@ pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: as above.
-    errno::int(readable(fd, address, len).and_then(|()| unsafe { establish::connect(fd, address, len) }))
+    errno::int(readable(fd, address, len).and_then(|()| match netlink::port(fd) {
+        // With the kernel it is anyhow.
+        Some(_) => Ok(0),
+        None => unsafe { establish::connect(fd, address, len) },
+    }))
 }
 
 #[unsafe(no_mangle)]
@@ -128,6 +137,10 @@ unsafe fn permitted(
 }
 
 unsafe fn name(fd: c_int, to: *mut sockaddr, len: *mut socklen_t, peer: bool) -> Option<c_int> {
+    // SAFETY: as above.
+    if let Some(done) = unsafe { netlink::name(fd, to, len, peer) } {
+        return Some(errno::int(done));
+    }
     let socket = table::socket(fd)?;
     Some(errno::int(socket.and_then(|socket| {
         let endpoint = transfer::endpoint(socket, peer)?;
@@ -165,6 +178,9 @@ pub unsafe extern "C" fn setsockopt(
     // SAFETY: as above.
     unsafe {
         let Some(socket) = table::socket(fd) else {
+            if level == libc::SOL_NETLINK && netlink::port(fd).is_some() {
+                return 0;
+            }
             if let Err(errno) = permitted(fd, level, option, Some((value, len))) {
                 return errno::int(Err(errno));
             }

@@ -66,7 +66,7 @@ impl FamilySlots {
             prefix_len: 24,
             up: 1,
             index: 7,
-            reserved: 0,
+            gateway: [10, 78, 0, 1],
         };
         let bytes = [header.as_bytes(), interface.as_bytes()].concat();
         self.arena.write_info(&bytes).unwrap();

@@ -1,0 +1,287 @@
+//! What rtnetlink(7) says of the stack.
+
+use super::message::{DONE, ERROR, HEADER_LEN, MULTI, Message, Request, attribute, number, requests};
+use crate::interfaces::{self, Interface};
+use core::net::Ipv4Addr;
+
+const NEWLINK: u16 = 16;
+const GETLINK: u16 = 18;
+const NEWADDR: u16 = 20;
+const GETADDR: u16 = 22;
+const NEWROUTE: u16 = 24;
+const GETROUTE: u16 = 26;
+const ACK: u16 = 4;
+const DUMP: u16 = 0x300;
+
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_BROADCAST: u16 = 2;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_QDISC: u16 = 6;
+const IFLA_TXQLEN: u16 = 13;
+const IFLA_OPERSTATE: u16 = 16;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const IFA_LABEL: u16 = 3;
+const IFA_BROADCAST: u16 = 4;
+const IFA_FLAGS: u16 = 8;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_PREFSRC: u16 = 7;
+const RTA_TABLE: u16 = 15;
+
+const SCOPE_UNIVERSE: u8 = 0;
+const SCOPE_LINK: u8 = 253;
+const SCOPE_HOST: u8 = 254;
+const PERMANENT: u8 = 0x80;
+const TABLE_MAIN: u8 = 254;
+const LOWER_UP: u32 = 0x10000;
+/// RTM_F_CLONED.
+const CLONED: u32 = 0x200;
+/// The index of `lo`.
+const LOOPBACK: u32 = 1;
+
+/// Bytes of a datagram of a long answer; programs have buffers of a page.
+const PART_MAX: usize = 3584;
+
+/// A way to a network.
+struct Route {
+    to: Ipv4Addr,
+    prefix_len: u8,
+    by: Interface,
+    gateway: Option<Ipv4Addr>,
+}
+
+/// The datagrams that answer the requests of one.
+pub fn to(datagram: &[u8], port: u32) -> Vec<Vec<u8>> {
+    requests(datagram).iter().flat_map(|request| to_one(request, port)).collect()
+}
+
+fn to_one(request: &Request, port: u32) -> Vec<Vec<u8>> {
+    let dump = request.flags & DUMP == DUMP;
+    let flags = if dump { MULTI } else { 0 };
+    let begin = |kind: u16| Message::new(kind, flags, request.sequence, port);
+    let messages = match (request.kind, dump) {
+        (GETLINK, true) => Ok(interfaces::by_name().iter().map(|i| link(begin(NEWLINK), i)).collect()),
+        (GETLINK, false) => match one_link(request.body) {
+            Some(found) => Ok(vec![link(begin(NEWLINK), &found)]),
+            None => Err(libc::ENODEV),
+        },
+        (GETADDR, true) => Ok(asked_addresses(request.body).map(|i| address(begin(NEWADDR), &i)).collect()),
+        (GETROUTE, true) => {
+            let all = if is_ipv6(request.body) { Vec::new() } else { routes() };
+            Ok(all.iter().map(|r| route(begin(NEWROUTE), r, false)).collect())
+        }
+        (GETROUTE, false) => match one_route(request.body) {
+            Some((to, found)) => {
+                Ok(vec![route(begin(NEWROUTE), &Route { to, prefix_len: 32, ..found }, true)])
+            }
+            None => Err(libc::ENETUNREACH),
+        },
+        // There are no neighbours, rules and queues to see.
+        (kind, true) if kind % 4 == 2 => Ok(Vec::new()),
+        _ => Err(libc::EOPNOTSUPP),
+    };
+    match messages {
+        Ok(messages) if dump => parts(messages, begin(DONE).fixed(&0i32.to_ne_bytes()).done()),
+        Ok(messages) if request.flags & ACK != 0 => [messages, vec![result(request, port, 0)]].concat(),
+        Ok(messages) => messages,
+        Err(errno) => vec![result(request, port, errno)],
+    }
+}
+
+/// Success (0) or an error, with the header of what it is about.
+fn result(request: &Request, port: u32, errno: i32) -> Vec<u8> {
+    Message::new(ERROR, 0, request.sequence, port)
+        .fixed(&(-errno).to_ne_bytes())
+        .fixed(&request.header[..HEADER_LEN])
+        .done()
+}
+
+/// Messages in datagrams of a bearable size, and the last one.
+fn parts(messages: Vec<Vec<u8>>, last: Vec<u8>) -> Vec<Vec<u8>> {
+    let mut parts = vec![Vec::new()];
+    for message in messages {
+        if parts.last().is_some_and(|p| !p.is_empty() && p.len() + message.len() > PART_MAX) {
+            parts.push(Vec::new());
+        }
+        parts.last_mut().expect("there is one").extend(message);
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.push(last);
+    parts
+}
+
+fn is_ipv6(body: &[u8]) -> bool {
+    body.first() == Some(&(libc::AF_INET6 as u8))
+}
+
+/// Body: family, pad, kind (16 bits), index, flags, change mask.
+fn link(message: Message, i: &Interface) -> Vec<u8> {
+    let kind = if i.is_loopback() { libc::ARPHRD_LOOPBACK } else { libc::ARPHRD_ETHER };
+    let lower = if i.up { LOWER_UP } else { 0 };
+    let (up, down, unknown) = (6, 2, 0);
+    let state = match (i.is_loopback(), i.up) {
+        (true, _) => unknown,
+        (_, true) => up,
+        (_, false) => down,
+    };
+    let everybody = if i.is_loopback() { [0; 6] } else { [0xff; 6] };
+    message
+        .fixed(&[0, 0])
+        .fixed(&kind.to_ne_bytes())
+        .fixed(&i.index.to_ne_bytes())
+        .fixed(&(i.flags() as u32 | lower).to_ne_bytes())
+        .fixed(&[0; 4])
+        .text(IFLA_IFNAME, &i.name)
+        .attribute(IFLA_TXQLEN, &1000u32.to_ne_bytes())
+        .attribute(IFLA_OPERSTATE, &[state])
+        .attribute(IFLA_MTU, &(i.mtu as u32).to_ne_bytes())
+        .text(IFLA_QDISC, "noqueue")
+        .attribute(IFLA_ADDRESS, &i.mac)
+        .attribute(IFLA_BROADCAST, &everybody)
+        .done()
+}
+
+fn one_link(body: &[u8]) -> Option<Interface> {
+    let index = number(body, 4);
+    let name = attribute(body, 16, IFLA_IFNAME).map(|n| n.split(|&b| b == 0).next().unwrap_or_default());
+    interfaces::by_name().into_iter().find(|i| match name {
+        Some(name) if index == 0 => i.name.as_bytes() == name,
+        _ => i.index == index,
+    })
+}
+
+/// Those of the family and interface that are asked for.
+fn asked_addresses(body: &[u8]) -> impl Iterator<Item = Interface> {
+    let (none, index) = (is_ipv6(body), number(body, 4));
+    interfaces::all().into_iter().filter(move |i| !none && (index == 0 || i.index == index))
+}
+
+/// Body: family, prefix length, flags, scope, index.
+fn address(message: Message, i: &Interface) -> Vec<u8> {
+    let scope = if i.is_loopback() { SCOPE_HOST } else { SCOPE_UNIVERSE };
+    let message = message
+        .fixed(&[libc::AF_INET as u8, i.prefix_len, PERMANENT, scope])
+        .fixed(&i.index.to_ne_bytes())
+        .attribute(IFA_ADDRESS, &i.address.octets())
+        .attribute(IFA_LOCAL, &i.address.octets());
+    let message = match i.is_loopback() || i.prefix_len >= 31 {
+        true => message,
+        false => message.attribute(IFA_BROADCAST, &i.broadcast().octets()),
+    };
+    message.text(IFA_LABEL, &i.name).attribute(IFA_FLAGS, &u32::from(PERMANENT).to_ne_bytes()).done()
+}
+
+/// The networks of the stack's addresses, and what lies behind the gateway.
+fn routes() -> Vec<Route> {
+    let mut own = interfaces::all();
+    own.retain(|i| !i.is_loopback());
+    let behind = own.iter().find(|i| i.gateway.is_some()).map(|i| Route {
+        to: Ipv4Addr::UNSPECIFIED,
+        prefix_len: 0,
+        gateway: i.gateway,
+        by: i.clone(),
+    });
+    let near = own.iter().map(|i| Route {
+        to: Ipv4Addr::from_bits(i.address.to_bits() & i.netmask().to_bits()),
+        prefix_len: i.prefix_len,
+        gateway: None,
+        by: i.clone(),
+    });
+    behind.into_iter().chain(near).collect()
+}
+
+/// The way to the address that is asked for: the one with the longest prefix; to an own address, over `lo`.
+fn one_route(body: &[u8]) -> Option<(Ipv4Addr, Route)> {
+    let to: [u8; 4] = attribute(body, 12, RTA_DST)?.try_into().ok()?;
+    let to = Ipv4Addr::from(to);
+    let own = interfaces::all().into_iter().find(|i| i.address == to || i.is_loopback() && to.is_loopback());
+    let found = match own {
+        Some(own) => {
+            let lo = interfaces::all().into_iter().find(Interface::is_loopback)?;
+            Route { to, prefix_len: 32, gateway: None, by: Interface { address: own.address, ..lo } }
+        }
+        None => {
+            let reaches = |r: &Route| (r.to.to_bits() ^ to.to_bits()) & mask(r.prefix_len) == 0;
+            routes().into_iter().filter(reaches).max_by_key(|r| r.prefix_len)?
+        }
+    };
+    Some((to, found))
+}
+
+fn mask(prefix_len: u8) -> u32 {
+    u32::MAX.checked_shl(32 - u32::from(prefix_len)).unwrap_or(0)
+}
+
+/// Body: family, prefix lengths of destination and source, TOS, table, protocol, scope, kind, flags. One that
+/// was asked for a single destination is of no table.
+fn route(message: Message, r: &Route, asked: bool) -> Vec<u8> {
+    let (kernel, fixed, nobody) = (2, 4, 0);
+    let (protocol, scope) = match r.gateway {
+        _ if asked => (nobody, SCOPE_UNIVERSE),
+        Some(_) => (fixed, SCOPE_UNIVERSE),
+        None => (kernel, SCOPE_LINK),
+    };
+    let (unicast, local) = (1, 2);
+    let kind = if r.by.index == LOOPBACK { local } else { unicast };
+    let flags = if asked { CLONED } else { 0 };
+    let message = message
+        .fixed(&[libc::AF_INET as u8, r.prefix_len, 0, 0, TABLE_MAIN, protocol, scope, kind])
+        .fixed(&flags.to_ne_bytes())
+        .attribute(RTA_TABLE, &u32::from(TABLE_MAIN).to_ne_bytes());
+    let message = match r.prefix_len {
+        0 => message,
+        _ => message.attribute(RTA_DST, &r.to.octets()),
+    };
+    let message = match r.gateway {
+        Some(gateway) => message.attribute(RTA_GATEWAY, &gateway.octets()),
+        None => message,
+    };
+    message
+        .attribute(RTA_PREFSRC, &r.by.address.octets())
+        .attribute(RTA_OIF, &r.by.index.to_ne_bytes())
+        .done()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(kind: u16, flags: u16, body: &[u8]) -> Vec<(u16, Vec<u8>)> {
+        let request = Message::new(kind, flags | 1, 5, 0).fixed(body).done();
+        let answers = to(&request, 77).concat();
+        let read = requests(&answers);
+        assert!(read.iter().all(|m| m.sequence == 5), "{read:?}");
+        read.iter().map(|m| (m.kind, m.body.to_vec())).collect()
+    }
+
+    #[test]
+    fn without_a_stack_there_is_the_loopback() {
+        let links = ask(GETLINK, DUMP, &[0]);
+        assert_eq!(links.iter().map(|m| m.0).collect::<Vec<_>>(), [NEWLINK, DONE]);
+        assert_eq!(attribute(&links[0].1, 16, IFLA_IFNAME), Some(&b"lo\0"[..]));
+        let addresses = ask(GETADDR, DUMP, &[libc::AF_INET as u8]);
+        assert_eq!(attribute(&addresses[0].1, 8, IFA_LOCAL), Some(&[127, 0, 0, 1][..]));
+        assert_eq!(ask(GETADDR, DUMP, &[libc::AF_INET6 as u8])[0].0, DONE);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_error() {
+        let error =
+            |(kind, body): &(u16, Vec<u8>)| (*kind, -i32::from_ne_bytes(body[..4].try_into().unwrap()));
+        assert_eq!(error(&ask(NEWADDR, ACK, &[0; 8])[0]), (ERROR, libc::EOPNOTSUPP));
+        let mut ninth = [0; 16];
+        ninth[4] = 9;
+        assert_eq!(error(&ask(GETLINK, 0, &ninth)[0]), (ERROR, libc::ENODEV));
+        assert_eq!(error(&ask(GETROUTE, 0, &[0; 12])[0]), (ERROR, libc::ENETUNREACH));
+        assert_eq!(ask(30, DUMP, &[0])[0].0, DONE);
+    }
+
+    #[test]
+    fn a_long_answer_comes_in_parts() {
+        let parts = parts(vec![vec![1; 1000]; 10], vec![9; 20]);
+        assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [3000, 3000, 3000, 1000, 20]);
+    }
+}
