@@ -208,7 +208,38 @@ for i in range(20):
         check(calls == 0, f"{calls} looks at the loopback for {got} datagrams from elsewhere")
 
 
+def name_server_that_asks_for_the_interfaces():
+    """dnsmasq without listen-address takes requests to addresses that netlink shows, and resets others."""
+    with Scene("dnsmasq") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.on("dnsmasq", "-k", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--port=5353", "--pid-file=",
+                              "--user=root", "--address=/x.test/10.1.2.3"))
+        for way in "+notcp", "+tcp":
+            ask = stack.beside("dig", f"@{stack.address}", "-p", "5353", way, "+short", "+tries=1", "+time=2", "x.test")
+            wait_until(lambda: sh(*ask, ok=False).stdout.strip() == "10.1.2.3", 10, f"an answer to dig {way}")
+
+
+def names_of_programs_that_ask_themselves():
+    """dig and node read /etc/resolv.conf; with and without the right to mount a view of it."""
+    with Scene("resolver") as scene:
+        stack = Stack(scene, extra=("--nameserver", "10.77.3.1"))
+        scene.start(*stack.beside("dnsmasq", "-k", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--pid-file=", "--user=root",
+                                  f"--listen-address={stack.host}", "--bind-interfaces", "--address=/x.test/10.1.2.3"))
+        before = open("/etc/resolv.conf").read()
+        unprivileged = ["setpriv", "--bounding-set", "-sys_admin"]
+        mounts = os.readlink("/proc/self/ns/mnt")
+        for way, private in ([], True), (unprivileged, False):
+            on = lambda *command: sh(*way, *stack.on(*command), ok=False, timeout=30).stdout
+            check((on("readlink", "/proc/self/ns/mnt").strip() != mounts) == private, f"{way}: the mounts are private: {not private}")
+            wait_until(lambda: on("dig", "+short", "+tries=1", "+time=2", "x.test").strip() == "10.1.2.3", 10, f"{way}: dig's answer")
+            resolve = "require('dns').resolve4('x.test', (e, a) => console.log(e || a.join()))"
+            said = on("node", "-e", resolve).strip()
+            check(said == "10.1.2.3", f"{way}: node said {said!r}")
+        check(open("/etc/resolv.conf").read() == before, "the host's own file was changed")
+
+
 CASES = [
+    name_server_that_asks_for_the_interfaces, names_of_programs_that_ask_themselves,
     udp_server_on_both_sides, udp_server_of_several_processes, udp_client_of_both_sides, socat_datagrams_on_both_sides,
     receiving_asks_the_kernel_for_nothing_that_it_was_not_told_of,
 ]

@@ -12,6 +12,7 @@ pub mod checksum;
 pub mod errno;
 pub mod ids;
 pub mod random;
+pub mod resolver;
 pub mod text;
 pub mod time;
 pub mod wire;

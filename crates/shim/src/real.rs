@@ -121,6 +121,12 @@ reals! {
         *const posix_spawnattr_t, *const *mut c_char, *const *mut c_char) -> c_int;
     system: fn(*const c_char) -> c_int;
     popen: fn(*const c_char, *const c_char) -> *mut FILE;
+    open: fn(*const c_char, c_int, usize) -> c_int;
+    open64: fn(*const c_char, c_int, usize) -> c_int;
+    openat: fn(c_int, *const c_char, c_int, usize) -> c_int;
+    openat64: fn(c_int, *const c_char, c_int, usize) -> c_int;
+    fopen: fn(*const c_char, *const c_char) -> *mut FILE;
+    fopen64: fn(*const c_char, *const c_char) -> *mut FILE;
     fdopen: fn(c_int, *const c_char) -> *mut FILE;
     fileno: fn(*mut FILE) -> c_int;
     freopen: fn(*const c_char, *const c_char, *mut FILE) -> *mut FILE;

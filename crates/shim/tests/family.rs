@@ -142,3 +142,29 @@ fn the_end_of_the_stack_is_an_error_and_no_hang() {
     drop(fake);
     check("orphaned", &child.wait_with_output().expect("program ends"));
 }
+
+#[test]
+fn programs_that_read_resolv_conf_see_the_stacks_name_server() {
+    let fake = Fake::start();
+    let family = fake.family();
+    let read = |command: &[&str]| {
+        let done = family.command(command[0]).args(&command[1..]).output().expect("it runs");
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    // By open, by fopen, by number, and by a descendant.
+    const OPEN: &str = "import ctypes, os; libc = ctypes.CDLL(None); name = b'/etc/resolv.conf'\n\
+        print(os.read(libc.syscall(257, -100, name, 0), 99)); libc.fopen.restype = ctypes.c_void_p\n\
+        line = ctypes.create_string_buffer(99); print(libc.fgets(line, 99, ctypes.c_void_p(libc.fopen(name, b'r'))) and line.value)";
+    let number = if cfg!(target_arch = "x86_64") { 257 } else { 56 };
+    let by_number = OPEN.replace("257", &number.to_string());
+    for command in [&["cat", "/etc/resolv.conf"][..], &["sh", "-c", "cat /etc/resolv.conf"]] {
+        let seen = read(command);
+        assert!(seen.starts_with("nameserver 10.78.0.53\n"), "{command:?}: {seen}");
+    }
+    let seen = read(&["python3", "-c", &by_number]);
+    assert_eq!(seen.matches("nameserver 10.78.0.53").count(), 2, "{seen}");
+    assert!(read(&["cat", "/etc/nsswitch.conf"]).lines().any(|line| line == "hosts: files dns"));
+    // Not for writing, and no other file.
+    assert!(!read(&["sh", "-c", "exec 3<>/etc/resolv.conf; cat <&3"]).contains("10.78.0.53"));
+    assert_eq!(read(&["cat", "/etc/hostname"]), std::fs::read_to_string("/etc/hostname").unwrap_or_default());
+}

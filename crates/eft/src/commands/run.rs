@@ -5,6 +5,7 @@
 //! on the kernel unnoticed.
 
 mod preload;
+mod view;
 
 use eft_channel::socket::LAYOUT_VERSION;
 use eft_linux::custodian::shape;
@@ -73,6 +74,7 @@ fn become_program(arguments: &RunArguments) -> Result<Infallible, Refusal> {
         return Err(Refusal::not_runnable(reason.clone()));
     }
     let fd = move_up(join(name)?)?;
+    view::make(name);
     eft_linux::io_uring::deny().map_err(|e| e.to_string())?;
     let error = std::process::Command::new(&program)
         .arg0(&arguments.command[0])

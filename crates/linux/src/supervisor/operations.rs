@@ -123,6 +123,7 @@ impl Supervisor {
         json!({
             "stack": self.config.name,
             "devices": devices,
+            "nameserver": self.config.nameserver,
             "families": self.keeping.families(),
             "sockets": self.keeping.sockets(),
         })

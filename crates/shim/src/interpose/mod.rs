@@ -1,6 +1,7 @@
 //! The symbols that programs call. Thin: each finds out whose descriptor it is and hands on.
 
 mod descriptors;
+mod files;
 mod interfaces;
 mod io;
 mod names;

@@ -5,6 +5,7 @@
 //! do to eft's descriptors is refused here.
 
 use super::{descriptors, io, programs, sockets};
+use crate::names::files;
 use crate::sys::Errno;
 use crate::{confined, dispatch, errno, init, sys, table};
 use core::ffi::{c_int, c_long};
@@ -93,6 +94,7 @@ pub unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
             libc::SYS_getpeername => int(sockets::getpeername(fd, b as _, c as _)),
             libc::SYS_setsockopt => int(sockets::setsockopt(fd, b as _, c as _, d as _, e as _)),
             libc::SYS_getsockopt => int(sockets::getsockopt(fd, b as _, c as _, d as _, e as _)),
+            libc::SYS_openat => return files::open(b as _, c as _).map(|opened| int(errno::int(opened))),
             libc::SYS_execve => int(programs::execve(a as _, b as _, c as _)),
             libc::SYS_execveat => int(programs::execveat(fd, b as _, c as _, d as _, e as _)),
             _ => return older(number, args),
@@ -128,6 +130,10 @@ unsafe fn refused(count: usize, list: *const *const Iocb) -> Option<isize> {
 unsafe fn older(number: c_long, args: [usize; 6]) -> Option<isize> {
     // SAFETY: as above.
     match number {
+        // SAFETY: as above.
+        libc::SYS_open => {
+            unsafe { files::open(args[0] as _, args[1] as c_int) }.map(|opened| errno::int(opened) as isize)
+        }
         libc::SYS_dup2 => Some(unsafe { descriptors::dup2(args[0] as c_int, args[1] as c_int) } as isize),
         _ => None,
     }

@@ -8,6 +8,7 @@
 pub mod addresses;
 pub mod client;
 pub mod configuration;
+pub mod files;
 pub mod hosts;
 pub mod lookup;
 pub mod message;

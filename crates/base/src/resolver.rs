@@ -1,0 +1,51 @@
+//! The host's files about names, as a program on a stack with a name server of its own is to see them.
+
+use alloc::format;
+use alloc::string::String;
+use core::net::IpAddr;
+
+/// The files, each with how it is seen.
+pub const FILES: [(&str, fn(&str, IpAddr) -> String); 2] =
+    [("/etc/resolv.conf", resolv_conf), ("/etc/nsswitch.conf", nsswitch_conf)];
+
+/// resolv.conf(5) with `first` before all other name servers.
+fn resolv_conf(host: &str, first: IpAddr) -> String {
+    let is_first = |line: &&str| {
+        let mut words = line.split_whitespace();
+        words.next() == Some("nameserver") && words.next().and_then(|w| w.parse().ok()) == Some(first)
+    };
+    let others = host.lines().filter(|line| !is_first(line));
+    lines([format!("nameserver {first}").as_str()].into_iter().chain(others))
+}
+
+/// nsswitch.conf(5) that looks hosts up in /etc/hosts and DNS, and nowhere that does not ask the stack's
+/// name server.
+fn nsswitch_conf(host: &str, _first: IpAddr) -> String {
+    let others = host.lines().filter(|line| !line.trim_start().starts_with("hosts:"));
+    lines(others.chain(["hosts: files dns"]))
+}
+
+fn lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    lines.fold(String::new(), |text, line| text + line + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stacks_name_server_comes_first_and_once() {
+        let first = IpAddr::from([10, 0, 0, 53]);
+        let host = "search x.test\nnameserver 192.0.2.1\nnameserver 10.0.0.53\noptions ndots:2";
+        let seen = "nameserver 10.0.0.53\nsearch x.test\nnameserver 192.0.2.1\noptions ndots:2\n";
+        assert_eq!(resolv_conf(host, first), seen);
+        assert_eq!(resolv_conf("", first), "nameserver 10.0.0.53\n");
+    }
+
+    #[test]
+    fn hosts_come_from_files_and_dns() {
+        let host = "passwd: files\nhosts: mymachines resolve [!UNAVAIL=return] files\n# end";
+        let seen = "passwd: files\n# end\nhosts: files dns\n";
+        assert_eq!(nsswitch_conf(host, IpAddr::from([10, 0, 0, 53])), seen);
+    }
+}

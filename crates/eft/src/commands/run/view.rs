@@ -1,0 +1,70 @@
+//! A private view of the host's files about names, with the stack's name server: for programs that read them
+//! themselves (Go, dig, node), and those whose C library does so behind the preloaded library's back.
+//!
+//! It is a mount namespace of the program's own, in which mounts of the host still appear. Who may not make
+//! one (it takes CAP_SYS_ADMIN) does without: the library answers opens of these files.
+
+use eft_base::resolver::FILES;
+use eft_linux::operator;
+use serde_json::json;
+use std::ffi::{CStr, CString};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::Write;
+use std::net::IpAddr;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::PathBuf;
+use std::ptr::null;
+
+/// Makes the view, as far as there is something to show and this process may.
+pub fn make(stack: &str) {
+    if let Some(first) = nameserver(stack)
+        && private_mounts().is_ok()
+    {
+        for (path, view) in FILES {
+            let host = std::fs::read_to_string(path).unwrap_or_default();
+            // One that cannot be made the library answers for.
+            let _ = show(path, &view(&host, first));
+        }
+    }
+}
+
+fn nameserver(stack: &str) -> Option<IpAddr> {
+    let (info, _) = operator::ask(stack, &json!({ "op": "info" })).ok()?;
+    info["nameserver"].as_str()?.parse().ok()
+}
+
+fn private_mounts() -> std::io::Result<()> {
+    // SAFETY: takes no addresses.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    mount(c"none", c"/", libc::MS_SLAVE | libc::MS_REC)
+}
+
+/// Puts a text in the place of a file. It lies in a file that only its mount keeps.
+fn show(path: &str, text: &str) -> std::io::Result<()> {
+    let (place, mut file) = fresh_file()?;
+    let shown = (|| {
+        file.write_all(text.as_bytes())?;
+        file.set_permissions(Permissions::from_mode(0o644))?;
+        mount(&CString::new(place.as_os_str().as_encoded_bytes())?, &CString::new(path)?, libc::MS_BIND)
+    })();
+    let _ = std::fs::remove_file(&place);
+    shown
+}
+
+fn fresh_file() -> std::io::Result<(PathBuf, File)> {
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let name = format!("eft-names-{}-{}", std::process::id(), time.as_nanos());
+    let place = std::env::temp_dir().join(name);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&place)?;
+    Ok((place, file))
+}
+
+fn mount(from: &CStr, to: &CStr, flags: libc::c_ulong) -> std::io::Result<()> {
+    // SAFETY: NUL-terminated names; no type, no data.
+    match unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null(), flags, null()) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
