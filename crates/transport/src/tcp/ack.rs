@@ -178,40 +178,42 @@ impl Connection<'_> {
 impl Tcp {
     /// Handles an acknowledgment that was judged. False if the connection ended with it.
     pub(super) fn take_acknowledgment(&mut self, cx: &Context, i: u32, segment: &Segment, ack: i64) -> bool {
-        if self.cold[i].probes > 0 {
-            self.cold[i].probes = 0;
+        let mut c = self.connection(i);
+        if c.cold.probes > 0 {
+            c.cold.probes = 0;
         }
-        let window_changed = self.connection(i).update_send_window(segment, ack);
-        let news = self.connection(i).take_sack(segment);
-        let before = self.blocks[i].snd_una as i64;
+        let window_changed = c.update_send_window(segment, ack);
+        let news = c.take_sack(segment);
+        let before = c.block.snd_una as i64;
         if ack > before {
-            self.connection(i).advance(cx, ack as u64, segment);
-            if self.blocks[i].fin_acknowledged() {
+            c.advance(cx, ack as u64, segment);
+            if c.block.fin_acknowledged() {
                 self.receive_fin_acknowledgment(cx, i);
             }
         } else if ack == before {
             let duplicate =
-                segment.len == 0 && !segment.has(TCP_FIN) && !window_changed && self.blocks[i].flight() > 0;
+                segment.len == 0 && !segment.has(TCP_FIN) && !window_changed && c.block.flight() > 0;
             if duplicate {
-                self.connection(i).receive_duplicate(cx);
+                c.receive_duplicate(cx);
             }
         }
+        let mut c = self.connection(i);
         if news {
-            self.connection(i).judge_sack(cx);
+            c.judge_sack(cx);
         }
-        self.connection(i).mark(due::SEND);
-        self.blocks[i].state() != State::Closed && self.blocks[i].state() != State::Free
+        c.mark(due::SEND);
+        !matches!(c.block.state(), State::Closed | State::Free)
     }
 
     /// Our FIN is acknowledged.
     fn receive_fin_acknowledgment(&mut self, cx: &Context, i: u32) {
-        let block = &mut self.blocks[i];
-        debug_assert!(block.fin_at != NOWHERE);
-        match block.state() {
+        let mut c = self.connection(i);
+        debug_assert!(c.block.fin_at != NOWHERE);
+        match c.block.state() {
             State::FinWait1 => {
-                block.set_state(State::FinWait2);
-                self.connection(i).refresh_flags();
-                self.connection(i).wait_as_orphan(cx.now);
+                c.block.set_state(State::FinWait2);
+                c.refresh_flags();
+                c.wait_as_orphan(cx.now);
             }
             State::Closing => self.enter_time_wait(cx, i),
             State::LastAck => self.end(cx, i, 0),

@@ -158,18 +158,19 @@ impl Connection<'_> {
 impl Tcp {
     /// Sends the acknowledgements that are due. False if there was no room.
     pub(super) fn send_acknowledgements(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) -> bool {
-        let duplicates = self.live[i as usize].duplicate_acks.min(DUPLICATES_MAX);
+        let duplicates = self.connection(i).live.duplicate_acks.min(DUPLICATES_MAX);
         for _ in 1..duplicates.max(1) {
             if !self.send_acknowledgement(cx, i, out) {
                 return false;
             }
-            self.live[i as usize].duplicate_acks -= 1;
+            self.connection(i).live.duplicate_acks -= 1;
         }
         if !self.send_acknowledgement(cx, i, out) {
             return false;
         }
-        self.live[i as usize].duplicate_acks = 0;
-        self.connection(i).on_acknowledged();
+        let mut c = self.connection(i);
+        c.live.duplicate_acks = 0;
+        c.on_acknowledged();
         true
     }
 
@@ -178,10 +179,11 @@ impl Tcp {
         if !self.has_room(out) {
             return false;
         }
-        let window = self.connection(i).offer_window();
-        let mut options = self.connection(i).ordinary_options(cx);
-        self.connection(i).add_sack(&mut options);
-        let block = &self.blocks[i];
+        let mut c = self.connection(i);
+        let window = c.offer_window();
+        let mut options = c.ordinary_options(cx);
+        c.add_sack(&mut options);
+        let block = &*c.block;
         let segment = Outgoing::bare(
             block.tuple,
             block.send_sequence(block.snd_nxt),

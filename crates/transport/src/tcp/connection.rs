@@ -10,6 +10,7 @@ use super::reassembly::Reassembly;
 use crate::arena::Item;
 use crate::timers::Timers;
 use crate::turns::Turns;
+use eft_base::SocketId;
 
 pub(super) struct Connection<'a> {
     /// Its place in the engine's tables.
@@ -24,7 +25,12 @@ pub(super) struct Connection<'a> {
 
 impl Tcp {
     pub(super) fn connection(&mut self, index: u32) -> Connection<'_> {
-        Connection {
+        self.connection_and_scratch(index).0
+    }
+
+    /// A connection, and the buffer in which a segment's payload may lie ([`super::segment::Payload`]).
+    pub(super) fn connection_and_scratch(&mut self, index: u32) -> (Connection<'_>, &[u8]) {
+        let connection = Connection {
             index,
             block: &mut self.blocks[index],
             cold: self.cold.item(index),
@@ -32,11 +38,16 @@ impl Tcp {
             live: &mut self.live[index as usize],
             turns: &mut self.turns,
             timers: &mut self.timers,
-        }
+        };
+        (connection, &self.scratch)
     }
 }
 
 impl Connection<'_> {
+    pub fn socket(&self) -> SocketId {
+        SocketId { family: self.block.family, slot: self.block.slot }
+    }
+
     /// Something is due; `flush` will see to it.
     pub fn mark(&mut self, bits: u32) {
         self.live.due |= bits;

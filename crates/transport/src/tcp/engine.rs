@@ -330,6 +330,6 @@ impl Tcp {
             self.ask_route(cx, i, out);
         }
         self.send_due(cx, i, out);
-        self.tell(cx, i, out);
+        self.connection(i).tell(cx, out);
     }
 }

@@ -16,6 +16,141 @@ use eft_base::wire::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 use eft_component::{Context, Outbox};
 
 impl Connection<'_> {
+    /// The handshake is done.
+    fn establish(&mut self, cx: &Context) {
+        let (block, live) = (&mut *self.block, &mut *self.live);
+        if let Some((_, at)) = live.timing.take()
+            && block.backoff == 0
+        {
+            let rtt = cx.now.saturating_since(at);
+            block.rtt.sample(rtt.as_micros() as u32);
+        }
+        let mss = block.segment_size();
+        let algorithm = block.congestion.algorithm;
+        block.congestion = super::congestion::Congestion::new(mss);
+        block.congestion.algorithm = algorithm;
+        if block.backoff > 0 {
+            // RFC 6298 §5.7, RFC 5681 §3.1: a lost SYN is a sign of congestion.
+            block.congestion.cwnd = mss;
+            block.rtt.distrust_handshake();
+        }
+        block.backoff = 0;
+        block.set_state(State::Established);
+        live.open = true;
+        block.set(bit::CONNECTED);
+        live.retransmit_at = NEVER;
+        live.last_heard = cx.now;
+        live.due &= !due::SYN;
+        self.take_options();
+        self.refresh_flags();
+        self.mark(due::SEND | due::WRITABLE | due::INFO);
+    }
+
+    /// RFC 1122 §4.2.2.13: nobody will read it, and the peer should know.
+    fn refuses_text(&self) -> bool {
+        self.block.has(bit::ORPHAN) && self.block.state().may_receive()
+    }
+
+    /// The segment's text (step 7): into the ring at its place, in order or not.
+    fn receive_text(&mut self, cx: &Context, segment: &Segment, scratch: &[u8]) {
+        let block = &*self.block;
+        if !block.state().may_receive() {
+            return;
+        }
+        let Some(page) = &self.live.page else {
+            return cx.count(Counter::DropNoFamily as usize);
+        };
+        let ring_end = block.rcv_taken + page.receive_len() as u64;
+        let seq = block.received_offset(segment.seq);
+        let skip = (block.rcv_nxt as i64 - seq).max(0) as u64;
+        let start = (seq + skip as i64) as u64;
+        let end = ((seq + segment.len as i64).max(0) as u64).min(ring_end).min(block.rcv_fin_at);
+        if start >= end {
+            if skip >= segment.len as u64 {
+                cx.count(Counter::DuplicateData as usize);
+                self.note_duplicate(seq, seq + segment.len as i64);
+            } else {
+                cx.count(Counter::DropWindow as usize);
+            }
+            return self.mark(due::ACK);
+        }
+        if start > block.rcv_nxt {
+            return self.receive_out_of_order(cx, segment, scratch, (start, end, skip));
+        }
+        let len = (end - start) as u32;
+        if !segment.place(cx.memory, scratch, page, start, skip as u32, len) {
+            return cx.count(Counter::DropUnreadable as usize);
+        }
+        let block = &mut *self.block;
+        let fills = !self.notes.is_empty();
+        block.rcv_nxt = if fills { self.notes.advance(end) } else { end };
+        page.set_receive_end(block.rcv_nxt);
+        let came = block.rcv_nxt - start;
+        self.live.note_run(cx.now, came);
+        cx.add(Counter::ReceivedBytes as usize, came);
+        self.mark(due::READABLE | due::INFO);
+        if fills {
+            // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
+            self.mark(due::ACK);
+        }
+        self.owe_acknowledgement(cx.now, segment.count);
+    }
+
+    fn receive_out_of_order(
+        &mut self,
+        cx: &Context,
+        segment: &Segment,
+        scratch: &[u8],
+        (start, end, skip): (u64, u64, u64),
+    ) {
+        cx.count(Counter::OutOfOrder as usize);
+        let duplicate = self.notes.holds(start, end);
+        if duplicate {
+            cx.count(Counter::DuplicateData as usize);
+            self.note_duplicate(start as i64, end as i64);
+        } else {
+            let Some(page) = &self.live.page else {
+                return;
+            };
+            let len = (end - start) as u32;
+            // Noted only after the bytes are there: what is noted is believed after a crash.
+            let mut noted = *self.notes;
+            if !noted.insert(start, end) {
+                cx.count(Counter::DropReassembly as usize);
+            } else if segment.place(cx.memory, scratch, page, start, skip as u32, len) {
+                *self.notes = noted;
+            } else {
+                return cx.count(Counter::DropUnreadable as usize);
+            }
+        }
+        self.acknowledge_quickly();
+        if !self.block.has(bit::SACK) {
+            self.live.duplicate_acks += 1;
+        }
+        self.mark(due::ACK);
+    }
+
+    /// Step 8. True if TIME-WAIT begins.
+    fn receive_fin(&mut self) -> bool {
+        let block = &mut *self.block;
+        if block.has(bit::RECEIVED_FIN) || block.rcv_nxt != block.rcv_fin_at || !block.state().may_receive() {
+            return false;
+        }
+        block.set(bit::RECEIVED_FIN);
+        match block.state() {
+            State::Established => block.set_state(State::CloseWait),
+            State::FinWait1 if block.fin_acknowledged() => return true,
+            State::FinWait1 => {
+                block.set_state(State::Closing);
+                self.mark(due::HANG_UP);
+            }
+            _ => return true,
+        }
+        self.refresh_flags();
+        self.mark(due::ACK | due::READABLE | due::END_OF_STREAM);
+        false
+    }
+
     /// Whether a repeated SYN may be answered again; a flood of them is not.
     fn may_repeat_syn(&self, cx: &Context) -> bool {
         let last = self.live.last_sent;
@@ -137,23 +272,24 @@ impl Tcp {
             // Data with a SYN-ACK is not used before the handshake is done: the peer repeats it.
         } else {
             // Simultaneous open (§3.5, figure 8).
-            self.blocks[i].set_state(State::SynReceived);
-            self.connection(i).refresh_flags();
-            self.connection(i).mark(due::SYN);
+            let mut c = self.connection(i);
+            c.block.set_state(State::SynReceived);
+            c.refresh_flags();
+            c.mark(due::SYN);
         }
     }
 
     /// SYN-RECEIVED, from a listener or by simultaneous open (§3.10.7.4).
     fn receive_in_syn_received(&mut self, cx: &Context, i: u32, segment: &Segment) {
-        let block = &self.blocks[i];
-        let passive = block.has(bit::PASSIVE);
-        if segment.has(TCP_SYN) && !segment.has(TCP_RST) && segment.seq == block.irs {
+        let mut c = self.connection(i);
+        let passive = c.block.has(bit::PASSIVE);
+        if segment.has(TCP_SYN) && !segment.has(TCP_RST) && segment.seq == c.block.irs {
             // Our SYN-ACK was lost. (Simultaneous open: theirs carries our acknowledgment.)
-            if !passive && segment.has(TCP_ACK) && segment.ack == block.send_sequence(0) {
+            if !passive && segment.has(TCP_ACK) && segment.ack == c.block.send_sequence(0) {
                 self.establish(cx, i);
                 self.connection(i).mark(due::ACK);
-            } else if block.has(bit::ROUTED) && self.connection(i).may_repeat_syn(cx) {
-                self.connection(i).mark(due::SYN);
+            } else if c.block.has(bit::ROUTED) && c.may_repeat_syn(cx) {
+                c.mark(due::SYN);
             }
             return;
         }
@@ -186,187 +322,59 @@ impl Tcp {
 
     /// The handshake is done.
     fn establish(&mut self, cx: &Context, i: u32) {
-        let live = &mut self.live[i as usize];
-        let block = &mut self.blocks[i];
-        if let Some((_, at)) = live.timing.take()
-            && block.backoff == 0
-        {
-            let rtt = cx.now.saturating_since(at);
-            block.rtt.sample(rtt.as_micros() as u32);
-        }
-        let mss = block.segment_size();
-        let algorithm = block.congestion.algorithm;
-        block.congestion = super::congestion::Congestion::new(mss);
-        block.congestion.algorithm = algorithm;
-        if block.backoff > 0 {
-            // RFC 6298 §5.7, RFC 5681 §3.1: a lost SYN is a sign of congestion.
-            block.congestion.cwnd = mss;
-            block.rtt.distrust_handshake();
-        }
-        block.backoff = 0;
-        block.set_state(State::Established);
-        live.open = true;
-        block.set(bit::CONNECTED);
-        live.retransmit_at = NEVER;
-        live.last_heard = cx.now;
-        live.due &= !due::SYN;
+        self.connection(i).establish(cx);
         self.open += 1;
         self.gauge_open(cx);
-        self.connection(i).take_options();
-        self.connection(i).refresh_flags();
-        self.connection(i).mark(due::SEND | due::WRITABLE | due::INFO);
         self.read_page(cx, i);
     }
 
     /// ESTABLISHED and after (§3.10.7.4).
     fn receive_synchronized(&mut self, cx: &Context, i: u32, segment: &Segment) {
-        if !self.connection(i).is_acceptable(cx, segment) {
+        let mut c = self.connection(i);
+        if !c.is_acceptable(cx, segment) {
             return;
         }
         if segment.has(TCP_RST) {
             return self.receive_reset(cx, i, segment);
         }
         if segment.has(TCP_SYN) {
-            return self.connection(i).challenge(cx);
+            return c.challenge(cx);
         }
-        let Some(ack) = self.connection(i).judge_acknowledgment(cx, segment) else {
+        let Some(ack) = c.judge_acknowledgment(cx, segment) else {
             return;
         };
-        self.connection(i).note_heard(cx.now, segment);
+        c.note_heard(cx.now, segment);
         if !self.take_acknowledgment(cx, i, segment, ack) {
             return;
         }
+        let (mut c, scratch) = self.connection_and_scratch(i);
         if segment.len > 0 {
-            self.receive_text(cx, i, segment);
+            if c.refuses_text() {
+                return self.reset(cx, i, 0);
+            }
+            c.receive_text(cx, segment, scratch);
         }
         if segment.has(TCP_FIN) {
-            self.connection(i).note_fin(segment);
+            c.note_fin(segment);
         }
-        self.receive_fin(cx, i);
+        if c.receive_fin() {
+            self.enter_time_wait(cx, i);
+            self.connection(i).mark(due::ACK);
+        }
     }
 
     /// RFC 5961 §3.2: only the exact sequence number resets.
     fn receive_reset(&mut self, cx: &Context, i: u32, segment: &Segment) {
-        let block = &self.blocks[i];
-        if segment.seq != block.acknowledgment() {
-            return self.connection(i).challenge(cx);
+        let mut c = self.connection(i);
+        if segment.seq != c.block.acknowledgment() {
+            return c.challenge(cx);
         }
         cx.count(Counter::ResetsReceived as usize);
-        let errno = match block.state() {
+        let errno = match c.block.state() {
             State::CloseWait => eft_base::errno::EPIPE,
             State::Closing | State::LastAck => 0,
             _ => ECONNRESET,
         };
         self.end(cx, i, errno);
-    }
-
-    /// The segment's text (step 7): into the ring at its place, in order or not.
-    fn receive_text(&mut self, cx: &Context, i: u32, segment: &Segment) {
-        let block = &self.blocks[i];
-        if !block.state().may_receive() {
-            return;
-        }
-        if block.has(bit::ORPHAN) {
-            // RFC 1122 §4.2.2.13: nobody will read it, and the peer should know.
-            return self.reset(cx, i, 0);
-        }
-        let Some(page) = &self.live[i as usize].page else {
-            return cx.count(Counter::DropNoFamily as usize);
-        };
-        let ring_end = block.rcv_taken + page.receive_len() as u64;
-        let seq = block.received_offset(segment.seq);
-        let skip = (block.rcv_nxt as i64 - seq).max(0) as u64;
-        let start = (seq + skip as i64) as u64;
-        let end = ((seq + segment.len as i64).max(0) as u64).min(ring_end).min(block.rcv_fin_at);
-        if start >= end {
-            if skip >= segment.len as u64 {
-                cx.count(Counter::DuplicateData as usize);
-                self.connection(i).note_duplicate(seq, seq + segment.len as i64);
-            } else {
-                cx.count(Counter::DropWindow as usize);
-            }
-            return self.connection(i).mark(due::ACK);
-        }
-        if start > block.rcv_nxt {
-            return self.receive_out_of_order(cx, i, segment, start, end, skip);
-        }
-        let len = (end - start) as u32;
-        if !segment.place(cx.memory, &self.scratch, page, start, skip as u32, len) {
-            return cx.count(Counter::DropUnreadable as usize);
-        }
-        let block = &mut self.blocks[i];
-        let fills = !self.notes[i].is_empty();
-        block.rcv_nxt = if fills { self.notes[i].advance(end) } else { end };
-        page.set_receive_end(block.rcv_nxt);
-        let came = block.rcv_nxt - start;
-        self.live[i as usize].note_run(cx.now, came);
-        cx.add(Counter::ReceivedBytes as usize, came);
-        self.connection(i).mark(due::READABLE | due::INFO);
-        if fills {
-            // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
-            self.connection(i).mark(due::ACK);
-        }
-        self.connection(i).owe_acknowledgement(cx.now, segment.count);
-    }
-
-    fn receive_out_of_order(
-        &mut self,
-        cx: &Context,
-        i: u32,
-        segment: &Segment,
-        start: u64,
-        end: u64,
-        skip: u64,
-    ) {
-        cx.count(Counter::OutOfOrder as usize);
-        let duplicate = self.notes[i].holds(start, end);
-        if duplicate {
-            cx.count(Counter::DuplicateData as usize);
-            self.connection(i).note_duplicate(start as i64, end as i64);
-        } else {
-            let Some(page) = &self.live[i as usize].page else {
-                return;
-            };
-            let len = (end - start) as u32;
-            // Noted only after the bytes are there: what is noted is believed after a crash.
-            let mut noted = self.notes[i];
-            if !noted.insert(start, end) {
-                cx.count(Counter::DropReassembly as usize);
-            } else if segment.place(cx.memory, &self.scratch, page, start, skip as u32, len) {
-                self.notes[i] = noted;
-            } else {
-                return cx.count(Counter::DropUnreadable as usize);
-            }
-        }
-        self.connection(i).acknowledge_quickly();
-        if !self.blocks[i].has(bit::SACK) {
-            self.live[i as usize].duplicate_acks += 1;
-        }
-        self.connection(i).mark(due::ACK);
-    }
-
-    /// Step 8.
-    fn receive_fin(&mut self, cx: &Context, i: u32) {
-        let block = &mut self.blocks[i];
-        if block.has(bit::RECEIVED_FIN) || block.rcv_nxt != block.rcv_fin_at || !block.state().may_receive() {
-            return;
-        }
-        block.set(bit::RECEIVED_FIN);
-        match block.state() {
-            State::Established => block.set_state(State::CloseWait),
-            State::FinWait1 if block.fin_acknowledged() => return self.fin_in_last_state(cx, i),
-            State::FinWait1 => {
-                block.set_state(State::Closing);
-                self.connection(i).mark(due::HANG_UP);
-            }
-            _ => return self.fin_in_last_state(cx, i),
-        }
-        self.connection(i).refresh_flags();
-        self.connection(i).mark(due::ACK | due::READABLE | due::END_OF_STREAM);
-    }
-
-    fn fin_in_last_state(&mut self, cx: &Context, i: u32) {
-        self.enter_time_wait(cx, i);
-        self.connection(i).mark(due::ACK);
     }
 }

@@ -27,6 +27,13 @@ const KEEP_IDLE: u32 = 7200;
 const KEEP_INTERVAL: u32 = 75;
 const KEEP_COUNT: u32 = 9;
 
+/// Whether a connection waits on for its peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    Left,
+    Over,
+}
+
 impl Connection<'_> {
     /// What ip last said of the path explains a timeout best.
     fn timeout_errno(&self) -> i32 {
@@ -58,96 +65,39 @@ impl Connection<'_> {
         self.live.keepalive_at = now + Duration::from_secs(idle as u64);
         self.rearm();
     }
-}
 
-impl Tcp {
-    /// Handles every deadline of a connection that has passed.
-    pub(super) fn expire_connection(&mut self, cx: &Context, i: u32, _out: &mut Outbox<Out>) {
-        let now = cx.now;
-        if self.live[i as usize].attach_at <= now && self.expire_attach(cx, i) {
-            return;
-        }
-        if self.cold[i].close_at <= now.as_nanos() {
-            match self.blocks[i].state() {
-                State::TimeWait => return self.end_time_wait(cx, i),
-                state if state.has_connection() => return self.reset(cx, i, ETIMEDOUT),
-                _ => self.cold[i].close_at = NOWHERE,
+    /// What was put off until now is due.
+    fn expire_delays(&mut self, now: Instant) {
+        let live = &mut *self.live;
+        let delays = [
+            (&mut live.ack_at, due::ACK),
+            (&mut live.cork_at, due::SEND | due::OVERRIDE),
+            (&mut live.piece_at, due::PIECE),
+            (&mut live.tell_at, due::READABLE | due::TELL),
+            (&mut live.info_at, due::INFO),
+        ];
+        let mut bits = 0;
+        for (at, what) in delays {
+            if *at <= now {
+                *at = NEVER;
+                bits |= what;
             }
         }
-        let live = &mut self.live[i as usize];
-        if live.ack_at <= now {
-            live.ack_at = NEVER;
-            self.connection(i).mark(due::ACK);
+        if bits != 0 {
+            self.mark(bits);
         }
-        let live = &mut self.live[i as usize];
-        if live.cork_at <= now {
-            live.cork_at = NEVER;
-            self.connection(i).mark(due::SEND | due::OVERRIDE);
-        }
-        let live = &mut self.live[i as usize];
-        if live.piece_at <= now {
-            live.piece_at = NEVER;
-            self.connection(i).mark(due::PIECE);
-        }
-        let live = &mut self.live[i as usize];
-        if live.tell_at <= now {
-            live.tell_at = NEVER;
-            self.connection(i).mark(due::READABLE | due::TELL);
-        }
-        if self.live[i as usize].info_at <= now {
-            self.live[i as usize].info_at = NEVER;
-            self.connection(i).mark(due::INFO);
-        }
-        if self.live[i as usize].retransmit_at <= now {
-            self.live[i as usize].retransmit_at = NEVER;
-            self.expire_retransmission(cx, i);
-        }
-        if self.live[i as usize].keepalive_at <= now {
-            self.expire_keepalive(cx, i);
-        }
-    }
-
-    fn expire_retransmission(&mut self, cx: &Context, i: u32) {
-        match self.blocks[i].state() {
-            State::SynSent | State::SynReceived => self.expire_handshake(cx, i),
-            state if !state.may_send() => {}
-            _ if self.blocks[i].flight() > 0 => self.expire_flight(cx, i),
-            _ if self.connection(i).has_unsent() => self.expire_persist(cx, i),
-            _ => {}
-        }
-    }
-
-    fn expire_handshake(&mut self, cx: &Context, i: u32) {
-        let block = &mut self.blocks[i];
-        let active = block.state() == State::SynSent;
-        let retries = if active { SYN_RETRIES } else { SYN_ACK_RETRIES };
-        if block.backoff >= retries || self.connection(i).is_out_of_patience(cx.now) {
-            cx.count(Counter::Timeouts as usize);
-            if !active && self.blocks[i].slot == NONE {
-                return self.discard_embryonic(cx, i);
-            }
-            cx.count(Counter::FailedConnects as usize);
-            let errno = self.connection(i).timeout_errno();
-            return self.end(cx, i, errno);
-        }
-        self.blocks[i].backoff += 1;
-        cx.count(Counter::RetransmitTimeouts as usize);
-        cx.count(Counter::RetransmittedSegments as usize);
-        self.connection(i).mark(due::SYN);
     }
 
     /// RFC 6298 §5.4 to §5.7.
-    fn expire_flight(&mut self, cx: &Context, i: u32) {
-        let block = &self.blocks[i];
+    fn expire_flight(&mut self, cx: &Context) -> Patience {
         // A peer that answers but keeps its window closed is not dead.
-        let closed = block.snd_edge <= block.snd_una;
-        let dead = block.backoff >= RETRIES && !closed;
-        if dead || self.connection(i).is_out_of_patience(cx.now) {
-            return self.time_out(cx, i);
+        let closed = self.block.snd_edge <= self.block.snd_una;
+        let dead = self.block.backoff >= RETRIES && !closed;
+        if dead || self.is_out_of_patience(cx.now) {
+            return Patience::Over;
         }
         cx.count(Counter::RetransmitTimeouts as usize);
-        let live = &mut self.live[i as usize];
-        let block = &mut self.blocks[i];
+        let (block, live) = (&mut *self.block, &mut *self.live);
         let flight = block.flight().min(u32::MAX as u64) as u32;
         let mss = block.segment_size();
         block.congestion.on_timeout(flight, mss, block.backoff == 0);
@@ -160,55 +110,115 @@ impl Tcp {
         live.timing = None;
         live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
         let doubt = block.backoff == ROUTE_DOUBT;
-        self.connection(i).mark(due::SEND | if doubt { due::ROUTE } else { 0 });
+        self.mark(due::SEND | if doubt { due::ROUTE } else { 0 });
+        Patience::Left
     }
 
     /// The window is closed, or too small to be worth a segment.
-    fn expire_persist(&mut self, cx: &Context, i: u32) {
-        if self.cold[i].probes >= RETRIES as u32 || self.connection(i).is_out_of_patience(cx.now) {
-            return self.time_out(cx, i);
+    fn expire_persist(&mut self, cx: &Context) -> Patience {
+        if self.cold.probes >= RETRIES as u32 || self.is_out_of_patience(cx.now) {
+            return Patience::Over;
         }
-        let block = &mut self.blocks[i];
+        let block = &mut *self.block;
         block.backoff = (block.backoff + 1).min(RETRIES);
         if block.send_window() > 0 {
-            return self.connection(i).mark(due::SEND | due::OVERRIDE);
+            self.mark(due::SEND | due::OVERRIDE);
+            return Patience::Left;
         }
-        self.cold[i].probes += 1;
-        let live = &mut self.live[i as usize];
-        live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
-        self.connection(i).mark(due::PROBE);
+        self.cold.probes += 1;
+        self.live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
+        self.mark(due::PROBE);
+        Patience::Left
+    }
+
+    fn expire_keepalive(&mut self, cx: &Context) -> Patience {
+        let state = self.block.state();
+        self.live.keepalive_at = NEVER;
+        if !state.is_synchronized() || state == State::TimeWait {
+            return Patience::Left;
+        }
+        let idle = Duration::from_secs(self.keepalive_option(Opt::KeepIdle, KEEP_IDLE) as u64);
+        let quiet = cx.now.saturating_since(self.live.last_heard);
+        if self.block.flight() > 0 || quiet < idle {
+            self.cold.probes = 0;
+            let from = if quiet < idle { self.live.last_heard } else { cx.now };
+            self.live.keepalive_at = from + idle;
+            return Patience::Left;
+        }
+        if self.cold.probes >= self.keepalive_option(Opt::KeepCount, KEEP_COUNT) {
+            return Patience::Over;
+        }
+        let interval = self.keepalive_option(Opt::KeepInterval, KEEP_INTERVAL);
+        self.cold.probes += 1;
+        self.live.keepalive_at = cx.now + Duration::from_secs(interval as u64);
+        self.mark(due::PROBE);
+        Patience::Left
+    }
+}
+
+impl Tcp {
+    /// Handles every deadline of a connection that has passed.
+    pub(super) fn expire_connection(&mut self, cx: &Context, i: u32, _out: &mut Outbox<Out>) {
+        let now = cx.now;
+        if self.connection(i).live.attach_at <= now && self.expire_attach(cx, i) {
+            return;
+        }
+        let mut c = self.connection(i);
+        if c.cold.close_at <= now.as_nanos() {
+            match c.block.state() {
+                State::TimeWait => return self.end_time_wait(cx, i),
+                state if state.has_connection() => return self.reset(cx, i, ETIMEDOUT),
+                _ => c.cold.close_at = NOWHERE,
+            }
+        }
+        let mut c = self.connection(i);
+        c.expire_delays(now);
+        if c.live.retransmit_at <= now {
+            c.live.retransmit_at = NEVER;
+            self.expire_retransmission(cx, i);
+        }
+        let mut c = self.connection(i);
+        if c.live.keepalive_at <= now && c.expire_keepalive(cx) == Patience::Over {
+            self.time_out(cx, i);
+        }
+    }
+
+    fn expire_retransmission(&mut self, cx: &Context, i: u32) {
+        let mut c = self.connection(i);
+        let patience = match c.block.state() {
+            State::SynSent | State::SynReceived => return self.expire_handshake(cx, i),
+            state if !state.may_send() => return,
+            _ if c.block.flight() > 0 => c.expire_flight(cx),
+            _ if c.has_unsent() => c.expire_persist(cx),
+            _ => return,
+        };
+        if patience == Patience::Over {
+            self.time_out(cx, i);
+        }
+    }
+
+    fn expire_handshake(&mut self, cx: &Context, i: u32) {
+        let mut c = self.connection(i);
+        let active = c.block.state() == State::SynSent;
+        let retries = if active { SYN_RETRIES } else { SYN_ACK_RETRIES };
+        if c.block.backoff < retries && !c.is_out_of_patience(cx.now) {
+            c.block.backoff += 1;
+            cx.count(Counter::RetransmitTimeouts as usize);
+            cx.count(Counter::RetransmittedSegments as usize);
+            return c.mark(due::SYN);
+        }
+        cx.count(Counter::Timeouts as usize);
+        if !active && c.block.slot == NONE {
+            return self.discard_embryonic(cx, i);
+        }
+        let errno = c.timeout_errno();
+        cx.count(Counter::FailedConnects as usize);
+        self.end(cx, i, errno);
     }
 
     fn time_out(&mut self, cx: &Context, i: u32) {
         cx.count(Counter::Timeouts as usize);
         let errno = self.connection(i).timeout_errno();
         self.reset(cx, i, errno);
-    }
-
-    fn expire_keepalive(&mut self, cx: &Context, i: u32) {
-        let state = self.blocks[i].state();
-        self.live[i as usize].keepalive_at = NEVER;
-        if !state.is_synchronized() || state == State::TimeWait {
-            return;
-        }
-        let idle = self.connection(i).keepalive_option(Opt::KeepIdle, KEEP_IDLE);
-        let idle = Duration::from_secs(idle as u64);
-        let live = &mut self.live[i as usize];
-        let block = &mut self.blocks[i];
-        let quiet = cx.now.saturating_since(live.last_heard);
-        if block.flight() > 0 || quiet < idle {
-            self.cold[i].probes = 0;
-            let from = if quiet < idle { live.last_heard } else { cx.now };
-            live.keepalive_at = from + idle;
-            return;
-        }
-        let count = self.connection(i).keepalive_option(Opt::KeepCount, KEEP_COUNT);
-        let interval = self.connection(i).keepalive_option(Opt::KeepInterval, KEEP_INTERVAL);
-        if self.cold[i].probes >= count {
-            return self.time_out(cx, i);
-        }
-        self.cold[i].probes += 1;
-        self.live[i as usize].keepalive_at = cx.now + Duration::from_secs(interval as u64);
-        self.connection(i).mark(due::PROBE);
     }
 }

@@ -76,6 +76,25 @@ impl Connection<'_> {
         unsacked.or_else(|| Some((recovery.next_rescue(block.snd_una, block.snd_nxt, mss)?, How::Rescue)))
     }
 
+    /// What goes out next, or why nothing does.
+    fn next_piece(&mut self, cx: &Context) -> Result<(Range, How), Wait> {
+        if let Some(range) = self.next_retransmission() {
+            return Ok((range, How::Again));
+        }
+        if self.has_lost() {
+            // What was lost goes first, but the window has no room.
+            return Err(Wait::Congestion);
+        }
+        match self.situation().decide() {
+            Decision::Send { len, fin } => {
+                self.restart_after_idle(cx);
+                let start = self.block.snd_nxt;
+                Ok((Range { start, end: start + len + fin as u64 }, How::New))
+            }
+            Decision::Wait(wait) => self.next_speculative().ok_or(wait),
+        }
+    }
+
     /// Largest payload of one `Send`: as many full segments as the device splits, or one.
     fn chunk(&self) -> u64 {
         let block = &*self.block;
@@ -196,8 +215,8 @@ impl Connection<'_> {
 impl Tcp {
     /// Sends what is due for a connection, as far as there is room. What stays due is tried again.
     pub(super) fn send_due(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) {
-        let state = self.blocks[i].state();
-        let live = &mut self.live[i as usize];
+        let Connection { block, live, .. } = self.connection(i);
+        let state = block.state();
         if !state.has_connection() {
             live.due &= !(due::SYN | due::SEND | due::OVERRIDE | due::PIECE | due::PROBE | due::ACK);
             return;
@@ -211,57 +230,43 @@ impl Tcp {
         if live.is_due(due::SEND | due::OVERRIDE | due::PIECE) {
             self.send_data(cx, i, out);
         }
-        if self.live[i as usize].is_due(due::PROBE) {
+        if self.connection(i).live.is_due(due::PROBE) {
             self.send_probe(cx, i, out);
         }
-        if self.live[i as usize].is_due(due::ACK) {
-            if self.connection(i).can_acknowledge() {
+        let c = self.connection(i);
+        if c.live.is_due(due::ACK) {
+            if c.can_acknowledge() {
                 self.send_acknowledgements(cx, i, out);
             } else {
-                self.live[i as usize].due &= !due::ACK;
+                c.live.due &= !due::ACK;
             }
         }
     }
 
     fn send_data(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) {
-        if !self.blocks[i].state().may_send() || self.live[i as usize].page.is_none() {
-            self.live[i as usize].due &= !(due::SEND | due::OVERRIDE | due::PIECE);
+        let c = self.connection(i);
+        if !c.block.state().may_send() || c.live.page.is_none() {
+            c.live.due &= !(due::SEND | due::OVERRIDE | due::PIECE);
             return;
         }
         for _ in 0..QUANTUM {
             if !self.has_room(out) {
                 return;
             }
-            if let Some(range) = self.connection(i).next_retransmission() {
-                self.send_segment(cx, i, range, How::Again, out);
-                continue;
-            }
-            if self.connection(i).has_lost() {
-                // What was lost goes first, but the window has no room.
-                return self.connection(i).wait_for(cx, Wait::Congestion);
-            }
-            match self.connection(i).situation().decide() {
-                Decision::Send { len, fin } => {
-                    self.connection(i).restart_after_idle(cx);
-                    let start = self.blocks[i].snd_nxt;
-                    let end = start + len + fin as u64;
-                    self.send_segment(cx, i, Range { start, end }, How::New, out);
-                }
-                Decision::Wait(wait) => match self.connection(i).next_speculative() {
-                    Some((range, how)) => self.send_segment(cx, i, range, how, out),
-                    None => return self.connection(i).wait_for(cx, wait),
-                },
+            match self.connection(i).next_piece(cx) {
+                Ok((range, how)) => self.send_segment(cx, i, range, how, out),
+                Err(wait) => return self.connection(i).wait_for(cx, wait),
             }
         }
     }
 
     /// Sends the bytes (and the FIN) of `range`. The caller has looked for room.
     fn send_segment(&mut self, cx: &Context, i: u32, range: Range, how: How, out: &mut Outbox<Out>) {
-        let window = self.connection(i).offer_window();
-        let options = self.connection(i).ordinary_options(cx);
-        let (ttl, tos) = self.connection(i).hop_options();
-        let live = &mut self.live[i as usize];
-        let block = &self.blocks[i];
+        let mut c = self.connection(i);
+        let window = c.offer_window();
+        let options = c.ordinary_options(cx);
+        let (ttl, tos) = c.hop_options();
+        let Connection { block, live, .. } = c;
         let Some(page) = &live.page else {
             return;
         };
@@ -296,13 +301,12 @@ impl Tcp {
             Some(epoch) => Request::Data { block: i, generation, epoch, end, descriptor },
             None => Request::Bare { block: i, generation, descriptor },
         });
-        if !sent {
-            if let Some(epoch) = epoch {
-                self.live[i as usize].in_flight.remove(epoch);
-            }
-            return;
+        let mut c = self.connection(i);
+        if sent {
+            c.after_sending(cx, range, len, how);
+        } else if let Some(epoch) = epoch {
+            c.live.in_flight.remove(epoch);
         }
-        self.connection(i).after_sending(cx, range, len, how);
     }
 
     /// Sends an old sequence number: the peer answers with its acknowledgment and window (RFC 9293
@@ -311,9 +315,10 @@ impl Tcp {
         if !self.has_room(out) {
             return;
         }
-        let window = self.connection(i).offer_window();
-        let options = self.connection(i).ordinary_options(cx);
-        let block = &self.blocks[i];
+        let mut c = self.connection(i);
+        let window = c.offer_window();
+        let options = c.ordinary_options(cx);
+        let block = &*c.block;
         let segment = Outgoing::bare(
             block.tuple,
             block.send_sequence(block.snd_una).wrapping_sub(1),
@@ -324,7 +329,7 @@ impl Tcp {
         );
         if self.transmit_bare(cx, out, i, segment) {
             cx.count(Counter::ProbesSent as usize);
-            self.live[i as usize].due &= !due::PROBE;
+            self.connection(i).live.due &= !due::PROBE;
         }
     }
 }

@@ -5,7 +5,7 @@
 //! interfaces call interrupt moderation. Requests and answers never wait, since they make no run.
 
 use super::block::{NONE, bit};
-use super::engine::Tcp;
+use super::connection::Connection;
 use super::live::{Live, due};
 use crate::edge::Out;
 use crate::timers::NEVER;
@@ -41,13 +41,13 @@ impl Live {
     }
 }
 
-impl Tcp {
+impl Connection<'_> {
     /// Emits the effects that are due, if the application has a descriptor to show them on.
-    pub(super) fn tell(&mut self, cx: &mut Context, i: u32, out: &mut Outbox<Out>) {
-        let block = &self.blocks[i];
+    pub(super) fn tell(&mut self, cx: &Context, out: &mut Outbox<Out>) {
+        let block = &*self.block;
         let attached = block.has(bit::ATTACHED) && !block.has(bit::ORPHAN) && block.slot != NONE;
         let effects = due::READABLE | due::TELL | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP;
-        let live = &mut self.live[i as usize];
+        let live = &mut *self.live;
         let what = live.due & effects;
         live.due &= !effects;
         if !attached {
@@ -55,11 +55,11 @@ impl Tcp {
         } else if what != 0 {
             let at_once = what & (due::TELL | due::END_OF_STREAM | due::HANG_UP) != 0;
             let readable = what & due::READABLE != 0 && (at_once || !live.holds_news(cx.now));
-            let socket = self.socket(i);
+            let socket = self.socket();
             if readable {
                 out.push(Out::Effect(Effect::Readable(socket)));
             }
-            if what & due::WRITABLE != 0 && self.connection(i).has_room_for_writer() {
+            if what & due::WRITABLE != 0 && self.has_room_for_writer() {
                 out.push(Out::Effect(Effect::Writable(socket)));
             }
             if what & due::END_OF_STREAM != 0 {
@@ -69,6 +69,6 @@ impl Tcp {
                 out.push(Out::Effect(Effect::HangUp(socket)));
             }
         }
-        self.connection(i).publish_info(cx);
+        self.publish_info(cx);
     }
 }
