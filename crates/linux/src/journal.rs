@@ -69,6 +69,13 @@ pub enum Change {
     Masks {
         tasks: Vec<TaskMask>,
     },
+    /// A guest's thread, placed anew at every turn: its first mask, and the CPUs that eft chooses from.
+    Placed {
+        process: i32,
+        thread: TaskId,
+        old: CpuSet,
+        within: CpuSet,
+    },
     /// A CPU taken offline: the cpusets and masks that lose it, to be given it back.
     Offline {
         cpu: u32,

@@ -11,6 +11,7 @@ pub mod custodian;
 pub mod descriptors;
 pub mod devices;
 pub mod futex;
+pub mod guests;
 pub mod host;
 pub mod io_uring;
 pub mod journal;

@@ -25,6 +25,7 @@ pub mod host;
 pub mod options;
 pub mod promote;
 pub mod scheduler;
+pub mod survey;
 pub mod turns;
 
 /// Shares and speeds are parts per million: of one core's time, or of the fastest class's speed.

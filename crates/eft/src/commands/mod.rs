@@ -17,6 +17,7 @@ pub mod ss;
 pub mod stat;
 pub mod top;
 pub mod up;
+pub mod vm;
 
 /// Which stack is meant.
 #[derive(clap::Args, Debug)]

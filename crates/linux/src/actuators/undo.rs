@@ -48,6 +48,9 @@ pub fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<S
             restore_masks(tree, tasks);
             Ok(None)
         }
+        Change::Placed { process, thread, old, within } => {
+            restore_placed(tree, *process, *thread, old, within)
+        }
         Change::Offline { cpu, cpusets, tasks } => {
             hotplug::set_online(tree, *cpu, true)?;
             hotplug::give_back(tree, *cpu, cpusets);
@@ -122,6 +125,27 @@ fn restore_masks(tree: &Tree, tasks: &[TaskMask]) {
             let _ = affinity::set(tree, task.process, task.id.tid, &task.old);
         }
     }
+}
+
+/// A thread that lies where eft may have put it goes back; one that lies elsewhere somebody else has placed.
+fn restore_placed(
+    tree: &Tree,
+    process: i32,
+    id: tasks::TaskId,
+    old: &CpuSet,
+    within: &CpuSet,
+) -> Result<Option<String>, String> {
+    if tasks::read(tree, process, id.tid).is_none_or(|found| found.id != id) {
+        return Ok(None);
+    }
+    let Some(now) = affinity::get(tree, process, id.tid) else { return Ok(None) };
+    if now == *old {
+        return Ok(None);
+    }
+    if !now.is_subset(within) {
+        return Ok(Some(format!("thread {} was put on CPU {now} by somebody else; left as it is", id.tid)));
+    }
+    affinity::set(tree, process, id.tid, old).map(|()| None)
 }
 
 /// Moves the tasks of a cgroup to its parent and removes it, children first.

@@ -16,11 +16,20 @@ const REQUEST_MAX: u64 = 8192;
 
 /// Answers scrapes, each with a fresh look, until it is ended.
 pub fn serve(source: &mut Source, address: SocketAddr, count: Option<u64>) -> Result<(), String> {
+    serve_pages(address, count, || Ok(page(&source.look()?)))
+}
+
+/// Answers scrapes with what `page` says at the time.
+pub fn serve_pages(
+    address: SocketAddr,
+    count: Option<u64>,
+    mut page: impl FnMut() -> Result<String, String>,
+) -> Result<(), String> {
     let listener = TcpListener::bind(address).map_err(|e| format!("cannot listen at {address}: {e}"))?;
     let count = count.map_or(usize::MAX, |count| count as usize);
     for stream in listener.incoming().flatten().take(count) {
         // A scraper that goes away in the middle is its own matter.
-        let _ = answer(stream, &source.look()?);
+        let _ = answer(stream, page()?);
     }
     Ok(())
 }
@@ -43,7 +52,7 @@ impl Read for Until<'_> {
     }
 }
 
-fn answer(stream: TcpStream, view: &View) -> std::io::Result<()> {
+fn answer(stream: TcpStream, page: String) -> std::io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     let until = Until { stream: &stream, at: Instant::now() + PATIENCE };
@@ -55,7 +64,7 @@ fn answer(stream: TcpStream, view: &View) -> std::io::Result<()> {
         rest.clear();
     }
     let (status, body) = match line.split_whitespace().collect::<Vec<_>>()[..] {
-        ["GET", "/metrics" | "/", ..] => ("200 OK", page(view)),
+        ["GET", "/metrics" | "/", ..] => ("200 OK", page),
         ["GET", ..] => ("404 Not Found", "metrics are at /metrics\n".into()),
         _ => ("400 Bad Request", "ask GET /metrics\n".into()),
     };
@@ -68,18 +77,18 @@ fn answer(stream: TcpStream, view: &View) -> std::io::Result<()> {
 }
 
 /// One metric: its head, then a line for each set of labels.
-struct Metric<'a> {
+pub struct Metric<'a> {
     out: &'a mut String,
     name: &'static str,
 }
 
 impl<'a> Metric<'a> {
-    fn new(out: &'a mut String, name: &'static str, kind: &str, help: &str) -> Metric<'a> {
+    pub fn new(out: &'a mut String, name: &'static str, kind: &str, help: &str) -> Metric<'a> {
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
         Metric { out, name }
     }
 
-    fn put(&mut self, labels: &[(&str, &str)], value: f64) {
+    pub fn put(&mut self, labels: &[(&str, &str)], value: f64) {
         let escape = |v: &str| v.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let labels: Vec<String> = labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape(v))).collect();
         let _ = writeln!(self.out, "{}{{{}}} {value}", self.name, labels.join(","));

@@ -1,7 +1,7 @@
 //! `eft top`: a live view of a stack, on a terminal, as JSON, or for Prometheus.
 
 mod draw;
-mod metrics;
+pub mod metrics;
 mod view;
 
 use std::io::{IsTerminal, Write};

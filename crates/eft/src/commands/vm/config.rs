@@ -1,0 +1,73 @@
+//! The configuration file of `eft vm` (`/etc/eft/vm.toml` for the service).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use eft_base::text::complaint;
+use eft_linux::guests::session::GuestOptions;
+use eft_machine::CpuSet;
+use eft_vcpu::options::{Policy, Score};
+use serde::Deserialize;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Config {
+    pub policy: Option<Policy>,
+    pub score: Option<Score>,
+    pub interval: Option<f64>,
+    pub window: Option<f64>,
+    pub cpus: Option<CpuSet>,
+    pub qmp: Vec<PathBuf>,
+    pub group: Vec<String>,
+    pub groups_only: bool,
+    /// By name.
+    pub guest: BTreeMap<String, GuestOptions>,
+}
+
+pub fn read(path: &Path) -> Result<Config, String> {
+    let text = eft_linux::named_file::text(path)
+        .map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
+    parse(&text).map_err(|reason| format!("{}: {reason}", path.display()))
+}
+
+fn parse(text: &str) -> Result<Config, String> {
+    let config: Config =
+        toml::from_str(text).map_err(|error| complaint(text, error.span(), error.message()))?;
+    for (name, guest) in &config.guest {
+        if guest.weight.is_some_and(|weight| !(1..=65_536).contains(&weight)) {
+            return Err(format!("guest {name}: a weight is from 1 to 65536"));
+        }
+        if guest.cap.is_some_and(|cap| !(0.01..=8192.0).contains(&cap)) {
+            return Err(format!("guest {name}: a cap is from 0.01 to 8192 cores"));
+        }
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_read() {
+        let config = parse(include_str!("../../../../../packaging/vm.toml")).unwrap();
+        assert_eq!(config.policy, Some(Policy::AmpVm));
+    }
+
+    #[test]
+    fn mistakes_are_one_line() {
+        let bad = [
+            "polcy = 'amp-vm'",
+            "policy = 'fast'",
+            "cpus = '3-1'",
+            "[guest.a]\nweight = 0",
+            "[guest.a]\ncap = -1.0",
+            "[guest.a]\nwait = 3",
+            "\u{0}",
+        ];
+        for text in bad {
+            let error = parse(text).unwrap_err();
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! `eft vm`: virtual machines, or programs like them, on cores that differ.
+
+mod advise;
+mod config;
+mod run;
+mod show;
+mod watch;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use eft_linux::guests::discover::GroupSpec;
+use eft_linux::guests::session::{STATE_DIR, Settings};
+use eft_linux::journal;
+use eft_linux::sensors::Tree;
+use eft_machine::CpuSet;
+use eft_vcpu::options::{Policy, Score};
+
+#[derive(Args)]
+pub struct VmArguments {
+    #[command(subcommand)]
+    command: VmCommand,
+}
+
+#[derive(Subcommand)]
+enum VmCommand {
+    /// Which guests there are, and which of their threads is what
+    Watch(watch::WatchArguments),
+    /// Schedule their vCPUs until this is ended; then every affinity is as it was before
+    Run(run::RunArguments),
+    /// What a running `eft vm run` does
+    Top(show::TopArguments),
+    /// Watch without touching anything, and say what a policy would do and gain
+    Advise(advise::AdviseArguments),
+    /// Put every thread back that an ended instance left where it had placed it
+    Restore(RestoreArguments),
+}
+
+/// What to manage, and where.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// Control socket of a QEMU; may be repeated. Those that command lines name are found without
+    #[arg(long, value_name = "PATH")]
+    qmp: Vec<PathBuf>,
+    /// Manage a cgroup or processes as if they were a guest: NAME=/sys/fs/cgroup/… or NAME=12,34; may be repeated
+    #[arg(long, value_name = "NAME=WHAT")]
+    group: Vec<GroupSpec>,
+    /// Leave QEMU guests alone
+    #[arg(long)]
+    groups_only: bool,
+    /// CPUs to deal out (as 0-3,8); otherwise all
+    #[arg(long, value_name = "CPUS")]
+    cpus: Option<CpuSet>,
+    /// Guests' weights, caps, CPUs; and defaults for these options
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the journal and the status lie
+    #[arg(long, value_name = "DIR", default_value = STATE_DIR)]
+    state_dir: PathBuf,
+    /// Where `eft cpu` keeps what it holds
+    #[arg(long, value_name = "DIR", default_value = journal::STATE_DIR, hide = true)]
+    cpu_state_dir: PathBuf,
+    #[arg(long)]
+    json: bool,
+}
+
+/// How to decide.
+#[derive(Args, Clone, Debug)]
+pub struct Deciding {
+    /// amp-vm, amp-vcpu, amp-fair, amp-fair:R, adaptive-fair or adaptive-fair:P
+    #[arg(long)]
+    policy: Option<Policy>,
+    /// predicted (IPC as on a fast core) or paper (the raw product)
+    #[arg(long)]
+    score: Option<Score>,
+    /// From one dealing to the next, s
+    #[arg(long, value_name = "SECONDS")]
+    interval: Option<f64>,
+    /// How much of it is measured, s
+    #[arg(long, value_name = "SECONDS")]
+    window: Option<f64>,
+}
+
+#[derive(Args)]
+pub struct RestoreArguments {
+    #[arg(long, value_name = "DIR", default_value = STATE_DIR)]
+    state_dir: PathBuf,
+}
+
+pub fn run(arguments: &VmArguments) -> Result<(), String> {
+    match &arguments.command {
+        VmCommand::Watch(a) => watch::run(a),
+        VmCommand::Run(a) => run::run(a),
+        VmCommand::Top(a) => show::run(a),
+        VmCommand::Advise(a) => advise::run(a),
+        VmCommand::Restore(a) => restore(a),
+    }
+}
+
+fn seconds(value: f64, name: &str) -> Result<Duration, String> {
+    if (0.001..=3600.0).contains(&value) {
+        Ok(Duration::from_secs_f64(value))
+    } else {
+        Err(format!("{name} {value}: it must be from 0.001 to 3600 s"))
+    }
+}
+
+/// Options of the command line over those of the file.
+pub fn settings(common: &Common, deciding: &Deciding) -> Result<Settings, String> {
+    let file = common.config.as_deref().map(config::read).transpose()?.unwrap_or_default();
+    let mut settings = Settings {
+        cpus: common.cpus.clone().or(file.cpus),
+        guests: file.guest,
+        state_dir: common.state_dir.clone(),
+        cpu_state_dir: common.cpu_state_dir.clone(),
+        ..Settings::default()
+    };
+    settings.wanted.qmp.clone_from(&common.qmp);
+    settings.wanted.qmp.extend(file.qmp);
+    settings.wanted.groups.clone_from(&common.group);
+    for text in &file.group {
+        settings.wanted.groups.push(text.parse()?);
+    }
+    settings.wanted.groups_only = common.groups_only || file.groups_only;
+    let options = &mut settings.options;
+    options.policy = deciding.policy.or(file.policy).unwrap_or_default();
+    options.score = deciding.score.or(file.score).unwrap_or_default();
+    if let Some(value) = deciding.interval.or(file.interval) {
+        options.interval = seconds(value, "--interval")?;
+        // The paper measures four fifths of each interval.
+        options.window = options.interval * 4 / 5;
+    }
+    if let Some(value) = deciding.window.or(file.window) {
+        options.window = seconds(value, "--window")?;
+    }
+    options.check()?;
+    Ok(settings)
+}
+
+/// Where scrapes are answered.
+#[derive(Args, Clone, Debug)]
+pub struct Metrics {
+    /// Serve it to Prometheus at this address, such as 127.0.0.1:9100
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+}
+
+fn restore(arguments: &RestoreArguments) -> Result<(), String> {
+    let tree = Tree::live();
+    let mut journal = journal::Journal::lock_within(&tree, &arguments.state_dir, Duration::from_millis(500))
+        .map_err(|reason| {
+            if reason.contains("another eft") {
+                "'eft vm run' is at work; end it, and it puts everything back itself".to_string()
+            } else {
+                reason
+            }
+        })?;
+    let count = journal.entries().len();
+    journal.undo(|_| true).iter().for_each(|note| eprintln!("eft: {note}"));
+    super::cpu::print(&format!("{} threads are as they were before\n", count - journal.entries().len()))
+}

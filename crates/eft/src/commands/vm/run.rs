@@ -1,0 +1,77 @@
+//! `eft vm run`: schedules until it is ended.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use clap::Args;
+use eft_linux::actuators::keeper::EndSignals;
+use eft_linux::clock;
+use eft_linux::guests::session::{Session, View};
+use eft_linux::sensors::Tree;
+
+use super::{Common, Deciding, Metrics, settings, show};
+use crate::commands::top::metrics::serve_pages;
+
+#[derive(Args)]
+pub struct RunArguments {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    deciding: Deciding,
+    #[command(flatten)]
+    metrics: Metrics,
+    /// End after so many seconds
+    #[arg(long)]
+    seconds: Option<f64>,
+}
+
+/// From one status to the next.
+const PUBLISH: Duration = Duration::from_secs(1);
+
+pub fn run(arguments: &RunArguments) -> Result<(), String> {
+    let limit = arguments.seconds.map(|value| super::seconds(value, "--seconds")).transpose()?;
+    let settings = settings(&arguments.common, &arguments.deciding)?;
+    let status = arguments.common.state_dir.join("status.json");
+    // Before anything is touched, so that no signal ends this without putting everything back.
+    let signals = EndSignals::block()?;
+    let mut session = Session::open(&Tree::live(), settings)?;
+    let shared = Arc::new(Mutex::new(session.view()));
+    if let Some(address) = arguments.metrics.metrics {
+        let shared = shared.clone();
+        let page = move || Ok(show::page(&shared.lock().unwrap_or_else(|e| e.into_inner())));
+        std::thread::spawn(move || {
+            if let Err(reason) = serve_pages(address, None, page) {
+                eprintln!("eft: {reason}");
+            }
+        });
+    }
+    crate::commands::cpu::print("ready\n")?;
+    let end = limit.map(|limit| clock::now() + limit);
+    let mut ended = false;
+    while !ended && end.is_none_or(|end| clock::now() < end) {
+        session.take_news().iter().for_each(|line| eprintln!("eft: {line}"));
+        let until = clock::now() + PUBLISH;
+        session.run(end.map_or(until, |end| end.min(until)), || {
+            ended = signals.arrived();
+            ended
+        });
+        let view = session.view();
+        publish(&status, &view);
+        *shared.lock().unwrap_or_else(|e| e.into_inner()) = view;
+    }
+    let _ = std::fs::remove_file(&status);
+    let view = session.view();
+    session.restore().iter().for_each(|note| eprintln!("eft: {note}"));
+    if arguments.common.json { show::print_json(&view) } else { show::print(&view) }
+}
+
+/// Whole or not at all. A status that cannot be written is missed by `eft vm top` alone.
+fn publish(path: &Path, view: &View) {
+    let next = path.with_extension("new");
+    if let Ok(text) = serde_json::to_vec(view)
+        && std::fs::write(&next, text).is_ok()
+    {
+        let _ = std::fs::rename(&next, path);
+    }
+}

@@ -1,0 +1,390 @@
+//! Which guests there are, and which thread of each is what.
+//!
+//! QEMU guests are found among the processes; their vCPUs by QMP where a socket is given or named on the command line,
+//! else by the names that QEMU gives its threads. A cgroup or some processes can be managed as if they were a guest.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use super::qmp;
+use crate::sensors::Tree;
+use crate::sensors::tasks::{self, TaskId};
+
+/// What a thread of a guest does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    Vcpu(u32),
+    /// An I/O thread or a worker of one.
+    Io,
+    Vhost,
+    Emulator,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Thread {
+    #[serde(flatten)]
+    pub id: TaskId,
+    pub process: i32,
+    pub name: String,
+    pub role: Role,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Guest {
+    pub name: String,
+    /// How its vCPUs were told apart: `qmp`, `thread names`, `group`.
+    pub by: &'static str,
+    /// Of QEMU.
+    pub process: Option<i32>,
+    pub is_paused: bool,
+    /// Hardware virtualisation: then counters tell guest and host apart.
+    pub kvm: bool,
+    pub threads: Vec<Thread>,
+}
+
+impl Guest {
+    pub fn vcpus(&self) -> impl Iterator<Item = &Thread> {
+        self.threads.iter().filter(|thread| matches!(thread.role, Role::Vcpu(_)))
+    }
+}
+
+/// `NAME=/sys/fs/cgroup/…`, `NAME=12,34` (processes), or either without a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSpec {
+    pub name: String,
+    pub members: Members,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Members {
+    Cgroup(PathBuf),
+    Processes(Vec<i32>),
+}
+
+impl FromStr for GroupSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("'{text}' is no group (NAME=/path/of/cgroup, or NAME=12,34 with process ids)");
+        let (name, what) = text.split_once('=').unwrap_or((text, text));
+        if name.is_empty() || name.contains(char::is_control) {
+            return Err(bad());
+        }
+        let members = if what.starts_with('/') {
+            Members::Cgroup(what.into())
+        } else {
+            let pid = |part: &str| part.parse::<i32>().ok().filter(|pid| *pid > 0);
+            Members::Processes(what.split(',').map(pid).collect::<Option<Vec<i32>>>().ok_or_else(bad)?)
+        };
+        Ok(Self { name: name.into(), members })
+    }
+}
+
+/// What to look for beside QEMU processes.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    pub qmp: Vec<PathBuf>,
+    pub groups: Vec<GroupSpec>,
+    /// Leave QEMU guests alone.
+    pub groups_only: bool,
+}
+
+/// All guests now, and what there is to say of those that do not answer.
+pub fn discover(tree: &Tree, wanted: &Wanted) -> (Vec<Guest>, Vec<String>) {
+    let (mut guests, mut notes) = (Vec::new(), Vec::new());
+    let answers: Vec<qmp::Answer> = wanted
+        .qmp
+        .iter()
+        .filter_map(|path| qmp::ask(path).map_err(|reason| notes.push(reason)).ok())
+        .collect();
+    if !wanted.groups_only {
+        for process in tasks::processes(tree) {
+            if let Some(command) = qemu_command(tree, process) {
+                let answer = answers.iter().find(|answer| answer.process == process).cloned();
+                guests.extend(qemu_guest(tree, process, &command, answer, &mut notes));
+            }
+        }
+    }
+    for spec in &wanted.groups {
+        match group(tree, spec) {
+            Ok(guest) => guests.push(guest),
+            Err(reason) => notes.push(reason),
+        }
+    }
+    (guests, notes)
+}
+
+/// The command line, if the process is a QEMU (`kvm` on Proxmox).
+fn qemu_command(tree: &Tree, process: i32) -> Option<Vec<String>> {
+    let text = tree.text(&format!("proc/{process}/cmdline"))?;
+    let words: Vec<String> = text.split('\0').map(str::to_string).collect();
+    let program = Path::new(words.first()?).file_name()?.to_str()?;
+    let is_qemu = program.starts_with("qemu-system-") || program == "qemu-kvm" || program == "kvm";
+    is_qemu.then_some(words)
+}
+
+fn option<'a>(words: &'a [String], name: &str) -> Option<&'a str> {
+    words.iter().position(|word| word == name).and_then(|at| words.get(at + 1)).map(String::as_str)
+}
+
+fn guest_name(tree: &Tree, words: &[String], process: i32) -> String {
+    let named = option(words, "-name").and_then(|value| {
+        value
+            .split(',')
+            .map(|part| part.strip_prefix("guest=").unwrap_or(part))
+            .find(|part| !part.contains('='))
+    });
+    // libvirt: machine-qemu\x2d3\x2dNAME.scope; Proxmox: qemu.slice/100.scope.
+    let cgroup = || {
+        let text = tree.text(&format!("proc/{process}/cgroup"))?;
+        let scope =
+            text.lines().find_map(|line| line.rsplit('/').next()?.strip_suffix(".scope"))?.to_string();
+        let plain = scope.replace("\\x2d", "-");
+        let name =
+            plain.strip_prefix("machine-qemu-").and_then(|rest| rest.split_once('-')).map(|(_, name)| name);
+        name.map(str::to_string)
+            .or_else(|| plain.chars().all(|c| c.is_ascii_digit()).then_some(plain.clone()))
+    };
+    let name = named.map(str::to_string).or_else(cgroup).unwrap_or_else(|| format!("qemu-{process}"));
+    eft_base::text::one_line(&name)
+}
+
+/// The control socket that a command line names, unless libvirt holds it.
+fn qmp_socket(words: &[String]) -> Option<PathBuf> {
+    let direct =
+        option(words, "-qmp").and_then(|value| value.strip_prefix("unix:")).and_then(|v| v.split(',').next());
+    let by_chardev = || {
+        let monitor = words
+            .iter()
+            .zip(words.iter().skip(1))
+            .filter(|(word, _)| *word == "-mon")
+            .map(|(_, value)| value);
+        let control = monitor.into_iter().find(|value| value.contains("mode=control"))?;
+        let id = control
+            .split(',')
+            .find_map(|part| part.strip_prefix("chardev=").or(Some(part)).filter(|p| !p.contains('=')))?;
+        let devices =
+            words.iter().zip(words.iter().skip(1)).filter(|(word, _)| *word == "-chardev").map(|(_, v)| v);
+        let device =
+            devices.into_iter().find(|value| value.split(',').any(|part| part == format!("id={id}")))?;
+        device.split(',').find_map(|part| part.strip_prefix("path="))
+    };
+    let path = PathBuf::from(direct.or_else(by_chardev)?);
+    (path.is_absolute() && !path.starts_with("/var/lib/libvirt")).then_some(path)
+}
+
+fn qemu_guest(
+    tree: &Tree,
+    process: i32,
+    words: &[String],
+    answer: Option<qmp::Answer>,
+    notes: &mut Vec<String>,
+) -> Option<Guest> {
+    let name = guest_name(tree, words, process);
+    let asked =
+        |path: PathBuf| qmp::ask(&path).map_err(|reason| notes.push(format!("{name}: {reason}"))).ok();
+    let answer = match answer {
+        None if tree.is_live() => qmp_socket(words).and_then(asked),
+        given => given,
+    };
+    let mut threads: Vec<Thread> = tasks::threads(tree, process)
+        .into_iter()
+        .filter_map(|tid| tasks::read(tree, process, tid))
+        .map(|task| Thread { id: task.id, process, role: role_by_name(&task.name), name: task.name })
+        .collect();
+    threads.extend(vhost_threads(tree, process));
+    let mut by = "thread names";
+    if let Some(answer) = &answer {
+        // What a monitor says counts for threads of its own process only.
+        let own: Vec<&(u32, i32)> = answer
+            .vcpus
+            .iter()
+            .filter(|(_, tid)| threads.iter().any(|thread| thread.id.tid == *tid))
+            .collect();
+        if own.len() < answer.vcpus.len() {
+            notes
+                .push(format!("{name}: its monitor names threads that are not its own; they are left alone"));
+        }
+        for (index, tid) in own {
+            if let Some(thread) = threads.iter_mut().find(|thread| thread.id.tid == *tid) {
+                thread.role = Role::Vcpu(*index);
+            }
+        }
+        by = "qmp";
+    }
+    let guest = Guest {
+        kvm: words.iter().any(|word| word.contains("kvm")),
+        by,
+        process: Some(process),
+        is_paused: answer.is_some_and(|answer| !answer.is_running),
+        threads,
+        name,
+    };
+    if guest.vcpus().next().is_none() {
+        notes.push(format!(
+            "{}: its vCPUs cannot be told apart; start QEMU with -qmp unix:PATH,server=on,wait=off or -name …,debug-threads=on",
+            guest.name
+        ));
+        return None;
+    }
+    Some(guest)
+}
+
+/// QEMU's names, given with `debug-threads=on`, which libvirt and Proxmox do.
+fn role_by_name(name: &str) -> Role {
+    let vcpu = name.strip_prefix("CPU ").and_then(|rest| rest.split('/').next()?.parse().ok());
+    match vcpu {
+        Some(index) => Role::Vcpu(index),
+        None if name.starts_with("vhost-") => Role::Vhost,
+        None if name.starts_with("IO ") || name.starts_with("iothread") || name.starts_with("worker") => {
+            Role::Io
+        }
+        None => Role::Emulator,
+    }
+}
+
+/// Before Linux 6.4 vhost's workers are kernel threads named after the process.
+fn vhost_threads(tree: &Tree, process: i32) -> Vec<Thread> {
+    let wanted = format!("vhost-{process}");
+    let of = |pid: i32| tasks::leader(tree, pid).filter(|task| task.kernel && task.name == wanted);
+    if !tree.is_live() && !tree.exists("proc/2") {
+        return Vec::new();
+    }
+    tasks::processes(tree)
+        .into_iter()
+        .filter_map(of)
+        .map(|task| Thread { id: task.id, process: task.process, name: task.name, role: Role::Vhost })
+        .collect()
+}
+
+/// Every thread of a group counts as a vCPU.
+fn group(tree: &Tree, spec: &GroupSpec) -> Result<Guest, String> {
+    let processes = match &spec.members {
+        Members::Processes(pids) => pids.clone(),
+        Members::Cgroup(path) => cgroup_processes(path)
+            .map_err(|error| format!("group {}: {} cannot be read ({error})", spec.name, path.display()))?,
+    };
+    let mut threads = Vec::new();
+    for process in processes {
+        let of = tasks::threads(tree, process).into_iter().filter_map(|tid| tasks::read(tree, process, tid));
+        for task in of.filter(|task| !task.kernel) {
+            let role = Role::Vcpu(threads.len() as u32);
+            threads.push(Thread { id: task.id, process, name: task.name, role });
+        }
+    }
+    if threads.is_empty() {
+        return Err(format!("group {} has no threads", spec.name));
+    }
+    Ok(Guest { name: spec.name.clone(), by: "group", process: None, is_paused: false, kvm: false, threads })
+}
+
+fn cgroup_processes(path: &Path) -> std::io::Result<Vec<i32>> {
+    let text = std::fs::read_to_string(path.join("cgroup.procs"))?;
+    let mut all: Vec<i32> = text.lines().filter_map(|line| line.trim().parse().ok()).collect();
+    for entry in std::fs::read_dir(path)?.flatten().filter(|entry| entry.path().is_dir()) {
+        all.extend(cgroup_processes(&entry.path()).unwrap_or_default());
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_string).collect()
+    }
+
+    /// A recorded /proc with one QEMU and its threads.
+    fn recorded(command: &str, cgroup: &str, threads: &[(i32, &str)]) -> (tempfile::TempDir, Tree) {
+        let dir = tempfile::tempdir().unwrap();
+        let process = dir.path().join("proc/100");
+        std::fs::create_dir_all(&process).unwrap();
+        std::fs::write(process.join("cmdline"), command.replace(' ', "\0")).unwrap();
+        std::fs::write(process.join("cgroup"), cgroup).unwrap();
+        for (tid, name) in threads {
+            let task = process.join(format!("task/{tid}"));
+            std::fs::create_dir_all(&task).unwrap();
+            let stat = format!(
+                "{tid} ({name}) S 1 1 1 0 -1 4194560 0 0 0 0 5 5 0 0 20 0 9 0 777 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 2 0 0 0 0 0"
+            );
+            std::fs::write(task.join("stat"), &stat).unwrap();
+            if *tid == 100 {
+                std::fs::write(process.join("stat"), stat).unwrap();
+            }
+        }
+        let tree = Tree::at(dir.path());
+        (dir, tree)
+    }
+
+    #[test]
+    fn a_libvirt_guest_is_named_by_its_cgroup_and_its_threads_told_apart() {
+        let (_dir, tree) = recorded(
+            "/usr/bin/qemu-system-x86_64 -accel kvm",
+            "0::/machine.slice/machine-qemu\\x2d3\\x2dweb\\x2d1.scope/libvirt/emulator\n",
+            &[
+                (100, "qemu-system-x86"),
+                (101, "CPU 0/KVM"),
+                (102, "CPU 1/KVM"),
+                (103, "IO mon_iothread"),
+                (104, "vhost-100"),
+            ],
+        );
+        let (guests, notes) = discover(&tree, &Wanted::default());
+        assert_eq!(notes, Vec::<String>::new());
+        let roles: Vec<Role> = guests[0].threads.iter().map(|thread| thread.role).collect();
+        assert_eq!(roles, [Role::Emulator, Role::Vcpu(0), Role::Vcpu(1), Role::Io, Role::Vhost]);
+        assert!(guests[0].kvm && guests[0].by == "thread names");
+    }
+
+    #[test]
+    fn names_come_from_the_command_line_libvirt_or_proxmox() {
+        let name = |command: &str, cgroup: &str| {
+            let (_dir, tree) = recorded(command, cgroup, &[(100, "x"), (101, "CPU 0/TCG")]);
+            discover(&tree, &Wanted::default()).0[0].name.clone()
+        };
+        assert_eq!(name("qemu-system-x86_64 -name guest=db,debug-threads=on", ""), "db");
+        assert_eq!(name("qemu-system-x86_64 -name db", ""), "db");
+        assert_eq!(name("/usr/bin/kvm -id 100", "0::/qemu.slice/100.scope"), "100");
+        assert_eq!(name("qemu-system-x86_64 x", "0::/machine.slice/machine-qemu\\x2d3\\x2dweb.scope"), "web");
+        assert_eq!(name("qemu-system-x86_64 x", ""), "qemu-100");
+    }
+
+    #[test]
+    fn guests_without_thread_names_are_reported_and_other_programs_ignored() {
+        let (_dir, tree) = recorded("qemu-system-x86_64 -m 64", "", &[(100, "qemu"), (101, "qemu")]);
+        let (guests, notes) = discover(&tree, &Wanted::default());
+        assert!(guests.is_empty() && notes[0].contains("cannot be told apart"), "{notes:?}");
+        let (_dir, tree) = recorded("vim qemu-system-x86_64", "", &[(100, "CPU 0/KVM")]);
+        assert!(discover(&tree, &Wanted::default()).0.is_empty());
+    }
+
+    #[test]
+    fn control_sockets_are_found_on_the_command_line() {
+        let socket = |text: &str| qmp_socket(&words(text)).map(|path| path.display().to_string());
+        assert_eq!(socket("q -qmp unix:/run/a.sock,server=on,wait=off").as_deref(), Some("/run/a.sock"));
+        let chardev = "q -chardev socket,id=qmp,path=/var/run/qemu-server/100.qmp,server=on -mon chardev=qmp,mode=control";
+        assert_eq!(socket(chardev).as_deref(), Some("/var/run/qemu-server/100.qmp"));
+        let libvirt =
+            "q -chardev socket,id=m,path=/var/lib/libvirt/qemu/m.sock -mon chardev=m,id=monitor,mode=control";
+        assert_eq!(socket(libvirt), None, "libvirt holds it");
+        assert_eq!(socket("q -qmp stdio"), None);
+    }
+
+    #[test]
+    fn groups_are_read() {
+        let group = |text: &str| text.parse::<GroupSpec>();
+        assert_eq!(group("a=12,34").unwrap().members, Members::Processes(vec![12, 34]));
+        assert_eq!(group("/sys/fs/cgroup/x").unwrap().name, "/sys/fs/cgroup/x");
+        for bad in ["", "a=", "a=x", "a=-1", "=12", "a=1,,2"] {
+            assert!(group(bad).is_err(), "{bad}");
+        }
+        let spec =
+            GroupSpec { name: "me".into(), members: Members::Processes(vec![std::process::id() as i32]) };
+        let wanted = Wanted { groups: vec![spec], groups_only: true, ..Wanted::default() };
+        assert!(discover(&Tree::live(), &wanted).0[0].vcpus().count() >= 1);
+    }
+}

@@ -1,0 +1,202 @@
+//! Affinities of guests' threads, journaled once each.
+//!
+//! Promises: a thread's first mask and the CPUs that eft may choose from are in the journal before it is touched; it is
+//! never given a CPU outside of its first mask; a mask that somebody else set is reported and left alone.
+
+use std::collections::BTreeMap;
+
+use eft_machine::CpuSet;
+
+use crate::actuators::affinity;
+use crate::journal::{Change, Journal};
+use crate::sensors::tasks::{self, TaskId};
+
+struct Placed {
+    process: i32,
+    original: CpuSet,
+    present: CpuSet,
+    entry: u64,
+}
+
+pub struct Placer {
+    journal: Journal,
+    /// CPUs that eft may choose from.
+    usable: CpuSet,
+    placed: BTreeMap<TaskId, Placed>,
+    /// Threads that somebody else has placed meanwhile.
+    pub left_alone: BTreeMap<TaskId, String>,
+    pub calls: u64,
+}
+
+impl Placer {
+    pub fn new(journal: Journal, usable: CpuSet) -> Self {
+        Self { journal, usable, placed: BTreeMap::new(), left_alone: BTreeMap::new(), calls: 0 }
+    }
+
+    /// Takes a thread over; its first mask, within what eft may use.
+    pub fn take(&mut self, process: i32, id: TaskId) -> Result<CpuSet, String> {
+        if let Some(placed) = self.placed.get(&id) {
+            return Ok(placed.original.and(&self.usable));
+        }
+        let tree = self.journal.tree().clone();
+        let gone = || format!("thread {} has ended", id.tid);
+        let original = affinity::get(&tree, process, id.tid).ok_or_else(gone)?;
+        tasks::read(&tree, process, id.tid).filter(|task| task.id == id).ok_or_else(gone)?;
+        let within = original.and(&self.usable);
+        if within.is_empty() {
+            return Err(format!(
+                "thread {} may run on CPU {original} only, and none of these is to be used",
+                id.tid
+            ));
+        }
+        let change = Change::Placed { process, thread: id, old: original.clone(), within: within.clone() };
+        let entry = self.journal.announce(change)?;
+        self.placed.insert(id, Placed { process, present: original.clone(), original, entry });
+        Ok(within)
+    }
+
+    /// Puts a thread on `cpus`, as far as its operator allows. Says whether anything changed.
+    pub fn put(&mut self, id: TaskId, cpus: &CpuSet) -> Result<bool, String> {
+        let Some(placed) = self.placed.get_mut(&id) else { return Ok(false) };
+        if self.left_alone.contains_key(&id) {
+            return Ok(false);
+        }
+        let wanted = cpus.and(&placed.original);
+        if wanted.is_empty() || wanted == placed.present {
+            return Ok(false);
+        }
+        self.calls += 1;
+        affinity::set(self.journal.tree(), placed.process, id.tid, &wanted)?;
+        placed.present = wanted;
+        Ok(true)
+    }
+
+    /// Looks whether all masks are as they were left. Whoever changed one meant it: the thread is left alone from now on.
+    pub fn check(&mut self) -> Vec<String> {
+        let mut news = Vec::new();
+        for (id, placed) in self.placed.iter().filter(|(id, _)| !self.left_alone.contains_key(id)) {
+            let now = affinity::get(self.journal.tree(), placed.process, id.tid);
+            let Some(now) = now.filter(|now| *now != placed.present) else { continue };
+            let told = format!("thread {}: somebody else put it on CPU {now}; it is left alone", id.tid);
+            news.push((*id, told));
+        }
+        self.left_alone.extend(news.iter().cloned());
+        news.into_iter().map(|(_, told)| told).collect()
+    }
+
+    /// Gives back a thread that has ended or is not managed any more.
+    pub fn release(&mut self, id: TaskId) -> Result<(), String> {
+        self.left_alone.remove(&id);
+        let Some(placed) = self.placed.remove(&id) else { return Ok(()) };
+        let notes = self.journal.undo(|entry| entry.id == placed.entry);
+        notes.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Everything as it was before; what there is to say about it.
+    pub fn restore(&mut self) -> Vec<String> {
+        let entries: Vec<u64> = self.placed.values().map(|placed| placed.entry).collect();
+        self.placed.clear();
+        self.journal.undo(|entry| entries.contains(&entry.id))
+    }
+}
+
+impl Drop for Placer {
+    fn drop(&mut self) {
+        // Also when a panic unwinds; whoever wants the notes calls `restore` first.
+        let _ = self.restore();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sensors::Tree;
+    use std::process::{Child, Command};
+
+    fn sleeper() -> (Child, TaskId) {
+        let child = Command::new("sleep").arg("100").spawn().unwrap();
+        let id = tasks::leader(&Tree::live(), child.id() as i32).unwrap().id;
+        (child, id)
+    }
+
+    fn mask(id: TaskId) -> CpuSet {
+        affinity::get(&Tree::live(), id.tid, id.tid).unwrap()
+    }
+
+    fn end(mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Two CPUs that this test may use, or none where there is one.
+    fn two() -> Option<(CpuSet, CpuSet)> {
+        let all = affinity::get(&Tree::live(), 0, 0)?;
+        let mut cpus = all.iter();
+        Some((CpuSet::one(cpus.next()?), CpuSet::one(cpus.next()?)))
+    }
+
+    #[test]
+    fn masks_are_as_before_after_an_exit_and_after_a_crash() {
+        let Some((one, two)) = two() else { return };
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::live();
+        let (child, id) = sleeper();
+        let before = mask(id);
+        let mut placer = Placer::new(Journal::lock(&tree, dir.path()).unwrap(), one.union(&two));
+        assert_eq!(placer.take(id.tid, id).unwrap(), one.union(&two));
+        assert!(placer.put(id, &one).unwrap() && !placer.put(id, &one).unwrap());
+        assert!(placer.put(id, &two).unwrap());
+        assert_eq!(mask(id), two);
+        let lines = std::fs::read_to_string(dir.path().join("journal")).unwrap().lines().count();
+        assert_eq!(lines, 1, "journaled once, not at every turn");
+        // A crash: nobody restores, the lock goes, the journal stays.
+        placer.placed.clear();
+        drop(placer);
+        let mut journal = Journal::lock(&tree, dir.path()).unwrap();
+        assert_eq!(journal.undo(|_| true), Vec::<String>::new());
+        assert_eq!(mask(id), before);
+        drop(journal);
+        let mut placer = Placer::new(Journal::lock(&tree, dir.path()).unwrap(), one.clone());
+        placer.take(id.tid, id).unwrap();
+        placer.put(id, &one).unwrap();
+        drop(placer);
+        assert_eq!(mask(id), before);
+        end(child);
+    }
+
+    #[test]
+    fn what_somebody_else_set_is_reported_and_left() {
+        let Some((one, two)) = two() else { return };
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::live();
+        let (child, id) = sleeper();
+        let mut placer = Placer::new(Journal::lock(&tree, dir.path()).unwrap(), one.clone());
+        placer.take(id.tid, id).unwrap();
+        placer.put(id, &one).unwrap();
+        affinity::set(&tree, id.tid, id.tid, &two).unwrap();
+        assert_eq!(placer.check().len(), 1);
+        assert_eq!(placer.check().len(), 0, "told once");
+        assert!(!placer.put(id, &one).unwrap());
+        let notes = placer.restore();
+        assert!(notes.len() == 1 && notes[0].contains("somebody else"), "{notes:?}");
+        assert_eq!(mask(id), two);
+        end(child);
+    }
+
+    #[test]
+    fn nobody_gets_a_cpu_that_its_operator_did_not_allow() {
+        let Some((one, two)) = two() else { return };
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::live();
+        let (child, id) = sleeper();
+        affinity::set(&tree, id.tid, id.tid, &one).unwrap();
+        let mut placer = Placer::new(Journal::lock(&tree, dir.path()).unwrap(), one.union(&two));
+        assert_eq!(placer.take(id.tid, id).unwrap(), one);
+        assert!(!placer.put(id, &two).unwrap());
+        assert_eq!(mask(id), one);
+        let (other, gone) = sleeper();
+        end(other);
+        assert!(placer.take(gone.tid, gone).unwrap_err().contains("has ended"));
+        end(child);
+    }
+}

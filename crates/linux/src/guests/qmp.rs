@@ -1,0 +1,176 @@
+//! The QEMU Machine Protocol, as much as asking for vCPU threads needs.
+//!
+//! The other side is not trusted: it may lie, hang, close, or talk without end. Every exchange has a deadline and a
+//! largest size, and a thread counts only if it belongs to the process that holds the socket.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// A monitor answers within milliseconds; one that is busy with another client does not greet.
+const PATIENCE: Duration = Duration::from_millis(300);
+const LINE_MAX: usize = 1 << 20;
+
+/// What a guest says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Index and thread of each vCPU.
+    pub vcpus: Vec<(u32, i32)>,
+    pub is_running: bool,
+    /// Of the process at the other end.
+    pub process: i32,
+}
+
+pub fn ask(path: &Path) -> Result<Answer, String> {
+    exchange(path).map_err(|reason| format!("QMP socket {}: {reason}", path.display()))
+}
+
+fn exchange(path: &Path) -> Result<Answer, String> {
+    let stream = UnixStream::connect(path).map_err(|error| format!("cannot be connected to ({error})"))?;
+    let peer = rustix::net::sockopt::socket_peercred(&stream).map_err(|error| error.to_string())?;
+    let mut monitor = Monitor { stream, until: Instant::now() + PATIENCE, bytes: Vec::new() };
+    if monitor.line()?.get("QMP").is_none() {
+        return Err("does not greet as QMP does".into());
+    }
+    monitor.call("qmp_capabilities")?;
+    let cpus = monitor.call("query-cpus-fast")?;
+    let status = monitor.call("query-status")?;
+    Ok(Answer {
+        vcpus: vcpus(&cpus)?,
+        is_running: status["running"].as_bool().unwrap_or(true),
+        process: peer.pid.as_raw_nonzero().get(),
+    })
+}
+
+fn vcpus(cpus: &Value) -> Result<Vec<(u32, i32)>, String> {
+    let of = |cpu: &Value| {
+        let thread = cpu["thread-id"].as_i64().and_then(|tid| i32::try_from(tid).ok()).filter(|tid| *tid > 0);
+        let index = cpu["cpu-index"].as_u64().and_then(|index| u32::try_from(index).ok());
+        index.zip(thread).ok_or_else(|| "answers with something that is no vCPU".to_string())
+    };
+    cpus.as_array().ok_or("answers with something that is no list of vCPUs")?.iter().map(of).collect()
+}
+
+struct Monitor {
+    stream: UnixStream,
+    until: Instant,
+    bytes: Vec<u8>,
+}
+
+impl Monitor {
+    /// The reply to a command; events in between are passed over.
+    fn call(&mut self, command: &str) -> Result<Value, String> {
+        let text = format!("{}\n", json!({ "execute": command }));
+        self.stream.set_write_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
+        self.stream.write_all(text.as_bytes()).map_err(|_| "closes in the middle".to_string())?;
+        loop {
+            let mut line = self.line()?;
+            if let Some(error) = line.get("error") {
+                let what = error["desc"].as_str().unwrap_or("no reason given");
+                return Err(format!("refuses {command} ({})", eft_base::text::one_line(what)));
+            }
+            if let Some(value) = line.get_mut("return") {
+                return Ok(value.take());
+            }
+        }
+    }
+
+    fn line(&mut self) -> Result<Value, String> {
+        let mut buffer = [0u8; 4096];
+        loop {
+            if let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.bytes.drain(..=end).collect();
+                return serde_json::from_slice(&line).map_err(|_| "says something that is no JSON".into());
+            }
+            let left = self.until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err("does not answer; somebody else may hold it".into());
+            }
+            if self.bytes.len() > LINE_MAX {
+                return Err("talks without end".into());
+            }
+            self.stream.set_read_timeout(Some(left)).map_err(|error| error.to_string())?;
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err("closes in the middle".into()),
+                Ok(count) => self.bytes.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(format!("cannot be read ({error})")),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    /// A monitor that says these lines, one to each that it hears, and then closes or hangs.
+    fn monitor(lines: &'static [&'static str], hangs: bool) -> Result<Answer, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("qmp");
+        let listener = UnixListener::bind(&path).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            for (i, line) in lines.iter().enumerate() {
+                if i > 0 && stream.read(&mut [0u8; 256]).is_err() {
+                    return;
+                }
+                if stream.write_all(format!("{line}\r\n").as_bytes()).is_err() {
+                    return;
+                }
+            }
+            if hangs {
+                std::thread::sleep(PATIENCE * 2);
+            }
+        });
+        let begin = Instant::now();
+        let answer = ask(&path);
+        assert!(begin.elapsed() < PATIENCE * 3, "{:?}", begin.elapsed());
+        server.join().unwrap();
+        answer
+    }
+
+    const GREETING: &str = r#"{"QMP": {"version": {}, "capabilities": []}}"#;
+
+    #[test]
+    fn vcpus_are_told_with_their_threads() {
+        let lines = &[
+            GREETING,
+            r#"{"return": {}}"#,
+            "{\"event\": \"STOP\"}\n{\"return\": [{\"cpu-index\": 0, \"thread-id\": 71}, {\"cpu-index\": 1, \"thread-id\": 72}]}",
+            r#"{"return": {"running": false, "status": "paused"}}"#,
+        ];
+        let answer = monitor(lines, false).unwrap();
+        assert_eq!((answer.vcpus, answer.is_running), (vec![(0, 71), (1, 72)], false));
+        assert_eq!(answer.process, std::process::id() as i32);
+    }
+
+    #[test]
+    fn liars_hangers_and_quitters_are_one_line_each() {
+        let bad: [(&'static [&'static str], bool, &str); 8] = [
+            (&[], false, "closes"),
+            (&[], true, "does not answer"),
+            (&["hello"], false, "no JSON"),
+            (&["{}"], false, "does not greet"),
+            (&[GREETING, r#"{"error": {"desc": "no\nway"}}"#], false, "refuses qmp_capabilities"),
+            (&[GREETING, r#"{"return": {}}"#, r#"{"return": 7}"#, r#"{"return": {}}"#], false, "no list"),
+            (
+                &[GREETING, r#"{"return": {}}"#, r#"{"return": [{"thread-id": -4}]}"#, r#"{"return": {}}"#],
+                false,
+                "no vCPU",
+            ),
+            (&[GREETING, r#"{"return": {}}"#], true, "does not answer"),
+        ];
+        for (lines, hangs, what) in bad {
+            let error = monitor(lines, hangs).unwrap_err();
+            assert!(error.contains(what) && !error.contains('\n'), "{error}");
+        }
+        assert!(ask(Path::new("/nowhere")).unwrap_err().contains("cannot be connected"));
+    }
+}
