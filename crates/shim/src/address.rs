@@ -63,6 +63,24 @@ pub unsafe fn read(address: *const sockaddr, len: socklen_t) -> Result<Target> {
     Ok(Target::Eft(Endpoint::new(IpAddr::V4(ip.0), ip.1)))
 }
 
+/// As [`read`], where a socket of AF_INET binds or sends: Linux takes AF_UNSPEC for AF_INET there, as old
+/// programs have it.
+///
+/// # Safety
+/// As [`read`].
+pub unsafe fn read_named(address: *const sockaddr, len: socklen_t, inet6: bool) -> Result<Target> {
+    // SAFETY: by the caller.
+    let target = unsafe { read(address, len) }?;
+    if target != Target::Unspecified || inet6 || (len as usize) < size_of::<sockaddr_in>() {
+        return Ok(target);
+    }
+    // SAFETY: long enough.
+    let mut named = unsafe { address.cast::<sockaddr_in>().read_unaligned() };
+    named.sin_family = libc::AF_INET as _;
+    // SAFETY: ours.
+    unsafe { read((&raw const named).cast(), size_of::<sockaddr_in>() as socklen_t) }
+}
+
 /// Puts an endpoint into a socket address; returns its length.
 pub fn to_storage(endpoint: Endpoint, inet6: bool) -> (sockaddr_storage, usize) {
     // SAFETY: all zeroes is a sockaddr_storage.

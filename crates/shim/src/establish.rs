@@ -22,7 +22,7 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
     match table::get(fd) {
         Entry::Undecided { stream, inet6, .. } => {
             // SAFETY: by the caller.
-            let Ok(Target::Eft(to)) = (unsafe { address::read(address, len) }) else {
+            let Ok(Target::Eft(to)) = (unsafe { named(address, len, inet6) }) else {
                 let done = in_kernel()?;
                 table::forget(fd);
                 return Ok(done);
@@ -43,7 +43,7 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
                 return Err(Errno(libc::EINVAL));
             }
             // SAFETY: by the caller.
-            match unsafe { address::read(address, len) }? {
+            match unsafe { named(address, len, socket.has(bit::INET6)) }? {
                 Target::Eft(to) => {
                     bind_eft(socket, to)?;
                     if !socket.is_stream() && to.address.is_unspecified() {
@@ -59,6 +59,19 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
             }
         }
         _ => in_kernel(),
+    }
+}
+
+/// What a program binds to. AF_UNSPEC stands for the wildcard address only.
+///
+/// # Safety
+/// `address` must be null or valid for `len` bytes.
+unsafe fn named(address: *const sockaddr, len: socklen_t, inet6: bool) -> Result<Target> {
+    // SAFETY: by the caller.
+    let (plain, named) = unsafe { (address::read(address, len)?, address::read_named(address, len, inet6)?) };
+    match (plain, named) {
+        (Target::Unspecified, Target::Eft(to)) if to.address.is_unspecified() => Ok(named),
+        _ => Ok(plain),
     }
 }
 

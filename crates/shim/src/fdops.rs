@@ -6,18 +6,20 @@
 use crate::socket::bit;
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, epoll, errno, process, real, standard, stream};
+use crate::{control, epoll, errno, loopback, process, real, standard, stream};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering;
 
 /// `close`.
 pub fn close(fd: c_int) -> Result<c_int> {
+    let mut listener = None;
     match table::get(fd) {
         Entry::Hidden => return Err(Errno(libc::EBADF)),
         Entry::Undecided { .. } if process::owns_memory() => epoll::forget(fd),
         Entry::Eft { .. } => {
             if let Some(Ok(socket)) = table::socket(fd) {
                 stream::linger(socket);
+                listener = Some(socket).filter(|s| loopback::is_shadowed_listener(s));
             }
         }
         _ => {}
@@ -27,6 +29,9 @@ pub fn close(fd: c_int) -> Result<c_int> {
     // SAFETY: the program's call.
     let closed = errno::of(unsafe { real::close.get()(fd) });
     standard::follow(fd);
+    if let Some(listener) = listener {
+        loopback::await_close(listener);
+    }
     closed
 }
 

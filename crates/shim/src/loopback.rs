@@ -12,7 +12,7 @@
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{address, control, errno, options, process, real};
+use crate::{address, confined, control, errno, options, process, real};
 use core::ffi::c_int;
 use core::net::{IpAddr, Ipv4Addr};
 use core::sync::atomic::Ordering;
@@ -190,6 +190,24 @@ pub fn listen(socket: &Socket, backlog: c_int) -> Option<c_int> {
         return None;
     }
     Some(kernel)
+}
+
+/// Whether this process is about to close its last descriptor of a listener that has a shadow.
+pub fn is_shadowed_listener(socket: &Socket) -> bool {
+    socket.has(bit::LISTENING)
+        && socket.loopback_inode().load(Ordering::Acquire) != 0
+        && socket.descriptors.load(Ordering::Relaxed) == 1
+        && process::owns_memory()
+}
+
+/// A listener was closed here. Others have its shadow, too: if no process of the family has the listener any
+/// more, sockets shuts it down, and it has when it answers what was asked after. Until then who connects to
+/// the loopback would be accepted by nobody.
+pub fn await_close(socket: &Socket) {
+    if !confined::is_confined() {
+        let _ =
+            control::fetch(Request { op: op::TWIN, slot: socket.slot, ..Request::default() }).map(sys::close);
+    }
 }
 
 /// After exec: whether `fd` is the hidden socket of one of `sockets` (descriptor, inode).

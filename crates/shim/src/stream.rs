@@ -48,6 +48,9 @@ pub fn send(fd: c_int, socket: &Socket, source: &mut impl Source, flags: c_int) 
     if flags & libc::MSG_OOB != 0 {
         return Err(Errno(libc::EOPNOTSUPP));
     }
+    if flags & libc::MSG_FASTOPEN != 0 {
+        return Err(Errno(libc::EOPNOTSUPP));
+    }
     let mut done = 0;
     let mut rounds = 0;
     loop {

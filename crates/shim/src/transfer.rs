@@ -48,7 +48,7 @@ unsafe fn way(socket: &Socket, to: *const sockaddr, len: socklen_t) -> Result<Wa
         return Ok(if begun { Way::Stack(None) } else { unaddressed });
     }
     // SAFETY: by the caller.
-    match unsafe { address::read(to, len) }? {
+    match unsafe { address::read_named(to, len, socket.has(bit::INET6)) }? {
         Target::Eft(to) if !to.address.is_unspecified() => Ok(Way::Stack(Some(to))),
         _ if begun => Ok(Way::Stack(None)),
         Target::Unspecified => Ok(unaddressed),
@@ -268,15 +268,24 @@ pub unsafe fn receive_message(
 }
 
 /// The eft socket at `fd`, or `None` for the real call. A datagram socket that is still undecided
-/// is decided here, by the address that it first sends to.
+/// is decided here, by the address that it first sends to. A stream would be connected by MSG_FASTOPEN:
+/// that is refused as by a kernel that does not do it, and programs connect instead.
 ///
 /// # Safety
 /// `to` must be null or valid for `len` bytes.
-pub unsafe fn decide(fd: c_int, to: *const sockaddr, len: socklen_t) -> Option<Result<&'static Socket>> {
+pub unsafe fn decide(
+    fd: c_int,
+    to: *const sockaddr,
+    len: socklen_t,
+    flags: c_int,
+) -> Option<Result<&'static Socket>> {
     match table::get(fd) {
+        Entry::Undecided { stream: true, .. } if flags & libc::MSG_FASTOPEN != 0 => {
+            Some(Err(Errno(libc::EOPNOTSUPP)))
+        }
         Entry::Undecided { stream: false, inet6, begun, .. } if !to.is_null() => {
             // SAFETY: by the caller.
-            match unsafe { address::read(to, len) } {
+            match unsafe { address::read_named(to, len, inet6) } {
                 Ok(Target::Eft(to)) if !to.address.is_unspecified() => {
                     return Some(establish::turn_to_stack(fd, inet6, begun));
                 }

@@ -276,6 +276,10 @@ impl Applications {
         }
         if let Some((fd, token)) = self.loopback.remove(&socket) {
             self.unwatch(&fd, token);
+            if socket.slot.is_multiple_of(2) {
+                // A listener (tcp's slots are even). The supervisor and the custodian have it a little longer. Nobody accepts there any more.
+                let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Both);
+            }
         }
     }
 

@@ -227,7 +227,7 @@ pub unsafe extern "C" fn sendto(
 ) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        let Some(socket) = transfer::decide(fd, to, to_len) else {
+        let Some(socket) = transfer::decide(fd, to, to_len, flags) else {
             return match netlink::send_one(fd, from, len) {
                 Some(sent) => errno::long(sent),
                 None => real::sendto.get()(fd, from, len, flags, to, to_len),
@@ -249,7 +249,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
             return real::sendmsg.get()(fd, message, flags);
         }
         let (name, len) = ((*message).msg_name.cast(), (*message).msg_namelen);
-        let Some(socket) = transfer::decide(fd, name, len) else {
+        let Some(socket) = transfer::decide(fd, name, len, flags) else {
             if let Some(sent) = netlink::send(fd, (*message).msg_iov, (*message).msg_iovlen) {
                 return errno::long(sent);
             }

@@ -293,6 +293,30 @@ static void *reader(void *arg) {
     return NULL;
 }
 
+/* Nothing connects a socket past the stack: who tries is refused, and can still connect. */
+static void fast_open(void) {
+    int l = listening();
+    struct sockaddr_in a = at(host, port_of(l));
+    struct iovec v = {.iov_base = "x", .iov_len = 1};
+    struct mmsghdr m = {.msg_hdr = {.msg_name = &a, .msg_namelen = sizeof a, .msg_iov = &v, .msg_iovlen = 1}};
+    const char *places[] = {host, "127.0.0.1"};
+    for (int i = 0; i < 2; i++) {
+        a = at(places[i], port_of(l));
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        FAILS(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), EOPNOTSUPP);
+        FAILS(sendmsg(fd, &m.msg_hdr, MSG_FASTOPEN), EOPNOTSUPP);
+        FAILS(sendmmsg(fd, &m, 1, MSG_FASTOPEN), EOPNOTSUPP);
+        CHECK(connect(fd, (void *)&a, sizeof a) == 0);
+        if (i == 0) FAILS(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), EOPNOTSUPP);
+        int there = accept(l, NULL, NULL);
+        write_all(fd, "y", 1);
+        char b;
+        read_all(there, &b, 1);
+        EQUAL(b, 'y');
+        close(fd), close(there);
+    }
+}
+
 /* The stack ends: calls return errors, nothing hangs or spins. */
 static void orphaned(void) {
     int fds[2], l = listening();
@@ -326,7 +350,7 @@ static void connect_only(void) {
 int main(int argc, char **argv) {
     arguments = argv;
     static const struct test cases[] = {
-        {"names", names},       {"interfaces", interfaces}, {"loopback", loopback},
+        {"names", names},       {"interfaces", interfaces}, {"loopback", loopback}, {"fast_open", fast_open},
         {"silent", silent},     {"filter", filter},         {"standard", standard},
         {"confined", confined}, {"start", start},           {"start_as_nobody", start_as_nobody},
         {"hand_over", hand_over}, {"orphaned", orphaned}, {"unix_listener", unix_listener},

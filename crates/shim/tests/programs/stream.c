@@ -567,6 +567,50 @@ static void exhausted(void) {
     CHECK(accept(l, NULL, NULL) >= 0);
 }
 
+/* AF_UNSPEC names the wildcard address where one binds, and an address where one sends. */
+static void unspecified(void) {
+    int l = socket(AF_INET, SOCK_STREAM, 0), u = bound(SOCK_DGRAM, host), s = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in a = {.sin_family = AF_UNSPEC};
+    CHECK(bind(l, (void *)&a, sizeof a) == 0);
+    CHECK(listen(l, 5) == 0);
+    int c = connect_to(port_of(l)), fd = accept(l, NULL, NULL);
+    write_all(c, "x", 1);
+    char b;
+    read_all(fd, &b, 1);
+    a = at(host, port_of(u));
+    a.sin_family = AF_UNSPEC;
+    EQUAL(sendto(s, "y", 1, 0, (void *)&a, sizeof a), 1);
+    EQUAL(await(u, POLLIN), POLLIN);
+    EQUAL(recv(u, &b, 1, 0), 1);
+    EQUAL(sendto(s, "z", 1, 0, (void *)&a, sizeof a), 1);
+    EQUAL(recv(u, &b, 1, 0), 1);
+    EQUAL(b, 'z');
+    s = socket(AF_INET, SOCK_STREAM, 0);
+    FAILS(bind(s, (void *)&a, sizeof a), EAFNOSUPPORT);
+}
+
+/* Whoever connects to the loopback after the last close is refused. */
+static void closed_listener(void) {
+    for (int i = 0; i < 50; i++) {
+        /* A port that is free there. */
+        int l = bound(SOCK_STREAM, "127.0.0.1");
+        struct sockaddr_in a = at("0.0.0.0", port_of(l));
+        close(l);
+        l = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK(bind(l, (void *)&a, sizeof a) == 0 && listen(l, 5) == 0);
+        int copy = dup(l);
+        a = at("127.0.0.1", port_of(l));
+        close(l);
+        int c = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK(connect(c, (void *)&a, sizeof a) == 0);
+        close(c);
+        close(copy);
+        c = socket(AF_INET, SOCK_STREAM, 0);
+        FAILS(connect(c, (void *)&a, sizeof a), ECONNREFUSED);
+        close(c);
+    }
+}
+
 /* One number is enough to accept, and none is not. */
 static void last_number(void) {
     int l = listening(), c[2] = {connect_to(port_of(l)), connect_to(port_of(l))}, last = -1, fd;
@@ -796,7 +840,7 @@ int main(int argc, char **argv) {
         {"interrupted", interrupted}, {"names", names},     {"queues", queues},
         {"refused", refused},     {"connecting", connecting}, {"options", options},
         {"six", six},             {"vectors", vectors}, {"shut_read", shut_read}, {"automatic", automatic}, {"exhausted", exhausted}, {"bad_options", bad_options},
-        {"last_number", last_number}, {"bad_addresses", bad_addresses}, {"lingering", lingering},
+        {"last_number", last_number}, {"unspecified", unspecified}, {"closed_listener", closed_listener}, {"bad_addresses", bad_addresses}, {"lingering", lingering},
         {"splicing", splicing},   {0},
     };
     return run_case(cases, argc, argv);

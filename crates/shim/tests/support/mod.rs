@@ -77,6 +77,9 @@ impl Drop for Fake {
     }
 }
 
+/// Out of the way of programs' own descriptors, as with `eft run`.
+const FAMILY_FD: RawFd = 900;
+
 impl Family {
     /// A command whose program runs on the stack.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
@@ -86,12 +89,12 @@ impl Family {
             .env("LD_PRELOAD", library())
             .env("EFT_SHIM", library())
             .env("EFT_STACK", "fake")
-            .env("EFT_FAMILY_FD", fd.to_string());
-        // SAFETY: fcntl is async-signal-safe.
+            .env("EFT_FAMILY_FD", FAMILY_FD.to_string());
+        // SAFETY: dup2 is async-signal-safe.
         unsafe {
-            command.pre_exec(move || {
-                sys::keep_on_exec(fd);
-                Ok(())
+            command.pre_exec(move || match libc::dup2(fd, FAMILY_FD) {
+                FAMILY_FD => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
             })
         };
         command

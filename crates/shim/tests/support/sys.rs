@@ -45,11 +45,6 @@ impl Drop for Watched {
     }
 }
 
-pub fn keep_on_exec(fd: RawFd) {
-    // SAFETY: plain numbers.
-    unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
-}
-
 /// A memfd and its mapping.
 pub fn memory(len: usize) -> (OwnedFd, Segment) {
     // SAFETY: fresh descriptor and mapping, kept for the whole test.
