@@ -306,6 +306,46 @@ fn parking_by_affinity_gives_masks_back_in_parts() {
 }
 
 #[test]
+fn the_kernels_bolt_takes_all_in_one_write_where_it_is_switched_on() {
+    let machine = virtual_machine();
+    let cpus: CpuSet = "2-3".parse().unwrap();
+    let (online, offline) = ("sys/devices/system/cpu/bolt/online", "sys/devices/system/cpu/bolt/offline");
+    machine.put(online, "");
+    machine.put(offline, "");
+    machine.put("proc/sys/kernel/cpu_bolt", "0");
+    let mut session = machine.session("1-3");
+    session.offline(&CpuSet::one(1), HotplugOptions::default()).unwrap();
+    assert_eq!(machine.get(offline), "", "its operator has switched it off");
+    assert_eq!(machine.get("sys/devices/system/cpu/cpu1/online"), "0");
+    session.online(&CpuSet::one(1), HotplugOptions::default()).unwrap();
+
+    machine.put("proc/sys/kernel/cpu_bolt", "1");
+    // With rcu_normal set, expedited hotplug would say so: Bolt waits for no grace period.
+    machine.put("sys/kernel/rcu_normal", "1");
+    assert_eq!(session.offline(&cpus, HotplugOptions::default()).unwrap().1, None);
+    assert_eq!(machine.get(offline), "2-3");
+    assert_eq!(machine.get("sys/devices/system/cpu/cpu2/online"), "1", "not one by one");
+    // What the kernel would have done.
+    ["2", "3"].iter().for_each(|cpu| machine.put(&format!("sys/devices/system/cpu/cpu{cpu}/online"), "0"));
+    session.unpark(&cpus).unwrap();
+    assert_eq!(machine.get(online), "2-3", "parked by Bolt is offline, and unpark brings it back");
+    assert_eq!(machine.get("proc/sys/kernel/cpu_bolt"), "1", "eft does not turn the switch");
+}
+
+#[test]
+fn a_set_that_bolt_refuses_leaves_nothing_behind() {
+    let machine = virtual_machine();
+    // A directory: no write succeeds.
+    machine.put("sys/devices/system/cpu/bolt/online", "");
+    machine.put("sys/devices/system/cpu/bolt/offline/x", "");
+    machine.put("proc/sys/kernel/cpu_bolt", "1");
+    let mut session = machine.session("1-3");
+    let refused = session.offline(&"1-3".parse().unwrap(), HotplugOptions::default()).unwrap_err();
+    assert!(refused.contains("Bolt"), "{refused}");
+    assert_eq!(session.restore().unwrap().0, 0, "nothing is held");
+}
+
+#[test]
 fn offlining_expedites_only_meanwhile_and_respects_others() {
     let machine = virtual_machine();
     let cpu = CpuSet::one(3);

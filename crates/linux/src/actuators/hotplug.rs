@@ -6,7 +6,7 @@
 
 use eft_machine::CpuSet;
 
-use super::{affinity, expedite, urgent};
+use super::{affinity, bolt, expedite, urgent};
 use crate::journal::{Change, Journal, TaskMask};
 use crate::sensors::{Tree, tasks, topology};
 
@@ -18,6 +18,34 @@ pub struct HotplugOptions {
     pub force: bool,
     /// Leave the grace periods as they are: the kernel's own way.
     pub native: bool,
+}
+
+/// What switches CPUs, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    Bolt,
+    Expedited,
+    Native,
+}
+
+impl By {
+    pub fn name(self) -> &'static str {
+        match self {
+            By::Bolt => "the kernel's Bolt",
+            By::Expedited => "expedited hotplug",
+            By::Native => "native hotplug",
+        }
+    }
+}
+
+/// What this kernel has for it. Its online files take Bolt's way, too, so `native` is a matter of grace periods only
+/// where Bolt is off.
+pub fn way(tree: &Tree, options: HotplugOptions) -> By {
+    match options.native {
+        _ if bolt::is_on(tree) => By::Bolt,
+        true => By::Native,
+        false => By::Expedited,
+    }
 }
 
 fn online_path(cpu: u32) -> String {
@@ -76,13 +104,16 @@ pub fn prepare(journal: &Journal, cpus: &CpuSet, options: HotplugOptions) -> Res
     Ok(Prepared { changes: online.into_iter().map(change).collect() })
 }
 
-/// Takes CPUs offline, one after the other: the kernel knows no other way. All or none.
+/// Takes CPUs offline: in one operation by the kernel's Bolt, else one after the other. All or none.
 pub fn offline(
     journal: &mut Journal,
     cpus: &CpuSet,
     options: HotplugOptions,
 ) -> Result<Option<String>, String> {
     with_grace_periods(journal, cpus, options, |journal| {
+        if way(journal.tree(), options) == By::Bolt {
+            return offline_at_once(journal, cpus, options);
+        }
         let prepared = prepare(journal, cpus, options)?;
         let mut taken = CpuSet::new();
         for (cpu, change) in prepared.changes {
@@ -98,6 +129,19 @@ pub fn offline(
     })
 }
 
+fn offline_at_once(journal: &mut Journal, cpus: &CpuSet, options: HotplugOptions) -> Result<(), String> {
+    let prepared = prepare(journal, cpus, options)?;
+    let (mut leaving, mut announced) = (CpuSet::new(), Vec::new());
+    for (cpu, change) in prepared.changes {
+        announced.push(journal.announce(change)?);
+        leaving.insert(cpu);
+    }
+    bolt::set_online(journal.tree(), &leaving, false).or_else(|reason| {
+        announced.into_iter().try_for_each(|id| journal.done(id))?;
+        Err(reason)
+    })
+}
+
 /// Whoever interrupts every CPU should be done soon, and not queue behind those that it interrupts.
 fn with_grace_periods(
     journal: &mut Journal,
@@ -105,12 +149,14 @@ fn with_grace_periods(
     options: HotplugOptions,
     operation: impl FnOnce(&mut Journal) -> Result<(), String>,
 ) -> Result<Option<String>, String> {
-    if options.native {
-        return operation(journal).map(|()| None);
+    match way(journal.tree(), options) {
+        By::Native => operation(journal).map(|()| None),
+        // It waits for no grace period.
+        By::Bolt => urgent::while_urgent(journal, cpus, |journal| operation(journal).map(|()| None)),
+        By::Expedited => urgent::while_urgent(journal, cpus, |journal| {
+            expedite::while_expedited(journal, operation).map(|((), why_not)| why_not)
+        }),
     }
-    urgent::while_urgent(journal, cpus, |journal| {
-        expedite::while_expedited(journal, operation).map(|((), why_not)| why_not)
-    })
 }
 
 fn refuse_if_named_by_others(journal: &Journal, cpu: u32) -> Result<(), String> {
@@ -188,6 +234,9 @@ pub fn online(
 ) -> Result<Option<String>, String> {
     check(journal.tree(), cpus)?;
     with_grace_periods(journal, cpus, options, |journal| {
+        if way(journal.tree(), options) == By::Bolt {
+            online_at_once(journal, cpus)?;
+        }
         for cpu in cpus.iter() {
             online_one(journal, cpu)?;
         }
@@ -195,12 +244,28 @@ pub fn online(
     })
 }
 
-fn online_one(journal: &mut Journal, cpu: u32) -> Result<(), String> {
-    let offlined = journal
-        .entries()
+/// The switch alone. What the kernel forgot is put right one by one, as without Bolt.
+fn online_at_once(journal: &mut Journal, cpus: &CpuSet) -> Result<(), String> {
+    let tree = journal.tree().clone();
+    let coming: CpuSet = cpus.iter().filter(|cpu| !is_online(&tree, *cpu)).collect();
+    let foreign: Vec<u32> = coming.iter().filter(|cpu| taken_by_us(journal, *cpu).is_none()).collect();
+    let announced = foreign
         .iter()
-        .find(|entry| matches!(&entry.change, Change::Offline { cpu: own, .. } if *own == cpu))
-        .cloned();
+        .map(|cpu| journal.announce(Change::Online { cpu: *cpu }))
+        .collect::<Result<Vec<_>, _>>()?;
+    bolt::set_online(&tree, &coming, true).or_else(|reason| {
+        announced.into_iter().try_for_each(|id| journal.done(id))?;
+        Err(reason)
+    })
+}
+
+fn taken_by_us(journal: &Journal, cpu: u32) -> Option<crate::journal::Entry> {
+    let took = |entry: &&crate::journal::Entry| matches!(&entry.change, Change::Offline { cpu: own, .. } if *own == cpu);
+    journal.entries().iter().find(took).cloned()
+}
+
+fn online_one(journal: &mut Journal, cpu: u32) -> Result<(), String> {
+    let offlined = taken_by_us(journal, cpu);
     let tree = journal.tree().clone();
     let Some(entry) = offlined else {
         if is_online(&tree, cpu) {

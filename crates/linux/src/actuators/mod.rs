@@ -4,6 +4,7 @@
 //! fails half way is taken back before the error is returned.
 
 pub mod affinity;
+pub mod bolt;
 pub mod burner;
 pub mod clock_modulation;
 pub mod cpufreq;

@@ -194,6 +194,12 @@ impl Session {
     pub fn unpark(&mut self, cpus: &CpuSet) -> Result<(Duration, Vec<String>), String> {
         self.situation()?.check_managed(cpus)?;
         let not_parked = cpus.minus(&self.held.parked());
+        if not_parked == *cpus && cpus.is_subset(&hotplug::offlined(&self.journal)) {
+            // Parked by the kernel's Bolt, that is offline.
+            return self
+                .online(cpus, HotplugOptions::default())
+                .map(|(took, note)| (took, note.into_iter().collect()));
+        }
         if !not_parked.is_empty() {
             return Err(format!("CPU {not_parked} is not parked"));
         }

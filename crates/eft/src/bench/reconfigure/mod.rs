@@ -18,7 +18,7 @@ use eft_linux::actuators::hotplug;
 use eft_linux::actuators::keeper::EndSignals;
 use eft_linux::actuators::parking::ParkOptions;
 use eft_linux::actuators::scope::Scope;
-use eft_linux::actuators::{affinity, session};
+use eft_linux::actuators::{affinity, bolt, session};
 use eft_linux::journal::Journal;
 use eft_linux::sensors::trace::Tracer;
 use eft_linux::sensors::{Tree, tasks, topology};
@@ -39,8 +39,9 @@ pub struct ReconfigureArguments {
     /// Loads to measure under
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [0, 200, 1000])]
     threads: Vec<usize>,
-    /// native, expedited, park, park-lazy (with all lazy work, and offline for real), park-cancel (back before that), or some
-    #[arg(long, value_delimiter = ',', default_values_t = Way::ALL.map(|way| way.name().to_string()))]
+    /// native, expedited, park, park-lazy (with all lazy work, and offline for real), park-cancel (back before that), bolt, or
+    /// some; otherwise all that this kernel has
+    #[arg(long, value_delimiter = ',')]
     ways: Vec<String>,
     /// End after this long, and report what there is; shared evenly by the loads
     #[arg(long, value_name = "SECONDS")]
@@ -62,12 +63,17 @@ struct Bench {
     limits: Limits,
     notes: Vec<String>,
     options: ParkOptions,
+    /// What the kernel's Bolt was switched to, if there is one.
+    bolt: Option<u32>,
 }
 
 impl Drop for Bench {
     /// Also when something failed or panicked.
     fn drop(&mut self) {
         self.put_back();
+        if let Some(switch) = self.bolt {
+            let _ = Tree::live().write(bolt::SWITCH, &switch.to_string());
+        }
         let everywhere = self.base.union(&self.managed);
         // It ends with the process anyway.
         let _ = affinity::set(&Tree::live(), 0, 0, &everywhere);
@@ -93,9 +99,9 @@ impl Limits {
 const TIME_IS_UP: &str = "the time limit was reached";
 
 pub fn run(arguments: &ReconfigureArguments) -> Result<(), String> {
-    let ways = arguments.ways.iter().map(|name| name.parse()).collect::<Result<Vec<Way>, String>>()?;
-    let time = time_limit(arguments)?;
     let tree = Tree::live();
+    let ways = ways(arguments, &tree)?;
+    let time = time_limit(arguments)?;
     let mut bench = prepare(arguments, &tree)?;
     let before = snapshot::take(&tree);
     let stolen = Stolen::begin(None);
@@ -137,6 +143,18 @@ fn verdict(report: &Report) -> Result<(), String> {
         }
         None => Ok(()),
     }
+}
+
+fn ways(arguments: &ReconfigureArguments, tree: &Tree) -> Result<Vec<Way>, String> {
+    if arguments.ways.is_empty() {
+        let has = |way: &Way| *way != Way::Bolt || bolt::is_there(tree);
+        return Ok(Way::ALL.into_iter().filter(has).collect());
+    }
+    let ways = arguments.ways.iter().map(|name| name.parse()).collect::<Result<Vec<Way>, String>>()?;
+    if ways.contains(&Way::Bolt) && !bolt::is_there(tree) {
+        return Err("this kernel has no Bolt: kernel/README.md says how to build one".into());
+    }
+    Ok(ways)
 }
 
 fn time_limit(arguments: &ReconfigureArguments) -> Result<Option<Duration>, String> {
@@ -202,7 +220,8 @@ fn prepare(arguments: &ReconfigureArguments, tree: &Tree) -> Result<Bench, Strin
     let limits = Limits { signals: EndSignals::block()?, until: None };
     // The measuring thread stays on the base CPUs; so does what it starts, unless it says otherwise.
     let base = situation.online.minus(&managed);
-    Ok(Bench { journal, managed, base, tracer, limits, notes: Vec::new(), options })
+    let bolt = bolt::is_there(tree).then(|| tree.number(bolt::SWITCH)).flatten();
+    Ok(Bench { journal, managed, base, tracer, limits, notes: Vec::new(), options, bolt })
 }
 
 impl Bench {

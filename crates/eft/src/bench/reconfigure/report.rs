@@ -18,10 +18,13 @@ pub enum Way {
     ParkLazy,
     /// Park, the lazy work until before the CPU would go offline, and back, which cancels the rest.
     ParkCancel,
+    /// The kernel's own, where it has it.
+    Bolt,
 }
 
 impl Way {
-    pub const ALL: [Way; 5] = [Way::Native, Way::Expedited, Way::Park, Way::ParkLazy, Way::ParkCancel];
+    pub const ALL: [Way; 6] =
+        [Way::Native, Way::Expedited, Way::Park, Way::ParkLazy, Way::ParkCancel, Way::Bolt];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -30,6 +33,7 @@ impl Way {
             Way::Park => "park",
             Way::ParkLazy => "park-lazy",
             Way::ParkCancel => "park-cancel",
+            Way::Bolt => "bolt",
         }
     }
 

@@ -14,7 +14,8 @@ pub struct Snapshot {
 /// By thread id and start time, so that a number used again is not taken for the same thread.
 pub type Masks = BTreeMap<(i32, u64), (String, CpuSet)>;
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
+    "proc/sys/kernel/cpu_bolt",
     "sys/devices/system/cpu/online",
     "sys/kernel/rcu_expedited",
     "sys/kernel/rcu_normal",

@@ -3,12 +3,12 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use eft_linux::actuators::affinity;
 use eft_linux::actuators::burner::now_ns;
 use eft_linux::actuators::cpuset_v1;
 use eft_linux::actuators::hotplug::{self, HotplugOptions};
 use eft_linux::actuators::lazy;
 use eft_linux::actuators::parking::Parking;
+use eft_linux::actuators::{affinity, bolt};
 use eft_linux::sensors::trace::Event;
 use eft_linux::sensors::{Tree, rates};
 use eft_machine::CpuSet;
@@ -38,6 +38,7 @@ impl Bench {
             self.announce_native(sets, options)?;
         }
         let own = own_cpusets(&tree, sets);
+        turn_bolt(&tree, way == Way::Bolt)?;
         self.tracer.start()?;
         let interrupts = interrupts_elsewhere(&tree, &self.managed);
         let begin = Instant::now();
@@ -51,12 +52,12 @@ impl Bench {
                     hotplug::set_online(&tree, cpu, !leave)?;
                 }
             }
-            Way::Expedited if leave => {
+            Way::Expedited | Way::Bolt if leave => {
                 for set in sets {
                     hotplug::offline(&mut self.journal, set, options)?;
                 }
             }
-            Way::Expedited => {
+            Way::Expedited | Way::Bolt => {
                 for set in sets {
                     hotplug::online(&mut self.journal, set, options)?;
                 }
@@ -110,6 +111,14 @@ impl Bench {
         }
         Ok(())
     }
+}
+
+/// Bolt has the online files as well, so it is on for its own turn only. The switch waits; that is not timed.
+fn turn_bolt(tree: &Tree, on: bool) -> Result<(), String> {
+    if !bolt::is_there(tree) || bolt::is_on(tree) == on {
+        return Ok(());
+    }
+    tree.write(bolt::SWITCH, if on { "1" } else { "0" })
 }
 
 /// All our cpusets that name the CPUs: with parking set up, the kernel takes the CPU out of ours.

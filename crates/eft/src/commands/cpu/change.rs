@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use eft_cores::park::{Delays, ParkBackEnd, STEPS, Step};
-use eft_linux::actuators::hotplug::HotplugOptions;
+use eft_linux::actuators::hotplug::{self, By, HotplugOptions};
 use eft_linux::actuators::parking::{ParkOptions, SetUp};
 use eft_linux::actuators::scope::Scope;
 use eft_linux::sensors::residue::{self, Residue};
@@ -16,7 +16,7 @@ use super::{Context, print};
 #[derive(Args)]
 pub struct ParkArguments {
     pub cpus: CpuSet,
-    /// v2, v1 or affinity; otherwise the first that this machine has
+    /// v2, v1 or affinity; otherwise the kernel's Bolt if it is switched on, or the first that this machine has
     #[arg(long, value_name = "NAME")]
     pub back_end: Option<ParkBackEnd>,
     /// Whom to move away: all, or process ids (with their descendants)
@@ -74,6 +74,7 @@ struct StepRow {
 #[derive(Serialize)]
 struct SwitchOutcome {
     cpus: CpuSet,
+    by: &'static str,
     latency_us: f64,
     notes: Vec<String>,
 }
@@ -99,6 +100,18 @@ pub fn delays(arguments: &ParkArguments) -> Result<Delays, String> {
 
 pub fn park(context: &Context, arguments: &ParkArguments) -> Result<(), String> {
     let delays = delays(arguments)?;
+    if wants_bolt(context, arguments) {
+        let options = HotplugOptions { force: arguments.force, native: false };
+        let (latency, note) = context.session()?.offline(&arguments.cpus, options)?;
+        return switched(
+            context,
+            "parked",
+            &arguments.cpus,
+            By::Bolt.name(),
+            latency,
+            note.into_iter().collect(),
+        );
+    }
     let outcome = {
         let mut session = context.session()?;
         session.park(&arguments.cpus, &options(context, arguments), delays, arguments.keep_set_up)?
@@ -120,6 +133,13 @@ pub fn park(context: &Context, arguments: &ParkArguments) -> Result<(), String> 
         remaining,
     };
     if context.json { context.print_json(&outcome) } else { print(&describe(&outcome, arguments.observe)) }
+}
+
+/// Bolt leaves nothing on the CPUs for anybody: it is for who asks for nothing less.
+fn wants_bolt(context: &Context, arguments: &ParkArguments) -> bool {
+    let is_plain =
+        arguments.back_end.is_none() && arguments.scope == Scope::All && arguments.spread.is_empty();
+    is_plain && hotplug::way(&context.host.tree, HotplugOptions::default()) == By::Bolt
 }
 
 /// `/proc/stat` counts in ticks of USER_HZ, which is 100 on every architecture that Linux has left.
@@ -173,35 +193,45 @@ fn numbers(list: &[u32]) -> String {
 }
 
 pub fn unpark(context: &Context, arguments: &CpusArguments) -> Result<(), String> {
-    let (latency, notes) = context.session()?.unpark(&arguments.cpus)?;
-    switched(context, "gave back", &arguments.cpus, latency, notes)
+    let mut session = context.session()?;
+    let is_parking = arguments.cpus.is_subset(&session.held().parked());
+    let by = if is_parking {
+        "parking"
+    } else {
+        hotplug::way(&context.host.tree, HotplugOptions::default()).name()
+    };
+    let (latency, notes) = session.unpark(&arguments.cpus)?;
+    switched(context, "gave back", &arguments.cpus, by, latency, notes)
 }
 
 pub fn offline(context: &Context, arguments: &SwitchArguments) -> Result<(), String> {
     let options = HotplugOptions { force: arguments.force, native: arguments.native };
     let (latency, note) = context.session()?.offline(&arguments.cpus, options)?;
-    switched(context, "took offline", &arguments.cpus, latency, note.into_iter().collect())
+    let by = hotplug::way(&context.host.tree, options).name();
+    switched(context, "took offline", &arguments.cpus, by, latency, note.into_iter().collect())
 }
 
 pub fn online(context: &Context, arguments: &SwitchArguments) -> Result<(), String> {
     let options = HotplugOptions { force: arguments.force, native: arguments.native };
     let (latency, note) = context.session()?.online(&arguments.cpus, options)?;
-    switched(context, "brought online", &arguments.cpus, latency, note.into_iter().collect())
+    let by = hotplug::way(&context.host.tree, options).name();
+    switched(context, "brought online", &arguments.cpus, by, latency, note.into_iter().collect())
 }
 
 fn switched(
     context: &Context,
     verb: &str,
     cpus: &CpuSet,
+    by: &'static str,
     latency: Duration,
     notes: Vec<String>,
 ) -> Result<(), String> {
-    let outcome = SwitchOutcome { cpus: cpus.clone(), latency_us: latency.as_secs_f64() * 1e6, notes };
+    let outcome = SwitchOutcome { cpus: cpus.clone(), by, latency_us: latency.as_secs_f64() * 1e6, notes };
     if context.json {
         return context.print_json(&outcome);
     }
     context.say(&outcome.notes);
-    print(&format!("{verb} CPU {cpus} in {:.0} us\n", outcome.latency_us))
+    print(&format!("{verb} CPU {cpus} in {:.0} us, by {by}\n", outcome.latency_us))
 }
 
 pub fn restore(context: &Context) -> Result<(), String> {

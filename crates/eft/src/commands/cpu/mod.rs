@@ -60,9 +60,9 @@ enum CpuCommand {
     Park(change::ParkArguments),
     /// Give parked CPUs back
     Unpark(change::CpusArguments),
-    /// Take CPUs offline for real, with expedited grace periods
+    /// Take CPUs offline for real: by the kernel's Bolt if it is switched on, else with expedited grace periods
     Offline(change::SwitchArguments),
-    /// Bring CPUs online, with expedited grace periods
+    /// Bring CPUs online, in the same way
     Online(change::SwitchArguments),
     /// Show where the time goes: `eft cpu trace -- offline 1`
     Trace(trace::TraceArguments),
