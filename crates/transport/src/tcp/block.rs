@@ -342,6 +342,17 @@ impl Block {
         offset <= self.snd_nxt as i64 && offset >= self.snd_una as i64 - window_max as i64
     }
 
+    /// Whether a sequence number of ours is in flight (RFC 5927 §4.1), a bare acknowledgement's included.
+    pub fn has_in_flight(&self, seq: u32) -> bool {
+        match self.state() {
+            State::SynSent | State::SynReceived => seq == self.iss,
+            _ => {
+                let offset = self.acknowledged_offset(seq);
+                offset >= self.snd_una as i64 && offset <= self.snd_nxt as i64
+            }
+        }
+    }
+
     /// The offset that a received sequence number means.
     pub fn received_offset(&self, seq: u32) -> i64 {
         let expected = self.rcv_nxt + self.has(bit::RECEIVED_FIN) as u64;

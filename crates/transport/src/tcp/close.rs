@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
-use super::live::due;
+use super::live::{Live, due};
 use super::options::Builder;
 use crate::edge::Out;
 use core::time::Duration;
@@ -34,6 +34,64 @@ pub(super) struct Farewell {
 }
 
 impl Connection<'_> {
+    /// Whether closing it is aborting it: bytes that nobody will read are not acknowledged away silently (RFC 9293
+    /// §3.6, RFC 2525 §2.17), and a linger time of 0 asks for it.
+    fn is_aborted_by_close(&self) -> bool {
+        let linger = self.live.page.as_ref().map_or(0, |p| p.option(Opt::Linger));
+        self.block.rcv_nxt > self.block.rcv_taken || linger == 1
+    }
+
+    /// It is over, by an error if `errno` is one, and its application is told. True if there is none.
+    fn conclude(&mut self, errno: i32) -> bool {
+        let (block, live) = (&mut *self.block, &mut *self.live);
+        live.stop_timers();
+        live.recovery = Default::default();
+        live.timing = None;
+        live.due &= due::QUEUED;
+        let was_embryonic = block.state() == State::SynReceived && block.slot == NONE;
+        block.set_state(State::Closed);
+        block.set(bit::DEAD);
+        if errno != 0 {
+            block.set(bit::FAILED);
+        }
+        self.cold.close_at = NOWHERE;
+        if was_embryonic || self.block.has(bit::ORPHAN) {
+            return true;
+        }
+        if let Some(page) = &self.live.page
+            && errno != 0
+        {
+            page.set_error(errno);
+        }
+        self.refresh_flags();
+        self.mark(due::READABLE | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP);
+        false
+    }
+
+    /// From now on it only waits for its unanswered sends.
+    fn drain(&mut self) {
+        self.live.stop_timers();
+        self.live.due &= due::QUEUED;
+        self.block.set_state(State::Closed);
+        self.block.flags = bit::DRAINING | bit::ORPHAN | bit::DEAD;
+        self.cold.close_at = NOWHERE;
+    }
+
+    fn begin_time_wait(&mut self, now: Instant) {
+        self.live.stop_timers();
+        self.live.recovery = Default::default();
+        self.block.set_state(State::TimeWait);
+        self.restart_time_wait(now);
+        self.refresh_flags();
+        self.mark(due::HANG_UP | due::END_OF_STREAM | due::READABLE);
+    }
+
+    /// The 2MSL timer begins anew.
+    pub(super) fn restart_time_wait(&mut self, now: Instant) {
+        self.cold.close_at = (now + TIME_WAIT).as_nanos();
+        self.rearm();
+    }
+
     /// No byte will follow: a FIN goes out after the last one.
     pub(super) fn finish_sending(&mut self) {
         let block = &mut *self.block;
@@ -78,26 +136,19 @@ impl Tcp {
         }
         // What was put in before the last close is still to be sent.
         self.read_page(cx, i);
-        let linger = self.live[i as usize].page.as_ref().map_or(0, |p| p.option(Opt::Linger));
-        let block = &mut self.blocks[i];
-        block.set(bit::ORPHAN);
-        block.clear(bit::QUEUED);
-        match block.state() {
+        let mut c = self.connection(i);
+        c.block.set(bit::ORPHAN);
+        c.block.clear(bit::QUEUED);
+        match c.block.state() {
             State::Free => {}
             State::Listen => self.close_listener(cx, i),
             State::Closed | State::SynSent => self.release(cx, i),
             State::SynReceived => self.reset(cx, i, 0),
             State::TimeWait => self.leave_slot(i),
+            _ if c.is_aborted_by_close() => self.reset(cx, i, 0),
             _ => {
-                // RFC 9293 §3.6 (RFC 2525 §2.17): bytes that nobody will read are not acknowledged
-                // away silently.
-                let unread = block.rcv_nxt > block.rcv_taken;
-                if unread || linger == 1 {
-                    self.reset(cx, i, 0);
-                } else {
-                    self.connection(i).finish_sending();
-                    self.connection(i).wait_as_orphan(cx.now);
-                }
+                c.finish_sending();
+                c.wait_as_orphan(cx.now);
             }
         }
     }
@@ -172,29 +223,9 @@ impl Tcp {
     pub(super) fn end(&mut self, cx: &Context, i: u32, errno: i32) {
         self.leave_table(i);
         self.count_end(cx, i);
-        let live = &mut self.live[i as usize];
-        live.stop_timers();
-        live.recovery = Default::default();
-        live.timing = None;
-        live.due &= due::QUEUED;
-        let block = &mut self.blocks[i];
-        let was_embryonic = block.state() == State::SynReceived && block.slot == NONE;
-        block.set_state(State::Closed);
-        self.cold[i].close_at = NOWHERE;
-        block.set(bit::DEAD);
-        if errno != 0 {
-            block.set(bit::FAILED);
+        if self.connection(i).conclude(errno) {
+            self.release(cx, i);
         }
-        if was_embryonic || block.has(bit::ORPHAN) {
-            return self.release(cx, i);
-        }
-        if let Some(page) = &self.live[i as usize].page
-            && errno != 0
-        {
-            page.set_error(errno);
-        }
-        self.connection(i).refresh_flags();
-        self.connection(i).mark(due::READABLE | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP);
     }
 
     /// Takes a connection out of the table and its place among its port's users.
@@ -235,22 +266,16 @@ impl Tcp {
         if self.blocks[i].has(bit::BOUND) {
             self.ports.unbind(i, tuple.local_port);
         }
-        let live = &mut self.live[i as usize];
-        live.stop_timers();
-        live.due &= due::QUEUED;
-        let block = &mut self.blocks[i];
-        block.set_state(State::Closed);
-        block.flags = bit::DRAINING | bit::ORPHAN | bit::DEAD;
-        self.cold[i].close_at = NOWHERE;
+        self.connection(i).drain();
         self.finish_draining(cx, i);
     }
 
     /// Frees what only waited for answers of ip.
     pub(super) fn finish_draining(&mut self, cx: &Context, i: u32) {
-        if self.live[i as usize].in_flight.count() > 0 {
+        let Connection { block, live, .. } = self.connection(i);
+        if live.in_flight.count() > 0 {
             return;
         }
-        let block = &self.blocks[i];
         if block.has(bit::DRAINING) {
             self.take_slot(i);
             self.free_block(cx, i);
@@ -265,10 +290,11 @@ impl Tcp {
         if socket.slot == NONE {
             return;
         }
-        if let Some(page) = self.live[i as usize].page.take() {
+        let c = self.connection(i);
+        if let Some(page) = c.live.page.take() {
             page.set_kind(0);
         }
-        self.blocks[i].slot = NONE;
+        c.block.slot = NONE;
         self.families.free(socket);
     }
 
@@ -278,9 +304,8 @@ impl Tcp {
             return;
         }
         self.clear_block(i);
-        let queued = self.live[i as usize].due & due::QUEUED;
-        self.live[i as usize] = super::live::Live::new();
-        self.live[i as usize].due = queued;
+        let live = &mut self.live[i as usize];
+        *live = Live { due: live.due & due::QUEUED, ..Live::new() };
         self.timers.cancel(i);
         self.gauge_blocks(cx);
     }
@@ -288,43 +313,33 @@ impl Tcp {
     /// Both directions are over and we closed first (RFC 9293 §3.6.1).
     pub(super) fn enter_time_wait(&mut self, cx: &Context, i: u32) {
         self.count_end(cx, i);
-        let live = &mut self.live[i as usize];
-        live.stop_timers();
-        live.recovery = Default::default();
-        let block = &mut self.blocks[i];
-        block.set_state(State::TimeWait);
-        let entry = (i, block.generation);
+        let mut c = self.connection(i);
+        c.begin_time_wait(cx.now);
+        let entry = (i, c.block.generation);
         self.forget_ended_waits();
         self.time_wait.push_back(entry);
-        self.restart_time_wait(cx.now, i);
-        self.connection(i).refresh_flags();
-        self.connection(i).mark(due::HANG_UP | due::END_OF_STREAM | due::READABLE);
         self.leave_slot(i);
-    }
-
-    /// The 2MSL timer begins anew.
-    pub(super) fn restart_time_wait(&mut self, now: Instant, i: u32) {
-        self.cold[i].close_at = (now + TIME_WAIT).as_nanos();
-        self.connection(i).rearm();
     }
 
     /// After a rebirth: no wait ends later than one that begins now.
     pub(super) fn limit_waits(&mut self, now: Instant) {
         for i in 0..self.blocks.len() as u32 {
-            let block = &mut self.blocks[i];
-            let limit = match block.state() {
+            let close_at = self.cold[i].close_at;
+            let limit = match self.blocks[i].state() {
                 State::TimeWait => (now + TIME_WAIT).as_nanos(),
-                _ if self.cold[i].close_at == NOWHERE => continue,
+                _ if close_at == NOWHERE => continue,
                 _ => (now + ORPHAN_PATIENCE).as_nanos(),
             };
-            self.cold[i].close_at = self.cold[i].close_at.min(limit);
-            self.connection(i).rearm();
+            let mut c = self.connection(i);
+            c.cold.close_at = close_at.min(limit);
+            c.rearm();
         }
     }
 
     /// A connection in TIME-WAIT that no application holds needs no page.
     fn leave_slot(&mut self, i: u32) {
-        if self.blocks[i].has(bit::ORPHAN) && self.live[i as usize].in_flight.count() == 0 {
+        let c = self.connection(i);
+        if c.block.has(bit::ORPHAN) && c.live.in_flight.count() == 0 {
             self.take_slot(i);
         }
     }

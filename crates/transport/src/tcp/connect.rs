@@ -2,7 +2,7 @@
 //! (RFC 6056).
 
 use super::acknowledge::promisable;
-use super::block::{State, Tuple, bit};
+use super::block::{Block, State, Tuple, bit};
 use super::connection::Connection;
 use super::counters::Counter;
 use super::emit::Outgoing;
@@ -72,15 +72,14 @@ impl Tcp {
 
     /// Notes the destination and asks for the way; the answer to `Connect` waits for it.
     fn prepare_connect(&mut self, i: u32, request: RequestId, address: WireAddress, port: u16) {
-        let block = &mut self.blocks[i];
-        block.clear(bit::DEAD | bit::FAILED);
-        self.cold[i].open_request = 0;
-        block.tuple.remote = address;
-        block.tuple.remote_port = port;
-        let live = &mut self.live[i as usize];
-        live.connect_request = Some(request);
-        live.route_request = None;
-        self.connection(i).mark(due::ROUTE);
+        let mut c = self.connection(i);
+        c.block.clear(bit::DEAD | bit::FAILED);
+        c.cold.open_request = 0;
+        c.block.tuple.remote = address;
+        c.block.tuple.remote_port = port;
+        c.live.connect_request = Some(request);
+        c.live.route_request = None;
+        c.mark(due::ROUTE);
     }
 
     /// The way is known, or there is none.
@@ -119,21 +118,21 @@ impl Tcp {
         self.table.insert(tuple, i);
         let iss = self.initial_sequence(cx.now, &tuple);
         let ts_offset = self.timestamp_offset(&tuple);
-        let block = &mut self.blocks[i];
-        block.tuple = tuple;
-        block.iss = iss;
-        block.ts_offset = ts_offset;
-        block.set_state(State::SynSent);
-        self.connection(i).set_path(path);
-        self.connection(i).set_receive_scale();
-        self.connection(i).take_options();
+        let mut c = self.connection(i);
+        c.block.tuple = tuple;
+        c.block.iss = iss;
+        c.block.ts_offset = ts_offset;
+        c.block.set_state(State::SynSent);
+        c.set_path(path);
+        c.set_receive_scale();
+        c.take_options();
         cx.count(Counter::Outbound as usize);
-        if let Some(page) = &self.live[i as usize].page {
+        if let Some(page) = &c.live.page {
             page.set_local(tuple.local_endpoint());
             page.set_remote(tuple.remote_endpoint());
         }
-        self.connection(i).refresh_flags();
-        self.connection(i).mark(due::SYN);
+        c.refresh_flags();
+        c.mark(due::SYN);
         Ok(())
     }
 
@@ -143,21 +142,9 @@ impl Tcp {
             return;
         }
         let own_mss = self.own_mss(i);
-        let live = &self.live[i as usize];
-        let block = &mut self.blocks[i];
+        let Connection { block, live, .. } = self.connection(i);
         let active = block.state() == State::SynSent;
-        let mut options = Builder::new();
-        options.mss(own_mss);
-        let clocks = (block.timestamp(cx.now), block.ts_recent);
-        match (active || block.has(bit::SACK), active || block.has(bit::TIMESTAMPS)) {
-            (true, true) => options.sack_permitted_and_timestamps(clocks.0, clocks.1),
-            (true, false) => options.sack_permitted(),
-            (false, true) => options.timestamps(clocks.0, clocks.1),
-            (false, false) => {}
-        }
-        if active || block.has(bit::SCALED) {
-            options.scale(block.receive_scale);
-        }
+        let options = syn_options(block, active, own_mss, cx.now);
         if let Some(page) = &live.page {
             block.rcv_adv = promisable(page, block.receive_scale).min(65535);
         }
@@ -167,8 +154,7 @@ impl Tcp {
         if !self.transmit_bare(cx, out, i, segment) {
             return;
         }
-        let block = &self.blocks[i];
-        let live = &mut self.live[i as usize];
+        let Connection { block, live, .. } = self.connection(i);
         live.due &= !(due::SYN | due::ACK);
         live.timing = (block.backoff == 0).then_some((0, cx.now));
         live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
@@ -211,6 +197,23 @@ impl Tcp {
     pub(super) fn timestamp_offset(&self, tuple: &Tuple) -> u32 {
         self.key.hash(b'T', &(tuple.local, tuple.remote)) as u32
     }
+}
+
+/// The options of a SYN, or of the SYN-ACK that answers what was offered (RFC 9293 §3.7.1, RFC 7323, RFC 2018).
+fn syn_options(block: &Block, active: bool, own_mss: u16, now: Instant) -> Builder {
+    let mut options = Builder::new();
+    options.mss(own_mss);
+    let clocks = (block.timestamp(now), block.ts_recent);
+    match (active || block.has(bit::SACK), active || block.has(bit::TIMESTAMPS)) {
+        (true, true) => options.sack_permitted_and_timestamps(clocks.0, clocks.1),
+        (true, false) => options.sack_permitted(),
+        (false, true) => options.timestamps(clocks.0, clocks.1),
+        (false, false) => {}
+    }
+    if active || block.has(bit::SCALED) {
+        options.scale(block.receive_scale);
+    }
+    options
 }
 
 /// Smallest shift by which 16 bits cover a ring of `len`, the shift's granularity left out.

@@ -77,15 +77,7 @@ impl Tcp {
         };
         let seq = u32::from_be_bytes([quote[4], quote[5], quote[6], quote[7]]);
         let i = self.find(&tuple)?;
-        let block = &self.blocks[i];
-        let in_flight = match block.state() {
-            State::SynSent | State::SynReceived => seq == block.iss,
-            _ => {
-                let offset = block.acknowledged_offset(seq);
-                offset >= block.snd_una as i64 && offset <= block.snd_nxt as i64
-            }
-        };
-        in_flight.then_some(i)
+        self.blocks[i].has_in_flight(seq).then_some(i)
     }
 
     fn apply_error(&mut self, cx: &Context, i: u32, kind: u8, code: u8, mtu: u16) {
@@ -104,13 +96,14 @@ impl Tcp {
     /// During the handshake an unreachable destination ends the attempt (RFC 5461 §4.1); later it
     /// only explains a timeout.
     fn apply_path_error(&mut self, cx: &Context, i: u32, errno: i32, fatal: bool) {
-        self.cold[i].soft_error = errno;
-        match self.blocks[i].state() {
+        let mut c = self.connection(i);
+        c.cold.soft_error = errno;
+        match c.block.state() {
             State::SynSent if fatal => {
                 cx.count(Counter::FailedConnects as usize);
                 self.end(cx, i, errno);
             }
-            State::SynReceived if fatal && self.blocks[i].has(bit::PASSIVE) => self.discard_embryonic(cx, i),
+            State::SynReceived if fatal && c.block.has(bit::PASSIVE) => self.discard_embryonic(cx, i),
             _ => {}
         }
     }

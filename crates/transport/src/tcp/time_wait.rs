@@ -40,7 +40,7 @@ impl Tcp {
         {
             // The peer repeats its FIN: our last acknowledgement was lost.
             self.connection(i).mark(due::ACK);
-            self.restart_time_wait(cx.now, i);
+            self.connection(i).restart_time_wait(cx.now);
         } else if !exact || segment.sequence_len() > 0 {
             self.connection(i).answer_stray(cx.now);
         }
