@@ -99,7 +99,8 @@ const TURN: usize = core::mem::offset_of!(Header, turn);
 /// Why an arena is left as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Its layout is older, and is converted into another arena ([`convert`]), not in place.
+    /// Its layout is older: it is converted into another arena (`convert` of tcp and udp), so that who wrote it can go on
+    /// with it if the successor fails.
     Older { theirs: u32, ours: u32 },
     /// A later version of eft made it.
     Newer { theirs: u32, ours: u32 },
@@ -219,9 +220,9 @@ impl Arena {
     }
 
     /// A new arena gets its header when its items were made: a death before leaves it empty.
-    pub fn establish(&mut self, seed: u64) {
+    pub fn establish(&mut self) {
         if !self.reborn {
-            let header = new_header(&self.layout, self.count, seed);
+            let header = Header { secret: self.secret, ..new_header(&self.layout, self.count, 0) };
             compiler_fence(Ordering::SeqCst);
             self.write_header(&header);
         }
@@ -232,7 +233,7 @@ impl Arena {
         let item = self.layout.items[table];
         let base = self.layout.offset(table, self.count);
         let TableLayout { sums, undo, .. } = TableLayout::of(item, self.count);
-        let mut image = vec![0; item];
+        let mut image = vec![0u64; item / 8];
         for n in 0..self.count {
             let mut head = UndoHead::new_zeroed();
             let at = base + undo + n * (UNDO_HEAD + item);
@@ -241,8 +242,8 @@ impl Arena {
             if head.turn != self.turn.get() || head.turn == 0 || i >= self.count {
                 break;
             }
-            self.segment.read(at + UNDO_HEAD, &mut image).expect("length was checked");
-            self.segment.write(base + i * item, &image).expect("length was checked");
+            self.segment.read(at + UNDO_HEAD, image.as_mut_bytes()).expect("length was checked");
+            self.segment.write(base + i * item, image.as_bytes()).expect("length was checked");
             let sum = sum(&image);
             self.segment.write(base + sums + i * SUM_LEN, sum.as_bytes()).expect("length was checked");
         }
@@ -377,6 +378,15 @@ impl<T: Plain> Table<T> {
         unsafe { self.segment.as_ptr().add(offset).cast::<T>() }
     }
 
+    /// The checksum that an item should have.
+    #[inline(always)]
+    fn sum_of(&self, index: u32) -> Sum {
+        let item = self.at(index).cast::<u64>();
+        // SAFETY: an item lies there (`at`), aligned to 8 and a multiple of 8 long (`Arena::table`), plain data all of it,
+        // and nobody changes it meanwhile: whoever does has `self` exclusively.
+        sum(unsafe { core::slice::from_raw_parts(item, const { size_of::<T>() / 8 }) })
+    }
+
     fn sum_at(&self, index: u32) -> *mut Sum {
         let offset = self.sums + index as usize * SUM_LEN;
         // SAFETY: as above; `at` is asked first wherever this is.
@@ -384,7 +394,6 @@ impl<T: Plain> Table<T> {
     }
 
     /// Keeps the image of an item that is about to change for the first time in this turn.
-    #[cold]
     #[inline(never)]
     fn save(&mut self, index: u32) {
         self.fuse.burn();
@@ -399,10 +408,7 @@ impl<T: Plain> Table<T> {
         // as the segment and all lengths are; nobody has a reference to any of them, since `self` is borrowed
         // exclusively.
         unsafe {
-            assert!(
-                sum((*item).as_bytes()) == *self.sum_at(index),
-                "item {index} was changed by a stray write"
-            );
+            assert!(self.sum_of(index) == *self.sum_at(index), "item {index} was changed by a stray write");
             let head = self.segment.as_ptr().add(entry).cast::<UndoHead>();
             core::ptr::copy_nonoverlapping(item, head.add(1).cast::<T>(), 1);
             (*head).index = index as u64;
@@ -426,15 +432,15 @@ impl<T: Plain> Table<T> {
     }
 
     fn reseal(&mut self, index: u32) {
-        let item = self.at(index);
+        let sum = self.sum_of(index);
         // SAFETY: as in `save`.
-        unsafe { *self.sum_at(index) = sum((*item).as_bytes()) };
+        unsafe { *self.sum_at(index) = sum };
     }
 
     /// Whether an item is what was last committed. For an arena that is being opened.
     pub fn is_intact(&self, index: u32) -> bool {
         // SAFETY: as in `save`, and nothing is changed.
-        unsafe { sum((*self.at(index)).as_bytes()) == *self.sum_at(index) }
+        unsafe { self.sum_of(index) == *self.sum_at(index) }
     }
 
     /// Makes an item anew, whatever it was. For an arena that is being opened.
@@ -493,48 +499,79 @@ impl<T: Plain> IndexMut<u32> for Table<T> {
 
 /// Two sums over lanes, the second of the first: a changed bit always shows in the first, a change of order in the
 /// second. Additions only, so that a compiler makes vectors of them.
-fn sum(bytes: &[u8]) -> Sum {
-    const LANES: usize = 8;
+#[inline(always)]
+fn sum(words: &[u64]) -> Sum {
+    const LANES: usize = 4;
     let (mut a, mut b) = ([0u64; LANES], [0u64; LANES]);
-    let mut chunks = bytes.chunks_exact(LANES * 8);
-    let mut add = |words: [u64; LANES]| {
+    let (chunks, rest) = words.as_chunks::<LANES>();
+    for chunk in chunks {
         for i in 0..LANES {
-            a[i] = a[i].wrapping_add(words[i]);
+            a[i] = a[i].wrapping_add(chunk[i]);
             b[i] = b[i].wrapping_add(a[i]);
         }
-    };
-    for chunk in &mut chunks {
-        add(words(chunk));
     }
-    if !chunks.remainder().is_empty() {
-        let mut last = [0; LANES * 8];
-        last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
-        add(words(&last));
+    for (i, word) in rest.iter().enumerate() {
+        a[i] = a[i].wrapping_add(*word);
+        b[i] = b[i].wrapping_add(a[i]);
     }
-    // Odd factors: none loses a change of its lane. The seed keeps zeroed memory from summing up to zero.
-    let mix = |lanes: [u64; LANES], seed: u64| {
-        (0..LANES).fold(seed, |sum, i| sum.wrapping_add(lanes[i].wrapping_mul(FACTORS[i])))
-    };
-    [mix(a, bytes.len() as u64 | 1 << 63), mix(b, !0)]
+    // Zeroed memory must not have the sum zero.
+    let mut sums = [words.len() as u64 | 1 << 63, !0];
+    for i in 0..LANES {
+        let turn = i as u32 * 15;
+        sums[0] = sums[0].wrapping_add(a[i].rotate_left(turn));
+        sums[1] = sums[1].wrapping_add(b[i].rotate_left(turn));
+    }
+    sums
 }
 
-const FACTORS: [u64; 8] = [
-    0x9e37_79b9_7f4a_7c15,
-    0xbf58_476d_1ce4_e5b9,
-    0x94d0_49bb_1331_11eb,
-    0xd6e8_feb8_6659_fd93,
-    0xa076_1d64_78bd_642f,
-    0xe703_7ed1_a0b4_28db,
-    0x8ebc_6af0_9c88_c6e3,
-    0x5899_65cc_7537_4cc3,
-];
+/// The arena of layout 2: a header and blocks in a row, without checksums.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct HeaderV2 {
+    magic: u64,
+    version: u32,
+    block_len: u32,
+    blocks: u64,
+    secret: [u64; 2],
+    lives: u64,
+}
 
-fn words(chunk: &[u8]) -> [u64; 8] {
-    core::array::from_fn(|i| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&chunk[i * 8..i * 8 + 8]);
-        u64::from_le_bytes(word)
-    })
+/// What an arena of layout 2 holds: its secret and its blocks. `None` if it is none.
+pub(crate) fn read_v2<T: Plain>(
+    old: &Segment,
+    magic: [u8; 8],
+    count: usize,
+) -> Option<([u64; 2], impl Iterator<Item = T>)> {
+    let mut header = HeaderV2::new_zeroed();
+    old.read(0, header.as_mut_bytes()).ok()?;
+    let known = header.magic == u64::from_le_bytes(magic)
+        && header.version == 2
+        && header.block_len as usize == size_of::<T>()
+        && header.blocks == count as u64
+        && old.len() >= HEADER_LEN + count * size_of::<T>();
+    let block = move |i: usize| {
+        let mut block = T::new_zeroed();
+        old.read(HEADER_LEN + i * size_of::<T>(), block.as_mut_bytes()).ok()?;
+        Some(block)
+    };
+    known.then(|| (header.secret, (0..count).filter_map(block)))
+}
+
+/// An arena of layout 2, for tests.
+#[cfg(test)]
+pub(crate) fn write_v2<T: Plain>(magic: [u8; 8], secret: [u64; 2], blocks: &[T]) -> Segment {
+    let segment = Segment::heap(HEADER_LEN + size_of_val(blocks));
+    let header = HeaderV2 {
+        magic: u64::from_le_bytes(magic),
+        version: 2,
+        block_len: size_of::<T>() as u32,
+        blocks: blocks.len() as u64,
+        secret,
+        lives: 1,
+    };
+    segment.write(0, header.as_bytes()).unwrap();
+    segment.write(HEADER_LEN, blocks.as_bytes()).unwrap();
+    segment
 }
 
 /// Copies of all items of a table, for whoever may only read; `None` if this is no arena of this layout.
@@ -575,7 +612,7 @@ mod tests {
                 a.make(i, [i as u64; 32]);
                 b.make(i, [i as u64; 3]);
             }
-            arena.establish(7);
+            arena.establish();
         }
         (arena, a, b)
     }

@@ -6,6 +6,7 @@
 mod budget;
 mod bulk;
 mod channel;
+mod commit;
 mod figure;
 mod idle;
 mod latency;
@@ -29,6 +30,8 @@ pub enum Bench {
     Latency(latency::LatencyArguments),
     /// Channel messages between two cores, beside a cache-line round trip
     Channel(channel::ChannelArguments),
+    /// What it costs tcp to commit a turn
+    Commit(commit::CommitArguments),
     /// What a stack with nothing to do uses
     Idle(idle::IdleArguments),
     /// What looking at a stack costs, as the scheduler does it
@@ -64,6 +67,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         Bench::Budget(a) => budget::run(a),
         Bench::Latency(a) => latency::run(a),
         Bench::Channel(a) => channel::run(a),
+        Bench::Commit(a) => commit::run(a),
         Bench::Idle(a) => idle::run(a),
         Bench::Observe(a) => observe::run(a),
         Bench::Reconfigure(a) => reconfigure::run(a),

@@ -87,8 +87,31 @@ impl Tables {
                 tables.quarantined += 1;
             }
         }
-        tables.arena.establish(config.seed);
+        tables.arena.establish();
         Ok(tables)
+    }
+
+    /// A new arena with what `predecessor` held.
+    pub fn of(
+        predecessor: ([u64; 2], impl Iterator<Item = (Block, Cold, Reassembly)>),
+        segment: Segment,
+        config: &TcpConfig,
+    ) -> Result<(), Refused> {
+        let arena = Arena::open(segment, LAYOUT, config.connections, config.seed)?;
+        if arena.reborn {
+            return Err(Refused::Foreign);
+        }
+        let (blocks, cold, notes) = (arena.table(BLOCKS), arena.table(COLD), arena.table(NOTES));
+        let mut tables = Tables { arena, blocks, cold, notes, quarantined: 0 };
+        let (secret, sockets) = predecessor;
+        for (i, (block, cold, notes)) in sockets.enumerate() {
+            tables.blocks.make(i as u32, block);
+            tables.cold.make(i as u32, cold);
+            tables.notes.make(i as u32, notes);
+        }
+        tables.arena.secret = secret;
+        tables.arena.establish();
+        Ok(())
     }
 
     pub fn commit(&mut self) {

@@ -19,6 +19,7 @@
 //! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
 //! | [`route`], [`icmp`] | the path and its errors | RFC 1191, RFC 5461, RFC 5927 |
 //! | [`inspect`] | the arena for `eft ss` | |
+//! | [`versions`], [`probe`] | arenas of older releases; what a commit costs | |
 //!
 //! It never happens that bytes reach the application out of order, twice or altered; that a peer,
 //! an application or a neighbouring component makes the engine panic; that one connection's fault
@@ -45,6 +46,7 @@ mod listen;
 mod live;
 mod options;
 mod ports;
+mod probe;
 mod reassembly;
 mod rebirth;
 mod receive;
@@ -57,9 +59,12 @@ mod segment;
 mod send;
 mod tell;
 mod time_wait;
+mod versions;
 
 pub use durable::{arena_len, examine, forge};
 pub use engine::Tcp;
+pub use probe::CommitProbe;
+pub use versions::convert;
 
 /// How large the engine is.
 #[derive(Clone, Copy, Debug)]

@@ -109,6 +109,39 @@ pub(super) fn open(segment: Segment, config: &UdpConfig) -> Result<(Arena, Block
             quarantined += 1;
         }
     }
-    arena.establish(config.seed);
+    arena.establish();
     Ok((arena, blocks, quarantined))
+}
+
+/// Converts the arena of an older eft into `new`, which is empty; `old` stays as it is.
+pub fn convert(old: &Segment, new: Segment, config: &UdpConfig) -> Result<(), Refused> {
+    let Some((secret, sockets)) = arena::read_v2::<Block>(old, LAYOUT.magic, config.sockets) else {
+        return Err(examine(old, config).err().unwrap_or(Refused::Foreign));
+    };
+    let mut arena = Arena::open(new, LAYOUT, config.sockets, config.seed)?;
+    if arena.reborn {
+        return Err(Refused::Foreign);
+    }
+    let mut blocks: Blocks = arena.table(0);
+    sockets.enumerate().for_each(|(i, block)| blocks.make(i as u32, block));
+    arena.secret = secret;
+    arena.establish();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_of_layout_2_are_taken_over() {
+        let config = UdpConfig { sockets: 4, ..UdpConfig::default() };
+        let mut blocks = [Block::free(1); 4];
+        (blocks[2].flags, blocks[2].slot, blocks[2].local_port) = (bit::USED | bit::BOUND, 1, 53);
+        let old = arena::write_v2(LAYOUT.magic, [1, 2], &blocks);
+        let new = Segment::heap(arena_len(&config));
+        convert(&old, new.clone(), &config).unwrap();
+        let (arena, blocks, quarantined) = open(new, &config).unwrap();
+        assert_eq!((arena.secret, quarantined, blocks[2].local_port), ([1, 2], 0, 53));
+    }
 }

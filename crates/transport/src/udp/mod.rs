@@ -17,7 +17,7 @@ pub mod inspect;
 mod receive;
 mod send;
 
-pub use durable::{arena_len, examine};
+pub use durable::{arena_len, convert, examine};
 pub use engine::Udp;
 
 /// How large the engine is.
