@@ -133,8 +133,10 @@ impl WritePlug {
         WritePlug(AtomicU32::new(0))
     }
 
+    /// Application: whether its plug is there and stays until there is room. While the server takes it out, it may be gone
+    /// already, and its going announced, so another one is needed.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
+        self.0.load(Ordering::Relaxed) == PLUGGED
     }
 
     /// Application, under the send lock: call right after the plug was sent, then tell the server
@@ -151,8 +153,7 @@ impl WritePlug {
             && self.0.compare_exchange(PLUGGED, TAKING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Server: the plug is out. An application that said meanwhile that there is one (its predecessor in the lock died) is
-    /// believed: a plug that is not there is taken in vain.
+    /// Server: the plug is out. An application that has put in another one meanwhile, and said so, keeps it.
     pub fn taken(&self) {
         let _ = self.0.compare_exchange(TAKING, 0, Ordering::SeqCst, Ordering::SeqCst);
     }

@@ -272,45 +272,50 @@ fn edges_count_exactly() {
 }
 
 /// A program that finds no room, plugs, and has the server look; and a server that dies after each of the steps in which it
-/// takes the plug out. Its successor leaves no plug without a word, and the last look leaves none at all.
+/// takes the plug out. Its successor leaves no plug without a word, and the last look leaves none at all. While no server
+/// dies, the program's descriptor also becomes writable *after* each time that the program gave up: an edge-triggered set
+/// tells no other.
 #[test]
 fn a_plug_outlives_no_server() {
     for steps in 0..=3 {
         loom::model(move || {
             let word = Arc::new(WritePlug::new());
-            let plugs = Arc::new(AtomicUsize::new(0));
-            let (w, p) = (word.clone(), plugs.clone());
+            let (plugs, edges) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+            let (w, p, e) = (word.clone(), plugs.clone(), edges.clone());
             let program = thread::spawn(move || {
                 for _ in 0..2 {
-                    if !w.is_set() {
-                        // A second one finds no room.
-                        p.store(1, Ordering::SeqCst);
+                    // A second plug finds no room.
+                    if !w.is_set() && p.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
                         w.set();
                     }
                 }
+                e.load(Ordering::SeqCst)
             });
+            let take_out = || edges.fetch_add(plugs.swap(0, Ordering::SeqCst), Ordering::SeqCst);
             // The first server does so many of its steps.
             let took = steps > 0 && word.take();
             if took && steps > 1 {
-                plugs.store(0, Ordering::SeqCst);
+                take_out();
             }
             if took && steps > 2 {
                 word.taken();
             }
             // Its successor.
             if word.is_half_taken() {
-                plugs.store(0, Ordering::SeqCst);
+                take_out();
                 word.taken();
             }
-            program.join().unwrap();
+            let gave_up = program.join().unwrap();
             assert!(plugs.load(Ordering::SeqCst) == 0 || word.is_set(), "a plug that nobody knows of");
             // It was told after the plug was put in.
             if word.take() {
-                plugs.store(0, Ordering::SeqCst);
+                take_out();
                 word.taken();
             }
             assert_eq!(plugs.load(Ordering::SeqCst), 0);
             assert!(!word.is_set());
+            let died = took && steps < 3;
+            assert!(died || edges.load(Ordering::SeqCst) > gave_up, "no edge after it gave up");
         });
     }
 }

@@ -255,6 +255,22 @@ mod tests {
     }
 
     #[test]
+    fn a_writer_that_fills_the_ring_while_its_plug_is_taken_has_another() {
+        // The wake of the program comes with the message: it may run before the server says that the plug is out.
+        let scene = Scene::new();
+        let mut server = scene.server();
+        scene.plug();
+        let page = scene.page();
+        assert!(page.write_plug().take());
+        rustix::net::recv(&scene.far, &mut [0u8; PLUG_LEN], RecvFlags::DONTWAIT).unwrap();
+        scene.plug();
+        page.write_plug().taken();
+        assert!(!scene.is(PollFlags::OUT), "an edge-triggered program waits for ever");
+        server.writable(SOCKET);
+        assert!(scene.is(PollFlags::OUT));
+    }
+
+    #[test]
     fn a_death_at_any_step_loses_no_token() {
         for steps in 0..=2 {
             let scene = Scene::new();
