@@ -21,7 +21,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("acpi", &[]),
     ("cores", &["base", "machine"]),
     ("vcpu", &["base", "machine"]),
-    ("linux", &["acpi", "base", "machine", "channel", "messages", "component", "control", "cores", "vcpu"]),
+    ("host", &["acpi", "base", "machine", "cores", "vcpu"]),
+    ("linux", &["base", "machine", "channel", "messages", "component", "control", "cores", "host"]),
     ("record", &["base", "channel", "messages", "component", "transport", "ip", "filter"]),
     (
         "sim",
@@ -60,6 +61,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "control",
             "cores",
             "vcpu",
+            "host",
             "linux",
             "record",
         ],

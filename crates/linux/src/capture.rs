@@ -3,11 +3,12 @@
 //!
 //! The NIC never waits for the reader: a full ring loses the copy (counted), not the frame.
 
-use crate::{Doing, Error, Result, clock, memory};
+use crate::{Doing, Error, Result, memory};
 use eft_base::PacketRef;
 use eft_channel::queue::{Line, Position};
 use eft_channel::{Consumer, Pool, Producer, Segment};
 use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
+use eft_host::clock;
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX};
 use std::cell::RefCell;
 use std::io::Write;

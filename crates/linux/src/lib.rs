@@ -1,29 +1,24 @@
-//! The live world: every system call of eft is made here or in the shim.
+//! The live world: what a process of a stack needs of the kernel, and the processes themselves.
 //!
 //! [`serve`] runs one server's loop, [`supervisor`] the process that starts and watches them all,
 //! [`devices`] are the network devices. What is decided comes from the engines and from `control`;
 //! this crate carries it out.
 
-pub mod actuators;
 pub mod capture;
-pub mod clock;
 pub mod custodian;
 pub mod descriptors;
 pub mod devices;
 pub mod futex;
-pub mod guests;
 pub mod host;
 pub mod io_uring;
-pub mod journal;
 pub mod memory;
 pub mod monitor;
-pub mod named_file;
 pub mod operator;
 pub mod protocol;
 pub mod sandbox;
 pub mod scm;
-pub mod sensors;
 pub mod serve;
+pub mod stack_sensor;
 pub mod supervisor;
 pub mod ticks;
 

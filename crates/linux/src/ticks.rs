@@ -49,7 +49,7 @@ pub fn start(status: &Status) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock;
+    use eft_host::clock;
     use std::time::Duration;
 
     #[test]

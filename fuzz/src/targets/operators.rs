@@ -3,7 +3,7 @@
 use super::Target;
 use crate::mutate::Corpus;
 use eft_base::Random;
-use eft_linux::journal;
+use eft_host::journal;
 use eft_linux::supervisor::request;
 
 pub struct OperatorRequests {

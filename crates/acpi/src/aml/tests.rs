@@ -1,5 +1,5 @@
 //! Hostile bytes: whatever they are, they end, within the limits and without a panic. The agreement with acpiexec is
-//! tested where programs may be run, in `crates/linux/tests/cpu_acpi.rs`.
+//! tested where programs may be run, in `crates/host/tests/cpu_acpi.rs`.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -32,7 +32,7 @@ pub fn run(arguments: &IdleArguments) -> Result<(), String> {
     std::thread::sleep(Duration::from_secs(1));
     let (mut cpu, mut memory) = (Vec::new(), Vec::new());
     let used =
-        || pids.iter().filter_map(|p| eft_linux::clock::process_cpu(*p)).sum::<Duration>().as_secs_f64();
+        || pids.iter().filter_map(|p| eft_host::clock::process_cpu(*p)).sum::<Duration>().as_secs_f64();
     for _ in 0..arguments.common.rounds {
         let before = used();
         std::thread::sleep(Duration::from_secs_f64(arguments.seconds));

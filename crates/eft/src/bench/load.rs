@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use eft_linux::actuators::affinity;
+use eft_host::actuators::affinity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 #[derive(Args)]

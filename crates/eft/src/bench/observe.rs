@@ -9,9 +9,10 @@ use super::stack::{HOST, Serving, Stack, host_peer};
 use super::stolen::Stolen;
 use eft_cores::policy::Settings;
 use eft_cores::scheduler::Scheduler;
-use eft_linux::sensors::Tree;
-use eft_linux::sensors::components::StackSensor;
-use eft_linux::{clock, sensors};
+use eft_host::clock;
+use eft_host::sensors::{self, Tree};
+use eft_linux::stack_sensor::StackSensor;
+use eft_linux::stack_sensor::pages;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -32,7 +33,7 @@ pub fn run(arguments: &ObserveArguments) -> Result<(), String> {
     let stack = Stack::start(common.topology.as_deref())?;
     let managed = eft_machine::CpuSet::one(0);
     let mut sensor = StackSensor::new(Tree::live(), crate::commands::stat::counters_of, &managed);
-    sensors::pages::refresh(&stack.name, &mut sensor).map_err(|e| e.to_string())?;
+    pages::refresh(&stack.name, &mut sensor).map_err(|e| e.to_string())?;
     let sink = Serving::start(host_peer(&["sink", &format!("{HOST}:5207")])?)?;
     let (mut idle, mut busy, mut look, mut decide) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut longest_us = 0f64;

@@ -21,8 +21,8 @@ pub fn run(arguments: &PfArguments) -> Result<(), String> {
     let stack = &arguments.stack.name;
     if let Some(file) = &arguments.file {
         let rules = match file.to_str() {
-            Some("-") => eft_linux::named_file::text_from(std::io::stdin()),
-            _ => eft_linux::named_file::text(file),
+            Some("-") => eft_host::named_file::text_from(std::io::stdin()),
+            _ => eft_host::named_file::text(file),
         }
         .map_err(|e| format!("{}: {e}", file.display()))?;
         return operator::ask(stack, &json!({ "op": "pf-load", "rules": rules }))

@@ -21,7 +21,7 @@ pub fn run(arguments: &ReplayArguments) -> Result<(), String> {
 }
 
 fn replay(file: &PathBuf) -> Result<(), String> {
-    let bytes = eft_linux::named_file::bytes(file, RECORDING_MAX).map_err(|e| e.to_string())?;
+    let bytes = eft_host::named_file::bytes(file, RECORDING_MAX).map_err(|e| e.to_string())?;
     let life = eft_record::file::from_bytes(&bytes)?;
     let recording = life.recording.borrow();
     let sparse = |len: usize| {

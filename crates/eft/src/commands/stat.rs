@@ -85,6 +85,6 @@ pub fn run(arguments: &StatArguments) -> Result<(), String> {
 mod tests {
     #[test]
     fn the_scheduler_finds_all_its_indicators() {
-        assert_eq!(eft_linux::sensors::components::missing_counters(super::counters_of), []);
+        assert_eq!(eft_linux::stack_sensor::missing_counters(super::counters_of), []);
     }
 }

@@ -87,7 +87,7 @@ fn config(arguments: Options) -> Result<StackConfig, String> {
     let topology = match &arguments.topology {
         None => Topology::parse(DEFAULT_TOPOLOGY)?,
         Some(path) => {
-            let text = eft_linux::named_file::text(path).map_err(|e| format!("{}: {e}", path.display()))?;
+            let text = eft_host::named_file::text(path).map_err(|e| format!("{}: {e}", path.display()))?;
             Topology::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?
         }
     };

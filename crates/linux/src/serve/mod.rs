@@ -16,7 +16,7 @@ pub use surroundings::{Answering, Families, Plain, Surroundings};
 pub use transport::TransportSurroundings;
 
 use crate::protocol::{FromServer, PACKET_MAX, Place, ToServer};
-use crate::{Doing, Result, clock, futex, memory, scm};
+use crate::{Doing, Result, futex, memory, scm};
 use eft_base::Instant;
 use eft_channel::notify::{Doorbell, Wake};
 use eft_channel::queue::{Line, Position};
@@ -24,6 +24,7 @@ use eft_channel::status::Status;
 use eft_channel::{Consumer, PoolView, Producer, Segment, Shared};
 use eft_component::server::counter;
 use eft_component::{Component, FromWorld, Port, Server, World};
+use eft_host::clock;
 use eft_messages::Peer;
 use park::Parking;
 use std::collections::HashMap;

@@ -5,12 +5,13 @@
 //! wait for descriptors sleep in `epoll_wait`, and peers wake them through their eventfd.
 
 use crate::futex::WaitSet;
-use crate::{Doing, Result, clock, monitor};
+use crate::{Doing, Result, monitor};
 use eft_base::Instant;
 use eft_channel::Shared;
 use eft_channel::account::Phase;
 use eft_channel::notify::{Doorbell, Mode, StateWord};
 use eft_channel::status::Status;
+use eft_host::clock;
 use rustix::event::epoll;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;

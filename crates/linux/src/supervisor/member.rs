@@ -2,13 +2,14 @@
 
 use super::process;
 use crate::protocol::{ToServer, encode};
-use crate::{clock, futex, scm};
+use crate::{futex, scm};
 use eft_base::{Instant, PoolId};
 use eft_channel::Shared;
 use eft_channel::notify::{Doorbell, Mode};
 use eft_channel::status::Status;
 use eft_control::hang::{Hang, Look, Stage, ThreadState, Watch};
 use eft_control::restart::Restarts;
+use eft_host::clock;
 use eft_messages::Peer;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};

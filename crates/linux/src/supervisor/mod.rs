@@ -19,11 +19,12 @@ pub use setup::{DeviceConfig, StackConfig};
 
 use crate::devices::packet::Silencer;
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
-use crate::{Doing, Error, Result, clock, operator, scm};
+use crate::{Doing, Error, Result, operator, scm};
 use eft_base::{Instant, PoolId};
 use eft_control::hang::Hang;
 use eft_control::restart::Decision;
 use eft_control::store::Store;
+use eft_host::clock;
 use eft_messages::Peer;
 use families::Keeping;
 use member::{Life, Member};

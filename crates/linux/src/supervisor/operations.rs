@@ -101,7 +101,7 @@ impl Supervisor {
                     "cpu": m.cpu,
                     "dedicated": m.dedicated,
                     "alone": m.alone,
-                    "cpu_ms": m.pid().and_then(crate::clock::process_cpu).map(|d| d.as_millis() as u64),
+                    "cpu_ms": m.pid().and_then(eft_host::clock::process_cpu).map(|d| d.as_millis() as u64),
                     "turns": m.status.heartbeat(),
                 })
             })

@@ -7,8 +7,8 @@
 use super::Supervisor;
 use super::member::{Life, Member};
 use crate::protocol::{MemberView, Place, ToServer};
-use crate::sensors::{Tree, topology};
 use crate::{futex, memory};
+use eft_host::sensors::{Tree, topology};
 use eft_messages::Peer;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;

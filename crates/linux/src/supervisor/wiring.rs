@@ -4,9 +4,10 @@ use super::member::{Life, OwnedPool};
 use super::{OLD_POOLS, Supervisor, Watched, children};
 use crate::protocol::{DeviceSetup, Identity, ToServer};
 use crate::serve::queue_len;
-use crate::{Doing, Result, clock, memory};
+use crate::{Doing, Result, memory};
 use eft_base::PoolId;
 use eft_control::plan;
+use eft_host::clock;
 use eft_messages::Peer;
 use std::os::fd::OwnedFd;
 

@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use eft_cores::park::{ParkBackEnd, Situation};
-use eft_linux::actuators::hotplug;
-use eft_linux::actuators::keeper::EndSignals;
-use eft_linux::actuators::parking::ParkOptions;
-use eft_linux::actuators::scope::Scope;
-use eft_linux::actuators::{affinity, bolt, session};
-use eft_linux::journal::Journal;
-use eft_linux::sensors::trace::Tracer;
-use eft_linux::sensors::{Tree, tasks, topology};
+use eft_host::actuators::hotplug;
+use eft_host::actuators::keeper::EndSignals;
+use eft_host::actuators::parking::ParkOptions;
+use eft_host::actuators::scope::Scope;
+use eft_host::actuators::{affinity, bolt, session};
+use eft_host::journal::Journal;
+use eft_host::sensors::trace::Tracer;
+use eft_host::sensors::{Tree, tasks, topology};
 use eft_machine::CpuSet;
 
 use super::load::Load;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use eft_cores::park::Delays;
-use eft_linux::actuators::lazy::{LazyOptions, LazyWork, ParkedSince};
-use eft_linux::actuators::parking::Parking;
-use eft_linux::sensors::trace::{self, Event};
+use eft_host::actuators::lazy::{LazyOptions, LazyWork, ParkedSince};
+use eft_host::actuators::parking::Parking;
+use eft_host::sensors::trace::{self, Event};
 use eft_machine::CpuSet;
 
 use super::Bench;

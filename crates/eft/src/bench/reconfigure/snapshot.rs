@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use eft_linux::actuators::{cpuset_v1, cpuset_v2};
-use eft_linux::sensors::{Tree, tasks};
+use eft_host::actuators::{cpuset_v1, cpuset_v2};
+use eft_host::sensors::{Tree, tasks};
 use eft_machine::CpuSet;
 
 pub struct Snapshot {

@@ -3,14 +3,14 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use eft_linux::actuators::burner::now_ns;
-use eft_linux::actuators::cpuset_v1;
-use eft_linux::actuators::hotplug::{self, HotplugOptions};
-use eft_linux::actuators::lazy;
-use eft_linux::actuators::parking::Parking;
-use eft_linux::actuators::{affinity, bolt};
-use eft_linux::sensors::trace::Event;
-use eft_linux::sensors::{Tree, rates};
+use eft_host::actuators::burner::now_ns;
+use eft_host::actuators::cpuset_v1;
+use eft_host::actuators::hotplug::{self, HotplugOptions};
+use eft_host::actuators::lazy;
+use eft_host::actuators::parking::Parking;
+use eft_host::actuators::{affinity, bolt};
+use eft_host::sensors::trace::Event;
+use eft_host::sensors::{Tree, rates};
 use eft_machine::CpuSet;
 
 use super::Bench;

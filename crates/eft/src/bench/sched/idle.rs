@@ -72,7 +72,7 @@ fn cpu_time(scene: &Scene) -> Result<(f64, f64), String> {
     let answer = crate::commands::profile::ground::ask(&scene.stack.name, serde_json::json!({ "op": "ps" }))?;
     let time = |pid: &serde_json::Value| {
         let pid = pid.as_u64()? as u32;
-        eft_linux::clock::process_cpu(pid).map(|time| time.as_secs_f64())
+        eft_host::clock::process_cpu(pid).map(|time| time.as_secs_f64())
     };
     let mut all = time(&answer["pid"]).unwrap_or(0.0);
     let mut cores = 0.0;

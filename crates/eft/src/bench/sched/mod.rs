@@ -153,7 +153,7 @@ fn managed(arguments: &SchedArguments) -> Result<CpuSet, String> {
     if let Some(managed) = &arguments.managed {
         return Ok(managed.clone());
     }
-    let sets = eft_linux::sensors::topology::cpu_sets(&eft_linux::sensors::Tree::live())?;
+    let sets = eft_host::sensors::topology::cpu_sets(&eft_host::sensors::Tree::live())?;
     let first: CpuSet = sets.online.iter().take(2).collect();
     if first.len() < 2 {
         return Err("this measures what a second CPU is good for, and there is only one".into());

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use eft_cores::plan::Plan;
-use eft_linux::clock;
+use eft_host::clock;
 use eft_machine::CpuSet;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use eft_acpi::Processor;
-use eft_linux::sensors::acpi;
+use eft_host::sensors::acpi;
 
 use super::{Context, columns, print};
 

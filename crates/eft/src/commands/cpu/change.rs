@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use clap::Args;
 use eft_cores::park::{Delays, ParkBackEnd, STEPS, Step};
-use eft_linux::actuators::hotplug::{self, By, HotplugOptions};
-use eft_linux::actuators::parking::{ParkOptions, SetUp};
-use eft_linux::actuators::scope::Scope;
-use eft_linux::sensors::residue::{self, Residue};
+use eft_host::actuators::hotplug::{self, By, HotplugOptions};
+use eft_host::actuators::parking::{ParkOptions, SetUp};
+use eft_host::actuators::scope::Scope;
+use eft_host::sensors::residue::{self, Residue};
 use eft_machine::CpuSet;
 use serde::Serialize;
 

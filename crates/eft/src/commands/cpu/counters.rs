@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use eft_linux::sensors::counters::{Counters, Counts, Target};
+use eft_host::sensors::counters::{Counters, Counts, Target};
 use eft_machine::CpuSet;
 
 use super::{Context, columns, print};
@@ -29,9 +29,7 @@ pub fn run(context: &Context, arguments: &CountersArguments) -> Result<(), Strin
     let targets = match (arguments.thread, &arguments.cpus) {
         (Some(thread), _) => vec![Target::Thread(thread)],
         (None, Some(cpus)) => cpus.iter().map(Target::Cpu).collect(),
-        (None, None) => {
-            eft_linux::sensors::topology::cpu_sets(tree)?.online.iter().map(Target::Cpu).collect()
-        }
+        (None, None) => eft_host::sensors::topology::cpu_sets(tree)?.online.iter().map(Target::Cpu).collect(),
     };
     let mut counters = targets
         .iter()

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use eft_linux::actuators::held::{self, Held, Status};
-use eft_linux::sensors::{self, Tree, rates};
+use eft_host::actuators::held::{self, Held, Status};
+use eft_host::sensors::{self, Tree, rates};
 use eft_machine::{Cpu, Machine, SpeedSet};
 
 use super::{Context, columns, print};

@@ -12,9 +12,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use eft_base::text::complaint;
-use eft_linux::actuators::held;
-use eft_linux::actuators::session::{Host, Session, state_dir};
-use eft_linux::sensors::Tree;
+use eft_host::actuators::held;
+use eft_host::actuators::session::{Host, Session, state_dir};
+use eft_host::sensors::Tree;
 use eft_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +119,7 @@ fn context(arguments: &CpuArguments) -> Result<Context, String> {
 
 fn config(arguments: &CpuArguments) -> Result<Config, String> {
     let path = &arguments.config;
-    let text = match eft_linux::named_file::text(path) {
+    let text = match eft_host::named_file::text(path) {
         Ok(text) => text,
         Err(_) if path.as_os_str() == CONFIG => return Ok(Config::default()),
         Err(error) => return Err(format!("{} cannot be read ({error})", path.display())),
@@ -176,7 +176,7 @@ pub fn columns(rows: &[Vec<String>]) -> String {
 }
 
 fn keeper(context: &Context) -> Result<(), String> {
-    eft_linux::actuators::keeper::run(&context.host.dir, || {
+    eft_host::actuators::keeper::run(&context.host.dir, || {
         // The starter waits for this line, and then reads no more.
         let _ = print("ready\n");
     })

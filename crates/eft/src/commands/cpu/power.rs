@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use eft_cores::description::Description;
 use eft_cores::power::{CoreState, PowerEstimate, PowerModel, Sensitivity};
-use eft_linux::sensors::power::{self, MeasuredPower};
-use eft_linux::sensors::{Tree, idle, topology};
+use eft_host::sensors::power::{self, MeasuredPower};
+use eft_host::sensors::{Tree, idle, topology};
 use eft_machine::{Cpu, Machine};
 use serde::Serialize;
 
@@ -94,7 +94,7 @@ fn model(arguments: &PowerArguments) -> Result<PowerModel, String> {
     let Some(path) = &arguments.model else {
         return Ok(PowerModel::default());
     };
-    let text = eft_linux::named_file::text(path)
+    let text = eft_host::named_file::text(path)
         .map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
     let description = Description::parse(&text).map_err(|reason| format!("{}: {reason}", path.display()))?;
     description.power.ok_or_else(|| format!("{} has no [power] section", path.display()))

@@ -8,9 +8,9 @@ use clap::Args;
 use eft_cores::description::Description;
 use eft_cores::duty::Phase;
 use eft_cores::speed::{BackEnd, Setting, Speed, TOLERANCE};
-use eft_linux::actuators::{burner, held};
-use eft_linux::sensors::speed::{self, SpeedMeasurement, WakeDelay};
-use eft_linux::sensors::topology;
+use eft_host::actuators::{burner, held};
+use eft_host::sensors::speed::{self, SpeedMeasurement, WakeDelay};
+use eft_host::sensors::topology;
 use eft_machine::CpuSet;
 use serde::Serialize;
 
@@ -76,7 +76,7 @@ pub fn emulate(context: &Context, arguments: &EmulateArguments) -> Result<(), St
     let Some(file) = arguments.file.as_ref().filter(|_| !arguments.undo) else {
         return change::restore(context);
     };
-    let text = eft_linux::named_file::text(file)
+    let text = eft_host::named_file::text(file)
         .map_err(|error| format!("{} cannot be read ({error})", file.display()))?;
     let description = Description::parse(&text).map_err(|reason| format!("{}: {reason}", file.display()))?;
     let present = topology::cpu_sets(&context.host.tree)?.present;
@@ -200,7 +200,7 @@ fn shared_with(context: &Context, cpu: u32, back_end: BackEnd) -> CpuSet {
     let tree = &context.host.tree;
     let all = match back_end {
         BackEnd::Msr => topology::read(tree, cpu).siblings,
-        BackEnd::Cpufreq => eft_linux::sensors::frequency::read(tree, cpu)
+        BackEnd::Cpufreq => eft_host::sensors::frequency::read(tree, cpu)
             .map(|frequency| frequency.domain)
             .unwrap_or_default(),
         BackEnd::Emulated => CpuSet::new(),

@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum};
 use eft_cores::gaps::{Gap, Phase, SchedEvent, attribute};
 use eft_cores::hotplug::{GroupTime, StepEvent, StepGroup, TimedStep, by_group, pair};
 use eft_cores::park::Delays;
-use eft_linux::actuators::hotplug::HotplugOptions;
-use eft_linux::actuators::parking::ParkOptions;
-use eft_linux::actuators::scope::Scope;
-use eft_linux::sensors::trace::{Event, STACK, Tracer, field};
+use eft_host::actuators::hotplug::HotplugOptions;
+use eft_host::actuators::parking::ParkOptions;
+use eft_host::actuators::scope::Scope;
+use eft_host::sensors::trace::{Event, STACK, Tracer, field};
 use eft_machine::CpuSet;
 use serde::Serialize;
 
@@ -122,7 +122,7 @@ fn analyse(arguments: &TraceArguments, events: &[Event], begin_us: u64, total_us
     let is_user_switch = |event: &&Event| {
         event.name == "sched_switch"
             && arguments.cpus.contains(event.cpu)
-            && eft_linux::sensors::trace::switches_to_user(event)
+            && eft_host::sensors::trace::switches_to_user(event)
     };
     let entry = events.iter().filter(is_user_switch).map(|event| event.us).filter(|us| *us >= begin_us).max();
     Trace {

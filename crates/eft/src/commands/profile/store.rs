@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use eft_cores::profile::{Profiles, file};
-use eft_linux::named_file;
+use eft_host::named_file;
 use eft_machine::{CpuSet, Machine};
 
 pub const DEFAULT: &str = "/var/lib/eft/profiles.toml";

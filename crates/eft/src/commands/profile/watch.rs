@@ -9,9 +9,10 @@ use eft_cores::observation::{Observation, Observer, Part};
 use eft_cores::plan::Plan;
 use eft_cores::platform::Platform;
 use eft_cores::power::PowerModel;
-use eft_linux::clock;
-use eft_linux::sensors::components::StackSensor;
-use eft_linux::sensors::{Tree, pages};
+use eft_host::clock;
+use eft_host::sensors::Tree;
+use eft_linux::stack_sensor::StackSensor;
+use eft_linux::stack_sensor::pages;
 use eft_machine::CpuSet;
 
 use super::ground::End;

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use eft_cores::applications::Applications;
 use eft_cores::observation::{ComponentLoad, Observation, Observer};
 use eft_cores::sample::{ComponentSample, Hint, Sample};
-use eft_linux::sensors::components::StackSensor;
-use eft_linux::sensors::{self, Tree};
-use eft_linux::{clock, operator};
+use eft_host::clock;
+use eft_host::sensors::{self, Tree};
+use eft_linux::operator;
+use eft_linux::stack_sensor::StackSensor;
 use eft_machine::CpuSet;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -114,7 +115,7 @@ impl Source {
     }
 
     fn sample(&mut self) -> Result<(Sample, Observation), String> {
-        sensors::pages::refresh(&self.stack, &mut self.sensor).map_err(|e| e.to_string())?;
+        eft_linux::stack_sensor::pages::refresh(&self.stack, &mut self.sensor).map_err(|e| e.to_string())?;
         let sample = self.sensor.sample(clock::now());
         let seen = self.observer.observe(&sample);
         self.applications.note(&seen);

@@ -69,7 +69,7 @@ impl OneOrMore {
 }
 
 pub fn read(path: &Path) -> Result<Options, String> {
-    let text = eft_linux::named_file::text(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let text = eft_host::named_file::text(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut options = parse(&text).map_err(|e| format!("{}: {e}", path.display()))?;
     let beside = |file: PathBuf| path.parent().unwrap_or(Path::new("")).join(file);
     options.topology = options.topology.map(beside);

@@ -1,10 +1,10 @@
 //! `eft vm advise`: what a policy would do and gain, without touching anything.
 
 use clap::Args;
-use eft_linux::actuators::keeper::EndSignals;
-use eft_linux::clock;
-use eft_linux::guests::session::{Session, View};
-use eft_linux::sensors::Tree;
+use eft_host::actuators::keeper::EndSignals;
+use eft_host::clock;
+use eft_host::guests::session::{Session, View};
+use eft_host::sensors::Tree;
 use eft_vcpu::options::Policy;
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use eft_base::text::complaint;
-use eft_linux::guests::session::GuestOptions;
+use eft_host::guests::session::GuestOptions;
 use eft_machine::CpuSet;
 use eft_vcpu::options::{Policy, Score};
 use serde::Deserialize;
@@ -25,7 +25,7 @@ pub struct Config {
 }
 
 pub fn read(path: &Path) -> Result<Config, String> {
-    let text = eft_linux::named_file::text(path)
+    let text = eft_host::named_file::text(path)
         .map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
     parse(&text).map_err(|reason| format!("{}: {reason}", path.display()))
 }

@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use eft_linux::guests::discover::GroupSpec;
-use eft_linux::guests::session::{STATE_DIR, Settings};
-use eft_linux::journal;
-use eft_linux::sensors::Tree;
+use eft_host::guests::discover::GroupSpec;
+use eft_host::guests::session::{STATE_DIR, Settings};
+use eft_host::journal;
+use eft_host::sensors::Tree;
 use eft_machine::CpuSet;
 use eft_vcpu::options::{Policy, Score};
 

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::Args;
-use eft_linux::actuators::keeper::EndSignals;
-use eft_linux::clock;
-use eft_linux::guests::session::{Session, View};
-use eft_linux::sensors::Tree;
+use eft_host::actuators::keeper::EndSignals;
+use eft_host::clock;
+use eft_host::guests::session::{Session, View};
+use eft_host::sensors::Tree;
 
 use super::{Common, Deciding, Metrics, settings, show};
 use crate::commands::top::metrics::serve_pages;

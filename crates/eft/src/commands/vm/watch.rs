@@ -1,10 +1,10 @@
 //! `eft vm watch`: which guests there are.
 
 use clap::Args;
-use eft_linux::guests::discover::{Guest, Role, discover};
-use eft_linux::guests::{kernel, session};
-use eft_linux::sensors::Tree;
-use eft_linux::sensors::tasks;
+use eft_host::guests::discover::{Guest, Role, discover};
+use eft_host::guests::{kernel, session};
+use eft_host::sensors::Tree;
+use eft_host::sensors::tasks;
 use serde_json::json;
 
 use super::{Common, Deciding, settings};
@@ -65,7 +65,7 @@ fn look(arguments: &WatchArguments) -> Result<(), String> {
 
 fn rows_of(tree: &Tree, guest: &Guest) -> Vec<Vec<String>> {
     let state = if guest.is_paused { "paused" } else { "running" };
-    let row = |thread: &eft_linux::guests::discover::Thread| {
+    let row = |thread: &eft_host::guests::discover::Thread| {
         let role = match thread.role {
             Role::Vcpu(index) => format!("vcpu {index}"),
             Role::Io => "io".into(),

@@ -12,10 +12,10 @@ use eft_cores::speed::Speed;
 use eft_machine::CpuSet;
 
 use super::decide::Wanted;
-use crate::actuators::parking::ParkOptions;
-use crate::actuators::scope::Scope;
-use crate::actuators::session::{Host, Session, state_dir};
-use crate::sensors::Tree;
+use eft_host::actuators::parking::ParkOptions;
+use eft_host::actuators::scope::Scope;
+use eft_host::actuators::session::{Host, Session, state_dir};
+use eft_host::sensors::Tree;
 
 /// Speeds closer than this are one.
 const SPEED_EQUAL: f64 = 0.005;

@@ -5,7 +5,7 @@ use eft_machine::CpuSet;
 use serde_json::{Value, json};
 
 use super::Cores;
-use crate::clock;
+use eft_host::clock;
 
 impl Cores {
     /// Answers one question; `error` says what was wrong with it.

@@ -8,7 +8,7 @@
 
 use eft_base::Instant;
 
-use crate::sensors::components::Glance;
+use crate::stack_sensor::Glance;
 
 /// Glances in which nothing moved, after which the stack is at rest.
 const IDLE_GLANCES: u32 = 16;

@@ -2,9 +2,9 @@
 
 use eft_machine::{CpuSet, Machine};
 
-use crate::actuators::held;
-use crate::actuators::session::state_dir;
-use crate::sensors::{self, Tree};
+use eft_host::actuators::held;
+use eft_host::actuators::session::state_dir;
+use eft_host::sensors::{self, Tree};
 
 /// This machine, with what of it is managed and parked. An error says what could not be read.
 pub fn machine(managed: &CpuSet) -> Result<Machine, String> {

@@ -36,10 +36,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::Setup;
 use crate::protocol::{FromServer, MemberView, PACKET_MAX, Place, ToServer};
-use crate::sensors::Tree;
-use crate::sensors::components::{CounterNames, StackSensor};
-use crate::{Doing, Error, Result, clock, memory, sandbox, scm};
+use crate::stack_sensor::{CounterNames, StackSensor};
+use crate::{Doing, Error, Result, memory, sandbox, scm};
 use attention::Attention;
+use eft_host::clock;
+use eft_host::sensors::Tree;
 use history::History;
 
 /// How long moves may take before what follows them is done all the same.

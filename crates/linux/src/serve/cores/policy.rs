@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::decide::{Decider, Decision, Ground, Wanted};
 use super::machine::{has_frequencies, machine};
-use crate::actuators::burner;
-use crate::named_file;
+use eft_host::actuators::burner;
+use eft_host::named_file;
 
 /// Speeds that duty cycles are set to: the steps of clock modulation, which the emulation follows.
 const EIGHTHS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
@@ -45,7 +45,7 @@ impl Scheduled {
         let mut asked = None;
         if !ground.chosen && !ground.applied.places.is_empty() {
             let applied = planned(ground.applied, ground.managed);
-            match applied.and_then(|plan| scheduler.resume(plan, crate::clock::now().0)) {
+            match applied.and_then(|plan| scheduler.resume(plan, eft_host::clock::now().0)) {
                 Ok(()) => asked = Some(scheduler.plan().clone()),
                 Err(why) => eprintln!("eft cores: begins anew instead of from the plan in force: {why}"),
             }
@@ -101,7 +101,7 @@ impl Decider for Scheduled {
 
     fn end(&mut self) {
         if let Some(keeper) = &mut self.keeper {
-            keeper.keep(&self.scheduler, crate::clock::now().0, Duration::ZERO);
+            keeper.keep(&self.scheduler, eft_host::clock::now().0, Duration::ZERO);
         }
     }
 
@@ -126,7 +126,7 @@ struct Keeper {
 
 impl Keeper {
     fn new(path: String) -> Keeper {
-        Keeper { path, saved: 0, at_ns: crate::clock::now().0, failed: false }
+        Keeper { path, saved: 0, at_ns: eft_host::clock::now().0, failed: false }
     }
 
     fn keep(&mut self, scheduler: &Scheduler, now_ns: u64, every: Duration) {

@@ -13,12 +13,14 @@ use eft_component::server::FRAME_COUNTERS;
 use eft_cores::sample::{ComponentSample, HardwareCounters, Hint, QueueSample, Sample, Traffic};
 use eft_messages::Peer;
 
-use super::counters::{Counters, Target};
-use super::cpus::CpuSensor;
-use super::energy::EnergySensor;
-use super::{Tree, counters};
-use crate::clock;
 use crate::protocol::MemberView;
+use eft_host::clock;
+use eft_host::sensors::counters::{Counters, Target};
+use eft_host::sensors::cpus::CpuSensor;
+use eft_host::sensors::energy::EnergySensor;
+use eft_host::sensors::{Tree, counters};
+
+pub mod pages;
 
 /// The names of an engine's own counters, in the order of their indices. The engines know; whoever composes them says.
 pub type CounterNames = fn(Peer) -> &'static [&'static str];

@@ -7,7 +7,7 @@ use std::process::Command;
 use eft_acpi::aml::{Interpreter, Limits, NoHardware, Path as AmlPath, Value};
 use eft_acpi::processor::AcpiPState;
 use eft_acpi::{Processor, Processors, Table};
-use eft_linux::sensors::{Tree, acpi};
+use eft_host::sensors::{Tree, acpi};
 
 fn source(name: &str) -> String {
     format!("{}/tests/acpi/{name}", env!("CARGO_MANIFEST_DIR"))

@@ -4,13 +4,11 @@
 //! What a kernel does not tell is absent from the observation, never made up.
 
 pub mod acpi;
-pub mod components;
 pub mod counters;
 pub mod cpus;
 pub mod energy;
 pub mod frequency;
 pub mod idle;
-pub mod pages;
 pub mod power;
 pub mod rates;
 pub mod regions;

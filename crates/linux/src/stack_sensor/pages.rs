@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::components::StackSensor;
+use super::StackSensor;
 use crate::protocol::MemberView;
 use crate::{Doing, Error, Result, memory, operator};
 use eft_channel::status::Status;

@@ -6,14 +6,14 @@ use std::path::Path;
 use eft_cores::duty::Phase;
 use eft_cores::park::{Delays, ParkBackEnd};
 use eft_cores::speed::{BackEnd, Speed};
-use eft_linux::actuators::clock_modulation::IA32_CLOCK_MODULATION;
-use eft_linux::actuators::hotplug::HotplugOptions;
-use eft_linux::actuators::parking::ParkOptions;
-use eft_linux::actuators::scope::Scope;
-use eft_linux::actuators::session::{Host, Session};
-use eft_linux::journal::Journal;
-use eft_linux::sensors::counters::{Target, core_types};
-use eft_linux::sensors::{Tree, observe, power};
+use eft_host::actuators::clock_modulation::IA32_CLOCK_MODULATION;
+use eft_host::actuators::hotplug::HotplugOptions;
+use eft_host::actuators::parking::ParkOptions;
+use eft_host::actuators::scope::Scope;
+use eft_host::actuators::session::{Host, Session};
+use eft_host::journal::Journal;
+use eft_host::sensors::counters::{Target, core_types};
+use eft_host::sensors::{Tree, observe, power};
 use eft_machine::{CoreClass, CpuSet};
 
 struct Machine {
@@ -420,7 +420,7 @@ fn the_journal_survives_torn_lines_and_dead_owners() {
     let path = "proc/irq/24/smp_affinity_list";
     {
         let mut journal = Journal::lock(&machine.tree(), &dir).unwrap();
-        journal.own(eft_linux::sensors::tasks::TaskId { tid: i32::MAX, started: 1 });
+        journal.own(eft_host::sensors::tasks::TaskId { tid: i32::MAX, started: 1 });
         journal.write(path, "0").unwrap();
         journal.write(path, "2").unwrap();
     }
