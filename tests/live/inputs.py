@@ -1,5 +1,6 @@
 """Wrong inputs: one clear line, nothing half done."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -152,6 +153,32 @@ def a_run_within_a_run():
         refused(*stacks[0].on("python3", "-c", inherits, stacks[0].host, *stacks[1].on("true")), says="inherit sockets")
 
 
+def queues_of_what_was_read():
+    """RECV-Q is what the program has not read, also of a download that was read to its end."""
+    serve = ("import socket, sys, time\nl = socket.create_server((sys.argv[1], 8000))\nc = l.accept()[0]\n"
+             "c.sendall(bytes(1_700_000)); c.recv(1); c.sendall(bytes(1000)); time.sleep(60)")
+    load = ("import socket, sys, time\nl = socket.create_server(('0.0.0.0', 8001))\n"
+            "s = socket.create_connection((sys.argv[1], 8000)); n = 0\n"
+            "while n < 1_700_000: n += len(s.recv(65536))\n"
+            "print('read', flush=True); sys.stdin.readline(); s.send(b'x'); time.sleep(60)")
+    with Scene("queues") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.beside("python3", "-c", serve, stack.host))
+        wait_until(lambda: sh(*stack.beside("ss", "-Hltn", "sport = :8000")).stdout, 10, "the server to listen")
+        with subprocess.Popen(stack.on("python3", "-c", load, stack.host), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+            try:
+                check(client.stdout.readline() == "read\n", "the client read nothing")
+                sockets = lambda: {s["state"]: s for s in json.loads(stack.eft("ss", "--json").stdout)["sockets"]}
+                check(sockets()["ESTAB"]["recv_q"] == 0, f"all was read: {sockets()['ESTAB']}")
+                client.stdin.write("more\n"), client.stdin.flush()
+                wait_until(lambda: sockets()["ESTAB"]["recv_q"] == 1000, 10, "1000 unread bytes to be shown")
+                listener = sockets()["LISTEN"]
+                check((listener["local"], listener["remote"], listener["recv_q"]) == ("0.0.0.0:8001", "0.0.0.0:*", 0), f"{listener}")
+                check(max(map(len, stack.eft("ss").stdout.splitlines())) <= 80, stack.eft("ss").stdout)
+            finally:
+                client.kill()
+
+
 def a_namespace_without_loopback():
     """Where `lo` is down the kernel lets every address be bound; that makes none of them the host's."""
     with Scene("no-lo") as scene:
@@ -289,6 +316,7 @@ def pair():
 CASES = [
     wrong_command_lines, names_and_addresses_in_use, programs_that_cannot_be_preloaded, no_io_uring, no_privilege,
     programs_with_libraries_of_their_own, a_library_that_is_none, a_run_within_a_run, a_namespace_without_loopback,
+    queues_of_what_was_read,
     low_ports_after_setuid, a_connect_that_cannot_begin, filter_rules,
     capture, local_delivery_and_two_stacks, pair,
 ]

@@ -1,9 +1,11 @@
 //! `eft ss`: the sockets of a stack, read from the transports' arenas without disturbing them.
 
 use eft_base::Endpoint;
+use eft_channel::socket::{AcceptRecord, Arena, Geometry};
 use eft_linux::{memory, operator};
 use eft_transport::{tcp, udp};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 #[derive(clap::Args, Debug)]
@@ -50,11 +52,18 @@ pub fn run(arguments: &SsArguments) -> Result<(), String> {
     let request = json!({ "op": "arenas" });
     let (answer, fds) = operator::ask(&arguments.stack.name, &request).map_err(|e| e.to_string())?;
     let mut sockets = Vec::new();
+    let mut pages = Pages::new(&arguments.stack.name);
     for (name, fd) in answer["arenas"].as_array().into_iter().flatten().zip(&fds) {
         let arena = memory::map(fd, false).map_err(|e| e.to_string())?;
         match name.as_str() {
-            Some("tcp") => sockets.extend(tcp::inspect::list(&arena).unwrap_or_default().iter().map(tcp_row)),
-            Some("udp") => sockets.extend(udp::inspect::list(&arena).unwrap_or_default().iter().map(udp_row)),
+            Some("tcp") => {
+                let rows = tcp::inspect::list(&arena).unwrap_or_default();
+                sockets.extend(rows.iter().map(|r| tcp_row(r, &mut pages)));
+            }
+            Some("udp") => {
+                let rows = udp::inspect::list(&arena).unwrap_or_default();
+                sockets.extend(rows.iter().map(|r| udp_row(r, &mut pages)));
+            }
             _ => {}
         }
     }
@@ -78,11 +87,48 @@ pub fn run(arguments: &SsArguments) -> Result<(), String> {
     Ok(())
 }
 
-fn tcp_row(r: &tcp::inspect::Row) -> Value {
+/// What programs have read. The transports hear of that when it matters to them; the sockets' pages tell it now.
+struct Pages<'a> {
+    stack: &'a str,
+    arenas: HashMap<u16, Option<Arena>>,
+}
+
+impl Pages<'_> {
+    fn new(stack: &str) -> Pages<'_> {
+        Pages { stack, arenas: HashMap::new() }
+    }
+
+    /// Bytes in a socket's receive ring: of the `known` ones those that its program has not taken.
+    fn unread(&mut self, family: u16, slot: Option<u32>, known: u64) -> u64 {
+        if known == 0 {
+            return 0;
+        }
+        let stack = self.stack;
+        let arena = self.arenas.entry(family).or_insert_with(|| arena(stack, family));
+        let page = slot.and_then(|slot| arena.as_ref()?.socket(slot));
+        page.map_or(known, |page| known.min(page.receivable() as u64))
+    }
+}
+
+fn arena(stack: &str, family: u16) -> Option<Arena> {
+    let (answer, fds) = operator::ask(stack, &json!({ "op": "family", "family": family })).ok()?;
+    let number = |key: &str| Some(answer["shape"][key].as_u64()? as usize);
+    let geometry = Geometry {
+        slots: number("slots")?,
+        send_len: number("send_len")?,
+        receive_len: number("receive_len")?,
+    };
+    Arena::new(memory::map(fds.first()?, false).ok()?, geometry).ok()
+}
+
+fn tcp_row(r: &tcp::inspect::Row, pages: &mut Pages) -> Value {
+    // A listener's ring holds records, one for each connection that waits.
+    let listens = tcp::inspect::state_name(r.state) == "LISTEN";
+    let unit = if listens { size_of::<AcceptRecord>() as u64 } else { 1 };
     json!({
         "proto": "tcp",
         "state": tcp::inspect::state_name(r.state),
-        "recv_q": r.receive_queue,
+        "recv_q": pages.unread(r.family.0, r.slot, r.receive_queue * unit) / unit,
         "send_q": r.send_queue,
         "local": shown(r.local),
         "remote": shown(r.remote),
@@ -102,11 +148,11 @@ fn tcp_row(r: &tcp::inspect::Row) -> Value {
     })
 }
 
-fn udp_row(r: &udp::inspect::Row) -> Value {
+fn udp_row(r: &udp::inspect::Row, pages: &mut Pages) -> Value {
     json!({
         "proto": "udp",
         "state": if r.remote.is_some() { "ESTAB" } else { "UNCONN" },
-        "recv_q": r.receive_queue,
+        "recv_q": pages.unread(r.family.0, Some(r.slot), r.receive_queue),
         "send_q": r.send_queue,
         "local": shown(r.local),
         "remote": shown(r.remote.unwrap_or(Endpoint::UNSPECIFIED)),

@@ -7,6 +7,7 @@ use eft_base::{FamilyId, PoolId, SocketId};
 use eft_channel::socket::Geometry;
 use eft_control::plan;
 use eft_messages::Peer;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 
@@ -52,6 +53,13 @@ impl Keeping {
 
     pub fn sockets(&self) -> usize {
         self.far.len()
+    }
+
+    /// A family's arena, read-only, and its shape.
+    pub fn show(&self, family: FamilyId) -> std::result::Result<(Value, Vec<OwnedFd>), String> {
+        let found = self.families.get(&family).ok_or_else(|| format!("there is no family {}", family.0))?;
+        let arena = memory::read_only(&found.arena).map_err(|e| e.to_string())?;
+        Ok((json!({ "family": family.0, "shape": found.shape }), vec![arena]))
     }
 }
 

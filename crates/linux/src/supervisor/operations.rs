@@ -47,6 +47,7 @@ impl Supervisor {
             Request::Info => Ok(Some((self.info(), Vec::new()))),
             Request::Stat => Ok(Some((self.counters(), Vec::new()))),
             Request::Arenas => self.arenas().map(Some),
+            Request::Family { family } => self.keeping.show(eft_base::FamilyId(family)).map(Some),
             Request::Members => {
                 let views: Vec<_> = self.members.iter().map(|m| m.view()).collect();
                 Ok(Some((json!({ "members": views }), Vec::new())))

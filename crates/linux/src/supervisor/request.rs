@@ -13,6 +13,10 @@ pub enum Request {
     Stat,
     /// Read-only descriptors of the transports' arenas.
     Arenas,
+    /// The arena of a program family, for `eft ss`.
+    Family {
+        family: u16,
+    },
     /// How each component is placed, and whose page is whose.
     Members,
     /// A component's status page, read-only.
