@@ -10,6 +10,7 @@ import budget
 import crashes
 import datagrams
 import inputs
+import options
 import past
 import programs
 import recordings
@@ -22,6 +23,6 @@ if __name__ == "__main__":
     if os.environ.get("EFT_LIVE_INSIDE") != "yes":
         command = [str(ROOT / "scripts/own-network"), sys.executable, *sys.argv]
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
-    cases = inputs.CASES + recordings.CASES + budget.CASES + crashes.CASES + datagrams.CASES
+    cases = inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + datagrams.CASES
     cases += programs.CASES + past.CASES + returns.CASES + sandboxes.CASES + watchdog.CASES
     sys.exit(run_all(cases, sys.argv[1:]))
