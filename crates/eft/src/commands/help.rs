@@ -121,6 +121,14 @@ Examples:
   eft cpu --help
 
 --json: what each command prints, with the kernel's own names and units in the keys. docs/cores.md"),
+    ("vm", "\
+Examples:
+  eft vm watch
+  eft vm run --policy adaptive-fair
+  eft vm top --json
+  eft vm restore
+
+--json: what each command prints, as an object; those that go on print one each time."),
     ("bench", "\
 Examples:
   eft bench bulk
