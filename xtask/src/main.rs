@@ -1,5 +1,6 @@
 //! `cargo run -p xtask -- tidy`: the walls of the workspace, checked. Also runs as a test.
 
+mod cycles;
 mod links;
 mod tidy;
 

@@ -99,6 +99,7 @@ pub fn check(root: &Path) -> Vec<String> {
         check_arrows(name, allowed, &dir, &mut problems);
         let files = rust_files(&dir.join("src"));
         check_dead_files(&dir.join("src"), &files, &mut problems);
+        crate::cycles::check(name, &dir.join("src"), &files, &mut problems);
         for file in &files {
             check_file(root, name, file, &mut problems);
         }

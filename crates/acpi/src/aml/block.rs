@@ -4,7 +4,8 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 
 use super::branches::Root;
-use super::namespace::{Object, Path, Region};
+use super::namespace::{Object, Region};
+use super::path::Path;
 use super::reader::Reader;
 use super::value::Value;
 use super::{Error, Flow, Interpreter};

@@ -8,7 +8,8 @@ use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use super::namespace::{Object, Path};
+use super::namespace::Object;
+use super::path::Path;
 use super::reader::Reader;
 use super::value::{Target, Value};
 use super::{Error, Flow, Interpreter};

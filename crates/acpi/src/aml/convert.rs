@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::branches::Root;
-use super::namespace::{Object, Path};
+use super::namespace::Object;
+use super::path::Path;
 use super::reader::Reader;
 use super::value::{Target, Unknown, Value};
 use super::{Error, Interpreter};

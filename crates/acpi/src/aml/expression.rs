@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::namespace::{Object, Path};
+use super::namespace::Object;
+use super::path::Path;
 use super::reader::Reader;
 use super::value::{Target, Value};
 use super::{Error, Interpreter, convert};

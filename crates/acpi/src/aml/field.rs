@@ -3,7 +3,8 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use super::namespace::{Field, Object, Path, Region};
+use super::namespace::{Field, Object, Region};
+use super::path::Path;
 use super::reader::Reader;
 use super::value::{Target, Value};
 use super::{Error, Interpreter};

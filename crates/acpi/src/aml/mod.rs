@@ -11,6 +11,7 @@ mod convert;
 mod expression;
 mod field;
 mod namespace;
+mod path;
 mod reader;
 mod statement;
 mod value;
@@ -23,7 +24,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 pub use field::{Address, Hardware, NoHardware};
-pub use namespace::Path;
+pub use path::Path;
 pub use value::{Unknown, Value};
 
 use namespace::{Namespace, Object};

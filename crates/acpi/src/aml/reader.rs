@@ -1,7 +1,7 @@
 //! The cursor over AML bytes: constants, package lengths (20.2.4), name strings (20.2.2).
 
 use super::Error;
-use super::namespace::{Name, Seg};
+use super::path::{Name, Seg};
 use alloc::vec::Vec;
 
 #[derive(Clone, Debug)]

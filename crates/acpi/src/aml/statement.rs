@@ -1,6 +1,6 @@
 //! Statements (section 20.2.5.3) and the walk over a list of terms.
 
-use super::namespace::Path;
+use super::path::Path;
 use super::reader::Reader;
 use super::value::Value;
 use super::{Error, Flow, Interpreter};

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Error;
-use super::namespace::Path;
+use super::path::Path;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Value {

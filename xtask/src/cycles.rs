@@ -1,0 +1,195 @@
+//! Import cycles between the files of a crate. A parent and its children may know each other; other files that import
+//! each other in a circle cannot be read one after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Circles that are not untied yet: the crate, and how many of its files may lie in one. In crates whose large files
+/// are being split it is a few more than there are, since two halves of a file in a circle are two files in a circle.
+const KNOWN: &[(&str, usize)] = &[
+    ("component", 2),
+    ("transport", 14),
+    ("ip", 10),
+    ("filter", 2),
+    ("cores", 2),
+    ("host", 8),
+    ("linux", 4),
+    ("sim", 2),
+    ("shim", 36),
+];
+
+/// `files` are those of the crate whose `src` this is.
+pub fn check(crate_name: &str, src: &Path, files: &[PathBuf], problems: &mut Vec<String>) {
+    let modules: BTreeMap<Vec<String>, &PathBuf> =
+        files.iter().filter_map(|file| Some((module_of(file.strip_prefix(src).ok()?)?, file))).collect();
+    let mut imports: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
+    for (module, file) in &modules {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let wanted = paths(&text).into_iter().filter_map(|path| resolve(module, &path, &modules));
+        let others = wanted.filter(|other| !other.starts_with(module) && !module.starts_with(other));
+        imports.insert(module.clone(), others.collect());
+    }
+    let mut knotted: Vec<Vec<String>> = imports
+        .keys()
+        .filter(|module| reached(module, &imports).contains(*module))
+        .map(|module| module.to_vec())
+        .collect();
+    knotted.sort();
+    let known = KNOWN.iter().find(|(name, _)| *name == crate_name).map_or(0, |(_, count)| *count);
+    if knotted.len() > known {
+        let names: Vec<String> = knotted.iter().map(|module| module.join("::")).collect();
+        problems.push(format!(
+            "crates/{crate_name}: {} files import each other in circles, {known} may: {}",
+            names.len(),
+            names.join(", ")
+        ));
+    }
+}
+
+/// The module's path from the crate's root; tests are left out, since nobody imports them.
+fn module_of(relative: &Path) -> Option<Vec<String>> {
+    let mut parts: Vec<String> =
+        relative.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    if matches!(parts.last().map(String::as_str), Some("mod" | "lib" | "main")) {
+        parts.pop();
+    }
+    let is_tests = parts.iter().any(|part| part == "tests" || part.ends_with("_tests"));
+    (!is_tests).then_some(parts)
+}
+
+/// Every path of code that begins with `crate` or `super`, groups written out. Unit tests at a file's end do not count.
+fn paths(text: &str) -> Vec<Vec<String>> {
+    let code: String = text
+        .split("#[cfg(test)]\nmod tests")
+        .next()
+        .unwrap_or_default()
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join("\n");
+    let mut found = Vec::new();
+    for start in ["crate::", "super::"] {
+        for (at, _) in code.match_indices(start) {
+            let before = code[..at].chars().next_back();
+            let is_start = !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':');
+            if is_start {
+                written_out(&mut code[at..].chars().peekable(), Vec::new(), &mut found);
+            }
+        }
+    }
+    found
+}
+
+type Characters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+/// `a::{b, c::d}` gives `a::b` and `a::c::d`.
+fn written_out(code: &mut Characters, mut path: Vec<String>, found: &mut Vec<Vec<String>>) {
+    loop {
+        while code.next_if(|c| c.is_whitespace()).is_some() {}
+        if code.next_if_eq(&'{').is_some() {
+            loop {
+                written_out(code, path.clone(), found);
+                while code.next_if(|c| c.is_whitespace()).is_some() {}
+                if code.next_if_eq(&',').is_none() {
+                    code.next_if_eq(&'}');
+                    return;
+                }
+            }
+        }
+        let mut name = String::new();
+        while let Some(c) = code.next_if(|c| c.is_alphanumeric() || *c == '_') {
+            name.push(c);
+        }
+        if name.is_empty() {
+            return found.push(path);
+        }
+        path.push(name);
+        let mut ahead = code.clone();
+        if ahead.next() != Some(':') || ahead.next() != Some(':') {
+            return found.push(path);
+        }
+        *code = ahead;
+    }
+}
+
+/// The file that a path leads to, as seen from a module: the longest beginning of it that is a module.
+fn resolve(
+    module: &[String],
+    path: &[String],
+    modules: &BTreeMap<Vec<String>, &PathBuf>,
+) -> Option<Vec<String>> {
+    let mut at = module.to_vec();
+    let mut rest = path;
+    while let Some((first, after)) = rest.split_first() {
+        match first.as_str() {
+            "crate" => at.clear(),
+            "super" => {
+                at.pop();
+            }
+            _ => break,
+        }
+        rest = after;
+    }
+    for name in rest {
+        at.push(name.clone());
+        if !modules.contains_key(&at) {
+            at.pop();
+            break;
+        }
+    }
+    modules.contains_key(&at).then_some(at)
+}
+
+fn reached(from: &[String], imports: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> BTreeSet<Vec<String>> {
+    let mut seen = BTreeSet::new();
+    let mut next: Vec<&Vec<String>> = imports.get(from).into_iter().flatten().collect();
+    while let Some(module) = next.pop() {
+        if seen.insert(module.clone()) {
+            next.extend(imports.get(module).into_iter().flatten());
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(files: &[(&str, &str)]) -> Vec<String> {
+        let dir = tempfile::tempdir().unwrap();
+        let mut paths = Vec::new();
+        for (name, text) in files {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            paths.push(path);
+        }
+        let mut problems = Vec::new();
+        check("made-up", dir.path(), &paths, &mut problems);
+        problems
+    }
+
+    #[test]
+    fn a_circle_is_named() {
+        let circle = problems(&[
+            ("a.rs", "use crate::{d::X, b::{self, Y}};"),
+            ("b/mod.rs", "use super::c::Z;"),
+            ("c.rs", "fn f() { crate::a::g() }"),
+            ("d.rs", ""),
+        ]);
+        assert_eq!(circle, ["crates/made-up: 3 files import each other in circles, 0 may: a, b, c"]);
+    }
+
+    #[test]
+    fn parents_and_children_may_know_each_other_and_comments_and_tests_import_nothing() {
+        let fine = problems(&[
+            ("lib.rs", "pub use a::b::X; use crate::a;"),
+            ("a/mod.rs", "use crate::a::b::X;"),
+            ("a/b.rs", "use super::Y; use crate::c; // crate::d::E"),
+            ("c.rs", "/// [`crate::a::b`]\n#[cfg(test)]\nmod tests { use crate::a::b; }"),
+            ("d.rs", "use crate::a;"),
+        ]);
+        assert_eq!(fine, Vec::<String>::new());
+    }
+}
