@@ -49,6 +49,8 @@ enum Command {
     Replay(commands::replay::ReplayArguments),
     /// See the CPUs, set their speed, park them
     Cpu(commands::cpu::CpuArguments),
+    /// Run experiments on modelled machines
+    Sim(commands::sim::SimArguments),
     /// Give the fast cores to the virtual machines that profit from them
     Vm(commands::vm::VmArguments),
     /// Measure something against a baseline of the same run
@@ -111,6 +113,7 @@ fn main() -> ExitCode {
         Command::Capture(a) => commands::capture::run(&a),
         Command::Replay(a) => commands::replay::run(&a),
         Command::Cpu(a) => commands::cpu::run(&a),
+        Command::Sim(a) => commands::sim::run(&a),
         Command::Vm(a) => commands::vm::run(&a),
         Command::Bench(a) => bench::run(&a),
         Command::Serve(a) => commands::serve::run(&a),

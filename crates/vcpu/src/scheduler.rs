@@ -23,6 +23,9 @@ use crate::turns::{self, Entry};
 const ASLEEP_PPM: u64 = 10_000;
 /// A vCPU that runs or waits for this much of a window wants all it can get.
 const SATURATED_PPM: u64 = 950_000;
+/// With more vCPUs ticks come half a turn apart at least: looking costs as much as there are, and a core that idles is still
+/// found within 20 ms.
+const MANY: usize = 48;
 /// IPC where there are no counters: utilisation alone decides.
 const NO_IPC: u64 = PPM;
 
@@ -207,10 +210,18 @@ impl Scheduler {
         self.entries[index].group.is_some_and(|group| self.host.class_of(group) + 1 < self.host.classes.len())
     }
 
+    fn tick_length(&self) -> Duration {
+        if self.entries.len() > MANY {
+            self.options.tick.max(self.options.turn / 2)
+        } else {
+            self.options.tick
+        }
+    }
+
     /// A tick, told about those on the faster classes: how many seats are free there. If there are some, the world
     /// looks at all the others and calls [`Scheduler::promote`].
     pub fn tick(&mut self, now: Instant, fast: &[Progress]) -> bool {
-        self.next_tick = later(self.next_tick, self.options.tick, now);
+        self.next_tick = later(self.next_tick, self.tick_length(), now);
         let length = now.saturating_since(self.last_tick);
         let since = self.since(fast);
         self.last_tick = now;
@@ -245,7 +256,7 @@ impl Scheduler {
     pub fn turn(&mut self, now: Instant, all: &[Progress]) {
         self.settle(now, all);
         self.next_turn = later(self.next_turn, self.options.turn, now);
-        self.next_tick = now + self.options.tick;
+        self.next_tick = now + self.tick_length();
         self.place();
     }
 
@@ -271,7 +282,7 @@ impl Scheduler {
             (self.window_open, self.next_window) = (true, now + self.options.window);
         }
         self.next_turn = now + self.options.turn;
-        self.next_tick = now + self.options.tick;
+        self.next_tick = now + self.tick_length();
         self.place();
     }
 

@@ -19,6 +19,7 @@ mod report;
 mod sched;
 mod stack;
 mod stolen;
+mod vm;
 
 #[derive(clap::Subcommand)]
 pub enum Bench {
@@ -40,6 +41,11 @@ pub enum Bench {
     Reconfigure(reconfigure::ReconfigureArguments),
     /// What the scheduler's policies reach, beside the best fixed configurations
     Sched(sched::SchedArguments),
+    /// Guests on a fast and a slowed CPU under each policy, and what deciding costs
+    Vm(vm::VmArguments),
+    /// One guest of it (started by `vm`)
+    #[command(hide = true)]
+    VmWorker(vm::WorkerArguments),
     /// Threads that keep a machine busy, and say whether all of them live (started by other benchmarks)
     #[command(hide = true)]
     Load(load::LoadArguments),
@@ -72,6 +78,8 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         Bench::Observe(a) => observe::run(a),
         Bench::Reconfigure(a) => reconfigure::run(a),
         Bench::Sched(a) => sched::run(a),
+        Bench::Vm(a) => vm::run(a),
+        Bench::VmWorker(a) => vm::worker(a),
         Bench::Load(a) => load::run(a),
         Bench::Peer(a) => peer::run(a),
     }

@@ -13,6 +13,7 @@ pub mod replay;
 pub mod run;
 pub mod sched;
 pub mod serve;
+pub mod sim;
 pub mod ss;
 pub mod stat;
 pub mod top;

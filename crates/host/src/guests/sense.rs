@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use eft_vcpu::PPM;
 use eft_vcpu::guest::Count;
 
 use super::perf::{Pmu, ThreadCounters};
@@ -15,8 +16,14 @@ pub struct Sensor {
     file: Option<File>,
     counters: Option<ThreadCounters>,
     progress: Option<PathBuf>,
+    /// Occupied a core, and waited for one, counted up.
     pub run_ns: u64,
     pub wait_ns: u64,
+    /// As the kernel told last.
+    told: (u64, u64),
+    /// Time on its core for each nanosecond that it ran there, in parts per million: a core of emulated speed is taken away
+    /// for a part of each period, which the kernel counts as waiting, and is at full speed in between.
+    pub stretch_ppm: u64,
     pub counts: Vec<Count>,
     pub has_ended: bool,
 }
@@ -26,7 +33,17 @@ impl Sensor {
         let path = tree.path(&format!("proc/{process}/task/{}/schedstat", id.tid));
         let file = File::open(path).ok();
         let has_ended = file.is_none();
-        Self { file, counters: None, progress, run_ns: 0, wait_ns: 0, counts: Vec::new(), has_ended }
+        Self {
+            file,
+            counters: None,
+            progress,
+            run_ns: 0,
+            wait_ns: 0,
+            told: (0, 0),
+            stretch_ppm: PPM,
+            counts: Vec::new(),
+            has_ended,
+        }
     }
 
     /// Opens counters; the reason if there are none.
@@ -48,9 +65,17 @@ impl Sensor {
             return;
         };
         match parse(&bytes[..length]) {
-            Some((run_ns, wait_ns)) => (self.run_ns, self.wait_ns) = (run_ns, wait_ns),
+            Some(told) => self.hear(told),
             None => self.has_ended = true,
         }
+    }
+
+    fn hear(&mut self, told: (u64, u64)) {
+        let (ran, waited) = (told.0.saturating_sub(self.told.0), told.1.saturating_sub(self.told.1));
+        let occupied = (u128::from(ran) * u128::from(self.stretch_ppm) / u128::from(PPM)) as u64;
+        self.run_ns += occupied;
+        self.wait_ns += waited.saturating_sub(occupied.saturating_sub(ran));
+        self.told = told;
     }
 
     /// Counters, too; `class` is where the thread was placed.
@@ -88,6 +113,22 @@ fn parse(bytes: &[u8]) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
     use crate::sensors::tasks;
+
+    #[test]
+    fn a_core_of_emulated_speed_is_occupied_while_it_is_taken_away() {
+        let tree = Tree::live();
+        let me = tasks::myself(&tree);
+        let mut sensor = Sensor::new(&tree, me.tid, me, None);
+        sensor.hear((1_000, 500));
+        assert_eq!((sensor.run_ns, sensor.wait_ns), (1_000, 500));
+        sensor.stretch_ppm = 4 * PPM;
+        sensor.hear((2_000, 4_000));
+        assert_eq!(
+            (sensor.run_ns, sensor.wait_ns),
+            (5_000, 1_000),
+            "3000 of 3500 ns were the core's own pauses"
+        );
+    }
 
     #[test]
     fn run_time_is_read_and_an_ended_thread_is_noticed() {

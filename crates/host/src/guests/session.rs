@@ -27,6 +27,8 @@ use crate::sensors::{self, Tree};
 
 /// The journal of guests lies apart from that of the CPUs, so that neither waits for the other.
 pub const STATE_DIR: &str = "/run/eft/vm";
+/// As eft's servers have it.
+const NICENESS: i32 = -11;
 /// From one search for guests to the next.
 const SEARCH: Duration = Duration::from_secs(5);
 
@@ -74,6 +76,8 @@ pub struct Session {
     tree: Tree,
     settings: Settings,
     sets: Vec<CpuSet>,
+    /// Of each group: see [`Sensor::stretch_ppm`].
+    stretches: Vec<u64>,
     scheduler: Scheduler,
     placer: Option<Placer>,
     /// In the order of the scheduler's entries.
@@ -118,9 +122,17 @@ pub fn host(
     Ok((host, sets, machine))
 }
 
+/// What the emulated speed of a group's CPUs makes of time on them.
+fn stretch(machine: &Machine, cpus: &CpuSet) -> u64 {
+    let of = |cpu: &&eft_machine::Cpu| cpus.contains(cpu.cpu);
+    let set = machine.cpus.iter().find(of).and_then(|cpu| cpu.speed_set.as_ref());
+    set.filter(|set| set.back_end == "emulated").map_or(PPM, |set| (PPM as f64 / set.share.max(0.01)) as u64)
+}
+
 impl Session {
     pub fn open(tree: &Tree, settings: Settings) -> Result<Self, String> {
-        let (host, sets, _) = host(tree, &settings.cpu_state_dir, settings.cpus.as_ref())?;
+        let (host, sets, machine) = host(tree, &settings.cpu_state_dir, settings.cpus.as_ref())?;
+        let stretches = sets.iter().map(|set| stretch(&machine, set)).collect();
         let usable = sets.iter().fold(CpuSet::new(), |all, set| all.union(set));
         let mut news = Vec::new();
         let placer = if settings.watch_only {
@@ -147,11 +159,18 @@ impl Session {
                     .into(),
             );
         }
+        // Turns are to be taken in time on a busy host, too; without the privilege they come later.
+        if !settings.watch_only
+            && let Ok(now) = rustix::process::getpriority_process(None)
+        {
+            let _ = rustix::process::setpriority_process(None, now.min(NICENESS));
+        }
         let scheduler = Scheduler::new(host, settings.options.clone())?;
         let mut session = Self {
             tree: tree.clone(),
             settings,
             sets,
+            stretches,
             scheduler,
             placer,
             watched: Vec::new(),
@@ -287,6 +306,7 @@ impl Session {
         let Some(placer) = &mut self.placer else { return };
         for (entry, watched) in self.scheduler.entries().iter().zip(&mut self.watched) {
             let Some(group) = entry.group else { continue };
+            watched.sensor.stretch_ppm = self.stretches[group];
             if placer.put(watched.thread.id, &self.sets[group].and(&watched.within)).is_err() {
                 // It has ended, or may not be moved any more; the next search finds out.
                 watched.sensor.has_ended = true;

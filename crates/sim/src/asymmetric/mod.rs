@@ -6,7 +6,9 @@
 
 pub mod analytic;
 pub mod calibration;
+pub mod claims;
 pub mod credit;
+pub mod draw;
 pub mod mixes;
 pub mod program;
 pub mod runs;

@@ -65,6 +65,10 @@ struct Machine {
     die: Vec<usize>,
     ratio_milli: u64,
     traffic_max: u64,
+    fast_khz: u64,
+    slow_khz: u64,
+    move_in_cache_ns: u64,
+    move_across_ns: u64,
     /// What memory waits are multiplied by on each die, per mille.
     contention: Vec<u64>,
 }
@@ -216,11 +220,11 @@ impl<'a> World<'a> {
             let refill = seen.refill_ns.min(1_000_000);
             seen.refill_ns -= refill;
             let work = (1_000_000 - refill) * rate_ppm / PPM;
-            let khz = self.run.calibration.machine(if fast { "fast_khz" } else { "slow_khz" });
+            let khz = if fast { self.machine.fast_khz } else { self.machine.slow_khz };
             seen.run_ns += 1_000_000;
             let count = &mut seen.counts[usize::from(!fast)];
             count.cycles += khz;
-            let fast_khz = self.run.calibration.machine("fast_khz");
+            let fast_khz = self.machine.fast_khz;
             count.instructions += work * fast_khz / 1_000_000 * self.programs[vm].ipc(index) / 1000;
             if let Some(usage) = self.outcome.usage.get_mut(vm) {
                 usage.resize(second + 1, (0, 0));
@@ -248,8 +252,8 @@ impl<'a> World<'a> {
         self.outcome.moves += 1;
         let crosses = self.machine.die[last] != self.machine.die[core];
         self.outcome.die_moves += u64::from(crosses);
-        let name = if crosses { "move_across_us" } else { "move_in_cache_us" };
-        self.seen[vcpu].refill_ns = self.run.calibration.machine(name) * 1000;
+        self.seen[vcpu].refill_ns =
+            if crosses { self.machine.move_across_ns } else { self.machine.move_in_cache_ns };
     }
 
     /// The policy's turn, if one is due.
@@ -329,6 +333,10 @@ impl Machine {
             die: (0..cores).map(|core| core / per_die).collect(),
             ratio_milli: calibration.machine("fast_khz") * 1000 / calibration.machine("slow_khz"),
             traffic_max: calibration.machine("die_traffic"),
+            fast_khz: calibration.machine("fast_khz"),
+            slow_khz: calibration.machine("slow_khz"),
+            move_in_cache_ns: calibration.machine("move_in_cache_us") * 1000,
+            move_across_ns: calibration.machine("move_across_us") * 1000,
             contention: vec![1000; 2],
         }
     }

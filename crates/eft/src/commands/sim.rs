@@ -1,0 +1,23 @@
+//! `eft sim`: hands over to `eft-sim`, which lies beside this program.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+#[derive(clap::Args)]
+pub struct SimArguments {
+    /// What `eft-sim` is to do; `eft sim help` says what it can
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+pub fn run(arguments: &SimArguments) -> Result<(), String> {
+    let own =
+        std::env::current_exe().map_err(|error| format!("eft does not find its own program ({error})"))?;
+    let program = own.with_file_name("eft-sim");
+    let error = Command::new(&program).args(&arguments.arguments).exec();
+    Err(format!(
+        "{} cannot be run ({error}); build it with cargo build --release -p eft-sim",
+        program.display()
+    ))
+}

@@ -1,0 +1,39 @@
+//! `eft-sim`, which `eft sim` runs: a program of its own, since the product does not import its simulator.
+
+mod report;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "eft-sim", version, about = "Experiments on modelled machines")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Repeat a paper's experiments: each claim, the paper's figure, ours, and a verdict
+    #[command(subcommand)]
+    Paper(Paper),
+}
+
+#[derive(Subcommand)]
+enum Paper {
+    /// Virtualizing Performance Asymmetric Multi-core Systems (ISCA 2011)
+    Asymmetric(report::asymmetric::AsymmetricArguments),
+}
+
+fn main() -> ExitCode {
+    let Command::Paper(Paper::Asymmetric(arguments)) = Arguments::parse().command;
+    match report::asymmetric::run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("eft-sim: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}

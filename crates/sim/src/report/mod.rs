@@ -1,0 +1,3 @@
+//! Reports on the papers' experiments.
+
+pub mod asymmetric;
