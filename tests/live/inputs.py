@@ -179,6 +179,18 @@ def queues_of_what_was_read():
                 client.kill()
 
 
+def segments_of_a_size_set_before_connect():
+    """536 is what the kernel's socket tells without TCP_MAXSEG, too: it must not be taken for that."""
+    ask = ("import socket, sys\ns = socket.socket(); s.setsockopt(6, socket.TCP_MAXSEG, int(sys.argv[2]))\n"
+           "s.connect((sys.argv[1], 8000)); print(s.getsockopt(6, socket.TCP_MAXSEG))")
+    with Scene("segments") as scene:
+        stack = Stack(scene)
+        echo(scene, stack)
+        for size in 536, 900:
+            said = int(sh(*stack.on("python3", "-c", ask, stack.host, size)).stdout)
+            check(size - 40 <= said <= size, f"a connection with segments of {size}: {said}")
+
+
 def a_namespace_without_loopback():
     """Where `lo` is down the kernel lets every address be bound; that makes none of them the host's."""
     with Scene("no-lo") as scene:
@@ -316,7 +328,7 @@ def pair():
 CASES = [
     wrong_command_lines, names_and_addresses_in_use, programs_that_cannot_be_preloaded, no_io_uring, no_privilege,
     programs_with_libraries_of_their_own, a_library_that_is_none, a_run_within_a_run, a_namespace_without_loopback,
-    queues_of_what_was_read,
+    queues_of_what_was_read, segments_of_a_size_set_before_connect,
     low_ports_after_setuid, a_connect_that_cannot_begin, filter_rules,
     capture, local_delivery_and_two_stacks, pair,
 ]

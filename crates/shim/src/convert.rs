@@ -93,6 +93,9 @@ pub fn to_eft(fd: c_int, stream: bool, inet6: bool, keep: bool) -> Result<(&'sta
     }
     if !matches!(table::get(fd), Entry::Undecided { plain: true, .. }) {
         options::carry_over(fd, near, socket);
+        if matches!(table::get(fd), Entry::Undecided { segment: true, .. }) {
+            options::carry_segment(fd, near, socket);
+        }
     }
     socket.put_bits(bit::NONBLOCKING, copy_status_flags(fd, near));
     let kept = keep.then(|| hide_copy(fd)).flatten();
@@ -167,7 +170,11 @@ pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
     let own = entry(socket);
     for number in table::numbers(0, c_int::MAX) {
         if table::get(number) == own {
-            replace(kernel, number, Entry::Undecided { stream, inet6, plain: false, begun: false });
+            replace(
+                kernel,
+                number,
+                Entry::Undecided { stream, inet6, plain: false, begun: false, segment: false },
+            );
         }
     }
     sys::close(kernel);

@@ -24,7 +24,7 @@ fn is_internet(fd: c_int) -> Option<Entry> {
         Ok(libc::IPPROTO_UDP) => false,
         _ => return None,
     };
-    Some(Entry::Undecided { stream, inet6, plain: false, begun: false })
+    Some(Entry::Undecided { stream, inet6, plain: false, begun: false, segment: false })
 }
 
 /// Notes those of `candidates` (descriptor, inode) that are sockets of the family.

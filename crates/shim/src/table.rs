@@ -20,8 +20,8 @@ pub enum Entry {
     Foreign,
     /// A kernel socket of an Internet family that may yet become an eft socket.
     /// `plain`: certainly no option was set, so there is none to carry over. `begun`: a datagram socket
-    /// that has spoken on the loopback.
-    Undecided { stream: bool, inet6: bool, plain: bool, begun: bool },
+    /// that has spoken on the loopback. `segment`: TCP_MAXSEG was set, which the kernel does not always tell.
+    Undecided { stream: bool, inet6: bool, plain: bool, begun: bool, segment: bool },
     /// An eft socket.
     Eft { slot: u32, incarnation: u32 },
     /// A NETLINK_ROUTE socket, answered by the shim.
@@ -39,8 +39,9 @@ impl Entry {
     fn encode(self) -> u64 {
         match self {
             Entry::Foreign => 0,
-            Entry::Undecided { stream, inet6, plain, begun } => {
-                let bits = (stream as u64) | (inet6 as u64) << 1 | (plain as u64) << 2 | (begun as u64) << 3;
+            Entry::Undecided { stream, inet6, plain, begun, segment } => {
+                let bits = [stream, inet6, plain, begun, segment];
+                let bits = bits.iter().rev().fold(0, |word, &bit| word << 1 | bit as u64);
                 UNDECIDED | bits << 4
             }
             Entry::Eft { slot, incarnation } => {
@@ -58,6 +59,7 @@ impl Entry {
                 inet6: word >> 5 & 1 != 0,
                 plain: word >> 6 & 1 != 0,
                 begun: word >> 7 & 1 != 0,
+                segment: word >> 8 & 1 != 0,
             },
             EFT => Entry::Eft { slot: (word >> 8) as u32 & 0xffff, incarnation: (word >> 32) as u32 },
             NETLINK => Entry::Netlink { port: (word >> 32) as u32 },
@@ -128,15 +130,22 @@ pub fn set(fd: c_int, entry: Entry) {
 
 /// Options may have been set on an undecided socket.
 pub fn touched(fd: c_int) {
-    if let Entry::Undecided { stream, inet6, plain: true, begun } = get(fd) {
-        set(fd, Entry::Undecided { stream, inet6, plain: false, begun });
+    if let Entry::Undecided { stream, inet6, plain: true, begun, segment } = get(fd) {
+        set(fd, Entry::Undecided { stream, inet6, plain: false, begun, segment });
+    }
+}
+
+/// TCP_MAXSEG was set on an undecided stream.
+pub fn segment_set(fd: c_int) {
+    if let Entry::Undecided { stream: true, inet6, plain, begun, segment: false } = get(fd) {
+        set(fd, Entry::Undecided { stream: true, inet6, plain, begun, segment: true });
     }
 }
 
 /// An undecided datagram socket speaks on the loopback: the kernel's, until it turns elsewhere.
 pub fn begun(fd: c_int) {
-    if let Entry::Undecided { stream: false, inet6, plain, begun: false } = get(fd) {
-        set(fd, Entry::Undecided { stream: false, inet6, plain, begun: true });
+    if let Entry::Undecided { stream: false, inet6, plain, begun: false, segment } = get(fd) {
+        set(fd, Entry::Undecided { stream: false, inet6, plain, begun: true, segment });
     }
 }
 

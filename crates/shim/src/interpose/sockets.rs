@@ -35,7 +35,7 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     };
     let fd = in_kernel();
     if fd >= 0 && init::is_active() {
-        table::set(fd, Entry::Undecided { stream, inet6, plain: true, begun: false });
+        table::set(fd, Entry::Undecided { stream, inet6, plain: true, begun: false, segment: false });
     }
     fd
 }
@@ -185,7 +185,11 @@ pub unsafe extern "C" fn setsockopt(
                 return errno::int(Err(errno));
             }
             table::touched(fd);
-            return real::setsockopt.get()(fd, level, option, value, len);
+            let done = real::setsockopt.get()(fd, level, option, value, len);
+            if (done, level, option) == (0, libc::IPPROTO_TCP, libc::TCP_MAXSEG) {
+                table::segment_set(fd);
+            }
+            return done;
         };
         errno::int(socket.and_then(|socket| {
             let len = address::signed_len(len)?;

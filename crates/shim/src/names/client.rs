@@ -28,7 +28,7 @@ impl Connection {
         let kind = if stream { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };
         let fd = sys::socket(libc::AF_INET, kind | libc::SOCK_CLOEXEC)?;
         let connection = Connection(fd);
-        table::set(fd, Entry::Undecided { stream, inet6: false, plain: false, begun: false });
+        table::set(fd, Entry::Undecided { stream, inet6: false, plain: false, begun: false, segment: false });
         connection.limit(timeout_ms)?;
         let (storage, len) = address::to_storage(Endpoint::new(server, PORT), false);
         // SAFETY: the address is ours.

@@ -89,6 +89,14 @@ pub fn carry_over(from: c_int, near: c_int, socket: &Socket) {
     sys::close(fresh);
 }
 
+/// Carries over TCP_MAXSEG that was set: also 536, which a kernel socket tells without.
+pub fn carry_segment(from: c_int, near: c_int, socket: &Socket) {
+    let mut value = [0u8; 4];
+    if sys::get_option(from, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &mut value).is_ok() {
+        let _ = set(near, socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &value);
+    }
+}
+
 /// The other way round: the program's options for `kernel`, a fresh one that is to stand beside its
 /// eft socket, or in its place.
 pub fn carry_back(fd: c_int, socket: &Socket, kernel: c_int) {
