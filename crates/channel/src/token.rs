@@ -139,6 +139,12 @@ impl WritePlug {
         self.0.load(Ordering::Relaxed) == PLUGGED
     }
 
+    /// Application: whether a plug is in, and nobody is taking it out. One that is being taken does not stop the
+    /// descriptor any more, so whoever finds no room then puts in another.
+    pub fn is_in(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == PLUGGED
+    }
+
     /// Application, under the send lock: call right after the plug was sent, then tell the server
     /// (it may have freed space before it could see the plug).
     pub fn set(&self) {
@@ -174,5 +180,24 @@ impl WritePlug {
 impl Default for WritePlug {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plug_that_comes_while_one_is_taken_stays() {
+        let plug = WritePlug::new();
+        plug.set();
+        assert!(plug.is_in() && plug.take());
+        // The program was woken by the taking, filled the ring again, and must not trust in the old one.
+        assert!(plug.is_set() && !plug.is_in());
+        plug.set();
+        plug.taken();
+        assert!(plug.is_in() && plug.take());
+        plug.taken();
+        assert!(!plug.is_set());
     }
 }
