@@ -84,8 +84,12 @@ pasv_max_port=7120
             out = sh(*stack.beside("curl", "-sS", "-m", "20", *mode, "-o", got, f"{url}/data"), ok=False)
             check(out.returncode == 0, f"curl {mode}: {out.stderr} {server.log.read_text()[-1000:]}")
             check(got.read_bytes() == data.read_bytes(), "the file that was fetched is another")
+        # Slots of the arena are used again, so that many sessions take no more addresses than one.
+        for i in range(60):
+            out = sh(*stack.beside("curl", "-sS", "-m", "20", f"{url}/"), ok=False)
+            check("data" in out.stdout, f"session {i}: {out.stderr} {server.log.read_text()[-1000:]}")
         sh(*stack.beside("curl", "-sS", "-m", "20", "-T", data, f"{url}/in/copy"))
         wait_until(lambda: (top / "in/copy").exists() and (top / "in/copy").read_bytes() == data.read_bytes(), 5, "the upload")
 
 
-CASES = [sshd_with_its_sandbox]
+CASES = [sshd_with_its_sandbox, vsftpd_with_its_sandbox_and_its_limit_of_memory]

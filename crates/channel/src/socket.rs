@@ -17,7 +17,7 @@
 
 mod page;
 
-pub use page::{RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom, SocketPage};
+pub use page::{IDENTITY, IDENTITY_LEN, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom, SocketPage};
 
 use crate::dirty::{DIRTY_LEN, DIRTY_SLOTS, Dirty};
 use crate::memory::PoolView;
@@ -70,6 +70,11 @@ impl Geometry {
         SOCKET_HEADER_LEN + self.send_len + self.receive_len
     }
 
+    /// Where a slot begins in its arena.
+    pub fn offset_of(&self, slot: u32) -> usize {
+        ARENA_HEADER_LEN + slot as usize * self.stride()
+    }
+
     pub fn arena_len(&self) -> usize {
         ARENA_HEADER_LEN + self.slots * self.stride()
     }
@@ -97,6 +102,16 @@ impl Arena {
             return Err(OutOfBounds);
         }
         segment.range(0, geometry.arena_len())?;
+        Ok(Arena { segment, geometry, witness: None })
+    }
+
+    /// The beginning of an arena, without its slots: what a program maps at once. It maps those that it uses
+    /// one by one ([`SocketPage::alone`]).
+    pub fn head(segment: Segment, geometry: Geometry) -> Result<Arena, OutOfBounds> {
+        if !geometry.is_valid() {
+            return Err(OutOfBounds);
+        }
+        segment.range(0, ARENA_HEADER_LEN)?;
         Ok(Arena { segment, geometry, witness: None })
     }
 
@@ -141,12 +156,13 @@ impl Arena {
         Dirty::new(self.segment.clone(), offset).expect("arena length was checked")
     }
 
-    /// The page of a socket; `None` if there is no such slot.
+    /// The page of a socket; `None` if there is no such slot, or if only the head is mapped.
     pub fn socket(&self, slot: u32) -> Option<SocketPage> {
         if slot as usize >= self.geometry.slots {
             return None;
         }
-        let base = ARENA_HEADER_LEN + slot as usize * self.geometry.stride();
+        let base = self.geometry.offset_of(slot);
+        self.segment.range(base, self.geometry.stride()).ok()?;
         Some(SocketPage {
             segment: self.segment.clone(),
             base,

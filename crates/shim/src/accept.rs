@@ -147,9 +147,7 @@ fn attach(
         return Err(Errno(libc::EMFILE));
     }
     let family = family::family().ok_or(Errno(libc::ENETDOWN))?;
-    let Some(socket) = family.socket(record.slot) else {
-        return Ok(None);
-    };
+    let socket = family.socket(record.slot).ok_or(Errno(libc::ENOMEM))?;
     if socket.page.incarnation() != record.incarnation || !socket.is_stream() {
         return Ok(None);
     }

@@ -34,7 +34,8 @@ fn open(stream: bool) -> Result<(c_int, &'static Socket)> {
         let parity = if stream { 0 } else { 1 };
         match family.socket(reply.slot) {
             Some(socket) if reply.slot % 2 == parity => Ok(socket),
-            _ => Err(Errno(libc::EPROTO)),
+            None => Err(Errno(libc::ENOBUFS)),
+            Some(_) => Err(Errno(libc::EPROTO)),
         }
     });
     match opened {

@@ -1,4 +1,4 @@
-//! The family's arena and the bells of its transports, mapped once at the start.
+//! The beginning of the family's arena and the bells of its transports, mapped once at the start.
 //!
 //! Everything here lives until the process ends; nothing is ever unmapped, so the references that
 //! the hot paths take are `'static`.
@@ -6,16 +6,18 @@
 use crate::socket::Socket;
 use crate::sys;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use eft_channel::memory::PoolView;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use eft_channel::notify::{Doorbell, StateWord, Wake, ring_once};
+use eft_channel::segment::Segment;
 use eft_channel::shared::Shared;
-use eft_channel::socket::{Arena, Transport};
+use eft_channel::socket::{Arena, IDENTITY, IDENTITY_LEN, SocketPage, Transport};
 use eft_channel::{
     dirty::Dirty,
     status::{STATUS_LEN, Status},
 };
 use eft_messages::control::InfoHeader;
+use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// How a family reaches one transport.
@@ -30,8 +32,9 @@ const PLACES_PER_SLOT: usize = 2;
 
 pub struct Family {
     pub arena: Arena,
-    /// How packet references point into the arena; gives the addresses of ring bytes.
-    pub view: PoolView,
+    /// The arena's memory, of which [`Family::arena`] is the beginning: each slot is mapped when it is first used,
+    /// so that a program's limit of addresses (RLIMIT_AS) counts the sockets that it has.
+    memory: AtomicI32,
     tcp: Bell,
     udp: Option<Bell>,
     sockets: Box<[AtomicPtr<Socket>]>,
@@ -53,7 +56,7 @@ pub fn family() -> Option<&'static Family> {
 
 impl Family {
     /// `None` if memory is out.
-    pub fn new(arena: Arena, tcp: Status, udp: Option<Status>) -> Option<Family> {
+    pub fn new(arena: Arena, memory: c_int, tcp: Status, udp: Option<Status>) -> Option<Family> {
         let bell = |status: Status, transport| Bell {
             state: status.state(),
             doorbell: arena.doorbell(transport),
@@ -66,7 +69,7 @@ impl Family {
         (!places.is_null()).then(|| Family {
             tcp,
             udp,
-            view: arena.view(),
+            memory: AtomicI32::new(memory),
             places,
             places_used: AtomicUsize::new(0),
             stacks: AtomicU32::new(arena.stacks().load(Ordering::Acquire)),
@@ -138,9 +141,10 @@ impl Family {
         if let Some(socket) = unsafe { known.as_ref() } {
             return Some(socket);
         }
+        let page = self.map(slot)?;
         let made = self.place()?;
         // SAFETY: a place of our own, large enough and aligned.
-        unsafe { made.write(Socket::new(slot, self.arena.socket(slot)?)) };
+        unsafe { made.write(Socket::new(slot, page)) };
         match cell.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: written just now.
             Ok(_) => unsafe { made.as_ref() },
@@ -148,6 +152,34 @@ impl Family {
             // SAFETY: as above, by that thread.
             Err(theirs) => unsafe { theirs.as_ref() },
         }
+    }
+
+    /// Maps a slot. `None` if the program may have no more addresses.
+    fn map(&self, slot: u32) -> Option<SocketPage> {
+        let geometry = self.arena.geometry();
+        let (offset, len) = (geometry.offset_of(slot), geometry.stride());
+        let memory = self.memory.load(Ordering::Relaxed);
+        let pointer = NonNull::new(sys::map_shared(memory, offset, len, true).ok()?)?;
+        // SAFETY: mapped for good, page-aligned, writable.
+        let segment = unsafe { Segment::from_raw(pointer, len, true, Arc::new(())) };
+        SocketPage::alone(segment, geometry).ok()
+    }
+
+    /// Kind and inode of a slot, mapped or not.
+    pub fn identity(&self, slot: u32) -> (u32, u64) {
+        let mut bytes = [0; IDENTITY_LEN];
+        let at = (self.arena.geometry().offset_of(slot) + IDENTITY) as i64;
+        let memory = self.memory.load(Ordering::Relaxed);
+        // SAFETY: the bytes are ours.
+        match unsafe { sys::read_into(memory, bytes.as_mut_ptr(), IDENTITY_LEN, Some(at)) } {
+            Ok(IDENTITY_LEN) => SocketPage::identity(&bytes),
+            _ => (0, 0),
+        }
+    }
+
+    /// The program wants the number of the arena's descriptor. False if it is another's.
+    pub fn move_memory(&self, from: c_int, to: c_int) -> bool {
+        self.memory.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Memory for one handle. Not from malloc: accept and connect may be called in signal handlers.

@@ -3,6 +3,7 @@
 //! The shim's own descriptors do not exist for programs: closing one gives EBADF, ranges leave them
 //! out, and a dup onto one moves it away first.
 
+use crate::family::family;
 use crate::socket::bit;
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
@@ -90,7 +91,7 @@ fn make_way(to: c_int) {
         crate::exec::note_family_fd(moved);
     } else if control::connection_fd() == to {
         control::set_connection_fd(moved);
-    } else {
+    } else if !family().is_some_and(|family| family.move_memory(to, moved)) {
         for fd in table::numbers(0, c_int::MAX) {
             if let Some(Ok(socket)) = table::socket(fd) {
                 let _ = socket.loopback.compare_exchange(to, moved, Ordering::AcqRel, Ordering::Acquire);

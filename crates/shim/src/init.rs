@@ -11,7 +11,7 @@ use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
 use eft_channel::segment::Segment;
-use eft_channel::socket::{Arena, Geometry, LAYOUT_VERSION};
+use eft_channel::socket::{ARENA_HEADER_LEN, Arena, Geometry, LAYOUT_VERSION};
 use eft_channel::status::{STATUS_LEN, Status};
 use eft_messages::control::Reply;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ fn start() -> core::result::Result<(), &'static str> {
     }
     let mapped = map(&answer.reply, &answer.descriptors);
     answer.descriptors.into_iter().for_each(sys::close);
-    mapped.map_err(|_| "the stack's shared memory cannot be mapped: is there a limit on address space (ulimit -v)? It takes some 40 GiB of addresses, little of it memory")?.install();
+    mapped.map_err(|_| "the stack's shared memory cannot be mapped: is there a low limit on address space (ulimit -v)?")?.install();
     control::adopt_connection(connection).map_err(|_| "no descriptor is free")?;
     scan::inherited();
     confined::inherited();
@@ -158,28 +158,34 @@ fn map(reply: &Reply, descriptors: &[c_int]) -> Result<Family> {
     if !geometry.is_valid() {
         return Err(Errno(libc::EPROTO));
     }
-    let arena = segment(descriptors[0], geometry.arena_len(), true)?;
-    let arena = Arena::new(arena, geometry).map_err(|_| Errno(libc::EPROTO))?;
+    has_room(descriptors[0], geometry.arena_len())?;
+    let arena = segment(descriptors[0], ARENA_HEADER_LEN, true)?;
+    let arena = Arena::head(arena, geometry).map_err(|_| Errno(libc::EPROTO))?;
+    let memory = sys::fcntl(descriptors[0], libc::F_DUPFD_CLOEXEC, 3)? as c_int;
+    let memory = sys::move_high(memory, true)?;
+    table::set(memory, Entry::Hidden);
     let mut status = descriptors[1..].iter().map(|&fd| {
         segment(fd, STATUS_LEN, false).and_then(|s| Status::new(s).map_err(|_| Errno(libc::EPROTO)))
     });
     let tcp = status.next().ok_or(Errno(libc::EPROTO))??;
     let udp = status.next().transpose()?;
-    Family::new(arena, tcp, udp).ok_or(Errno(libc::ENOMEM))
+    Family::new(arena, memory, tcp, udp).ok_or(Errno(libc::ENOMEM))
 }
 
-fn segment(fd: c_int, len: usize, writable: bool) -> Result<Segment> {
+/// Beyond its end a mapping faults.
+fn has_room(fd: c_int, len: usize) -> Result<()> {
     // SAFETY: all zeroes is a stat; it is ours.
     let size = unsafe {
         let mut stat: libc::stat = core::mem::zeroed();
         sys::call(libc::SYS_fstat, [fd as usize, &raw mut stat as usize, 0, 0, 0, 0])?;
         stat.st_size as usize
     };
-    if size < len {
-        // Beyond its end a mapping faults.
-        return Err(Errno(libc::EPROTO));
-    }
-    let pointer = sys::map_shared(fd, len, writable)?;
+    if size < len { Err(Errno(libc::EPROTO)) } else { Ok(()) }
+}
+
+fn segment(fd: c_int, len: usize, writable: bool) -> Result<Segment> {
+    has_room(fd, len)?;
+    let pointer = sys::map_shared(fd, 0, len, writable)?;
     let pointer = NonNull::new(pointer).ok_or(Errno(libc::ENOMEM))?;
     // SAFETY: mapped for good, page-aligned, writable as said.
     Ok(unsafe { Segment::from_raw(pointer, len, writable, Arc::new(())) })

@@ -35,16 +35,16 @@ pub fn adopt(candidates: &[(c_int, u64)]) {
     }
     let mut left = candidates.len();
     for slot in 0..family.arena.geometry().slots as u32 {
-        let Some(page) = family.arena.socket(slot) else {
-            continue;
-        };
-        if page.kind() == 0 || page.inode() == 0 {
+        let (kind, own) = family.identity(slot);
+        if kind == 0 || own == 0 {
             continue;
         }
         for &(fd, inode) in candidates {
-            if page.inode() == inode && table::fits(fd) {
-                family.socket(slot);
-                table::set(fd, Entry::Eft { slot, incarnation: page.incarnation() });
+            if own == inode
+                && table::fits(fd)
+                && let Some(socket) = family.socket(slot)
+            {
+                table::set(fd, Entry::Eft { slot, incarnation: socket.page.incarnation() });
                 left -= 1;
             }
         }

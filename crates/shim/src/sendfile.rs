@@ -1,11 +1,9 @@
 //! sendfile into an eft stream: the file is read straight into the send ring.
 
-use crate::family::family;
 use crate::socket::Socket;
 use crate::stream::{self, Source};
 use crate::sys::{self, Errno, Result};
 use core::ffi::c_int;
-use eft_base::PoolId;
 
 /// A file as a source of bytes.
 struct File {
@@ -21,15 +19,11 @@ impl Source for File {
     }
 
     fn fill(&mut self, socket: &Socket, offset: u64, n: usize) -> Result<usize> {
-        let family = family().ok_or(Errno(libc::ENETDOWN))?;
         let mut done = 0;
-        for piece in socket.page.send_refs(PoolId(0), socket.slot, offset, n) {
-            let len = piece.len as usize;
+        for (to, len) in socket.page.send_space(offset, n) {
             if len == 0 {
                 break;
             }
-            let at = family.view.locate(piece).ok_or(Errno(libc::EIO))?;
-            let to = family.view.segment.range_mut(at, len).map_err(|_| Errno(libc::EIO))?;
             // SAFETY: free bytes of the send ring, ours under the send lock.
             let read = match unsafe { sys::read_into(self.fd, to, len, self.offset) } {
                 Ok(read) => read,

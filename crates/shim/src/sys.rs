@@ -375,14 +375,14 @@ pub fn map_anonymous(len: usize) -> *mut c_void {
     ret.map_or(core::ptr::null_mut(), |p| p as *mut c_void)
 }
 
-/// Maps a descriptor shared; writable or not.
-pub fn map_shared(fd: c_int, len: usize, writable: bool) -> Result<*mut u8> {
+/// Maps a part of a descriptor shared; writable or not.
+pub fn map_shared(fd: c_int, offset: usize, len: usize, writable: bool) -> Result<*mut u8> {
     let write = if writable { libc::PROT_WRITE } else { 0 };
     // SAFETY: a fresh mapping.
     unsafe {
         call(
             libc::SYS_mmap,
-            [0, len, (libc::PROT_READ | write) as usize, libc::MAP_SHARED as usize, fd as usize, 0],
+            [0, len, (libc::PROT_READ | write) as usize, libc::MAP_SHARED as usize, fd as usize, offset],
         )
         .map(|p| p as *mut u8)
     }

@@ -1,7 +1,7 @@
 //! Families and their socket slots. tcp owns the even slots of every arena, udp the odd ones.
 
 use crate::hash::{Key, Map};
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use eft_base::errno::{EINVAL, EMFILE};
 use eft_base::{FamilyId, PoolId, RequestId, SocketId};
@@ -14,14 +14,20 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Slots of an arena that are ours.
 const SLOTS: usize = DIRTY_SLOTS / 2;
 
+/// Slots that wait before they are used again.
+const FRESH_MAX: usize = 8;
+
 pub(crate) struct Family {
     /// `None` until the world (again) says where it is.
     pub arena: Option<(Arena, PoolId)>,
     /// The block of each of our slots.
     blocks: Vec<u32>,
-    /// Free slots, the one that was freed longest ago first, so that a late reference to a slot
-    /// finds nobody rather than somebody else.
-    free: VecDeque<u32>,
+    /// Free slots. The lowest is taken first: programs map those that they use, and their addresses may be
+    /// limited.
+    free: BTreeSet<u32>,
+    /// Slots that were just freed, the last one last. They wait, so that a late reference to one finds nobody
+    /// rather than somebody else.
+    fresh: VecDeque<u32>,
     /// 0 or 1: which slots are ours.
     parity: u32,
     pub sockets: usize,
@@ -36,7 +42,8 @@ impl Family {
             parity,
             arena: None,
             blocks: Vec::new(),
-            free: VecDeque::new(),
+            free: BTreeSet::new(),
+            fresh: VecDeque::new(),
             sockets: 0,
             listeners: 0,
             closing: None,
@@ -54,6 +61,7 @@ impl Family {
         let all = arena.geometry().slots + 1 - self.parity as usize;
         let slots = (all / 2).min(SLOTS);
         self.blocks.resize(slots.max(self.blocks.len()), NONE);
+        self.fresh.clear();
         self.free =
             (0..slots).filter(|i| self.blocks[*i] == NONE).map(|i| i as u32 * 2 + self.parity).collect();
         self.arena = Some((arena, pool));
@@ -77,7 +85,7 @@ impl Family {
     }
 
     pub fn allocate(&mut self, block: u32) -> Option<u32> {
-        let slot = self.free.pop_front()?;
+        let slot = self.free.pop_first().or_else(|| self.fresh.pop_front())?;
         self.blocks[slot as usize / 2] = block;
         self.sockets += 1;
         Some(slot)
@@ -85,10 +93,9 @@ impl Family {
 
     /// Takes this slot, if it is free.
     pub fn allocate_at(&mut self, slot: u32, block: u32) -> bool {
-        let Some(at) = self.free.iter().position(|s| *s == slot) else {
+        if !self.free.remove(&slot) {
             return false;
-        };
-        self.free.remove(at);
+        }
         self.blocks[slot as usize / 2] = block;
         self.sockets += 1;
         true
@@ -101,7 +108,10 @@ impl Family {
             self.sockets = self.sockets.saturating_sub(1);
             let in_arena = self.arena.as_ref().is_some_and(|(a, _)| (slot as usize) < a.geometry().slots);
             if in_arena {
-                self.free.push_back(slot);
+                self.fresh.push_back(slot);
+                if self.fresh.len() > FRESH_MAX {
+                    self.free.extend(self.fresh.pop_front());
+                }
             }
         }
     }
@@ -247,5 +257,35 @@ impl Families {
         let family = self.map.get(&socket.family.0)?;
         let block = *family.blocks.get(socket.slot as usize / 2)?;
         (block != NONE).then_some(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eft_channel::Segment;
+    use eft_channel::socket::Geometry;
+
+    #[test]
+    fn slots_are_used_again_before_others_but_not_at_once() {
+        let geometry = Geometry { slots: 128, send_len: 4096, receive_len: 4096 };
+        let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
+        let mut family = Family::new(0);
+        family.open(arena, PoolId(1));
+        let mut last = Vec::new();
+        for block in 0..1000 {
+            let slot = family.allocate(block).unwrap();
+            assert!(slot as usize <= 2 * FRESH_MAX, "{slot}: a program would map ever more slots");
+            assert!(!last.contains(&slot), "{slot} was freed just now");
+            family.free(slot);
+            last.push(slot);
+            if last.len() > FRESH_MAX {
+                last.remove(0);
+            }
+        }
+        // When no others are left, they are used all the same.
+        let all: BTreeSet<u32> = (0..64).filter_map(|block| family.allocate(block)).collect();
+        assert_eq!(all.len(), 64);
+        assert_eq!(family.allocate(64), None);
     }
 }

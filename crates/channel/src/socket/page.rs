@@ -3,8 +3,8 @@
 //! A cursor is given as the other side published it: who uses one checks it against its own. Whatever it is, the ring
 //! methods take it modulo the ring, so that nothing leads out of the slot.
 
-use super::{Opt, SOCKET_HEADER_LEN, SocketInfo, wish};
-use crate::segment::Segment;
+use super::{Geometry, Opt, SOCKET_HEADER_LEN, SocketInfo, wish};
+use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
 use crate::token::{ReadToken, WritePlug};
 use crate::witness::Witness;
@@ -34,6 +34,10 @@ const INODE: usize = 384;
 const KIND: usize = 392;
 /// Option words for which there is no room at [`OPTIONS`].
 const MORE_OPTIONS: usize = 400;
+/// Where a slot says whose it is, and in how many bytes: inode and kind.
+pub const IDENTITY: usize = INODE;
+pub const IDENTITY_LEN: usize = 12;
+const _: () = assert!(KIND == INODE + 8);
 const SLEEPERS: usize = 400;
 const INFO: usize = 448;
 /// Where the application's two locks lie (64 bytes each; the shim's matter).
@@ -178,6 +182,29 @@ impl SocketPage {
         if let Some(w) = &self.witness {
             w.wrote(self.base + offset, bytes);
         }
+    }
+
+    /// The page of the one slot that `segment` is.
+    pub fn alone(segment: Segment, geometry: Geometry) -> Result<SocketPage, OutOfBounds> {
+        segment.range(0, geometry.stride())?;
+        let (send_len, receive_len) = (geometry.send_len, geometry.receive_len);
+        Ok(SocketPage { segment, base: 0, send_len, receive_len, witness: None })
+    }
+
+    /// Kind and inode of a slot from its [`IDENTITY_LEN`] bytes at [`IDENTITY`], for who has not mapped it.
+    pub fn identity(bytes: &[u8; IDENTITY_LEN]) -> (u32, u64) {
+        let [inode, kind] = [&bytes[..8], &bytes[8..]].map(|part| {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            u64::from_le_bytes(word)
+        });
+        (kind as u32, inode)
+    }
+
+    /// Where `len` bytes at `offset` of the send ring lie, for system calls that fill them.
+    pub fn send_space(&self, offset: u64, len: usize) -> [(*mut u8, usize); 2] {
+        self.send_pieces(offset, len)
+            .map(|(at, n)| (self.segment.range_mut(self.base + at, n).expect("slot lies in the arena"), n))
     }
 
     pub fn send_len(&self) -> usize {
