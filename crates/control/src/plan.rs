@@ -14,11 +14,8 @@ use alloc::vec::Vec;
 use eft_component::Topology;
 use eft_component::topology::Limits;
 use eft_messages::Peer;
-use eft_messages::nic::FRAME_SLOT_LEN;
+use eft_messages::nic::{FRAME_SLOT_LEN, PACKET_SLOT_LEN};
 use eft_messages::transport::SEND_SLOT_LEN;
-
-/// A packet slot: a 64 KB segment with its headers, on whole pages.
-pub const PACKET_SLOT_LEN: usize = 17 * 4096;
 
 /// A pool to be made for a component.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -98,7 +98,7 @@ pub(crate) fn transport_index(peer: Peer) -> Option<usize> {
 
 impl Ip {
     /// `frames` has slots of `FRAME_SLOT_LEN`, one for each packet on its way out; `packets` has
-    /// slots of [`crate::PACKET_SLOT_LEN`], for reassembly, ICMP and local delivery.
+    /// slots of [`eft_messages::nic::PACKET_SLOT_LEN`], for reassembly, ICMP and local delivery.
     pub fn new(frames: Pool, packets: Pool, config: IpConfig) -> Ip {
         let life = config.seed as u32;
         Ip {

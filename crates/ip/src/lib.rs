@@ -42,8 +42,5 @@ pub use counters::Counter;
 pub use engine::{Ip, IpConfig};
 pub use flight::{FromPeer, ToPeer};
 
-/// Slot size of the pool for reassembly, ICMP and local delivery: the longest IP packet, with room
-/// before it.
-pub const PACKET_SLOT_LEN: usize = 66560;
 /// The interface number that the filter sees for packets to one's own address.
 pub const LOCAL_INTERFACE: u8 = 255;

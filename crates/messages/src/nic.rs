@@ -43,6 +43,9 @@ pub const FRAME_PAYLOAD_MAX: usize = 4;
 /// Slot size of ip's frame pool.
 pub const FRAME_SLOT_LEN: usize = 256;
 
+/// A slot for a whole packet: a segment of 64 KB with its headers, on whole pages.
+pub const PACKET_SLOT_LEN: usize = 17 * 4096;
+
 /// A frame to send: headers by value, payload by reference.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use zerocopy::FromZeros;
 
 const OUTGOING: PoolId = PoolId(1);
-const SLOT_LEN: usize = 66560;
+const SLOT_LEN: usize = eft_messages::nic::PACKET_SLOT_LEN;
 /// The queue's lines lie behind the first page of a half.
 const LINES_END: u64 = 4096 + 128 * 64;
 

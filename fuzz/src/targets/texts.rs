@@ -10,12 +10,12 @@ use eft_component::{Configure, Topology};
 use eft_cores::description::Description;
 use eft_cores::speed::Speed;
 use eft_host::sensors::trace;
-use eft_ip::{Ip, IpConfig, PACKET_SLOT_LEN};
+use eft_ip::{Ip, IpConfig};
 use eft_linux::devices::DeviceSpec;
 use eft_linux::protocol::{FromServer, Role, ToServer, encode};
 use eft_machine::CpuSet;
 use eft_messages::Peer;
-use eft_messages::nic::FRAME_SLOT_LEN;
+use eft_messages::nic::{FRAME_SLOT_LEN, PACKET_SLOT_LEN};
 use eft_messages::sockets::SocketsToTransport;
 
 /// Rule files.

@@ -6,7 +6,7 @@ mod rebirth;
 mod rejecting;
 mod wild;
 
-use crate::{Counter, FromPeer, Ip, IpConfig, PACKET_SLOT_LEN, ToPeer};
+use crate::{Counter, FromPeer, Ip, IpConfig, ToPeer};
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::checksum::Checksum;
 use eft_base::wire::*;
@@ -17,7 +17,7 @@ use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Component, Configure, Context, Outbox};
 use eft_messages::Peer;
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
-use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp};
+use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp, PACKET_SLOT_LEN};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
 use std::time::Duration;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};

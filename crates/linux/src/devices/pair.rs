@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Frames in flight in one direction.
 const FRAMES: usize = 128;
-const SLOT_LEN: usize = 17 * 4096;
+const SLOT_LEN: usize = eft_messages::nic::PACKET_SLOT_LEN;
 const LINES: usize = 4096;
 const SLOTS: usize = LINES + FRAMES * size_of::<Line>();
 /// Bytes of one half.
