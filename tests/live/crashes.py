@@ -12,6 +12,7 @@ import time
 import harness
 from harness import Scene, Stack, check, end, sh, sha256_of, wait_until
 from programs import PORT, nginx_config
+from watchdog import ECHO, Connections
 
 
 def retransmissions(stack):
@@ -238,7 +239,73 @@ __attribute__((constructor)) static void fall(int argc, char **argv) {
             end(stack.process)
 
 
+def everything_but_the_keeper_is_killed():
+    with Scene("keeper") as scene:
+        stack = Stack(scene, extra=("--keep", "20"))
+        _, want = scene.file("www/big", 48 << 20)
+        config = nginx_config(scene, stack.address, 1)
+        scene.start(*stack.on("nginx", "-c", str(config)))
+        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
+        stack.listening(PORT)
+        stack.listening(7300)
+        connections = Connections(stack, 200)
+        connections.use()
+        rules = scene.dir / "rules"
+        rules.write_text("pass all\nblock in proto tcp from any to any port 9999\n")
+        stack.eft("pf", "-f", str(rules))
+        shown = stack.eft("pf", "-s", "rules").stdout
+        result = {}
+        client = threading.Thread(target=lambda: result.update(
+            sum=sha256_of(stack.beside("curl", "-sf", "--limit-rate", "8M", f"http://{stack.address}:{PORT}/big"))))
+        client.start()
+        for turn in range(3):
+            time.sleep(0.5)
+            before = stack.components()
+            for pid in [stack.process.pid] + [c["pid"] for c in before.values()]:
+                os.kill(pid, signal.SIGKILL)
+            stack.process.wait()
+            began = time.monotonic()
+            stack = Stack(scene, extra=("--keep", "20"))
+            print(f"        ready again after {1000 * (time.monotonic() - began):.0f} ms", flush=True)
+            after = stack.components()
+            check(all(after[c]["generation"] == before[c]["generation"] + 1 for c in before), f"{after}")
+            connections.use()
+        check(stack.eft("pf", "-s", "rules").stdout == shown, "the rules are others")
+        client.join(60)
+        check(result.get("sum") == want, "the download differs, or its connection ended")
+        # New programs and connections, too.
+        Connections(stack, 10).use()
+        # The keeper is killed: there is another, which has everything.
+        keeper = only_keeper(stack)
+        os.kill(keeper, signal.SIGKILL)
+        wait_until(lambda: keepers(stack) not in ([], [keeper]), 10, "another keeper")
+        time.sleep(0.3)
+        stack.process.kill()
+        stack.process.wait()
+        stack = Stack(scene, extra=("--keep", "20"))
+        connections.use()
+        # One with other addresses is another stack, and says so.
+        stack.process.kill()
+        stack.process.wait()
+        stack = Stack(scene, net=79, extra=("--keep", "20"))
+        check("had other devices, addresses or sizes" in stack.process.log.read_text(), stack.process.log.read_text())
+        end(stack.process)
+        check(not keepers(stack), "a keeper outlives a stack that ended on purpose")
+
+
+def keepers(stack):
+    lines = sh("ps", "-eo", "pid,args").stdout.splitlines()
+    return [int(line.split()[0]) for line in lines if f"eft keep --stack {stack.name} " in line]
+
+
+def only_keeper(stack):
+    found = keepers(stack)
+    check(len(found) == 1, f"keepers: {found}")
+    return found[0]
+
+
 CASES = [
+    everything_but_the_keeper_is_killed,
     ip_killed_under_load, filter_killed_under_load, nic_killed_under_load, sockets_killed_under_load,
     udp_killed_under_load, a_component_that_always_dies_is_tried_again, a_start_that_fails_is_tried_again,
     a_start_that_hangs_is_ended,

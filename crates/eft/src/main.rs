@@ -59,6 +59,9 @@ enum Command {
     /// One server of a stack (started by `eft up`)
     #[command(hide = true)]
     Serve(commands::serve::ServeArguments),
+    /// What holds a stack's memory and descriptors (started by `eft up`)
+    #[command(hide = true)]
+    Keep(commands::keep::KeepArguments),
     /// What outlives a stack beside its programs (started by `eft run`)
     #[command(hide = true)]
     Custodian(commands::custodian::CustodianArguments),
@@ -117,6 +120,7 @@ fn main() -> ExitCode {
         Command::Vm(a) => commands::vm::run(&a),
         Command::Bench(a) => bench::run(&a),
         Command::Serve(a) => commands::serve::run(&a),
+        Command::Keep(a) => commands::keep::run(&a),
         Command::Custodian(a) => commands::custodian::run(&a),
     };
     match outcome {

@@ -11,6 +11,7 @@ pub mod devices;
 pub mod futex;
 pub mod host;
 pub mod io_uring;
+pub mod keeper;
 pub mod memory;
 pub mod monitor;
 pub mod operator;

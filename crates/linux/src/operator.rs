@@ -27,6 +27,10 @@ pub fn applications_path(name: &str) -> PathBuf {
     stack_dir(name).join("apps.sock")
 }
 
+pub fn keeper_path(name: &str) -> PathBuf {
+    stack_dir(name).join("keeper.sock")
+}
+
 pub fn seqpacket() -> Result<OwnedFd> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .doing("socket")
@@ -34,6 +38,17 @@ pub fn seqpacket() -> Result<OwnedFd> {
 
 pub fn unix_address(path: &Path) -> Result<SocketAddrUnix> {
     SocketAddrUnix::new(path).doing(format_args!("{}", path.display()))
+}
+
+/// A socket at `path`, for its owner alone.
+pub fn listen(path: &Path) -> Result<OwnedFd> {
+    use std::os::unix::fs::PermissionsExt;
+    let what = || path.display().to_string();
+    let fd = seqpacket()?;
+    rustix::net::bind(&fd, &unix_address(path)?).doing(what())?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).doing(what())?;
+    rustix::net::listen(&fd, 128).doing(what())?;
+    Ok(fd)
 }
 
 /// Connects to a stack's socket; a missing stack gets a clear error.

@@ -12,8 +12,13 @@ use file::Options;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub const DEFAULT_TOPOLOGY: &str = include_str!("../../../../topologies/default.toml");
+
+/// Longer than systemd takes to start the unit again, and short enough that programs do not wait long for a stack that
+/// nobody starts again.
+const KEEP_S: u32 = 2;
 
 #[derive(clap::Args, Debug)]
 pub struct UpArguments {
@@ -42,6 +47,9 @@ pub struct UpArguments {
     /// Name server that programs on the stack ask first
     #[arg(long)]
     nameserver: Option<IpAddr>,
+    /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2)
+    #[arg(long)]
+    keep: Option<u32>,
     /// Write down in this folder what ip, filter, tcp and udp are told, up to 256 MB each, for `eft replay`
     #[arg(long)]
     record: Option<PathBuf>,
@@ -72,6 +80,7 @@ fn options(arguments: &UpArguments) -> Result<Options, String> {
         host_address: arguments.host_address.or(file.host_address),
         mtu: arguments.mtu.or(file.mtu),
         nameserver: arguments.nameserver.or(file.nameserver),
+        keep: arguments.keep.or(file.keep),
         record: or(&arguments.record, file.record),
         topology: or(&arguments.topology, file.topology),
     };
@@ -121,6 +130,7 @@ fn config(arguments: Options) -> Result<StackConfig, String> {
         host_address: arguments.host_address,
         mtu: arguments.mtu,
         nameserver: arguments.nameserver,
+        keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
         record: arguments.record,
         arena_len,
     })

@@ -1,5 +1,6 @@
 //! Processes: starting a server, noticing deaths, ending all.
 
+use super::StackConfig;
 use super::member::Member;
 use crate::protocol::CONTROL_FD;
 use crate::{Doing, Result, scm};
@@ -10,6 +11,20 @@ use std::time::{Duration, Instant};
 
 /// Starts `eft serve NAME` with a control socket; returns the process and our end.
 pub fn spawn(stack: &str, name: &str) -> Result<(Child, OwnedFd)> {
+    let (child, ours) = spawn_with(&["serve", name, "--stack", stack], Stdio::piped(), true)?;
+    if let Some(stderr) = &child.stderr {
+        let _ = rustix::io::ioctl_fionbio(stderr, true);
+    }
+    Ok((child, ours))
+}
+
+/// Starts the keeper, which outlives us.
+pub fn spawn_keeper(config: &StackConfig) -> Result<(Child, OwnedFd)> {
+    let patience = config.keep.as_secs().to_string();
+    spawn_with(&["keep", "--stack", &config.name, "--patience", &patience], Stdio::null(), false)
+}
+
+fn spawn_with(arguments: &[&str], stderr: Stdio, dies_with_us: bool) -> Result<(Child, OwnedFd)> {
     let (ours, theirs) = scm::pair().doing("control socket")?;
     // The file that this process runs, also when an upgrade has replaced or removed it: another version of eft may speak
     // another language.
@@ -18,10 +33,10 @@ pub fn spawn(stack: &str, name: &str) -> Result<(Child, OwnedFd)> {
         command.arg0(path);
     }
     command
-        .args(["serve", name, "--stack", stack])
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::piped())
+        .stderr(stderr)
         // Signals of the terminal are the supervisor's matter.
         .process_group(0);
     let fd = theirs.as_raw_fd();
@@ -29,7 +44,9 @@ pub fn spawn(stack: &str, name: &str) -> Result<(Child, OwnedFd)> {
     // SAFETY: only async-signal-safe calls between fork and exec.
     unsafe {
         command.pre_exec(move || {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if dies_with_us {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            }
             if libc::getppid() != parent {
                 return Err(std::io::Error::other("the supervisor died"));
             }
@@ -44,10 +61,7 @@ pub fn spawn(stack: &str, name: &str) -> Result<(Child, OwnedFd)> {
             Ok(())
         });
     }
-    let child = command.spawn().doing(format_args!("cannot start server {name}"))?;
-    if let Some(stderr) = &child.stderr {
-        let _ = rustix::io::ioctl_fionbio(stderr, true);
-    }
+    let child = command.spawn().doing(format_args!("cannot start eft {}", arguments[..2].join(" ")))?;
     Ok((child, ours))
 }
 

@@ -1,6 +1,7 @@
 //! Families and descriptors of applications, kept for whoever is reborn.
 
 use super::Supervisor;
+use super::kept::{Inheritance, Kept};
 use crate::protocol::{ArenaShape, FromServer, Role, ToServer};
 use crate::{Result, memory};
 use eft_base::{FamilyId, PoolId, SocketId};
@@ -47,6 +48,46 @@ impl Keeping {
         self.families.values().any(|f| f.pool == id)
     }
 
+    /// Leaves everything with the keeper.
+    pub fn keep(&self, kept: &mut Kept) {
+        for (id, f) in &self.families {
+            kept.put(format!("family/{}", id.0), &(f.pool, f.shape), &[&f.arena]);
+        }
+        for (folder, ends) in [("far", &self.far), ("loopback", &self.loopback)] {
+            ends.iter().for_each(|(s, fd)| kept.put(name_of(folder, *s), &(), &[fd]));
+        }
+        for (id, c) in &self.connections {
+            c.keep(*id, kept);
+        }
+    }
+
+    /// Takes up what a predecessor had left.
+    pub fn restore(inherited: &mut Inheritance) -> Keeping {
+        let mut keeping = Keeping::default();
+        for (numbers, (pool, shape), fds) in inherited.numbered("family") {
+            if let ([id], Some(arena)) = (&numbers[..], fds.into_iter().next()) {
+                keeping.next_family = keeping.next_family.max(*id as u16);
+                keeping.families.insert(FamilyId(*id as u16), Family { pool, arena, shape });
+            }
+        }
+        let ends = |inherited: &mut Inheritance, folder: &str| -> HashMap<SocketId, OwnedFd> {
+            let socket = |numbers: &[u64]| match numbers {
+                [family, slot] => Some(SocketId { family: FamilyId(*family as u16), slot: *slot as u32 }),
+                _ => None,
+            };
+            let all = inherited.numbered::<()>(folder).into_iter();
+            all.filter_map(|(numbers, (), fds)| Some((socket(&numbers)?, fds.into_iter().next()?))).collect()
+        };
+        keeping.far = ends(inherited, "far");
+        keeping.loopback = ends(inherited, "loopback");
+        for (numbers, (family, role), fds) in inherited.numbered("connection") {
+            if let ([id], Some(fd)) = (&numbers[..], fds.into_iter().next()) {
+                keeping.connections.insert(*id, Connection { fd, family, role });
+            }
+        }
+        keeping
+    }
+
     pub fn families(&self) -> usize {
         self.families.len()
     }
@@ -61,6 +102,17 @@ impl Keeping {
         let arena = memory::read_only(&found.arena).map_err(|e| e.to_string())?;
         Ok((json!({ "family": family.0, "shape": found.shape }), vec![arena]))
     }
+}
+
+impl Connection {
+    fn keep(&self, id: u64, kept: &mut Kept) {
+        kept.put(format!("connection/{id}"), &(self.family, self.role), &[&self.fd]);
+    }
+}
+
+/// What an end of a socket is called at the keeper's.
+fn name_of(folder: &str, socket: SocketId) -> String {
+    format!("{folder}/{}/{}", socket.family.0, socket.slot)
 }
 
 /// Even slots are tcp's, odd ones udp's.
@@ -87,6 +139,7 @@ impl Supervisor {
             FromServer::Keep { family, slot } => {
                 if let Some(fd) = fds.next() {
                     self.tell(transport_of(slot), &ToServer::Far { family, slot }, &[&fd]);
+                    self.keep("far", SocketId { family, slot }, &fd);
                     self.keeping.far.insert(SocketId { family, slot }, fd);
                 }
             }
@@ -94,18 +147,24 @@ impl Supervisor {
                 let socket = SocketId { family, slot };
                 self.keeping.far.remove(&socket);
                 self.keeping.loopback.remove(&socket);
+                self.forget(name_of("far", socket));
+                self.forget(name_of("loopback", socket));
                 self.tell(transport_of(slot), &ToServer::DropFar { family, slot }, &[]);
             }
             FromServer::KeepConnection { id, family, role } => {
                 if let Some(fd) = fds.next() {
-                    self.keeping.connections.insert(id, Connection { fd, family, role });
+                    let connection = Connection { fd, family, role };
+                    self.kept.iter_mut().for_each(|kept| connection.keep(id, kept));
+                    self.keeping.connections.insert(id, connection);
                 }
             }
             FromServer::DropConnection { id } => {
                 self.keeping.connections.remove(&id);
+                self.forget(format!("connection/{id}"));
             }
             FromServer::KeepLoopback { family, slot } => {
                 if let Some(fd) = fds.next() {
+                    self.keep("loopback", SocketId { family, slot }, &fd);
                     self.keeping.loopback.insert(SocketId { family, slot }, fd);
                 }
             }
@@ -115,6 +174,18 @@ impl Supervisor {
             }
             FromServer::CloseFamily { family } => self.close_family(family),
             _ => {}
+        }
+    }
+
+    fn keep(&mut self, folder: &str, socket: SocketId, fd: &OwnedFd) {
+        if let Some(kept) = &mut self.kept {
+            kept.put(name_of(folder, socket), &(), &[fd]);
+        }
+    }
+
+    fn forget(&mut self, name: String) {
+        if let Some(kept) = &mut self.kept {
+            kept.forget(name);
         }
     }
 
@@ -166,6 +237,7 @@ impl Supervisor {
             return;
         };
         c.family = family;
+        self.kept.iter_mut().for_each(|kept| c.keep(connection, kept));
         let answer = ToServer::Connection { id: connection, family, role: c.role };
         self.tell(Peer::Sockets, &answer, &[]);
     }
@@ -206,6 +278,9 @@ impl Supervisor {
             let fd = if writable { &arena } else { &shown };
             self.tell(peer, &ToServer::Family { family, pool, shape, writable }, &[fd]);
         }
+        if let Some(kept) = &mut self.kept {
+            kept.put(format!("family/{}", family.0), &(pool, shape), &[&arena]);
+        }
         self.keeping.families.insert(family, Family { pool, arena, shape });
         Ok(Some(family))
     }
@@ -214,9 +289,14 @@ impl Supervisor {
         if self.keeping.families.remove(&family).is_none() {
             return;
         }
-        self.keeping.far.retain(|s, _| s.family != family);
-        self.keeping.loopback.retain(|s, _| s.family != family);
-        self.keeping.connections.retain(|_, c| c.family != Some(family));
+        let mut names = vec![format!("family/{}", family.0)];
+        let Keeping { far, loopback, connections, .. } = &mut self.keeping;
+        for (folder, ends) in [("far", far), ("loopback", loopback)] {
+            names.extend(ends.extract_if(|s, _| s.family == family).map(|(s, _)| name_of(folder, s)));
+        }
+        let ended = connections.extract_if(|_, c| c.family == Some(family));
+        names.extend(ended.map(|(id, _)| format!("connection/{id}")));
+        names.into_iter().for_each(|name| self.forget(name));
         for i in 0..self.members.len() {
             self.tell_index(i, &ToServer::FamilyClosed { family }, &[]);
         }

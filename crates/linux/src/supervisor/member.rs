@@ -250,7 +250,7 @@ impl Member {
 }
 
 /// Whether a message must wait. Else it is sent, or the server is dead and will be told anew.
-fn is_full(sent: std::result::Result<(), rustix::io::Errno>) -> bool {
+pub fn is_full(sent: std::result::Result<(), rustix::io::Errno>) -> bool {
     matches!(sent, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::TOOMANYREFS))
 }
 

@@ -6,6 +6,7 @@
 
 mod children;
 mod families;
+mod kept;
 mod member;
 mod operations;
 mod placement;
@@ -44,6 +45,7 @@ enum Watched {
     Operators,
     Operator(u64),
     Server(usize),
+    Keeper,
     LastWords(usize),
 }
 
@@ -52,6 +54,10 @@ pub struct Supervisor {
     config: StackConfig,
     members: Vec<Member>,
     keeping: Keeping,
+    /// The keeper of what must outlive us; `None` while there is none.
+    kept: Option<kept::Kept>,
+    /// When another one is started.
+    keeper_due: Option<Instant>,
     store: Store,
     set: OwnedFd,
     watched: Vec<Option<Watched>>,
@@ -84,6 +90,7 @@ pub fn run(config: StackConfig, mut ready: impl FnMut()) -> Result<()> {
 
 impl Supervisor {
     fn run(&mut self, ready: &mut dyn FnMut()) -> Result<()> {
+        self.keep_everything();
         self.start_all()?;
         let mut next_tick = clock::now() + TICK;
         while !self.stopping {
@@ -151,6 +158,7 @@ impl Supervisor {
             Watched::Operator(id) => self.operator_speaks(id),
             Watched::Server(i) => self.server_speaks(i),
             Watched::LastWords(i) => self.members[i].read_last_words(),
+            Watched::Keeper => self.keeper_ended(),
         }
     }
 
@@ -295,6 +303,12 @@ impl Supervisor {
                 self.members[i].kill();
             }
         }
+        if let Some(kept) = &mut self.kept {
+            kept.flush();
+        } else if self.keeper_due.is_some_and(|at| now >= at) {
+            self.keeper_due = None;
+            self.keep_everything();
+        }
         let due: Vec<PoolId> = self.old_pools.iter().filter(|(t, _)| *t <= now).map(|(_, p)| *p).collect();
         self.old_pools.retain(|(t, _)| *t > now);
         for id in due {
@@ -326,11 +340,15 @@ impl Supervisor {
         children::end_all(&mut self.members);
         self.undo_for_cores();
         self.silencers.clear();
+        if let Some(kept) = self.kept.take() {
+            kept.end();
+        }
         let dir = operator::stack_dir(&self.config.name);
         if self.members.iter().any(|m| m.restarts.is_hopeless()) {
             // The last word names the crash reports: they stay until a stack of this name starts.
             let _ = std::fs::remove_file(operator::control_path(&self.config.name));
             let _ = std::fs::remove_file(operator::applications_path(&self.config.name));
+            let _ = std::fs::remove_file(operator::keeper_path(&self.config.name));
         } else {
             let _ = std::fs::remove_dir_all(dir);
             let _ = std::fs::remove_dir(operator::run_dir());

@@ -179,6 +179,7 @@ impl Supervisor {
         if loaded && let Some((_, rules)) = self.store.get(key) {
             let rules = rules.to_vec();
             self.store.publish("filter", rules);
+            self.keep_stored("filter");
         }
         self.store.remove(key);
         let Some((_, id)) = self.waiting.iter().find(|(k, _)| k == key).cloned() else { return };

@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// Keys of the store.
-const SETTINGS: &str = "scheduling";
+pub const SETTINGS: &str = "scheduling";
 const TOPOLOGY: &str = "topology.places";
-const APPLIED: &str = "cores.applied";
+pub const APPLIED: &str = "cores.applied";
 
 /// What the topology says, for a newborn `cores`.
 pub fn fill_store(store: &mut Store, topology: &eft_component::Topology, members: &[super::member::Member]) {
@@ -64,6 +64,7 @@ impl Supervisor {
             serde_json::from_slice(value).unwrap_or_else(|_| json!({ "error": "cores answered nonsense" }));
         if key.starts_with("cores.ask:policy:") && answer.get("error").is_none() {
             self.store.publish(SETTINGS, answer["scheduling"].to_string().into_bytes());
+            self.keep_stored(SETTINGS);
         }
         let Some((_, client)) = self.waiting.iter().find(|(k, _)| k == key).cloned() else { return };
         self.answer_client(client, &answer, &[]);
@@ -72,6 +73,7 @@ impl Supervisor {
     /// What is in force now, for its successor.
     pub(super) fn cores_applied(&mut self, value: Vec<u8>) {
         self.store.publish(APPLIED, value);
+        self.keep_stored(APPLIED);
     }
 
     /// `cores` died: nobody waits for its answers any more.

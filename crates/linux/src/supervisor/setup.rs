@@ -1,6 +1,7 @@
 //! A stack's configuration, checked, and everything made before the first server starts.
 
 use super::families::Keeping;
+use super::kept::{self, Inheritance};
 use super::member::Member;
 use super::placement::check_cpu;
 use super::{Supervisor, Watched};
@@ -18,7 +19,6 @@ use eft_messages::control::InterfaceInfo;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::net::IpAddr;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::path::Path;
 use zerocopy::IntoBytes;
 
 /// One device of a stack.
@@ -57,6 +57,8 @@ pub struct StackConfig {
     pub nameserver: Option<IpAddr>,
     /// A folder for recordings of ip, filter, tcp and udp.
     pub record: Option<std::path::PathBuf>,
+    /// How long connections are kept for another supervisor when this one dies.
+    pub keep: std::time::Duration,
     /// Bytes of each engine's durable arena, 0 for none: the engines know, and the program that
     /// composes them asks.
     pub arena_len: fn(Peer, &Topology) -> usize,
@@ -140,8 +142,21 @@ fn check_other_ends(config: &StackConfig) -> Result<()> {
 }
 
 /// Opens a device; fills in what it says of itself.
-fn open_device(config: &mut StackConfig, i: usize, silencers: &mut Vec<Silencer>) -> Result<Vec<OwnedFd>> {
+fn open_device(
+    config: &mut StackConfig,
+    i: usize,
+    silencers: &mut Vec<Silencer>,
+    inherited: Option<((MacAddress, u16), Vec<OwnedFd>)>,
+) -> Result<Vec<OwnedFd>> {
     let name = config.name.clone();
+    if let Some(((mac, mtu), fds)) = inherited {
+        let device = &mut config.devices[i];
+        (device.mac, device.mtu) = (mac, mtu);
+        if let DeviceSpec::Packet(interface) = &device.spec {
+            silencers.push(Silencer::install(&name, interface, &device.addresses)?);
+        }
+        return Ok(fds);
+    }
     let (mtu, host_address) = (config.mtu, config.host_address);
     let first_tap = config.devices[..i].iter().all(|d| !matches!(d.spec, DeviceSpec::Tap(_)));
     let device = &mut config.devices[i];
@@ -185,12 +200,18 @@ fn local_mac() -> Result<MacAddress> {
     Ok(MacAddress(bytes))
 }
 
-fn member(config: &StackConfig, peer: Peer) -> Result<Member> {
+fn member(config: &StackConfig, peer: Peer, inherited: &mut Option<Inheritance>) -> Result<Member> {
     let name = match peer {
         Peer::Nic(n) => format!("nic:{}", config.devices[n as usize].interface),
         other => other.to_string(),
     };
-    let status_fd = memory::create(&format!("eft-status-{name}"), STATUS_LEN)?;
+    let inherited = inherited.as_mut().and_then(|all| all.take::<u32>(&format!("member/{name}")));
+    let (generation, mut fds) = inherited.unwrap_or_default();
+    let mut fds = fds.drain(..);
+    let status_fd = match fds.next() {
+        Some(fd) => fd,
+        None => memory::create(&format!("eft-status-{name}"), STATUS_LEN)?,
+    };
     let status = Status::new(memory::map(&status_fd, false)?).map_err(|_| Error("status page".into()))?;
     let bell_fd = memory::create(&format!("eft-bell-{name}"), 4096)?;
     // SAFETY: Doorbell is one atomic.
@@ -205,9 +226,13 @@ fn member(config: &StackConfig, peer: Peer) -> Result<Member> {
         member.cpu = spec.cpu;
         member.dedicated = spec.dedicated;
     }
+    member.generation = generation;
     let arena_len = (config.arena_len)(peer, &config.topology);
     if arena_len > 0 {
-        member.arena = Some(memory::create(&format!("eft-arena-{}", member.name), arena_len)?);
+        member.arena = match fds.next() {
+            Some(fd) => Some(fd),
+            None => Some(memory::create(&format!("eft-arena-{}", member.name), arena_len)?),
+        };
     }
     Ok(member)
 }
@@ -218,10 +243,12 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     raise_file_limit();
     raise_priority();
     let signals = block_signals()?;
+    let (kept, mut inherited) = kept::inherit(&config)?.unzip();
     let mut silencers = Vec::new();
     let mut devices = Vec::new();
     for i in 0..config.devices.len() {
-        devices.push(open_device(&mut config, i, &mut silencers)?);
+        let device = inherited.as_mut().and_then(|all| all.device(i));
+        devices.push(open_device(&mut config, i, &mut silencers, device)?);
     }
     let mut members = Vec::new();
     let mut peers = config.topology.peers(config.devices.len());
@@ -229,7 +256,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         peers.push(Peer::Cores);
     }
     for peer in peers {
-        members.push(member(&config, peer)?);
+        members.push(member(&config, peer, &mut inherited)?);
     }
     for m in &mut members {
         if let Peer::Nic(n) = m.peer {
@@ -237,17 +264,30 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         }
     }
     let dir = operator::stack_dir(&config.name);
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).doing(format_args!("cannot make {}", dir.display()))?;
-    let operators = listen(&operator::control_path(&config.name))?;
-    let applications = listen(&operator::applications_path(&config.name))?;
+    if inherited.is_none() {
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).doing(format_args!("cannot make {}", dir.display()))?;
+    }
+    let _ = std::fs::remove_file(operator::control_path(&config.name));
+    let operators = operator::listen(&operator::control_path(&config.name))?;
+    let applications = match inherited.as_mut().and_then(Inheritance::applications) {
+        Some(socket) => socket,
+        None => operator::listen(&operator::applications_path(&config.name))?,
+    };
     let set = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
     let mut store = configuration(&config);
     super::scheduling::fill_store(&mut store, &config.topology, &members);
+    let mut keeping = Keeping::default();
+    if let Some(inherited) = &mut inherited {
+        inherited.fill_store(&mut store);
+        keeping = Keeping::restore(inherited);
+    }
     let mut supervisor = Supervisor {
         config,
         members,
-        keeping: Keeping::default(),
+        keeping,
+        kept,
+        keeper_due: None,
         store,
         set,
         watched: Vec::new(),
@@ -273,16 +313,6 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     supervisor.watch(&operators, Watched::Operators)?;
     supervisor.settle_modes(None);
     Ok(supervisor)
-}
-
-fn listen(path: &Path) -> Result<OwnedFd> {
-    use std::os::unix::fs::PermissionsExt;
-    let what = || path.display().to_string();
-    let fd = operator::seqpacket()?;
-    rustix::net::bind(&fd, &operator::unix_address(path)?).doing(what())?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).doing(what())?;
-    rustix::net::listen(&fd, 128).doing(what())?;
-    Ok(fd)
 }
 
 /// The supervisor's and its servers' niceness. Among sixteen programs that compute, a restart of ip at niceness 0 takes so

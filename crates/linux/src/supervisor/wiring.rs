@@ -40,6 +40,7 @@ impl Supervisor {
         member.life = Life::Starting;
         member.restarts.started(clock::now());
         watched?;
+        self.keep_member(i);
         self.introduce(i)?;
         self.give_pools(i)?;
         self.members[i].tell_arena();

@@ -26,6 +26,7 @@ pub struct Options {
     pub host_address: Option<Cidr>,
     pub mtu: Option<u16>,
     pub nameserver: Option<IpAddr>,
+    pub keep: Option<u32>,
     pub record: Option<PathBuf>,
     pub topology: Option<PathBuf>,
 }
@@ -42,6 +43,7 @@ struct Text {
     host_address: Option<String>,
     mtu: Option<i64>,
     nameserver: Option<String>,
+    keep: Option<u32>,
     record: Option<PathBuf>,
     topology: Option<PathBuf>,
 }
@@ -91,6 +93,7 @@ fn parse(text: &str) -> Result<Options, String> {
         host_address: text.host_address.map(|s| one("host-address", &s)).transpose()?,
         mtu: text.mtu.map(mtu).transpose()?,
         nameserver: text.nameserver.map(|s| one("nameserver", &s)).transpose()?,
+        keep: text.keep,
         record: text.record,
         topology: text.topology,
     })

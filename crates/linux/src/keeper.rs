@@ -1,0 +1,262 @@
+//! The keeper: a process that does nothing but hold what must outlive a supervisor.
+//!
+//! Each entry is a name, bytes that it never looks into, and descriptors. The supervisor puts and drops entries as it goes;
+//! when it dies, the keeper waits for another `eft up` of the stack's name, gives it everything, and is its keeper from then
+//! on. If nobody comes for a while, it ends, and so do the connections that it held. It parses nothing but the
+//! supervisor's messages, and it ends no process and touches no device.
+
+use crate::protocol::{CONTROL_FD, PACKET_MAX, encode};
+use crate::{Doing, Error, Result, scm};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// From the supervisor. The first message brings the socket at which a successor asks. Descriptors in brackets.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ToKeeper {
+    /// [a listening socket]
+    Begin,
+    /// In place of an earlier one of that name. [any]
+    Put {
+        name: String,
+        value: Vec<u8>,
+    },
+    Drop {
+        name: String,
+    },
+    /// The stack ends.
+    End,
+}
+
+/// To a successor: every entry, then `All`.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum FromKeeper {
+    /// [any]
+    Entry {
+        name: String,
+        value: Vec<u8>,
+    },
+    All,
+}
+
+/// What is kept under a name.
+#[derive(Debug)]
+pub struct Entry {
+    pub value: Vec<u8>,
+    pub fds: Vec<OwnedFd>,
+}
+
+pub type Entries = BTreeMap<String, Entry>;
+
+struct Keeper {
+    entries: Entries,
+    /// `None`: it died.
+    supervisor: Option<OwnedFd>,
+    successors: Option<OwnedFd>,
+    ended: bool,
+    buffer: Vec<u8>,
+}
+
+/// The keeper's process, started by the supervisor with its socket at [`CONTROL_FD`].
+pub fn run(patience: Duration) -> Result<()> {
+    // SAFETY: fcntl on a number; a bad one gives an error.
+    if unsafe { libc::fcntl(CONTROL_FD, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+        return Err(Error("the keeper is started by `eft up`, not by hand".into()));
+    }
+    // SAFETY: the supervisor passed this descriptor to us alone.
+    let supervisor = unsafe { OwnedFd::from_raw_fd(CONTROL_FD) };
+    let _ = rustix::thread::set_name(c"eft");
+    let mut keeper = Keeper {
+        entries: Entries::new(),
+        supervisor: Some(supervisor),
+        successors: None,
+        ended: false,
+        buffer: vec![0; PACKET_MAX],
+    };
+    keeper.keep(patience)
+}
+
+impl Keeper {
+    /// `patience`: how long it waits for a new supervisor.
+    fn keep(&mut self, patience: Duration) -> Result<()> {
+        let mut until = None;
+        while !self.ended {
+            let left = until.map(|until: Instant| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(());
+            }
+            self.wait(left)?;
+            self.hear();
+            if self.supervisor.is_none() && !self.ended {
+                self.admit();
+            }
+            until = match self.supervisor {
+                Some(_) => None,
+                None => Some(until.unwrap_or_else(|| Instant::now() + patience)),
+            };
+        }
+        Ok(())
+    }
+
+    fn wait(&self, patience: Option<Duration>) -> Result<()> {
+        // While the supervisor lives nobody else is listened to.
+        let from = self.supervisor.as_ref().or(self.successors.as_ref());
+        let from = from.ok_or_else(|| Error("the supervisor died before it began".into()))?;
+        let limit = patience.map(|p| Timespec { tv_sec: p.as_secs() as i64, tv_nsec: p.subsec_nanos() as _ });
+        match poll(&mut [PollFd::new(from, PollFlags::IN)], limit.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(e) => Err(e).doing("poll"),
+        }
+    }
+
+    /// Takes everything that the supervisor has sent.
+    fn hear(&mut self) {
+        while let Some(supervisor) = &self.supervisor {
+            match scm::receive(supervisor, &mut self.buffer, true) {
+                Ok((n @ 1.., fds)) => match postcard::from_bytes(&self.buffer[..n]) {
+                    Ok(message) => self.take(message, fds),
+                    Err(_) => self.supervisor = None,
+                },
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                Ok(_) | Err(_) => self.supervisor = None,
+            }
+        }
+    }
+
+    fn take(&mut self, message: ToKeeper, fds: Vec<OwnedFd>) {
+        match message {
+            ToKeeper::Begin => {
+                self.successors = fds.into_iter().next();
+                // It is looked at when nobody may have come.
+                if let Some(successors) = &self.successors {
+                    let _ = rustix::io::ioctl_fionbio(successors, true);
+                }
+            }
+            ToKeeper::Put { name, value } => drop(self.entries.insert(name, Entry { value, fds })),
+            ToKeeper::Drop { name } => drop(self.entries.remove(&name)),
+            ToKeeper::End => {
+                // First what was kept: the end of the connection says that nobody has it any more.
+                self.entries.clear();
+                (self.supervisor, self.ended) = (None, true);
+            }
+        }
+    }
+
+    /// Somebody asks for everything: a new supervisor, since nobody else may open the socket.
+    fn admit(&mut self) {
+        let Some(successors) = &self.successors else { return };
+        let Ok(successor) = accept_with(successors, SocketFlags::CLOEXEC) else { return };
+        let given = self.entries.iter().try_for_each(|(name, entry)| {
+            let message = FromKeeper::Entry { name: name.clone(), value: entry.value.clone() };
+            give(&successor, &message, &entry.fds)
+        });
+        if given.and_then(|()| give(&successor, &FromKeeper::All, &[])).is_ok() {
+            self.supervisor = Some(successor);
+        }
+    }
+}
+
+/// Sends, and waits where the receiver is slow, or as many descriptors are on their way as may be.
+fn give(to: &OwnedFd, message: &FromKeeper, fds: &[OwnedFd]) -> std::result::Result<(), Errno> {
+    let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
+    loop {
+        match scm::send(to, &encode(message), &fds, false) {
+            Err(Errno::TOOMANYREFS) => std::thread::sleep(Duration::from_millis(1)),
+            other => return other,
+        }
+    }
+}
+
+/// Takes everything that is kept at this socket: the successor's side.
+pub fn take_over(socket: &OwnedFd) -> Result<Entries> {
+    let mut entries = Entries::new();
+    let mut buffer = vec![0; PACKET_MAX];
+    loop {
+        let (n, fds) = scm::receive(socket, &mut buffer, false).doing("keeper")?;
+        match postcard::from_bytes(&buffer[..n]) {
+            Ok(FromKeeper::Entry { name, value }) => drop(entries.insert(name, Entry { value, fds })),
+            Ok(FromKeeper::All) => return Ok(entries),
+            Err(_) => return Err(Error("the keeper ended, or is of another version".into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+
+    fn say(to: &OwnedFd, message: &ToKeeper, fds: &[&OwnedFd]) {
+        let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
+        scm::send(to, &encode(message), &fds, false).unwrap();
+    }
+
+    fn socket() -> OwnedFd {
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .unwrap()
+    }
+
+    fn listening(name: &str) -> (OwnedFd, SocketAddrUnix) {
+        let name = format!("eft-keeper-{name}-{}", std::process::id());
+        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
+        let listener = socket();
+        rustix::net::bind(&listener, &address).unwrap();
+        rustix::net::listen(&listener, 8).unwrap();
+        (listener, address)
+    }
+
+    fn keeper(supervisor: OwnedFd) -> Keeper {
+        Keeper {
+            entries: Entries::new(),
+            supervisor: Some(supervisor),
+            successors: None,
+            ended: false,
+            buffer: vec![0; PACKET_MAX],
+        }
+    }
+
+    #[test]
+    fn it_ends_when_nobody_comes() {
+        let (ours, theirs) = scm::pair().unwrap();
+        let (listener, _) = listening("patience");
+        say(&ours, &ToKeeper::Begin, &[&listener]);
+        drop(ours);
+        keeper(theirs).keep(Duration::from_millis(1)).unwrap();
+    }
+
+    #[test]
+    fn what_was_put_and_not_dropped_goes_to_the_successor_alone() {
+        let (listener, address) = listening("test");
+        let (ours, theirs) = scm::pair().unwrap();
+        let keeping = std::thread::spawn(move || {
+            keeper(theirs).keep(Duration::from_secs(60)).unwrap();
+        });
+        let memory = crate::memory::create("eft-kept", 4096).unwrap();
+        say(&ours, &ToKeeper::Begin, &[&listener]);
+        for (name, value) in [("a", 1), ("b", 2), ("a", 3)] {
+            say(&ours, &ToKeeper::Put { name: name.into(), value: vec![value] }, &[&memory]);
+        }
+        say(&ours, &ToKeeper::Drop { name: "b".into() }, &[]);
+        // Two supervisors after each other die; who asks while one lives waits.
+        let early = socket();
+        rustix::net::connect(&early, &address).unwrap();
+        drop(ours);
+        let entries = take_over(&early).unwrap();
+        assert_eq!(entries.keys().collect::<Vec<_>>(), ["a"]);
+        assert_eq!((entries["a"].value.as_slice(), entries["a"].fds.len()), (&[3u8][..], 1));
+        say(&early, &ToKeeper::Put { name: "c".into(), value: vec![4] }, &[]);
+        drop(early);
+        let last = socket();
+        rustix::net::connect(&last, &address).unwrap();
+        let entries = take_over(&last).unwrap();
+        assert_eq!(entries.keys().collect::<Vec<_>>(), ["a", "c"]);
+        let stat = |fd: &OwnedFd| rustix::fs::fstat(fd).unwrap().st_ino;
+        assert_eq!(stat(&entries["a"].fds[0]), stat(&memory), "another descriptor");
+        say(&last, &ToKeeper::End, &[]);
+        keeping.join().unwrap();
+    }
+}

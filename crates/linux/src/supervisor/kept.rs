@@ -1,0 +1,244 @@
+//! What the supervisor leaves with its keeper, and how a successor takes it up: see [`crate::keeper`].
+
+use super::{StackConfig, Supervisor, Watched, children};
+use crate::keeper::{Entries, Entry, ToKeeper, take_over};
+use crate::protocol::encode;
+use crate::{Error, Result, memory, operator, scm};
+use eft_base::MacAddress;
+use eft_control::store::Store;
+use eft_host::clock;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Child;
+
+/// Keys of the store that no command line says: a successor finds them as they were.
+const REMEMBERED: &[&str] = &["filter", super::scheduling::APPLIED, super::scheduling::SETTINGS];
+/// How long a server that was killed, or a keeper that is not needed, may take to end, in seconds.
+const END_S: i64 = 10;
+
+/// The supervisor's side of its keeper.
+pub struct Kept {
+    socket: OwnedFd,
+    /// `None`: a predecessor's child.
+    child: Option<Child>,
+    unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
+}
+
+impl Kept {
+    /// Starts a keeper for a stack whose folder is there.
+    fn start(config: &StackConfig) -> Result<Kept> {
+        let path = operator::keeper_path(&config.name);
+        let _ = std::fs::remove_file(&path);
+        let listener = operator::listen(&path)?;
+        let (child, socket) = children::spawn_keeper(config)?;
+        let mut kept = Kept { socket, child: Some(child), unsent: VecDeque::new() };
+        kept.say(&ToKeeper::Begin, &[&listener]);
+        Ok(kept)
+    }
+
+    pub fn put(&mut self, name: String, value: &impl Serialize, fds: &[&OwnedFd]) {
+        self.say(&ToKeeper::Put { name, value: encode(value) }, fds);
+    }
+
+    pub fn forget(&mut self, name: String) {
+        self.say(&ToKeeper::Drop { name }, &[]);
+    }
+
+    /// Never waits: what the keeper cannot take now waits here.
+    fn say(&mut self, message: &ToKeeper, fds: &[&OwnedFd]) {
+        let fds: std::io::Result<Vec<OwnedFd>> = fds.iter().map(|fd| fd.try_clone()).collect();
+        if let Ok(fds) = fds {
+            self.unsent.push_back((encode(message), fds));
+        }
+        self.flush();
+    }
+
+    pub fn flush(&mut self) {
+        while let Some((bytes, fds)) = self.unsent.front() {
+            let borrowed: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
+            if super::member::is_full(scm::send(&self.socket, bytes, &borrowed, true)) {
+                return;
+            }
+            self.unsent.pop_front();
+        }
+    }
+
+    /// The stack ends on purpose.
+    pub fn end(mut self) {
+        self.say(&ToKeeper::End, &[]);
+        let limit = Timespec { tv_sec: END_S, tv_nsec: 0 };
+        let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&limit));
+        if let Some(mut child) = self.child.take() {
+            let _ = child.wait();
+        }
+    }
+}
+
+/// What makes two configurations the same stack: connections go on only over the same devices, addresses and memory.
+fn likeness(config: &StackConfig) -> String {
+    let devices: Vec<_> = config.devices.iter().map(|d| (&d.text, &d.addresses)).collect();
+    let t = &config.topology;
+    format!(
+        "{} {devices:?} {:?} {:?} {:?} {:?}",
+        env!("CARGO_PKG_VERSION"),
+        t.component,
+        t.edge,
+        t.memory,
+        t.limits
+    )
+}
+
+/// What a predecessor of this name left behind, once all its servers are dead. `None`: nothing, or of another stack.
+pub fn inherit(config: &StackConfig) -> Result<Option<(Kept, Inheritance)>> {
+    let path = operator::keeper_path(&config.name);
+    let Ok(socket) = operator::connect(&config.name, &path) else { return Ok(None) };
+    let entries = take_over(&socket)?;
+    let kept = Kept { socket, child: None, unsent: VecDeque::new() };
+    for (name, entry) in entries.iter().filter(|(name, _)| name.starts_with("process/")) {
+        confirm_death(name, entry)?;
+    }
+    let mut inheritance = Inheritance(entries);
+    if inheritance.value::<String>("stack").as_ref() != Some(&likeness(config)) {
+        eprintln!(
+            "eft {}: a stack of this name died and had other devices, addresses or sizes: its connections end",
+            config.name
+        );
+        kept.end();
+        return Ok(None);
+    }
+    Ok(Some((kept, inheritance)))
+}
+
+/// No successor maps an arena before its predecessor can no longer write.
+fn confirm_death(name: &str, entry: &Entry) -> Result<()> {
+    let Some(process) = entry.fds.first() else { return Ok(()) };
+    let _ = pidfd_send_signal(process, Signal::KILL);
+    let limit = Timespec { tv_sec: END_S, tv_nsec: 0 };
+    match poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit)) {
+        Ok(1..) => Ok(()),
+        _ => Err(Error(format!("{name} of the stack that died does not end: it waits in the kernel"))),
+    }
+}
+
+/// What is taken up, piece by piece.
+pub struct Inheritance(Entries);
+
+impl Inheritance {
+    fn value<T: DeserializeOwned>(&mut self, name: &str) -> Option<T> {
+        postcard::from_bytes(&self.0.get(name)?.value).ok()
+    }
+
+    pub fn take<T: DeserializeOwned>(&mut self, name: &str) -> Option<(T, Vec<OwnedFd>)> {
+        let entry = self.0.remove(name)?;
+        Some((postcard::from_bytes(&entry.value).ok()?, entry.fds))
+    }
+
+    pub fn device(&mut self, number: usize) -> Option<((MacAddress, u16), Vec<OwnedFd>)> {
+        self.take(&format!("device/{number}"))
+    }
+
+    /// The socket at which programs ask.
+    pub fn applications(&mut self) -> Option<OwnedFd> {
+        self.take::<()>("applications")?.1.into_iter().next()
+    }
+
+    /// All entries below a folder, with the numbers that are their names.
+    pub fn numbered<T: DeserializeOwned>(&mut self, folder: &str) -> Vec<(Vec<u64>, T, Vec<OwnedFd>)> {
+        let prefix = format!("{folder}/");
+        let names: Vec<String> = self.0.keys().filter(|name| name.starts_with(&prefix)).cloned().collect();
+        let numbers = |name: &str| {
+            name[prefix.len()..].split('/').map(str::parse).collect::<std::result::Result<_, _>>()
+        };
+        let taken = names.into_iter().filter_map(|name| {
+            let (value, fds) = self.take(&name)?;
+            Some((numbers(&name).ok()?, value, fds))
+        });
+        taken.collect()
+    }
+
+    pub fn fill_store(&mut self, store: &mut Store) {
+        for key in REMEMBERED {
+            let Some((_, fds)) = self.take::<()>(&format!("store/{key}")) else { continue };
+            let bytes = fds.first().and_then(|fd| memory::map(fd, false).ok()).and_then(|segment| {
+                let mut bytes = vec![0; segment.len()];
+                segment.read(0, &mut bytes).ok().map(|()| bytes)
+            });
+            if let Some(bytes) = bytes {
+                store.publish(key, bytes);
+            }
+        }
+    }
+}
+
+impl Supervisor {
+    /// Sees to it that there is a keeper, and that it has everything.
+    pub(super) fn keep_everything(&mut self) {
+        if self.kept.is_none() {
+            match Kept::start(&self.config) {
+                Ok(kept) => self.kept = Some(kept),
+                Err(why) => return self.without_keeper(&why),
+            }
+        }
+        let Some(mut kept) = self.kept.take() else { return };
+        if let Err(why) = self.watch(&kept.socket, Watched::Keeper) {
+            return self.without_keeper(&why);
+        }
+        kept.put("stack".into(), &likeness(&self.config), &[]);
+        kept.put("applications".into(), &(), &[&self.applications]);
+        for (i, d) in self.config.devices.iter().enumerate() {
+            let nic = self.members.iter().find(|m| m.peer == eft_messages::Peer::Nic(i as u8));
+            let fds: Vec<&OwnedFd> = nic.iter().flat_map(|m| &m.device).collect();
+            kept.put(format!("device/{i}"), &(d.mac, d.mtu), &fds);
+        }
+        self.keeping.keep(&mut kept);
+        self.kept = Some(kept);
+        (0..self.members.len()).for_each(|i| self.keep_member(i));
+        REMEMBERED.iter().for_each(|key| self.keep_stored(key));
+    }
+
+    fn without_keeper(&mut self, why: &Error) {
+        eprintln!(
+            "eft {}: there is no keeper ({why}): if this supervisor dies, so do the connections",
+            self.config.name
+        );
+    }
+
+    /// A component's memory, and its process, which must be dead before there is another.
+    pub(super) fn keep_member(&mut self, i: usize) {
+        let (Some(kept), member) = (&mut self.kept, &self.members[i]) else { return };
+        let fds: Vec<&OwnedFd> = [&member.status_fd].into_iter().chain(&member.arena).collect();
+        kept.put(format!("member/{}", member.name), &member.generation, &fds);
+        let process = member.pid().and_then(|pid| Pid::from_raw(pid as i32));
+        if let Some(pidfd) = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) {
+            kept.put(format!("process/{}", member.name), &(), &[&pidfd]);
+        }
+    }
+
+    pub(super) fn keep_stored(&mut self, key: &str) {
+        let (Some(kept), Some((_, value))) = (&mut self.kept, self.store.get(key)) else { return };
+        // A value may be longer than a packet.
+        let written = memory::create("eft-store", value.len().max(1)).and_then(|fd| {
+            memory::map(&fd, true)?.write(0, value).map_err(|_| Error("store".into()))?;
+            Ok(fd)
+        });
+        if let (Ok(fd), false) = (written, value.is_empty()) {
+            kept.put(format!("store/{key}"), &(), &[&fd]);
+        }
+    }
+
+    /// The keeper's socket has something: only its end.
+    pub(super) fn keeper_ended(&mut self) {
+        let Some(mut kept) = self.kept.take() else { return };
+        self.unwatch(&kept.socket, Watched::Keeper);
+        if let Some(mut child) = kept.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        eprintln!("eft {}: the keeper ended; there will be another", self.config.name);
+        self.keeper_due = Some(clock::now() + super::OLD_POOLS);
+    }
+}
