@@ -45,11 +45,12 @@ def is_intact(table):
 
 
 def acpiexec(tables, fill, commands):
-    run = subprocess.run(
-        ["acpiexec", "-di", "-fv", fill, "-b", ";".join(commands), *map(str, tables)],
-        capture_output=True, text=True, errors="replace", timeout=120,
-    )
-    return run.stdout
+    command = ["acpiexec", "-di", "-fv", fill, "-b", ";".join(commands), *map(str, tables)]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60).stdout
+    except subprocess.TimeoutExpired:
+        # It waits for hardware that never answers: no verdict on this machine.
+        return ""
 
 
 def named(tables, fill, name):
