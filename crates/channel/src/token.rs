@@ -136,12 +136,6 @@ impl WritePlug {
     /// Application: whether its plug is there and stays until there is room. While the server takes it out, it may be gone
     /// already, and its going announced, so another one is needed.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == PLUGGED
-    }
-
-    /// Application: whether a plug is in, and nobody is taking it out. One that is being taken does not stop the
-    /// descriptor any more, so whoever finds no room then puts in another.
-    pub fn is_in(&self) -> bool {
         self.0.load(Ordering::SeqCst) == PLUGGED
     }
 
@@ -191,12 +185,12 @@ mod tests {
     fn a_plug_that_comes_while_one_is_taken_stays() {
         let plug = WritePlug::new();
         plug.set();
-        assert!(plug.is_in() && plug.take());
+        assert!(plug.is_set() && plug.take());
         // The program was woken by the taking, filled the ring again, and must not trust in the old one.
-        assert!(plug.is_set() && !plug.is_in());
+        assert!(!plug.is_set());
         plug.set();
         plug.taken();
-        assert!(plug.is_in() && plug.take());
+        assert!(plug.is_set() && plug.take());
         plug.taken();
         assert!(!plug.is_set());
     }

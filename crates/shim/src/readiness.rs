@@ -66,7 +66,7 @@ fn was_taken(socket: &Socket) -> bool {
 /// Stops the descriptor from being writable. Under the send lock; the caller notifies the transport
 /// after, which may have made room meanwhile.
 pub fn plug(fd: c_int, socket: &Socket) {
-    if socket.plug.is_in() {
+    if socket.plug.is_set() {
         return;
     }
     // Sent before the word is set: the server that sees the word finds the plug.
