@@ -38,6 +38,9 @@ pub struct Family {
     tcp: Bell,
     udp: Option<Bell>,
     sockets: Box<[AtomicPtr<Socket>]>,
+    /// What every slot's segment holds on to: nothing, since no slot is ever unmapped. Made once, since a slot may be mapped
+    /// in a signal handler, where nothing may be allocated.
+    keep: Arc<()>,
     /// Where handles are made, one after the other.
     places: *mut Socket,
     places_used: AtomicUsize,
@@ -70,6 +73,7 @@ impl Family {
             tcp,
             udp,
             memory: AtomicI32::new(memory),
+            keep: Arc::new(()),
             places,
             places_used: AtomicUsize::new(0),
             stacks: AtomicU32::new(arena.stacks().load(Ordering::Acquire)),
@@ -161,7 +165,7 @@ impl Family {
         let memory = self.memory.load(Ordering::Relaxed);
         let pointer = NonNull::new(sys::map_shared(memory, offset, len, true).ok()?)?;
         // SAFETY: mapped for good, page-aligned, writable.
-        let segment = unsafe { Segment::from_raw(pointer, len, true, Arc::new(())) };
+        let segment = unsafe { Segment::from_raw(pointer, len, true, self.keep.clone()) };
         SocketPage::alone(segment, geometry).ok()
     }
 
