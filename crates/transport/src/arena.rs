@@ -209,8 +209,10 @@ impl Arena {
         if reborn {
             // The images were put back; of the next turn there is none.
             compiler_fence(Ordering::SeqCst);
-            arena.turn.set(header.turn + 1);
-            arena.write_header(&Header { turn: header.turn + 1, ..header });
+            // It wraps: a stray write may have left any number, and only a change of it counts.
+            let turn = header.turn.wrapping_add(1);
+            arena.turn.set(turn);
+            arena.write_header(&Header { turn, ..header });
         }
         Ok(arena)
     }
@@ -271,7 +273,7 @@ impl Arena {
 
     /// Ends the turn: the one store that makes it count. Every table must be sealed ([`Table::seal`]).
     pub fn commit(&self) {
-        let next = self.turn.get() + 1;
+        let next = self.turn.get().wrapping_add(1);
         self.fuse.burn();
         compiler_fence(Ordering::SeqCst);
         let turn: &AtomicU64 = self.segment.atomic_u64(TURN).expect("length was checked");
