@@ -129,6 +129,10 @@ Examples:
   eft vm restore
 
 --json: what each command prints, as an object; those that go on print one each time."),
+    ("sim", "\
+Examples:
+  eft sim help
+  eft sim paper asymmetric --placements 8 --draws 20 --figures report"),
     ("bench", "\
 Examples:
   eft bench bulk
