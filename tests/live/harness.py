@@ -34,7 +34,8 @@ def check(condition, what):
 
 
 def end(process, patience=5):
-    """Ends a process that we started."""
+    """Ends a process that we started, and what it left: the child that socat forks for a peer waits for ever."""
+    descendants = descendants_of(process.pid)
     if process.poll() is None:
         process.terminate()
         try:
@@ -42,6 +43,29 @@ def end(process, patience=5):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+    for pid, started in descendants:
+        if start_time(pid) == started:
+            os.kill(pid, signal.SIGKILL)
+
+
+def descendants_of(pid):
+    """Process ids with their start times, so that a number that is used again is not taken for the same process."""
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = [int(child) for child in task.read_text().split()]
+        except OSError:
+            continue
+        for child in children:
+            found += [(child, start_time(child)), *descendants_of(child)]
+    return found
+
+
+def start_time(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+    except OSError:
+        return None
 
 
 def wait_until(condition, seconds, what):

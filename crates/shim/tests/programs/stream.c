@@ -592,12 +592,19 @@ static void unspecified(void) {
 /* Whoever connects to the loopback after the last close is refused. */
 static void closed_listener(void) {
     for (int i = 0; i < 50; i++) {
-        /* A port that is free there. */
-        int l = bound(SOCK_STREAM, "127.0.0.1");
-        struct sockaddr_in a = at("0.0.0.0", port_of(l));
-        close(l);
-        l = socket(AF_INET, SOCK_STREAM, 0);
-        CHECK(bind(l, (void *)&a, sizeof a) == 0 && listen(l, 5) == 0);
+        /* A port that is free there; another program may take it in between, which is no fault of the listener. */
+        int l, taken, tries = 0;
+        struct sockaddr_in a;
+        do {
+            l = bound(SOCK_STREAM, "127.0.0.1");
+            a = at("0.0.0.0", port_of(l));
+            close(l);
+            l = socket(AF_INET, SOCK_STREAM, 0);
+            taken = bind(l, (void *)&a, sizeof a) != 0;
+            CHECK(!taken || (errno == EADDRINUSE && ++tries < 20));
+            if (taken) close(l);
+        } while (taken);
+        CHECK(listen(l, 5) == 0);
         int copy = dup(l);
         a = at("127.0.0.1", port_of(l));
         close(l);
