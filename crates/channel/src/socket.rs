@@ -32,7 +32,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of everything in this module. A program keeps the shim that it started with, so a server
 /// refuses a family of another version instead of misreading it.
-pub const LAYOUT_VERSION: u32 = 5;
+pub const LAYOUT_VERSION: u32 = 6;
 
 /// Bytes before slot 0.
 pub const ARENA_HEADER_LEN: usize = 65536;
@@ -396,6 +396,17 @@ mod tests {
         assert_eq!(wrote[0], (ARENA_HEADER_LEN + RECEIVE_NOTIFY, 7u64.to_le_bytes().to_vec()));
         assert_eq!(wrote[1], (ARENA_HEADER_LEN + FLAGS, 2u32.to_le_bytes().to_vec()));
         assert_eq!(wrote[2..], [(ring + 8190, alloc::vec![7, 8]), (ring, alloc::vec![9])]);
+    }
+
+    #[test]
+    fn waking_sleepers_leaves_the_options_alone() {
+        let page = arena().socket(0).unwrap();
+        let all = [Opt::MaxSegment, Opt::NotSentLowWater, Opt::Flush];
+        all.iter().for_each(|option| page.set_option(*option, 1000));
+        page.set_kind(2);
+        assert_eq!(page.sleepers().swap(0, Ordering::SeqCst), 0);
+        assert!(all.iter().all(|option| page.option(*option) == 1000));
+        assert_eq!(page.kind(), 2);
     }
 
     #[test]

@@ -37,8 +37,8 @@ const MORE_OPTIONS: usize = 400;
 /// Where a slot says whose it is, and in how many bytes: inode and kind.
 pub const IDENTITY: usize = INODE;
 pub const IDENTITY_LEN: usize = 12;
-const _: () = assert!(KIND == INODE + 8);
-const SLEEPERS: usize = 400;
+const _: () = assert!(KIND == INODE + 8 && SLEEPERS == KIND + 4 && MORE_OPTIONS == SLEEPERS + 4);
+const SLEEPERS: usize = 396;
 const INFO: usize = 448;
 /// Where the application's two locks lie (64 bytes each; the shim's matter).
 pub const SEND_LOCK: usize = 512;
