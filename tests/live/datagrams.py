@@ -238,7 +238,62 @@ def names_of_programs_that_ask_themselves():
         check(open("/etc/resolv.conf").read() == before, "the host's own file was changed")
 
 
+# Sends to where nobody listens and asks what became of it.
+ERRORS = '''
+import select, socket, struct, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, 11, 1)
+poll = select.poll()
+poll.register(s, 0)
+for word in open(sys.argv[1]):
+    place, ttl, text = word.split()
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, int(ttl))
+    s.sendto(text.encode(), (place, 9))
+    events = poll.poll(5000)
+    assert events and events[0][1] == select.POLLERR, events
+    data, [(level, kind, cmsg)], flags, name = s.recvmsg(1000, 1000, socket.MSG_ERRQUEUE)
+    assert (level, kind, flags, name) == (0, 11, socket.MSG_ERRQUEUE, (place, 9)), (level, kind, flags, name)
+    errno, origin, kind, code = struct.unpack("=IBBB", cmsg[:7])
+    print(errno, origin, kind, code, socket.inet_ntoa(cmsg[20:24]), data.decode(), poll.poll(0), flush=True)
+'''
+
+
+def errors_are_queued_for_a_program_that_asks():
+    with Scene("udp-errors") as scene:
+        stack = Stack(scene)
+        pipe = scene.dir / "lines"
+        os.mkfifo(pipe)
+        asker = scene.start(*stack.on("python3", script(scene, "errors", ERRORS), pipe), log="errors.log")
+        lines = scene.stack_.enter_context(open(pipe, "w", buffering=1))
+
+        def ask(line, answer, count):
+            lines.write(line + "\n")
+            wait_until(lambda: len(asker.log.read_text().splitlines()) >= count, 10, f"the answer to {line}")
+            said = asker.log.read_text().splitlines()[count - 1]
+            check(said == answer, f"{line}: {said}")
+
+        refused = f"111 2 3 3 {stack.host}"
+        ask(f"{stack.host} 64 first", f"{refused} first []", 1)
+        # A udp that is new knows as much of the queue as the one before; one to the stack's own address is refused by ip.
+        stack.kill("udp")
+        ask(f"{stack.host} 64 second", f"{refused} second []", 2)
+        ask(f"{stack.address} 64 own", f"111 2 3 3 {stack.address} own []", 3)
+
+
+def traceroute_to_the_neighbour():
+    with Scene("traceroute") as scene:
+        stack = Stack(scene)
+        # Else the neighbour's kernel sends some six errors, and then one a second.
+        sh(*stack.beside("sysctl", "-qw", "net.ipv4.icmp_ratelimit=0"))
+        for extra in [], ["-p", "40000", "-N", "1"]:
+            out = sh(*stack.on("traceroute", "-n", "-m", "3", *extra, stack.host), ok=False, timeout=60)
+            hops = out.stdout.splitlines()[1:]
+            check(len(hops) == 1 and hops[0].split()[:2] == ["1", stack.host] and "*" not in hops[0] and hops[0].count("ms") == 3,
+                  f"traceroute {extra}: {out.stdout}{out.stderr}")
+
+
 CASES = [
+    traceroute_to_the_neighbour, errors_are_queued_for_a_program_that_asks,
     name_server_that_asks_for_the_interfaces, names_of_programs_that_ask_themselves,
     udp_server_on_both_sides, udp_server_of_several_processes, udp_client_of_both_sides, socat_datagrams_on_both_sides,
     receiving_asks_the_kernel_for_nothing_that_it_was_not_told_of,

@@ -15,8 +15,10 @@
 //! Streams put bare bytes into the rings. Datagram sockets put records (a [`DatagramHeader`], then
 //! the payload, padded to 8). A listener's receive ring holds [`AcceptRecord`]s.
 
+mod errors;
 mod page;
 
+pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX};
 pub use page::{IDENTITY, IDENTITY_LEN, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom, SocketPage};
 
 use crate::dirty::{DIRTY_LEN, DIRTY_SLOTS, Dirty};
@@ -254,10 +256,12 @@ pub enum Opt {
     /// Low half of the offset up to which bytes go out although the socket is corked: where the stream ended when
     /// TCP_NODELAY was last set.
     Flush,
+    /// IP_RECVERR: ICMP errors go to the socket's error queue; for UDP.
+    ReceiveErrors,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::Flush;
+    pub(crate) const LAST: Opt = Opt::ReceiveErrors;
 }
 
 /// Numbers for `TCP_INFO` and `eft ss`, written by the transport.
@@ -401,7 +405,7 @@ mod tests {
     #[test]
     fn waking_sleepers_leaves_the_options_alone() {
         let page = arena().socket(0).unwrap();
-        let all = [Opt::MaxSegment, Opt::NotSentLowWater, Opt::Flush];
+        let all = [Opt::MaxSegment, Opt::NotSentLowWater, Opt::Flush, Opt::ReceiveErrors];
         all.iter().for_each(|option| page.set_option(*option, 1000));
         page.set_kind(2);
         assert_eq!(page.sleepers().swap(0, Ordering::SeqCst), 0);

@@ -10,7 +10,7 @@ use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::flight::{Arrival, Origin, Quoted};
 use crate::send::{IPV4_LEN, Outgoing};
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 use eft_base::PacketRef;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{
@@ -217,12 +217,25 @@ impl Ip {
         if needed && mtu != 0 && mtu < MTU_MIN {
             return self.drop_packet(cx, a.packet, Counter::DropIcmp, out);
         }
+        let mut outer = [0; IPV4_LEN];
+        let Some(outer) =
+            self.read(cx.memory, a.packet, &mut outer).and_then(|_| Ipv4Header::read_from_bytes(&outer).ok())
+        else {
+            return self.drop_packet(cx, a.packet, Counter::DropIcmp, out);
+        };
         let message = IpToTransport::Error {
             packet: quote,
             header_len: quoted.header_len,
             kind: header.kind,
             code: header.code,
-            mtu: if needed { mtu } else { 0 },
+            info: match header.kind {
+                _ if needed => mtu,
+                ICMP_PARAMETER_PROBLEM => header.rest[0] as u16,
+                _ => 0,
+            },
+            offender: IpAddr::V4(a.question.source).into(),
+            ttl: outer.ttl,
+            tos: outer.tos,
         };
         self.give(cx, peer, a.packet, message, false, out);
     }

@@ -70,7 +70,9 @@ impl FarEnds {
     fn mirror(&mut self, socket: SocketId) {
         let Some(far) = self.ends.get(&socket) else { return };
         let (flags, receivable) = (far.page.flags(), far.page.receivable());
-        if receivable > 0 {
+        // A datagram may be refused before its socket's far end is here.
+        let refused = far.page.kind() == DATAGRAM && (far.page.error() != 0 || far.page.has_errors());
+        if receivable > 0 || refused {
             self.readable(socket);
         }
         // An unconnected stream has a plug only because a connect is on its way to us.
@@ -93,7 +95,7 @@ impl FarEnds {
         if let Some(far) = self.ends.get(&socket)
             && (far.page.read_token().post(far.page.receive_end())
                 // An error without data is news too: a refused datagram.
-                || (far.page.error() != 0 && far.page.read_token().post_anyway())
+                || ((far.page.error() != 0 || far.page.has_errors()) && far.page.read_token().post_anyway())
                 || far.page.post_edge())
         {
             self.calls += 1;
@@ -287,6 +289,19 @@ mod tests {
             assert!(scene.is(PollFlags::IN), "the reader hangs after a death at step {steps}");
             rustix::net::recv(&scene.near, &mut [0u8; 1], RecvFlags::DONTWAIT).unwrap();
             assert!(!scene.is(PollFlags::IN), "readable twice for one piece of news (step {steps})");
+        }
+    }
+
+    #[test]
+    fn who_was_refused_before_the_far_end_came_is_woken() {
+        let refuse: [fn(&SocketPage); 2] = [|page| page.set_error(111), |page| page.set_errors_end(1)];
+        for refuse in refuse {
+            let scene = Scene::new();
+            scene.page().reset(DATAGRAM);
+            refuse(&scene.page());
+            let _server = scene.server();
+            assert!(scene.is(PollFlags::IN), "a program that waits hangs");
+            assert!(scene.page().read_token().is_posted());
         }
     }
 }

@@ -41,9 +41,10 @@ crate::messages! {
         /// ones, else 0.
         2 => Deliver { packet: PacketRef, header_len: u16, checksum_ok: bool, segment_size: u16 },
         /// An ICMP error about a packet of ours: `packet` covers the quoted IP header and at least
-        /// 8 bytes of the quoted transport header. `mtu` for "fragmentation needed" (RFC 1191).
+        /// 8 bytes of the quoted transport header. `info`: the MTU of "fragmentation needed" (RFC 1191), the
+        /// pointer of "parameter problem". `offender` sent the error, in a packet with `ttl` and `tos`.
         /// To be answered with `Done`.
-        3 => Error { packet: PacketRef, header_len: u16, kind: u8, code: u8, mtu: u16 },
+        3 => Error { packet: PacketRef, header_len: u16, kind: u8, code: u8, info: u16, offender: WireAddress, ttl: u8, tos: u8 },
         /// Answer to `Route`. `segment_max`: largest payload of one `Send` with segmentation (0:
         /// the device does not segment). `local`: the destination is this host itself.
         4 => Routed { request: RequestId, errno: i32, source: WireAddress, mtu: u16, segment_max: u32, local: bool },

@@ -1,6 +1,7 @@
-//! Control data of received datagrams: destination address, TOS and TTL, if the program asked.
+//! Control data of received datagrams: destination address, TOS and TTL, if the program asked; and what an error is.
 
 use crate::datagram::Received;
+use crate::error_queue;
 use crate::socket::{Socket, bit};
 use crate::sys;
 use core::ffi::c_int;
@@ -53,7 +54,7 @@ pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) 
         used: 0,
         truncated: false,
     };
-    message.msg_flags = 0;
+    message.msg_flags = if received.error.is_some() { libc::MSG_ERRQUEUE } else { 0 };
     let bits = socket.bits();
     // SAFETY: the program's control buffer.
     unsafe {
@@ -66,6 +67,15 @@ pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) 
         if bits & bit::RECEIVE_TTL != 0 {
             let ttl = received.header.ttl as c_int;
             writer.put(libc::IPPROTO_IP, libc::IP_TTL, &ttl.to_ne_bytes());
+        }
+        if let Some(error) = &received.error {
+            let inet6 = bits & bit::INET6 != 0;
+            let (bytes, len) = error_queue::extended(error, inet6);
+            let (level, kind) = match inet6 {
+                true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+                false => (libc::IPPROTO_IP, libc::IP_RECVERR),
+            };
+            writer.put(level, kind, &bytes[..len]);
         }
     }
     message.msg_controllen = writer.used as _;

@@ -88,6 +88,18 @@ impl<'a> Buffers<'a> {
         }
     }
 
+    /// Puts as many of `bytes` into the buffers as fit; returns how many.
+    pub fn put(&mut self, mut bytes: &[u8]) -> usize {
+        let n = bytes.len().min(self.left);
+        self.pieces(n, |pointer, len| {
+            let (piece, rest) = bytes.split_at(len);
+            // SAFETY: the program's buffer, by the contract of `new`.
+            unsafe { pointer.copy_from_nonoverlapping(piece.as_ptr(), len) };
+            bytes = rest;
+        });
+        n
+    }
+
     /// Copies the next `n` bytes into the send ring at `offset`.
     pub fn write_send(&mut self, page: &SocketPage, offset: u64, n: usize) {
         let mut at = offset;

@@ -5,6 +5,7 @@
 //! gone with the socket, as the kernel's is. What goes over the kernel's loopback is `twin`'s.
 
 use crate::buffers::Buffers;
+use crate::error_queue;
 use crate::family::family;
 use crate::interfaces::is_broadcast;
 use crate::readiness;
@@ -14,7 +15,7 @@ use crate::twin;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::{Endpoint, WireAddress};
-use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
+use eft_channel::socket::{DatagramHeader, ErrorRecord, Opt, datagram_record_len};
 use zerocopy::IntoBytes;
 
 /// Largest payload over IPv4.
@@ -29,6 +30,20 @@ pub struct Received {
     pub copied: usize,
     pub from: Endpoint,
     pub header: DatagramHeader,
+    /// It comes from the error queue.
+    pub error: Option<ErrorRecord>,
+}
+
+impl Received {
+    /// What a call with these flags returns.
+    pub fn returned(&self, flags: c_int) -> usize {
+        match flags & libc::MSG_TRUNC {
+            0 => self.copied,
+            // Of an error Linux tells no more than what it copied.
+            _ if self.error.is_some() => self.copied,
+            _ => self.len,
+        }
+    }
 }
 
 /// Sends one datagram to `to`, or to the socket's peer. One that is held back goes where its first
@@ -70,7 +85,7 @@ pub fn send(
     };
     let more = flags & libc::MSG_MORE != 0 || socket.has(bit::DATAGRAM_CORK);
     loop {
-        socket.take_error()?;
+        socket.take_error().inspect_err(|_| quieten(fd, socket))?;
         if socket.wishes_shut_write() {
             return Err(Errno(libc::EPIPE));
         }
@@ -168,12 +183,12 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
         return Err(Errno(libc::EOPNOTSUPP));
     }
     if flags & libc::MSG_ERRQUEUE != 0 {
-        return Err(Errno(libc::EAGAIN));
+        return error_queue::take(fd, socket, to);
     }
     to.touchable()?;
     let mut rounds = 0;
     loop {
-        socket.take_error()?;
+        socket.take_error().inspect_err(|_| quieten(fd, socket))?;
         let taken = take(socket, to, flags & libc::MSG_PEEK != 0).inspect_err(|_| quieten(fd, socket));
         if let Some(received) = taken.map_err(|e| readiness::reentered(fd, socket, flags, e))? {
             readiness::found_something(socket);
@@ -192,6 +207,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
                 copied: 0,
                 from: Endpoint::UNSPECIFIED,
                 header: DatagramHeader::default(),
+                error: None,
             });
         }
         if socket.has(bit::ORPHAN) || socket.is_ended() {
@@ -210,7 +226,8 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
 }
 
 fn is_readable(socket: &Socket) -> bool {
-    socket.page.receivable() > 0 || socket.twin_due() || socket.page.error() != 0 || socket.is_ended()
+    let page = &socket.page;
+    page.receivable() > 0 || socket.twin_due() || page.error() != 0 || page.has_errors() || socket.is_ended()
 }
 
 /// The descriptor is readable no longer, unless there is something left to take.
@@ -255,7 +272,13 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
     if !peek {
         socket.notify_taken();
     }
-    Ok(Some(Received { len, copied, from: Endpoint::new(header.address.into(), header.port), header }))
+    Ok(Some(Received {
+        len,
+        copied,
+        from: Endpoint::new(header.address.into(), header.port),
+        header,
+        error: None,
+    }))
 }
 
 /// The twin, if it has something and comes first: the ring is empty, or had its turn.

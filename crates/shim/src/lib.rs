@@ -34,6 +34,10 @@
 //!   127.0.0.1 only, also that of an AF_INET6 socket; not at ::1, nor at the rest of 127/8.
 //! - A datagram socket whose first address lies in 127/8 is the kernel's until it turns elsewhere, and
 //!   for good in a program that inherits it over exec.
+//! - IP_RECVERR: 8 errors wait for a socket, each with 320 bytes of what it quotes; those of the kernel's loopback come
+//!   by calls only. `poll` and `ppoll` say POLLERR; `select` and epoll say that the socket is readable. A `poll` that
+//!   wants no data wakes for an error late while data wait there, or if its list is longer than 64; one by a system
+//!   call of the program's own sees the descriptor readable.
 //! - No multicast, raw sockets, UDP-Lite or MPTCP (EPROTONOSUPPORT). What each socket option does: `docs/options.md`.
 //! - Buffers, and addresses that come with data, are looked at only for what nobody can have mapped
 //!   (EFAULT); other bad ones crash the program. The rarer calls ask the kernel.
@@ -66,6 +70,7 @@ mod dispatch;
 mod dispatch;
 mod epoll;
 mod errno;
+mod error_queue;
 mod establish;
 mod exec;
 mod family;
@@ -83,6 +88,7 @@ mod loopback;
 mod names;
 mod netlink;
 mod options;
+mod poll;
 mod process;
 mod readiness;
 mod real;

@@ -128,6 +128,8 @@ pub fn make(fd: c_int, socket: &Socket) -> Result<c_int> {
 pub fn move_beside(socket: &Socket, hidden: c_int) {
     // It was bound to the wildcard when it first sent, or to its peer's side when it connected.
     unconnect(hidden);
+    // Its error queue, which nobody takes from any longer, would keep it ready.
+    let _ = sys::set_option(hidden, libc::IPPROTO_IP, libc::IP_RECVERR, &0i32.to_ne_bytes());
     match place(socket, hidden, socket.page.local().port) {
         Ok(()) => drop(stand_beside(socket, hidden)),
         Err(_) => give_up(hidden),

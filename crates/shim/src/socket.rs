@@ -9,7 +9,7 @@ use crate::sys::{self, Errno, Result};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use eft_channel::shared::Shared;
-use eft_channel::socket::{RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SocketPage, Transport, flag, wish};
+use eft_channel::socket::{Opt, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SocketPage, Transport, flag, wish};
 use eft_channel::token::{ReadToken, WritePlug};
 
 /// Bits of [`Socket::bits`]: what the shim remembers of a socket, for the whole family.
@@ -74,6 +74,9 @@ pub struct Socket {
 
 impl Socket {
     pub fn new(slot: u32, page: SocketPage) -> Socket {
+        if page.option(Opt::ReceiveErrors) != 0 {
+            crate::poll::watch();
+        }
         Socket {
             slot,
             token: page.read_token(),

@@ -93,10 +93,7 @@ pub fn receive(fd: c_int, socket: &Socket, mut buffers: Buffers, flags: c_int) -
         return stream::receive(fd, socket, &mut buffers, flags);
     }
     let received = datagram::receive(fd, socket, &mut buffers, flags)?;
-    Ok(match flags & libc::MSG_TRUNC {
-        0 => received.copied,
-        _ => received.len,
-    })
+    Ok(received.returned(flags))
 }
 
 /// `readv`, and `preadv2` without an offset: `flags` are its RWF flags.
@@ -205,10 +202,7 @@ pub unsafe fn receive_from(
     let received = datagram::receive(fd, socket, &mut buffers, flags)?;
     // SAFETY: by the caller.
     unsafe { address::write(received.from, socket.has(bit::INET6), address, len)? };
-    Ok(match flags & libc::MSG_TRUNC {
-        0 => received.copied,
-        _ => received.len,
-    })
+    Ok(received.returned(flags))
 }
 
 /// `sendmsg`.
@@ -261,10 +255,7 @@ pub unsafe fn receive_message(
     if received.copied < received.len {
         message.msg_flags |= libc::MSG_TRUNC;
     }
-    Ok(match flags & libc::MSG_TRUNC {
-        0 => received.copied,
-        _ => received.len,
-    })
+    Ok(received.returned(flags))
 }
 
 /// The eft socket at `fd`, or `None` for the real call. A datagram socket that is still undecided

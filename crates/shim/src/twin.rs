@@ -74,7 +74,7 @@ pub fn take(socket: &Socket, twin: c_int, to: &Buffers, peek: bool) -> Result<Op
     header.port = from.port;
     header.address = WireAddress::from(from.address);
     header.local_port = socket.page.local().port;
-    Ok(Some(Received { len, copied: len.min(to.left()), from, header }))
+    Ok(Some(Received { len, copied: len.min(to.left()), from, header, error: None }))
 }
 
 /// Notes if nothing is left, so that the descriptor is readable no longer than it should.

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use eft_base::{Endpoint, PacketRef, PoolId, SocketId};
 use eft_channel::Segment;
-use eft_channel::socket::{Opt, SendRoom, SocketInfo, SocketPage};
+use eft_channel::socket::{ERRORS_MAX, ErrorRecord, Opt, SendRoom, SocketInfo, SocketPage};
 
 /// Bytes of a record that is staged.
 pub(crate) const RECORD_MAX: usize = 64;
@@ -28,6 +28,7 @@ mod word {
     /// Something in [`super::Seldom`].
     pub const SELDOM: u32 = 32;
     pub const SEND_SENT: u32 = 64;
+    pub const ERRORS_END: u32 = 128;
 }
 
 /// What is staged less often.
@@ -56,6 +57,7 @@ struct Inner {
     receive_end: Cell<u64>,
     send_released: Cell<u64>,
     send_sent: Cell<u64>,
+    errors_end: Cell<u64>,
     receive_notify: Cell<u64>,
     flags: Cell<u32>,
     seldom: RefCell<Seldom>,
@@ -101,6 +103,8 @@ impl Page {
         (receive_end, send_released): (u64, u64),
     ) -> Page {
         Page(Rc::new(Inner {
+            // From before a crash, if this is a socket from before a crash. A wrong one hurts its own family alone.
+            errors_end: Cell::new(page.errors_end()),
             page,
             socket,
             owner,
@@ -168,6 +172,9 @@ impl Page {
         }
         if staged & word::SEND_SENT != 0 {
             page.set_send_sent(self.0.send_sent.get());
+        }
+        if staged & word::ERRORS_END != 0 {
+            page.set_errors_end(self.0.errors_end.get());
         }
         if staged & word::FLAGS != 0 {
             page.set_flags(self.0.flags.get());
@@ -292,6 +299,7 @@ impl Page {
         self.0.receive_end.set(0);
         self.0.send_released.set(0);
         self.0.send_sent.set(0);
+        self.0.errors_end.set(0);
         self.0.staged.set(self.0.staged.get() & word::SELDOM);
         self.seldom(|s| *s = Seldom { reset: Some((kind, incarnation)), ..Seldom::default() });
     }
@@ -338,6 +346,19 @@ impl Page {
     pub fn set_send_sent(&self, sent: u64) {
         self.0.send_sent.set(sent);
         self.mark(word::SEND_SENT);
+    }
+
+    /// Puts an error into the queue. False if as many wait there as it holds.
+    pub fn put_error(&self, record: &ErrorRecord, quote: &[u8]) -> bool {
+        let end = self.0.errors_end.get();
+        let taken = if self.is_fresh() { 0 } else { self.0.page.errors_taken() };
+        if end.wrapping_sub(taken) >= ERRORS_MAX {
+            return false;
+        }
+        self.0.page.write_error(end, record, quote);
+        self.0.errors_end.set(end.wrapping_add(1));
+        self.mark(word::ERRORS_END);
+        true
     }
 
     pub fn set_flags(&self, flags: u32) {

@@ -236,7 +236,16 @@ impl<E: Engine> TransportBench<E> {
         let Some(slot) = self.put(packet) else { return };
         let (kind, code) = [(3, 1), (3, 3), (3, 4), (11, 0), (4, 0)][random.below(5) as usize];
         let mtu = random.below(1600) as u16;
-        let m = IpToTransport::Error { packet: slot, header_len: 20, kind, code, mtu };
+        let m = IpToTransport::Error {
+            packet: slot,
+            header_len: 20,
+            kind,
+            code,
+            info: mtu,
+            offender: Default::default(),
+            ttl: 64,
+            tos: 0,
+        };
         self.host.receive(Peer::Ip, In::Ip(m));
     }
 

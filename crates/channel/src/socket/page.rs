@@ -132,7 +132,7 @@ impl SocketPage {
 
     // All of a page passes through these, and so past the witness.
 
-    fn load_u64(&self, offset: usize) -> u64 {
+    pub(super) fn load_u64(&self, offset: usize) -> u64 {
         let value = self.u64_at(offset).load(Ordering::Acquire);
         match &self.witness {
             None => value,
@@ -156,7 +156,7 @@ impl SocketPage {
         }
     }
 
-    fn store_u64(&self, offset: usize, value: u64) {
+    pub(super) fn store_u64(&self, offset: usize, value: u64) {
         self.u64_at(offset).store(value, Ordering::Release);
         self.tell_wrote(offset, &value.to_le_bytes());
     }
@@ -166,14 +166,14 @@ impl SocketPage {
         self.tell_wrote(offset, &value.to_le_bytes());
     }
 
-    fn read_bytes(&self, offset: usize, to: &mut [u8]) {
+    pub(super) fn read_bytes(&self, offset: usize, to: &mut [u8]) {
         self.segment.read(self.base + offset, to).expect("slot lies in the arena");
         if let Some(w) = &self.witness {
             w.read(self.base + offset, to);
         }
     }
 
-    fn write_bytes(&self, offset: usize, bytes: &[u8]) {
+    pub(super) fn write_bytes(&self, offset: usize, bytes: &[u8]) {
         self.segment.write(self.base + offset, bytes).expect("slot lies in the arena");
         self.tell_wrote(offset, bytes);
     }

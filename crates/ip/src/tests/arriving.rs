@@ -209,13 +209,19 @@ fn errors_about_our_packets_reach_their_transport() {
     let mut try_error = |kind, code, rest, quote: &[u8]| {
         b.arrive(&packet(PROTOCOL_ICMP, 0, 1, &icmp(kind, code, rest, quote)));
         match b.drain()[..] {
-            [ToPeer::Transport(peer, IpToTransport::Error { packet, header_len: 20, kind, code, mtu })] => {
+            [
+                ToPeer::Transport(
+                    peer,
+                    IpToTransport::Error { packet, header_len: 20, kind, code, info, offender, ttl, tos },
+                ),
+            ] => {
+                assert_eq!((offender, ttl, tos), (IpAddr::V4(THEM).into(), 64, 0));
                 let mut q = vec![0; packet.len as usize];
                 b.memory.read(packet, &mut q).unwrap();
                 assert_eq!(q, quote);
                 b.transport_says(peer, TransportToIp::Done { packet });
                 assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]));
-                Some((peer, kind, code, mtu))
+                Some((peer, kind, code, info))
             }
             [ToPeer::Nic(0, IpToNic::Done { .. })] => None,
             ref other => panic!("{other:?}"),
@@ -225,6 +231,7 @@ fn errors_about_our_packets_reach_their_transport() {
     assert_eq!(try_error(3, 1, [0; 4], &ours), Some((Peer::Tcp, 3, 1, 0)));
     assert_eq!(try_error(3, 4, [0, 0, 5, 0], &ours), Some((Peer::Tcp, 3, 4, 1280)));
     assert_eq!(try_error(11, 0, [0; 4], &quoted(US, PROTOCOL_UDP, 60)), Some((Peer::Udp, 11, 0, 0)));
+    assert_eq!(try_error(12, 0, [20, 0, 0, 0], &ours), Some((Peer::Tcp, 12, 0, 20)));
     assert_eq!(try_error(3, 4, [0, 0, 0, 40], &ours), None, "no such MTU");
     assert_eq!(try_error(3, 1, [0; 4], &ours[..27]), None, "too little quoted");
     assert_eq!(try_error(3, 1, [0; 4], &quoted(FAR, PROTOCOL_TCP, 28)), None, "not ours");

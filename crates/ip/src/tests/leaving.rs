@@ -271,7 +271,7 @@ fn a_refused_local_datagram_comes_back_as_an_error() {
     let [
         ToPeer::Transport(
             Peer::Udp,
-            IpToTransport::Error { packet, header_len: 20, kind: 3, code: 3, mtu: 0 },
+            IpToTransport::Error { packet, header_len: 20, kind: 3, code: 3, info: 0, ttl: 64, .. },
         ),
     ] = out[..]
     else {

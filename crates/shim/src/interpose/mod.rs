@@ -5,6 +5,7 @@ mod files;
 mod interfaces;
 mod io;
 mod names;
+mod polling;
 mod programs;
 pub mod raw;
 #[cfg(target_arch = "x86_64")]

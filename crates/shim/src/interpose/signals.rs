@@ -3,10 +3,12 @@
 //! As libc does with the signals that it uses itself: none of the program's masks blocks it. A handler of the
 //! program's is told of those SIGSYS that have another cause.
 
+use super::polling;
 use crate::dispatch::{self, signals};
 use crate::sys::Errno;
-use crate::{confined, errno, init, real};
+use crate::{confined, errno, init, poll, real};
 use core::ffi::c_int;
+use core::time::Duration;
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigaction as Action, sigset_t, timespec};
 
 /// The program's masks and handlers are not to be left as they are.
@@ -62,7 +64,25 @@ pub unsafe extern "C" fn ppoll(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { with_mask(mask, |mask| real::ppoll.get()(list, count, limit, mask)) }
+    unsafe {
+        let Some(watched) = polling::list(list, count) else {
+            return with_mask(mask, |mask| real::ppoll.get()(list, count, limit, mask));
+        };
+        let limit = match limit.as_ref() {
+            None => None,
+            Some(timespec { tv_sec: 0.., tv_nsec: 0..1_000_000_000 }) => {
+                Some(Duration::new((*limit).tv_sec as u64, (*limit).tv_nsec as u32))
+            }
+            // The kernel says what is wrong.
+            Some(_) => return real::ppoll.get()(list, count, limit, mask),
+        };
+        poll::wait(watched, limit, |list, left| {
+            let left =
+                left.map(|left| timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ });
+            let left = left.as_ref().map_or(core::ptr::null(), |left| left);
+            with_mask(mask, |mask| real::ppoll.get()(list.as_mut_ptr(), list.len() as nfds_t, left, mask))
+        })
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -11,7 +11,7 @@ mod table;
 use crate::accept;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, interfaces, loopback, stream, tcp_info, twin};
+use crate::{datagram, error_queue, interfaces, loopback, stream, tcp_info, twin};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::{Opt, SocketPage, flag};
@@ -46,6 +46,8 @@ enum Kind {
     Priority,
     LowWater,
     DontFragment,
+    /// IP_RECVERR.
+    ErrorQueue,
     /// IP_OPTIONS, SO_BINDTODEVICE: none.
     NoOptions,
     /// IPV6_V6ONLY: off.
@@ -127,7 +129,10 @@ fn range_of(opt: Opt) -> core::ops::RangeInclusive<c_int> {
 pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) -> Result<()> {
     let kind = find(socket, level, name).ok_or(Errno(libc::ENOPROTOOPT))?;
     check(kind, socket.is_stream(), level, value)?;
-    if let Some(hidden) = loopback::of(socket) {
+    // The twin keeps no errors: nobody would take them.
+    if let Some(hidden) = loopback::of(socket)
+        && !matches!(kind, Kind::ErrorQueue)
+    {
         // What goes over the loopback is to have it too.
         let _ = sys::set_option(hidden, level, name, value);
     }
@@ -173,6 +178,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             let rest = page.option(Opt::Cork) & !stream::CORK_OPTION;
             page.set_option(Opt::Cork, rest | (number != 0) as u32);
         }
+        Kind::ErrorQueue => error_queue::set(fd, socket, number != 0),
         Kind::DatagramCork => datagram::set_cork(socket, number != 0)?,
         // The default is on; what is worth telling the transport is "off" (2) and "now" (1).
         Kind::QuickAck => page.set_option(Opt::QuickAck, if number != 0 { 1 } else { 2 }),
@@ -270,6 +276,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
             (set, _) => set as c_int - 1,
         },
         Kind::PathMtu => path_mtu(socket)?,
+        Kind::ErrorQueue => page.option(Opt::ReceiveErrors) as c_int,
         Kind::V6Only => 0,
         Kind::Computed(compute) => compute(socket),
     };

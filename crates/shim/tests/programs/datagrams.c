@@ -1,5 +1,7 @@
 /* Datagram sockets. */
 #include "check.h"
+#include <linux/errqueue.h>
+#include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 
 static void echo(void) {
@@ -200,10 +202,138 @@ static void mtu(void) {
     EQUAL(mtu_of(c), strncmp(host, "127.", 4) == 0 ? 65535 : 1500);
 }
 
+/* An address of this host where nobody listens. */
+static struct sockaddr_in nobody(void) {
+    int gone = bound(SOCK_DGRAM, host);
+    struct sockaddr_in to = at(host, port_of(gone));
+    close(gone);
+    settle();
+    return to;
+}
+
+static int queueing(void) {
+    int c = socket(AF_INET, SOCK_DGRAM, 0), on = 1;
+    socklen_t len = sizeof on;
+    CHECK(setsockopt(c, IPPROTO_IP, IP_RECVERR, &on, sizeof on) == 0);
+    CHECK(setsockopt(c, IPPROTO_IP, IP_RECVTTL, &on, sizeof on) == 0);
+    on = 0;
+    CHECK(getsockopt(c, IPPROTO_IP, IP_RECVERR, &on, &len) == 0);
+    EQUAL(on, 1);
+    return c;
+}
+
+/* Takes one "port unreachable" about `text`, sent to `to`, into a buffer of `room` bytes. */
+static void take_error(int c, struct sockaddr_in to, const char *text, size_t room) {
+    char got[100];
+    _Alignas(8) char control[200];
+    struct sockaddr_in name;
+    struct iovec v = {got, room};
+    struct msghdr m = {.msg_name = &name, .msg_namelen = sizeof name, .msg_iov = &v, .msg_iovlen = 1,
+                       .msg_control = control, .msg_controllen = sizeof control};
+    size_t len = strlen(text), fits = len < room ? len : room;
+    EQUAL(recvmsg(c, &m, MSG_ERRQUEUE), (ssize_t)fits);
+    CHECK(memcmp(got, text, fits) == 0);
+    EQUAL(m.msg_flags, MSG_ERRQUEUE | (fits < len ? MSG_TRUNC : 0));
+    EQUAL(m.msg_namelen, sizeof name);
+    EQUAL(name.sin_family, AF_INET);
+    EQUAL(name.sin_port, to.sin_port);
+    EQUAL(name.sin_addr.s_addr, to.sin_addr.s_addr);
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    CHECK(h && h->cmsg_level == IPPROTO_IP && h->cmsg_type == IP_TTL);
+    EQUAL(*(int *)CMSG_DATA(h), 64);
+    h = CMSG_NXTHDR(&m, h);
+    CHECK(h && h->cmsg_level == IPPROTO_IP && h->cmsg_type == IP_RECVERR);
+    EQUAL(h->cmsg_len, CMSG_LEN(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in)));
+    struct sock_extended_err e;
+    struct sockaddr_in offender;
+    memcpy(&e, CMSG_DATA(h), sizeof e);
+    memcpy(&offender, CMSG_DATA(h) + sizeof e, sizeof offender);
+    EQUAL(e.ee_errno, ECONNREFUSED);
+    EQUAL(e.ee_origin, SO_EE_ORIGIN_ICMP);
+    EQUAL(e.ee_type, ICMP_DEST_UNREACH);
+    EQUAL(e.ee_code, ICMP_PORT_UNREACH);
+    EQUAL(e.ee_info, 0);
+    EQUAL(offender.sin_family, AF_INET);
+    EQUAL(offender.sin_addr.s_addr, to.sin_addr.s_addr);
+    CHECK(CMSG_NXTHDR(&m, h) == NULL);
+}
+
+/* IP_RECVERR: what became of datagrams is told to who asks, with a peer or without. */
+static void errors(void) {
+    struct sockaddr_in to = nobody();
+    int c = queueing(), off = 0;
+    char b[10];
+    EQUAL(sendto(c, "quote", 5, 0, (void *)&to, sizeof to), 5);
+    EQUAL(await(c, POLLIN), POLLERR);
+    FAILS(recv(c, b, 10, MSG_DONTWAIT), ECONNREFUSED);
+    EQUAL(now(c, POLLIN), POLLERR);
+    take_error(c, to, "quote", 100);
+    EQUAL(now(c, POLLIN), 0);
+    FAILS(recv(c, b, 10, MSG_ERRQUEUE), EAGAIN);
+    FAILS(recv(c, b, 10, MSG_DONTWAIT), EAGAIN);
+    /* Who waits for nothing else is woken, and who takes the error has no other. */
+    EQUAL(sendto(c, "again", 5, 0, (void *)&to, sizeof to), 5);
+    EQUAL(await(c, 0), POLLERR);
+    take_error(c, to, "again", 2);
+    FAILS(recv(c, b, 10, MSG_DONTWAIT), EAGAIN);
+    EQUAL(now(c, POLLIN), 0);
+    /* The pending error is that of the next in the queue. */
+    CHECK(connect(c, (void *)&to, sizeof to) == 0);
+    EQUAL(send(c, "one", 3, 0), 3);
+    EQUAL(await(c, POLLIN), POLLERR);
+    FAILS(send(c, "not", 3, 0), ECONNREFUSED);
+    EQUAL(send(c, "two", 3, 0), 3);
+    settle();
+    take_error(c, to, "one", 100);
+    FAILS(recv(c, b, 10, MSG_DONTWAIT), ECONNREFUSED);
+    take_error(c, to, "two", 100);
+    FAILS(recv(c, b, 10, MSG_ERRQUEUE), EAGAIN);
+    /* The queue goes with the option. */
+    EQUAL(send(c, "lost", 4, 0), 4);
+    EQUAL(await(c, POLLIN), POLLERR);
+    CHECK(setsockopt(c, IPPROTO_IP, IP_RECVERR, &off, sizeof off) == 0);
+    FAILS(recv(c, b, 10, MSG_ERRQUEUE), EAGAIN);
+    FAILS(recv(c, b, 10, MSG_DONTWAIT), ECONNREFUSED);
+    EQUAL(now(c, POLLIN), 0);
+}
+
+/* Errors and data are told apart, by poll and by the calls. */
+static void errors_and_data(void) {
+    struct sockaddr_in to = nobody();
+    int c = queueing(), s = bound(SOCK_DGRAM, host);
+    char b[10];
+    EQUAL(sendto(c, "first", 5, 0, (void *)&to, sizeof to), 5);
+    EQUAL(await(c, POLLIN), POLLERR);
+    struct sockaddr_in us = at(host, port_of(c));
+    EQUAL(recv(c, b, 10, MSG_DONTWAIT), -1);
+    EQUAL(sendto(s, "data", 4, 0, (void *)&us, sizeof us), 4);
+    settle();
+    EQUAL(now(c, POLLIN), POLLIN | POLLERR);
+    EQUAL(now(c, 0), POLLERR);
+    struct pollfd both[2] = {{.fd = s, .events = POLLIN}, {.fd = c, .events = POLLIN}};
+    EQUAL(poll(both, 2, -1), 1);
+    EQUAL(both[0].revents, 0);
+    EQUAL(recv(c, b, 10, 0), 4);
+    EQUAL(now(c, POLLIN), POLLERR);
+    take_error(c, to, "first", 100);
+    EQUAL(now(c, POLLIN), 0);
+    /* The limit holds. */
+    struct timespec before, after, limit = {0, 50000000};
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    EQUAL(ppoll(&both[1], 1, &limit, NULL), 0);
+    EQUAL(poll(&both[1], 1, 50), 0);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    CHECK((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 >= 100);
+    EQUAL(sendto(s, "data", 4, 0, (void *)&us, sizeof us), 4);
+    EQUAL(ppoll(&both[1], 1, NULL, NULL), 1);
+    EQUAL(both[1].revents, POLLIN);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"echo", echo}, {"messages", messages}, {"refused", refused},
-        {"many_waiters", many_waiters}, {"more", more}, {"broadcast", broadcast}, {"mtu", mtu}, {0},
+        {"many_waiters", many_waiters}, {"more", more}, {"broadcast", broadcast}, {"mtu", mtu},
+        {"errors", errors}, {"errors_and_data", errors_and_data}, {0},
     };
     return run_case(cases, argc, argv);
 }

@@ -6,7 +6,7 @@ use super::{dns, sys};
 use eft_base::{Endpoint, WireAddress};
 use eft_channel::notify::Mode;
 use eft_channel::socket::{
-    AcceptRecord, DatagramHeader, Geometry, Transport, datagram_record_len, flag, wish,
+    AcceptRecord, DatagramHeader, Geometry, Opt, Transport, datagram_record_len, flag, wish,
 };
 use eft_channel::status::{STATUS_LEN, Status};
 use eft_messages::control::Request;
@@ -447,13 +447,18 @@ impl Network {
             })
             .max_by_key(|(_, s)| s.page.remote().port != 0);
         let Some((id, _)) = found else {
-            // Port unreachable comes back to a connected sender.
+            // Port unreachable comes back to a connected sender, and to one that asks for errors.
+            let queues = |s: &Slot| s.page.option(Opt::ReceiveErrors) != 0;
             let sender = self.sockets().find(|(_, s)| {
-                !s.stream && s.page.remote() == to && s.bound.is_some_and(|b| b.port == source.port)
+                let concerned = s.page.remote() == to || (s.page.remote().port == 0 && queues(s));
+                !s.stream && concerned && s.bound.is_some_and(|b| b.port == source.port)
             });
             if let Some((id, _)) = sender {
                 let s = self.slot(id).unwrap();
-                s.page.set_error(libc::ECONNREFUSED);
+                match queues(s) {
+                    true => s.queue_refusal(to, payload),
+                    false => s.page.set_error(libc::ECONNREFUSED),
+                }
                 s.post();
             }
             return;

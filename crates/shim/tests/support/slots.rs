@@ -3,7 +3,7 @@
 use super::sys;
 use eft_base::Endpoint;
 use eft_channel::segment::Segment;
-use eft_channel::socket::{Arena, Geometry, SocketPage, flag};
+use eft_channel::socket::{Arena, ERRORS_MAX, ErrorRecord, Geometry, SocketPage, flag};
 use eft_messages::control::{InfoHeader, InterfaceInfo};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -115,12 +115,34 @@ impl Slot {
         if let Some(far) = &self.far
             && (self.page.read_token().post(self.page.receive_end())
                 // What no position tells: an error.
-                || (self.page.error() != 0 && self.page.read_token().post_anyway())
+                || ((self.page.error() != 0 || self.page.has_errors()) && self.page.read_token().post_anyway())
                 || self.page.post_edge())
         {
             sys::send(far.as_raw_fd(), &[], &[]);
             self.wake_sleepers();
         }
+    }
+
+    /// "Port unreachable" about a datagram to `to`, for the error queue.
+    pub fn queue_refusal(&self, to: Endpoint, payload: &[u8]) {
+        let number = self.page.errors_end();
+        if number - self.page.errors_taken() >= ERRORS_MAX {
+            return;
+        }
+        let record = ErrorRecord {
+            destination: to.address.into(),
+            offender: to.address.into(),
+            local: self.page.local().address.into(),
+            port: to.port,
+            errno: libc::ECONNREFUSED,
+            kind: 3,
+            code: 3,
+            ttl: 64,
+            ..ErrorRecord::default()
+        };
+        self.page.write_error(number, &record, payload);
+        self.page.set_error(libc::ECONNREFUSED);
+        self.page.set_errors_end(number + 1);
     }
 
     /// As [`Slot::post`], for what came to the hidden kernel socket.

@@ -210,7 +210,7 @@ impl Tcp {
                 self.receive_packet(cx, packet, header_len, checksum_ok, segment_size, out);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
-            IpToTransport::Error { packet, header_len, kind, code, mtu } => {
+            IpToTransport::Error { packet, header_len, kind, code, info: mtu, .. } => {
                 self.receive_error(cx, packet, header_len, kind, code, mtu);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }

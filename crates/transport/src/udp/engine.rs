@@ -3,6 +3,7 @@
 use super::UdpConfig;
 use super::counters::{COUNTERS, Counter};
 use super::durable::{self, Block, Blocks, bit};
+use super::errors::IcmpError;
 use super::send::Request;
 use crate::addresses::Addresses;
 use crate::arena::{Arena, Refused};
@@ -262,8 +263,9 @@ impl Component for Udp {
                 let answer = self.receive_packet(cx, packet, header_len, checksum_ok);
                 out.push(Out::Ip(answer));
             }
-            In::Ip(IpToTransport::Error { packet, header_len, kind, code, .. }) => {
-                self.receive_error(cx, packet, header_len, kind, code);
+            In::Ip(IpToTransport::Error { packet, header_len, kind, code, info, offender, ttl, tos }) => {
+                let error = IcmpError { kind, code, info, offender, ttl, tos };
+                self.receive_error(cx, packet, header_len, &error);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
             In::Ip(IpToTransport::Sent { request, errno }) => self.receive_sent(cx, request, errno),

@@ -13,6 +13,7 @@ mod control;
 pub mod counters;
 pub mod durable;
 pub mod engine;
+mod errors;
 pub mod inspect;
 mod receive;
 mod send;

@@ -1,4 +1,4 @@
-//! Datagrams on their way in: from ip to the receive ring's records; and ICMP errors.
+//! Datagrams on their way in: from ip to the receive ring's records.
 
 use super::counters::Counter;
 use super::durable::{Block, bit};
@@ -6,23 +6,22 @@ use super::engine::{Udp, due};
 use crate::addresses::{ip_addresses, is_unspecified};
 use core::net::IpAddr;
 use eft_base::checksum::Checksum;
-use eft_base::errno::{ECONNREFUSED, EHOSTUNREACH, EMSGSIZE, ENETUNREACH};
-use eft_base::wire::{ICMP_UNREACHABLE, PROTOCOL_UDP, UdpHeader};
+use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, WireAddress};
 use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
 use eft_component::Context;
 use eft_messages::transport::TransportToIp;
 use zerocopy::{FromBytes, IntoBytes};
 
-const HEADERS_MAX: usize = 60 + size_of::<UdpHeader>();
+pub(super) const HEADERS_MAX: usize = 60 + size_of::<UdpHeader>();
 
 /// Both ends, as we see them, and what the IP header said.
 #[derive(Clone, Copy, Hash)]
-struct Ends {
-    local: WireAddress,
-    remote: WireAddress,
-    local_port: u16,
-    remote_port: u16,
+pub(super) struct Ends {
+    pub local: WireAddress,
+    pub remote: WireAddress,
+    pub local_port: u16,
+    pub remote_port: u16,
 }
 
 struct Datagram {
@@ -137,7 +136,7 @@ impl Udp {
 
     /// The socket that fits best: a connected one before one with our address before a wildcard;
     /// among equals (SO_REUSEPORT) the sender's hash decides.
-    fn find(&self, ends: &Ends) -> Option<u32> {
+    pub(super) fn find(&self, ends: &Ends) -> Option<u32> {
         let candidates = self.ports.get(&ends.local_port)?;
         let best = candidates.iter().filter_map(|i| fit(&self.blocks[*i], ends)).max()?;
         let mut equals = candidates.iter().copied().filter(|i| fit(&self.blocks[*i], ends) == Some(best));
@@ -214,49 +213,6 @@ impl Udp {
         cx.count(Counter::ReceivedDatagrams as usize);
         cx.add(Counter::ReceivedBytes as usize, len as u64);
         self.mark(i, due::READABLE);
-    }
-
-    /// An ICMP error about a datagram of ours: connected sockets are told (RFC 1122 §4.1.3.3).
-    pub(super) fn receive_error(
-        &mut self,
-        cx: &Context,
-        packet: PacketRef,
-        header_len: u16,
-        kind: u8,
-        code: u8,
-    ) {
-        let errno = match (kind, code) {
-            (ICMP_UNREACHABLE, 2 | 3) => ECONNREFUSED,
-            (ICMP_UNREACHABLE, 4) => EMSGSIZE,
-            (ICMP_UNREACHABLE, 0 | 6 | 9 | 11) => ENETUNREACH,
-            (ICMP_UNREACHABLE, _) => EHOSTUNREACH,
-            _ => 0,
-        };
-        let connected =
-            self.quoted(cx, packet, header_len).filter(|i| errno != 0 && self.blocks[*i].has(bit::CONNECTED));
-        match connected {
-            Some(i) => {
-                cx.count(Counter::IcmpApplied as usize);
-                self.set_error(i, errno);
-            }
-            None => cx.count(Counter::DropIcmp as usize),
-        }
-    }
-
-    /// The socket whose datagram is quoted.
-    fn quoted(&self, cx: &Context, packet: PacketRef, header_len: u16) -> Option<u32> {
-        let ip_len = header_len as usize;
-        let mut bytes = [0; HEADERS_MAX];
-        let bytes = bytes.get_mut(..ip_len + size_of::<UdpHeader>())?;
-        cx.memory.read(packet, bytes)?;
-        let (local, remote) = ip_addresses(&bytes[..ip_len])?;
-        let header = UdpHeader::read_from_bytes(&bytes[ip_len..]).ok()?;
-        self.find(&Ends {
-            local,
-            remote,
-            local_port: header.source_port.get(),
-            remote_port: header.destination_port.get(),
-        })
     }
 }
 

@@ -205,7 +205,16 @@ fn impossible_answers_are_ignored() {
                 segment_max: u32::MAX,
                 local: false,
             },
-            2 => IpToTransport::Error { packet, header_len: 20, kind: 3, code: 3, mtu: 0 },
+            2 => IpToTransport::Error {
+                packet,
+                header_len: 20,
+                kind: 3,
+                code: 3,
+                info: 0,
+                offender: Default::default(),
+                ttl: 64,
+                tos: 0,
+            },
             _ => IpToTransport::Deliver {
                 packet,
                 header_len: random.below(200) as u16,

@@ -333,7 +333,16 @@ impl Side {
         let slot = self.packets.allocate().unwrap();
         let packet = PacketRef { len: quote.len() as u32, ..slot };
         self.packets.write(packet, 0, quote);
-        let message = IpToTransport::Error { packet, header_len: IP_HEADER as u16, kind, code, mtu };
+        let message = IpToTransport::Error {
+            packet,
+            header_len: IP_HEADER as u16,
+            kind,
+            code,
+            info: mtu,
+            offender: Default::default(),
+            ttl: 64,
+            tos: 0,
+        };
         self.receive(now, Peer::Ip, In::Ip(message), room);
     }
 

@@ -1,0 +1,119 @@
+//! The error queue of a datagram socket (IP_RECVERR): ICMP errors about what it sent, in its page.
+//!
+//! The transport numbers them. Error `n` lies in record `n` modulo [`ERRORS_MAX`] until the application has taken it;
+//! what finds no room is dropped.
+
+use super::{SOCKET_HEADER_LEN, SocketPage};
+use eft_base::WireAddress;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Errors that wait for the application at most.
+pub const ERRORS_MAX: u64 = 8;
+/// Bytes that are kept of what an error quotes after the UDP header.
+pub const QUOTE_MAX: usize = 320;
+
+const ERRORS_END: usize = 48;
+const ERRORS_TAKEN: usize = 136;
+const RECORDS: usize = 1024;
+const RECORD_LEN: usize = size_of::<ErrorRecord>() + QUOTE_MAX;
+const _: () = assert!(RECORDS + ERRORS_MAX as usize * RECORD_LEN <= SOCKET_HEADER_LEN);
+
+/// One ICMP error; what it quotes of the payload follows. 64 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct ErrorRecord {
+    /// Where the datagram was sent to.
+    pub destination: WireAddress,
+    /// Who sent the error.
+    pub offender: WireAddress,
+    /// Our address, to which it was sent.
+    pub local: WireAddress,
+    pub port: u16,
+    /// Bytes of the quote, at most [`QUOTE_MAX`].
+    pub len: u16,
+    pub errno: i32,
+    /// The MTU of "fragmentation needed", the pointer of "parameter problem".
+    pub info: u32,
+    pub kind: u8,
+    pub code: u8,
+    /// Of the packet that brought the error.
+    pub ttl: u8,
+    pub tos: u8,
+}
+
+impl SocketPage {
+    /// Transport: the number of the next error.
+    pub fn errors_end(&self) -> u64 {
+        self.load_u64(ERRORS_END)
+    }
+
+    pub fn set_errors_end(&self, end: u64) {
+        self.store_u64(ERRORS_END, end)
+    }
+
+    /// Application: the number of the first error that it has not taken.
+    pub fn errors_taken(&self) -> u64 {
+        self.load_u64(ERRORS_TAKEN)
+    }
+
+    pub fn set_errors_taken(&self, taken: u64) {
+        self.store_u64(ERRORS_TAKEN, taken)
+    }
+
+    /// Application: whether there is an error to take.
+    pub fn has_errors(&self) -> bool {
+        self.errors_end() != self.errors_taken()
+    }
+
+    /// Transport: writes error `number`, unpublished. Of `quote` at most [`QUOTE_MAX`] bytes are kept.
+    pub fn write_error(&self, number: u64, record: &ErrorRecord, quote: &[u8]) {
+        let quote = &quote[..quote.len().min(QUOTE_MAX)];
+        let at = record_at(number);
+        let record = ErrorRecord { len: quote.len() as u16, ..*record };
+        self.write_bytes(at, record.as_bytes());
+        self.write_bytes(at + size_of::<ErrorRecord>(), quote);
+    }
+
+    /// Application: error `number`, and the bytes of its quote that `quote` begins with.
+    pub fn read_error(&self, number: u64, quote: &mut [u8; QUOTE_MAX]) -> ErrorRecord {
+        let at = record_at(number);
+        let mut record = ErrorRecord::default();
+        self.read_bytes(at, record.as_mut_bytes());
+        record.len = record.len.min(QUOTE_MAX as u16);
+        self.read_bytes(at + size_of::<ErrorRecord>(), &mut quote[..record.len as usize]);
+        record
+    }
+}
+
+fn record_at(number: u64) -> usize {
+    RECORDS + (number % ERRORS_MAX) as usize * RECORD_LEN
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::segment::Segment;
+    use crate::socket::{Arena, ErrorRecord, Geometry, QUOTE_MAX};
+
+    #[test]
+    fn an_error_is_read_as_it_was_written_and_ends_with_its_socket() {
+        let geometry = Geometry { slots: 2, send_len: 4096, receive_len: 4096 };
+        let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
+        let page = arena.socket(1).unwrap();
+        let (sent, mut quote) = ([7; QUOTE_MAX + 20], [0; QUOTE_MAX]);
+        for number in 0..20 {
+            let record = ErrorRecord { errno: number as i32, ..ErrorRecord::default() };
+            page.write_error(number, &record, &sent[..number as usize * 17]);
+            page.set_errors_end(number + 1);
+            assert!(page.has_errors());
+            let len = (number as usize * 17).min(QUOTE_MAX);
+            let back = page.read_error(number, &mut quote);
+            assert_eq!(back, ErrorRecord { len: len as u16, ..record });
+            assert_eq!(quote[..len], sent[..len]);
+            page.set_errors_taken(number + 1);
+            assert!(!page.has_errors());
+        }
+        page.set_errors_end(30);
+        page.reset(2);
+        assert_eq!((page.errors_end(), page.errors_taken()), (0, 0));
+    }
+}

@@ -1,0 +1,78 @@
+//! IP_RECVERR: the error queue of a datagram socket, as ip(7) tells of it.
+//!
+//! The transport puts ICMP errors into the socket's page; MSG_ERRQUEUE takes them out. While one waits the descriptor
+//! is readable, so that whoever waits on it wakes; what `poll` then says of it is `poll`'s.
+
+use crate::buffers::Buffers;
+use crate::datagram::{self, Received};
+use crate::socket::Socket;
+use crate::sys::{Errno, Result};
+use crate::{address, poll, readiness};
+use core::ffi::c_int;
+use eft_base::Endpoint;
+use eft_channel::socket::{DatagramHeader, ErrorRecord, Opt, QUOTE_MAX};
+
+/// The value of `ee_origin` for ICMP.
+const ORIGIN_ICMP: u8 = 2;
+
+/// IP_RECVERR: what waits when it is taken off is dropped.
+pub fn set(fd: c_int, socket: &Socket, on: bool) {
+    let page = &socket.page;
+    page.set_option(Opt::ReceiveErrors, on as u32);
+    match on {
+        true => poll::watch(),
+        false => {
+            page.set_errors_taken(page.errors_end());
+            datagram::quieten(fd, socket);
+        }
+    }
+}
+
+/// Takes the oldest error: the quoted payload into the buffers, the destination as the sender. Never waits.
+pub fn take(fd: c_int, socket: &Socket, to: &mut Buffers) -> Result<Received> {
+    to.touchable()?;
+    let page = &socket.page;
+    let guard = socket.lock_receive().map_err(|e| readiness::reentered(fd, socket, libc::MSG_DONTWAIT, e))?;
+    if !page.has_errors() {
+        return Err(Errno(libc::EAGAIN));
+    }
+    let taken = page.errors_taken();
+    let mut quote = [0; QUOTE_MAX];
+    let error = page.read_error(taken, &mut quote);
+    let next = taken.wrapping_add(1);
+    page.set_errors_taken(next);
+    // As on Linux, the pending error is that of what is first in the queue now.
+    let pending = match page.has_errors() {
+        true => page.read_error(next, &mut [0; QUOTE_MAX]).errno,
+        false => 0,
+    };
+    page.set_error(pending);
+    drop(guard);
+    datagram::quieten(fd, socket);
+    let quote = &quote[..error.len as usize];
+    Ok(Received {
+        len: quote.len(),
+        copied: to.put(quote),
+        from: Endpoint::new(error.destination.into(), error.port),
+        header: DatagramHeader {
+            local: error.local,
+            ttl: error.ttl,
+            tos: error.tos,
+            ..DatagramHeader::default()
+        },
+        error: Some(error),
+    })
+}
+
+/// The `sock_extended_err` of an error, and the offender's address behind it: its bytes and how many.
+pub fn extended(error: &ErrorRecord, inet6: bool) -> ([u8; 64], usize) {
+    let mut bytes = [0; 64];
+    bytes[..4].copy_from_slice(&error.errno.to_ne_bytes());
+    bytes[4..7].copy_from_slice(&[ORIGIN_ICMP, error.kind, error.code]);
+    bytes[8..12].copy_from_slice(&error.info.to_ne_bytes());
+    let (offender, len) = address::to_storage(Endpoint::new(error.offender.into(), 0), inet6);
+    // SAFETY: a storage is longer than `len`, which is less than 48: an address of either kind.
+    let offender = unsafe { core::slice::from_raw_parts((&raw const offender).cast::<u8>(), len) };
+    bytes[16..16 + len].copy_from_slice(offender);
+    (bytes, 16 + len)
+}

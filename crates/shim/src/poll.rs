@@ -1,0 +1,103 @@
+//! `poll` on sockets with IP_RECVERR: POLLERR while an error waits.
+//!
+//! The kernel cannot be made to say so of the descriptor, which is readable instead. So what it answers is put right,
+//! in programs that set the option on some socket; in others it is passed on.
+
+use crate::socket::Socket;
+use crate::{datagram, table};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use eft_channel::socket::Opt;
+use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLRDNORM, pollfd};
+use std::time::Instant;
+
+static WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// Lists up to this length are asked about so that a call wakes for an error that did not ask for data. No memory is
+/// allocated: `poll` may be called in signal handlers.
+const LIST_MAX: usize = 64;
+/// Empty-handed rounds for which a call asks about data that it does not want.
+const ROUNDS: u32 = 8;
+
+/// From now on this process has, or had, a socket with an error queue.
+pub fn watch() {
+    WATCHED.store(true, Ordering::Relaxed);
+}
+
+#[inline]
+pub fn is_watching() -> bool {
+    WATCHED.load(Ordering::Relaxed)
+}
+
+/// The eft socket at `fd`, if it has an error queue.
+fn queueing(fd: c_int) -> Option<&'static Socket> {
+    let socket = table::socket(fd)?.ok()?;
+    (!socket.is_stream() && socket.page.option(Opt::ReceiveErrors) != 0).then_some(socket)
+}
+
+fn has_data(socket: &Socket) -> bool {
+    socket.page.receivable() > 0 || socket.twin_due() || socket.is_ended()
+}
+
+fn has_error(socket: &Socket) -> bool {
+    socket.page.has_errors() || socket.page.error() != 0
+}
+
+/// What the program is told, by what the kernel said. Quietens a descriptor that says more than there is.
+fn told(asked: &pollfd, events: i16) -> i16 {
+    let mut said = asked.revents;
+    if let Some(socket) = queueing(asked.fd) {
+        let (error, data) = (has_error(socket), has_data(socket));
+        if error {
+            said |= POLLERR;
+        }
+        if !data {
+            said &= !(POLLIN | POLLRDNORM);
+        }
+        if !error && !data {
+            datagram::quieten(asked.fd, socket);
+        }
+    }
+    said & (events | POLLERR | POLLHUP | POLLNVAL)
+}
+
+/// Waits as `poll` does. `call` is the kernel's, with what is left of the limit.
+pub fn wait(
+    list: &mut [pollfd],
+    limit: Option<Duration>,
+    mut call: impl FnMut(&mut [pollfd], Option<Duration>) -> c_int,
+) -> c_int {
+    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+    let mut copy = [pollfd { fd: -1, events: 0, revents: 0 }; LIST_MAX];
+    for round in 0.. {
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let answered = match copy.get_mut(..list.len()) {
+            Some(copy) if round < ROUNDS => {
+                copy.copy_from_slice(list);
+                for asked in copy.iter_mut() {
+                    if queueing(asked.fd).is_some_and(|s| !has_data(s)) {
+                        asked.events |= POLLIN;
+                    }
+                }
+                let answered = call(copy, left);
+                list.iter_mut().zip(copy).for_each(|(given, asked)| given.revents = asked.revents);
+                answered
+            }
+            _ => call(list, left),
+        };
+        if answered < 0 {
+            return answered;
+        }
+        let mut ready = 0;
+        for given in list.iter_mut() {
+            given.revents = told(given, given.events);
+            ready += (given.revents != 0) as c_int;
+        }
+        let over = deadline.is_some_and(|at| at <= Instant::now());
+        if ready > 0 || answered == 0 || over {
+            return ready;
+        }
+    }
+    unreachable!("rounds have no end")
+}
