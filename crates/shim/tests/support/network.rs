@@ -197,6 +197,10 @@ impl Network {
         s.closed = true;
         let unread = s.page.receivable() > 0;
         if s.listening {
+            // A program that is just being started may have inherited it for a moment.
+            if let Some(hidden) = &s.hidden {
+                sys::shutdown(hidden, libc::SHUT_RDWR);
+            }
             let port = s.page.local().port;
             self.drop_waiting(family, port);
         }
