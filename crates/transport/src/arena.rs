@@ -209,8 +209,7 @@ impl Arena {
         if reborn {
             // The images were put back; of the next turn there is none.
             compiler_fence(Ordering::SeqCst);
-            // It wraps: a stray write may have left any number, and only a change of it counts.
-            let turn = header.turn.wrapping_add(1);
+            let turn = after(header.turn);
             arena.turn.set(turn);
             arena.write_header(&Header { turn, ..header });
         }
@@ -273,7 +272,7 @@ impl Arena {
 
     /// Ends the turn: the one store that makes it count. Every table must be sealed ([`Table::seal`]).
     pub fn commit(&self) {
-        let next = self.turn.get().wrapping_add(1);
+        let next = after(self.turn.get());
         self.fuse.burn();
         compiler_fence(Ordering::SeqCst);
         let turn: &AtomicU64 = self.segment.atomic_u64(TURN).expect("length was checked");
@@ -287,6 +286,12 @@ impl Arena {
     pub fn fuse(&self) -> Fuse {
         self.fuse.clone()
     }
+}
+
+/// The number of the next turn. A stray write may have left any number, so it wraps; 0 is none's, since that is what an undo
+/// area holds that was never written.
+fn after(turn: u64) -> u64 {
+    turn.wrapping_add(1).max(1)
 }
 
 fn new_header(layout: &Layout, count: usize, seed: u64) -> Header {
@@ -468,6 +473,10 @@ impl<T: Plain> Table<T> {
 impl<T: Plain> Deref for Item<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
+        // Reading is an access, too; a release build has no fuse to look at here.
+        if cfg!(debug_assertions) {
+            self.table.fuse.burn();
+        }
         &self.table[self.index]
     }
 }
@@ -715,6 +724,23 @@ mod tests {
         for refused in [Refused::Older { theirs: 2, ours: 3 }, Refused::Foreign] {
             assert!(!alloc::format!("{refused}").contains('\n'));
         }
+    }
+
+    #[test]
+    fn a_turn_after_the_last_number_is_taken_back_as_any_other() {
+        let segment = segment();
+        drop(open(&segment));
+        segment.write(TURN, &(u64::MAX - 1).to_le_bytes()).unwrap();
+        // Opening it takes the last number; the commit leads past it.
+        let (arena, mut a, mut b) = open(&segment);
+        a[1][0] = 5;
+        a.seal();
+        b.seal();
+        arena.commit();
+        a[2][0] = 6;
+        drop((arena, a, b));
+        let (items, _) = all(&segment);
+        assert_eq!((items[1][0], items[2][0]), (5, 2));
     }
 
     #[test]

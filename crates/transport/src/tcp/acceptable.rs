@@ -69,7 +69,7 @@ impl Connection<'_> {
     /// (RFC 7323 §5.3 R3, §4.3).
     pub(super) fn note_heard(&mut self, now: Instant, segment: &Segment) {
         self.live.last_heard = now;
-        let block = &mut *self.block;
+        let block = &mut self.block;
         let last_sent = block.rcv_acked as i64 + block.has(bit::RECEIVED_FIN) as i64;
         if let Some((value, _)) = segment.options.timestamps
             && block.has(bit::TIMESTAMPS)

@@ -33,7 +33,7 @@ impl Connection<'_> {
 
     /// SND.WND by SND.WL1 and SND.WL2. True if the right edge or the window moved.
     fn update_send_window(&mut self, segment: &Segment, ack: i64) -> bool {
-        let block = &mut *self.block;
+        let block = &mut self.block;
         let seq = block.received_offset(segment.seq).max(0) as u64;
         let current = ack >= block.snd_una as i64
             && (seq > block.snd_wl1 || (seq == block.snd_wl1 && ack as u64 >= block.snd_wl2));
@@ -76,7 +76,7 @@ impl Connection<'_> {
         let acked = ack - self.block.snd_una;
         self.sample_rtt(cx, ack, segment);
         let live = &mut *self.live;
-        let block = &mut *self.block;
+        let block = &mut self.block;
         let mss = block.segment_size();
         block.snd_una = ack;
         block.backoff = 0;
@@ -96,15 +96,11 @@ impl Connection<'_> {
             (Phase::Recovery, false) => {}
             _ => {
                 live.recovery.duplicates = 0;
+                let srtt_us = block.rtt.srtt_us;
                 let cc = &mut block.congestion;
                 let used = live.window_limited || (cc.in_slow_start() && (cc.cwnd as u64) < 2 * flight);
                 if used {
-                    cc.on_ack(Acked {
-                        bytes: acked.min(u32::MAX as u64) as u32,
-                        mss,
-                        now: cx.now,
-                        srtt_us: block.rtt.srtt_us,
-                    });
+                    cc.on_ack(Acked { bytes: acked.min(u32::MAX as u64) as u32, mss, now: cx.now, srtt_us });
                 }
             }
         }
@@ -117,7 +113,7 @@ impl Connection<'_> {
     /// (RFC 6298 §3) forbids that, by the echoed timestamp.
     fn sample_rtt(&mut self, cx: &Context, ack: u64, segment: &Segment) {
         let live = &mut *self.live;
-        let block = &mut *self.block;
+        let block = &mut self.block;
         match live.timing {
             Some((offset, at)) if offset <= ack => {
                 let us = cx.now.saturating_since(at).as_micros();
@@ -163,7 +159,7 @@ impl Connection<'_> {
 
     fn enter_recovery(&mut self, cx: &Context) {
         let live = &mut *self.live;
-        let block = &mut *self.block;
+        let block = &mut self.block;
         cx.count(Counter::FastRecoveries as usize);
         let mss = block.segment_size();
         // What limited transmit sent beyond the window does not count (RFC 5681 §3.2 step 2).

@@ -46,7 +46,7 @@ impl Connection<'_> {
     /// field of an ordinary segment.
     pub(super) fn offer_window(&mut self) -> u16 {
         let live = &*self.live;
-        let block = &mut *self.block;
+        let block = &mut self.block;
         let Some(page) = &live.page else {
             let left = block.rcv_adv.saturating_sub(block.rcv_nxt);
             return (left >> block.receive_scale).min(65535) as u16;
@@ -134,7 +134,7 @@ impl Connection<'_> {
 
     /// SACK blocks (RFC 2018 §4), a duplicate first (RFC 2883 §4).
     fn add_sack(&mut self, options: &mut Builder) {
-        let block = &mut *self.block;
+        let block = &mut self.block;
         if !block.has(bit::SACK) {
             return;
         }

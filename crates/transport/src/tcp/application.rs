@@ -44,7 +44,7 @@ impl Connection<'_> {
     /// Gives the application back what the peer acknowledged and no unanswered `Send` refers to.
     pub(super) fn release_ring(&mut self) {
         let live = &*self.live;
-        let block = &mut *self.block;
+        let block = &mut self.block;
         let released = block.bytes_acknowledged().min(live.in_flight.lowest());
         if released <= block.snd_released {
             return;

@@ -43,7 +43,7 @@ impl Connection<'_> {
 
     /// It is over, by an error if `errno` is one, and its application is told. True if there is none.
     fn conclude(&mut self, errno: i32) -> bool {
-        let (block, live) = (&mut *self.block, &mut *self.live);
+        let (block, live) = (&mut self.block, &mut *self.live);
         live.stop_timers();
         live.recovery = Default::default();
         live.timing = None;
@@ -94,7 +94,7 @@ impl Connection<'_> {
 
     /// No byte will follow: a FIN goes out after the last one.
     pub(super) fn finish_sending(&mut self) {
-        let block = &mut *self.block;
+        let block = &mut self.block;
         if block.fin_at != NOWHERE {
             return;
         }
@@ -111,7 +111,7 @@ impl Connection<'_> {
 
     /// In FIN-WAIT-2 without application the peer's patience is not ours.
     pub(super) fn wait_as_orphan(&mut self, now: Instant) {
-        let block = &mut *self.block;
+        let block = &mut self.block;
         if block.has(bit::ORPHAN) && block.state() == State::FinWait2 {
             self.cold.close_at = self.cold.close_at.min((now + ORPHAN_PATIENCE).as_nanos());
             self.rearm();
@@ -120,7 +120,7 @@ impl Connection<'_> {
 
     /// The family is gone as well: what is not sent in time is not sent.
     pub(super) fn limit_orphan(&mut self, cx: &Context) {
-        let block = &mut *self.block;
+        let block = &mut self.block;
         if block.state().has_connection() && block.slot != NONE {
             self.cold.close_at = self.cold.close_at.min((cx.now + FAMILY_PATIENCE).as_nanos());
             self.rearm();
@@ -290,7 +290,7 @@ impl Tcp {
         if socket.slot == NONE {
             return;
         }
-        let c = self.connection(i);
+        let mut c = self.connection(i);
         if let Some(page) = c.live.page.take() {
             page.set_kind(0);
         }

@@ -142,9 +142,9 @@ impl Tcp {
             return;
         }
         let own_mss = self.own_mss(i);
-        let Connection { block, live, .. } = self.connection(i);
+        let Connection { mut block, live, .. } = self.connection(i);
         let active = block.state() == State::SynSent;
-        let options = syn_options(block, active, own_mss, cx.now);
+        let options = syn_options(&block, active, own_mss, cx.now);
         if let Some(page) = &live.page {
             block.rcv_adv = promisable(page, block.receive_scale).min(65535);
         }

@@ -15,7 +15,7 @@ use eft_base::SocketId;
 pub(super) struct Connection<'a> {
     /// Its place in the engine's tables.
     pub index: u32,
-    pub block: &'a mut Block,
+    pub block: Item<'a, Block>,
     pub cold: Item<'a, Cold>,
     pub notes: Item<'a, Reassembly>,
     pub live: &'a mut Live,
@@ -32,7 +32,7 @@ impl Tcp {
     pub(super) fn connection_and_scratch(&mut self, index: u32) -> (Connection<'_>, &[u8]) {
         let connection = Connection {
             index,
-            block: &mut self.blocks[index],
+            block: self.blocks.item(index),
             cold: self.cold.item(index),
             notes: self.notes.item(index),
             live: &mut self.live[index as usize],

@@ -22,7 +22,7 @@ const QUOTE_MAX: usize = 60 + 8;
 impl Connection<'_> {
     /// RFC 1191 §6.5: what was too large is cut anew; it was not lost by congestion.
     fn lower_mtu(&mut self, mtu: u16) {
-        let block = &mut *self.block;
+        let block = &mut self.block;
         let mtu = mtu.max(PATH_MTU_MIN);
         if !block.has(bit::ROUTED) || mtu >= self.cold.path_mtu {
             return;

@@ -16,7 +16,7 @@ use eft_component::Context;
 impl Connection<'_> {
     fn revive_connection(&mut self, cx: &Context) {
         let live = &mut *self.live;
-        let block = &mut *self.block;
+        let block = &mut self.block;
         let mss = block.segment_size();
         live.last_heard = cx.now;
         live.stuck_since = cx.now;

@@ -18,7 +18,7 @@ use eft_component::{Context, Outbox};
 impl Connection<'_> {
     /// The handshake is done.
     fn establish(&mut self, cx: &Context) {
-        let (block, live) = (&mut *self.block, &mut *self.live);
+        let (block, live) = (&mut self.block, &mut *self.live);
         if let Some((_, at)) = live.timing.take()
             && block.backoff == 0
         {
@@ -81,7 +81,7 @@ impl Connection<'_> {
         if !segment.place(cx.memory, scratch, page, start, skip as u32, len) {
             return cx.count(Counter::DropUnreadable as usize);
         }
-        let block = &mut *self.block;
+        let block = &mut self.block;
         let fills = !self.notes.is_empty();
         block.rcv_nxt = if fills { self.notes.advance(end) } else { end };
         page.set_receive_end(block.rcv_nxt);
@@ -132,7 +132,7 @@ impl Connection<'_> {
 
     /// Step 8. True if TIME-WAIT begins.
     fn receive_fin(&mut self) -> bool {
-        let block = &mut *self.block;
+        let block = &mut self.block;
         if block.has(bit::RECEIVED_FIN) || block.rcv_nxt != block.rcv_fin_at || !block.state().may_receive() {
             return false;
         }
@@ -159,7 +159,7 @@ impl Connection<'_> {
 
     /// Where the peer's FIN lies; it counts when everything before it is there.
     fn note_fin(&mut self, segment: &Segment) {
-        let block = &mut *self.block;
+        let block = &mut self.block;
         let at = block.received_offset(segment.seq) + segment.len as i64;
         let expected = at >= block.rcv_nxt as i64 && (at as u64) <= block.rcv_adv;
         if block.rcv_fin_at == NOWHERE && expected && block.state().may_receive() {

@@ -97,10 +97,11 @@ impl Connection<'_> {
             return Patience::Over;
         }
         cx.count(Counter::RetransmitTimeouts as usize);
-        let (block, live) = (&mut *self.block, &mut *self.live);
+        let (block, live) = (&mut self.block, &mut *self.live);
         let flight = block.flight().min(u32::MAX as u64) as u32;
         let mss = block.segment_size();
-        block.congestion.on_timeout(flight, mss, block.backoff == 0);
+        let first = block.backoff == 0;
+        block.congestion.on_timeout(flight, mss, first);
         if block.backoff > 0 {
             // RFC 2018 §8: the receiver may have reneged.
             live.recovery.board.clear();
@@ -119,7 +120,7 @@ impl Connection<'_> {
         if self.cold.probes >= RETRIES as u32 || self.is_out_of_patience(cx.now) {
             return Patience::Over;
         }
-        let block = &mut *self.block;
+        let block = &mut self.block;
         block.backoff = (block.backoff + 1).min(RETRIES);
         if block.send_window() > 0 {
             self.mark(due::SEND | due::OVERRIDE);

@@ -50,7 +50,7 @@ fn path_mss(block: &Block, path_mtu: u16) -> u16 {
 impl Connection<'_> {
     /// Takes what ip said of the path into the block.
     pub(super) fn set_path(&mut self, path: Path) {
-        let block = &mut *self.block;
+        let block = &mut self.block;
         let learned = match self.cold.learned_mtu {
             0 => u16::MAX,
             mtu => mtu.min(u16::MAX as u32) as u16,
@@ -67,7 +67,7 @@ impl Connection<'_> {
 
     /// The largest segment that neither the path nor the peer refuses (RFC 9293 §3.7.1).
     pub(super) fn set_mss(&mut self) {
-        let block = &mut *self.block;
+        let block = &mut self.block;
         block.mss = self.cold.peer_mss.min(path_mss(block, self.cold.path_mtu)).max(64);
     }
 }

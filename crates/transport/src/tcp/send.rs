@@ -155,7 +155,7 @@ impl Connection<'_> {
     /// RFC 5681 §4.1: after an idle time the old window says nothing.
     fn restart_after_idle(&mut self, cx: &Context) {
         let live = &*self.live;
-        let block = &mut *self.block;
+        let block = &mut self.block;
         let idle = cx.now.saturating_since(live.last_sent);
         if block.flight() == 0 && idle > block.rtt.rto() {
             let mss = block.segment_size();
@@ -165,7 +165,7 @@ impl Connection<'_> {
 
     fn after_sending(&mut self, cx: &Context, range: Range, len: u64, how: How) {
         let live = &mut *self.live;
-        let block = &mut *self.block;
+        let block = &mut self.block;
         let mss = block.segment_size() as u64;
         let idle = block.flight() == 0;
         if how != How::New {
