@@ -44,8 +44,18 @@ def end(process, patience=5):
             process.kill()
             process.wait()
     for pid, started in descendants:
-        if start_time(pid) == started:
-            os.kill(pid, signal.SIGKILL)
+        kill_the_same(pid, started)
+
+
+def kill_the_same(pid, started):
+    """Kills the process that began at that time; it may end by itself meanwhile, and its number be used again."""
+    with contextlib.suppress(ProcessLookupError):
+        handle = os.pidfd_open(pid)
+        try:
+            if start_time(pid) == started:
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        finally:
+            os.close(handle)
 
 
 def descendants_of(pid):
