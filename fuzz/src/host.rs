@@ -4,7 +4,7 @@ use eft_base::{Instant, Random};
 use eft_channel::Memory;
 use eft_channel::status::Status;
 use eft_component::{Component, Context, Occasion, Outbox};
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded};
 use std::time::Duration;
 
 /// Turns that one input may cause before the target gives up waiting for quiet.
@@ -18,12 +18,12 @@ pub struct Host<C: Component> {
     pub random: Random,
     pub now: Instant,
     pub out: Outbox<C::Out>,
-    peers: Vec<Peer>,
+    peers: Vec<ComponentId>,
     room: usize,
 }
 
 impl<C: Component> Host<C> {
-    pub fn new(engine: C, memory: Memory, peers: &[Peer], seed: u64) -> Host<C> {
+    pub fn new(engine: C, memory: Memory, peers: &[ComponentId], seed: u64) -> Host<C> {
         let mut host = Host {
             engine,
             memory,
@@ -39,7 +39,7 @@ impl<C: Component> Host<C> {
     }
 
     /// Connects neighbours for the first time.
-    pub fn connect(&mut self, peers: &[Peer]) {
+    pub fn connect(&mut self, peers: &[ComponentId]) {
         self.peers = peers.to_vec();
         self.refresh();
         for peer in peers {
@@ -47,7 +47,7 @@ impl<C: Component> Host<C> {
         }
     }
 
-    pub fn peers(&self) -> &[Peer] {
+    pub fn peers(&self) -> &[ComponentId] {
         &self.peers
     }
 
@@ -69,13 +69,13 @@ impl<C: Component> Host<C> {
         f(&mut self.engine, &mut cx, &mut self.out)
     }
 
-    pub fn receive(&mut self, from: Peer, message: C::In) {
+    pub fn receive(&mut self, from: ComponentId, message: C::In) {
         self.with(|e, cx, out| e.receive(cx, from, message, out));
         self.turn();
     }
 
     /// As the server loop does with a line: what does not decode is dropped.
-    pub fn line(&mut self, from: Peer, line: &Encoded) {
+    pub fn line(&mut self, from: ComponentId, line: &Encoded) {
         match C::decode(from, line) {
             Some(message) => {
                 self.engine.begin(Occasion::Message { from, line });
@@ -91,7 +91,7 @@ impl<C: Component> Host<C> {
         self.turn();
     }
 
-    pub fn reborn(&mut self, peer: Peer) {
+    pub fn reborn(&mut self, peer: ComponentId) {
         self.engine.begin(Occasion::Reborn(peer));
         self.with(|e, cx, out| e.peer_reborn(cx, peer, out));
         self.turn();

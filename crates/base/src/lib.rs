@@ -9,6 +9,7 @@ extern crate alloc;
 
 pub mod address;
 pub mod checksum;
+pub mod component;
 pub mod errno;
 pub mod ids;
 pub mod random;
@@ -18,6 +19,7 @@ pub mod time;
 pub mod wire;
 
 pub use address::{Cidr, Endpoint, MacAddress, WireAddress};
+pub use component::{ComponentId, Role};
 pub use ids::{FamilyId, PacketRef, PoolId, RequestId, SocketId};
 pub use random::Random;
 pub use time::Instant;

@@ -5,7 +5,7 @@ use crate::events::FromWorld;
 use eft_base::{Instant, Random};
 use eft_channel::Memory;
 use eft_channel::status::Status;
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded};
 
 /// What an engine may look at besides its own state.
 pub struct Context<'a> {
@@ -46,7 +46,7 @@ pub trait Output: Sized {
     type Effect;
 
     /// The peer that a message goes to; `None` for an effect.
-    fn peer(&self) -> Option<Peer>;
+    fn peer(&self) -> Option<ComponentId>;
     /// The message. Only called when [`Output::peer`] is `Some`.
     fn encode(&self) -> Encoded;
     /// Whether the peer must be woken for it if it sleeps. Receipts need not: they only give memory
@@ -62,14 +62,14 @@ pub trait Output: Sized {
 pub enum Occasion<'a, E> {
     /// [`Component::receive`] of the message that this line is.
     Message {
-        from: Peer,
+        from: ComponentId,
         line: &'a Encoded,
     },
     Event(&'a E),
     Poll,
     Expire,
     /// [`Component::peer_reborn`].
-    Reborn(Peer),
+    Reborn(ComponentId),
     Flush,
 }
 
@@ -92,7 +92,7 @@ pub trait Component {
     const COUNTERS: &'static [&'static str];
 
     /// Makes a message of 56 bytes from `peer`. `None`: not a message of that edge (counted, ignored).
-    fn decode(peer: Peer, line: &Encoded) -> Option<Self::In>;
+    fn decode(peer: ComponentId, line: &Encoded) -> Option<Self::In>;
 
     /// The call of which `occasion` tells comes next. Must be cheap.
     fn begin(&mut self, _occasion: Occasion<Self::Event>) {}
@@ -101,7 +101,13 @@ pub trait Component {
     /// decided before.
     fn commit(&mut self, _cx: &mut Context) {}
 
-    fn receive(&mut self, cx: &mut Context, from: Peer, message: Self::In, out: &mut Outbox<Self::Out>);
+    fn receive(
+        &mut self,
+        cx: &mut Context,
+        from: ComponentId,
+        message: Self::In,
+        out: &mut Outbox<Self::Out>,
+    );
 
     /// Something from the world: a family, news of a socket, a configuration.
     fn event(&mut self, cx: &mut Context, event: Self::Event, out: &mut Outbox<Self::Out>);
@@ -126,7 +132,7 @@ pub trait Component {
     /// `peer` died and a successor is connected (fresh queues, nothing of the old ones survives):
     /// resubmit or give up what it had not answered, forget what it had asked. Also called when a
     /// peer is connected for the first time.
-    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<Self::Out>);
+    fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Outbox<Self::Out>);
 
     /// Called at the end of every turn in which something happened, with a fresh view of the room in
     /// the queues: send what waited for room, batch what should go out together.

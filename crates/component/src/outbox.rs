@@ -2,12 +2,12 @@
 
 use crate::component::Output;
 use alloc::vec::Vec;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 
 /// The outputs of one batch. Published by the server after the batch.
 pub struct Outbox<O> {
     items: Vec<O>,
-    room: Vec<(Peer, usize, usize)>,
+    room: Vec<(ComponentId, usize, usize)>,
 }
 
 impl<O: Output> Outbox<O> {
@@ -16,32 +16,32 @@ impl<O: Output> Outbox<O> {
     }
 
     /// An outbox for unit tests: `room` places toward each of `peers`.
-    pub fn with_room(peers: &[Peer], room: usize) -> Self {
+    pub fn with_room(peers: &[ComponentId], room: usize) -> Self {
         Outbox { items: Vec::new(), room: peers.iter().map(|p| (*p, room, room)).collect() }
     }
 
     /// Server: how many messages to `peer` fit now, of a queue of `capacity`.
-    pub fn set_room(&mut self, peer: Peer, room: usize, capacity: usize) {
+    pub fn set_room(&mut self, peer: ComponentId, room: usize, capacity: usize) {
         match self.room.iter_mut().find(|(p, ..)| *p == peer) {
             Some(entry) => *entry = (peer, room, capacity),
             None => self.room.push((peer, room, capacity)),
         }
     }
 
-    pub fn remove_peer(&mut self, peer: Peer) {
+    pub fn remove_peer(&mut self, peer: ComponentId) {
         self.room.retain(|(p, ..)| *p != peer);
     }
 
     /// Messages to `peer` that still fit into its queue: 0 while it is not connected. Pushing more
     /// is not an error (the server keeps them), but an engine that looks first keeps its memory
     /// bounded.
-    pub fn room(&self, peer: Peer) -> usize {
+    pub fn room(&self, peer: ComponentId) -> usize {
         self.room.iter().find(|(p, ..)| *p == peer).map_or(0, |(_, room, _)| *room)
     }
 
     /// Whether a message that may be dropped should be sent: more than half of the queue is free,
     /// so that replies always find room.
-    pub fn may_drop_in(&self, peer: Peer) -> bool {
+    pub fn may_drop_in(&self, peer: ComponentId) -> bool {
         self.room.iter().find(|(p, ..)| *p == peer).is_some_and(|(_, room, capacity)| *room > capacity / 2)
     }
 

@@ -13,7 +13,7 @@ use eft_channel::account::{Hints, Marks, Phase, QueueAccount};
 use eft_channel::notify::{Doorbell, Ringer, StateWord, Wake};
 use eft_channel::status::Status;
 use eft_channel::{Consumer, Memory, Producer, Shared};
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded};
 
 /// Counters that every server keeps before its engine's own.
 pub const FRAME_COUNTERS: &[&str] = &[
@@ -48,7 +48,7 @@ pub mod counter {
 
 /// Both directions of an edge, as one side sees it.
 pub struct Port {
-    pub peer: Peer,
+    pub peer: ComponentId,
     pub consumer: Consumer,
     pub producer: Producer,
     /// Our bell at the peer: lies in our queue segment.
@@ -183,7 +183,7 @@ impl<C: Component> Server<C> {
 
     /// A peer died: nothing is sent to it until its successor is connected. What it had already sent
     /// is still delivered first.
-    pub fn disconnect(&mut self, peer: Peer) {
+    pub fn disconnect(&mut self, peer: ComponentId) {
         self.ports.retain(|c| c.port.peer != peer);
         self.out.remove_peer(peer);
     }

@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use eft_base::text::complaint;
-use eft_messages::Peer;
+use eft_messages::{ComponentId, Role};
 use serde::Deserialize;
 
 /// A checked topology.
@@ -98,12 +98,12 @@ impl Default for Limits {
 }
 
 /// What may exist: name and role. NICs are made from devices.
-const ROLES: &[(&str, Option<Peer>)] = &[
-    ("sockets", Some(Peer::Sockets)),
-    ("tcp", Some(Peer::Tcp)),
-    ("udp", Some(Peer::Udp)),
-    ("ip", Some(Peer::Ip)),
-    ("filter", Some(Peer::Filter)),
+const ROLES: &[(&str, Option<ComponentId>)] = &[
+    ("sockets", Some(ComponentId::SOCKETS)),
+    ("tcp", Some(ComponentId::TCP)),
+    ("udp", Some(ComponentId::UDP)),
+    ("ip", Some(ComponentId::IP)),
+    ("filter", Some(ComponentId::FILTER)),
     ("nic", None),
     // It has no edge and moves no packet: whoever counts peers does not mean it.
     ("cores", None),
@@ -201,21 +201,21 @@ impl Topology {
     }
 
     /// How the component of this role runs.
-    pub fn spec(&self, peer: Peer) -> Option<&ComponentSpec> {
+    pub fn spec(&self, peer: ComponentId) -> Option<&ComponentSpec> {
         let name = role_name(peer);
         self.component.iter().find(|c| c.name == name)
     }
 
     /// The capacity of the queues between two components, if they may talk.
-    pub fn capacity(&self, a: Peer, b: Peer) -> Option<usize> {
+    pub fn capacity(&self, a: ComponentId, b: ComponentId) -> Option<usize> {
         self.edge.iter().find(|e| e.joins(role_name(a), role_name(b))).map(|e| e.capacity)
     }
 
     /// The components of a stack with `nics` devices, in the order in which packets go out.
-    pub fn peers(&self, nics: usize) -> Vec<Peer> {
-        let mut peers: Vec<Peer> =
+    pub fn peers(&self, nics: usize) -> Vec<ComponentId> {
+        let mut peers: Vec<ComponentId> =
             ROLES.iter().filter(|(name, _)| self.has(name)).filter_map(|(_, p)| *p).collect();
-        peers.extend((0..nics).map(|n| Peer::Nic(n as u8)));
+        peers.extend((0..nics).map(|n| ComponentId::nic(n as u8)));
         peers
     }
 }
@@ -228,15 +228,15 @@ impl EdgeSpec {
 }
 
 /// The name of a role in a topology file.
-pub fn role_name(peer: Peer) -> &'static str {
-    match peer {
-        Peer::Sockets => "sockets",
-        Peer::Tcp => "tcp",
-        Peer::Udp => "udp",
-        Peer::Ip => "ip",
-        Peer::Filter => "filter",
-        Peer::Nic(_) => "nic",
-        Peer::Cores => "cores",
+pub fn role_name(peer: ComponentId) -> &'static str {
+    match peer.role {
+        Role::Sockets => "sockets",
+        Role::Tcp => "tcp",
+        Role::Udp => "udp",
+        Role::Ip => "ip",
+        Role::Filter => "filter",
+        Role::Nic => "nic",
+        Role::Cores => "cores",
     }
 }
 

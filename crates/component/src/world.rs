@@ -5,7 +5,7 @@ use eft_base::{Instant, MacAddress};
 use eft_channel::Memory;
 use eft_channel::notify::{Doorbell, Wake};
 use eft_channel::pool::Pool;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::nic::FrameDescriptor;
 
 /// What the server loop needs from its surroundings.
@@ -16,7 +16,7 @@ pub trait World {
     fn now(&mut self) -> Instant;
 
     /// Wakes a sleeping peer: `how` is never [`Wake::None`].
-    fn wake(&mut self, peer: Peer, how: Wake, doorbell: &Doorbell);
+    fn wake(&mut self, peer: ComponentId, how: Wake, doorbell: &Doorbell);
 
     /// Carries out an effect.
     fn perform(&mut self, effect: Self::Effect);

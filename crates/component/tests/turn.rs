@@ -4,7 +4,7 @@ use eft_base::{Instant, RequestId};
 use eft_channel::notify::{Doorbell, Wake};
 use eft_channel::status::Status;
 use eft_component::{Component, Configure, Context, Occasion, Outbox, Output, Server, World};
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ struct Wish(&'static str);
 impl Output for Wish {
     type Effect = &'static str;
 
-    fn peer(&self) -> Option<Peer> {
+    fn peer(&self) -> Option<ComponentId> {
         None
     }
 
@@ -44,7 +44,7 @@ impl Component for Engine {
     type Effect = &'static str;
     const COUNTERS: &'static [&'static str] = &[];
 
-    fn decode(_: Peer, _: &Encoded) -> Option<RequestId> {
+    fn decode(_: ComponentId, _: &Encoded) -> Option<RequestId> {
         None
     }
 
@@ -63,7 +63,7 @@ impl Component for Engine {
         self.note("commit");
     }
 
-    fn receive(&mut self, _: &mut Context, _: Peer, _: RequestId, _: &mut Outbox<Wish>) {}
+    fn receive(&mut self, _: &mut Context, _: ComponentId, _: RequestId, _: &mut Outbox<Wish>) {}
 
     fn event(&mut self, _: &mut Context, event: Configure, out: &mut Outbox<Wish>) {
         self.note(format!("event {}", event.key));
@@ -79,7 +79,7 @@ impl Component for Engine {
         Some(Instant(100))
     }
 
-    fn peer_reborn(&mut self, _: &mut Context, _: Peer, _: &mut Outbox<Wish>) {}
+    fn peer_reborn(&mut self, _: &mut Context, _: ComponentId, _: &mut Outbox<Wish>) {}
 
     fn flush(&mut self, _: &mut Context, out: &mut Outbox<Wish>) {
         self.note("flush");
@@ -96,7 +96,7 @@ impl World for Around {
         self.1
     }
 
-    fn wake(&mut self, _: Peer, _: Wake, _: &Doorbell) {}
+    fn wake(&mut self, _: ComponentId, _: Wake, _: &Doorbell) {}
 
     fn perform(&mut self, effect: &'static str) {
         self.0.borrow_mut().push(format!("perform {effect}"));

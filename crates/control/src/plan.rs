@@ -13,66 +13,66 @@ use alloc::vec;
 use alloc::vec::Vec;
 use eft_component::Topology;
 use eft_component::topology::Limits;
-use eft_messages::Peer;
 use eft_messages::nic::{FRAME_SLOT_LEN, PACKET_SLOT_LEN};
 use eft_messages::transport::SEND_SLOT_LEN;
+use eft_messages::{ComponentId, Role};
 
 /// A pool to be made for a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolPlan {
     pub slot_size: usize,
     pub slots: usize,
-    pub readers: Vec<Peer>,
+    pub readers: Vec<ComponentId>,
 }
 
-fn present(topology: &Topology, nics: usize, wanted: &[Peer]) -> Vec<Peer> {
+fn present(topology: &Topology, nics: usize, wanted: &[ComponentId]) -> Vec<ComponentId> {
     let all = topology.peers(nics);
     wanted.iter().copied().filter(|p| all.contains(p)).collect()
 }
 
-fn nic_peers(nics: usize) -> Vec<Peer> {
-    (0..nics).map(|n| Peer::Nic(n as u8)).collect()
+fn nic_peers(nics: usize) -> Vec<ComponentId> {
+    (0..nics).map(|n| ComponentId::nic(n as u8)).collect()
 }
 
 /// The pools that `peer` owns, in the order in which its constructor takes them.
-pub fn pools(topology: &Topology, nics: usize, peer: Peer) -> Vec<PoolPlan> {
-    let mut wire = vec![Peer::Ip];
+pub fn pools(topology: &Topology, nics: usize, peer: ComponentId) -> Vec<PoolPlan> {
+    let mut wire = vec![ComponentId::IP];
     wire.extend(nic_peers(nics));
-    let mut everyone = vec![Peer::Tcp, Peer::Udp];
+    let mut everyone = vec![ComponentId::TCP, ComponentId::UDP];
     everyone.extend(&wire);
     let transports_and_wire = present(topology, nics, &everyone);
-    match peer {
-        Peer::Tcp | Peer::Udp => {
-            vec![PoolPlan { slot_size: SEND_SLOT_LEN, slots: 2048, readers: vec![Peer::Ip] }]
+    match peer.role {
+        Role::Tcp | Role::Udp => {
+            vec![PoolPlan { slot_size: SEND_SLOT_LEN, slots: 2048, readers: vec![ComponentId::IP] }]
         }
-        Peer::Ip => vec![
+        Role::Ip => vec![
             PoolPlan { slot_size: FRAME_SLOT_LEN, slots: 4096, readers: nic_peers(nics) },
             PoolPlan {
                 slot_size: PACKET_SLOT_LEN,
                 slots: 256,
-                readers: transports_and_wire.into_iter().filter(|p| *p != Peer::Ip).collect(),
+                readers: transports_and_wire.into_iter().filter(|p| *p != ComponentId::IP).collect(),
             },
         ],
-        Peer::Nic(_) => vec![PoolPlan {
+        Role::Nic => vec![PoolPlan {
             slot_size: PACKET_SLOT_LEN,
             slots: topology.memory.nic_frames,
-            readers: present(topology, nics, &[Peer::Ip, Peer::Tcp, Peer::Udp]),
+            readers: present(topology, nics, &[ComponentId::IP, ComponentId::TCP, ComponentId::UDP]),
         }],
-        Peer::Sockets | Peer::Filter | Peer::Cores => vec![],
+        Role::Sockets | Role::Filter | Role::Cores => vec![],
     }
 }
 
 /// Who maps families' arenas, and whether it may write.
-pub fn family_mappers(topology: &Topology, nics: usize) -> Vec<(Peer, bool)> {
-    let writers = present(topology, nics, &[Peer::Sockets, Peer::Tcp, Peer::Udp]);
-    let mut mappers: Vec<(Peer, bool)> = writers.into_iter().map(|p| (p, true)).collect();
-    mappers.push((Peer::Ip, false));
+pub fn family_mappers(topology: &Topology, nics: usize) -> Vec<(ComponentId, bool)> {
+    let writers = present(topology, nics, &[ComponentId::SOCKETS, ComponentId::TCP, ComponentId::UDP]);
+    let mut mappers: Vec<(ComponentId, bool)> = writers.into_iter().map(|p| (p, true)).collect();
+    mappers.push((ComponentId::IP, false));
     mappers.extend(nic_peers(nics).into_iter().map(|p| (p, false)));
     mappers
 }
 
 /// The neighbours of `peer` and the capacity of the queues between them.
-pub fn neighbours(topology: &Topology, nics: usize, peer: Peer) -> Vec<(Peer, usize)> {
+pub fn neighbours(topology: &Topology, nics: usize, peer: ComponentId) -> Vec<(ComponentId, usize)> {
     topology
         .peers(nics)
         .into_iter()
@@ -94,18 +94,27 @@ mod tests {
     fn only_contracted_neighbours_and_no_filter_without_one() {
         let t = Topology::parse(include_str!("../../../topologies/default.toml")).unwrap();
         let of = |p| neighbours(&t, 2, p).into_iter().map(|(p, _)| p).collect::<Vec<_>>();
-        assert_eq!(of(Peer::Filter), [Peer::Ip]);
-        assert_eq!(of(Peer::Nic(1)), [Peer::Ip]);
-        assert_eq!(of(Peer::Ip), [Peer::Tcp, Peer::Udp, Peer::Filter, Peer::Nic(0), Peer::Nic(1)]);
+        assert_eq!(of(ComponentId::FILTER), [ComponentId::IP]);
+        assert_eq!(of(ComponentId::nic(1)), [ComponentId::IP]);
+        assert_eq!(
+            of(ComponentId::IP),
+            [
+                ComponentId::TCP,
+                ComponentId::UDP,
+                ComponentId::FILTER,
+                ComponentId::nic(0),
+                ComponentId::nic(1)
+            ]
+        );
         let t = Topology::parse(include_str!("../../../topologies/no-filter.toml")).unwrap();
-        assert!(neighbours(&t, 1, Peer::Ip).iter().all(|(p, _)| *p != Peer::Filter));
+        assert!(neighbours(&t, 1, ComponentId::IP).iter().all(|(p, _)| *p != ComponentId::FILTER));
     }
 
     #[test]
     fn nobody_but_transports_and_sockets_writes_a_family() {
         let t = Topology::parse(include_str!("../../../topologies/default.toml")).unwrap();
-        let writers: Vec<Peer> =
+        let writers: Vec<ComponentId> =
             family_mappers(&t, 1).into_iter().filter(|(_, w)| *w).map(|(p, _)| p).collect();
-        assert_eq!(writers, [Peer::Sockets, Peer::Tcp, Peer::Udp]);
+        assert_eq!(writers, [ComponentId::SOCKETS, ComponentId::TCP, ComponentId::UDP]);
     }
 }

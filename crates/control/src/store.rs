@@ -6,7 +6,7 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 
 /// Bytes of one value.
 pub const VALUE_MAX: usize = 1 << 20;
@@ -20,12 +20,12 @@ struct Entry {
 #[derive(Default)]
 pub struct Store {
     entries: BTreeMap<String, Entry>,
-    subscribers: BTreeMap<String, Vec<Peer>>,
+    subscribers: BTreeMap<String, Vec<ComponentId>>,
 }
 
 impl Store {
     /// `peer` gets the value of `key` at its start and whenever it changes.
-    pub fn subscribe(&mut self, key: &str, peer: Peer) {
+    pub fn subscribe(&mut self, key: &str, peer: ComponentId) {
         let peers = self.subscribers.entry(key.into()).or_default();
         if !peers.contains(&peer) {
             peers.push(peer);
@@ -33,7 +33,7 @@ impl Store {
     }
 
     /// Sets a value and says who is to be told. `None`: the value is too large, nothing changed.
-    pub fn publish(&mut self, key: &str, value: Vec<u8>) -> Option<Vec<Peer>> {
+    pub fn publish(&mut self, key: &str, value: Vec<u8>) -> Option<Vec<ComponentId>> {
         if value.len() > VALUE_MAX {
             return None;
         }
@@ -52,7 +52,7 @@ impl Store {
     }
 
     /// What a newborn `peer` must be told.
-    pub fn for_peer(&self, peer: Peer) -> impl Iterator<Item = (&str, &[u8])> {
+    pub fn for_peer(&self, peer: ComponentId) -> impl Iterator<Item = (&str, &[u8])> {
         self.subscribers
             .iter()
             .filter(move |(_, peers)| peers.contains(&peer))
@@ -67,13 +67,13 @@ mod tests {
     #[test]
     fn subscribers_hear_of_changes_and_newborns_of_everything() {
         let mut s = Store::default();
-        s.subscribe("ip", Peer::Ip);
-        assert_eq!(s.publish("ip", b"a".to_vec()), Some(alloc::vec![Peer::Ip]));
+        s.subscribe("ip", ComponentId::IP);
+        assert_eq!(s.publish("ip", b"a".to_vec()), Some(alloc::vec![ComponentId::IP]));
         assert_eq!(s.publish("other", b"b".to_vec()), Some(alloc::vec![]));
         s.publish("ip", b"c".to_vec());
         assert_eq!(s.get("ip"), Some((2, b"c".as_slice())));
-        assert_eq!(s.for_peer(Peer::Ip).collect::<Vec<_>>(), [("ip", b"c".as_slice())]);
-        assert_eq!(s.for_peer(Peer::Tcp).count(), 0);
+        assert_eq!(s.for_peer(ComponentId::IP).collect::<Vec<_>>(), [("ip", b"c".as_slice())]);
+        assert_eq!(s.for_peer(ComponentId::TCP).count(), 0);
         assert_eq!(s.publish("ip", alloc::vec![0; VALUE_MAX + 1]), None);
         assert_eq!(s.get("ip"), Some((2, b"c".as_slice())));
     }

@@ -16,7 +16,7 @@ use eft_base::{Instant, RequestId};
 use eft_channel::Segment;
 use eft_component::{Answer, Component, Configure, Context, Outbox, Output};
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded, Role};
 
 /// How often expired states are looked for. One that is found by a packet earlier is not used.
 const SWEEP: Duration = Duration::from_secs(2);
@@ -56,8 +56,8 @@ pub enum ToIp {
 impl Output for ToIp {
     type Effect = Answer;
 
-    fn peer(&self) -> Option<Peer> {
-        matches!(self, ToIp::Verdict(_)).then_some(Peer::Ip)
+    fn peer(&self) -> Option<ComponentId> {
+        matches!(self, ToIp::Verdict(_)).then_some(ComponentId::IP)
     }
 
     fn encode(&self) -> Encoded {
@@ -286,14 +286,14 @@ impl Component for Filter {
     type Effect = Answer;
     const COUNTERS: &'static [&'static str] = COUNTERS;
 
-    fn decode(peer: Peer, line: &Encoded) -> Option<IpToFilter> {
-        match peer {
-            Peer::Ip => IpToFilter::decode(line),
+    fn decode(peer: ComponentId, line: &Encoded) -> Option<IpToFilter> {
+        match peer.role {
+            Role::Ip => IpToFilter::decode(line),
             _ => None,
         }
     }
 
-    fn receive(&mut self, cx: &mut Context, _: Peer, message: IpToFilter, out: &mut Outbox<ToIp>) {
+    fn receive(&mut self, cx: &mut Context, _: ComponentId, message: IpToFilter, out: &mut Outbox<ToIp>) {
         let (request, packet) = match message {
             IpToFilter::Quote { request, source, destination, source_port, destination_port, protocol } => {
                 let (source, destination) = (source.into(), destination.into());
@@ -374,9 +374,9 @@ impl Component for Filter {
         self.sweep_at
     }
 
-    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, _: &mut Outbox<ToIp>) {
+    fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, _: &mut Outbox<ToIp>) {
         self.count_recovery(cx);
-        if peer == Peer::Ip {
+        if peer == ComponentId::IP {
             // The new ip asks about what it has; the old one's questions are nobody's.
             self.held.clear();
             self.quote = None;

@@ -13,7 +13,7 @@ use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
 use eft_base::{PacketRef, PoolId};
 use eft_channel::{Memory, Pool};
 use eft_component::Context;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::nic::IpToNic;
 use eft_messages::transport::IpToTransport;
 
@@ -39,7 +39,7 @@ enum Owner {
 #[derive(Clone, Copy)]
 struct Entry {
     packet: PacketRef,
-    to: Peer,
+    to: ComponentId,
     /// An ICMP error may be sent about it.
     answerable: bool,
 }
@@ -89,7 +89,7 @@ impl Given {
         })
     }
 
-    fn give(&mut self, packet: PacketRef, to: Peer, answerable: bool) {
+    fn give(&mut self, packet: PacketRef, to: ComponentId, answerable: bool) {
         if let Some(t) = self.table(packet.pool)
             && let Some(slot @ None) = t.slots.get_mut(packet.slot as usize)
         {
@@ -99,7 +99,7 @@ impl Given {
     }
 
     /// `from` gives a packet back.
-    fn take(&mut self, packet: PacketRef, from: Peer) -> Option<Entry> {
+    fn take(&mut self, packet: PacketRef, from: ComponentId) -> Option<Entry> {
         let t = self.table(packet.pool)?;
         let slot = t.slots.get_mut(packet.slot as usize)?;
         let entry = slot.filter(|e| e.to == from && e.packet.generation == packet.generation)?;
@@ -109,7 +109,7 @@ impl Given {
     }
 
     /// All packets that `from` has.
-    pub fn take_all(&mut self, from: Peer) -> Vec<PacketRef> {
+    pub fn take_all(&mut self, from: ComponentId) -> Vec<PacketRef> {
         let mut all = Vec::new();
         for t in self.pools.iter_mut().flatten() {
             for slot in &mut t.slots {
@@ -173,7 +173,7 @@ impl Ip {
     }
 
     /// Whether the topology has this transport.
-    pub(crate) fn has_transport(&self, peer: Peer) -> bool {
+    pub(crate) fn has_transport(&self, peer: ComponentId) -> bool {
         transport_index(peer).is_some_and(|i| self.lanes[i].seen)
     }
 
@@ -184,8 +184,8 @@ impl Ip {
             PROTOCOL_TCP if a.group => {
                 return self.drop_packet(cx, a.packet, Counter::DropMartian, out);
             }
-            PROTOCOL_TCP => Peer::Tcp,
-            PROTOCOL_UDP => Peer::Udp,
+            PROTOCOL_TCP => ComponentId::TCP,
+            PROTOCOL_UDP => ComponentId::UDP,
             _ => return self.refuse_protocol(cx, a, out),
         };
         if !self.has_transport(peer) {
@@ -211,7 +211,7 @@ impl Ip {
     pub(crate) fn give(
         &mut self,
         cx: &mut Context,
-        peer: Peer,
+        peer: ComponentId,
         packet: PacketRef,
         message: IpToTransport,
         answerable: bool,
@@ -232,7 +232,7 @@ impl Ip {
 
     /// Hands over what waited for room.
     pub(crate) fn flush_undelivered(&mut self, out: &mut Out) {
-        for (peer, lane) in [Peer::Tcp, Peer::Udp].into_iter().zip(&mut self.lanes) {
+        for (peer, lane) in [ComponentId::TCP, ComponentId::UDP].into_iter().zip(&mut self.lanes) {
             while out.may_drop_in(peer)
                 && let Some(u) = lane.undelivered.pop_front()
             {
@@ -242,7 +242,13 @@ impl Ip {
         }
     }
 
-    pub(crate) fn receive_done(&mut self, cx: &mut Context, peer: Peer, packet: PacketRef, out: &mut Out) {
+    pub(crate) fn receive_done(
+        &mut self,
+        cx: &mut Context,
+        peer: ComponentId,
+        packet: PacketRef,
+        out: &mut Out,
+    ) {
         match self.given.take(packet, peer) {
             Some(entry) => self.release(entry.packet, out),
             None => cx.count(Counter::BadDone as usize),
@@ -250,7 +256,13 @@ impl Ip {
     }
 
     /// Nobody listens on the port (RFC 1122 §4.1.3.1).
-    pub(crate) fn receive_refuse(&mut self, cx: &mut Context, peer: Peer, packet: PacketRef, out: &mut Out) {
+    pub(crate) fn receive_refuse(
+        &mut self,
+        cx: &mut Context,
+        peer: ComponentId,
+        packet: PacketRef,
+        out: &mut Out,
+    ) {
         match self.given.take(packet, peer) {
             Some(entry) => {
                 if entry.answerable {

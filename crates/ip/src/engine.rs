@@ -22,7 +22,7 @@ use eft_component::{Component, Configure, Context, Outbox};
 use eft_messages::filter::FilterToIp;
 use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::TransportToIp;
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded, Role};
 
 /// Packets that may wait for a verdict on their way in.
 const ARRIVALS_MAX: usize = 4096;
@@ -88,10 +88,10 @@ pub struct Ip {
 }
 
 /// tcp's and udp's place in arrays.
-pub(crate) fn transport_index(peer: Peer) -> Option<usize> {
-    match peer {
-        Peer::Tcp => Some(0),
-        Peer::Udp => Some(1),
+pub(crate) fn transport_index(peer: ComponentId) -> Option<usize> {
+    match peer.role {
+        Role::Tcp => Some(0),
+        Role::Udp => Some(1),
         _ => None,
     }
 }
@@ -197,14 +197,13 @@ impl Ip {
         }
     }
 
-    fn handle(&mut self, cx: &mut Context, from: Peer, message: FromPeer, out: &mut Out) {
+    fn handle(&mut self, cx: &mut Context, from: ComponentId, message: FromPeer, out: &mut Out) {
         match (from, message) {
-            (Peer::Nic(n), FromPeer::Nic(m)) => self.handle_nic(cx, n, m, out),
+            (nic, FromPeer::Nic(m)) => self.handle_nic(cx, nic.instance, m, out),
             (peer, FromPeer::Transport(m)) => self.handle_transport(cx, peer, m, out),
             (_, FromPeer::Filter(FilterToIp::Verdict { request, judgement })) => {
                 self.receive_verdict(cx, request, judgement, out)
             }
-            _ => {}
         }
     }
 
@@ -225,7 +224,13 @@ impl Ip {
         }
     }
 
-    fn handle_transport(&mut self, cx: &mut Context, peer: Peer, message: TransportToIp, out: &mut Out) {
+    fn handle_transport(
+        &mut self,
+        cx: &mut Context,
+        peer: ComponentId,
+        message: TransportToIp,
+        out: &mut Out,
+    ) {
         match message {
             TransportToIp::Send { request, descriptor } => {
                 self.receive_send(cx, peer, request, descriptor, out)
@@ -271,7 +276,7 @@ impl Ip {
     }
 
     /// Forgets what a dead transport wanted. Frames that the NIC has stay until it answers.
-    fn transport_reborn(&mut self, peer: Peer, out: &mut Out) {
+    fn transport_reborn(&mut self, peer: ComponentId, out: &mut Out) {
         self.gate.forget(peer);
         if let Some(i) = transport_index(peer) {
             self.lanes[i].reborn();
@@ -308,18 +313,18 @@ impl Component for Ip {
     type Effect = Infallible;
     const COUNTERS: &'static [&'static str] = COUNTERS;
 
-    fn decode(peer: Peer, line: &Encoded) -> Option<FromPeer> {
-        match peer {
-            Peer::Tcp | Peer::Udp => TransportToIp::decode(line).map(FromPeer::Transport),
-            Peer::Nic(_) => NicToIp::decode(line).map(FromPeer::Nic),
-            Peer::Filter => FilterToIp::decode(line).map(FromPeer::Filter),
+    fn decode(peer: ComponentId, line: &Encoded) -> Option<FromPeer> {
+        match peer.role {
+            Role::Tcp | Role::Udp => TransportToIp::decode(line).map(FromPeer::Transport),
+            Role::Nic => NicToIp::decode(line).map(FromPeer::Nic),
+            Role::Filter => FilterToIp::decode(line).map(FromPeer::Filter),
             _ => None,
         }
     }
 
-    fn receive(&mut self, cx: &mut Context, from: Peer, message: FromPeer, out: &mut Out) {
+    fn receive(&mut self, cx: &mut Context, from: ComponentId, message: FromPeer, out: &mut Out) {
         match (from, message) {
-            (Peer::Nic(n), FromPeer::Nic(NicToIp::Link { mac, mtu, up, checksum, segment_max })) => {
+            (nic, FromPeer::Nic(NicToIp::Link { mac, mtu, up, checksum, segment_max })) => {
                 let link = Link {
                     mac,
                     mtu: mtu.max(MTU_MIN),
@@ -327,7 +332,7 @@ impl Component for Ip {
                     checksum,
                     segment_max: segment_max.min(SEGMENT_MAX),
                 };
-                self.receive_link(cx, n, link, out)
+                self.receive_link(cx, nic.instance, link, out)
             }
             _ if self.gate.is_open() => self.handle(cx, from, message, out),
             _ => {
@@ -358,11 +363,11 @@ impl Component for Ip {
         deadlines.into_iter().flatten().min()
     }
 
-    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Out) {
-        match peer {
-            Peer::Filter => self.filter_reborn(cx, out),
-            Peer::Nic(n) => self.nic_reborn(cx, n, out),
-            Peer::Tcp | Peer::Udp => self.transport_reborn(peer, out),
+    fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Out) {
+        match peer.role {
+            Role::Filter => self.filter_reborn(cx, out),
+            Role::Nic => self.nic_reborn(cx, peer.instance, out),
+            Role::Tcp | Role::Udp => self.transport_reborn(peer, out),
             _ => {}
         }
     }

@@ -12,7 +12,7 @@ use eft_component::Output;
 use eft_messages::filter::{FilterToIp, IpToFilter};
 use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, TransportToIp};
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded};
 use zerocopy::FromBytes;
 
 /// A message to ip.
@@ -27,7 +27,7 @@ pub enum FromPeer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToPeer {
     /// To tcp or udp.
-    Transport(Peer, IpToTransport),
+    Transport(ComponentId, IpToTransport),
     Nic(u8, IpToNic),
     Filter(IpToFilter),
 }
@@ -35,11 +35,11 @@ pub enum ToPeer {
 impl Output for ToPeer {
     type Effect = Infallible;
 
-    fn peer(&self) -> Option<Peer> {
+    fn peer(&self) -> Option<ComponentId> {
         Some(match self {
             ToPeer::Transport(peer, _) => *peer,
-            ToPeer::Nic(n, _) => Peer::Nic(*n),
-            ToPeer::Filter(_) => Peer::Filter,
+            ToPeer::Nic(n, _) => ComponentId::nic(*n),
+            ToPeer::Filter(_) => ComponentId::FILTER,
         })
     }
 
@@ -89,7 +89,7 @@ impl Hop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Transport {
-        peer: Peer,
+        peer: ComponentId,
         request: RequestId,
     },
     /// A fragment of this entry of the datagram database.

@@ -12,7 +12,7 @@ use core::time::Duration;
 use eft_base::errno::ENETUNREACH;
 use eft_base::{Instant, PoolId, WireAddress};
 use eft_component::Context;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 
@@ -26,7 +26,7 @@ pub(crate) struct Gate {
     is_open: bool,
     /// Opened in any case then.
     until: Option<Instant>,
-    held: VecDeque<(Peer, FromPeer)>,
+    held: VecDeque<(ComponentId, FromPeer)>,
 }
 
 impl Gate {
@@ -47,14 +47,14 @@ impl Gate {
     }
 
     /// Opens; the caller handles what was held, in order.
-    pub fn open(&mut self) -> VecDeque<(Peer, FromPeer)> {
+    pub fn open(&mut self) -> VecDeque<(ComponentId, FromPeer)> {
         self.is_open = true;
         self.until = None;
         core::mem::take(&mut self.held)
     }
 
     /// False: too much is held already.
-    pub fn hold(&mut self, now: Instant, peer: Peer, message: FromPeer) -> bool {
+    pub fn hold(&mut self, now: Instant, peer: ComponentId, message: FromPeer) -> bool {
         self.until.get_or_insert(now + PATIENCE);
         if self.held.len() >= HELD_MAX {
             return false;
@@ -64,7 +64,7 @@ impl Gate {
     }
 
     /// What a dead transport asked no longer matters.
-    pub fn forget(&mut self, peer: Peer) {
+    pub fn forget(&mut self, peer: ComponentId) {
         self.held.retain(|(p, _)| *p != peer);
     }
 
@@ -77,12 +77,18 @@ impl Gate {
 
 impl Ip {
     /// Answers what the gate has no room for, so that nobody waits for ever.
-    pub(crate) fn refuse_early(&mut self, cx: &mut Context, from: Peer, message: FromPeer, out: &mut Out) {
+    pub(crate) fn refuse_early(
+        &mut self,
+        cx: &mut Context,
+        from: ComponentId,
+        message: FromPeer,
+        out: &mut Out,
+    ) {
         cx.count(Counter::RefusedFull as usize);
         let errno = ENETUNREACH;
         let answer = match (from, message) {
-            (Peer::Nic(n), FromPeer::Nic(NicToIp::Received { packet, .. })) => {
-                ToPeer::Nic(n, IpToNic::Done { packet })
+            (nic, FromPeer::Nic(NicToIp::Received { packet, .. })) => {
+                ToPeer::Nic(nic.instance, IpToNic::Done { packet })
             }
             (peer, FromPeer::Transport(TransportToIp::Send { request, .. })) => {
                 ToPeer::Transport(peer, IpToTransport::Sent { request, errno })

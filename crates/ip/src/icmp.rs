@@ -18,7 +18,7 @@ use eft_base::wire::{
     IPV4_OFFSET_MASK, IcmpHeader, Ipv4Header, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP,
 };
 use eft_component::Context;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::transport::IpToTransport;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -241,10 +241,10 @@ impl Ip {
     }
 
     /// The transport that sent a quoted packet.
-    fn sender_of(&self, quoted: &Quoted) -> Option<Peer> {
+    fn sender_of(&self, quoted: &Quoted) -> Option<ComponentId> {
         let peer = match quoted.protocol {
-            PROTOCOL_TCP => Peer::Tcp,
-            PROTOCOL_UDP => Peer::Udp,
+            PROTOCOL_TCP => ComponentId::TCP,
+            PROTOCOL_UDP => ComponentId::UDP,
             _ => return None,
         };
         (self.routes.is_ours(quoted.source) && self.has_transport(peer)).then_some(peer)

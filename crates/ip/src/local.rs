@@ -12,7 +12,7 @@ use eft_base::errno::{EINVAL, ENOBUFS, EPROTONOSUPPORT};
 use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
 use eft_base::{PacketRef, RequestId};
 use eft_component::Context;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::nic::FrameDescriptor;
 use zerocopy::IntoBytes;
 
@@ -121,10 +121,10 @@ impl Ip {
 }
 
 /// The transport that gets a local packet; ICMP stays here.
-fn receiver(flight: &Flight) -> Option<Peer> {
+fn receiver(flight: &Flight) -> Option<ComponentId> {
     match flight.question.protocol {
-        PROTOCOL_TCP => Some(Peer::Tcp),
-        PROTOCOL_UDP => Some(Peer::Udp),
+        PROTOCOL_TCP => Some(ComponentId::TCP),
+        PROTOCOL_UDP => Some(ComponentId::UDP),
         PROTOCOL_ICMP => None,
         _ => None,
     }

@@ -18,11 +18,11 @@ use eft_base::wire::{
 };
 use eft_base::{MacAddress, PacketRef, RequestId, WireAddress};
 use eft_component::Context;
-use eft_messages::Peer;
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX, FrameDescriptor, IpToNic};
 use eft_messages::transport::{
     IpToTransport, PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SendDescriptor, TRANSPORT_HEADER_MAX,
 };
+use eft_messages::{ComponentId, Role};
 use zerocopy::{FromZeros, IntoBytes};
 
 pub(crate) const ETHERNET_LEN: usize = size_of::<EthernetHeader>();
@@ -94,7 +94,7 @@ impl Ip {
     pub(crate) fn receive_send(
         &mut self,
         cx: &mut Context,
-        peer: Peer,
+        peer: ComponentId,
         request: RequestId,
         at: PacketRef,
         out: &mut Out,
@@ -118,7 +118,7 @@ impl Ip {
     /// Takes up what waited for frame slots, tcp and udp in turn.
     pub(crate) fn flush_lanes(&mut self, cx: &mut Context, out: &mut Out) {
         let mut idle = 0;
-        for peer in [Peer::Tcp, Peer::Udp].into_iter().cycle() {
+        for peer in [ComponentId::TCP, ComponentId::UDP].into_iter().cycle() {
             if idle == 2 || self.frames.available() <= self.reserve() {
                 return;
             }
@@ -133,7 +133,14 @@ impl Ip {
         }
     }
 
-    fn send_now(&mut self, cx: &mut Context, peer: Peer, request: RequestId, at: PacketRef, out: &mut Out) {
+    fn send_now(
+        &mut self,
+        cx: &mut Context,
+        peer: ComponentId,
+        request: RequestId,
+        at: PacketRef,
+        out: &mut Out,
+    ) {
         let sent = self.try_send(cx, peer, request, at, out);
         if let Err(refusal) = sent {
             self.refuse(cx, peer, request, refusal, out);
@@ -143,7 +150,7 @@ impl Ip {
     fn refuse(
         &mut self,
         cx: &mut Context,
-        peer: Peer,
+        peer: ComponentId,
         request: RequestId,
         (why, errno): Refusal,
         out: &mut Out,
@@ -156,7 +163,7 @@ impl Ip {
     fn try_send(
         &mut self,
         cx: &mut Context,
-        peer: Peer,
+        peer: ComponentId,
         request: RequestId,
         at: PacketRef,
         out: &mut Out,
@@ -399,7 +406,7 @@ impl Ip {
     pub(crate) fn receive_route(
         &mut self,
         cx: &mut Context,
-        peer: Peer,
+        peer: ComponentId,
         request: RequestId,
         source: WireAddress,
         destination: WireAddress,
@@ -441,8 +448,8 @@ impl Ip {
 }
 
 /// What each transport may send.
-fn speaks(peer: Peer, protocol: u8) -> bool {
-    matches!((peer, protocol), (Peer::Tcp, PROTOCOL_TCP) | (Peer::Udp, PROTOCOL_UDP))
+fn speaks(peer: ComponentId, protocol: u8) -> bool {
+    matches!((peer.role, protocol), (Role::Tcp, PROTOCOL_TCP) | (Role::Udp, PROTOCOL_UDP))
 }
 
 pub(crate) fn ipv4_header(o: &Outgoing, len: usize, identification: u16) -> Ipv4Header {

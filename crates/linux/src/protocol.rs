@@ -2,7 +2,7 @@
 //! with postcard; descriptors ride along. Never on the data path.
 
 use eft_base::{FamilyId, MacAddress, PoolId};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of the largest packet.
@@ -58,7 +58,7 @@ pub struct Place {
 /// A component as the scheduler is shown it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberView {
-    pub peer: Peer,
+    pub peer: ComponentId,
     pub name: String,
     pub generation: u32,
     pub pid: Option<u32>,
@@ -75,7 +75,7 @@ pub struct MemberView {
 /// Who a server is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Identity {
-    pub peer: Peer,
+    pub peer: ComponentId,
     pub stack: String,
     pub seed: u64,
     /// Grows with every rebirth.
@@ -117,11 +117,11 @@ pub enum ToServer {
     /// A neighbour (or its successor). [our queue, their queue (ro), position of theirs in ours (ro),
     /// our position in theirs, their status (ro), their eventfd]
     Connect {
-        peer: Peer,
+        peer: ComponentId,
     },
     /// A neighbour died.
     Disconnect {
-        peer: Peer,
+        peer: ComponentId,
     },
     /// A family's arena. [segment]
     Family {
@@ -231,7 +231,7 @@ pub enum FromServer {
     },
     /// cores: where everybody is to run.
     Arrange {
-        places: Vec<(Peer, Place)>,
+        places: Vec<(ComponentId, Place)>,
     },
     /// cores: what it has applied, to be told to its successor.
     Remember {

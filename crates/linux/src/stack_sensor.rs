@@ -11,7 +11,7 @@ use eft_channel::account::{AccountLook, QueueLook};
 use eft_channel::status::Status;
 use eft_component::server::FRAME_COUNTERS;
 use eft_cores::sample::{ComponentSample, HardwareCounters, Hint, QueueSample, Sample, Traffic};
-use eft_messages::Peer;
+use eft_messages::{ComponentId, Role};
 
 use crate::protocol::MemberView;
 use eft_host::clock;
@@ -23,7 +23,7 @@ use eft_host::sensors::{Tree, counters};
 pub mod pages;
 
 /// The names of an engine's own counters, in the order of their indices. The engines know; whoever composes them says.
-pub type CounterNames = fn(Peer) -> &'static [&'static str];
+pub type CounterNames = fn(ComponentId) -> &'static [&'static str];
 
 /// What of [`Traffic`] is in which counters; several are added up.
 type Indicator = (&'static [&'static str], fn(&mut Traffic) -> &mut u64);
@@ -57,11 +57,11 @@ const IP: &[Indicator] = &[
     (&["icmp_in", "icmp_out"], |t| &mut t.icmp_packets),
 ];
 
-fn indicators(peer: Peer) -> &'static [Indicator] {
-    match peer {
-        Peer::Tcp => TCP,
-        Peer::Udp => UDP,
-        Peer::Ip => IP,
+fn indicators(peer: ComponentId) -> &'static [Indicator] {
+    match peer.role {
+        Role::Tcp => TCP,
+        Role::Udp => UDP,
+        Role::Ip => IP,
         _ => &[],
     }
 }
@@ -71,7 +71,7 @@ struct TrafficMap(Vec<(usize, fn(&mut Traffic) -> &mut u64)>);
 
 impl TrafficMap {
     /// An indicator whose counter does not exist stays 0; [`missing_counters`] tells of it.
-    fn new(peer: Peer, names: &[&str]) -> TrafficMap {
+    fn new(peer: ComponentId, names: &[&str]) -> TrafficMap {
         let place = |name: &str| names.iter().position(|n| *n == name).map(|i| FRAME_COUNTERS.len() + i);
         let all =
             indicators(peer).iter().flat_map(|(counters, field)| counters.iter().map(move |c| (c, field)));
@@ -89,8 +89,8 @@ impl TrafficMap {
 }
 
 /// Counters that the indicators need and that an engine does not have: none, as long as nobody renames one.
-pub fn missing_counters(names: CounterNames) -> Vec<(Peer, &'static str)> {
-    [Peer::Tcp, Peer::Udp, Peer::Ip]
+pub fn missing_counters(names: CounterNames) -> Vec<(ComponentId, &'static str)> {
+    [ComponentId::TCP, ComponentId::UDP, ComponentId::IP]
         .into_iter()
         .flat_map(|peer| indicators(peer).iter().flat_map(|(c, _)| c.iter()).map(move |c| (peer, *c)))
         .filter(|(peer, counter)| !names(*peer).contains(counter))
@@ -302,7 +302,7 @@ mod tests {
     use super::*;
     use eft_channel::account::{Hints, Phase};
 
-    fn view(peer: Peer, generation: u32) -> MemberView {
+    fn view(peer: ComponentId, generation: u32) -> MemberView {
         MemberView {
             peer,
             name: peer.to_string(),
@@ -316,10 +316,10 @@ mod tests {
         }
     }
 
-    fn names(peer: Peer) -> &'static [&'static str] {
-        match peer {
-            Peer::Tcp => &["connections_open", "sent_bytes", "pure_acks_sent"],
-            Peer::Ip => &["arp_in", "arp_out", "bytes_in"],
+    fn names(peer: ComponentId) -> &'static [&'static str] {
+        match peer.role {
+            Role::Tcp => &["connections_open", "sent_bytes", "pure_acks_sent"],
+            Role::Ip => &["arp_in", "arp_out", "bytes_in"],
             _ => &[],
         }
     }
@@ -327,8 +327,8 @@ mod tests {
     fn sensor() -> (StackSensor, Status, Status) {
         let mut sensor = StackSensor::new(Tree::live(), names, &"0".parse().unwrap());
         let (tcp, ip) = (Status::heap(), Status::heap());
-        sensor.update(view(Peer::Tcp, 1), tcp.read_only());
-        sensor.update(view(Peer::Ip, 1), ip.read_only());
+        sensor.update(view(ComponentId::TCP, 1), tcp.read_only());
+        sensor.update(view(ComponentId::IP, 1), ip.read_only());
         (sensor, tcp, ip)
     }
 
@@ -342,7 +342,7 @@ mod tests {
         tcp.set(FRAME_COUNTERS.len(), 3);
         ip.add(FRAME_COUNTERS.len(), 1);
         ip.add(FRAME_COUNTERS.len() + 1, 1);
-        let mut queue = tcp.account().queue(Peer::Ip.code(), 64);
+        let mut queue = tcp.account().queue(ComponentId::IP.code(), 64);
         sensor.sample(start);
         tcp.account().enter(Phase::Sleeping, Instant(start.0 + 1000));
         tcp.account().batch(&mut queue, 40, 2);
@@ -370,7 +370,7 @@ mod tests {
         tcp.account().enter(Phase::Busy, Instant(start.0 + 500));
         let before = sensor.sample(Instant(start.0 + 500)).components[0].clone();
         tcp.segment().write(1024, &[0xff; 64]).unwrap();
-        sensor.update(MemberView { pid: None, running: false, ..view(Peer::Tcp, 2) }, tcp.read_only());
+        sensor.update(MemberView { pid: None, running: false, ..view(ComponentId::TCP, 2) }, tcp.read_only());
         let dead = sensor.sample(Instant(start.0 + 900)).components[0].clone();
         assert_eq!((dead.busy_ns, dead.cpu_ns, dead.running), (before.busy_ns, before.cpu_ns, false));
     }

@@ -16,50 +16,7 @@ pub mod sockets;
 pub mod transport;
 
 pub use codec::Encoded;
-
-use serde::{Deserialize, Serialize};
-
-/// The role of a component in a stack. A stack has at most one of each, but several NICs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Peer {
-    Sockets,
-    Tcp,
-    Udp,
-    Ip,
-    Filter,
-    Nic(u8),
-    /// Observes the others and says where they run. It has no edge: it sees status pages only.
-    Cores,
-}
-
-impl Peer {
-    /// A number for shared memory, never 0.
-    pub fn code(self) -> u32 {
-        match self {
-            Peer::Sockets => 1,
-            Peer::Tcp => 2,
-            Peer::Udp => 3,
-            Peer::Ip => 4,
-            Peer::Filter => 5,
-            Peer::Cores => 6,
-            Peer::Nic(n) => 0x100 | n as u32,
-        }
-    }
-}
-
-impl core::fmt::Display for Peer {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Peer::Sockets => f.write_str("sockets"),
-            Peer::Tcp => f.write_str("tcp"),
-            Peer::Udp => f.write_str("udp"),
-            Peer::Ip => f.write_str("ip"),
-            Peer::Filter => f.write_str("filter"),
-            Peer::Cores => f.write_str("cores"),
-            Peer::Nic(n) => write!(f, "nic{n}"),
-        }
-    }
-}
+pub use eft_base::{ComponentId, Role};
 
 #[cfg(test)]
 mod tests {

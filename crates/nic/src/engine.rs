@@ -17,7 +17,7 @@ use eft_component::{
 use eft_messages::nic::{
     FRAME_CHECKSUM, FRAME_HEADER_MAX, FRAME_PAYLOAD_MAX, FrameDescriptor, IpToNic, NicToIp,
 };
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded, Role};
 
 /// Frames that wait for a device that is busy. ip has fewer outstanding.
 const PENDING_MAX: usize = 4096;
@@ -38,8 +38,8 @@ pub struct ToIp(pub NicToIp);
 impl Output for ToIp {
     type Effect = Infallible;
 
-    fn peer(&self) -> Option<Peer> {
-        Some(Peer::Ip)
+    fn peer(&self) -> Option<ComponentId> {
+        Some(ComponentId::IP)
     }
     fn encode(&self) -> Encoded {
         self.0.encode()
@@ -251,7 +251,7 @@ impl<D: Device> Nic<D> {
     /// take stays in the device, which is the better place to drop it.
     fn take_frames(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<ToIp>) -> usize {
         for done in 0..budget {
-            if !out.may_drop_in(Peer::Ip) {
+            if !out.may_drop_in(ComponentId::IP) {
                 if self.connected {
                     cx.count(Counter::HeldBack as usize);
                     self.retry_at = Some(cx.now + RETRY);
@@ -316,14 +316,14 @@ impl<D: Device> Component for Nic<D> {
     type Effect = Infallible;
     const COUNTERS: &'static [&'static str] = COUNTERS;
 
-    fn decode(peer: Peer, line: &Encoded) -> Option<IpToNic> {
-        match peer {
-            Peer::Ip => IpToNic::decode(line),
+    fn decode(peer: ComponentId, line: &Encoded) -> Option<IpToNic> {
+        match peer.role {
+            Role::Ip => IpToNic::decode(line),
             _ => None,
         }
     }
 
-    fn receive(&mut self, cx: &mut Context, _: Peer, message: IpToNic, out: &mut Outbox<ToIp>) {
+    fn receive(&mut self, cx: &mut Context, _: ComponentId, message: IpToNic, out: &mut Outbox<ToIp>) {
         match message {
             IpToNic::Send { request, descriptor } => self.receive_send(cx, request, descriptor, out),
             IpToNic::Done { packet } => {
@@ -367,8 +367,8 @@ impl<D: Device> Component for Nic<D> {
         })
     }
 
-    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<ToIp>) {
-        if peer != Peer::Ip {
+    fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Outbox<ToIp>) {
+        if peer != ComponentId::IP {
             return;
         }
         self.connected = true;

@@ -6,7 +6,7 @@ use eft_channel::status::Status;
 use eft_channel::{Memory, Pool, PoolView, Segment};
 use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Component, Context, Device, DeviceError, DeviceInfo, Frame, Outbox, ReceivedFrame};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp};
 use std::collections::VecDeque;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -86,7 +86,7 @@ impl Bench {
             status: Status::heap(),
             random: Random::new(1),
             now: Instant::from_millis(1),
-            out: Outbox::with_room(&[Peer::Ip], 64),
+            out: Outbox::with_room(&[ComponentId::IP], 64),
             frames,
         }
     }
@@ -99,12 +99,12 @@ impl Bench {
 
     fn drain(&mut self) -> Vec<NicToIp> {
         let all = self.out.drain().map(|o| o.0).collect();
-        self.out.set_room(Peer::Ip, 64, 64);
+        self.out.set_room(ComponentId::IP, 64, 64);
         all
     }
 
     fn connect(&mut self) -> Vec<NicToIp> {
-        self.with(|n, cx, out| n.peer_reborn(cx, Peer::Ip, out));
+        self.with(|n, cx, out| n.peer_reborn(cx, ComponentId::IP, out));
         self.drain()
     }
 
@@ -118,7 +118,7 @@ impl Bench {
         assert!(self.frames.write(slot, 0, d.as_bytes()));
         let request = request(index);
         let message = IpToNic::Send { request, descriptor: slot };
-        self.with(|n, cx, out| n.receive(cx, Peer::Ip, message, out));
+        self.with(|n, cx, out| n.receive(cx, ComponentId::IP, message, out));
         self.frames.free(slot);
         self.drain()
     }
@@ -212,7 +212,7 @@ fn random_descriptors_do_no_harm() {
         request: request(1),
         descriptor: PacketRef { pool: FRAMES, slot: 1 << 30, generation: 0, offset: 1, len: 4000 },
     };
-    b.with(|n, cx, out| n.receive(cx, Peer::Ip, wild, out));
+    b.with(|n, cx, out| n.receive(cx, ComponentId::IP, wild, out));
     assert_eq!(b.drain(), [sent(1, 22)]);
 }
 
@@ -229,8 +229,8 @@ fn frames_stay_until_given_back_and_come_again_to_a_reborn_ip() {
     assert!(b.count(Counter::NoSlot) > 0);
     let NicToIp::Received { packet, .. } = first[1] else { panic!() };
     let done = IpToNic::Done { packet };
-    b.with(|n, cx, out| n.receive(cx, Peer::Ip, done, out));
-    b.with(|n, cx, out| n.receive(cx, Peer::Ip, done, out));
+    b.with(|n, cx, out| n.receive(cx, ComponentId::IP, done, out));
+    b.with(|n, cx, out| n.receive(cx, ComponentId::IP, done, out));
     assert_eq!(b.count(Counter::BadDone), 1);
     let second = b.poll();
     assert_eq!(second.len(), 1);
@@ -245,7 +245,7 @@ fn a_busy_ip_leaves_frames_in_the_device() {
     for i in 0..60u8 {
         b.nic.device().arriving.push_back(vec![i; 60]);
     }
-    b.out.set_room(Peer::Ip, 40, 64);
+    b.out.set_room(ComponentId::IP, 40, 64);
     assert_eq!(b.poll().len(), 8);
     assert_eq!(b.nic.device().arriving.len(), 52);
     assert!(!b.nic.wants_readable());

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// First bytes of a file, up to the version of everything in it.
 const MAGIC: &[u8] = b"eft recording ";
-const VERSION: &[u8] = b"4\n";
+const VERSION: &[u8] = b"5\n";
 /// Bytes of one frame at most: the head may hold an arena.
 const FRAME_MAX: usize = 256 << 20;
 /// Bytes of frames that are kept back, to be written together.

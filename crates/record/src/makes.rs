@@ -8,7 +8,7 @@ use eft_channel::{Memory, Pool, Segment};
 use eft_component::transport::Effect;
 use eft_filter::{Filter, FilterConfig};
 use eft_ip::{FromPeer, Ip, IpConfig, ToPeer};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, SendDescriptor, TransportToIp};
 use eft_transport::tcp::{Tcp, TcpConfig};
@@ -85,7 +85,10 @@ fn transport_payload(shown: &[u8]) -> Vec<PacketRef> {
 /// ip, and what to record of it.
 pub fn ip(frames: Pool, packets: Pool, config: IpConfig) -> (Ip, Make<Ip>) {
     let make = Make {
-        peers: [Peer::Tcp, Peer::Udp, Peer::Filter].into_iter().chain((0..NICS).map(Peer::Nic)).collect(),
+        peers: [ComponentId::TCP, ComponentId::UDP, ComponentId::FILTER]
+            .into_iter()
+            .chain((0..NICS).map(ComponentId::nic))
+            .collect(),
         capacity: CAPACITY,
         own: memory_of(&frames),
         reads: ip_reads,
@@ -98,7 +101,7 @@ pub fn ip(frames: Pool, packets: Pool, config: IpConfig) -> (Ip, Make<Ip>) {
 /// The filter, and what to record of it. It reads nobody's memory.
 pub fn filter(arena: Segment, config: FilterConfig) -> (Filter, Make<Filter>) {
     let make = Make {
-        peers: vec![Peer::Ip],
+        peers: vec![ComponentId::IP],
         capacity: CAPACITY,
         own: Memory::new(),
         reads: |_, _| Vec::new(),
@@ -122,7 +125,7 @@ pub fn udp(arena: Segment, headers: Pool, config: UdpConfig) -> Result<(Udp, Mak
 
 fn transport<C: eft_component::Component<In = In, Out = Out, Effect = Effect>>(headers: &Pool) -> Make<C> {
     Make {
-        peers: vec![Peer::Ip, Peer::Sockets],
+        peers: vec![ComponentId::IP, ComponentId::SOCKETS],
         capacity: CAPACITY,
         own: memory_of(headers),
         reads: transport_reads,
@@ -147,12 +150,12 @@ pub enum Engine {
 }
 
 impl Engine {
-    pub fn peer(&self) -> Peer {
+    pub fn peer(&self) -> ComponentId {
         match self {
-            Engine::Ip { .. } => Peer::Ip,
-            Engine::Filter { .. } => Peer::Filter,
-            Engine::Tcp { .. } => Peer::Tcp,
-            Engine::Udp { .. } => Peer::Udp,
+            Engine::Ip { .. } => ComponentId::IP,
+            Engine::Filter { .. } => ComponentId::FILTER,
+            Engine::Tcp { .. } => ComponentId::TCP,
+            Engine::Udp { .. } => ComponentId::UDP,
         }
     }
 }

@@ -14,7 +14,7 @@ use eft_base::{FamilyId, Instant, PacketRef, PoolId};
 use eft_channel::Memory;
 use eft_channel::witness::Witness;
 use eft_component::{Component, Context, Occasion, Outbox, Output};
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded};
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a recorder must know of the engine.
 pub struct Make<C: Component> {
-    pub peers: Vec<Peer>,
+    pub peers: Vec<ComponentId>,
     /// Of the queues to them.
     pub capacity: usize,
     /// The engine's own pools.
@@ -203,11 +203,17 @@ where
     type Effect = C::Effect;
     const COUNTERS: &'static [&'static str] = C::COUNTERS;
 
-    fn decode(peer: Peer, line: &Encoded) -> Option<Self::In> {
+    fn decode(peer: ComponentId, line: &Encoded) -> Option<Self::In> {
         C::decode(peer, line).map(|m| (*line, m))
     }
 
-    fn receive(&mut self, cx: &mut Context, from: Peer, (line, message): Self::In, out: &mut Outbox<C::Out>) {
+    fn receive(
+        &mut self,
+        cx: &mut Context,
+        from: ComponentId,
+        (line, message): Self::In,
+        out: &mut Outbox<C::Out>,
+    ) {
         let names = (self.make.reads)(cx.memory, &message);
         self.observe(cx, out, Input::Message(from, line), names, |c, cx, out| {
             c.receive(cx, from, message, out)
@@ -245,7 +251,7 @@ where
         self.component.deadline()
     }
 
-    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<C::Out>) {
+    fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Outbox<C::Out>) {
         self.observe(cx, out, Input::Reborn(peer), Vec::new(), |c, cx, out| c.peer_reborn(cx, peer, out))
     }
 

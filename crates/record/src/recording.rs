@@ -8,7 +8,7 @@ use eft_base::{FamilyId, Instant, PacketRef, PoolId, Random, SocketId};
 use eft_channel::PoolView;
 use eft_channel::socket::{ARENA_HEADER_LEN, Arena, Geometry};
 use eft_component::{Configure, FromWorld, transport};
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use std::cell::RefCell;
@@ -18,11 +18,11 @@ use std::rc::Rc;
 /// A call to an engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Input {
-    Message(Peer, Encoded),
+    Message(ComponentId, Encoded),
     Event(Told),
     Poll(usize),
     Expire,
-    Reborn(Peer),
+    Reborn(ComponentId),
     Flush,
     Commit,
 }
@@ -137,7 +137,7 @@ impl fmt::Debug for Access {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Let {
     Message {
-        to: Peer,
+        to: ComponentId,
         line: Encoded,
         /// The bytes of the engine's own memory that it names: the headers of a segment.
         shown: ByteBuf,
@@ -168,7 +168,7 @@ pub struct Call {
     pub now: Instant,
     pub random: Random,
     /// Room in the queue to each peer.
-    pub rooms: Vec<(Peer, usize)>,
+    pub rooms: Vec<(ComponentId, usize)>,
     /// Bytes of others that the message, or what came of it, names.
     pub memory: Vec<(PacketRef, ByteBuf)>,
     pub input: Input,

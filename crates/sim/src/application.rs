@@ -10,7 +10,7 @@ use eft_base::{Endpoint, Instant, SocketId, WireAddress};
 use eft_channel::socket::{AcceptRecord, LAYOUT_VERSION, Opt, SocketPage, Transport, flag, wish};
 use eft_component::sockets::{self, ConnectionId, Handle};
 use eft_component::transport::Effect as Told;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::control::{Reply, Request, op};
 use std::collections::{BTreeMap, VecDeque};
 use zerocopy::{FromZeros, IntoBytes};
@@ -163,7 +163,7 @@ impl Application {
                 request,
                 handle,
             };
-            stack.event(now, Peer::Sockets, Event::Sockets(request));
+            stack.event(now, ComponentId::SOCKETS, Event::Sockets(request));
         }
     }
 
@@ -233,7 +233,7 @@ impl Application {
         if let Some(d) = self.datagrams.iter_mut().find(|d| d.socket == socket) {
             if d.progress(&page, seed) {
                 stack.family.dirty(Transport::Udp).mark(socket.slot as usize);
-                stack.wake(Peer::Udp);
+                stack.wake(ComponentId::UDP);
             }
             return;
         }
@@ -242,7 +242,7 @@ impl Application {
         };
         if stream.progress(&page, seed) {
             stack.family.dirty(Transport::Tcp).mark(socket.slot as usize);
-            stack.wake(Peer::Tcp);
+            stack.wake(ComponentId::TCP);
         }
     }
 

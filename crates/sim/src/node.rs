@@ -7,7 +7,7 @@ use eft_channel::socket::Arena;
 use eft_channel::status::Status;
 use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Answer, Component, Configure, FromWorld, Port, Server, Step, World, sockets, transport};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
@@ -104,7 +104,7 @@ impl Hears for Infallible {}
 pub struct Surroundings {
     pub now: Instant,
     /// Peers that were woken.
-    pub woken: Vec<Peer>,
+    pub woken: Vec<ComponentId>,
     pub effects: Vec<Effect>,
 }
 
@@ -118,7 +118,7 @@ impl<E: Into<Effect>> World for Around<'_, E> {
         self.0.now
     }
 
-    fn wake(&mut self, peer: Peer, _: Wake, _: &Doorbell) {
+    fn wake(&mut self, peer: ComponentId, _: Wake, _: &Doorbell) {
         self.0.woken.push(peer);
     }
 
@@ -131,7 +131,7 @@ impl<E: Into<Effect>> World for Around<'_, E> {
 pub trait Node {
     fn step(&mut self, world: &mut Surroundings, budget: usize) -> Step;
     fn connect(&mut self, world: &mut Surroundings, port: Port);
-    fn disconnect(&mut self, peer: Peer);
+    fn disconnect(&mut self, peer: ComponentId);
     fn event(&mut self, now: Instant, event: Event);
     fn has_message(&self) -> bool;
     fn memory(&mut self) -> &mut Memory;
@@ -149,7 +149,7 @@ impl<C: Component<Event: Hears, Effect: Into<Effect>>> Node for Server<C> {
         Server::connect(self, &mut Around(world, PhantomData), port)
     }
 
-    fn disconnect(&mut self, peer: Peer) {
+    fn disconnect(&mut self, peer: ComponentId) {
         Server::disconnect(self, peer)
     }
 

@@ -7,7 +7,7 @@ use crate::stack::{Shape, Stack};
 use eft_base::{Cidr, Endpoint, Instant, MacAddress, Random};
 use eft_channel::socket::Geometry;
 use eft_component::DeviceInfo;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Who may die, and how often.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    pub peers: Vec<Peer>,
+    pub peers: Vec<ComponentId>,
     /// Chance per step that one of them dies.
     pub crash: f64,
     /// How long a dead server stays dead, at most.
@@ -36,7 +36,7 @@ pub struct Simulation {
     pub link: Link,
     pub faults: Faults,
     /// Side, who, and when it comes back.
-    dead: Vec<(usize, Peer, Instant)>,
+    dead: Vec<(usize, ComponentId, Instant)>,
     pub steps: u64,
     /// The last steps, for failure lines.
     trace: VecDeque<String>,
@@ -179,7 +179,7 @@ impl Simulation {
         self.maybe_kill();
         self.revive();
         self.pump();
-        let mut runnable: Vec<(usize, Option<Peer>)> = Vec::new();
+        let mut runnable: Vec<(usize, Option<ComponentId>)> = Vec::new();
         for side in 0..2 {
             runnable.extend(self.stacks[side].runnable(self.now).map(|p| (side, Some(p))));
             if self.applications[side].is_runnable() {
@@ -214,7 +214,7 @@ impl Simulation {
         let got = self.link.deliver(self.now);
         for side in 0..2 {
             if took[side] || got[side] {
-                self.stacks[side].wake(Peer::Nic(0));
+                self.stacks[side].wake(ComponentId::nic(0));
             }
         }
     }
@@ -245,7 +245,7 @@ impl Simulation {
     }
 
     /// Kills a server; it comes back after a random part of the downtime.
-    pub fn kill(&mut self, side: usize, peer: Peer) {
+    pub fn kill(&mut self, side: usize, peer: ComponentId) {
         if !self.stacks[side].is_alive(peer) {
             return;
         }
@@ -269,7 +269,7 @@ impl Simulation {
     }
 
     /// A counter, summed over both sides.
-    pub fn total(&self, peer: Peer, name: &str) -> u64 {
+    pub fn total(&self, peer: ComponentId, name: &str) -> u64 {
         self.stacks.iter().map(|s| s.counter(peer, name)).sum()
     }
 }

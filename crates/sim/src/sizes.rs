@@ -1,7 +1,7 @@
 //! How large the servers of a simulated stack are: small, so that limits are reached.
 
 use eft_filter::FilterConfig;
-use eft_messages::Peer;
+use eft_messages::{ComponentId, Role};
 use eft_transport::tcp::TcpConfig;
 use eft_transport::udp::UdpConfig;
 
@@ -19,11 +19,11 @@ pub fn filter_config() -> FilterConfig {
 }
 
 /// Bytes of the arena that outlives this server.
-pub fn arena_len(peer: Peer) -> Option<usize> {
-    match peer {
-        Peer::Tcp => Some(eft_transport::tcp::arena_len(&tcp_config())),
-        Peer::Udp => Some(eft_transport::udp::arena_len(&udp_config())),
-        Peer::Filter => Some(eft_filter::arena_len(&filter_config())),
+pub fn arena_len(peer: ComponentId) -> Option<usize> {
+    match peer.role {
+        Role::Tcp => Some(eft_transport::tcp::arena_len(&tcp_config())),
+        Role::Udp => Some(eft_transport::udp::arena_len(&udp_config())),
+        Role::Filter => Some(eft_filter::arena_len(&filter_config())),
         _ => None,
     }
 }

@@ -17,7 +17,7 @@ use eft_channel::{Pool, PoolView, Segment};
 use eft_component::{Component, Server, Topology, sockets, transport};
 use eft_control::plan;
 use eft_ip::IpConfig;
-use eft_messages::Peer;
+use eft_messages::{ComponentId, Role};
 use eft_nic::Nic;
 use eft_record::makes::{self, Head, Life};
 use eft_record::recorder::{Make, Recorder};
@@ -48,7 +48,7 @@ pub struct Shape {
 }
 
 struct Member {
-    peer: Peer,
+    peer: ComponentId,
     node: Option<Box<dyn Node>>,
     status: Status,
     counters: Vec<&'static str>,
@@ -61,8 +61,8 @@ struct Member {
 struct MappedPool {
     id: PoolId,
     view: PoolView,
-    owner: Peer,
-    readers: Vec<Peer>,
+    owner: ComponentId,
+    readers: Vec<ComponentId>,
     dropped_at: Option<Instant>,
 }
 
@@ -125,20 +125,20 @@ impl Stack {
         stack
     }
 
-    pub fn peers(&self) -> impl Iterator<Item = Peer> {
+    pub fn peers(&self) -> impl Iterator<Item = ComponentId> {
         self.members.iter().map(|m| m.peer)
     }
 
-    fn index(&self, peer: Peer) -> Option<usize> {
+    fn index(&self, peer: ComponentId) -> Option<usize> {
         self.members.iter().position(|m| m.peer == peer)
     }
 
-    pub fn is_alive(&self, peer: Peer) -> bool {
+    pub fn is_alive(&self, peer: ComponentId) -> bool {
         self.index(peer).is_some_and(|i| self.members[i].node.is_some())
     }
 
     /// A counter of a server, by name; it goes on over its deaths.
-    pub fn counter(&self, peer: Peer, name: &str) -> u64 {
+    pub fn counter(&self, peer: ComponentId, name: &str) -> u64 {
         let i = self.index(peer).unwrap_or_else(|| panic!("no {peer}"));
         let m = &self.members[i];
         let at = m.counters.iter().position(|n| *n == name);
@@ -146,14 +146,14 @@ impl Stack {
     }
 
     /// All counters of a server.
-    pub fn all_counters(&self, peer: Peer) -> Vec<(&'static str, u64)> {
+    pub fn all_counters(&self, peer: ComponentId) -> Vec<(&'static str, u64)> {
         let member = self.index(peer).map(|i| &self.members[i]);
         let counters = member.into_iter().flat_map(|m| m.counters.iter().enumerate().map(move |c| (m, c)));
         counters.map(|(m, (i, name))| (*name, m.status.get(i))).collect()
     }
 
     /// Some counters as text, for failure messages.
-    pub fn counters(&self, peer: Peer, names: &[&str]) -> String {
+    pub fn counters(&self, peer: ComponentId, names: &[&str]) -> String {
         let values = names.iter().map(|n| format!("{n}={}", self.counter(peer, n)));
         values.collect::<Vec<_>>().join(" ")
     }
@@ -161,7 +161,7 @@ impl Stack {
     // -- running -----------------------------------------------------------------------------
 
     /// The servers that would run now.
-    pub fn runnable(&self, now: Instant) -> impl Iterator<Item = Peer> {
+    pub fn runnable(&self, now: Instant) -> impl Iterator<Item = ComponentId> {
         let ready =
             move |m: &&Member| m.node.is_some() && (!m.asleep || m.deadline.is_some_and(|d| d <= now));
         self.members.iter().filter(ready).map(|m| m.peer)
@@ -174,7 +174,7 @@ impl Stack {
     }
 
     /// The device, or an application, rings.
-    pub fn wake(&mut self, peer: Peer) {
+    pub fn wake(&mut self, peer: ComponentId) {
         if let Some(i) = self.index(peer) {
             let member = &mut self.members[i];
             if core::mem::take(&mut member.asleep) {
@@ -185,7 +185,7 @@ impl Stack {
     }
 
     /// One turn of a server; it goes to sleep if it found nothing to do.
-    pub fn step(&mut self, now: Instant, peer: Peer, budget: usize) {
+    pub fn step(&mut self, now: Instant, peer: ComponentId, budget: usize) {
         self.surroundings.now = now;
         let Some(i) = self.index(peer) else {
             return;
@@ -211,9 +211,9 @@ impl Stack {
 
     /// Applications' marks become events.
     fn tell_news(&mut self, i: usize) {
-        let transport = match self.members[i].peer {
-            Peer::Tcp => Transport::Tcp,
-            Peer::Udp => Transport::Udp,
+        let transport = match self.members[i].peer.role {
+            Role::Tcp => Transport::Tcp,
+            Role::Udp => Transport::Udp,
             _ => return,
         };
         let now = self.surroundings.now;
@@ -243,7 +243,7 @@ impl Stack {
         }
     }
 
-    pub fn event(&mut self, now: Instant, peer: Peer, event: Event) {
+    pub fn event(&mut self, now: Instant, peer: ComponentId, event: Event) {
         if let Some(i) = self.index(peer)
             && let Some(node) = &mut self.members[i].node
         {
@@ -255,7 +255,7 @@ impl Stack {
     // -- dying -------------------------------------------------------------------------------
 
     /// Kills a server between two of its turns.
-    pub fn kill(&mut self, now: Instant, peer: Peer) {
+    pub fn kill(&mut self, now: Instant, peer: ComponentId) {
         self.surroundings.now = now;
         let Some(i) = self.index(peer) else {
             return;
@@ -283,7 +283,7 @@ impl Stack {
     }
 
     /// Starts a dead server's successor.
-    pub fn restart(&mut self, now: Instant, peer: Peer) {
+    pub fn restart(&mut self, now: Instant, peer: ComponentId) {
         self.surroundings.now = now;
         if let Some(i) = self.index(peer)
             && self.members[i].node.is_none()
@@ -304,7 +304,7 @@ impl Stack {
         }
     }
 
-    fn neighbours(&self, peer: Peer) -> Vec<Peer> {
+    fn neighbours(&self, peer: ComponentId) -> Vec<ComponentId> {
         let all = plan::neighbours(&self.topology, 1, peer);
         all.into_iter().map(|(p, _)| p).collect()
     }
@@ -326,7 +326,7 @@ impl Stack {
         self.connect(i);
     }
 
-    fn make_pools(&mut self, peer: Peer) -> Vec<Pool> {
+    fn make_pools(&mut self, peer: ComponentId) -> Vec<Pool> {
         let mut own = Vec::new();
         for p in plan::pools(&self.topology, 1, peer) {
             self.next_pool += 1;
@@ -357,37 +357,37 @@ impl Stack {
         let record = self.shape.record;
         let mut own = own.into_iter();
         let mut pool = || own.next().expect("as the plan says");
-        match peer {
-            Peer::Sockets => {
+        match peer.role {
+            Role::Sockets => {
                 let sockets = Sockets::new(SocketsConfig { generation, ..Default::default() });
                 Box::new(Server::new(sockets, status, seed))
             }
-            Peer::Tcp => {
+            Role::Tcp => {
                 let (arena, headers, config) = (arena(), pool(), tcp_config());
                 let head = record.then(|| Head::of(config, &[&headers], Some(&arena)));
                 self.serve(head, makes::tcp(arena, headers, config).expect("our arena"), status, seed)
             }
-            Peer::Udp => {
+            Role::Udp => {
                 let (arena, headers, config) = (arena(), pool(), udp_config());
                 let head = record.then(|| Head::of(config, &[&headers], Some(&arena)));
                 self.serve(head, makes::udp(arena, headers, config).expect("our arena"), status, seed)
             }
-            Peer::Ip => {
+            Role::Ip => {
                 let config = IpConfig { with_filter: self.topology.has("filter"), seed };
                 let (frames, packets) = (pool(), pool());
                 let head = record.then(|| Head::of(config, &[&frames, &packets], None));
                 self.serve(head, makes::ip(frames, packets, config), status, seed)
             }
-            Peer::Filter => {
+            Role::Filter => {
                 let (arena, config) = (arena(), filter_config());
                 let head = record.then(|| Head::of(config, &[], Some(&arena)));
                 self.serve(head, makes::filter(arena, config), status, seed)
             }
-            Peer::Nic(n) => {
-                let nic = Nic::new(SimDevice(self.end.clone()), pool(), n);
+            Role::Nic => {
+                let nic = Nic::new(SimDevice(self.end.clone()), pool(), peer.instance);
                 Box::new(Server::new(nic, status, seed))
             }
-            Peer::Cores => unreachable!("no peer of a packet, so not among `Topology::peers`"),
+            Role::Cores => unreachable!("no peer of a packet, so not among `Topology::peers`"),
         }
     }
 
@@ -440,7 +440,7 @@ impl Stack {
     /// A reborn sockets hears which descriptors are still open.
     fn tell_survivors(&mut self, i: usize) {
         let now = self.surroundings.now;
-        if self.members[i].peer == Peer::Sockets
+        if self.members[i].peer == ComponentId::SOCKETS
             && let Some(node) = &mut self.members[i].node
         {
             for socket in &self.kept {
@@ -452,10 +452,10 @@ impl Stack {
     fn configure(&mut self, i: usize) {
         let address = self.shape.address;
         let ip = format!("[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"{address}\"]\n");
-        let (key, value) = match self.members[i].peer {
-            Peer::Ip => ("ip", ip),
-            Peer::Filter => ("filter", self.shape.rules.clone()),
-            Peer::Tcp | Peer::Udp => ("addresses", format!("{address}\n")),
+        let (key, value) = match self.members[i].peer.role {
+            Role::Ip => ("ip", ip),
+            Role::Filter => ("filter", self.shape.rules.clone()),
+            Role::Tcp | Role::Udp => ("addresses", format!("{address}\n")),
             _ => return,
         };
         let now = self.surroundings.now;

@@ -5,10 +5,10 @@ use eft_channel::notify::Doorbell;
 use eft_channel::queue::{Line, Position, queue};
 use eft_channel::status::Status;
 use eft_component::Port;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 
 /// The two ports of a fresh edge between `a` and `b`.
-pub fn edge(a: (Peer, &Status), b: (Peer, &Status), capacity: usize) -> (Port, Port) {
+pub fn edge(a: (ComponentId, &Status), b: (ComponentId, &Status), capacity: usize) -> (Port, Port) {
     let lines = || Shared::heap_slice((0..capacity).map(|_| Line::empty()).collect());
     let (to_b, from_a) = queue(lines(), Shared::heap(Position::zero()));
     let (to_a, from_b) = queue(lines(), Shared::heap(Position::zero()));

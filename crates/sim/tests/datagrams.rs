@@ -1,7 +1,7 @@
 //! Datagrams through two whole stacks, beside streams.
 
 use eft_base::Endpoint;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_sim::simulation::{Settings, address};
 use eft_sim::{Conditions, Datagrams, Faults, Simulation};
 use std::time::Duration;
@@ -58,7 +58,7 @@ fn sockets_outlive_udp_and_streams_do_not_notice() {
         s.serve(2_000_000, 2_000_000, 0);
         s.stream(2_000_000, 2_000_000, 0);
         s.faults = Faults {
-            peers: vec![Peer::Udp],
+            peers: vec![ComponentId::UDP],
             crash: 0.002,
             downtime: Duration::from_millis(2),
             one_at_a_time: true,
@@ -70,7 +70,7 @@ fn sockets_outlive_udp_and_streams_do_not_notice() {
         s.run(Duration::from_secs(60), |s| {
             s.applications.iter().all(|a| a.streams.len() == 1 && a.is_done())
         });
-        assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}");
+        assert_eq!(s.total(ComponentId::TCP, "retransmitted_segments"), 0, "seed {seed}");
         deaths += s.stacks[0].crashes + s.stacks[1].crashes;
         // After the last death the same sockets carry everything again.
         s.faults = Faults::default();
@@ -88,7 +88,7 @@ fn a_datagram_to_a_closed_port_is_refused() {
         let mut s = Simulation::new(seed, Settings::default());
         let to = Some(Endpoint::new(address(1).address, 9));
         s.applications[0].exchange(Datagrams { port: 0, to, count: 5, len_max: 100 });
-        s.run(Duration::from_secs(10), |s| s.stacks[0].counter(Peer::Ip, "icmp_errors_in") >= 5);
-        assert_eq!(s.stacks[1].counter(Peer::Ip, "icmp_errors_out"), 5, "seed {seed}");
+        s.run(Duration::from_secs(10), |s| s.stacks[0].counter(ComponentId::IP, "icmp_errors_in") >= 5);
+        assert_eq!(s.stacks[1].counter(ComponentId::IP, "icmp_errors_out"), 5, "seed {seed}");
     }
 }

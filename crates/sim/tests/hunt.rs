@@ -1,6 +1,6 @@
 //! Long hunts, by hand: `EFT_SEEDS=1000..2000 cargo test -p eft-sim --test hunt -- --ignored`.
 
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_sim::simulation::Settings;
 use eft_sim::{Conditions, Faults, Simulation};
 use std::time::Duration;
@@ -37,9 +37,9 @@ fn hunt() {
                 ..settings.conditions
             };
         }
-        let mut peers = vec![Peer::Ip, Peer::Filter, Peer::Nic(0), Peer::Udp];
+        let mut peers = vec![ComponentId::IP, ComponentId::FILTER, ComponentId::nic(0), ComponentId::UDP];
         if !lossless && r.chance(0.5) {
-            peers.push(Peer::Tcp);
+            peers.push(ComponentId::TCP);
         }
         if r.chance(0.3) {
             settings.device.segment_max = 0;
@@ -76,8 +76,8 @@ fn hunt() {
             "duplicate_segments",
             "duplicate_acks",
         ];
-        let c: Vec<String> = s.stacks.iter().map(|k| k.counters(Peer::Tcp, &names)).collect();
-        if result.is_err() || (lossless && s.total(Peer::Tcp, "retransmitted_segments") > 0) {
+        let c: Vec<String> = s.stacks.iter().map(|k| k.counters(ComponentId::TCP, &names)).collect();
+        if result.is_err() || (lossless && s.total(ComponentId::TCP, "retransmitted_segments") > 0) {
             found.push(seed);
             for (side, stack) in s.stacks.iter().enumerate() {
                 for peer in stack.peers() {

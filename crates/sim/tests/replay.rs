@@ -1,7 +1,7 @@
 //! Servers are functions of their inputs.
 
 use eft_base::Endpoint;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_record::file;
 use eft_record::makes::Life;
 use eft_record::recording::{Access, Call, End, Input, Let, Recording, Written};
@@ -10,7 +10,7 @@ use eft_sim::simulation::{Settings, address};
 use eft_sim::{Conditions, Datagrams, Faults, Simulation};
 use std::time::Duration;
 
-const RECORDED: [Peer; 4] = [Peer::Ip, Peer::Filter, Peer::Tcp, Peer::Udp];
+const RECORDED: [ComponentId; 4] = [ComponentId::IP, ComponentId::FILTER, ComponentId::TCP, ComponentId::UDP];
 
 /// Streams both ways and datagrams over a wire that loses, repeats and reorders, while servers die; recorded.
 fn recorded(seed: u64) -> Simulation {
@@ -31,7 +31,7 @@ fn recorded(seed: u64) -> Simulation {
     s.applications[1].exchange(Datagrams { port: 53, ..Datagrams::default() });
     s.run(Duration::from_secs(5), |s| s.applications[1].datagrams.len() == 1);
     s.faults = Faults {
-        peers: RECORDED.into_iter().chain([Peer::Nic(0)]).collect(),
+        peers: RECORDED.into_iter().chain([ComponentId::nic(0)]).collect(),
         crash: 0.0005,
         downtime: Duration::from_millis(2),
         one_at_a_time: false,
@@ -44,7 +44,7 @@ fn recorded(seed: u64) -> Simulation {
     s
 }
 
-fn lives(s: &Simulation, peer: Peer) -> impl Iterator<Item = &Life> {
+fn lives(s: &Simulation, peer: ComponentId) -> impl Iterator<Item = &Life> {
     s.stacks.iter().flat_map(|k| &k.lives).filter(move |l| l.head.engine.peer() == peer)
 }
 
@@ -64,7 +64,7 @@ fn servers_answer_the_same_when_asked_again() {
                 seen[n].1 += recording.segments().1;
             }
         }
-        retransmitted += s.total(Peer::Tcp, "retransmitted_segments");
+        retransmitted += s.total(ComponentId::TCP, "retransmitted_segments");
     }
     assert!(seen.iter().all(|(lives, _)| *lives > 8), "nobody died: {seen:?}");
     assert!(seen[2].1 > 4 * 300_000 && seen[3].1 > 4 * 200_000, "too little payload: {seen:?}");
@@ -90,12 +90,12 @@ impl Original<'_> {
 }
 
 /// A recording that says much of `peer`, or the first with a call that is meant.
-fn original(s: &Simulation, peer: Peer) -> Original<'_> {
+fn original(s: &Simulation, peer: ComponentId) -> Original<'_> {
     let life = lives(s, peer).max_by_key(|l| l.recording.borrow().calls.len());
     checked(life.expect("it was recorded"))
 }
 
-fn original_with(s: &Simulation, peer: Peer, is_it: impl Fn(&Call) -> bool) -> Original<'_> {
+fn original_with(s: &Simulation, peer: ComponentId, is_it: impl Fn(&Call) -> bool) -> Original<'_> {
     let has_it = |l: &&Life| l.recording.borrow().calls.iter().any(&is_it);
     checked(lives(s, peer).find(has_it).expect("there is such a call"))
 }
@@ -138,7 +138,7 @@ fn a_changed_message_is_noticed() {
 #[test]
 fn a_changed_packet_is_noticed() {
     let s = recorded(1);
-    let o = original(&s, Peer::Ip);
+    let o = original(&s, ComponentId::IP);
     let sent = o.call(|c| c.memory.len() > 1 && c.outputs.iter().any(|o| matches!(o, Let::Message { .. })));
     assert!(o.changed(|r| r.calls[sent].memory[0].1[34] ^= 1).is_err());
 }
@@ -150,7 +150,7 @@ fn has_payload(out: &Let) -> bool {
 #[test]
 fn a_changed_bit_of_a_segment_is_noticed() {
     let s = recorded(1);
-    for peer in [Peer::Tcp, Peer::Udp] {
+    for peer in [ComponentId::TCP, ComponentId::UDP] {
         let o = original_with(&s, peer, |c| c.outputs.iter().any(has_payload));
         let sent = o.call(|c| c.outputs.iter().any(has_payload));
         let number = o.recording.calls[sent].outputs.iter().position(has_payload).expect("found above");
@@ -188,7 +188,7 @@ fn a_changed_word_of_a_page_is_noticed() {
     // A position: of a word that says yes, another value may say the same.
     let read: IsIt = |a| matches!(a, Access::Read { bytes, .. } if bytes.len() == 8 && bytes[0] != 0);
     let s = recorded(1);
-    for peer in [Peer::Tcp, Peer::Udp] {
+    for peer in [ComponentId::TCP, ComponentId::UDP] {
         for (what, is_it) in [("word", word), ("bytes", bytes), ("read", read)] {
             let o = original_with(&s, peer, |c| c.accesses.iter().any(is_it));
             let at = o.call(|c| c.accesses.iter().any(is_it));
@@ -215,7 +215,7 @@ fn a_changed_word_of_a_page_is_noticed() {
 #[test]
 fn another_secret_gives_other_sequence_numbers() {
     let s = recorded(1);
-    let life = s.stacks[0].lives.iter().find(|l| l.head.engine.peer() == Peer::Tcp).expect("recorded");
+    let life = s.stacks[0].lives.iter().find(|l| l.head.engine.peer() == ComponentId::TCP).expect("recorded");
     let mut head = life.head.clone();
     let eft_record::makes::Engine::Tcp { seed, .. } = &mut head.engine else { unreachable!() };
     *seed += 1;
@@ -248,7 +248,7 @@ fn a_file_is_the_same_life() {
 #[test]
 fn a_file_is_bounded_and_says_so() {
     let s = recorded(2);
-    let life = original(&s, Peer::Tcp).life;
+    let life = original(&s, ComponentId::TCP).life;
     let bytes = written(life, 100_000);
     assert!((100_000..200_000).contains(&bytes.len()), "{}", bytes.len());
     let back = file::from_bytes(&bytes).expect("whole");
@@ -260,7 +260,7 @@ fn a_file_is_bounded_and_says_so() {
 #[test]
 fn a_broken_file_is_refused_in_one_line() {
     let s = recorded(2);
-    let whole = written(original(&s, Peer::Tcp).life, 50_000);
+    let whole = written(original(&s, ComponentId::TCP).life, 50_000);
     let refused = |bytes: &[u8], says: &str| {
         let error = file::from_bytes(bytes).err().unwrap_or_else(|| panic!("{says}: it passes"));
         assert!(error.contains(says) && !error.contains('\n'), "{error}");

@@ -1,7 +1,7 @@
 //! Bytes through two whole stacks.
 
 use eft_component::DeviceInfo;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_sim::simulation::Settings;
 use eft_sim::{Conditions, Faults, Simulation};
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn transfer(seed: u64, settings: Settings, streams: usize, up: u64, down: u64) -
 fn a_clean_wire_carries_both_ways_without_a_retransmission() {
     for seed in 0..6 {
         let s = transfer(seed, settings(), 2, 2_000_000, 3_000_000);
-        assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}");
+        assert_eq!(s.total(ComponentId::TCP, "retransmitted_segments"), 0, "seed {seed}");
     }
 }
 
@@ -41,7 +41,7 @@ fn a_device_without_offloads_and_a_stack_without_filter() {
         settings.device = DeviceInfo { checksum: false, segment_max: 0, ..settings.device };
         settings.topology = include_str!("../../../topologies/no-filter.toml").into();
         let s = transfer(seed, settings, 1, 300_000, 500_000);
-        assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}");
+        assert_eq!(s.total(ComponentId::TCP, "retransmitted_segments"), 0, "seed {seed}");
     }
 }
 
@@ -64,7 +64,7 @@ fn a_bad_wire_carries_everything_in_the_end() {
 }
 
 /// A lossless wire, while these die at random: nothing may be lost by us.
-fn without_loss(peers: &[Peer], seeds: std::ops::Range<u64>) {
+fn without_loss(peers: &[ComponentId], seeds: std::ops::Range<u64>) {
     let mut deaths = 0;
     for seed in seeds {
         let mut settings = settings();
@@ -79,30 +79,30 @@ fn without_loss(peers: &[Peer], seeds: std::ops::Range<u64>) {
         deaths += s.stacks[0].crashes + s.stacks[1].crashes;
         let names =
             ["retransmitted_segments", "retransmit_timeouts", "fast_recoveries", "duplicate_segments"];
-        let counts: Vec<String> = s.stacks.iter().map(|k| k.counters(Peer::Tcp, &names)).collect();
-        assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}: {counts:?}");
+        let counts: Vec<String> = s.stacks.iter().map(|k| k.counters(ComponentId::TCP, &names)).collect();
+        assert_eq!(s.total(ComponentId::TCP, "retransmitted_segments"), 0, "seed {seed}: {counts:?}");
     }
     assert!(deaths > 20, "only {deaths} deaths");
 }
 
 #[test]
 fn ip_may_die_without_a_retransmission() {
-    without_loss(&[Peer::Ip], 100..112);
+    without_loss(&[ComponentId::IP], 100..112);
 }
 
 #[test]
 fn the_filter_may_die_without_a_retransmission() {
-    without_loss(&[Peer::Filter], 200..212);
+    without_loss(&[ComponentId::FILTER], 200..212);
 }
 
 #[test]
 fn the_nic_may_die_without_a_retransmission() {
-    without_loss(&[Peer::Nic(0)], 300..312);
+    without_loss(&[ComponentId::nic(0)], 300..312);
 }
 
 #[test]
 fn they_may_die_together_without_a_retransmission() {
-    without_loss(&[Peer::Ip, Peer::Filter, Peer::Nic(0)], 400..424);
+    without_loss(&[ComponentId::IP, ComponentId::FILTER, ComponentId::nic(0)], 400..424);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn tcp_may_die_and_its_streams_go_on() {
         let mut settings = settings();
         settings.conditions.rate = 500_000_000;
         settings.faults = Faults {
-            peers: vec![Peer::Tcp],
+            peers: vec![ComponentId::TCP],
             crash: 0.002,
             downtime: Duration::from_millis(2),
             one_at_a_time: true,
@@ -136,7 +136,7 @@ fn anybody_may_die_on_a_bad_wire() {
             ..Conditions::default()
         };
         settings.faults = Faults {
-            peers: vec![Peer::Ip, Peer::Filter, Peer::Nic(0), Peer::Tcp],
+            peers: vec![ComponentId::IP, ComponentId::FILTER, ComponentId::nic(0), ComponentId::TCP],
             crash: 0.0003,
             downtime: Duration::from_millis(5),
             one_at_a_time: true,
@@ -152,7 +152,7 @@ fn a_stack_speaks_with_itself_while_its_servers_die() {
         let mut s = Simulation::new(seed, settings());
         s.serve(6_000_000, 8_000_000, 0);
         s.faults = Faults {
-            peers: vec![Peer::Ip, Peer::Filter, Peer::Nic(0)],
+            peers: vec![ComponentId::IP, ComponentId::FILTER, ComponentId::nic(0)],
             crash: 0.02,
             downtime: Duration::from_millis(2),
             one_at_a_time: true,
@@ -165,8 +165,8 @@ fn a_stack_speaks_with_itself_while_its_servers_die() {
         });
         deaths += s.stacks[1].crashes;
         let names = ["retransmitted_segments", "duplicate_segments"];
-        let counts = s.stacks[1].counters(Peer::Tcp, &names);
-        assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}: {counts}");
+        let counts = s.stacks[1].counters(ComponentId::TCP, &names);
+        assert_eq!(s.total(ComponentId::TCP, "retransmitted_segments"), 0, "seed {seed}: {counts}");
     }
     assert!(deaths > 20, "only {deaths} deaths");
 }
@@ -186,12 +186,12 @@ fn streams_do_not_notice_the_death_of_sockets() {
             s.run_for(Duration::from_micros(200));
             for side in 0..2 {
                 s.faults.downtime = Duration::from_millis(3);
-                s.kill(side, Peer::Sockets);
+                s.kill(side, ComponentId::SOCKETS);
             }
             s.run_for(Duration::from_millis(20));
         }
         s.run(Duration::from_secs(60), |s| s.applications.iter().all(|a| a.is_done()));
-        assert_eq!(s.total(Peer::Tcp, "retransmitted_segments"), 0, "seed {seed}");
+        assert_eq!(s.total(ComponentId::TCP, "retransmitted_segments"), 0, "seed {seed}");
         assert_eq!(s.stacks[0].crashes + s.stacks[1].crashes, 6, "seed {seed}");
     }
 }
@@ -225,7 +225,7 @@ fn a_connection_whose_worker_died_before_attaching_it_is_reset() {
 fn a_connection_whose_worker_died_is_reset_although_tcp_dies_too() {
     for seed in 710..722 {
         let faults = Faults {
-            peers: vec![Peer::Tcp],
+            peers: vec![ComponentId::TCP],
             crash: 0.002,
             downtime: Duration::from_millis(2),
             one_at_a_time: true,

@@ -10,7 +10,7 @@ use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_component::{Component, Context, Outbox, Output};
 use eft_messages::control::{InfoHeader, InterfaceInfo, Reply, Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Limits and identity.
@@ -36,14 +36,14 @@ pub struct In(TransportToSockets);
 /// What leaves the engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Out {
-    Transport(Peer, SocketsToTransport),
+    Transport(ComponentId, SocketsToTransport),
     Effect(Effect),
 }
 
 impl Output for Out {
     type Effect = Effect;
 
-    fn peer(&self) -> Option<Peer> {
+    fn peer(&self) -> Option<ComponentId> {
         match self {
             Out::Transport(peer, _) => Some(*peer),
             Out::Effect(_) => None,
@@ -79,7 +79,7 @@ enum Waiting {
 }
 
 struct Pending {
-    transport: Peer,
+    transport: ComponentId,
     waiting: Waiting,
     /// Kept for resubmission when the transport is reborn.
     message: SocketsToTransport,
@@ -108,7 +108,7 @@ pub struct Sockets {
     /// Sockets with a descriptor in an application, and which incarnation of the slot each is.
     open: BTreeMap<(FamilyId, u32), u32>,
     /// The transports that this stack has.
-    transports: BTreeSet<Peer>,
+    transports: BTreeSet<ComponentId>,
     info: Vec<u8>,
 }
 
@@ -139,8 +139,8 @@ impl Sockets {
     }
 
     /// Which transport a slot belongs to: even ones are tcp's, odd ones udp's.
-    fn transport_of(slot: u32) -> Peer {
-        if slot.is_multiple_of(2) { Peer::Tcp } else { Peer::Udp }
+    fn transport_of(slot: u32) -> ComponentId {
+        if slot.is_multiple_of(2) { ComponentId::TCP } else { ComponentId::UDP }
     }
 
     fn reply(out: &mut Outbox<Out>, connection: ConnectionId, sequence: u64, errno: i32) {
@@ -150,7 +150,7 @@ impl Sockets {
 
     fn submit(
         &mut self,
-        transport: Peer,
+        transport: ComponentId,
         waiting: Waiting,
         build: impl Fn(RequestId) -> SocketsToTransport,
         out: &mut Outbox<Out>,
@@ -213,8 +213,8 @@ impl Sockets {
         let socket = SocketId { family, slot: r.slot };
         let (transport, incarnation) = match r.op {
             op::OPEN => match r.args[0] {
-                1 => (Peer::Tcp, 0),
-                2 => (Peer::Udp, 0),
+                1 => (ComponentId::TCP, 0),
+                2 => (ComponentId::UDP, 0),
                 _ => return Err(EINVAL),
             },
             _ if state.arena.socket(r.slot).is_none() => return Err(EINVAL),
@@ -237,7 +237,7 @@ impl Sockets {
             return Err(EACCES);
         }
         if r.op == op::LISTEN {
-            if transport != Peer::Tcp {
+            if transport != ComponentId::TCP {
                 return Err(EOPNOTSUPP);
             }
             if !state.listeners.contains(&r.slot) && state.listeners.len() >= self.config.listeners_per_family
@@ -319,7 +319,7 @@ impl Sockets {
         handle: Handle,
         out: &mut Outbox<Out>,
     ) -> Result<(), i32> {
-        if handle != Handle::default() && Self::transport_of(socket.slot) != Peer::Udp {
+        if handle != Handle::default() && Self::transport_of(socket.slot) != ComponentId::UDP {
             return Err(EOPNOTSUPP);
         }
         let reply =
@@ -486,7 +486,7 @@ fn note(request: &SocketsToTransport, address: WireAddress, port: u16) -> Option
             (op::LISTEN, socket, address, port, [backlog, 0, 0, incarnation])
         }
         SocketsToTransport::Connect { socket, incarnation, address: to, port: to_port, .. }
-            if Sockets::transport_of(socket.slot) == Peer::Udp =>
+            if Sockets::transport_of(socket.slot) == ComponentId::UDP =>
         {
             (op::CONNECT, socket, to, to_port, [0, port as u32, 0, incarnation])
         }
@@ -513,11 +513,13 @@ impl Component for Sockets {
         "stale_replies",
     ];
 
-    fn decode(peer: Peer, line: &Encoded) -> Option<In> {
-        matches!(peer, Peer::Tcp | Peer::Udp).then(|| TransportToSockets::decode(line).map(In)).flatten()
+    fn decode(peer: ComponentId, line: &Encoded) -> Option<In> {
+        matches!(peer, ComponentId::TCP | ComponentId::UDP)
+            .then(|| TransportToSockets::decode(line).map(In))
+            .flatten()
     }
 
-    fn receive(&mut self, cx: &mut Context, _from: Peer, In(message): In, out: &mut Outbox<Out>) {
+    fn receive(&mut self, cx: &mut Context, _from: ComponentId, In(message): In, out: &mut Outbox<Out>) {
         self.answer(cx, message, out);
     }
 
@@ -544,7 +546,7 @@ impl Component for Sockets {
         None
     }
 
-    fn peer_reborn(&mut self, _cx: &mut Context, peer: Peer, out: &mut Outbox<Out>) {
+    fn peer_reborn(&mut self, _cx: &mut Context, peer: ComponentId, out: &mut Outbox<Out>) {
         self.transports.insert(peer);
         for id in self.pending.ids() {
             if let Some(p) = self.pending.get(id)

@@ -6,7 +6,7 @@ use eft_channel::status::Status;
 use eft_channel::{Memory, Segment};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_component::{Component, Context, Outbox};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::control::{Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 
@@ -38,9 +38,9 @@ impl Bench {
             random: Random::new(1),
             memory: Memory::new(),
             status: Status::heap(),
-            out: Outbox::with_room(&[Peer::Tcp, Peer::Udp], 64),
+            out: Outbox::with_room(&[ComponentId::TCP, ComponentId::UDP], 64),
         };
-        for transport in [Peer::Tcp, Peer::Udp] {
+        for transport in [ComponentId::TCP, ComponentId::UDP] {
             let (e, mut cx, out) = bench.cx();
             e.peer_reborn(&mut cx, transport, out);
         }
@@ -79,7 +79,7 @@ impl Bench {
         })
     }
 
-    fn answer(&mut self, from: Peer, request: RequestId, errno: i32, slot: u32) -> Vec<Out> {
+    fn answer(&mut self, from: ComponentId, request: RequestId, errno: i32, slot: u32) -> Vec<Out> {
         let socket = SocketId { family: FAMILY, slot };
         let (incarnation, address) = (INCARNATION, WireAddress::default());
         let m = TransportToSockets::Reply { request, errno, socket, incarnation, address, port: 0 };
@@ -92,10 +92,10 @@ impl Bench {
     fn open(&mut self, slot: u32) {
         let out =
             self.request(Request { op: op::OPEN, args: [1, 0, 0, 0], value: 77, ..Request::default() }, 3);
-        let [Out::Transport(Peer::Tcp, SocketsToTransport::Open { request, .. })] = out[..] else {
+        let [Out::Transport(ComponentId::TCP, SocketsToTransport::Open { request, .. })] = out[..] else {
             panic!("{out:?}")
         };
-        let out = self.answer(Peer::Tcp, request, 0, slot);
+        let out = self.answer(ComponentId::TCP, request, 0, slot);
         assert!(matches!(out[0], Out::Effect(Effect::Keep { handle: Handle(3), .. })));
     }
 }
@@ -112,12 +112,13 @@ fn a_request_is_answered_when_the_transport_answers() {
     let mut b = Bench::new();
     b.open(2);
     let out = b.request(Request { op: op::CONNECT, slot: 2, port: 80, ..Request::default() }, 0);
-    let [Out::Transport(Peer::Tcp, SocketsToTransport::Connect { request, port: 80, .. })] = out[..] else {
+    let [Out::Transport(ComponentId::TCP, SocketsToTransport::Connect { request, port: 80, .. })] = out[..]
+    else {
         panic!("{out:?}")
     };
-    let out = b.answer(Peer::Tcp, request, ENETUNREACH, 2);
+    let out = b.answer(ComponentId::TCP, request, ENETUNREACH, 2);
     assert_eq!(errno_of(&out), ENETUNREACH);
-    assert!(b.answer(Peer::Tcp, request, 0, 2).is_empty(), "a second answer is stale");
+    assert!(b.answer(ComponentId::TCP, request, 0, 2).is_empty(), "a second answer is stale");
 }
 
 #[test]
@@ -126,11 +127,11 @@ fn outstanding_requests_are_resubmitted_to_a_reborn_transport() {
     b.open(2);
     let out = b.request(Request { op: op::CONNECT, slot: 2, port: 80, ..Request::default() }, 0);
     let (e, mut cx, o) = b.cx();
-    e.peer_reborn(&mut cx, Peer::Tcp, o);
+    e.peer_reborn(&mut cx, ComponentId::TCP, o);
     let again: Vec<Out> = b.out.drain().collect();
     assert_eq!(out, again);
     let (e, mut cx, o) = b.cx();
-    e.peer_reborn(&mut cx, Peer::Udp, o);
+    e.peer_reborn(&mut cx, ComponentId::UDP, o);
     assert!(b.out.is_empty());
 }
 
@@ -166,7 +167,7 @@ fn listeners_are_limited_and_given_back() {
     let listen = |slot| Request { op: op::LISTEN, slot, args: [5, 0, 0, 0], ..Request::default() };
     let out = b.request(listen(2), 0);
     let [Out::Transport(_, SocketsToTransport::Listen { request, .. })] = out[..] else { panic!("{out:?}") };
-    assert_eq!(errno_of(&b.answer(Peer::Tcp, request, 0, 2)), 0);
+    assert_eq!(errno_of(&b.answer(ComponentId::TCP, request, 0, 2)), 0);
     assert_eq!(errno_of(&b.request(listen(4), 0)), ENOBUFS);
     let out = b.event(Event::Closed(SocketId { family: FAMILY, slot: 2 }));
     assert!(matches!(
@@ -234,10 +235,10 @@ fn a_twin_is_brought_and_shown_to_the_family_that_has_the_socket() {
     let twin = Request { op: op::TWIN, slot: 3, ..Request::default() };
     assert_eq!(errno_of(&b.request(twin, 0)), EINVAL, "no such socket");
     let out = b.request(Request { op: op::OPEN, args: [2, 0, 0, 0], ..Request::default() }, 3);
-    let [Out::Transport(Peer::Udp, SocketsToTransport::Open { request, .. })] = out[..] else {
+    let [Out::Transport(ComponentId::UDP, SocketsToTransport::Open { request, .. })] = out[..] else {
         panic!("{out:?}")
     };
-    b.answer(Peer::Udp, request, 0, 3);
+    b.answer(ComponentId::UDP, request, 0, 3);
     for handle in [4, 0] {
         let out = b.request(twin, handle);
         let [Out::Effect(Effect::Twin { socket, handle: h, reply, .. })] = out[..] else { panic!("{out:?}") };
@@ -270,13 +271,13 @@ fn a_connection_that_is_gone_before_it_is_attached_hangs_up() {
     let mut b = Bench::new();
     let socket = SocketId { family: FAMILY, slot: 4 };
     let request = accepted(&mut b, 7);
-    assert_eq!(b.answer(Peer::Tcp, request, EINVAL, 4), [Out::Effect(Effect::Drop(socket))]);
+    assert_eq!(b.answer(ComponentId::TCP, request, EINVAL, 4), [Out::Effect(Effect::Drop(socket))]);
     assert!(b.event(Event::Closed(socket)).is_empty(), "there is nothing to close");
     // Unless the slot has its next socket by then.
     let request = accepted(&mut b, 8);
     b.event(Event::Closed(socket));
     b.open(4);
-    assert!(b.answer(Peer::Tcp, request, EINVAL, 4).is_empty());
+    assert!(b.answer(ComponentId::TCP, request, EINVAL, 4).is_empty());
     assert_eq!(b.event(Event::Closed(socket)).len(), 2);
 }
 
@@ -284,11 +285,11 @@ fn a_connection_that_is_gone_before_it_is_attached_hangs_up() {
 fn a_socket_opened_for_a_family_that_ended_is_not_kept() {
     let mut b = Bench::new();
     let out = b.request(Request { op: op::OPEN, args: [1, 0, 0, 0], ..Request::default() }, 3);
-    let [Out::Transport(Peer::Tcp, SocketsToTransport::Open { request, .. })] = out[..] else {
+    let [Out::Transport(ComponentId::TCP, SocketsToTransport::Open { request, .. })] = out[..] else {
         panic!("{out:?}")
     };
     b.event(Event::FamilyClosed(FAMILY));
-    let out = b.answer(Peer::Tcp, request, 0, 2);
+    let out = b.answer(ComponentId::TCP, request, 0, 2);
     assert_eq!(out[0], Out::Effect(Effect::Discard(Handle(3))));
     assert!(b.event(Event::Closed(SocketId { family: FAMILY, slot: 2 })).is_empty());
 }
@@ -299,7 +300,7 @@ fn a_custodian_is_told_what_it_is_to_repeat() {
     b.open(2);
     let mut noted = |request: Request, errno| {
         let slot = request.slot;
-        let transport = if slot.is_multiple_of(2) { Peer::Tcp } else { Peer::Udp };
+        let transport = if slot.is_multiple_of(2) { ComponentId::TCP } else { ComponentId::UDP };
         let out = b.request(request, 0);
         let [Out::Transport(_, message)] = out[..] else { panic!("{out:?}") };
         let (SocketsToTransport::Bind { request, .. }
@@ -331,12 +332,13 @@ fn a_socket_of_an_earlier_stack_is_restored_with_its_far_end() {
     assert_eq!(errno_of(&b.request(restore, 0)), EINVAL, "no far end");
     assert_eq!(errno_of(&b.request(Request { slot: 1000, ..restore }, 4)), EINVAL, "no such slot");
     let out = b.request(restore, 5);
-    let [Out::Transport(Peer::Udp, SocketsToTransport::Restore { request, incarnation, .. })] = out[..]
+    let [Out::Transport(ComponentId::UDP, SocketsToTransport::Restore { request, incarnation, .. })] =
+        out[..]
     else {
         panic!("{out:?}")
     };
     assert_eq!(incarnation, INCARNATION);
-    let out = b.answer(Peer::Udp, request, 0, 3);
+    let out = b.answer(ComponentId::UDP, request, 0, 3);
     assert!(matches!(out[0], Out::Effect(Effect::Keep { handle: Handle(5), .. })), "{out:?}");
     assert_eq!(b.arena.socket(3).unwrap().inode(), 99);
     // From now on it is a socket as any other.

@@ -4,7 +4,7 @@ use eft_component::Output;
 use eft_component::transport::Effect;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, TransportToIp};
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded, Role};
 
 /// A message to a transport.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,10 +14,10 @@ pub enum In {
 }
 
 impl In {
-    pub fn decode(peer: Peer, line: &Encoded) -> Option<In> {
-        match peer {
-            Peer::Ip => IpToTransport::decode(line).map(In::Ip),
-            Peer::Sockets => SocketsToTransport::decode(line).map(In::Sockets),
+    pub fn decode(peer: ComponentId, line: &Encoded) -> Option<In> {
+        match peer.role {
+            Role::Ip => IpToTransport::decode(line).map(In::Ip),
+            Role::Sockets => SocketsToTransport::decode(line).map(In::Sockets),
             _ => None,
         }
     }
@@ -34,10 +34,10 @@ pub enum Out {
 impl Output for Out {
     type Effect = Effect;
 
-    fn peer(&self) -> Option<Peer> {
+    fn peer(&self) -> Option<ComponentId> {
         match self {
-            Out::Ip(_) => Some(Peer::Ip),
-            Out::Sockets(_) => Some(Peer::Sockets),
+            Out::Ip(_) => Some(ComponentId::IP),
+            Out::Sockets(_) => Some(ComponentId::SOCKETS),
             Out::Effect(_) => None,
         }
     }

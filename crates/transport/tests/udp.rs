@@ -10,7 +10,7 @@ use eft_channel::status::Status;
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::transport::{Effect, Event};
 use eft_component::{Component, Context, Outbox};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
 use eft_transport::udp::{Udp, UdpConfig, arena_len, inspect};
@@ -91,7 +91,7 @@ impl Host {
         let arena = self.arena.clone();
         self.event(Event::FamilyOpened { family: FAMILY, pool: PoolId(2), arena });
         self.event(Event::Configure { key: "addresses".into(), value: b"10.0.0.1/24".to_vec() });
-        for peer in [Peer::Ip, Peer::Sockets] {
+        for peer in [ComponentId::IP, ComponentId::SOCKETS] {
             self.with(|udp, cx, out| udp.peer_reborn(cx, peer, out));
         }
         self.flush();
@@ -110,8 +110,8 @@ impl Host {
     }
 
     fn with<R>(&mut self, f: impl FnOnce(&mut Udp, &mut Context, &mut Outbox<Out>) -> R) -> R {
-        self.out.set_room(Peer::Ip, ROOM, ROOM);
-        self.out.set_room(Peer::Sockets, ROOM, ROOM);
+        self.out.set_room(ComponentId::IP, ROOM, ROOM);
+        self.out.set_room(ComponentId::SOCKETS, ROOM, ROOM);
         let mut cx =
             Context { now: self.now, random: &mut self.random, memory: &self.memory, status: &self.status };
         f(&mut self.udp, &mut cx, &mut self.out)
@@ -189,14 +189,14 @@ impl Host {
     }
 
     fn heard_from_ip(&mut self, message: IpToTransport) {
-        self.with(|udp, cx, out| udp.receive(cx, Peer::Ip, In::Ip(message), out));
+        self.with(|udp, cx, out| udp.receive(cx, ComponentId::IP, In::Ip(message), out));
     }
 
     fn ask(&mut self, make: impl FnOnce(RequestId) -> SocketsToTransport) -> (i32, SocketId, u16) {
         self.next += 1;
         let id = RequestId { index: self.next, generation: 1 };
         let message = make(id);
-        self.with(|udp, cx, out| udp.receive(cx, Peer::Sockets, In::Sockets(message), out));
+        self.with(|udp, cx, out| udp.receive(cx, ComponentId::SOCKETS, In::Sockets(message), out));
         let replies = self.flush();
         let found = replies.into_iter().find_map(|r| match r {
             TransportToSockets::Reply { request, errno, socket, port, .. } if request == id => {
@@ -636,7 +636,7 @@ fn a_reborn_ip_gets_everything_again() {
     }
     h.sent.clear();
     h.pending.clear();
-    h.with(|udp, cx, out| udp.peer_reborn(cx, Peer::Ip, out));
+    h.with(|udp, cx, out| udp.peer_reborn(cx, ComponentId::IP, out));
     h.flush();
     let again: Vec<Vec<u8>> = h.sent.iter().map(|s| s.1.clone()).collect();
     assert_eq!(again, (0..10u8).map(|i| vec![i]).collect::<Vec<_>>());

@@ -7,7 +7,7 @@ use super::packets::{THEM, US};
 use crate::mutate::{hostile_u64, write_edge};
 use eft_base::wire::*;
 use eft_base::{PacketRef, PoolId, Random, RequestId, WireAddress};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::transport::{SEND_SLOT_LEN, SendDescriptor, TransportToIp};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Sends {
 }
 
 /// A descriptor as tcp or udp writes it.
-fn descriptor(random: &mut Random) -> (Peer, SendDescriptor) {
+fn descriptor(random: &mut Random) -> (ComponentId, SendDescriptor) {
     let mut d = SendDescriptor::new_zeroed();
     let to = [THEM, US, Ipv4Addr::new(8, 8, 8, 8), Ipv4Addr::BROADCAST][random.below(4) as usize];
     d.source = IpAddr::V4(US).into();
@@ -46,7 +46,7 @@ fn descriptor(random: &mut Random) -> (Peer, SendDescriptor) {
         let len = len + random.below(3) as u32;
         *r = PacketRef { pool: PAYLOAD, generation: 0, slot: random.below(2) as u32, offset: 0, len };
     }
-    (if is_tcp { Peer::Tcp } else { Peer::Udp }, d)
+    (if is_tcp { ComponentId::TCP } else { ComponentId::UDP }, d)
 }
 
 impl Target for Sends {

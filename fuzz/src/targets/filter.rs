@@ -8,7 +8,7 @@ use eft_base::{Random, RequestId, WireAddress};
 use eft_channel::{Memory, Segment};
 use eft_component::{Answer, Configure};
 use eft_filter::{Filter, FilterConfig, ToIp, arena_len};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::filter::{FilterToIp, IpToFilter};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ impl FilterBench {
     pub fn new(random: &mut Random) -> FilterBench {
         let arena = Segment::heap(arena_len(&CONFIG));
         let filter = Filter::open(arena.clone(), CONFIG);
-        let host = Host::new(filter, Memory::new(), &[Peer::Ip], random.next_u64());
+        let host = Host::new(filter, Memory::new(), &[ComponentId::IP], random.next_u64());
         let mut bench = FilterBench { host, arena, next: 0, unanswered: BTreeSet::new() };
         bench.configure("interfaces", "0 eft0\n1 eft1\n");
         bench
@@ -47,7 +47,7 @@ impl FilterBench {
     pub fn die(&mut self, random: &mut Random) {
         let now = self.host.now;
         let filter = Filter::open(self.arena.clone(), CONFIG);
-        self.host = Host::new(filter, Memory::new(), &[Peer::Ip], random.next_u64());
+        self.host = Host::new(filter, Memory::new(), &[ComponentId::IP], random.next_u64());
         self.host.now = now;
         self.unanswered.clear();
     }
@@ -102,9 +102,9 @@ impl FilterBench {
                 destination_port: [22, 53, 80, 65535][random.below(4) as usize],
                 protocol: [1, 6, 17, random.next_u32() as u8][random.below(4) as usize],
             };
-            self.host.line(Peer::Ip, &quote.encode());
+            self.host.line(ComponentId::IP, &quote.encode());
         }
-        self.host.line(Peer::Ip, &m.encode());
+        self.host.line(ComponentId::IP, &m.encode());
         self.look();
     }
 

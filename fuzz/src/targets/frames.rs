@@ -5,7 +5,7 @@ use super::ip_bench::IpBench;
 use super::packets::{ETHERNET_LEN, fix_ip, frames};
 use crate::mutate::Corpus;
 use eft_base::Random;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use std::time::Duration;
 
 pub struct Frames {
@@ -33,7 +33,7 @@ impl Target for Frames {
         match random.below(400) {
             0 => self.bench.host.set_room(random.below(4) as usize),
             1..10 => self.bench.host.set_room(1024),
-            10 => self.bench.host.reborn(Peer::Filter),
+            10 => self.bench.host.reborn(ComponentId::FILTER),
             _ => {}
         }
     }

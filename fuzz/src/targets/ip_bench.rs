@@ -7,7 +7,7 @@ use eft_base::{PacketRef, PoolId, Random, RequestId};
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::Configure;
 use eft_ip::{FromPeer, Ip, IpConfig, ToPeer};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
 use eft_messages::nic::{FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp, PACKET_SLOT_LEN};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, TransportToIp};
@@ -17,7 +17,8 @@ use std::time::Duration;
 pub const HEADERS: PoolId = PoolId(4);
 pub const PAYLOAD: PoolId = PoolId(5);
 pub const SLOT: usize = 70000;
-const PEERS: [Peer; 4] = [Peer::Tcp, Peer::Udp, Peer::Filter, Peer::Nic(0)];
+const PEERS: [ComponentId; 4] =
+    [ComponentId::TCP, ComponentId::UDP, ComponentId::FILTER, ComponentId::nic(0)];
 const CONFIG: &str = "[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"10.77.0.2/24\"]\n\
     [[route]]\ndestination = \"0.0.0.0/0\"\ngateway = \"10.77.0.1\"\n";
 /// A flight may need a question to the filter, the neighbour and the device.
@@ -27,9 +28,9 @@ pub struct IpBench {
     pub host: Host<Ip>,
     nic: Pool,
     /// Packets that a transport has and gives back later.
-    kept: Vec<(Peer, PacketRef)>,
+    kept: Vec<(ComponentId, PacketRef)>,
     /// `Send`s that were not answered.
-    pub unanswered: BTreeSet<(Peer, RequestId)>,
+    pub unanswered: BTreeSet<(ComponentId, RequestId)>,
 }
 
 impl IpBench {
@@ -60,10 +61,10 @@ impl IpBench {
     }
 
     pub fn nic_says(&mut self, m: NicToIp) {
-        self.host.receive(Peer::Nic(0), FromPeer::Nic(m));
+        self.host.receive(ComponentId::nic(0), FromPeer::Nic(m));
     }
 
-    pub fn transport_says(&mut self, peer: Peer, m: TransportToIp) {
+    pub fn transport_says(&mut self, peer: ComponentId, m: TransportToIp) {
         self.host.receive(peer, FromPeer::Transport(m));
     }
 
@@ -99,7 +100,7 @@ impl IpBench {
         }
     }
 
-    fn give_back(&mut self, peer: Peer, packet: PacketRef, random: &mut Random) {
+    fn give_back(&mut self, peer: ComponentId, packet: PacketRef, random: &mut Random) {
         let m = match random.below(4) {
             0 => TransportToIp::Refuse { packet },
             _ => TransportToIp::Done { packet },
@@ -135,7 +136,7 @@ impl IpBench {
                 let all = [Pass, Pass, Pass, Pass, Pass, Pass, Drop, Reset, Unreachable];
                 let judgement = all[random.below(9) as usize];
                 let m = FilterToIp::Verdict { request, judgement };
-                self.host.receive(Peer::Filter, FromPeer::Filter(m));
+                self.host.receive(ComponentId::FILTER, FromPeer::Filter(m));
             }
             ToPeer::Filter(IpToFilter::Quote { .. }) => {}
         }

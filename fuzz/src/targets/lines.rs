@@ -8,7 +8,7 @@ use super::{nic, requests};
 use crate::host::Host;
 use eft_base::Random;
 use eft_component::{Component, Output};
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded};
 use eft_transport::tcp::Tcp;
 use eft_transport::udp::Udp;
 use std::time::Duration;
@@ -84,7 +84,7 @@ impl<C: Component> Target for Lines<C> {
         let peers = self.host.peers();
         let peer = match random.below(20) {
             // Nobody of that name is a neighbour.
-            0 => [Peer::Sockets, Peer::Filter, Peer::Nic(255)][random.below(3) as usize],
+            0 => [ComponentId::SOCKETS, ComponentId::FILTER, ComponentId::nic(255)][random.below(3) as usize],
             n => peers[n as usize % peers.len()],
         };
         let line = line(&self.recent, random);

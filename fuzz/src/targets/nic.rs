@@ -6,7 +6,7 @@ use crate::mutate::{hostile_u64, write_edge};
 use eft_base::{MacAddress, PacketRef, PoolId, Random, RequestId};
 use eft_channel::{Memory, Pool, PoolView, Segment};
 use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp};
 use eft_nic::Nic;
 use std::collections::BTreeSet;
@@ -71,7 +71,7 @@ pub fn host(random: &mut Random) -> Host<Nic<FuzzDevice>> {
     let pool = Pool::new(PoolId(9), Segment::heap(16 * 2048), 2048);
     memory.insert(PoolId(9), pool.view().clone());
     let device = FuzzDevice { random: Random::new(random.next_u64()) };
-    Host::new(Nic::new(device, pool, 0), memory, &[Peer::Ip], random.next_u64())
+    Host::new(Nic::new(device, pool, 0), memory, &[ComponentId::IP], random.next_u64())
 }
 
 pub struct NicFrames {
@@ -141,16 +141,16 @@ impl Target for NicFrames {
         self.next += 1;
         let request = RequestId { index: self.next, generation: 1 };
         self.unanswered.insert(request);
-        self.host.receive(Peer::Ip, IpToNic::Send { request, descriptor });
+        self.host.receive(ComponentId::IP, IpToNic::Send { request, descriptor });
         self.host.poll();
         self.look();
         while self.held.len() > random.below(12) as usize {
             let packet = self.held.swap_remove(random.below(self.held.len() as u64) as usize);
-            self.host.receive(Peer::Ip, IpToNic::Done { packet });
+            self.host.receive(ComponentId::IP, IpToNic::Done { packet });
         }
         if random.chance(0.1) {
             let packet = PacketRef { pool: PoolId(9), slot: random.below(20) as u32, ..PacketRef::default() };
-            self.host.receive(Peer::Ip, IpToNic::Done { packet });
+            self.host.receive(ComponentId::IP, IpToNic::Done { packet });
         }
         self.host.pass(Duration::from_micros(random.below(1_000_000)));
         self.look();
@@ -159,7 +159,7 @@ impl Target for NicFrames {
             self.unanswered.clear();
             self.held.clear();
             self.host.take();
-            self.host.reborn(Peer::Ip);
+            self.host.reborn(ComponentId::IP);
             self.look();
         }
     }

@@ -6,7 +6,7 @@ use eft_base::{FamilyId, PoolId, Random, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{Arena, Geometry, LAYOUT_VERSION};
 use eft_channel::{Memory, Segment};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::control::{Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_sockets::{Out, Sockets, SocketsConfig};
@@ -23,7 +23,7 @@ fn open_family(family: FamilyId) -> Event {
 /// sockets with two families.
 pub fn host(random: &mut Random) -> Host<Sockets> {
     let config = SocketsConfig { listeners_per_family: 3, requests: 40, generation: 1 };
-    let peers = [Peer::Tcp, Peer::Udp];
+    let peers = [ComponentId::TCP, ComponentId::UDP];
     let mut host = Host::new(Sockets::new(config), Memory::new(), &peers, random.next_u64());
     for family in FAMILIES {
         host.event(open_family(family));
@@ -37,7 +37,7 @@ pub struct Requests {
     /// Requests of applications without a reply.
     waiting: BTreeSet<u64>,
     /// Requests to transports without an answer.
-    asked: BTreeMap<RequestId, (Peer, SocketsToTransport)>,
+    asked: BTreeMap<RequestId, (ComponentId, SocketsToTransport)>,
 }
 
 impl Requests {
@@ -157,7 +157,7 @@ impl Target for Requests {
             0 => self.host.event(Event::FamilyClosed(family)),
             1..4 => self.host.event(open_family(family)),
             4 => self.host.event(Event::Survivor(socket)),
-            5 => self.host.reborn(Peer::Tcp),
+            5 => self.host.reborn(ComponentId::TCP),
             6..20 => self.host.event(Event::Closed(socket)),
             20 => {
                 let value = (0..random.below(200)).map(|_| random.next_u32() as u8).collect();

@@ -14,7 +14,7 @@ use eft_ip::{Ip, IpConfig};
 use eft_linux::devices::DeviceSpec;
 use eft_linux::protocol::{FromServer, Role, ToServer, encode};
 use eft_machine::CpuSet;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::nic::{FRAME_SLOT_LEN, PACKET_SLOT_LEN};
 use eft_messages::sockets::SocketsToTransport;
 
@@ -71,7 +71,7 @@ impl Target for TopologyFile {
         match Topology::parse(&self.corpus.mutated_text(random)) {
             Ok(t) => {
                 for peer in t.peers(2) {
-                    assert!(t.spec(peer).is_some() || matches!(peer, Peer::Nic(_)));
+                    assert!(t.spec(peer).is_some() || peer.role == eft_messages::Role::Nic);
                 }
             }
             Err(e) => assert!(!e.is_empty()),
@@ -124,7 +124,12 @@ impl Settings {
             small: Corpus::of_texts(&small, 200),
             machines: Corpus::of_texts(&machines, 1 << 16),
             ip: Corpus::of_texts(&ip, 1 << 14),
-            host: Host::new(engine, Memory::new(), &[Peer::Tcp, Peer::Nic(0)], random.next_u64()),
+            host: Host::new(
+                engine,
+                Memory::new(),
+                &[ComponentId::TCP, ComponentId::nic(0)],
+                random.next_u64(),
+            ),
         }
     }
 }
@@ -207,7 +212,7 @@ impl SupervisorPackets {
         let to = [
             ToServer::Run,
             ToServer::Configure { key: "ip".into(), value: vec![1; 50] },
-            ToServer::Connect { peer: Peer::Nic(3) },
+            ToServer::Connect { peer: ComponentId::nic(3) },
         ];
         let entries = from.iter().map(encode).chain(to.iter().map(encode)).collect();
         SupervisorPackets { corpus: Corpus::new(entries, 4096) }

@@ -8,7 +8,7 @@ use eft_channel::socket::{AcceptRecord, Arena, DatagramHeader, Geometry, SocketP
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::Component;
 use eft_component::transport::{Effect, Event};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
 use eft_transport::tcp::{self, Tcp, TcpConfig};
@@ -129,7 +129,7 @@ impl<E: Engine> TransportBench<E> {
         // The family comes before the neighbours, as the supervisor sends them.
         let mut host = Host::new(E::open(durable, headers), memory, &[], random.next_u64());
         host.event(Event::FamilyOpened { family: FAMILY, pool: ARENA_POOL, arena: arena.clone() });
-        host.connect(&[Peer::Ip, Peer::Sockets]);
+        host.connect(&[ComponentId::IP, ComponentId::SOCKETS]);
         host
     }
 
@@ -144,7 +144,7 @@ impl<E: Engine> TransportBench<E> {
         self.host = Self::start(&self.arena, &self.packets, self.durable.clone(), random);
         self.host.now = now;
         for message in self.unanswered.values().copied().collect::<Vec<_>>() {
-            self.host.receive(Peer::Sockets, In::Sockets(message));
+            self.host.receive(ComponentId::SOCKETS, In::Sockets(message));
         }
         self.settle(random);
     }
@@ -155,7 +155,7 @@ impl<E: Engine> TransportBench<E> {
         let id = RequestId { index: self.next_request, generation: 1 };
         let message = build(id);
         self.unanswered.insert(id, message);
-        self.host.receive(Peer::Sockets, In::Sockets(message));
+        self.host.receive(ComponentId::SOCKETS, In::Sockets(message));
         self.settle(random);
     }
 
@@ -228,7 +228,7 @@ impl<E: Engine> TransportBench<E> {
         let Some(slot) = self.put(packet) else { return };
         let segment_size = if random.chance(0.1) { random.below(1500) as u16 } else { 0 };
         let m = IpToTransport::Deliver { packet: slot, header_len, checksum_ok, segment_size };
-        self.host.receive(Peer::Ip, In::Ip(m));
+        self.host.receive(ComponentId::IP, In::Ip(m));
     }
 
     /// An ICMP error that quotes `packet`.
@@ -246,7 +246,7 @@ impl<E: Engine> TransportBench<E> {
             ttl: 64,
             tos: 0,
         };
-        self.host.receive(Peer::Ip, In::Ip(m));
+        self.host.receive(ComponentId::IP, In::Ip(m));
     }
 
     fn put(&mut self, packet: &[u8]) -> Option<PacketRef> {
@@ -310,7 +310,7 @@ impl<E: Engine> TransportBench<E> {
                     segment_max: if random.chance(0.5) { 60000 } else { 0 },
                     local: false,
                 };
-                self.host.receive(Peer::Ip, In::Ip(m));
+                self.host.receive(ComponentId::IP, In::Ip(m));
             }
             TransportToIp::Send { request, descriptor } => {
                 self.sent(descriptor);
@@ -318,7 +318,7 @@ impl<E: Engine> TransportBench<E> {
                 while self.unconfirmed.len() > random.below(6) as usize {
                     let request = self.unconfirmed.remove(0);
                     let errno = if random.chance(0.03) { 105 } else { 0 };
-                    self.host.receive(Peer::Ip, In::Ip(IpToTransport::Sent { request, errno }));
+                    self.host.receive(ComponentId::IP, In::Ip(IpToTransport::Sent { request, errno }));
                 }
             }
         }

@@ -6,7 +6,7 @@ use eft_component::topology::Limits;
 use eft_linux::capture::{CaptureSlot, Captured};
 use eft_linux::devices::LiveDevice;
 use eft_linux::serve::{self, Answering, Applications, Plain, Setup, Surroundings, TransportSurroundings};
-use eft_messages::Peer;
+use eft_messages::Role;
 use eft_record::file;
 use eft_record::makes::{self, Head};
 use eft_record::recorder::{Make, Recorder};
@@ -54,8 +54,8 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
         listeners_per_family: setup.identity.listeners_per_family,
         ..Limits::default()
     };
-    match setup.identity.peer {
-        Peer::Sockets => {
+    match setup.identity.peer.role {
+        Role::Sockets => {
             let config = eft_sockets::SocketsConfig {
                 listeners_per_family: limits.listeners_per_family,
                 generation: setup.identity.generation,
@@ -64,7 +64,7 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             let applications = Applications::new(&setup.control, setup.identity.generation)?;
             serve::run(setup, eft_sockets::Sockets::new(config), applications)
         }
-        Peer::Tcp => {
+        Role::Tcp => {
             let (arena, pool) = (setup.take_arena()?, setup.take_pool()?);
             let config = tcp_config(&limits, seed);
             let surroundings = TransportSurroundings::new(Transport::Tcp);
@@ -74,7 +74,7 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             let head = Head::of(config, &[&pool], Some(&arena));
             serve_recorded(setup, &head, makes::tcp(arena, pool, config).map_err(refused)?, surroundings)
         }
-        Peer::Udp => {
+        Role::Udp => {
             let (arena, pool) = (setup.take_arena()?, setup.take_pool()?);
             let config = udp_config(&limits, seed);
             let surroundings = TransportSurroundings::new(Transport::Udp);
@@ -84,9 +84,9 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             let head = Head::of(config, &[&pool], Some(&arena));
             serve_recorded(setup, &head, makes::udp(arena, pool, config).map_err(refused)?, surroundings)
         }
-        Peer::Ip => serve_ip(setup),
-        Peer::Filter => serve_filter(setup),
-        Peer::Nic(interface) => {
+        Role::Ip => serve_ip(setup),
+        Role::Filter => serve_filter(setup),
+        Role::Nic => {
             let pool = setup.take_pool()?;
             let device = setup
                 .identity
@@ -96,10 +96,10 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             let device = LiveDevice::adopt(&device, std::mem::take(&mut setup.device))?;
             let capture = CaptureSlot::default();
             let surroundings = Plain::with_device(&device, capture.clone())?;
-            let nic = eft_nic::Nic::new(Captured::new(device, capture), pool, interface);
+            let nic = eft_nic::Nic::new(Captured::new(device, capture), pool, setup.identity.peer.instance);
             serve::run(setup, nic, surroundings)
         }
-        Peer::Cores => serve::cores::run(setup, super::stat::counters_of),
+        Role::Cores => serve::cores::run(setup, super::stat::counters_of),
     }
 }
 

@@ -3,7 +3,7 @@
 use eft_component::Component;
 use eft_component::server::FRAME_COUNTERS;
 use eft_linux::operator;
-use eft_messages::Peer;
+use eft_messages::{ComponentId, Role};
 use serde_json::{Map, Value, json};
 
 #[derive(clap::Args, Debug)]
@@ -22,20 +22,20 @@ pub struct StatArguments {
 
 /// The names of a component's own counters.
 fn engine_counters(component: &str) -> &'static [&'static str] {
-    let named = [Peer::Sockets, Peer::Tcp, Peer::Udp, Peer::Ip, Peer::Filter, Peer::Cores];
-    counters_of(named.into_iter().find(|p| p.to_string() == component).unwrap_or(Peer::Nic(0)))
+    // A NIC is listed under the name of its device.
+    counters_of(component.parse().unwrap_or(ComponentId::nic(0)))
 }
 
 /// The same by role.
-pub fn counters_of(peer: Peer) -> &'static [&'static str] {
-    match peer {
-        Peer::Sockets => eft_sockets::Sockets::COUNTERS,
-        Peer::Tcp => eft_transport::tcp::Tcp::COUNTERS,
-        Peer::Udp => eft_transport::udp::Udp::COUNTERS,
-        Peer::Ip => eft_ip::Ip::COUNTERS,
-        Peer::Filter => eft_filter::Filter::COUNTERS,
-        Peer::Nic(_) => <eft_nic::Nic<eft_linux::devices::LiveDevice>>::COUNTERS,
-        Peer::Cores => &[],
+pub fn counters_of(peer: ComponentId) -> &'static [&'static str] {
+    match peer.role {
+        Role::Sockets => eft_sockets::Sockets::COUNTERS,
+        Role::Tcp => eft_transport::tcp::Tcp::COUNTERS,
+        Role::Udp => eft_transport::udp::Udp::COUNTERS,
+        Role::Ip => eft_ip::Ip::COUNTERS,
+        Role::Filter => eft_filter::Filter::COUNTERS,
+        Role::Nic => <eft_nic::Nic<eft_linux::devices::LiveDevice>>::COUNTERS,
+        Role::Cores => &[],
     }
 }
 

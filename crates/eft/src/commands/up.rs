@@ -7,7 +7,7 @@ use eft_base::{Cidr, MacAddress};
 use eft_component::Topology;
 use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
-use eft_messages::Peer;
+use eft_messages::{ComponentId, Role};
 use file::Options;
 use std::io::Write;
 use std::net::IpAddr;
@@ -153,11 +153,11 @@ fn interface_name(spec: &DeviceSpec, i: usize) -> String {
 }
 
 /// Bytes of each engine's durable arena.
-fn arena_len(peer: Peer, topology: &Topology) -> usize {
-    match peer {
-        Peer::Tcp => eft_transport::tcp::arena_len(&super::serve::tcp_config(&topology.limits, 0)),
-        Peer::Udp => eft_transport::udp::arena_len(&super::serve::udp_config(&topology.limits, 0)),
-        Peer::Filter => eft_filter::arena_len(&super::serve::filter_config(0)),
+fn arena_len(peer: ComponentId, topology: &Topology) -> usize {
+    match peer.role {
+        Role::Tcp => eft_transport::tcp::arena_len(&super::serve::tcp_config(&topology.limits, 0)),
+        Role::Udp => eft_transport::udp::arena_len(&super::serve::udp_config(&topology.limits, 0)),
+        Role::Filter => eft_filter::arena_len(&super::serve::filter_config(0)),
         _ => 0,
     }
 }

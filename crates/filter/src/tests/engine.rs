@@ -9,7 +9,7 @@ use eft_channel::status::Status;
 use eft_channel::{Memory, Segment};
 use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Answer, Component, Configure, Context, Outbox};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Bench {
             status: Status::heap(),
             random: Random::new(1),
             now: Instant::from_millis(1),
-            out: Outbox::with_room(&[Peer::Ip], 1024),
+            out: Outbox::with_room(&[ComponentId::IP], 1024),
         }
     }
 
@@ -53,7 +53,7 @@ impl Bench {
     /// The filter dies, and a successor opens its arena.
     fn crash(&mut self, rules: &str) {
         self.filter = Filter::open(self.arena.clone(), CONFIG);
-        self.with(|f, cx, out| f.peer_reborn(cx, Peer::Ip, out));
+        self.with(|f, cx, out| f.peer_reborn(cx, ComponentId::IP, out));
         self.configure("filter", rules);
     }
 
@@ -86,7 +86,7 @@ impl Bench {
                 destination_port: q.destination_port,
                 protocol: q.protocol,
             };
-            self.with(|f, cx, out| f.receive(cx, Peer::Ip, m, out));
+            self.with(|f, cx, out| f.receive(cx, ComponentId::IP, m, out));
         }
         let m = IpToFilter::Ask {
             request,
@@ -100,7 +100,7 @@ impl Bench {
             inbound: p.inbound,
             len: 100,
         };
-        self.with(|f, cx, out| f.receive(cx, Peer::Ip, m, out));
+        self.with(|f, cx, out| f.receive(cx, ComponentId::IP, m, out));
         let verdict = self.out.drain().next();
         verdict.map(|o| match o {
             ToIp::Verdict(FilterToIp::Verdict { request: r, judgement }) => {
@@ -275,7 +275,7 @@ fn a_quote_counts_for_the_question_that_it_belongs_to() {
         destination_port: 53,
         protocol: 17,
     };
-    b.with(|f, cx, out| f.receive(cx, Peer::Ip, quote, out));
+    b.with(|f, cx, out| f.receive(cx, ComponentId::IP, quote, out));
     assert_eq!(b.ask(&packet(true, 1, (THEM, 3), (US, 3))), Some(false), "it is another's");
 }
 

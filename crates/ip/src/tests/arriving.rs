@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn delivered(out: &[ToPeer]) -> Option<(Peer, PacketRef)> {
+fn delivered(out: &[ToPeer]) -> Option<(ComponentId, PacketRef)> {
     out.iter().find_map(|m| match m {
         ToPeer::Transport(peer, IpToTransport::Deliver { packet, .. }) => Some((*peer, *packet)),
         _ => None,
@@ -16,8 +16,8 @@ fn a_datagram_is_delivered_without_its_padding_and_given_back() {
     f.extend([0; 20]);
     let frame = b.arrive(&f);
     let (peer, p) = delivered(&b.drain()).unwrap();
-    assert_eq!((peer, p.slot, p.offset, p.len), (Peer::Udp, frame.slot, 14, 31));
-    b.transport_says(Peer::Udp, TransportToIp::Done { packet: p });
+    assert_eq!((peer, p.slot, p.offset, p.len), (ComponentId::UDP, frame.slot, 14, 31));
+    b.transport_says(ComponentId::UDP, TransportToIp::Done { packet: p });
     assert_eq!(b.drain(), [done(p)]);
     b.assert_idle();
 }
@@ -25,7 +25,7 @@ fn a_datagram_is_delivered_without_its_padding_and_given_back() {
 #[test]
 fn a_full_transport_costs_what_exceeds_a_burst() {
     let mut b = Bench::new(false);
-    let full = |b: &mut Bench| b.out.set_room(Peer::Udp, 512, 1024);
+    let full = |b: &mut Bench| b.out.set_room(ComponentId::UDP, 512, 1024);
     let mut frames = Vec::new();
     for i in 0..64u16 {
         full(&mut b);
@@ -46,7 +46,7 @@ fn a_full_transport_costs_what_exceeds_a_burst() {
         .drain()
         .iter()
         .map(|m| match m {
-            ToPeer::Transport(Peer::Udp, IpToTransport::Deliver { packet, .. }) => packet.slot,
+            ToPeer::Transport(ComponentId::UDP, IpToTransport::Deliver { packet, .. }) => packet.slot,
             m => panic!("{m:?}"),
         })
         .collect();
@@ -115,7 +115,7 @@ fn broadcasts_reach_udp_alone_and_are_not_answered() {
         };
         b.arrive(&broadcast(PROTOCOL_UDP, &udp(5, 6, &[])));
         let (_, p) = delivered(&b.drain()).unwrap();
-        b.transport_says(Peer::Udp, TransportToIp::Refuse { packet: p });
+        b.transport_says(ComponentId::UDP, TransportToIp::Refuse { packet: p });
         assert_eq!(b.drain(), [done(p)]);
         for f in [
             broadcast(PROTOCOL_ICMP, &icmp(8, 0, [0; 4], &[])),
@@ -168,7 +168,7 @@ fn refusals_become_errors_within_limits() {
         let f = packet(PROTOCOL_UDP, 0, 1, &body);
         b.arrive(&f);
         let (_, p) = delivered(&b.drain()).unwrap();
-        b.transport_says(Peer::Udp, TransportToIp::Refuse { packet: p });
+        b.transport_says(ComponentId::UDP, TransportToIp::Refuse { packet: p });
         let out = b.drain();
         assert!(out.contains(&done(p)));
         if let ToPeer::Nic(0, IpToNic::Send { .. }) = out[0] {
@@ -228,10 +228,10 @@ fn errors_about_our_packets_reach_their_transport() {
         }
     };
     let ours = quoted(US, PROTOCOL_TCP, 28);
-    assert_eq!(try_error(3, 1, [0; 4], &ours), Some((Peer::Tcp, 3, 1, 0)));
-    assert_eq!(try_error(3, 4, [0, 0, 5, 0], &ours), Some((Peer::Tcp, 3, 4, 1280)));
-    assert_eq!(try_error(11, 0, [0; 4], &quoted(US, PROTOCOL_UDP, 60)), Some((Peer::Udp, 11, 0, 0)));
-    assert_eq!(try_error(12, 0, [20, 0, 0, 0], &ours), Some((Peer::Tcp, 12, 0, 20)));
+    assert_eq!(try_error(3, 1, [0; 4], &ours), Some((ComponentId::TCP, 3, 1, 0)));
+    assert_eq!(try_error(3, 4, [0, 0, 5, 0], &ours), Some((ComponentId::TCP, 3, 4, 1280)));
+    assert_eq!(try_error(11, 0, [0; 4], &quoted(US, PROTOCOL_UDP, 60)), Some((ComponentId::UDP, 11, 0, 0)));
+    assert_eq!(try_error(12, 0, [20, 0, 0, 0], &ours), Some((ComponentId::TCP, 12, 0, 20)));
     assert_eq!(try_error(3, 4, [0, 0, 0, 40], &ours), None, "no such MTU");
     assert_eq!(try_error(3, 1, [0; 4], &ours[..27]), None, "too little quoted");
     assert_eq!(try_error(3, 1, [0; 4], &quoted(FAR, PROTOCOL_TCP, 28)), None, "not ours");

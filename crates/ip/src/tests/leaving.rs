@@ -8,8 +8,8 @@ fn a_packet_waits_for_its_neighbour_and_then_leaves_whole() {
     let bytes: Vec<u8> = (0..100).collect();
     let slot = b.payload.allocate().unwrap();
     b.payload.write(slot, 0, &bytes);
-    b.send(Peer::Udp, 1, &datagram(THEM, 0, 51));
-    b.send(Peer::Udp, 2, &datagram(FAR, 7, 30));
+    b.send(ComponentId::UDP, 1, &datagram(THEM, 0, 51));
+    b.send(ComponentId::UDP, 2, &datagram(FAR, 7, 30));
     let out = b.drain();
     // One question: the destination and the gateway are the same neighbour.
     assert_eq!(out.len(), 1);
@@ -31,19 +31,19 @@ fn a_packet_waits_for_its_neighbour_and_then_leaves_whole() {
     assert_eq!(second[30..34], FAR.octets());
     assert_eq!(second[42..], bytes[7..37]);
     b.confirm(&out);
-    assert_eq!(b.drain(), [sent(Peer::Udp, 1, 0), sent(Peer::Udp, 2, 0)]);
+    assert_eq!(b.drain(), [sent(ComponentId::UDP, 1, 0), sent(ComponentId::UDP, 2, 0)]);
     b.assert_idle();
 }
 
 #[test]
 fn a_silent_neighbour_is_unreachable() {
     let mut b = Bench::new(false);
-    b.send(Peer::Tcp, 1, &segment(THEM, 10, 0));
+    b.send(ComponentId::TCP, 1, &segment(THEM, 10, 0));
     for _ in 0..6 {
         b.pass(Duration::from_secs(1));
         let out = b.drain();
         b.confirm(&out);
-        if out.contains(&sent(Peer::Tcp, 1, 113)) {
+        if out.contains(&sent(ComponentId::TCP, 1, 113)) {
             b.assert_idle();
             return;
         }
@@ -64,36 +64,36 @@ fn without_offload_the_checksum_is_ours() {
     d.payload_count = 2;
     d.payload[1] = PacketRef { offset: 333, len: 668, ..d.payload[0] };
     d.payload[0].len = 333;
-    b.send(Peer::Tcp, 1, &d);
+    b.send(ComponentId::TCP, 1, &d);
     let out = b.drain();
     let f = b.frame(&out[0]);
     assert_eq!(f[54..], bytes[..1001]);
     assert!(checksum_holds(&f));
     assert_eq!(f[20] & 0x40, 0x40, "don't fragment");
     // It cannot be asked to segment.
-    b.send(Peer::Tcp, 2, &segment(THEM, 5000, 1000));
-    assert_eq!(b.drain(), [sent(Peer::Tcp, 2, 90)]);
+    b.send(ComponentId::TCP, 2, &segment(THEM, 5000, 1000));
+    assert_eq!(b.drain(), [sent(ComponentId::TCP, 2, 90)]);
 }
 
 #[test]
 fn large_segments_pass_to_a_device_that_cuts_them() {
     let mut b = Bench::met(false);
-    b.send(Peer::Tcp, 1, &segment(THEM, 60000, 1460));
+    b.send(ComponentId::TCP, 1, &segment(THEM, 60000, 1460));
     let out = b.drain();
     let ToPeer::Nic(0, IpToNic::Send { descriptor, .. }) = out[0] else { panic!() };
     let d: FrameDescriptor = b.memory.read_value(descriptor).unwrap();
     assert_eq!((d.segment_size, d.flags), (1460, FRAME_CHECKSUM));
     assert_eq!(d.payload[0].len, 60000);
     // One segment is no segmentation; too large a segment is the sender's mistake.
-    b.send(Peer::Tcp, 2, &segment(THEM, 1000, 1460));
+    b.send(ComponentId::TCP, 2, &segment(THEM, 1000, 1460));
     let out = b.drain();
     let ToPeer::Nic(0, IpToNic::Send { descriptor, .. }) = out[0] else { panic!() };
     let d: FrameDescriptor = b.memory.read_value(descriptor).unwrap();
     assert_eq!(d.segment_size, 0);
-    b.send(Peer::Tcp, 3, &segment(THEM, 60000, 1461));
-    b.send(Peer::Tcp, 4, &segment(THEM, 60001, 1460));
-    b.send(Peer::Tcp, 5, &segment(THEM, 1461, 0));
-    let refused: Vec<ToPeer> = (3..6).map(|i| sent(Peer::Tcp, i, 90)).collect();
+    b.send(ComponentId::TCP, 3, &segment(THEM, 60000, 1461));
+    b.send(ComponentId::TCP, 4, &segment(THEM, 60001, 1460));
+    b.send(ComponentId::TCP, 5, &segment(THEM, 1461, 0));
+    let refused: Vec<ToPeer> = (3..6).map(|i| sent(ComponentId::TCP, i, 90)).collect();
     assert_eq!(b.drain(), refused);
 }
 
@@ -110,7 +110,7 @@ fn long_datagrams_are_cut_and_come_together_again() {
         d.payload[1] = PacketRef { offset: 9, len: 1400, ..d.payload[0] };
         d.payload[2] = PacketRef { offset: 1409, len: len - 1409, ..d.payload[0] };
         d.payload[0].len = 9;
-        b.send(Peer::Udp, 1, &d);
+        b.send(ComponentId::UDP, 1, &d);
         let out = b.drain();
         let frames: Vec<Vec<u8>> = out.iter().map(|m| b.frame(m)).collect();
         assert!(frames.len() > 1 && frames.iter().all(|f| f.len() <= 1514));
@@ -131,7 +131,7 @@ fn long_datagrams_are_cut_and_come_together_again() {
             b.arrive(&f);
         }
         let out = b.drain();
-        let Some(ToPeer::Transport(Peer::Udp, IpToTransport::Deliver { packet, header_len: 20, .. })) =
+        let Some(ToPeer::Transport(ComponentId::UDP, IpToTransport::Deliver { packet, header_len: 20, .. })) =
             out.iter().find(|m| matches!(m, ToPeer::Transport(..)))
         else {
             panic!("{len}: {out:?}")
@@ -141,7 +141,7 @@ fn long_datagrams_are_cut_and_come_together_again() {
         assert!(whole[28..] == bytes[..len as usize], "{len}");
         // The checksum survived (source and destination only changed places).
         assert!(checksum_holds(&ethernet(ETHERTYPE_IPV4, &whole)));
-        b.transport_says(Peer::Udp, TransportToIp::Done { packet: *packet });
+        b.transport_says(ComponentId::UDP, TransportToIp::Done { packet: *packet });
         b.assert_idle();
     }
 }
@@ -152,17 +152,17 @@ fn requests_are_checked() {
     let good = datagram(THEM, 0, 100);
     let wild = PacketRef { slot: 7, ..good.payload[0] };
     let address = |s: &str| s.parse::<IpAddr>().unwrap().into();
-    let cases: [(Peer, SendDescriptor, i32); 10] = [
-        (Peer::Tcp, good, 22),
-        (Peer::Udp, SendDescriptor { header_len: 65, ..good }, 22),
-        (Peer::Udp, SendDescriptor { header_len: 7, checksum_offset: 5, ..good }, 22),
-        (Peer::Udp, SendDescriptor { checksum_offset: 7, ..good }, 22),
-        (Peer::Udp, SendDescriptor { payload_count: 5, ..good }, 22),
-        (Peer::Udp, SendDescriptor { payload: [wild; 4], ..good }, 22),
-        (Peer::Udp, SendDescriptor { source: address("10.77.0.3"), ..good }, 99),
-        (Peer::Udp, SendDescriptor { destination: address("2001:db8::1"), ..good }, 101),
-        (Peer::Udp, SendDescriptor { destination: address("127.0.0.1"), ..good }, 101),
-        (Peer::Udp, SendDescriptor { flags: 1, ..datagram(THEM, 0, 1473) }, 90),
+    let cases: [(ComponentId, SendDescriptor, i32); 10] = [
+        (ComponentId::TCP, good, 22),
+        (ComponentId::UDP, SendDescriptor { header_len: 65, ..good }, 22),
+        (ComponentId::UDP, SendDescriptor { header_len: 7, checksum_offset: 5, ..good }, 22),
+        (ComponentId::UDP, SendDescriptor { checksum_offset: 7, ..good }, 22),
+        (ComponentId::UDP, SendDescriptor { payload_count: 5, ..good }, 22),
+        (ComponentId::UDP, SendDescriptor { payload: [wild; 4], ..good }, 22),
+        (ComponentId::UDP, SendDescriptor { source: address("10.77.0.3"), ..good }, 99),
+        (ComponentId::UDP, SendDescriptor { destination: address("2001:db8::1"), ..good }, 101),
+        (ComponentId::UDP, SendDescriptor { destination: address("127.0.0.1"), ..good }, 101),
+        (ComponentId::UDP, SendDescriptor { flags: 1, ..datagram(THEM, 0, 1473) }, 90),
     ];
     for (i, (peer, d, errno)) in cases.into_iter().enumerate() {
         b.send(peer, i as u32, &d);
@@ -170,8 +170,8 @@ fn requests_are_checked() {
     }
     let mut long = datagram(THEM, 0, 65508);
     long.payload[0].len = 65508;
-    b.send(Peer::Udp, 99, &long);
-    assert_eq!(b.drain(), [sent(Peer::Udp, 99, 90)]);
+    b.send(ComponentId::UDP, 99, &long);
+    assert_eq!(b.drain(), [sent(ComponentId::UDP, 99, 90)]);
     b.assert_idle();
 }
 
@@ -184,11 +184,11 @@ fn routes_are_answered() {
             source: source.parse::<IpAddr>().unwrap().into(),
             destination: destination.parse::<IpAddr>().unwrap().into(),
         };
-        b.transport_says(Peer::Tcp, message);
+        b.transport_says(ComponentId::TCP, message);
         match b.drain()[..] {
             [
                 ToPeer::Transport(
-                    Peer::Tcp,
+                    ComponentId::TCP,
                     IpToTransport::Routed { errno, source, mtu, segment_max, local, .. },
                 ),
             ] => (errno, IpAddr::from(source).to_string(), mtu, segment_max, local),
@@ -209,11 +209,11 @@ fn packets_to_oneself_turn_round() {
     let slot = b.payload.allocate().unwrap();
     let bytes: Vec<u8> = (0..60000u32).map(|i| (i / 3) as u8).collect();
     b.payload.write(slot, 0, &bytes);
-    b.send(Peer::Tcp, 1, &segment(US, 60000, 16384));
+    b.send(ComponentId::TCP, 1, &segment(US, 60000, 16384));
     let out = b.drain();
-    assert_eq!(out[0], sent(Peer::Tcp, 1, 0));
+    assert_eq!(out[0], sent(ComponentId::TCP, 1, 0));
     let ToPeer::Transport(
-        Peer::Tcp,
+        ComponentId::TCP,
         IpToTransport::Deliver { packet, header_len: 20, checksum_ok: true, segment_size: 16384 },
     ) = out[1]
     else {
@@ -223,9 +223,9 @@ fn packets_to_oneself_turn_round() {
     b.memory.read(packet, &mut whole).unwrap();
     assert!(whole[40..] == bytes[..]);
     // Only the one who has it may give it back, once.
-    b.transport_says(Peer::Udp, TransportToIp::Done { packet });
-    b.transport_says(Peer::Tcp, TransportToIp::Done { packet });
-    b.transport_says(Peer::Tcp, TransportToIp::Done { packet });
+    b.transport_says(ComponentId::UDP, TransportToIp::Done { packet });
+    b.transport_says(ComponentId::TCP, TransportToIp::Done { packet });
+    b.transport_says(ComponentId::TCP, TransportToIp::Done { packet });
     assert_eq!(b.count(Counter::BadDone), 2);
     b.assert_idle();
 }
@@ -235,7 +235,7 @@ fn local_packets_wait_for_slots_in_order() {
     let mut b = Bench::new(false);
     b.payload.allocate().unwrap();
     for i in 0..20 {
-        b.send(Peer::Udp, i, &datagram(US, 0, 10 + i));
+        b.send(ComponentId::UDP, i, &datagram(US, 0, 10 + i));
     }
     let mut got = Vec::new();
     loop {
@@ -252,7 +252,7 @@ fn local_packets_wait_for_slots_in_order() {
         }
         got.extend(packets.iter().map(|p| p.len - 38));
         for packet in packets {
-            b.transport_says(Peer::Udp, TransportToIp::Done { packet });
+            b.transport_says(ComponentId::UDP, TransportToIp::Done { packet });
         }
     }
     assert_eq!(got, (0..20).collect::<Vec<u32>>());
@@ -263,21 +263,21 @@ fn local_packets_wait_for_slots_in_order() {
 fn a_refused_local_datagram_comes_back_as_an_error() {
     let mut b = Bench::new(false);
     b.payload.allocate().unwrap();
-    b.send(Peer::Udp, 1, &datagram(US, 0, 10));
+    b.send(ComponentId::UDP, 1, &datagram(US, 0, 10));
     let out = b.drain();
     let ToPeer::Transport(_, IpToTransport::Deliver { packet, .. }) = out[1] else { panic!() };
-    b.transport_says(Peer::Udp, TransportToIp::Refuse { packet });
+    b.transport_says(ComponentId::UDP, TransportToIp::Refuse { packet });
     let out = b.drain();
     let [
         ToPeer::Transport(
-            Peer::Udp,
+            ComponentId::UDP,
             IpToTransport::Error { packet, header_len: 20, kind: 3, code: 3, info: 0, ttl: 64, .. },
         ),
     ] = out[..]
     else {
         panic!("{out:?}")
     };
-    b.transport_says(Peer::Udp, TransportToIp::Done { packet });
+    b.transport_says(ComponentId::UDP, TransportToIp::Done { packet });
     b.assert_idle();
 }
 
@@ -285,7 +285,7 @@ fn a_refused_local_datagram_comes_back_as_an_error() {
 fn requests_wait_for_frame_slots_in_order() {
     let mut b = Bench::met(false);
     for i in 0..300 {
-        b.send(Peer::Udp, i, &datagram(THEM, 0, 10));
+        b.send(ComponentId::UDP, i, &datagram(THEM, 0, 10));
     }
     let mut answered = Vec::new();
     while answered.len() < 300 {

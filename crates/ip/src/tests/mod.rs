@@ -15,7 +15,7 @@ use eft_channel::status::Status;
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Component, Configure, Context, Outbox};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp, PACKET_SLOT_LEN};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
@@ -35,7 +35,8 @@ const OUR_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 const THEIR_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const CONFIG: &str = "[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"10.77.0.2/24\"]\n\
     [[route]]\ndestination = \"0.0.0.0/0\"\ngateway = \"10.77.0.1\"\n";
-const PEERS: [Peer; 4] = [Peer::Tcp, Peer::Udp, Peer::Filter, Peer::Nic(0)];
+const PEERS: [ComponentId; 4] =
+    [ComponentId::TCP, ComponentId::UDP, ComponentId::FILTER, ComponentId::nic(0)];
 const SLOT: usize = 70000;
 
 struct Bench {
@@ -114,15 +115,15 @@ impl Bench {
         self.with(|ip, cx, out| ip.event(cx, event, out));
     }
 
-    fn reborn(&mut self, peer: Peer) {
+    fn reborn(&mut self, peer: ComponentId) {
         self.with(|ip, cx, out| ip.peer_reborn(cx, peer, out));
     }
 
     fn nic_says(&mut self, m: NicToIp) {
-        self.with(|ip, cx, out| ip.receive(cx, Peer::Nic(0), FromPeer::Nic(m), out));
+        self.with(|ip, cx, out| ip.receive(cx, ComponentId::nic(0), FromPeer::Nic(m), out));
     }
 
-    fn transport_says(&mut self, peer: Peer, m: TransportToIp) {
+    fn transport_says(&mut self, peer: ComponentId, m: TransportToIp) {
         self.with(|ip, cx, out| ip.receive(cx, peer, FromPeer::Transport(m), out));
     }
 
@@ -132,7 +133,7 @@ impl Bench {
 
     fn judgement(&mut self, request: RequestId, judgement: Judgement) {
         let m = FromPeer::Filter(FilterToIp::Verdict { request, judgement });
-        self.with(|ip, cx, out| ip.receive(cx, Peer::Filter, m, out));
+        self.with(|ip, cx, out| ip.receive(cx, ComponentId::FILTER, m, out));
     }
 
     fn link(&mut self, checksum: bool, segment_max: u32) {
@@ -193,7 +194,7 @@ impl Bench {
         slot
     }
 
-    fn send(&mut self, peer: Peer, index: u32, d: &SendDescriptor) {
+    fn send(&mut self, peer: ComponentId, index: u32, d: &SendDescriptor) {
         let descriptor = self.descriptor(d);
         let request = request(index);
         self.transport_says(peer, TransportToIp::Send { request, descriptor });
@@ -347,7 +348,7 @@ fn checksum_holds(frame: &[u8]) -> bool {
     sum.add_bytes(body).finish() == 0
 }
 
-fn sent(peer: Peer, index: u32, errno: i32) -> ToPeer {
+fn sent(peer: ComponentId, index: u32, errno: i32) -> ToPeer {
     let request = request(index);
     ToPeer::Transport(peer, IpToTransport::Sent { request, errno })
 }

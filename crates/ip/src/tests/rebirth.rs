@@ -9,7 +9,7 @@ fn receive_udp(b: &mut Bench) -> PacketRef {
 #[test]
 fn nothing_passes_without_a_verdict() {
     let mut b = Bench::met(true);
-    b.send(Peer::Udp, 1, &datagram(THEM, 0, 10));
+    b.send(ComponentId::UDP, 1, &datagram(THEM, 0, 10));
     receive_udp(&mut b);
     let out = b.drain();
     assert_eq!(out.len(), 2);
@@ -38,7 +38,7 @@ fn nothing_passes_without_a_verdict() {
     b.verdict(asked(&out[0]), false);
     b.verdict(asked(&out[1]), false);
     let answers = b.drain();
-    assert_eq!(answers[0], sent(Peer::Udp, 1, 1));
+    assert_eq!(answers[0], sent(ComponentId::UDP, 1, 1));
     assert!(matches!(answers[1], ToPeer::Nic(0, IpToNic::Done { .. })));
     // A verdict counts once.
     b.verdict(asked(&out[0]), true);
@@ -52,13 +52,13 @@ fn nothing_passes_without_a_verdict() {
 fn a_reborn_filter_is_asked_again_in_order() {
     let mut b = Bench::met(true);
     for i in 0..5 {
-        b.send(Peer::Tcp, i, &segment(THEM, 10 + i, 0));
+        b.send(ComponentId::TCP, i, &segment(THEM, 10 + i, 0));
         receive_udp(&mut b);
     }
     let first = b.drain();
     b.verdict(asked(&first[0]), true);
     let frames = b.drain();
-    b.reborn(Peer::Filter);
+    b.reborn(ComponentId::FILTER);
     let again = b.drain();
     let (outbound, inbound): (Vec<_>, Vec<_>) = first.iter().enumerate().partition(|(i, _)| i % 2 == 0);
     let expected: Vec<ToPeer> = outbound[1..].iter().chain(&inbound).map(|(_, m)| **m).collect();
@@ -78,17 +78,17 @@ fn a_reborn_filter_is_asked_again_in_order() {
 fn a_reborn_nic_gets_unanswered_frames_again_in_order() {
     let mut b = Bench::met(false);
     for i in 0..4 {
-        b.send(Peer::Tcp, i, &segment(THEM, 10 + i, 0));
+        b.send(ComponentId::TCP, i, &segment(THEM, 10 + i, 0));
     }
     let frames = b.drain();
     b.confirm(&frames[1..2]);
-    assert_eq!(b.drain(), [sent(Peer::Tcp, 1, 0)]);
-    b.reborn(Peer::Nic(0));
+    assert_eq!(b.drain(), [sent(ComponentId::TCP, 1, 0)]);
+    b.reborn(ComponentId::nic(0));
     b.link(true, 60000);
     let again = b.drain();
     assert_eq!(again, [frames[0], frames[2], frames[3]]);
     b.confirm(&again);
-    let answers: Vec<ToPeer> = [0, 2, 3].map(|i| sent(Peer::Tcp, i, 0)).into();
+    let answers: Vec<ToPeer> = [0, 2, 3].map(|i| sent(ComponentId::TCP, i, 0)).into();
     assert_eq!(b.drain(), answers);
     b.assert_idle();
 }
@@ -100,8 +100,8 @@ fn a_dead_nics_packets_are_given_back_to_nobody() {
     let out = b.drain();
     let ToPeer::Transport(_, IpToTransport::Deliver { packet, .. }) = out[0] else { panic!() };
     assert!(b.ip.uses_pool(NIC));
-    b.reborn(Peer::Nic(0));
-    b.transport_says(Peer::Udp, TransportToIp::Done { packet });
+    b.reborn(ComponentId::nic(0));
+    b.transport_says(ComponentId::UDP, TransportToIp::Done { packet });
     assert_eq!(b.drain(), []);
     assert!(!b.ip.uses_pool(NIC));
 }
@@ -112,17 +112,17 @@ fn a_reborn_transport_owes_and_is_owed_nothing() {
     receive_udp(&mut b);
     let ask = b.drain();
     b.verdict(asked(&ask[0]), true);
-    b.send(Peer::Udp, 1, &datagram(THEM, 0, 10));
-    b.send(Peer::Udp, 2, &datagram(THEM, 0, 3000));
-    b.send(Peer::Udp, 3, &datagram(THEM, 0, 10));
-    b.send(Peer::Tcp, 4, &segment(THEM, 10, 0));
+    b.send(ComponentId::UDP, 1, &datagram(THEM, 0, 10));
+    b.send(ComponentId::UDP, 2, &datagram(THEM, 0, 3000));
+    b.send(ComponentId::UDP, 3, &datagram(THEM, 0, 10));
+    b.send(ComponentId::TCP, 4, &segment(THEM, 10, 0));
     let out = b.drain();
     for m in &out[1..3] {
         b.verdict(asked(m), true);
     }
     let frames = b.drain();
     assert_eq!(frames.len(), 1 + 3);
-    b.reborn(Peer::Udp);
+    b.reborn(ComponentId::UDP);
     assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]), "its packet went home");
     // Frames that the NIC has keep their slots until it answers; nobody is told.
     b.confirm(&frames);
@@ -132,17 +132,17 @@ fn a_reborn_transport_owes_and_is_owed_nothing() {
     b.verdict(asked(&out[4]), true);
     let frames = b.drain();
     b.confirm(&frames);
-    assert_eq!(b.drain(), [sent(Peer::Tcp, 4, 0)]);
+    assert_eq!(b.drain(), [sent(ComponentId::TCP, 4, 0)]);
     b.assert_idle();
 }
 
 #[test]
 fn a_reborn_ip_holds_what_comes_before_it_knows_where_it_is() {
     let mut b = Bench::raw(false);
-    b.reborn(Peer::Tcp);
-    b.reborn(Peer::Udp);
-    b.reborn(Peer::Nic(0));
-    b.send(Peer::Tcp, 1, &segment(THEM, 10, 0));
+    b.reborn(ComponentId::TCP);
+    b.reborn(ComponentId::UDP);
+    b.reborn(ComponentId::nic(0));
+    b.send(ComponentId::TCP, 1, &segment(THEM, 10, 0));
     receive_udp(&mut b);
     b.configure(CONFIG);
     assert_eq!(b.drain(), []);
@@ -151,19 +151,19 @@ fn a_reborn_ip_holds_what_comes_before_it_knows_where_it_is() {
     // Announcement, question, delivery.
     assert_eq!(b.frame(&out[0])[28..32], US.octets());
     assert_eq!(b.frame(&out[1])[38..42], THEM.octets());
-    assert!(matches!(out[2], ToPeer::Transport(Peer::Udp, IpToTransport::Deliver { .. })));
+    assert!(matches!(out[2], ToPeer::Transport(ComponentId::UDP, IpToTransport::Deliver { .. })));
     assert_eq!(b.count(Counter::HeldEarly), 2);
 }
 
 #[test]
 fn without_a_configuration_the_answer_comes_after_a_while() {
     let mut b = Bench::raw(false);
-    b.reborn(Peer::Tcp);
-    b.send(Peer::Tcp, 1, &segment(THEM, 10, 0));
+    b.reborn(ComponentId::TCP);
+    b.send(ComponentId::TCP, 1, &segment(THEM, 10, 0));
     b.pass(Duration::from_millis(100));
     assert_eq!(b.drain(), []);
     b.pass(Duration::from_millis(100));
-    assert_eq!(b.drain(), [sent(Peer::Tcp, 1, 99)]);
+    assert_eq!(b.drain(), [sent(ComponentId::TCP, 1, 99)]);
 }
 
 #[test]
@@ -172,11 +172,11 @@ fn a_bad_configuration_changes_nothing() {
     b.configure("[[interface]]\nindex = 0\n");
     assert!(b.ip.last_error().unwrap().starts_with("ip configuration: "));
     assert_eq!(b.count(Counter::ConfigRefused), 1);
-    b.send(Peer::Udp, 1, &datagram(THEM, 0, 10));
+    b.send(ComponentId::UDP, 1, &datagram(THEM, 0, 10));
     assert_eq!(b.drain().len(), 1);
     b.configure(&CONFIG.replace("10.77", "10.78"));
     assert_eq!(b.ip.last_error(), None);
     b.drain();
-    b.send(Peer::Udp, 2, &datagram(THEM, 0, 10));
-    assert_eq!(b.drain(), [sent(Peer::Udp, 2, 99)]);
+    b.send(ComponentId::UDP, 2, &datagram(THEM, 0, 10));
+    assert_eq!(b.drain(), [sent(ComponentId::UDP, 2, 99)]);
 }

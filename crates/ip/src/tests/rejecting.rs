@@ -113,12 +113,13 @@ fn a_program_whose_packet_may_not_leave_is_refused_at_once() {
     let mut syn = segment(THEM, 0, 0);
     syn.header[4..8].copy_from_slice(&1000u32.to_be_bytes());
     syn.header[13] = TCP_SYN;
-    b.send(Peer::Tcp, 1, &syn);
+    b.send(ComponentId::TCP, 1, &syn);
     let id = asked(&b.drain()[0]);
     b.judgement(id, Judgement::Reset);
     let out = b.drain();
-    assert_eq!(out[1], sent(Peer::Tcp, 1, 0));
-    let ToPeer::Transport(Peer::Tcp, IpToTransport::Deliver { packet, header_len: 20, .. }) = out[0] else {
+    assert_eq!(out[1], sent(ComponentId::TCP, 1, 0));
+    let ToPeer::Transport(ComponentId::TCP, IpToTransport::Deliver { packet, header_len: 20, .. }) = out[0]
+    else {
         panic!("{out:?}")
     };
     let mut bytes = vec![0; packet.len as usize];
@@ -126,24 +127,26 @@ fn a_program_whose_packet_may_not_leave_is_refused_at_once() {
     assert_eq!((&bytes[12..16], &bytes[16..20]), (&THEM.octets()[..], &US.octets()[..]));
     assert_eq!(bytes[33], TCP_RST | TCP_ACK);
     assert_eq!(bytes[28..32], 1001u32.to_be_bytes());
-    b.transport_says(Peer::Tcp, TransportToIp::Done { packet });
+    b.transport_says(ComponentId::TCP, TransportToIp::Done { packet });
 
-    b.send(Peer::Udp, 2, &datagram(THEM, 0, 100));
+    b.send(ComponentId::UDP, 2, &datagram(THEM, 0, 100));
     let id = asked(&b.drain()[0]);
     b.judgement(id, Judgement::Unreachable);
     let out = b.drain();
-    assert_eq!(out[1], sent(Peer::Udp, 2, 0));
-    let ToPeer::Transport(Peer::Udp, IpToTransport::Error { packet, header_len: 20, kind: 3, code: 3, .. }) =
-        out[0]
+    assert_eq!(out[1], sent(ComponentId::UDP, 2, 0));
+    let ToPeer::Transport(
+        ComponentId::UDP,
+        IpToTransport::Error { packet, header_len: 20, kind: 3, code: 3, .. },
+    ) = out[0]
     else {
         panic!("{out:?}")
     };
-    b.transport_says(Peer::Udp, TransportToIp::Done { packet });
+    b.transport_says(ComponentId::UDP, TransportToIp::Done { packet });
     // Without an answer the error says it.
-    b.send(Peer::Udp, 3, &datagram(THEM, 0, 100));
+    b.send(ComponentId::UDP, 3, &datagram(THEM, 0, 100));
     let id = asked(&b.drain()[0]);
     b.judgement(id, Judgement::Drop);
-    assert_eq!(b.drain(), [sent(Peer::Udp, 3, EPERM)]);
+    assert_eq!(b.drain(), [sent(ComponentId::UDP, 3, EPERM)]);
     b.assert_idle();
 }
 
@@ -190,7 +193,7 @@ fn the_filter_hears_what_an_error_is_about() {
         let out = b.drain();
         assert_eq!(quote_of(&out), expected, "{name}");
         // A reborn filter hears it again.
-        b.reborn(Peer::Filter);
+        b.reborn(ComponentId::FILTER);
         assert_eq!(b.drain(), out, "{name}");
     }
 }
@@ -202,9 +205,9 @@ fn the_filter_hears_what_our_own_errors_are_about() {
     let id = asked(&b.drain()[0]);
     b.verdict(id, true);
     let out = b.drain();
-    let ToPeer::Transport(Peer::Udp, IpToTransport::Deliver { packet, .. }) = out[0] else {
+    let ToPeer::Transport(ComponentId::UDP, IpToTransport::Deliver { packet, .. }) = out[0] else {
         panic!("{out:?}")
     };
-    b.transport_says(Peer::Udp, TransportToIp::Refuse { packet });
+    b.transport_says(ComponentId::UDP, TransportToIp::Refuse { packet });
     assert_eq!(quote_of(&b.drain()), Some((17, 5, 6)));
 }

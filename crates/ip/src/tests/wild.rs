@@ -117,7 +117,7 @@ fn random_descriptors_do_no_harm() {
             let at = random.below(bytes.len() as u64) as usize;
             bytes[at] = random.next_u32() as u8;
         }
-        b.send(if d.protocol == 6 { Peer::Tcp } else { Peer::Udp }, i, &d);
+        b.send(if d.protocol == 6 { ComponentId::TCP } else { ComponentId::UDP }, i, &d);
         let mut answers = 0;
         for _ in 0..4 {
             for m in b.drain() {

@@ -25,7 +25,7 @@ use eft_channel::{Consumer, PoolView, Producer, Segment, Shared};
 use eft_component::server::counter;
 use eft_component::{Component, FromWorld, Port, Server, World};
 use eft_host::clock;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use park::Parking;
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -41,7 +41,7 @@ pub const QUEUE_LINES: usize = 4096;
 struct Live<C, S> {
     surroundings: S,
     component: PhantomData<C>,
-    eventfds: HashMap<Peer, OwnedFd>,
+    eventfds: HashMap<ComponentId, OwnedFd>,
     now: Instant,
 }
 
@@ -53,7 +53,7 @@ impl<C: Component, S: Surroundings<C>> World for Live<C, S> {
         self.now
     }
 
-    fn wake(&mut self, peer: Peer, how: Wake, doorbell: &Doorbell) {
+    fn wake(&mut self, peer: ComponentId, how: Wake, doorbell: &Doorbell) {
         match how {
             Wake::None => {}
             Wake::Futex => futex::wake(doorbell.word()),
@@ -283,7 +283,7 @@ pub fn queue_len(capacity: usize) -> usize {
 }
 
 fn make_port(
-    peer: Peer,
+    peer: ComponentId,
     ours: &Segment,
     theirs: &Segment,
     their_position: &Segment,

@@ -6,7 +6,7 @@ use super::StackSensor;
 use crate::protocol::MemberView;
 use crate::{Doing, Error, Result, memory, operator};
 use eft_channel::status::Status;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 
 /// Asks a stack how its components are and for the pages that the sensor does not know yet. Returns how its components are; the scheduler is among them,
 /// but not part of a sample.
@@ -14,7 +14,7 @@ pub fn refresh(stack: &str, sensor: &mut StackSensor) -> Result<Vec<MemberView>>
     let (answer, _) = operator::ask(stack, &json!({ "op": "members" }))?;
     let views: Vec<MemberView> =
         serde_json::from_value(answer["members"].clone()).doing("answer of the stack")?;
-    for view in views.iter().filter(|view| view.peer != Peer::Cores) {
+    for view in views.iter().filter(|view| view.peer != ComponentId::CORES) {
         if sensor.update_view(view) {
             continue;
         }

@@ -7,7 +7,7 @@ use crate::{Result, memory};
 use eft_base::{FamilyId, PoolId, SocketId};
 use eft_channel::socket::Geometry;
 use eft_control::plan;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
@@ -23,7 +23,7 @@ struct Announced {
     family: FamilyId,
     /// The connection that asked for it.
     connection: u64,
-    missing: Vec<Peer>,
+    missing: Vec<ComponentId>,
 }
 
 struct Connection {
@@ -116,8 +116,8 @@ fn name_of(folder: &str, socket: SocketId) -> String {
 }
 
 /// Even slots are tcp's, odd ones udp's.
-fn transport_of(slot: u32) -> Peer {
-    if slot.is_multiple_of(2) { Peer::Tcp } else { Peer::Udp }
+fn transport_of(slot: u32) -> ComponentId {
+    if slot.is_multiple_of(2) { ComponentId::TCP } else { ComponentId::UDP }
 }
 
 fn geometry(shape: &ArenaShape) -> Geometry {
@@ -205,7 +205,7 @@ impl Supervisor {
         let missing = plan::family_mappers(&self.config.topology, self.nics())
             .into_iter()
             .map(|(peer, _)| peer)
-            .filter(|peer| *peer != Peer::Sockets)
+            .filter(|peer| *peer != ComponentId::SOCKETS)
             // One that is not there is given the family when it is born.
             .filter(|peer| self.index(*peer).is_some_and(|i| self.members[i].control.is_some()))
             .collect();
@@ -214,7 +214,7 @@ impl Supervisor {
     }
 
     /// `peer` has mapped this family; `None`: is gone, and need not be waited for.
-    pub(super) fn family_mapped(&mut self, peer: Peer, family: Option<FamilyId>) {
+    pub(super) fn family_mapped(&mut self, peer: ComponentId, family: Option<FamilyId>) {
         for announced in &mut self.keeping.announced {
             if family.is_none_or(|f| f == announced.family) {
                 announced.missing.retain(|p| *p != peer);
@@ -239,7 +239,7 @@ impl Supervisor {
         c.family = family;
         self.kept.iter_mut().for_each(|kept| c.keep(connection, kept));
         let answer = ToServer::Connection { id: connection, family, role: c.role };
-        self.tell(Peer::Sockets, &answer, &[]);
+        self.tell(ComponentId::SOCKETS, &answer, &[]);
     }
 
     /// Makes an arena, or takes one of an earlier stack, and shows it to whoever may map it. `None`: the
@@ -314,15 +314,15 @@ impl Supervisor {
                 messages.push((message, fd.into_iter().collect()));
             }
         }
-        if matches!(peer, Peer::Tcp | Peer::Udp | Peer::Sockets) {
+        if matches!(peer, ComponentId::TCP | ComponentId::UDP | ComponentId::SOCKETS) {
             for (s, fd) in &self.keeping.far {
-                if peer == Peer::Sockets || transport_of(s.slot) == peer {
+                if peer == ComponentId::SOCKETS || transport_of(s.slot) == peer {
                     let message = ToServer::Far { family: s.family, slot: s.slot };
                     messages.push((message, fd.try_clone().into_iter().collect()));
                 }
             }
         }
-        if peer == Peer::Sockets {
+        if peer == ComponentId::SOCKETS {
             messages.extend(self.for_newborn_sockets());
         }
         for (message, fds) in messages {
@@ -334,7 +334,7 @@ impl Supervisor {
     fn for_newborn_sockets(&self) -> Vec<(ToServer, Vec<OwnedFd>)> {
         let mut messages = Vec::new();
         let mut fds: Vec<OwnedFd> = self.applications.try_clone().into_iter().collect();
-        for transport in [Peer::Tcp, Peer::Udp] {
+        for transport in [ComponentId::TCP, ComponentId::UDP] {
             let status = self.index(transport).map(|i| &self.members[i].status_fd);
             fds.extend(status.and_then(|s| memory::read_only(s).ok()));
         }

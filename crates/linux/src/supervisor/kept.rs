@@ -190,7 +190,7 @@ impl Supervisor {
         kept.put("stack".into(), &likeness(&self.config), &[]);
         kept.put("applications".into(), &(), &[&self.applications]);
         for (i, d) in self.config.devices.iter().enumerate() {
-            let nic = self.members.iter().find(|m| m.peer == eft_messages::Peer::Nic(i as u8));
+            let nic = self.members.iter().find(|m| m.peer == eft_messages::ComponentId::nic(i as u8));
             let fds: Vec<&OwnedFd> = nic.iter().flat_map(|m| &m.device).collect();
             kept.put(format!("device/{i}"), &(d.mac, d.mtu), &fds);
         }

@@ -10,7 +10,7 @@ use eft_channel::status::Status;
 use eft_control::hang::{Hang, Look, Stage, ThreadState, Watch};
 use eft_control::restart::Restarts;
 use eft_host::clock;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -32,12 +32,12 @@ pub struct OwnedPool {
     pub id: PoolId,
     pub fd: OwnedFd,
     pub slot_size: usize,
-    pub readers: Vec<Peer>,
+    pub readers: Vec<ComponentId>,
 }
 
 /// A component and its process.
 pub struct Member {
-    pub peer: Peer,
+    pub peer: ComponentId,
     pub name: String,
     pub generation: u32,
     pub life: Life,
@@ -76,7 +76,7 @@ const WORDS_MAX: usize = 8192;
 impl Member {
     #[allow(clippy::too_many_arguments)]
     pub fn new(
-        peer: Peer,
+        peer: ComponentId,
         name: String,
         status_fd: OwnedFd,
         status: Status,
@@ -117,7 +117,7 @@ impl Member {
     pub fn is_up(&self) -> bool {
         match self.life {
             Life::Running => true,
-            Life::Waiting(_) => self.peer == Peer::Cores,
+            Life::Waiting(_) => self.peer == ComponentId::CORES,
             Life::Starting => false,
         }
     }

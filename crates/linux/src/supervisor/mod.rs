@@ -26,7 +26,7 @@ use eft_control::hang::Hang;
 use eft_control::restart::Decision;
 use eft_control::store::Store;
 use eft_host::clock;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use families::Keeping;
 use member::{Life, Member};
 use rustix::event::epoll;
@@ -185,7 +185,7 @@ impl Supervisor {
         let peer = self.members[i].peer;
         let on_purpose = std::mem::take(&mut self.members[i].killed_on_purpose);
         self.moves_ended(i);
-        if peer == Peer::Cores {
+        if peer == ComponentId::CORES {
             self.cores_ended();
         }
         let decision = self.members[i].restarts.died(now, on_purpose);
@@ -205,7 +205,7 @@ impl Supervisor {
             Decision::Now => self.restart(i),
             Decision::After(delay) => self.postpone(i, delay),
         }
-        if !self.announced && peer != Peer::Cores && self.members[i].restarts.is_hopeless() {
+        if !self.announced && peer != ComponentId::CORES && self.members[i].restarts.is_hopeless() {
             self.last_word = Some(format!(
                 "{} died {} times before the stack was ready; last: {how}. Reports: {}",
                 self.members[i].name,
@@ -268,19 +268,21 @@ impl Supervisor {
             }
             FromServer::Placed { ticket, place, refusal } => self.placed(i, ticket, place, refusal),
             // Nobody else decides where others run.
-            FromServer::Arrange { places } if self.members[i].peer == Peer::Cores => self.arrange(places),
-            FromServer::Remember { value } if self.members[i].peer == Peer::Cores => {
+            FromServer::Arrange { places } if self.members[i].peer == ComponentId::CORES => {
+                self.arrange(places)
+            }
+            FromServer::Remember { value } if self.members[i].peer == ComponentId::CORES => {
                 self.cores_applied(value)
             }
             FromServer::Arrange { .. } | FromServer::Remember { .. } => {}
-            FromServer::Answer { key, value } if self.members[i].peer == Peer::Cores => {
+            FromServer::Answer { key, value } if self.members[i].peer == ComponentId::CORES => {
                 self.cores_answered(&key, &value);
             }
             FromServer::Answer { key, value } => self.answered(&key, value),
             FromServer::HasFamily { family } => self.family_mapped(self.members[i].peer, Some(family)),
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
             // The rest is about applications, of which only sockets may speak.
-            other if self.members[i].peer == Peer::Sockets => self.heard_of_applications(other, fds),
+            other if self.members[i].peer == ComponentId::SOCKETS => self.heard_of_applications(other, fds),
             _ => {}
         }
     }
@@ -318,11 +320,11 @@ impl Supervisor {
         }
     }
 
-    fn index(&self, peer: Peer) -> Option<usize> {
+    fn index(&self, peer: ComponentId) -> Option<usize> {
         self.members.iter().position(|m| m.peer == peer)
     }
 
-    fn tell(&mut self, peer: Peer, message: &ToServer, fds: &[&OwnedFd]) {
+    fn tell(&mut self, peer: ComponentId, message: &ToServer, fds: &[&OwnedFd]) {
         if let Some(i) = self.index(peer) {
             self.tell_index(i, message, fds);
         }

@@ -4,7 +4,7 @@ use super::request::{self, Request};
 use super::{Supervisor, Watched};
 use crate::protocol::ToServer;
 use crate::{memory, operator, scm};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use serde_json::{Value, json};
 use std::os::fd::OwnedFd;
 
@@ -148,7 +148,7 @@ impl Supervisor {
     fn arenas(&self) -> Result<(Value, Vec<OwnedFd>), String> {
         let mut names = Vec::new();
         let mut fds = Vec::new();
-        for m in self.members.iter().filter(|m| matches!(m.peer, Peer::Tcp | Peer::Udp)) {
+        for m in self.members.iter().filter(|m| m.peer.role.is_transport()) {
             if let Some(arena) = &m.arena {
                 fds.push(memory::read_only(arena).map_err(|e| e.to_string())?);
                 names.push(m.name.clone());
@@ -163,10 +163,10 @@ impl Supervisor {
         key: String,
         value: Vec<u8>,
     ) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
-        if self.index(Peer::Filter).is_none() {
+        if self.index(ComponentId::FILTER).is_none() {
             return Err("this stack's topology has no filter".into());
         }
-        self.tell(Peer::Filter, &ToServer::Configure { key: key.clone(), value: value.clone() }, &[]);
+        self.tell(ComponentId::FILTER, &ToServer::Configure { key: key.clone(), value: value.clone() }, &[]);
         // Only kept once the filter has said that the rules are sound.
         self.store.publish(&key, value);
         self.waiting.push((key, id));
@@ -192,7 +192,7 @@ impl Supervisor {
     }
 
     fn capture(&mut self, interface: u8) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
-        let known = self.index(Peer::Nic(interface)).zip(self.config.devices.get(interface as usize));
+        let known = self.index(ComponentId::nic(interface)).zip(self.config.devices.get(interface as usize));
         let Some((i, device)) = known else {
             return Err(format!("there is no interface {interface}; this stack has {}", self.nics()));
         };

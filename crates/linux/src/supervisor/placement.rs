@@ -9,7 +9,7 @@ use super::member::{Life, Member};
 use crate::protocol::{MemberView, Place, ToServer};
 use crate::{futex, memory};
 use eft_host::sensors::{Tree, topology};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
@@ -28,7 +28,7 @@ impl Member {
 
     /// Whether somebody beside it on its CPU would be in its way. The scheduler itself runs for microseconds.
     fn is_neighbour(&self) -> bool {
-        self.peer != Peer::Cores
+        self.peer != ComponentId::CORES
     }
 
     fn wake(&self) {
@@ -92,7 +92,7 @@ impl Supervisor {
     }
 
     /// What `cores` wants. Refused as a whole if a part of it cannot be: the last plan stays.
-    pub(super) fn arrange(&mut self, wishes: Vec<(Peer, Place)>) {
+    pub(super) fn arrange(&mut self, wishes: Vec<(ComponentId, Place)>) {
         match self.check_arrangement(&wishes) {
             Ok(places) => {
                 for (i, place) in places {
@@ -106,9 +106,9 @@ impl Supervisor {
         }
     }
 
-    fn check_arrangement(&self, wishes: &[(Peer, Place)]) -> Result<Vec<(usize, Place)>, String> {
-        let one = |(peer, place): &(Peer, Place)| {
-            let i = self.index(*peer).filter(|_| *peer != Peer::Cores);
+    fn check_arrangement(&self, wishes: &[(ComponentId, Place)]) -> Result<Vec<(usize, Place)>, String> {
+        let one = |(peer, place): &(ComponentId, Place)| {
+            let i = self.index(*peer).filter(|_| *peer != ComponentId::CORES);
             let i = i.ok_or_else(|| format!("there is no component {peer} to be placed"))?;
             place.cpu.map_or(Ok(()), check_cpu).map_err(|e| format!("{}: {e}", self.members[i].name))?;
             Ok((i, *place))
@@ -119,7 +119,7 @@ impl Supervisor {
     fn refuse_plan(&mut self, reason: &str) {
         eprintln!("eft {}: cores made a plan that cannot be: {reason}; the last one stays", self.config.name);
         let message = ToServer::Configure { key: "cores.refused".into(), value: reason.as_bytes().to_vec() };
-        self.tell(Peer::Cores, &message, &[]);
+        self.tell(ComponentId::CORES, &message, &[]);
     }
 
     /// Notes a place, tells the component, and everybody whose way of waiting changes by it.
@@ -210,7 +210,7 @@ impl Supervisor {
 
     /// Shows `cores` how a component is; its status page goes along.
     pub(super) fn show_member(&mut self, i: usize) {
-        let Some(cores) = self.index(Peer::Cores).filter(|c| *c != i) else { return };
+        let Some(cores) = self.index(ComponentId::CORES).filter(|c| *c != i) else { return };
         let member = &self.members[i];
         let Ok(page) = memory::read_only(&member.status_fd) else { return };
         let view = ToServer::Member(member.view());
@@ -219,7 +219,7 @@ impl Supervisor {
 
     /// Shows a newborn `cores` everybody.
     pub(super) fn show_all_members(&mut self, i: usize) {
-        if self.members[i].peer == Peer::Cores {
+        if self.members[i].peer == ComponentId::CORES {
             (0..self.members.len()).for_each(|j| self.show_member(j));
         }
     }

@@ -9,7 +9,7 @@ use crate::protocol::{Place, ToServer};
 use crate::serve::cores::{Actuator, Wanted};
 use eft_control::store::Store;
 use eft_machine::CpuSet;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -24,12 +24,12 @@ pub fn fill_store(store: &mut Store, topology: &eft_component::Topology, members
     let place =
         |m: &super::member::Member| (m.peer.to_string(), Place { cpu: m.cpu, dedicated: m.dedicated });
     let places: BTreeMap<String, Place> =
-        members.iter().filter(|m| m.peer != Peer::Cores).map(place).collect();
+        members.iter().filter(|m| m.peer != ComponentId::CORES).map(place).collect();
     for (key, value) in [(SETTINGS, serde_json::to_vec(&settings)), (TOPOLOGY, serde_json::to_vec(&places))] {
-        store.subscribe(key, Peer::Cores);
+        store.subscribe(key, ComponentId::CORES);
         store.publish(key, value.unwrap_or_default());
     }
-    store.subscribe(APPLIED, Peer::Cores);
+    store.subscribe(APPLIED, ComponentId::CORES);
 }
 
 impl Supervisor {
@@ -40,7 +40,7 @@ impl Supervisor {
         what: Scheduling,
         mut rest: Map<String, Value>,
     ) -> Result<(), String> {
-        let Some(i) = self.index(Peer::Cores) else {
+        let Some(i) = self.index(ComponentId::CORES) else {
             return Err(format!(
                 "stack `{}` has no cores component: add [[component]] name = \"cores\" to its topology",
                 self.config.name

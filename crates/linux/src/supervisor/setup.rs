@@ -14,8 +14,8 @@ use eft_channel::notify::Doorbell;
 use eft_channel::status::{STATUS_LEN, Status};
 use eft_component::Topology;
 use eft_control::store::Store;
-use eft_messages::Peer;
 use eft_messages::control::InterfaceInfo;
+use eft_messages::{ComponentId, Role};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::net::IpAddr;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -61,7 +61,7 @@ pub struct StackConfig {
     pub keep: std::time::Duration,
     /// Bytes of each engine's durable arena, 0 for none: the engines know, and the program that
     /// composes them asks.
-    pub arena_len: fn(Peer, &Topology) -> usize,
+    pub arena_len: fn(ComponentId, &Topology) -> usize,
 }
 
 /// Devices that one stack can have (their interfaces are numbered in a byte; queues are counted).
@@ -200,10 +200,10 @@ fn local_mac() -> Result<MacAddress> {
     Ok(MacAddress(bytes))
 }
 
-fn member(config: &StackConfig, peer: Peer, inherited: &mut Option<Inheritance>) -> Result<Member> {
-    let name = match peer {
-        Peer::Nic(n) => format!("nic:{}", config.devices[n as usize].interface),
-        other => other.to_string(),
+fn member(config: &StackConfig, peer: ComponentId, inherited: &mut Option<Inheritance>) -> Result<Member> {
+    let name = match peer.role {
+        Role::Nic => format!("nic:{}", config.devices[peer.instance as usize].interface),
+        _ => peer.to_string(),
     };
     let inherited = inherited.as_mut().and_then(|all| all.take::<u32>(&format!("member/{name}")));
     let (generation, mut fds) = inherited.unwrap_or_default();
@@ -253,14 +253,14 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     let mut members = Vec::new();
     let mut peers = config.topology.peers(config.devices.len());
     if config.topology.has("cores") {
-        peers.push(Peer::Cores);
+        peers.push(ComponentId::CORES);
     }
     for peer in peers {
         members.push(member(&config, peer, &mut inherited)?);
     }
     for m in &mut members {
-        if let Peer::Nic(n) = m.peer {
-            m.device = std::mem::take(&mut devices[n as usize]);
+        if m.peer.role == Role::Nic {
+            m.device = std::mem::take(&mut devices[m.peer.instance as usize]);
         }
     }
     let dir = operator::stack_dir(&config.name);
@@ -357,16 +357,16 @@ fn octets(address: IpAddr) -> [u8; 4] {
 /// Fills the store with what the command line said.
 fn configuration(config: &StackConfig) -> Store {
     let mut store = Store::default();
-    store.subscribe("ip", Peer::Ip);
-    store.subscribe("filter", Peer::Filter);
-    store.subscribe("info", Peer::Sockets);
+    store.subscribe("ip", ComponentId::IP);
+    store.subscribe("filter", ComponentId::FILTER);
+    store.subscribe("info", ComponentId::SOCKETS);
     for n in 0..config.devices.len() {
-        store.subscribe("interfaces", Peer::Nic(n as u8));
+        store.subscribe("interfaces", ComponentId::nic(n as u8));
     }
-    for peer in [Peer::Filter, Peer::Ip] {
+    for peer in [ComponentId::FILTER, ComponentId::IP] {
         store.subscribe("interfaces", peer);
     }
-    for peer in [Peer::Tcp, Peer::Udp] {
+    for peer in [ComponentId::TCP, ComponentId::UDP] {
         store.subscribe("addresses", peer);
     }
     let mut ip = String::new();

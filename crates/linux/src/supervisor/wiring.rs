@@ -8,7 +8,7 @@ use crate::{Doing, Result, memory};
 use eft_base::PoolId;
 use eft_control::plan;
 use eft_host::clock;
-use eft_messages::Peer;
+use eft_messages::{ComponentId, Role};
 use std::os::fd::OwnedFd;
 
 impl Supervisor {
@@ -16,7 +16,7 @@ impl Supervisor {
         self.config.devices.len()
     }
 
-    pub(super) fn neighbours(&self, peer: Peer) -> Vec<Peer> {
+    pub(super) fn neighbours(&self, peer: ComponentId) -> Vec<ComponentId> {
         plan::neighbours(&self.config.topology, self.nics(), peer).into_iter().map(|(p, _)| p).collect()
     }
 
@@ -66,12 +66,11 @@ impl Supervisor {
         let member = &self.members[i];
         let limits = &self.config.topology.limits;
         let device = match member.peer {
-            Peer::Nic(n) => self.config.devices.get(n as usize).map(|d| DeviceSetup {
-                kind: d.kind(),
-                interface: n,
-                mac: d.mac,
-                mtu: d.mtu,
-            }),
+            ComponentId { role: Role::Nic, instance } => self
+                .config
+                .devices
+                .get(instance as usize)
+                .map(|d| DeviceSetup { kind: d.kind(), interface: instance, mac: d.mac, mtu: d.mtu }),
             _ => None,
         };
         let identity = Identity {
@@ -90,7 +89,7 @@ impl Supervisor {
                 .config
                 .record
                 .as_ref()
-                .filter(|_| matches!(member.peer, Peer::Ip | Peer::Filter | Peer::Tcp | Peer::Udp))
+                .filter(|_| matches!(member.peer.role, Role::Ip | Role::Filter | Role::Tcp | Role::Udp))
                 .map(|dir| dir.join(format!("{}-{}.eftrec", member.name, member.generation))),
         };
         let clone = |fd: &OwnedFd| fd.try_clone().doing("descriptor");

@@ -13,7 +13,7 @@ use eft_base::wire::{PROTOCOL_TCP, TcpHeader};
 use eft_base::{PacketRef, RequestId};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::transport::{
     PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SendDescriptor, TRANSPORT_HEADER_MAX, TransportToIp,
 };
@@ -132,7 +132,7 @@ impl Connection<'_> {
 impl Tcp {
     /// Whether a segment can be sent now.
     pub(super) fn has_room(&self, out: &Outbox<Out>) -> bool {
-        out.room(Peer::Ip) > 0 && self.headers.available() > 0 && self.requests.room() > 0
+        out.room(ComponentId::IP) > 0 && self.headers.available() > 0 && self.requests.room() > 0
     }
 
     /// Sends a segment. `request` makes the entry of the database from the header's slot. False, and

@@ -31,7 +31,7 @@ use eft_channel::{Pool, Requests, Segment};
 use eft_component::transport::{Effect, Event};
 use eft_component::{Component, Context, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded, Role};
 
 /// Resets for segments of no connection, per second.
 const RESETS_PER_SECOND: u64 = 1000;
@@ -230,11 +230,11 @@ impl Component for Tcp {
     type Effect = Effect;
     const COUNTERS: &'static [&'static str] = COUNTERS;
 
-    fn decode(peer: Peer, line: &Encoded) -> Option<In> {
+    fn decode(peer: ComponentId, line: &Encoded) -> Option<In> {
         In::decode(peer, line)
     }
 
-    fn receive(&mut self, cx: &mut Context, _from: Peer, message: In, out: &mut Outbox<Out>) {
+    fn receive(&mut self, cx: &mut Context, _from: ComponentId, message: In, out: &mut Outbox<Out>) {
         match message {
             In::Ip(m) => self.receive_from_ip(cx, m, out),
             In::Sockets(m) => self.receive_request(cx, m, out),
@@ -284,11 +284,11 @@ impl Component for Tcp {
         self.turns.deadline(&self.timers)
     }
 
-    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<Out>) {
+    fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Outbox<Out>) {
         self.report_opening(cx);
-        match peer {
-            Peer::Ip => self.resubmit(cx, out),
-            Peer::Sockets => self.quarantine_homeless(cx),
+        match peer.role {
+            Role::Ip => self.resubmit(cx, out),
+            Role::Sockets => self.quarantine_homeless(cx),
             _ => {}
         }
     }

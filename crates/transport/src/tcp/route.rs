@@ -12,7 +12,7 @@ use core::net::IpAddr;
 use eft_base::{RequestId, WireAddress};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::transport::TransportToIp;
 
 /// No path has less (RFC 791: 68; below this a segment would carry next to nothing).
@@ -85,7 +85,7 @@ impl Tcp {
             self.apply_route(cx, i, Ok(path), out);
             return;
         }
-        if out.room(Peer::Ip) == 0 {
+        if out.room(ComponentId::IP) == 0 {
             return;
         }
         let generation = self.blocks[i].generation;

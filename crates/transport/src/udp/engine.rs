@@ -25,7 +25,7 @@ use eft_channel::{Pool, Requests, Segment};
 use eft_component::transport::{Effect, Event};
 use eft_component::{Component, Context, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
-use eft_messages::{Encoded, Peer};
+use eft_messages::{ComponentId, Encoded, Role};
 
 /// Bytes of a packet at most.
 const PACKET_MAX: usize = 1 << 16;
@@ -252,11 +252,11 @@ impl Component for Udp {
     type Effect = Effect;
     const COUNTERS: &'static [&'static str] = COUNTERS;
 
-    fn decode(peer: Peer, line: &Encoded) -> Option<In> {
+    fn decode(peer: ComponentId, line: &Encoded) -> Option<In> {
         In::decode(peer, line)
     }
 
-    fn receive(&mut self, cx: &mut Context, _from: Peer, message: In, out: &mut Outbox<Out>) {
+    fn receive(&mut self, cx: &mut Context, _from: ComponentId, message: In, out: &mut Outbox<Out>) {
         match message {
             In::Sockets(m) => self.receive_request(cx, m, out),
             In::Ip(IpToTransport::Deliver { packet, header_len, checksum_ok, .. }) => {
@@ -318,11 +318,11 @@ impl Component for Udp {
         self.turns.deadline(&self.timers)
     }
 
-    fn peer_reborn(&mut self, cx: &mut Context, peer: Peer, out: &mut Outbox<Out>) {
+    fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Outbox<Out>) {
         self.report_opening(cx);
-        match peer {
-            Peer::Ip => self.resubmit(cx, out),
-            Peer::Sockets => {
+        match peer.role {
+            Role::Ip => self.resubmit(cx, out),
+            Role::Sockets => {
                 for i in self.families.sockets_connected() {
                     cx.count(Counter::Quarantined as usize);
                     self.release(cx, i);

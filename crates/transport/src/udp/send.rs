@@ -16,7 +16,7 @@ use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, RequestId, WireAddress};
 use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
 use eft_component::{Context, Outbox};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::transport::{
     PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SendDescriptor, TRANSPORT_HEADER_MAX, TransportToIp,
 };
@@ -192,7 +192,7 @@ impl Udp {
         if let Some(answer) = self.routes.get(cx.now, (source, destination)) {
             return Some(answer);
         }
-        if out.room(Peer::Ip) == 0 || self.waits_for_route(i) {
+        if out.room(ComponentId::IP) == 0 || self.waits_for_route(i) {
             return None;
         }
         let generation = self.blocks[i].generation;
@@ -236,7 +236,7 @@ impl Udp {
         way: &Way,
         out: &mut Outbox<Out>,
     ) -> bool {
-        if out.room(Peer::Ip) == 0 || self.requests.room() == 0 {
+        if out.room(ComponentId::IP) == 0 || self.requests.room() == 0 {
             return false;
         }
         let Some(slot) = self.headers.allocate() else {

@@ -9,7 +9,7 @@ use eft_base::{FamilyId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::SocketPage;
 use eft_component::Component;
 use eft_component::transport::Event;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_transport::{In, Out};
@@ -51,7 +51,7 @@ impl Direct {
         let request = RequestId { index, generation: 9 };
         let (now, room) = (self.world.now, self.world.conditions.room);
         let side = &mut self.world.sides[0];
-        side.receive(now, Peer::Sockets, In::Sockets(make(request)), room);
+        side.receive(now, ComponentId::SOCKETS, In::Sockets(make(request)), room);
         side.with(now, room, |tcp, cx, out| {
             tcp.flush(cx, out);
             tcp.commit(cx);
@@ -69,7 +69,7 @@ impl Direct {
                     segment_max: 65000,
                     local: false,
                 };
-                side.receive(now, Peer::Ip, In::Ip(routed), room);
+                side.receive(now, ComponentId::IP, In::Ip(routed), room);
                 side.with(now, room, |tcp, cx, _| tcp.commit(cx));
             }
         }
@@ -269,7 +269,7 @@ fn an_open_that_is_asked_again_after_a_rebirth_gives_the_same_socket() {
     d.world.crash(0);
     assert_ne!(d.ask_as(78, open).socket, second);
     let (now, room) = (d.world.now, d.world.conditions.room);
-    d.world.sides[0].with(now, room, |tcp, cx, out| tcp.peer_reborn(cx, Peer::Sockets, out));
+    d.world.sides[0].with(now, room, |tcp, cx, out| tcp.peer_reborn(cx, ComponentId::SOCKETS, out));
     assert_ne!(d.ask_as(79, open).socket, third);
 }
 

@@ -8,7 +8,7 @@ use eft_base::errno::{ECONNREFUSED, EHOSTUNREACH};
 use eft_base::{PacketRef, PoolId, Random, RequestId};
 use eft_channel::socket::SOCKET_HEADER_LEN;
 use eft_component::Component;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::sockets::SocketsToTransport;
 use eft_messages::transport::IpToTransport;
 use eft_transport::In;
@@ -224,7 +224,7 @@ fn impossible_answers_are_ignored() {
         };
         let now = w.now;
         let s = &mut w.sides[side];
-        s.receive(now, Peer::Ip, In::Ip(message), room);
+        s.receive(now, ComponentId::IP, In::Ip(message), room);
         // The packet was none of ours: the reply for it is not counted either.
         let kept: Vec<_> = s
             .out

@@ -10,7 +10,7 @@ use eft_channel::witness::Witness;
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::transport::{Effect, Event};
 use eft_component::{Component, Context, Outbox};
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
 use eft_transport::tcp::block::{Block, Cold};
@@ -267,11 +267,11 @@ impl Side {
         let arena = self.arena.clone().witnessed(Arc::new(Burning(fuse)));
         let opened = Event::FamilyOpened { family: FAMILY, pool: ARENA_POOL, arena };
         self.event(now, opened, room);
-        for peer in [Peer::Ip, Peer::Sockets] {
+        for peer in [ComponentId::IP, ComponentId::SOCKETS] {
             self.with(now, room, |tcp, cx, out| tcp.peer_reborn(cx, peer, out));
         }
         for message in self.unanswered.values().copied().collect::<Vec<_>>() {
-            self.receive(now, Peer::Sockets, In::Sockets(message), room);
+            self.receive(now, ComponentId::SOCKETS, In::Sockets(message), room);
         }
     }
 
@@ -281,8 +281,8 @@ impl Side {
         room: usize,
         f: impl FnOnce(&mut Tcp, &mut Context, &mut Outbox<Out>) -> R,
     ) -> R {
-        self.out.set_room(Peer::Ip, room, room);
-        self.out.set_room(Peer::Sockets, 100, 100);
+        self.out.set_room(ComponentId::IP, room, room);
+        self.out.set_room(ComponentId::SOCKETS, 100, 100);
         let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
         let Some(tcp) = self.tcp.as_mut().filter(|_| !self.died) else {
             return R::default();
@@ -310,7 +310,7 @@ impl Side {
         self.with(now, room, |tcp, cx, out| tcp.event(cx, event, out));
     }
 
-    pub fn receive(&mut self, now: Instant, from: Peer, message: In, room: usize) {
+    pub fn receive(&mut self, now: Instant, from: ComponentId, message: In, room: usize) {
         self.with(now, room, |tcp, cx, out| tcp.receive(cx, from, message, out));
     }
 
@@ -343,7 +343,7 @@ impl Side {
             ttl: 64,
             tos: 0,
         };
-        self.receive(now, Peer::Ip, In::Ip(message), room);
+        self.receive(now, ComponentId::IP, In::Ip(message), room);
     }
 
     /// A counter by name.
@@ -386,7 +386,7 @@ impl World {
         let message = make(id);
         s.unanswered.insert(id, message);
         let room = self.conditions.room;
-        s.receive(self.now, Peer::Sockets, In::Sockets(message), room);
+        s.receive(self.now, ComponentId::SOCKETS, In::Sockets(message), room);
         self.turn(side);
         id
     }
@@ -455,7 +455,7 @@ impl World {
                     local: false,
                 };
                 let room = self.conditions.room;
-                self.sides[side].receive(self.now, Peer::Ip, In::Ip(message), room);
+                self.sides[side].receive(self.now, ComponentId::IP, In::Ip(message), room);
                 self.turn(side);
             }
             TransportToIp::Send { request, descriptor } => {
@@ -598,7 +598,7 @@ impl World {
             checksum_ok,
             segment_size: packet.segment_size,
         };
-        s.receive(self.now, Peer::Ip, In::Ip(message), room);
+        s.receive(self.now, ComponentId::IP, In::Ip(message), room);
     }
 
     /// Lets the next thing happen. False if nothing ever will.
@@ -650,7 +650,7 @@ impl World {
                 if s.life == life && s.unanswered_sends.contains(&request) {
                     s.unanswered_sends.retain(|r| *r != request);
                     let message = IpToTransport::Sent { request, errno: 0 };
-                    s.receive(self.now, Peer::Ip, In::Ip(message), room);
+                    s.receive(self.now, ComponentId::IP, In::Ip(message), room);
                     self.turn(side);
                 }
                 self.perhaps_crash(side);
@@ -670,7 +670,7 @@ impl World {
             self.sides[side].unanswered_sends.clear();
             let room = self.conditions.room;
             let now = self.now;
-            self.sides[side].with(now, room, |tcp, cx, out| tcp.peer_reborn(cx, Peer::Ip, out));
+            self.sides[side].with(now, room, |tcp, cx, out| tcp.peer_reborn(cx, ComponentId::IP, out));
             self.turn(side);
         }
         // Each life begins by sending again: without a limit that would be an avalanche.

@@ -76,7 +76,7 @@ impl Ground {
     pub fn take(stack: &str, wish: &Wish) -> Result<Ground, String> {
         let before = members(stack)?;
         // A stack without `cores` has nobody to ask, and nobody who would interfere.
-        let has_cores = before.iter().any(|m| m.peer == eft_messages::Peer::Cores);
+        let has_cores = before.iter().any(|m| m.peer == eft_messages::ComponentId::CORES);
         let scheduling = match has_cores {
             true => Some(ask(stack, json!({ "op": "sched", "what": "status" }))?["scheduling"].clone()),
             false => None,
@@ -203,7 +203,7 @@ pub fn members(stack: &str) -> Result<Vec<MemberView>, String> {
 }
 
 pub fn is_placed(member: &MemberView) -> bool {
-    member.peer != eft_messages::Peer::Cores
+    member.peer != eft_messages::ComponentId::CORES
 }
 
 fn put(stack: &str, member: &MemberView, place: Place) -> Result<(), String> {

@@ -31,7 +31,7 @@ use eft_component::scheduling::Scheduling;
 use eft_component::server::counter;
 use eft_cores::sample::Sample;
 use eft_machine::CpuSet;
-use eft_messages::Peer;
+use eft_messages::ComponentId;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::Setup;
@@ -250,7 +250,7 @@ impl Cores {
     }
 
     fn member(&mut self, view: MemberView, page: Status) {
-        if view.peer == Peer::Cores {
+        if view.peer == ComponentId::CORES {
             return;
         }
         self.sensor.update(view.clone(), page);
@@ -324,7 +324,7 @@ impl Cores {
         if let Err(why) = self.actuate(|a| a.make_room(&old, &wanted), &wanted) {
             return self.failed(&why);
         }
-        let places: Vec<(Peer, Place)> = self
+        let places: Vec<(ComponentId, Place)> = self
             .members
             .iter()
             .filter_map(|m| Some((m.peer, *wanted.places.get(&m.peer.to_string())?)))
