@@ -23,12 +23,12 @@ pub struct Host<C: Component> {
 }
 
 impl<C: Component> Host<C> {
-    pub fn new(engine: C, memory: Memory, peers: &[ComponentId], seed: u64) -> Host<C> {
+    pub fn new(engine: C, memory: Memory, peers: &[ComponentId], random: Random) -> Host<C> {
         let mut host = Host {
             engine,
             memory,
             status: Status::heap(),
-            random: Random::new(seed),
+            random,
             now: Instant::from_millis(1000),
             out: Outbox::new(),
             peers: peers.to_vec(),

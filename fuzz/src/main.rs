@@ -1,92 +1,77 @@
-//! Fuzz targets for every parser and every channel input, on stable Rust.
-//!
-//! `eft-fuzz TARGET|all [--seconds N] [--seed S]`. A target makes its inputs from a seeded generator
-//! and feeds them to the real code; a panic, a broken promise or an endless loop fails it. Inputs
-//! come in episodes, each with a fresh set-up and its own seed, so that a failure is repeated by
-//! `eft-fuzz TARGET --seed S` in its first episode.
-//!
-//! Must never happen: an input that depends on anything but the seed.
+//! `eft-fuzz TARGET|all [--seconds N] [--seed S]` runs targets on seeded inputs; `eft-fuzz TARGET --input FILE` runs
+//! the episode that a file's bytes describe, and aborts if it fails, as AFL wants it.
 
-mod host;
-mod mutate;
-mod targets;
-mod watch;
-
-use eft_base::Random;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use eft_fuzz::{KINDS, Kind, Outcome, watch};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-use targets::{KINDS, Kind};
-
-/// Inputs with one set-up.
-const EPISODE: u64 = 1500;
+use std::time::Duration;
 
 struct Options {
     target: String,
     seconds: f64,
     seed: u64,
+    input: Option<PathBuf>,
 }
 
 fn usage() -> String {
     let names: Vec<&str> = KINDS.iter().map(|k| k.name).collect();
-    format!("usage: eft-fuzz TARGET|all [--seconds N] [--seed S]\ntargets: {}", names.join(" "))
+    format!(
+        "usage: eft-fuzz TARGET|all [--seconds N] [--seed S]\n       eft-fuzz TARGET --input FILE\ntargets: {}",
+        names.join(" ")
+    )
 }
 
 fn options() -> Result<Options, String> {
     let mut args = std::env::args().skip(1);
     let target = args.next().ok_or_else(usage)?;
-    if target != "all" && !KINDS.iter().any(|k| k.name == target) {
+    if target != "all" && Kind::named(&target).is_none() {
         return Err(format!("there is no target `{target}`\n{}", usage()));
     }
-    let mut options = Options { target, seconds: 20.0, seed: 1 };
+    let mut options = Options { target, seconds: 20.0, seed: 1, input: None };
     while let Some(name) = args.next() {
         let value = args.next().ok_or_else(usage)?;
-        let bad = |_| format!("`{value}` is no number");
         match name.as_str() {
             "--seconds" => options.seconds = value.parse().map_err(|_| format!("`{value}` is no number"))?,
-            "--seed" => options.seed = value.parse().map_err(bad)?,
+            "--seed" => options.seed = value.parse().map_err(|_| format!("`{value}` is no number"))?,
+            "--input" => options.input = Some(value.into()),
             _ => return Err(usage()),
         }
     }
     if !(0.0..=1e7).contains(&options.seconds) {
         return Err("--seconds must be from 0 to 10000000".into());
     }
+    if options.input.is_some() && options.target == "all" {
+        return Err("--input needs the target that the file is for".into());
+    }
     Ok(options)
 }
 
-/// How a target fared.
-enum Outcome {
-    Passed { inputs: u64 },
-    Failed { seed: u64, input: u64, episode_input: u64 },
+/// Runs what a file describes. A failure is an abort: that is how AFL tells it from a refusal.
+fn run_file(kind: &Kind, file: &PathBuf) -> ExitCode {
+    let bytes = match std::fs::read(file) {
+        Ok(bytes) => bytes,
+        Err(e) => {
+            eprintln!("{}: {e}", file.display());
+            return ExitCode::from(2);
+        }
+    };
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        report(info);
+        std::process::abort();
+    }));
+    let again = format!("eft-fuzz {} --input {}", kind.name, file.display()).into();
+    println!("ok      {:<18} {} inputs, {}", kind.name, kind.run_bytes(&bytes, &again), file.display());
+    ExitCode::SUCCESS
 }
 
-/// Runs episodes until the time is over; at least one.
-fn run(kind: &Kind, seed: u64, time: Duration) -> Outcome {
-    let end = Instant::now() + time;
-    let mut inputs = 0;
-    for episode in 0.. {
-        let seed = seed.wrapping_add(episode);
-        let mut fed = 0;
-        let result = catch_unwind(AssertUnwindSafe(|| {
-            let mut random = Random::new(seed);
-            let mut target = (kind.make)(&mut random);
-            while fed < EPISODE && (episode == 0 && fed < 50 || Instant::now() < end) {
-                fed += 1;
-                watch::begin(kind.name, seed, fed);
-                target.feed(&mut random);
-            }
-            watch::begin(kind.name, seed, fed + 1);
-            target.finish(&mut random);
-        }));
-        inputs += fed;
-        if result.is_err() {
-            return Outcome::Failed { seed, input: inputs, episode_input: fed };
-        }
-        if Instant::now() >= end {
-            break;
-        }
+/// Keeps the bytes of a failure where a fuzzer or a test can take them up; says where.
+fn keep(kind: &Kind, seed: u64, bytes: &[u8]) -> String {
+    let path = std::env::temp_dir().join(format!("eft-fuzz-{}-{seed}", kind.name));
+    match std::fs::write(&path, bytes) {
+        Ok(()) => format!("its bytes: {}", path.display()),
+        Err(e) => format!("its bytes are not kept: {}: {e}", path.display()),
     }
-    Outcome::Passed { inputs }
 }
 
 fn main() -> ExitCode {
@@ -99,20 +84,25 @@ fn main() -> ExitCode {
     };
     let chosen: Vec<&Kind> =
         KINDS.iter().filter(|k| options.target == "all" || options.target == k.name).collect();
-    let share = Duration::from_secs_f64(options.seconds / chosen.len() as f64);
     watch::start();
+    if let Some(file) = &options.input {
+        return run_file(chosen[0], file);
+    }
+    let share = Duration::from_secs_f64(options.seconds / chosen.len() as f64);
     let (mut passed, mut failed) = (0, 0);
     for kind in chosen {
-        match run(kind, options.seed, share) {
+        match kind.run_seeded(options.seed, share) {
             Outcome::Passed { inputs } => {
                 passed += 1;
                 println!("ok      {:<18} {inputs} inputs, seed {}", kind.name, options.seed);
             }
-            Outcome::Failed { seed, input, episode_input } => {
+            Outcome::Failed { seed, inputs, episode_inputs, bytes } => {
                 failed += 1;
                 println!(
-                    "FAILED  {:<18} input {input}; again: eft-fuzz {} --seed {seed} (its input {episode_input})",
-                    kind.name, kind.name
+                    "FAILED  {:<18} input {inputs}; again: eft-fuzz {} --seed {seed} (its input {episode_inputs}); {}",
+                    kind.name,
+                    kind.name,
+                    keep(kind, seed, &bytes)
                 );
             }
         }

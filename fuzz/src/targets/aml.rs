@@ -1,16 +1,16 @@
 //! Firmware's tables: headers, MADT, AML.
 
 use super::Target;
-use crate::mutate::Corpus;
+use crate::mutate::Examples;
+use crate::source::Source;
 use eft_acpi::aml::{Interpreter, Limits, NoHardware, Path};
 use eft_acpi::{Madt, Table, read_processors};
-use eft_base::Random;
 
 const LIMITS: Limits = Limits { steps: 20_000, depth: 100, bytes: 1 << 20 };
 
 pub struct Aml {
-    bodies: Corpus,
-    madt: Corpus,
+    bodies: Examples,
+    madt: Examples,
 }
 
 /// A package with its length (ACPI 6.5, section 20.2.4).
@@ -78,30 +78,30 @@ impl Aml {
         let deep =
             (0..90).fold(vec![0xa3], |inside, _| package(&[0x10], &[b"_SB_".as_slice(), &inside].concat()));
         Aml {
-            bodies: Corpus::new(vec![processor(), code(), undecided(), deep], 1 << 16),
-            madt: Corpus::new(vec![madt.to_vec()], 4096),
+            bodies: Examples::new(vec![processor(), code(), undecided(), deep], 1 << 16),
+            madt: Examples::new(vec![madt.to_vec()], 4096),
         }
     }
 }
 
 impl Target for Aml {
-    fn feed(&mut self, random: &mut Random) {
-        let body = self.bodies.mutated(random);
-        let mut interpreter = Interpreter::new(random.below(3) as u8, LIMITS, Box::new(NoHardware));
+    fn feed(&mut self, source: &mut Source) {
+        let body = self.bodies.mutated(source);
+        let mut interpreter = Interpreter::new(source.below(3) as u8, LIMITS, Box::new(NoHardware));
         let _ = interpreter.load(&body);
         if let Some(path) = Path::parse("TEST") {
             let _ = interpreter.evaluate(&path, Vec::new());
         }
         let _ = interpreter.processors();
-        if random.chance(0.05) {
-            let (dsdt, madt) = (table(b"DSDT", &body), table(b"APIC", &self.madt.mutated(random)));
+        if source.chance(0.05) {
+            let (dsdt, madt) = (table(b"DSDT", &body), table(b"APIC", &self.madt.mutated(source)));
             let madt = Table::parse(&madt).expect("its checksum is right");
             let madt = Madt::parse(&madt);
             let dsdt = Table::parse(&dsdt).expect("its checksum is right");
             let _ = read_processors(&[dsdt], &[], madt.as_ref().ok(), Box::new(NoHardware));
             let mut bytes = table(b"SSDT", &body);
-            let at = random.below(bytes.len() as u64) as usize;
-            bytes[at] ^= 1 << random.below(8);
+            let at = source.below(bytes.len() as u64) as usize;
+            bytes[at] ^= 1 << source.below(8);
             let _ = Table::parse(&bytes);
         }
     }

@@ -1,10 +1,11 @@
 //! Questions and rules into a filter engine.
 
 use super::Target;
-use super::texts::pf_corpus;
+use super::texts::pf_examples;
 use crate::host::Host;
-use crate::mutate::Corpus;
-use eft_base::{Random, RequestId, WireAddress};
+use crate::mutate::Examples;
+use crate::source::Source;
+use eft_base::{RequestId, WireAddress};
 use eft_channel::{Memory, Segment};
 use eft_component::{Answer, Configure};
 use eft_filter::{Filter, FilterConfig, ToIp, arena_len};
@@ -24,10 +25,10 @@ pub struct FilterBench {
 }
 
 impl FilterBench {
-    pub fn new(random: &mut Random) -> FilterBench {
+    pub fn new(source: &mut Source) -> FilterBench {
         let arena = Segment::heap(arena_len(&CONFIG));
         let filter = Filter::open(arena.clone(), CONFIG);
-        let host = Host::new(filter, Memory::new(), &[ComponentId::IP], random.next_u64());
+        let host = Host::new(filter, Memory::new(), &[ComponentId::IP], source.generator());
         let mut bench = FilterBench { host, arena, next: 0, unanswered: BTreeSet::new() };
         bench.configure("interfaces", "0 eft0\n1 eft1\n");
         bench
@@ -44,10 +45,10 @@ impl FilterBench {
     }
 
     /// The filter dies; a successor opens its arena and asks nobody: ip asks again.
-    pub fn die(&mut self, random: &mut Random) {
+    pub fn die(&mut self, source: &mut Source) {
         let now = self.host.now;
         let filter = Filter::open(self.arena.clone(), CONFIG);
-        self.host = Host::new(filter, Memory::new(), &[ComponentId::IP], random.next_u64());
+        self.host = Host::new(filter, Memory::new(), &[ComponentId::IP], source.generator());
         self.host.now = now;
         self.unanswered.clear();
     }
@@ -68,39 +69,39 @@ impl FilterBench {
     }
 
     /// Asks about a packet of few hosts and ports, so that states are met again, or of any.
-    pub fn ask(&mut self, random: &mut Random) {
+    pub fn ask(&mut self, source: &mut Source) {
         self.next += 1;
         let request = RequestId { index: self.next, generation: 1 };
         let mut address = || -> WireAddress {
-            match random.below(8) {
-                0 => WireAddress(core::array::from_fn(|_| random.next_u32() as u8)),
+            match source.below(8) {
+                0 => WireAddress(core::array::from_fn(|_| source.byte())),
                 n => IpAddr::from([10, 77, 0, n as u8]).into(),
             }
         };
-        let (source, destination) = (address(), address());
+        let (from, to) = (address(), address());
         let m = IpToFilter::Ask {
             request,
-            source,
-            destination,
-            source_port: [0, 1, 2, 3, 11][random.below(5) as usize],
-            destination_port: [22, 53, 80, 65535][random.below(4) as usize],
-            protocol: [1, 6, 6, 17, random.next_u32() as u8][random.below(5) as usize],
-            tcp_flags: random.next_u32() as u8,
-            interface: [0, 1, 255, random.next_u32() as u8][random.below(4) as usize],
-            inbound: random.chance(0.5),
-            len: random.next_u32() as u16,
+            source: from,
+            destination: to,
+            source_port: [0, 1, 2, 3, 11][source.below(5) as usize],
+            destination_port: [22, 53, 80, 65535][source.below(4) as usize],
+            protocol: [1, 6, 6, 17, source.byte()][source.below(5) as usize],
+            tcp_flags: source.byte(),
+            interface: [0, 1, 255, source.byte()][source.below(4) as usize],
+            inbound: source.chance(0.5),
+            len: source.next_u32() as u16,
         };
         self.unanswered.insert(request);
-        if random.chance(0.2) {
+        if source.chance(0.2) {
             // Sometimes another's.
-            let request = RequestId { generation: 1 + random.chance(0.1) as u32, ..request };
+            let request = RequestId { generation: 1 + source.chance(0.1) as u32, ..request };
             let quote = IpToFilter::Quote {
                 request,
-                source: destination,
-                destination: source,
-                source_port: random.below(4) as u16,
-                destination_port: [22, 53, 80, 65535][random.below(4) as usize],
-                protocol: [1, 6, 17, random.next_u32() as u8][random.below(4) as usize],
+                source: to,
+                destination: from,
+                source_port: source.below(4) as u16,
+                destination_port: [22, 53, 80, 65535][source.below(4) as usize],
+                protocol: [1, 6, 17, source.byte()][source.below(4) as usize],
             };
             self.host.line(ComponentId::IP, &quote.encode());
         }
@@ -116,27 +117,27 @@ impl FilterBench {
 
 pub struct Asks {
     bench: FilterBench,
-    rules: Corpus,
+    rules: Examples,
 }
 
 impl Asks {
-    pub fn new(random: &mut Random) -> Asks {
-        let mut bench = FilterBench::new(random);
+    pub fn new(source: &mut Source) -> Asks {
+        let mut bench = FilterBench::new(source);
         bench.load("pass");
-        Asks { bench, rules: pf_corpus() }
+        Asks { bench, rules: pf_examples() }
     }
 }
 
 impl Target for Asks {
-    fn feed(&mut self, random: &mut Random) {
-        match random.below(40) {
+    fn feed(&mut self, source: &mut Source) {
+        match source.below(40) {
             0..4 => {
-                let answers = self.bench.configure("filter.load:1", &self.rules.mutated_text(random));
+                let answers = self.bench.configure("filter.load:1", &self.rules.mutated_text(source));
                 assert_eq!(answers.len(), 1);
                 assert!(answers[0] == "ok" || answers[0].starts_with("error: "), "{}", answers[0]);
             }
             4 => {
-                self.bench.configure("interfaces", &self.rules.mutated_text(random));
+                self.bench.configure("interfaces", &self.rules.mutated_text(source));
             }
             5 => {
                 self.bench.configure("filter.show:states:1", "");
@@ -144,8 +145,8 @@ impl Target for Asks {
             }
             _ => {}
         }
-        self.bench.ask(random);
+        self.bench.ask(source);
         self.bench.check_answered();
-        self.bench.host.pass(Duration::from_millis(random.below(3000)));
+        self.bench.host.pass(Duration::from_millis(source.below(3000)));
     }
 }

@@ -2,8 +2,9 @@
 
 use super::packets::{OUR_MAC, arp};
 use crate::host::Host;
+use crate::source::Source;
 use eft_base::wire::ARP_REPLY;
-use eft_base::{PacketRef, PoolId, Random, RequestId};
+use eft_base::{PacketRef, PoolId, RequestId};
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::Configure;
 use eft_ip::{FromPeer, Ip, IpConfig, ToPeer};
@@ -34,7 +35,7 @@ pub struct IpBench {
 }
 
 impl IpBench {
-    pub fn new(with_filter: bool, random: &mut Random) -> IpBench {
+    pub fn new(with_filter: bool, source: &mut Source) -> IpBench {
         let pool = |id, slots: usize, len: usize| Pool::new(PoolId(id), Segment::heap(slots * len), len);
         let (frames, packets) = (pool(1, 64, FRAME_SLOT_LEN), pool(2, 6, PACKET_SLOT_LEN));
         let nic = pool(3, 32, SLOT);
@@ -43,19 +44,19 @@ impl IpBench {
         for p in [&frames, &packets, &nic, &headers, &payload] {
             memory.insert(p.id(), p.view().clone());
         }
-        let ip = Ip::new(frames, packets, IpConfig { with_filter, seed: random.next_u64() });
-        let host = Host::new(ip, memory, &PEERS, random.next_u64());
+        let ip = Ip::new(frames, packets, IpConfig { with_filter, seed: source.generator().next_u64() });
+        let host = Host::new(ip, memory, &PEERS, source.generator());
         let mut bench = IpBench { host, nic, kept: Vec::new(), unanswered: BTreeSet::new() };
         bench.host.event(Configure { key: "ip".into(), value: CONFIG.into() });
-        bench.link(random);
-        bench.settle(random, false);
-        bench.arrive(&arp(ARP_REPLY), random);
-        bench.settle(random, false);
+        bench.link(source);
+        bench.settle(source, false);
+        bench.arrive(&arp(ARP_REPLY), source);
+        bench.settle(source, false);
         bench
     }
 
-    fn link(&mut self, random: &mut Random) {
-        let (checksum, segment_max) = (random.chance(0.7), if random.chance(0.7) { 60000 } else { 0 });
+    fn link(&mut self, source: &mut Source) {
+        let (checksum, segment_max) = (source.chance(0.7), if source.chance(0.7) { 60000 } else { 0 });
         let link = NicToIp::Link { mac: OUR_MAC, mtu: 1500, up: true, checksum, segment_max };
         self.nic_says(link);
     }
@@ -69,13 +70,13 @@ impl IpBench {
     }
 
     /// A frame arrives, if the NIC has a slot for it.
-    pub fn arrive(&mut self, frame: &[u8], random: &mut Random) {
+    pub fn arrive(&mut self, frame: &[u8], source: &mut Source) {
         let Some(slot) = self.nic.allocate() else { return };
         let len = frame.len().min(SLOT);
         assert!(self.nic.write(slot, 0, &frame[..len]));
         let packet = PacketRef { len: len as u32, ..slot };
-        let segment_size = if random.chance(0.1) { random.below(2000) as u16 } else { 0 };
-        self.nic_says(NicToIp::Received { packet, checksum_ok: random.chance(0.9), segment_size });
+        let segment_size = if source.chance(0.1) { source.below(2000) as u16 } else { 0 };
+        self.nic_says(NicToIp::Received { packet, checksum_ok: source.chance(0.9), segment_size });
     }
 
     /// The descriptor slots, to be written by whoever plays a transport.
@@ -84,38 +85,38 @@ impl IpBench {
     }
 
     /// Everybody answers what ip said; a transport keeps some packets for a while unless told not to.
-    pub fn settle(&mut self, random: &mut Random, may_keep: bool) {
+    pub fn settle(&mut self, source: &mut Source, may_keep: bool) {
         for _ in 0..ROUNDS {
             let out = self.host.take();
             if out.is_empty() {
                 break;
             }
             for m in out {
-                self.answer(m, random, may_keep);
+                self.answer(m, source, may_keep);
             }
         }
         while !self.kept.is_empty() && (!may_keep || self.kept.len() > 8) {
-            let (peer, packet) = self.kept.swap_remove(random.below(self.kept.len() as u64) as usize);
-            self.give_back(peer, packet, random);
+            let (peer, packet) = self.kept.swap_remove(source.below(self.kept.len() as u64) as usize);
+            self.give_back(peer, packet, source);
         }
     }
 
-    fn give_back(&mut self, peer: ComponentId, packet: PacketRef, random: &mut Random) {
-        let m = match random.below(4) {
+    fn give_back(&mut self, peer: ComponentId, packet: PacketRef, source: &mut Source) {
+        let m = match source.below(4) {
             0 => TransportToIp::Refuse { packet },
             _ => TransportToIp::Done { packet },
         };
         self.transport_says(peer, m);
     }
 
-    fn answer(&mut self, m: ToPeer, random: &mut Random, may_keep: bool) {
+    fn answer(&mut self, m: ToPeer, source: &mut Source, may_keep: bool) {
         match m {
             ToPeer::Nic(_, IpToNic::Done { packet }) => {
                 assert!(self.nic.free(packet), "ip gave {packet:?} back twice");
             }
             ToPeer::Nic(_, IpToNic::Send { request, descriptor }) => {
                 self.check_frame(descriptor);
-                let errno = if random.chance(0.05) { 105 } else { 0 };
+                let errno = if source.chance(0.05) { 105 } else { 0 };
                 self.nic_says(NicToIp::Sent { request, errno });
             }
             ToPeer::Transport(peer, IpToTransport::Sent { request, .. }) => {
@@ -125,16 +126,16 @@ impl IpBench {
             | ToPeer::Transport(peer, IpToTransport::Error { packet, header_len, .. }) => {
                 assert!(header_len as u32 <= packet.len, "a header longer than its packet");
                 assert!(self.host.memory.resolve(packet).is_some(), "{packet:?} was delivered");
-                match may_keep && random.chance(0.3) {
+                match may_keep && source.chance(0.3) {
                     true => self.kept.push((peer, packet)),
-                    false => self.give_back(peer, packet, random),
+                    false => self.give_back(peer, packet, source),
                 }
             }
             ToPeer::Transport(_, IpToTransport::Routed { .. }) => {}
             ToPeer::Filter(IpToFilter::Ask { request, .. }) => {
                 use Judgement::*;
                 let all = [Pass, Pass, Pass, Pass, Pass, Pass, Drop, Reset, Unreachable];
-                let judgement = all[random.below(9) as usize];
+                let judgement = all[source.below(9) as usize];
                 let m = FilterToIp::Verdict { request, judgement };
                 self.host.receive(ComponentId::FILTER, FromPeer::Filter(m));
             }
@@ -152,12 +153,12 @@ impl IpBench {
     }
 
     /// Time passes until nothing is held; then every frame must be back.
-    pub fn finish(&mut self, random: &mut Random) {
+    pub fn finish(&mut self, source: &mut Source) {
         self.host.set_room(1024);
-        self.settle(random, false);
+        self.settle(source, false);
         for _ in 0..30 {
             self.host.pass(Duration::from_secs(5));
-            self.settle(random, false);
+            self.settle(source, false);
         }
         assert_eq!(self.nic.available(), self.nic.slots(), "ip kept a frame");
         assert!(self.unanswered.is_empty(), "not answered: {:?}", self.unanswered);

@@ -18,21 +18,21 @@ mod segments;
 mod texts;
 mod transport_bench;
 
-use eft_base::Random;
+use crate::source::Source;
 
 /// A set-up that takes inputs. It panics if the code under test does, or breaks a promise.
 pub trait Target {
     /// Makes one input and feeds it.
-    fn feed(&mut self, random: &mut Random);
+    fn feed(&mut self, source: &mut Source);
 
     /// Checks what must hold at the end of an episode.
-    fn finish(&mut self, _random: &mut Random) {}
+    fn finish(&mut self, _random: &mut Source) {}
 }
 
 /// A target by name.
 pub struct Kind {
     pub name: &'static str,
-    pub make: fn(&mut Random) -> Box<dyn Target>,
+    pub make: fn(&mut Source) -> Box<dyn Target>,
 }
 
 pub const KINDS: &[Kind] = &[

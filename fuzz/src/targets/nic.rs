@@ -3,6 +3,7 @@
 use super::Target;
 use crate::host::Host;
 use crate::mutate::{hostile_u64, write_edge};
+use crate::source::Source;
 use eft_base::{MacAddress, PacketRef, PoolId, Random, RequestId};
 use eft_channel::{Memory, Pool, PoolView, Segment};
 use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
@@ -63,15 +64,15 @@ impl Device for FuzzDevice {
 }
 
 /// A NIC with ip connected.
-pub fn host(random: &mut Random) -> Host<Nic<FuzzDevice>> {
+pub fn host(source: &mut Source) -> Host<Nic<FuzzDevice>> {
     let frames = Pool::new(FRAMES, Segment::heap(SLOTS as usize * FRAME_SLOT_LEN), FRAME_SLOT_LEN);
     let mut memory = Memory::new();
     memory.insert(FRAMES, frames.view().clone());
     memory.insert(PAYLOAD, PoolView { segment: Segment::heap(70000), base: 0, slot_size: 70000, slots: 1 });
     let pool = Pool::new(PoolId(9), Segment::heap(16 * 2048), 2048);
     memory.insert(PoolId(9), pool.view().clone());
-    let device = FuzzDevice { random: Random::new(random.next_u64()) };
-    Host::new(Nic::new(device, pool, 0), memory, &[ComponentId::IP], random.next_u64())
+    let device = FuzzDevice { random: source.generator() };
+    Host::new(Nic::new(device, pool, 0), memory, &[ComponentId::IP], source.generator())
 }
 
 pub struct NicFrames {
@@ -83,8 +84,8 @@ pub struct NicFrames {
 }
 
 impl NicFrames {
-    pub fn new(random: &mut Random) -> NicFrames {
-        NicFrames { host: host(random), next: 0, unanswered: BTreeSet::new(), held: Vec::new() }
+    pub fn new(source: &mut Source) -> NicFrames {
+        NicFrames { host: host(source), next: 0, unanswered: BTreeSet::new(), held: Vec::new() }
     }
 
     fn look(&mut self) {
@@ -103,40 +104,40 @@ impl NicFrames {
     }
 }
 
-fn descriptor(random: &mut Random) -> FrameDescriptor {
+fn descriptor(source: &mut Source) -> FrameDescriptor {
     let mut d = FrameDescriptor::new_zeroed();
-    d.header_len = 14 + random.below(115) as u16;
-    d.payload_count = random.below(5) as u16;
+    d.header_len = 14 + source.below(115) as u16;
+    d.payload_count = source.below(5) as u16;
     for r in &mut d.payload {
-        let len = random.below(1500) as u32;
-        *r = PacketRef { pool: PAYLOAD, generation: 0, slot: 0, offset: random.below(60000) as u32, len };
+        let len = source.below(1500) as u32;
+        *r = PacketRef { pool: PAYLOAD, generation: 0, slot: 0, offset: source.below(60000) as u32, len };
     }
-    if random.chance(0.5) {
+    if source.chance(0.5) {
         (d.flags, d.checksum_start, d.checksum_offset) = (FRAME_CHECKSUM, 34, 16);
-        d.segment_size = random.below(1460) as u16;
+        d.segment_size = source.below(1460) as u16;
     }
-    for _ in 0..random.below(3) {
+    for _ in 0..source.below(3) {
         let bytes = d.as_mut_bytes();
-        let at = random.below(bytes.len() as u64) as usize;
-        match random.below(2) {
-            0 => write_edge(bytes, at, random),
-            _ => bytes[at] = random.next_u32() as u8,
+        let at = source.below(bytes.len() as u64) as usize;
+        match source.below(2) {
+            0 => write_edge(bytes, at, source),
+            _ => bytes[at] = source.byte(),
         }
     }
     d
 }
 
 impl Target for NicFrames {
-    fn feed(&mut self, random: &mut Random) {
-        let slot = random.below(SLOTS) as u32;
+    fn feed(&mut self, source: &mut Source) {
+        let slot = source.below(SLOTS) as u32;
         let frames = &self.host.memory.view(FRAMES).expect("made in host").segment;
-        let d = descriptor(random);
+        let d = descriptor(source);
         frames.write(slot as usize * FRAME_SLOT_LEN, d.as_bytes()).expect("slot lies in the pool");
         let mut descriptor = PacketRef { pool: FRAMES, generation: 1, slot, offset: 0, len: 256 };
-        if random.chance(0.05) {
-            descriptor.pool = PoolId(random.below(11) as u16);
-            descriptor.slot = hostile_u64(SLOTS, random) as u32;
-            descriptor.len = hostile_u64(256, random) as u32;
+        if source.chance(0.05) {
+            descriptor.pool = PoolId(source.below(11) as u16);
+            descriptor.slot = hostile_u64(SLOTS, source) as u32;
+            descriptor.len = hostile_u64(256, source) as u32;
         }
         self.next += 1;
         let request = RequestId { index: self.next, generation: 1 };
@@ -144,17 +145,17 @@ impl Target for NicFrames {
         self.host.receive(ComponentId::IP, IpToNic::Send { request, descriptor });
         self.host.poll();
         self.look();
-        while self.held.len() > random.below(12) as usize {
-            let packet = self.held.swap_remove(random.below(self.held.len() as u64) as usize);
+        while self.held.len() > source.below(12) as usize {
+            let packet = self.held.swap_remove(source.below(self.held.len() as u64) as usize);
             self.host.receive(ComponentId::IP, IpToNic::Done { packet });
         }
-        if random.chance(0.1) {
-            let packet = PacketRef { pool: PoolId(9), slot: random.below(20) as u32, ..PacketRef::default() };
+        if source.chance(0.1) {
+            let packet = PacketRef { pool: PoolId(9), slot: source.below(20) as u32, ..PacketRef::default() };
             self.host.receive(ComponentId::IP, IpToNic::Done { packet });
         }
-        self.host.pass(Duration::from_micros(random.below(1_000_000)));
+        self.host.pass(Duration::from_micros(source.below(1_000_000)));
         self.look();
-        if random.chance(0.002) {
+        if source.chance(0.002) {
             // A new ip gets every frame again and asks anew.
             self.unanswered.clear();
             self.held.clear();

@@ -1,13 +1,13 @@
 //! What operators say to a supervisor, and what a journal says to the eft that finds it.
 
 use super::Target;
-use crate::mutate::Corpus;
-use eft_base::Random;
+use crate::mutate::Examples;
+use crate::source::Source;
 use eft_host::journal;
 use eft_linux::supervisor::request;
 
 pub struct OperatorRequests {
-    corpus: Corpus,
+    examples: Examples,
 }
 
 impl OperatorRequests {
@@ -22,17 +22,17 @@ impl OperatorRequests {
             r#"{ "op": "capture", "interface": 255 }"#,
             r#"[[[[[[[[ { "op": { "op": 1e400 , "stop" : -1 } } ]]]]]]]]"#,
         ];
-        OperatorRequests { corpus: Corpus::of_texts(&texts, 4000) }
+        OperatorRequests { examples: Examples::of_texts(&texts, 4000) }
     }
 }
 
 impl Target for OperatorRequests {
-    fn feed(&mut self, random: &mut Random) {
-        let bytes = match random.below(200) {
+    fn feed(&mut self, source: &mut Source) {
+        let bytes = match source.below(200) {
             // Deeper than any parser may recurse.
-            0 => vec![b"[{"[random.below(2) as usize]; 1 << 16],
-            1..100 => self.corpus.mutated(random),
-            _ => self.corpus.mutated_text(random).into_bytes(),
+            0 => vec![b"[{"[source.below(2) as usize]; 1 << 16],
+            1..100 => self.examples.mutated(source),
+            _ => self.examples.mutated_text(source).into_bytes(),
         };
         match request::parse(&bytes) {
             Ok(r) => {
@@ -45,7 +45,7 @@ impl Target for OperatorRequests {
 }
 
 pub struct JournalText {
-    corpus: Corpus,
+    examples: Examples,
 }
 
 impl JournalText {
@@ -68,15 +68,15 @@ impl JournalText {
         for text in &texts {
             assert!(!journal::read(text.as_bytes()).0.is_empty(), "{text}");
         }
-        JournalText { corpus: Corpus::of_texts(&texts, 8000) }
+        JournalText { examples: Examples::of_texts(&texts, 8000) }
     }
 }
 
 impl Target for JournalText {
-    fn feed(&mut self, random: &mut Random) {
-        let mut text = match random.chance(0.5) {
-            true => self.corpus.mutated(random),
-            false => self.corpus.mutated_text(random).into_bytes(),
+    fn feed(&mut self, source: &mut Source) {
+        let mut text = match source.chance(0.5) {
+            true => self.examples.mutated(source),
+            false => self.examples.mutated_text(source).into_bytes(),
         };
         let (entries, next) = journal::read(&text);
         assert!(entries.iter().all(|e| e.id < next), "a number would be given twice");

@@ -1,8 +1,9 @@
 //! Valid packets, built in code, and the checksums that make a damaged one reach deeper code.
 
+use crate::source::Source;
+use eft_base::MacAddress;
 use eft_base::checksum::Checksum;
 use eft_base::wire::*;
-use eft_base::{MacAddress, Random};
 use std::net::Ipv4Addr;
 use zerocopy::IntoBytes;
 
@@ -113,12 +114,12 @@ pub fn fix_ip(packet: &mut [u8]) {
 }
 
 /// Frames of every kind that ip knows.
-pub fn frames(random: &mut Random) -> Vec<Vec<u8>> {
+pub fn frames(source: &mut Source) -> Vec<Vec<u8>> {
     let mut all = vec![arp(ARP_REQUEST), arp(ARP_REPLY)];
     let mut ip = |protocol, fragment, body: &[u8]| {
         all.push(ethernet(ETHERTYPE_IPV4, &ipv4(THEM, US, protocol, fragment, body)));
     };
-    let payload: Vec<u8> = (0..1400).map(|_| random.next_u32() as u8).collect();
+    let payload = source.noise(1400);
     ip(PROTOCOL_ICMP, 0, &icmp(ICMP_ECHO_REQUEST, 0, [0, 1, 0, 1], &payload[..56]));
     ip(PROTOCOL_ICMP, 0, &icmp(ICMP_ECHO_REPLY, 0, [0, 1, 0, 1], &payload[..56]));
     for (kind, code) in [(ICMP_UNREACHABLE, 3), (ICMP_UNREACHABLE, 4), (ICMP_TIME_EXCEEDED, 0)] {

@@ -2,7 +2,8 @@
 
 use super::Target;
 use crate::mutate::hostile_u64;
-use eft_base::{MacAddress, PacketRef, PoolId, Random};
+use crate::source::Source;
+use eft_base::{MacAddress, PacketRef, PoolId};
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::{Device, DeviceError, Frame};
 use eft_linux::devices::pair::{HALF_LEN, PairDevice, TAKEN_LEN};
@@ -89,18 +90,18 @@ impl Pair {
         }
     }
 
-    /// A frame of random length, in header and payload.
-    fn send(&mut self, from_us: bool, random: &mut Random) {
+    /// A frame of source length, in header and payload.
+    fn send(&mut self, from_us: bool, source: &mut Source) {
         let slot = self.payload;
-        let len = if random.chance(0.1) { random.below(1 << 16) } else { random.below(200) } as usize;
-        let payload: Vec<u8> = (0..len).map(|_| random.next_u32() as u8).collect();
+        let len = if source.chance(0.1) { source.below(1 << 16) } else { source.below(200) } as usize;
+        let payload = source.noise(len);
         assert!(self.outgoing.write(slot, 0, &payload));
         let mut d = FrameDescriptor::new_zeroed();
-        d.header_len = 14 + random.below(60) as u16;
-        d.header[..d.header_len as usize].fill(random.next_u32() as u8);
+        d.header_len = 14 + source.below(60) as u16;
+        d.header[..d.header_len as usize].fill(source.byte());
         d.payload_count = 1;
         d.payload[0] = PacketRef { len: len as u32, ..slot };
-        d.flags = if random.chance(0.5) { FRAME_CHECKSUM } else { 0 };
+        d.flags = if source.chance(0.5) { FRAME_CHECKSUM } else { 0 };
         let mut bytes = d.header[..d.header_len as usize].to_vec();
         bytes.extend(payload);
         let frame = Frame { descriptor: &d, memory: &self.memory };
@@ -143,24 +144,24 @@ impl Pair {
     }
 
     /// The peer writes over what it can write.
-    fn scribble(&mut self, random: &mut Random) {
+    fn scribble(&mut self, source: &mut Source) {
         self.mad = true;
-        let value = hostile_u64(random.below(400), random).to_le_bytes();
-        match random.below(4) {
-            0 => self.taken.write(random.below(8) as usize * 8, &value),
-            1 => self.half.write(random.below(HALF_LEN as u64 / 8) as usize * 8, &value),
-            _ => self.half.write(random.below(LINES_END / 8) as usize * 8, &value),
+        let value = hostile_u64(source.below(400), source).to_le_bytes();
+        match source.below(4) {
+            0 => self.taken.write(source.below(8) as usize * 8, &value),
+            1 => self.half.write(source.below(HALF_LEN as u64 / 8) as usize * 8, &value),
+            _ => self.half.write(source.below(LINES_END / 8) as usize * 8, &value),
         }
         .expect("within");
     }
 }
 
 impl Target for Pair {
-    fn feed(&mut self, random: &mut Random) {
-        for _ in 0..random.below(20) {
-            match random.below(10) {
-                0..3 => self.send(true, random),
-                3..6 => self.send(false, random),
+    fn feed(&mut self, source: &mut Source) {
+        for _ in 0..source.below(20) {
+            match source.below(10) {
+                0..3 => self.send(true, source),
+                3..6 => self.send(false, source),
                 6 | 7 => self.receive(true),
                 8 => self.receive(false),
                 _ => {
@@ -169,10 +170,10 @@ impl Target for Pair {
                 }
             }
         }
-        if random.chance(if self.mad { 0.5 } else { 0.002 }) {
-            self.scribble(random);
+        if source.chance(if self.mad { 0.5 } else { 0.002 }) {
+            self.scribble(source);
         }
-        if self.mad && random.chance(0.05) {
+        if self.mad && source.chance(0.05) {
             // A reborn NIC takes the same memory over.
             self.device = device(&self.ours, &self.theirs);
         }

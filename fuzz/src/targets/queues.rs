@@ -2,7 +2,7 @@
 
 use super::Target;
 use crate::mutate::hostile_u64;
-use eft_base::Random;
+use crate::source::Source;
 use eft_channel::queue::{Consumer, Line, Position, Producer};
 use eft_channel::{Segment, Shared};
 use std::collections::VecDeque;
@@ -46,14 +46,14 @@ impl HostileProducer {
 }
 
 impl Target for HostileProducer {
-    fn feed(&mut self, random: &mut Random) {
-        for _ in 0..random.below(8) {
-            let line = match random.below(2) {
+    fn feed(&mut self, source: &mut Source) {
+        for _ in 0..source.below(8) {
+            let line = match source.below(2) {
                 0 => self.taken as usize % LINES,
-                _ => random.below(LINES as u64) as usize,
+                _ => source.below(LINES as u64) as usize,
             };
-            let word = random.below(8) as usize;
-            let value = hostile_u64(self.taken + 1, random);
+            let word = source.below(8) as usize;
+            let value = hostile_u64(self.taken + 1, source);
             self.memory.lines.write(line * 64 + word * 8, &value.to_le_bytes()).expect("within");
         }
         // Lines that nobody writes meanwhile hold at most one ring of messages.
@@ -66,10 +66,10 @@ impl Target for HostileProducer {
         assert!(self.consumer.pop().is_none());
         self.taken += popped as u64;
         assert_eq!(self.consumer.position(), self.taken);
-        if random.chance(0.1) {
+        if source.chance(0.1) {
             self.consumer.publish();
         }
-        if random.chance(0.01) {
+        if source.chance(0.01) {
             self.consumer.publish();
             self.consumer = Consumer::resume(self.memory.lines(), self.memory.position());
             assert_eq!(self.consumer.position(), self.taken);
@@ -107,14 +107,15 @@ impl HostileConsumer {
 }
 
 impl Target for HostileConsumer {
-    fn feed(&mut self, random: &mut Random) {
+    fn feed(&mut self, source: &mut Source) {
         let tail = self.producer.position();
-        let claim = match random.below(3) {
-            0 => self.claimed + random.below(tail - self.claimed + 1),
-            _ => hostile_u64(tail, random),
+        let claim = match source.below(3) {
+            0 => self.claimed + source.below(tail - self.claimed + 1),
+            _ => hostile_u64(tail, source),
         };
         self.memory.position.write(0, &claim.to_le_bytes()).expect("within");
-        for _ in 0..random.below(LINES as u64 * 2) {
+        let mut random = source.generator();
+        for _ in 0..source.below(LINES as u64 * 2) {
             let room = self.producer.room(1);
             assert!(room <= LINES);
             let message = core::array::from_fn(|_| random.next_u64());
@@ -131,7 +132,7 @@ impl Target for HostileConsumer {
             self.written.retain(|(at, _)| *at >= claim);
         }
         self.check();
-        if random.chance(0.02) {
+        if source.chance(0.02) {
             // A successor goes on with what the lines say, which are its own.
             self.producer = Producer::resume(self.memory.lines(), self.memory.position());
             assert!(self.producer.room(LINES) <= LINES);

@@ -1,22 +1,26 @@
 //! Files for `eft replay`: damaged anywhere they are refused in one line, live again, or differ; nothing else.
 
 use super::Target;
-use crate::mutate::Corpus;
-use eft_base::{Endpoint, Random};
+use crate::mutate::Examples;
+use crate::source::Source;
+use eft_base::Endpoint;
 use eft_channel::Segment;
 use eft_channel::socket::Geometry;
 use eft_record::file;
 use eft_record::replay::Failure;
 use eft_sim::simulation::{Settings, address};
 use eft_sim::{Conditions, Datagrams, Simulation};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Memory of one pool at most; only what is written of it costs something.
 const MEMORY_MAX: usize = 256 << 20;
 
+/// A whole file, and the values in it.
+type Whole = (Examples, Vec<Vec<u8>>);
+
 pub struct Recordings {
-    /// Whole files, and the values in them.
-    files: Vec<(Corpus, Vec<Vec<u8>>)>,
+    files: &'static [Whole],
 }
 
 /// A short stream and some datagrams, recorded on both sides.
@@ -36,13 +40,17 @@ fn files(seed: u64) -> Vec<Vec<u8>> {
 }
 
 impl Recordings {
-    pub fn new(random: &mut Random) -> Recordings {
+    pub fn new(source: &mut Source) -> Recordings {
         let parts = |file: Vec<u8>| {
             let values = file::values(&file).expect("it is whole").into_iter().map(<[u8]>::to_vec).collect();
             assert_eq!(try_out(&file), Ok(()), "an undamaged file lives again");
-            (Corpus::new(vec![file], 1 << 24), values)
+            (Examples::new(vec![file], 1 << 24), values)
         };
-        Recordings { files: files(random.next_u64()).into_iter().map(parts).collect() }
+        // A simulation takes longer than all inputs that a fuzzer makes of its files: some are made, once each.
+        static MADE: [OnceLock<Vec<Whole>>; 4] = [const { OnceLock::new() }; 4];
+        let seed = source.below(MADE.len() as u64);
+        let made = MADE[seed as usize].get_or_init(|| files(seed).into_iter().map(parts).collect());
+        Recordings { files: made }
     }
 }
 
@@ -59,18 +67,18 @@ fn try_out(bytes: &[u8]) -> Result<(), String> {
 }
 
 impl Target for Recordings {
-    fn feed(&mut self, random: &mut Random) {
-        let (whole, values) = &self.files[random.below(self.files.len() as u64) as usize];
-        let bytes = if random.chance(0.3) {
-            whole.mutated(random)
+    fn feed(&mut self, source: &mut Source) {
+        let (whole, values) = &self.files[source.below(self.files.len() as u64) as usize];
+        let bytes = if source.chance(0.3) {
+            whole.mutated(source)
         } else {
             // Past the checksums: the head, often, or some entries.
             let mut values = values.clone();
-            for _ in 0..1 + random.below(3) {
+            for _ in 0..1 + source.below(3) {
                 let all = values.len() as u64;
-                let i = if random.chance(0.2) { 0 } else { random.below(all) } as usize;
+                let i = if source.chance(0.2) { 0 } else { source.below(all) } as usize;
                 if !values[i].is_empty() {
-                    values[i] = Corpus::new(vec![values[i].clone()], 1 << 20).mutated(random);
+                    values[i] = Examples::new(vec![values[i].clone()], 1 << 20).mutated(source);
                 }
             }
             file::of_values(&values)

@@ -2,7 +2,8 @@
 
 use super::Target;
 use crate::host::Host;
-use eft_base::{FamilyId, PoolId, Random, RequestId, SocketId, WireAddress};
+use crate::source::Source;
+use eft_base::{FamilyId, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{Arena, Geometry, LAYOUT_VERSION};
 use eft_channel::{Memory, Segment};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
@@ -21,10 +22,10 @@ fn open_family(family: FamilyId) -> Event {
 }
 
 /// sockets with two families.
-pub fn host(random: &mut Random) -> Host<Sockets> {
+pub fn host(source: &mut Source) -> Host<Sockets> {
     let config = SocketsConfig { listeners_per_family: 3, requests: 40, generation: 1 };
     let peers = [ComponentId::TCP, ComponentId::UDP];
-    let mut host = Host::new(Sockets::new(config), Memory::new(), &peers, random.next_u64());
+    let mut host = Host::new(Sockets::new(config), Memory::new(), &peers, source.generator());
     for family in FAMILIES {
         host.event(open_family(family));
     }
@@ -41,8 +42,8 @@ pub struct Requests {
 }
 
 impl Requests {
-    pub fn new(random: &mut Random) -> Requests {
-        Requests { host: host(random), sequence: 0, waiting: BTreeSet::new(), asked: BTreeMap::new() }
+    pub fn new(source: &mut Source) -> Requests {
+        Requests { host: host(source), sequence: 0, waiting: BTreeSet::new(), asked: BTreeMap::new() }
     }
 
     fn look(&mut self) {
@@ -59,12 +60,12 @@ impl Requests {
         }
     }
 
-    fn request(&mut self, random: &mut Random) {
+    fn request(&mut self, source: &mut Source) {
         self.sequence += 1;
         let request = Request {
-            version: if random.chance(0.98) { LAYOUT_VERSION } else { random.next_u32() },
-            op: match random.below(13) {
-                0 => random.below(11) as u32,
+            version: if source.chance(0.98) { LAYOUT_VERSION } else { source.next_u32() },
+            op: match source.below(13) {
+                0 => source.below(11) as u32,
                 1..5 => op::OPEN,
                 5..7 => op::BIND,
                 7 => op::LISTEN,
@@ -73,15 +74,15 @@ impl Requests {
                 _ => op::ACCEPTED,
             },
             sequence: self.sequence,
-            slot: if random.chance(0.95) { random.below(12) as u32 } else { random.next_u32() },
-            port: random.next_u32() as u16,
-            address: WireAddress(core::array::from_fn(|_| random.next_u32() as u8)),
-            value: random.next_u64(),
+            slot: if source.chance(0.95) { source.below(12) as u32 } else { source.next_u32() },
+            port: source.next_u32() as u16,
+            address: WireAddress(core::array::from_fn(|_| source.byte())),
+            value: source.next_u64(),
             args: [
-                [1, 2, 1, random.next_u32()][random.below(4) as usize],
-                random.next_u32(),
+                [1, 2, 1, source.next_u32()][source.below(4) as usize],
+                source.next_u32(),
                 0,
-                random.next_u32(),
+                source.next_u32(),
             ],
             ..Request::default()
         };
@@ -89,28 +90,28 @@ impl Requests {
             self.waiting.insert(self.sequence);
         }
         self.host.event(Event::Request {
-            connection: ConnectionId(random.below(3)),
-            family: if random.chance(0.95) { FAMILIES[random.below(2) as usize] } else { FamilyId(9) },
-            privileged: random.chance(0.5),
+            connection: ConnectionId(source.below(3)),
+            family: if source.chance(0.95) { FAMILIES[source.below(2) as usize] } else { FamilyId(9) },
+            privileged: source.chance(0.5),
             request,
-            handle: Handle(random.below(4)),
+            handle: Handle(source.below(4)),
         });
         self.look();
     }
 
-    fn answer(&mut self, random: &mut Random) {
+    fn answer(&mut self, source: &mut Source) {
         let Some((request, (peer, asked))) = self.asked.pop_first() else { return };
         let mut socket = socket_of(&asked);
-        if random.chance(0.5) {
-            socket.slot = random.below(12) as u32;
+        if source.chance(0.5) {
+            socket.slot = source.below(12) as u32;
         }
-        if random.chance(0.1) {
-            socket = SocketId { family: FamilyId(random.below(4) as u16), slot: random.next_u32() };
+        if source.chance(0.1) {
+            socket = SocketId { family: FamilyId(source.below(4) as u16), slot: source.next_u32() };
         }
-        let errno = if random.chance(0.8) { 0 } else { random.next_u32() as i32 };
+        let errno = if source.chance(0.8) { 0 } else { source.next_u32() as i32 };
         let address = WireAddress::default();
         let m = TransportToSockets::Reply { request, errno, socket, incarnation: 1, address, port: 9 };
-        for _ in 0..1 + random.below(2) {
+        for _ in 0..1 + source.below(2) {
             self.host.line(peer, &m.encode());
         }
         self.look();
@@ -146,21 +147,21 @@ fn socket_of(m: &SocketsToTransport) -> SocketId {
 }
 
 impl Target for Requests {
-    fn feed(&mut self, random: &mut Random) {
-        self.request(random);
-        while self.asked.len() > random.below(30) as usize {
-            self.answer(random);
+    fn feed(&mut self, source: &mut Source) {
+        self.request(source);
+        while self.asked.len() > source.below(30) as usize {
+            self.answer(source);
         }
-        let family = FAMILIES[random.below(2) as usize];
-        let socket = SocketId { family, slot: random.below(14) as u32 };
-        match random.below(100) {
+        let family = FAMILIES[source.below(2) as usize];
+        let socket = SocketId { family, slot: source.below(14) as u32 };
+        match source.below(100) {
             0 => self.host.event(Event::FamilyClosed(family)),
             1..4 => self.host.event(open_family(family)),
             4 => self.host.event(Event::Survivor(socket)),
             5 => self.host.reborn(ComponentId::TCP),
             6..20 => self.host.event(Event::Closed(socket)),
             20 => {
-                let value = (0..random.below(200)).map(|_| random.next_u32() as u8).collect();
+                let value = (0..source.below(200)).map(|_| source.byte()).collect();
                 self.host.event(Event::Configure { key: "info".into(), value });
             }
             _ => {}
@@ -169,9 +170,9 @@ impl Target for Requests {
     }
 
     /// Every request gets exactly one reply once the transports have answered.
-    fn finish(&mut self, random: &mut Random) {
+    fn finish(&mut self, source: &mut Source) {
         while !self.asked.is_empty() {
-            self.answer(random);
+            self.answer(source);
         }
         assert!(self.waiting.is_empty(), "no reply to {:?}", self.waiting);
     }

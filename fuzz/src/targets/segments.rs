@@ -5,8 +5,9 @@ use super::Target;
 use super::packets::{SYN_OPTIONS, Segment, THEM, US, ipv4, tcp, udp};
 use super::transport_bench::{Engine, FAMILY, Flow, LISTEN_PORT, TransportBench};
 use crate::mutate::{hostile_u64, write_edge};
+use crate::source::Source;
+use eft_base::SocketId;
 use eft_base::wire::*;
-use eft_base::{Random, SocketId};
 use eft_channel::socket::{ARENA_HEADER_LEN, Opt, SOCKET_HEADER_LEN, SocketPage};
 use eft_messages::sockets::SocketsToTransport;
 use eft_transport::tcp::Tcp;
@@ -33,62 +34,62 @@ pub struct Segments<E: Engine> {
 }
 
 impl Segments<Tcp> {
-    pub fn tcp(hostile: bool, random: &mut Random) -> Self {
-        Segments { bench: TransportBench::new(true, random), is_tcp: true, hostile }
+    pub fn tcp(hostile: bool, source: &mut Source) -> Self {
+        Segments { bench: TransportBench::new(true, source), is_tcp: true, hostile }
     }
 
     /// What the engine says is not checked: its arena will be damaged.
-    pub fn tcp_unchecked(random: &mut Random) -> Self {
-        Segments { bench: TransportBench::new(false, random), ..Segments::tcp(false, random) }
+    pub fn tcp_unchecked(source: &mut Source) -> Self {
+        Segments { bench: TransportBench::new(false, source), ..Segments::tcp(false, source) }
     }
 }
 
 impl Segments<Udp> {
-    pub fn udp(hostile: bool, random: &mut Random) -> Self {
-        Segments { bench: TransportBench::new(true, random), is_tcp: false, hostile }
+    pub fn udp(hostile: bool, source: &mut Source) -> Self {
+        Segments { bench: TransportBench::new(true, source), is_tcp: false, hostile }
     }
 
     /// As [`Segments::tcp_unchecked`].
-    pub fn udp_unchecked(random: &mut Random) -> Self {
-        Segments { bench: TransportBench::new(false, random), ..Segments::udp(false, random) }
+    pub fn udp_unchecked(source: &mut Source) -> Self {
+        Segments { bench: TransportBench::new(false, source), ..Segments::udp(false, source) }
     }
 }
 
 /// A sequence number at or near where it should be.
-fn near(n: u32, random: &mut Random) -> u32 {
-    match random.below(6) {
+fn near(n: u32, source: &mut Source) -> u32 {
+    match source.below(6) {
         0..3 => n,
-        3 => n.wrapping_add(random.below(3000) as u32),
-        4 => n.wrapping_sub(random.below(3000) as u32),
-        _ => n.wrapping_add(hostile_u64(0, random) as u32),
+        3 => n.wrapping_add(source.below(3000) as u32),
+        4 => n.wrapping_sub(source.below(3000) as u32),
+        _ => n.wrapping_add(hostile_u64(0, source) as u32),
     }
 }
 
-fn options(random: &mut Random) -> Vec<u8> {
-    let mut options = match random.below(4) {
+fn options(source: &mut Source) -> Vec<u8> {
+    let mut options = match source.below(4) {
         0 => Vec::new(),
         1 => SYN_OPTIONS.to_vec(),
-        2 => vec![1, 1, 8, 10, 0, 0, 0, random.next_u32() as u8, 0, 0, 0, 1],
+        2 => vec![1, 1, 8, 10, 0, 0, 0, source.byte(), 0, 0, 0, 1],
         _ => {
             // SACK blocks.
             let mut o = vec![1, 1, 5, 18];
-            o.extend((0..16).map(|_| random.next_u32() as u8));
+            o.extend(source.bytes(16));
             o
         }
     };
-    for _ in 0..random.below(3) {
-        let at = random.below(options.len() as u64) as usize;
+    for _ in 0..source.below(3) {
+        let at = source.below(options.len() as u64) as usize;
         match options.get_mut(at) {
-            Some(b) => *b = random.next_u32() as u8,
-            None => options.push(random.next_u32() as u8),
+            Some(b) => *b = source.byte(),
+            None => options.push(source.byte()),
         }
     }
     options
 }
 
 /// The next segment of a conversation, as a good peer sends it. `now` is its clock.
-fn good_segment(flow: &Flow, now: u32, random: &mut Random) -> Vec<u8> {
-    let payload = vec![0x3c; random.below(2) as usize * random.below(1400) as usize];
+fn good_segment(flow: &Flow, now: u32, source: &mut Source) -> Vec<u8> {
+    let payload = vec![0x3c; source.below(2) as usize * source.below(1400) as usize];
     let mut options = vec![1, 1, 8, 10];
     options.extend(now.to_be_bytes());
     options.extend([0; 4]);
@@ -106,66 +107,66 @@ fn good_segment(flow: &Flow, now: u32, random: &mut Random) -> Vec<u8> {
 }
 
 /// A packet to the engine: of a known conversation, of a new one, or damaged.
-fn tcp_packet(flows: &[Flow], now: u32, random: &mut Random) -> Vec<u8> {
-    if !flows.is_empty() && random.chance(0.6) {
-        let flow = &flows[random.below(flows.len() as u64) as usize];
-        return good_segment(flow, now, random);
+fn tcp_packet(flows: &[Flow], now: u32, source: &mut Source) -> Vec<u8> {
+    if !flows.is_empty() && source.chance(0.6) {
+        let flow = &flows[source.below(flows.len() as u64) as usize];
+        return good_segment(flow, now, source);
     }
     let flow = match flows.len() {
-        n if n > 0 && random.chance(0.85) => flows[random.below(n as u64) as usize],
-        _ => Flow { local: LISTEN_PORT, remote: random.below(30) as u16, sent: 0, acknowledged: 0 },
+        n if n > 0 && source.chance(0.85) => flows[source.below(n as u64) as usize],
+        _ => Flow { local: LISTEN_PORT, remote: source.below(30) as u16, sent: 0, acknowledged: 0 },
     };
-    let payload = vec![0xc3; random.below(3) as usize * random.below(1600) as usize];
-    let options = options(random);
+    let payload = vec![0xc3; source.below(3) as usize * source.below(1600) as usize];
+    let options = options(source);
     let segment = Segment {
         from: flow.remote,
         to: flow.local,
-        sequence: near(flow.acknowledged, random),
-        acknowledgment: near(flow.sent, random),
+        sequence: near(flow.acknowledged, source),
+        acknowledgment: near(flow.sent, source),
         flags: match flow.sent {
-            0 if random.chance(0.8) => TCP_SYN,
-            _ => FLAGS[random.below(FLAGS.len() as u64) as usize],
+            0 if source.chance(0.8) => TCP_SYN,
+            _ => FLAGS[source.below(FLAGS.len() as u64) as usize],
         },
-        window: hostile_u64(1000, random) as u16,
+        window: hostile_u64(1000, source) as u16,
         options: &options,
         payload: &payload,
     };
     ipv4(THEM, US, PROTOCOL_TCP, 0, &tcp(&segment))
 }
 
-fn udp_packet(random: &mut Random) -> Vec<u8> {
-    let payload = vec![0x3c; random.below(3000) as usize];
-    let to = if random.chance(0.8) { LISTEN_PORT } else { random.next_u32() as u16 };
+fn udp_packet(source: &mut Source) -> Vec<u8> {
+    let payload = vec![0x3c; source.below(3000) as usize];
+    let to = if source.chance(0.8) { LISTEN_PORT } else { source.next_u32() as u16 };
     ipv4(THEM, US, PROTOCOL_UDP, 0, &udp(53, to, &payload))
 }
 
 impl<E: Engine> Segments<E> {
-    fn arrive(&mut self, random: &mut Random) {
+    fn arrive(&mut self, source: &mut Source) {
         let mut packet = match self.is_tcp {
-            true => tcp_packet(&self.bench.flows, self.bench.host.now.as_micros() as u32, random),
-            false => udp_packet(random),
+            true => tcp_packet(&self.bench.flows, self.bench.host.now.as_micros() as u32, source),
+            false => udp_packet(source),
         };
-        if random.chance(0.15) {
-            for _ in 0..1 + random.below(3) {
-                let at = random.below(packet.len() as u64) as usize;
-                write_edge(&mut packet, at, random);
+        if source.chance(0.15) {
+            for _ in 0..1 + source.below(3) {
+                let at = source.below(packet.len() as u64) as usize;
+                write_edge(&mut packet, at, source);
             }
-            packet.truncate(random.below(packet.len() as u64 + 1).max(20) as usize);
+            packet.truncate(source.below(packet.len() as u64 + 1).max(20) as usize);
         }
         // ip checked the header's length against the packet; nothing else is sure.
-        let header_len = if random.chance(0.95) { 20 } else { random.below(61) as u16 };
+        let header_len = if source.chance(0.95) { 20 } else { source.below(61) as u16 };
         let header_len = header_len.min(packet.len() as u16);
-        self.bench.deliver(&packet, header_len, random.chance(0.9), random);
+        self.bench.deliver(&packet, header_len, source.chance(0.9), source);
     }
 
     /// The engine's own packet comes back in an ICMP error.
-    fn error(&mut self, random: &mut Random) {
+    fn error(&mut self, source: &mut Source) {
         let flows = &self.bench.flows;
         let quoted = match flows.len() {
             0 => udp(LISTEN_PORT, 53, &[]),
             n => {
-                let f = flows[random.below(n as u64) as usize];
-                let sequence = near(f.sent, random);
+                let f = flows[source.below(n as u64) as usize];
+                let sequence = near(f.sent, source);
                 tcp(&Segment {
                     from: f.local,
                     to: f.remote,
@@ -180,42 +181,42 @@ impl<E: Engine> Segments<E> {
         };
         let protocol = if flows.is_empty() { PROTOCOL_UDP } else { PROTOCOL_TCP };
         let mut packet =
-            ipv4(US, THEM, protocol, 0, &quoted[..8 + random.below(quoted.len() as u64 - 7) as usize]);
-        if random.chance(0.3) {
-            let at = random.below(packet.len() as u64) as usize;
-            write_edge(&mut packet, at, random);
+            ipv4(US, THEM, protocol, 0, &quoted[..8 + source.below(quoted.len() as u64 - 7) as usize]);
+        if source.chance(0.3) {
+            let at = source.below(packet.len() as u64) as usize;
+            write_edge(&mut packet, at, source);
         }
-        self.bench.error(&packet, random);
+        self.bench.error(&packet, source);
     }
 
     /// What a program can do to the memory that it shares: anything.
-    fn scribble(&mut self, socket: SocketId, random: &mut Random) {
+    fn scribble(&mut self, socket: SocketId, source: &mut Source) {
         let page = self.bench.page(socket);
-        for _ in 0..1 + random.below(4) {
-            match random.below(8) {
-                0 => page.set_send_end(hostile_u64(page.send_released(), random)),
-                1 => page.set_receive_taken(hostile_u64(page.receive_end(), random)),
-                2 => page.set_flags(random.next_u32() & 63),
-                3 => set_option(&page, random),
-                4 => page.set_send_released(hostile_u64(page.send_end(), random)),
-                5 => page.set_receive_end(hostile_u64(page.receive_taken(), random)),
-                _ => self.scribble_bytes(socket, random),
+        for _ in 0..1 + source.below(4) {
+            match source.below(8) {
+                0 => page.set_send_end(hostile_u64(page.send_released(), source)),
+                1 => page.set_receive_taken(hostile_u64(page.receive_end(), source)),
+                2 => page.set_flags(source.next_u32() & 63),
+                3 => set_option(&page, source),
+                4 => page.set_send_released(hostile_u64(page.send_end(), source)),
+                5 => page.set_receive_end(hostile_u64(page.receive_taken(), source)),
+                _ => self.scribble_bytes(socket, source),
             }
         }
     }
 
-    fn scribble_bytes(&self, socket: SocketId, random: &mut Random) {
+    fn scribble_bytes(&self, socket: SocketId, source: &mut Source) {
         let arena = &self.bench.arena;
         let slot = ARENA_HEADER_LEN + socket.slot as usize * arena.geometry().stride();
-        let at = match random.below(4) {
-            0 => random.below(ARENA_HEADER_LEN as u64) as usize,
-            1 => slot + SOCKET_HEADER_LEN + random.below(4096) as usize,
-            2 => slot + SOCKET_HEADER_LEN + page_send_len(arena) + random.below(4096) as usize,
-            _ => slot + random.below(1024) as usize,
+        let at = match source.below(4) {
+            0 => source.below(ARENA_HEADER_LEN as u64) as usize,
+            1 => slot + SOCKET_HEADER_LEN + source.below(4096) as usize,
+            2 => slot + SOCKET_HEADER_LEN + page_send_len(arena) + source.below(4096) as usize,
+            _ => slot + source.below(1024) as usize,
         };
         let mut bytes = [0; 16];
-        write_edge(&mut bytes, 0, random);
-        let n = 1 + random.below(16) as usize;
+        write_edge(&mut bytes, 0, source);
+        let n = 1 + source.below(16) as usize;
         arena.segment().write(at, &bytes[..n]).expect("within the arena");
     }
 }
@@ -224,7 +225,7 @@ fn page_send_len(arena: &eft_channel::socket::Arena) -> usize {
     arena.geometry().send_len
 }
 
-fn set_option(page: &SocketPage, random: &mut Random) {
+fn set_option(page: &SocketPage, source: &mut Source) {
     const ALL: [Opt; 16] = [
         Opt::NoDelay,
         Opt::Cork,
@@ -243,47 +244,47 @@ fn set_option(page: &SocketPage, random: &mut Random) {
         Opt::Congestion,
         Opt::DontFragment,
     ];
-    page.set_option(ALL[random.below(16) as usize], hostile_u64(0, random) as u32);
+    page.set_option(ALL[source.below(16) as usize], hostile_u64(0, source) as u32);
 }
 
 impl<E: Engine> Target for Segments<E> {
-    fn feed(&mut self, random: &mut Random) {
-        for _ in 0..1 + random.below(3) {
-            self.arrive(random);
+    fn feed(&mut self, source: &mut Source) {
+        for _ in 0..1 + source.below(3) {
+            self.arrive(source);
         }
-        self.bench.settle(random);
-        if random.chance(0.05) {
-            self.error(random);
+        self.bench.settle(source);
+        if source.chance(0.05) {
+            self.error(source);
         }
-        if self.hostile && random.chance(0.03) {
+        if self.hostile && source.chance(0.03) {
             // Its page may have cost it everything: begin again.
-            self.bench.close(0, random);
+            self.bench.close(0, source);
         }
-        self.bench.tidy(random);
+        self.bench.tidy(source);
         let sockets = self.bench.sockets.len() as u64;
-        if sockets > 0 && random.chance(0.5) {
-            let socket = self.bench.sockets[random.below(sockets) as usize];
-            if self.hostile && random.chance(0.6) {
-                self.scribble(socket, random);
+        if sockets > 0 && source.chance(0.5) {
+            let socket = self.bench.sockets[source.below(sockets) as usize];
+            if self.hostile && source.chance(0.6) {
+                self.scribble(socket, source);
             }
-            self.bench.use_socket(socket, random);
+            self.bench.use_socket(socket, source);
         }
-        match random.below(150) {
-            0..3 => self.bench.connect(random),
-            3..6 if sockets > 0 => self.bench.close(random.below(sockets) as usize, random),
-            6 => self.bench.die(random),
-            7 => self.bench.host.set_room(random.below(6) as usize),
+        match source.below(150) {
+            0..3 => self.bench.connect(source),
+            3..6 if sockets > 0 => self.bench.close(source.below(sockets) as usize, source),
+            6 => self.bench.die(source),
+            7 => self.bench.host.set_room(source.below(6) as usize),
             8..14 => self.bench.host.set_room(1024),
             14 => {
-                let socket = SocketId { family: FAMILY, slot: random.below(40) as u32 };
-                let incarnation = random.below(4) as u32;
+                let socket = SocketId { family: FAMILY, slot: source.below(40) as u32 };
+                let incarnation = source.below(4) as u32;
                 let ask = |request| SocketsToTransport::Attached { request, socket, incarnation };
-                self.bench.ask(ask, random);
+                self.bench.ask(ask, source);
             }
-            15 => self.bench.host.pass(Duration::from_secs(random.below(200))),
+            15 => self.bench.host.pass(Duration::from_secs(source.below(200))),
             _ => {}
         }
-        self.bench.host.pass(Duration::from_micros(random.below(60_000)));
-        self.bench.settle(random);
+        self.bench.host.pass(Duration::from_micros(source.below(60_000)));
+        self.bench.settle(source);
     }
 }

@@ -3,8 +3,9 @@
 
 use super::Target;
 use crate::host::Host;
-use crate::mutate::Corpus;
-use eft_base::{Cidr, PoolId, Random};
+use crate::mutate::Examples;
+use crate::source::Source;
+use eft_base::{Cidr, PoolId};
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::{Configure, Topology};
 use eft_cores::description::Description;
@@ -19,8 +20,8 @@ use eft_messages::nic::{FRAME_SLOT_LEN, PACKET_SLOT_LEN};
 use eft_messages::sockets::SocketsToTransport;
 
 /// Rule files.
-pub fn pf_corpus() -> Corpus {
-    Corpus::of_texts(
+pub fn pf_examples() -> Examples {
+    Examples::of_texts(
         &[
             "block all\npass in quick on eft0 proto tcp from any to 10.77.0.2 port { 22, 80, 443 } keep state\n",
             "table <bad> { 10.0.0.0/8, 192.168.0.1 }\nblock in quick from <bad> to any\npass out all keep state\n",
@@ -33,18 +34,18 @@ pub fn pf_corpus() -> Corpus {
 }
 
 pub struct PfRules {
-    corpus: Corpus,
+    examples: Examples,
 }
 
 impl PfRules {
     pub fn new() -> PfRules {
-        PfRules { corpus: pf_corpus() }
+        PfRules { examples: pf_examples() }
     }
 }
 
 impl Target for PfRules {
-    fn feed(&mut self, random: &mut Random) {
-        if let Err(e) = eft_filter::parser::parse(&self.corpus.mutated_text(random)) {
+    fn feed(&mut self, source: &mut Source) {
+        if let Err(e) = eft_filter::parser::parse(&self.examples.mutated_text(source)) {
             let message = e.to_string();
             assert!(!message.is_empty() && !message.contains('\n'), "an error is one line: {message:?}");
         }
@@ -52,7 +53,7 @@ impl Target for PfRules {
 }
 
 pub struct TopologyFile {
-    corpus: Corpus,
+    examples: Examples,
 }
 
 impl TopologyFile {
@@ -62,13 +63,13 @@ impl TopologyFile {
             include_str!("../../../topologies/no-filter.toml"),
             "[memory]\nsend_ring_bytes = 65536\nnic_frames = 64\n[limits]\nfamilies = 4\nconnections = 100\n",
         ];
-        TopologyFile { corpus: Corpus::of_texts(&texts, 1 << 16) }
+        TopologyFile { examples: Examples::of_texts(&texts, 1 << 16) }
     }
 }
 
 impl Target for TopologyFile {
-    fn feed(&mut self, random: &mut Random) {
-        match Topology::parse(&self.corpus.mutated_text(random)) {
+    fn feed(&mut self, source: &mut Source) {
+        match Topology::parse(&self.examples.mutated_text(source)) {
             Ok(t) => {
                 for peer in t.peers(2) {
                     assert!(t.spec(peer).is_some() || peer.role == eft_messages::Role::Nic);
@@ -82,14 +83,14 @@ impl Target for TopologyFile {
 /// Small texts: addresses, CPU lists, speeds, devices, machine descriptions, trace lines, ip's
 /// configuration.
 pub struct Settings {
-    small: Corpus,
-    machines: Corpus,
-    ip: Corpus,
+    small: Examples,
+    machines: Examples,
+    ip: Examples,
     host: Host<Ip>,
 }
 
 impl Settings {
-    pub fn new(random: &mut Random) -> Settings {
+    pub fn new(source: &mut Source) -> Settings {
         let small = [
             "10.77.0.2/24",
             "2001:db8::1/64",
@@ -121,22 +122,22 @@ impl Settings {
             IpConfig { with_filter: false, seed: 1 },
         );
         Settings {
-            small: Corpus::of_texts(&small, 200),
-            machines: Corpus::of_texts(&machines, 1 << 16),
-            ip: Corpus::of_texts(&ip, 1 << 14),
+            small: Examples::of_texts(&small, 200),
+            machines: Examples::of_texts(&machines, 1 << 16),
+            ip: Examples::of_texts(&ip, 1 << 14),
             host: Host::new(
                 engine,
                 Memory::new(),
                 &[ComponentId::TCP, ComponentId::nic(0)],
-                random.next_u64(),
+                source.generator(),
             ),
         }
     }
 }
 
 impl Target for Settings {
-    fn feed(&mut self, random: &mut Random) {
-        let text = self.small.mutated_text(random);
+    fn feed(&mut self, source: &mut Source) {
+        let text = self.small.mutated_text(source);
         if let Ok(c) = text.parse::<Cidr>() {
             assert_eq!(c.to_string().parse::<Cidr>(), Ok(c), "{text:?}");
             assert!(c.contains(c.address), "{text:?}");
@@ -150,8 +151,8 @@ impl Target for Settings {
         if let Some(event) = trace::parse(&text) {
             let _ = trace::next_pid(&event);
         }
-        let _ = Description::parse(&self.machines.mutated_text(random));
-        let value = self.ip.mutated_text(random).into_bytes();
+        let _ = Description::parse(&self.machines.mutated_text(source));
+        let value = self.ip.mutated_text(source).into_bytes();
         self.host.event(Configure { key: "ip".into(), value });
         if let Some(e) = self.host.engine.last_error() {
             assert!(!e.contains('\n'), "an error is one line: {e:?}");
@@ -167,7 +168,7 @@ mod message;
 
 pub struct Names {
     query: Vec<u8>,
-    corpus: Corpus,
+    examples: Examples,
 }
 
 impl Names {
@@ -180,14 +181,14 @@ impl Names {
         answer.extend([0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 9, 0, 6, 3, b'w', b'w', b'3', 0xc0, 16]);
         answer.extend([0xc0, 45, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 10, 0, 0, 1]);
         answer.extend([0xc0, 12, 0, 12, 0, 1, 0, 0, 0, 9, 0, 2, 0xc0, 80]);
-        let corpus = Corpus::new(vec![query.clone(), answer], 2000);
-        Names { query, corpus }
+        let examples = Examples::new(vec![query.clone(), answer], 2000);
+        Names { query, examples }
     }
 }
 
 impl Target for Names {
-    fn feed(&mut self, random: &mut Random) {
-        let bytes = self.corpus.mutated(random);
+    fn feed(&mut self, source: &mut Source) {
+        let bytes = self.examples.mutated(source);
         let _ = message::answers(&bytes, &self.query);
         if let Some(response) = message::parse(&bytes, &self.query) {
             let _ = (response.addresses(), response.names());
@@ -197,7 +198,7 @@ impl Target for Names {
 
 /// What a server that went mad could send to the supervisor, and the other way round.
 pub struct SupervisorPackets {
-    corpus: Corpus,
+    examples: Examples,
 }
 
 impl SupervisorPackets {
@@ -215,13 +216,13 @@ impl SupervisorPackets {
             ToServer::Connect { peer: ComponentId::nic(3) },
         ];
         let entries = from.iter().map(encode).chain(to.iter().map(encode)).collect();
-        SupervisorPackets { corpus: Corpus::new(entries, 4096) }
+        SupervisorPackets { examples: Examples::new(entries, 4096) }
     }
 }
 
 impl Target for SupervisorPackets {
-    fn feed(&mut self, random: &mut Random) {
-        let bytes = self.corpus.mutated(random);
+    fn feed(&mut self, source: &mut Source) {
+        let bytes = self.examples.mutated(source);
         if let Ok(m) = postcard::from_bytes::<FromServer>(&bytes) {
             assert!(!encode(&m).is_empty());
         }
@@ -229,7 +230,7 @@ impl Target for SupervisorPackets {
             assert!(!encode(&m).is_empty());
         }
         // Lines of a queue decode to a message that encodes to a line that decodes to the same.
-        let line = core::array::from_fn(|i| random.next_u64() & if i == 0 { 0xff07 } else { u64::MAX });
+        let line = core::array::from_fn(|i| source.next_u64() & if i == 0 { 0xff07 } else { u64::MAX });
         if let Some(m) = SocketsToTransport::decode(&line) {
             assert_eq!(SocketsToTransport::decode(&m.encode()), Some(m));
         }

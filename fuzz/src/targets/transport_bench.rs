@@ -2,8 +2,9 @@
 
 use super::packets::{THEM, US};
 use crate::host::Host;
+use crate::source::Source;
 use eft_base::wire::*;
-use eft_base::{FamilyId, PacketRef, PoolId, Random, RequestId, SocketId};
+use eft_base::{FamilyId, PacketRef, PoolId, RequestId, SocketId};
 use eft_channel::socket::{AcceptRecord, Arena, DatagramHeader, Geometry, SocketPage, datagram_record_len};
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::Component;
@@ -30,7 +31,6 @@ const TCP: TcpConfig =
     TcpConfig { connections: 32, sockets_per_family: 12, listeners_per_family: 2, seed: 11 };
 const UDP: UdpConfig = UdpConfig { sockets: 16, sockets_per_family: 12, seed: 11 };
 
-/// What differs between tcp and udp.
 /// An arena whose header was hit is refused; the stack is then started anew.
 fn renew(arena: &Segment, examined: Result<(), Refused>) {
     if examined.is_err() {
@@ -38,6 +38,7 @@ fn renew(arena: &Segment, examined: Result<(), Refused>) {
     }
 }
 
+/// What differs between tcp and udp.
 pub trait Engine: Component<In = In, Out = Out, Event = Event, Effect = Effect> {
     fn arena_len() -> usize;
     fn open(arena: Segment, headers: Pool) -> Self;
@@ -94,12 +95,12 @@ pub struct TransportBench<E: Engine> {
 }
 
 impl<E: Engine> TransportBench<E> {
-    pub fn new(strict: bool, random: &mut Random) -> TransportBench<E> {
+    pub fn new(strict: bool, source: &mut Source) -> TransportBench<E> {
         let geometry = Geometry { slots: SLOTS, send_len: RING, receive_len: RING };
         let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).expect("geometry is valid");
         let packets = Pool::new(PACKETS, Segment::heap(16 * PACKET_LEN), PACKET_LEN);
         let durable = Segment::heap(E::arena_len());
-        let host = Self::start(&arena, &packets, durable.clone(), random);
+        let host = Self::start(&arena, &packets, durable.clone(), source);
         let mut bench = TransportBench {
             host,
             arena,
@@ -115,79 +116,79 @@ impl<E: Engine> TransportBench<E> {
             unconfirmed: Vec::new(),
             strict,
         };
-        bench.settle(random);
-        bench.listen(random);
+        bench.settle(source);
+        bench.listen(source);
         bench
     }
 
-    fn start(arena: &Arena, packets: &Pool, durable: Segment, random: &mut Random) -> Host<E> {
+    fn start(arena: &Arena, packets: &Pool, durable: Segment, source: &mut Source) -> Host<E> {
         let headers = Pool::new(HEADERS, Segment::heap(64 * SEND_SLOT_LEN), SEND_SLOT_LEN);
         let mut memory = Memory::new();
         memory.insert(HEADERS, headers.view().clone());
         memory.insert(ARENA_POOL, arena.view());
         memory.insert(PACKETS, packets.view().clone());
         // The family comes before the neighbours, as the supervisor sends them.
-        let mut host = Host::new(E::open(durable, headers), memory, &[], random.next_u64());
+        let mut host = Host::new(E::open(durable, headers), memory, &[], source.generator());
         host.event(Event::FamilyOpened { family: FAMILY, pool: ARENA_POOL, arena: arena.clone() });
         host.connect(&[ComponentId::IP, ComponentId::SOCKETS]);
         host
     }
 
     /// The engine dies between two events; a successor opens what it left.
-    pub fn die(&mut self, random: &mut Random) {
+    pub fn die(&mut self, source: &mut Source) {
         let now = self.host.now;
         for packet in self.given.drain(..) {
             self.packets.free(packet);
         }
         self.unconfirmed.clear();
         self.life += 1;
-        self.host = Self::start(&self.arena, &self.packets, self.durable.clone(), random);
+        self.host = Self::start(&self.arena, &self.packets, self.durable.clone(), source);
         self.host.now = now;
         for message in self.unanswered.values().copied().collect::<Vec<_>>() {
             self.host.receive(ComponentId::SOCKETS, In::Sockets(message));
         }
-        self.settle(random);
+        self.settle(source);
     }
 
     /// Asks as sockets does.
-    pub fn ask(&mut self, build: impl FnOnce(RequestId) -> SocketsToTransport, random: &mut Random) {
+    pub fn ask(&mut self, build: impl FnOnce(RequestId) -> SocketsToTransport, source: &mut Source) {
         self.next_request += 1;
         let id = RequestId { index: self.next_request, generation: 1 };
         let message = build(id);
         self.unanswered.insert(id, message);
         self.host.receive(ComponentId::SOCKETS, In::Sockets(message));
-        self.settle(random);
+        self.settle(source);
     }
 
-    pub fn open(&mut self, random: &mut Random) -> Option<SocketId> {
+    pub fn open(&mut self, source: &mut Source) -> Option<SocketId> {
         let before = self.sockets.len();
         let socket = SocketId { family: FAMILY, slot: 0 };
-        self.ask(|request| SocketsToTransport::Open { request, socket }, random);
+        self.ask(|request| SocketsToTransport::Open { request, socket }, source);
         (self.sockets.len() > before).then(|| self.sockets[before])
     }
 
     /// A socket bound to [`LISTEN_PORT`], and listening if it is tcp's.
-    fn listen(&mut self, random: &mut Random) {
-        let Some(socket) = self.open(random) else { return };
+    fn listen(&mut self, source: &mut Source) {
+        let Some(socket) = self.open(source) else { return };
         let address = IpAddr::from([0, 0, 0, 0]).into();
         let (port, incarnation) = (LISTEN_PORT, self.incarnation(socket));
         let bind =
             |request| SocketsToTransport::Bind { request, socket, incarnation, address, port, reuse: 1 };
-        self.ask(bind, random);
+        self.ask(bind, source);
         let listen = |request| SocketsToTransport::Listen { request, socket, incarnation, backlog: 5 };
-        self.ask(listen, random);
+        self.ask(listen, source);
         self.listener = Some(socket);
     }
 
-    pub fn connect(&mut self, random: &mut Random) {
-        let Some(socket) = self.open(random) else { return };
-        let (address, port) = (IpAddr::V4(THEM).into(), 1000 + random.below(5) as u16);
+    pub fn connect(&mut self, source: &mut Source) {
+        let Some(socket) = self.open(source) else { return };
+        let (address, port) = (IpAddr::V4(THEM).into(), 1000 + source.below(5) as u16);
         let incarnation = self.incarnation(socket);
         let connect = |request| SocketsToTransport::Connect { request, socket, incarnation, address, port };
-        self.ask(connect, random);
+        self.ask(connect, source);
     }
 
-    pub fn close(&mut self, at: usize, random: &mut Random) {
+    pub fn close(&mut self, at: usize, source: &mut Source) {
         if at >= self.sockets.len() {
             return;
         }
@@ -196,17 +197,17 @@ impl<E: Engine> TransportBench<E> {
             self.listener = None;
         }
         // Now and then it means another that had the slot.
-        let incarnation = self.incarnation(socket).wrapping_sub(random.chance(0.1) as u32);
-        self.ask(|request| SocketsToTransport::Close { request, socket, incarnation }, random);
+        let incarnation = self.incarnation(socket).wrapping_sub(source.chance(0.1) as u32);
+        self.ask(|request| SocketsToTransport::Close { request, socket, incarnation }, source);
     }
 
     /// Closes one if there are too many for a new one, and listens again if nobody does.
-    pub fn tidy(&mut self, random: &mut Random) {
+    pub fn tidy(&mut self, source: &mut Source) {
         if self.sockets.len() > 8 {
-            self.close(0, random);
+            self.close(0, source);
         }
         if self.listener.is_none() {
-            self.listen(random);
+            self.listen(source);
         }
     }
 
@@ -218,24 +219,24 @@ impl<E: Engine> TransportBench<E> {
         self.arena.socket(socket.slot).expect("the engine named the slot")
     }
 
-    pub fn dirty(&mut self, socket: SocketId, random: &mut Random) {
+    pub fn dirty(&mut self, socket: SocketId, source: &mut Source) {
         self.host.event(Event::Dirty(socket));
-        self.settle(random);
+        self.settle(source);
     }
 
     /// A packet arrives. `header_len` is what ip says of it, right or not.
-    pub fn deliver(&mut self, packet: &[u8], header_len: u16, checksum_ok: bool, random: &mut Random) {
+    pub fn deliver(&mut self, packet: &[u8], header_len: u16, checksum_ok: bool, source: &mut Source) {
         let Some(slot) = self.put(packet) else { return };
-        let segment_size = if random.chance(0.1) { random.below(1500) as u16 } else { 0 };
+        let segment_size = if source.chance(0.1) { source.below(1500) as u16 } else { 0 };
         let m = IpToTransport::Deliver { packet: slot, header_len, checksum_ok, segment_size };
         self.host.receive(ComponentId::IP, In::Ip(m));
     }
 
     /// An ICMP error that quotes `packet`.
-    pub fn error(&mut self, packet: &[u8], random: &mut Random) {
+    pub fn error(&mut self, packet: &[u8], source: &mut Source) {
         let Some(slot) = self.put(packet) else { return };
-        let (kind, code) = [(3, 1), (3, 3), (3, 4), (11, 0), (4, 0)][random.below(5) as usize];
-        let mtu = random.below(1600) as u16;
+        let (kind, code) = [(3, 1), (3, 3), (3, 4), (11, 0), (4, 0)][source.below(5) as usize];
+        let mtu = source.below(1600) as u16;
         let m = IpToTransport::Error {
             packet: slot,
             header_len: 20,
@@ -258,7 +259,7 @@ impl<E: Engine> TransportBench<E> {
     }
 
     /// Takes what the engine says until it is quiet.
-    pub fn settle(&mut self, random: &mut Random) {
+    pub fn settle(&mut self, source: &mut Source) {
         for _ in 0..8 {
             let out = self.host.take();
             if out.is_empty() {
@@ -266,7 +267,7 @@ impl<E: Engine> TransportBench<E> {
             }
             for m in out {
                 match m {
-                    Out::Ip(m) => self.receive_at_ip(m, random),
+                    Out::Ip(m) => self.receive_at_ip(m, source),
                     Out::Sockets(m) => self.answered(m),
                     Out::Effect(e) => self.effect(e),
                 }
@@ -294,20 +295,20 @@ impl<E: Engine> TransportBench<E> {
         }
     }
 
-    fn receive_at_ip(&mut self, m: TransportToIp, random: &mut Random) {
+    fn receive_at_ip(&mut self, m: TransportToIp, source: &mut Source) {
         match m {
             TransportToIp::Done { packet } | TransportToIp::Refuse { packet } => {
                 assert!(self.packets.free(packet) || !self.strict, "{packet:?} was given back twice");
                 self.given.retain(|g| g.slot != packet.slot);
             }
-            TransportToIp::Route { request, source, .. } => {
-                let unspecified = IpAddr::from(source).is_unspecified();
+            TransportToIp::Route { request, source: from, .. } => {
+                let unspecified = IpAddr::from(from).is_unspecified();
                 let m = IpToTransport::Routed {
                     request,
-                    errno: if random.chance(0.02) { 101 } else { 0 },
-                    source: if unspecified { IpAddr::V4(US).into() } else { source },
-                    mtu: if random.chance(0.9) { 1500 } else { random.below(1600) as u16 },
-                    segment_max: if random.chance(0.5) { 60000 } else { 0 },
+                    errno: if source.chance(0.02) { 101 } else { 0 },
+                    source: if unspecified { IpAddr::V4(US).into() } else { from },
+                    mtu: if source.chance(0.9) { 1500 } else { source.below(1600) as u16 },
+                    segment_max: if source.chance(0.5) { 60000 } else { 0 },
                     local: false,
                 };
                 self.host.receive(ComponentId::IP, In::Ip(m));
@@ -315,9 +316,9 @@ impl<E: Engine> TransportBench<E> {
             TransportToIp::Send { request, descriptor } => {
                 self.sent(descriptor);
                 self.unconfirmed.push(request);
-                while self.unconfirmed.len() > random.below(6) as usize {
+                while self.unconfirmed.len() > source.below(6) as usize {
                     let request = self.unconfirmed.remove(0);
-                    let errno = if random.chance(0.03) { 105 } else { 0 };
+                    let errno = if source.chance(0.03) { 105 } else { 0 };
                     self.host.receive(ComponentId::IP, In::Ip(IpToTransport::Sent { request, errno }));
                 }
             }
@@ -359,32 +360,32 @@ impl<E: Engine> TransportBench<E> {
     }
 
     /// What a well-behaved application does with a socket: accept, read, write.
-    pub fn use_socket(&mut self, socket: SocketId, random: &mut Random) {
+    pub fn use_socket(&mut self, socket: SocketId, source: &mut Source) {
         let page = self.page(socket);
         if self.listener == Some(socket) && page.flags() & eft_channel::socket::flag::LISTENING != 0 {
-            self.accept(&page, random);
-        } else if random.chance(0.7) {
+            self.accept(&page, source);
+        } else if source.chance(0.7) {
             page.set_receive_taken(page.receive_end());
         }
         let room = page.sendable().min(page.send_len());
         if page.kind() == 2 {
-            send_datagram(&page, room, random);
+            send_datagram(&page, room, source);
         } else if room > 0 && self.listener != Some(socket) {
-            let n = (random.below(8000) as usize).min(room);
+            let n = (source.below(8000) as usize).min(room);
             let end = page.send_end();
             page.write_send(end, &vec![0x5a; n]);
             page.set_send_end(end.wrapping_add(n as u64));
         }
-        if random.chance(0.02) {
-            page.add_wish(1 + random.below(2) as u32);
+        if source.chance(0.02) {
+            page.add_wish(1 + source.below(2) as u32);
         }
-        if random.chance(0.1) {
+        if source.chance(0.1) {
             page.write_plug().set();
         }
-        self.dirty(socket, random);
+        self.dirty(socket, source);
     }
 
-    fn accept(&mut self, page: &SocketPage, random: &mut Random) {
+    fn accept(&mut self, page: &SocketPage, source: &mut Source) {
         // Bounded: the positions may be anything.
         for _ in 0..32 {
             if page.receivable() < size_of::<AcceptRecord>() {
@@ -401,13 +402,13 @@ impl<E: Engine> TransportBench<E> {
                 return;
             }
             self.sockets.push(socket);
-            self.ask(|request| SocketsToTransport::Attached { request, socket, incarnation }, random);
+            self.ask(|request| SocketsToTransport::Attached { request, socket, incarnation }, source);
         }
     }
 }
 
-fn send_datagram(page: &SocketPage, room: usize, random: &mut Random) {
-    let len = random.below(4000) as usize;
+fn send_datagram(page: &SocketPage, room: usize, source: &mut Source) {
+    let len = source.below(4000) as usize;
     if datagram_record_len(len) > room {
         return;
     }
