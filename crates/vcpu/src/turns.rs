@@ -102,7 +102,8 @@ impl Entry {
 
 /// Places every entry for the next turn. Entries keep their group where there is no reason to move.
 pub fn take(host: &Host, entries: &mut [Entry], migration_cost_ns: u64) {
-    let mut free: Vec<u64> = host.groups.iter().map(|group| u64::from(group.cores) * PPM).collect();
+    // Below zero where more is placed than there is room for.
+    let mut free: Vec<i64> = host.groups.iter().map(|group| i64::from(group.cores) * PPM as i64).collect();
     let mut open: Vec<usize> = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter_mut().enumerate() {
         entry.from = None;
@@ -118,10 +119,14 @@ pub fn take(host: &Host, entries: &mut [Entry], migration_cost_ns: u64) {
     // More work than cores: the rest queues where it is least crowded.
     for index in open {
         let entry = &mut entries[index];
+        // What each of a group's threads has left with this one there. Elsewhere it counts twice: whoever moves leaves
+        // as much room behind as it takes, and caches.
         let crowd = |group: &usize| {
+            let size = entry.size(host.class_of(*group)) as i64;
             let stays = entry.group == Some(*group);
             let from = entry.group.map_or(0, |from| host.distance(from, *group));
-            (free[*group] / u64::from(host.groups[*group].threads), stays, core::cmp::Reverse(from))
+            let left = free[*group] - if stays { size } else { 2 * size };
+            (left / i64::from(host.groups[*group].threads), stays, core::cmp::Reverse(from))
         };
         let classes = (0..host.classes.len()).rev();
         let usable =
@@ -132,8 +137,7 @@ pub fn take(host: &Host, entries: &mut [Entry], migration_cost_ns: u64) {
             _ => Some(group),
         });
         if let Some(group) = best {
-            let size = entry.size(host.class_of(group));
-            free[group] = free[group].saturating_sub(size);
+            free[group] -= entry.size(host.class_of(group)) as i64;
         }
         entry.group = best;
     }
@@ -145,7 +149,7 @@ fn seat(
     class: usize,
     entries: &mut [Entry],
     open: &mut Vec<usize>,
-    free: &mut [u64],
+    free: &mut [i64],
     cost_ns: u64,
 ) {
     let groups: Vec<usize> = host.of_class(class).collect();
@@ -159,7 +163,7 @@ fn seat(
     let mut taken: Vec<usize> = Vec::new();
     while let Some((group, position)) = best_seat(host, &groups, entries, &wishes, free, worth, cost_ns) {
         let (_, index) = wishes.remove(position);
-        free[group] = free[group].saturating_sub(entries[index].size(class));
+        free[group] -= entries[index].size(class) as i64;
         entries[index].group = Some(group);
         taken.push(index);
     }
@@ -172,11 +176,11 @@ fn best_seat(
     groups: &[usize],
     entries: &[Entry],
     wishes: &[(i64, usize)],
-    free: &[u64],
+    free: &[i64],
     worth: u64,
     cost_ns: u64,
 ) -> Option<(usize, usize)> {
-    let mut best: Option<((i64, bool, u64), usize, usize)> = None;
+    let mut best: Option<((i64, bool, i64), usize, usize)> = None;
     for (position, (urgency, index)) in wishes.iter().enumerate() {
         if best.is_some_and(|((value, ..), ..)| value > *urgency) {
             break;
@@ -184,9 +188,8 @@ fn best_seat(
         let entry = &entries[*index];
         for group in groups.iter().filter(|group| entry.vcpu.allowed.contains(**group)) {
             let size = entry.size(host.class_of(*group));
-            if u128::from(free[*group]) * u128::from(PPM) < u128::from(size) * u128::from(worth)
-                || free[*group] == 0
-            {
+            let room = free[*group].max(0) as u128;
+            if room == 0 || room * u128::from(PPM) < u128::from(size) * u128::from(worth) {
                 continue;
             }
             let distance = entry.group.map_or(0, |from| host.distance(from, *group));

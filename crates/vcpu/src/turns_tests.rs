@@ -125,3 +125,27 @@ fn what_was_missed_long_ago_is_forgotten() {
     entry.settle(&host, TURN_NS, 0, 0);
     assert_eq!(entry.owed_ns[0].min(before), entry.owed_ns[0], "sleeping earns nothing");
 }
+
+#[test]
+fn more_work_than_cores_stays_behind_its_cache() {
+    let mut host = host(1, 2, 0.5);
+    host.groups.push(Group { class: 1, cores: 2, threads: 2, cache: 1, node: 0 });
+    // Nine for four slow cores; what they would use alone differs, and so does who sleeps in a turn.
+    let mut all = entries(&host, &[[0, 444_444]; 9]);
+    let (mut crossed, mut state, mut last) = (0, 1u64, Vec::new());
+    for _ in 0..400 {
+        take(&host, &mut all, COST_NS);
+        let groups: Vec<usize> = all.iter().map(|entry| entry.group.unwrap()).collect();
+        let behind = |group: usize| groups.iter().filter(|g| **g == group).count();
+        assert!(behind(1) >= 3 && behind(2) >= 3, "{groups:?}");
+        for entry in &mut all {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+            let noise = (state >> 40) % 60_000;
+            entry.sizes = vec![PPM, 620_000 + noise];
+            entry.settle(&host, TURN_NS, TURN_NS / 3, TURN_NS / 3);
+        }
+        crossed += groups.iter().zip(&last).filter(|(now, then)| now != then).count();
+        last = groups;
+    }
+    assert!(crossed < 40, "{crossed} moves to another cache in 400 turns");
+}
