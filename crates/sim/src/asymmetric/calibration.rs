@@ -45,6 +45,7 @@ pub struct Program {
     pub chunk_ms: u64,
     pub run_ms: u64,
     pub sleep_ms: u64,
+    pub arrive_ms: u64,
 }
 
 impl Calibration {
@@ -100,6 +101,7 @@ impl Calibration {
             chunk_ms: value("chunk_ms"),
             run_ms: value("run_ms"),
             sleep_ms: value("sleep_ms"),
+            arrive_ms: value("arrive_ms"),
         })
     }
 }

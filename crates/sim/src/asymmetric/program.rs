@@ -18,9 +18,14 @@ enum Shape {
     Static,
     /// Tasks from a pool, each behind some I/O; then a serial section.
     Pool,
-    /// Requests without end.
+    /// Requests without end, each after the answer to the one before.
     Server,
+    /// Requests that come whether or not the ones before are answered: the network bounds them.
+    Open,
 }
+
+/// So many batches of requests wait for a vCPU at most; clients hold the rest back.
+const BACKLOG_MAX: u64 = 32;
 
 #[derive(Clone, Debug)]
 pub struct Running {
@@ -32,6 +37,10 @@ pub struct Running {
     wakes_at: Vec<Option<u64>>,
     /// Work of each vCPU so far.
     pub done_ns: Vec<u64>,
+    /// Each vCPU's last phase and its IPC.
+    phases: Vec<(u64, u64)>,
+    /// Batches of requests that wait for each vCPU.
+    backlog: Vec<u64>,
     chunks_left: u64,
     pool_left: u64,
     in_serial: bool,
@@ -51,6 +60,7 @@ impl Running {
     /// A program that takes some `seconds` when a third of its cycles are fast.
     pub fn start(program: Program, vcpus: usize, seconds: u64, clock_ratio_milli: u64, seed: u64) -> Self {
         let shape = match (program.run_ms > 0, program.chunk_ms > 0) {
+            _ if program.arrive_ms > 0 => Shape::Open,
             (false, false) => Shape::Single,
             (false, true) => Shape::Static,
             (true, true) => Shape::Pool,
@@ -60,7 +70,7 @@ impl Running {
         let rate_milli = 1000 / 3 + 2 * 1_000_000 / 3 / slow_milli;
         let work_ms = seconds * rate_milli;
         let round_ms = match shape {
-            Shape::Single | Shape::Server => 1000,
+            Shape::Single | Shape::Server | Shape::Open => 1000,
             _ => program.chunk_ms + program.serial * program.chunk_ms * vcpus as u64 / 1000,
         };
         let mut running = Self {
@@ -69,6 +79,8 @@ impl Running {
             todo_ns: vec![0; vcpus],
             wakes_at: vec![None; vcpus],
             done_ns: vec![0; vcpus],
+            phases: vec![(u64::MAX, 0); vcpus],
+            backlog: vec![0; vcpus],
             chunks_left: work_ms.div_ceil(round_ms),
             pool_left: 0,
             in_serial: false,
@@ -77,7 +89,7 @@ impl Running {
             wander_seed: Random::new(seed ^ 0x5eed).next_u64(),
         };
         match shape {
-            Shape::Server => {
+            Shape::Server | Shape::Open => {
                 (0..vcpus).for_each(|v| running.wakes_at[v] = Some(1 + running.random.below(20)))
             }
             _ => running.next_round(),
@@ -86,7 +98,7 @@ impl Running {
     }
 
     pub fn is_server(&self) -> bool {
-        self.shape == Shape::Server
+        matches!(self.shape, Shape::Server | Shape::Open)
     }
 
     pub fn program(&self) -> &Program {
@@ -102,8 +114,22 @@ impl Running {
         for vcpu in 0..self.wakes_at.len() {
             if self.wakes_at[vcpu].is_some_and(|at| at <= now_ms) {
                 self.wakes_at[vcpu] = None;
-                self.todo_ns[vcpu] = self.program.run_ms * 1_000_000;
+                if self.shape == Shape::Open {
+                    self.backlog[vcpu] = (self.backlog[vcpu] + 1).min(BACKLOG_MAX);
+                    self.sleep(vcpu, now_ms, self.program.arrive_ms);
+                    self.next_batch(vcpu);
+                } else {
+                    self.todo_ns[vcpu] = self.program.run_ms * 1_000_000;
+                }
             }
+        }
+    }
+
+    /// The next batch, if the last is done and one waits.
+    fn next_batch(&mut self, vcpu: usize) {
+        if self.todo_ns[vcpu] == 0 && self.backlog[vcpu] > 0 {
+            self.backlog[vcpu] -= 1;
+            self.todo_ns[vcpu] = self.program.run_ms * 1_000_000;
         }
     }
 
@@ -115,10 +141,11 @@ impl Running {
             return Next::Goes;
         }
         match self.shape {
-            Shape::Server => self.sleep(vcpu, now_ms),
+            Shape::Server => self.sleep(vcpu, now_ms, self.program.sleep_ms),
+            Shape::Open => self.next_batch(vcpu),
             Shape::Pool if !self.in_serial && self.pool_left > 0 => {
                 self.pool_left -= 1;
-                self.sleep(vcpu, now_ms);
+                self.sleep(vcpu, now_ms, self.program.sleep_ms);
             }
             _ if self.todo_ns.iter().all(|todo| *todo == 0) && self.wakes_at.iter().all(Option::is_none) => {
                 self.finish_section(now_ms);
@@ -128,8 +155,8 @@ impl Running {
         if self.todo_ns[vcpu] > 0 { Next::Goes } else { Next::Sleeps }
     }
 
-    fn sleep(&mut self, vcpu: usize, now_ms: u64) {
-        let mean = self.program.sleep_ms.max(1);
+    fn sleep(&mut self, vcpu: usize, now_ms: u64, mean: u64) {
+        let mean = mean.max(1);
         self.wakes_at[vcpu] = Some(now_ms + mean / 2 + self.random.below(mean + 1) + 1);
     }
 
@@ -157,13 +184,20 @@ impl Running {
                 self.pool_left = tasks.saturating_sub(self.todo_ns.len() as u64);
                 self.todo_ns.fill(self.program.run_ms * 1_000_000);
             }
-            Shape::Server => {}
+            Shape::Server | Shape::Open => {}
         }
     }
 
     /// The IPC of the vCPU's present phase, per mille, on a fast core.
-    pub fn ipc(&self, vcpu: usize) -> u64 {
+    pub fn ipc(&mut self, vcpu: usize) -> u64 {
         let phase = self.done_ns[vcpu] / PHASE_NS;
+        if self.phases[vcpu].0 != phase {
+            self.phases[vcpu] = (phase, self.ipc_of(vcpu, phase));
+        }
+        self.phases[vcpu].1
+    }
+
+    fn ipc_of(&self, vcpu: usize, phase: u64) -> u64 {
         let mut random = Random::new(self.wander_seed ^ (vcpu as u64) << 32 ^ phase);
         let wander = self.program.ipc_wander;
         let offset = random.below(2 * wander + 1);
@@ -175,8 +209,16 @@ impl Running {
 mod tests {
     use super::*;
 
-    const PARALLEL: Program =
-        Program { ipc: 1000, memory: 300, ipc_wander: 0, serial: 100, chunk_ms: 100, run_ms: 0, sleep_ms: 0 };
+    const PARALLEL: Program = Program {
+        ipc: 1000,
+        memory: 300,
+        ipc_wander: 0,
+        serial: 100,
+        chunk_ms: 100,
+        run_ms: 0,
+        sleep_ms: 0,
+        arrive_ms: 0,
+    };
 
     /// Works off everything, one millisecond of each vCPU at a time.
     fn finish(mut running: Running) -> (u64, Vec<u64>) {
@@ -202,6 +244,27 @@ mod tests {
         assert_eq!(done[1], chunks * 100_000_000);
         assert_eq!(done[0], chunks * 140_000_000, "10% of 400 ms are serial");
         assert!(at.abs_diff(chunks * 140) <= 2 * chunks, "{at}");
+    }
+
+    #[test]
+    fn open_arrivals_are_made_up_for_and_closed_ones_are_not() {
+        // The core is away for the second half of each 40 ms.
+        let served = |program: Program| {
+            let mut running = Running::start(program, 1, 3, 2375, 1);
+            for now in 1..20_000 {
+                running.wake(now);
+                if now % 40 < 20 && running.has_work(0) {
+                    running.work(0, 1_000_000, now);
+                }
+            }
+            running.done_ns[0] / 1_000_000
+        };
+        let closed = Program { serial: 0, chunk_ms: 0, run_ms: 2, sleep_ms: 8, ..PARALLEL };
+        let open = Program { arrive_ms: 10, ..closed };
+        assert!(served(open) > 3600, "a fifth of 20 s: {}", served(open));
+        assert!(served(closed) < 3000, "{}", served(closed));
+        let too_much = Program { arrive_ms: 2, ..closed };
+        assert!(served(too_much) <= 10_000, "no more than the core does");
     }
 
     #[test]

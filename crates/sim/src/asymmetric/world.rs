@@ -20,6 +20,8 @@ use super::calibration::Calibration;
 use super::credit::{ACCOUNTING, Credit, State, TICK};
 use super::program::{Next, Running};
 
+/// Performance counts from here: until then the policy learns, which is nothing of the minutes that the paper's runs take.
+const LEARNING_MS: u64 = 5_000;
 /// A run that takes longer than this never ends.
 const MS_MAX: u64 = 600_000;
 
@@ -97,6 +99,8 @@ struct World<'a> {
     /// What ticks of the policy saw last.
     ticked: Vec<(u64, u64)>,
     ticked_at: u64,
+    /// When performance began to count, and each VM's work until then.
+    learnt: (u64, Vec<u64>),
     outcome: Outcome,
 }
 
@@ -165,6 +169,7 @@ impl<'a> World<'a> {
             groups,
             ticked,
             ticked_at: 0,
+            learnt: (0, vec![0; run.vms.len()]),
             outcome,
         })
     }
@@ -195,6 +200,10 @@ impl<'a> World<'a> {
         }
         self.work();
         self.outcome.ms += 1;
+        if self.outcome.ms == LEARNING_MS.min(self.run.seconds * 1000 / 4) {
+            let done = |program: &Running| program.done_ns.iter().sum();
+            self.learnt = (now + 1, self.programs[..self.run.vms.len()].iter().map(done).collect());
+        }
         self.credit.pass();
         if self.outcome.ms.is_multiple_of(TICK) {
             (0..self.credit.cores.len()).for_each(|core| self.credit.tick(core));
@@ -304,8 +313,8 @@ impl<'a> World<'a> {
 
     fn finish(mut self) -> Outcome {
         let performance = |(vm, program): (usize, &Running)| {
-            let done: u64 = program.done_ns.iter().sum();
-            let ms = program.finished_at.unwrap_or(self.outcome.ms);
+            let done = program.done_ns.iter().sum::<u64>() - self.learnt.1[vm];
+            let ms = program.finished_at.unwrap_or(self.outcome.ms) - self.learnt.0;
             done / ms.max(1) / self.run.vms[vm].1 as u64
         };
         self.outcome.counted = vec![(0, 0, 0); self.run.vms.len()];

@@ -49,7 +49,7 @@ pub fn run(arguments: &AsymmetricArguments) -> Result<(), String> {
         placements: arguments.placements,
         seconds: arguments.seconds,
         seed: arguments.seed,
-        scaling: true,
+        every_point: true,
         threads: usize::from(arguments.threads),
     };
     let nominal = figures(&calibration, extent)?;
@@ -61,7 +61,7 @@ pub fn run(arguments: &AsymmetricArguments) -> Result<(), String> {
     let mut draws = Vec::new();
     for draw in 0..arguments.draws {
         let drawn = calibration.draw(arguments.seed.wrapping_add(1000 + draw));
-        draws.push(figures(&drawn, Extent { seed: extent.seed + draw, ..once })?);
+        draws.push(figures(&drawn, Extent { seed: extent.seed + draw, every_point: false, ..once })?);
     }
     let judge = |claim: Claim| {
         let (verdict, share) = claim.verdict(&nominal, &draws);
