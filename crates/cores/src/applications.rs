@@ -19,14 +19,23 @@ const IN_SHARE: f64 = 0.2;
 const OUT_SHARE: f64 = 0.1;
 const SUSTAINED_NS: u64 = 1_000_000_000;
 const MEAN_NS: f64 = 200_000_000.0;
+/// For who must be quick: what others take of a CPU as soon as a load has begun.
+const QUICK_MEAN_NS: f64 = 60_000_000.0;
 /// What the kernel may account for beyond the period of a look.
 const TICKS_NS: f64 = 40_000_000.0;
 
-/// Sums that forget, and what was made of them.
-#[derive(Clone, Debug, Default)]
-struct Account {
+/// Sums that forget.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
     others_ns: f64,
     accounted_ns: f64,
+}
+
+/// What others take of a CPU, and what was made of that.
+#[derive(Clone, Debug, Default)]
+struct Account {
+    slow: Mean,
+    quick: Mean,
     is_in: bool,
     /// Since when it has been otherwise.
     otherwise_ns: Option<u64>,
@@ -43,6 +52,11 @@ impl Applications {
     /// Where others work now.
     pub fn cpus(&self) -> &CpuSet {
         &self.cpus
+    }
+
+    /// What others take of a CPU, as a mean over [`QUICK_MEAN_NS`].
+    pub fn share(&self, cpu: u32) -> f64 {
+        self.accounts.get(&cpu).map_or(0.0, |account| account.quick.share(QUICK_MEAN_NS))
     }
 
     /// Takes one sound look; true if the set is another than before.
@@ -70,9 +84,9 @@ impl Applications {
     }
 }
 
-impl Account {
-    fn add(&mut self, cpu: &CpuLoad, own_ns: f64, period_ns: u64) {
-        let kept = MEAN_NS / (MEAN_NS + period_ns as f64);
+impl Mean {
+    fn add(&mut self, mean_ns: f64, cpu: &CpuLoad, own_ns: f64, period_ns: u64) {
+        let kept = mean_ns / (mean_ns + period_ns as f64);
         // One absurd account must not be remembered for minutes.
         let accounted_ns = (cpu.accounted_ns as f64).min(4.0 * period_ns as f64 + TICKS_NS);
         // Not clamped here: a tick that comes a look late must cancel what the stack took in the look before.
@@ -80,14 +94,21 @@ impl Account {
         self.accounted_ns = self.accounted_ns * kept + accounted_ns;
     }
 
-    fn share(&self) -> f64 {
+    fn share(&self, mean_ns: f64) -> f64 {
         // Less than this says nothing yet.
-        const ENOUGH_NS: f64 = MEAN_NS / 4.0;
-        if self.accounted_ns < ENOUGH_NS { 0.0 } else { (self.others_ns / self.accounted_ns).clamp(0.0, 1.0) }
+        let enough_ns = mean_ns / 4.0;
+        if self.accounted_ns < enough_ns { 0.0 } else { (self.others_ns / self.accounted_ns).clamp(0.0, 1.0) }
+    }
+}
+
+impl Account {
+    fn add(&mut self, cpu: &CpuLoad, own_ns: f64, period_ns: u64) {
+        self.slow.add(MEAN_NS, cpu, own_ns, period_ns);
+        self.quick.add(QUICK_MEAN_NS, cpu, own_ns, period_ns);
     }
 
     fn judge(&mut self, now_ns: u64) {
-        let wanted = self.share() >= if self.is_in { OUT_SHARE } else { IN_SHARE };
+        let wanted = self.slow.share(MEAN_NS) >= if self.is_in { OUT_SHARE } else { IN_SHARE };
         if wanted == self.is_in {
             self.otherwise_ns = None;
             return;

@@ -43,6 +43,8 @@ pub struct Ladder {
 pub struct Aims {
     pub spare: Spare,
     pub nearness: Nearness,
+    /// The CPU that turned out to be the best among its equals.
+    pub favoured: Option<u32>,
     /// Seen work of each component; empty: the usual.
     pub demand: Demand,
     /// Who was seen to be busy at the same time.
@@ -119,7 +121,8 @@ fn candidates(platform: &Platform, aims: &Aims, demand: &Demand) -> Vec<Rung> {
     let mut rungs = Vec::new();
     let (little, big) =
         if rest.is_empty() || little.is_empty() { (CpuSet::new(), managed) } else { (little, rest) };
-    let [big, little] = [&big, &little].map(|cpus| placement::order(platform, cpus, aims.nearness));
+    let [big, little] =
+        [&big, &little].map(|cpus| placement::order(platform, cpus, aims.nearness, aims.favoured));
     for bigs in 0..=big.len().min(groups_max) {
         for littles in 0..=little.len().min(groups_max - bigs) {
             if bigs + littles > 0 {

@@ -91,6 +91,9 @@ pub struct CpuLoad {
     pub accounted_ns: u64,
     /// Taken by other machines on the same processor, as a share of what is accounted for and this.
     pub stolen: f64,
+    /// Share that others than the stack took of late, as a mean over some looks; see
+    /// [`crate::applications`].
+    pub others: f64,
 }
 
 /// A part of the look that cannot be used, and why.

@@ -177,7 +177,7 @@ fn work_of(platform: &Platform, demand: &Demand) -> Vec<f64> {
 }
 
 /// CPUs of the wanted kind, the best first.
-pub fn order(platform: &Platform, cpus: &CpuSet, nearness: Nearness) -> Vec<u32> {
+pub fn order(platform: &Platform, cpus: &CpuSet, nearness: Nearness, favoured: Option<u32>) -> Vec<u32> {
     let home = platform.home(&platform.applications).map(|home| home.package);
     let package_cost = |cpu: u32| match (nearness, home) {
         (Nearness::Near, Some(home)) => u32::from(platform.package(cpu) != home),
@@ -185,10 +185,10 @@ pub fn order(platform: &Platform, cpus: &CpuSet, nearness: Nearness) -> Vec<u32>
         _ => 0,
     };
     let mut cpus: Vec<u32> = cpus.iter().collect();
-    // The base CPU keeps the interrupts, so it is the last choice among its equals.
+    // The base CPU keeps the interrupts, so it is the last choice among its equals, unless it was seen to be the best.
     cpus.sort_by_cached_key(|cpu| {
-        let first = platform.is_first_thread(*cpu);
-        (package_cost(*cpu), platform.package(*cpu), !first, *cpu == 0, platform.cache(*cpu), *cpu)
+        let (first, best) = (platform.is_first_thread(*cpu), favoured == Some(*cpu));
+        (package_cost(*cpu), !best, platform.package(*cpu), !first, *cpu == 0, platform.cache(*cpu), *cpu)
     });
     cpus
 }

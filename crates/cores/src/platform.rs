@@ -217,6 +217,11 @@ pub fn rank(name: &str) -> u8 {
     }
 }
 
+/// Whether it copies payload between the stack and its programs.
+pub fn is_transport(name: &str) -> bool {
+    matches!(rank(name), 3 | 4)
+}
+
 /// The share of the stack's work that a component has before anything is known of the load: tcp has most, ip comes
 /// next, the driver does with little, and the syscall server needs no core of its own (thesis 4.6).
 pub fn usual_demand(name: &str) -> f64 {

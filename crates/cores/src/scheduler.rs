@@ -94,12 +94,12 @@ impl Scheduler {
 
     /// Feeds one look; the plan in the answer is to be applied if it differs from what is.
     pub fn look(&mut self, sample: &Sample) -> Decision {
-        let seen = self.observer.observe(sample);
+        let mut seen = self.observer.observe(sample);
         self.believe(sample);
         let decision = match seen.complaint() {
             Some(complaint) => self.kept(complaint),
             None => {
-                self.follow_applications(&seen);
+                self.follow_applications(&mut seen);
                 self.policy.decide(seen.at_ns, &seen)
             }
         };
@@ -158,8 +158,11 @@ impl Scheduler {
 
     /// The policy begins anew only if the applications went elsewhere in a way that matters, and stayed there. While
     /// nobody works anywhere, they are taken to come back to where they were.
-    fn follow_applications(&mut self, seen: &Observation) {
+    fn follow_applications(&mut self, seen: &mut Observation) {
         self.others.note(seen);
+        for cpu in &mut seen.cpus {
+            cpu.others = self.others.share(cpu.cpu);
+        }
         let Some(now) = self.platform.home(self.others.cpus()).filter(|_| !self.told) else { return };
         // The first to be seen have nothing to be compared with, but they have to stay as well.
         let nowhere = Home { package: u32::MAX, boost: false };

@@ -142,13 +142,14 @@ impl Look {
     pub fn of(platform: &Platform, model: &PowerModel, plan: &Plan, seen: &Observation) -> Self {
         let activity = estimate::seen_activity(plan, seen);
         let modelled = || estimate::power_w(platform, model, plan, &activity);
-        let busy = work(plan, seen).values().copied().fold(0.0, f64::max);
+        let work = work(plan, seen);
+        let busy = work.values().copied().fold(0.0, f64::max);
         Self {
             period_ns: seen.period_ns,
             throughput: indicators::delivered(&seen.traffic) * 1e9 / seen.period_ns.max(1) as f64,
             power_w: seen.power_w.unwrap_or_else(modelled),
             busy,
-            overloaded: busy > BUSY_SHARE || seen.components.iter().any(|load| is_overloaded(load, busy)),
+            overloaded: is_full(&work, seen) || seen.components.iter().any(|load| is_overloaded(load, busy)),
         }
     }
 }
@@ -157,6 +158,14 @@ impl Look {
 fn work(plan: &Plan, seen: &Observation) -> Activity {
     let busy = |name: &str| seen.component(name).map_or(0.0, |load| load.busy);
     plan.used().iter().map(|cpu| (cpu, plan.on(cpu).map(busy).sum::<f64>())).collect()
+}
+
+/// Whether a used CPU has nothing to spare. What others take of it counts where the stack has much to do there itself:
+/// its program and its peer then get in its way, and a stranger is left where it is.
+fn is_full(work: &Activity, seen: &Observation) -> bool {
+    let others = |cpu: u32| seen.cpu(cpu).map_or(0.0, |load| load.others);
+    work.iter()
+        .any(|(cpu, busy)| *busy > BUSY_SHARE || (*busy >= HINT_SHARE && busy + others(*cpu) > BUSY_SHARE))
 }
 
 /// A component that waits for a CPU on which the stack itself has little to do waits for others: more cores for the stack

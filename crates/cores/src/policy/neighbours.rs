@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use crate::estimate::{self, Demand, Waits};
+use crate::estimate::{self, Activity, Demand, Waits};
 use crate::ladder::Ladder;
 use crate::placement::{self, Spare};
 use crate::plan::{Plan, Seat};
@@ -46,6 +46,8 @@ pub struct Position<'a> {
     pub demand: &'a Demand,
     /// What of it waits for memory.
     pub waits: &'a Waits,
+    /// What others take of the CPUs: taken to follow the throughput, as a load's programs do.
+    pub others: &'a Activity,
     /// Whether more would come if the stack could do more.
     pub saturated: bool,
     /// Throughput that is wanted, relative to now; `None`: all that a seating can do.
@@ -122,7 +124,7 @@ fn moved(here: &Position, to: impl Fn(&str, u32) -> u32) -> Plan {
 fn fitted(here: &Position, seating: &Plan, fit: f64) -> Plan {
     let mut plan = seating.clone();
     let full = Plan { speeds: Default::default(), ..seating.clone() };
-    let busy = estimate::utilisation(here.platform, &full, here.demand);
+    let busy = crowded(here, estimate::utilisation(here.platform, &full, here.demand));
     let attainable = if here.saturated { 1.0 / estimate::bottleneck(&busy).max(1e-6) } else { 1.0 };
     let wanted = here.wanted.unwrap_or(attainable);
     for (cpu, share) in busy {
@@ -175,12 +177,20 @@ fn time(platform: &Platform, demand: &Demand, plan: &Plan) -> f64 {
     demand.iter().map(of).sum()
 }
 
+/// With what others take of the same CPUs.
+fn crowded(here: &Position, mut busy: Activity) -> Activity {
+    for (cpu, share) in &mut busy {
+        *share += here.others.get(cpu).copied().unwrap_or(0.0);
+    }
+    busy
+}
+
 fn predict(here: &Position, plan: Plan) -> Candidate {
     let slower = (!here.waits.is_empty())
         .then(|| estimate::carried_over(here.platform, here.demand, here.waits, here.plan, &plan));
     let demand = slower.as_ref().unwrap_or(here.demand);
     let busy = estimate::utilisation(here.platform, &plan, demand);
-    let busiest = estimate::bottleneck(&busy).max(1e-6);
+    let busiest = estimate::bottleneck(&crowded(here, busy.clone())).max(1e-6);
     let now = time(here.platform, here.demand, here.plan);
     let longer = if now > 0.0 { time(here.platform, demand, &plan) / now - 1.0 } else { 0.0 };
     let followed = 1.0 / (1.0 + here.elasticity * longer).max(0.05);

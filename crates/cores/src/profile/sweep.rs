@@ -36,7 +36,7 @@ impl Configuration {
 /// All ways to cut the stack onto one, two, … CPUs, at all of their speeds. Where these are more than
 /// [`CONFIGURATIONS_MAX`], fewer speeds of each CPU are taken, and then the ladder's rungs only.
 pub fn exhaustive(platform: &Platform, spare: Spare) -> Vec<Configuration> {
-    let cpus = placement::order(platform, &platform.managed(), Nearness::Anywhere);
+    let cpus = placement::order(platform, &platform.managed(), Nearness::Anywhere, None);
     let seatings = seatings(platform, &cpus);
     let aims = Aims { spare, ..Aims::default() };
     let rungs =
@@ -133,7 +133,7 @@ pub struct StepMatching {
 
 impl StepMatching {
     pub fn new(platform: &Platform, spare: Spare) -> Self {
-        let cpus = placement::order(platform, &platform.managed(), Nearness::Anywhere);
+        let cpus = placement::order(platform, &platform.managed(), Nearness::Anywhere, None);
         let most = cpus.len().min(placement::groups_max(platform, &Demand::new()));
         let chosen = if cpus.is_empty() { alloc::vec![platform.base()] } else { cpus[..most].to_vec() };
         let mut plan = placement::spread(platform, &Demand::new(), &Overlaps::default(), &chosen);

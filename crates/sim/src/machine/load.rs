@@ -26,6 +26,20 @@ pub struct Load {
     /// Counted per thousand messages.
     pub per_thousand: Traffic,
     pub connections_open: u64,
+    /// `None`: on CPUs that the stack may not use.
+    pub ends: Option<Ends>,
+}
+
+/// The program that the stack works for, and its peer, where they take the time of CPUs that the stack may use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ends {
+    pub program: u32,
+    pub peer: u32,
+    /// What a message costs each of them.
+    pub program_ns: f64,
+    pub peer_ns: f64,
+    /// What tcp's copy takes longer if the program's data is in another core's cache.
+    pub far_copy_ns: f64,
 }
 
 /// What the load is over time.
@@ -93,6 +107,7 @@ impl Load {
                 ..Traffic::default()
             }),
             connections_open: 4,
+            ends: None,
         }
     }
 
@@ -163,6 +178,7 @@ impl Load {
                 ..Traffic::default()
             }),
             connections_open: u64::from(clients),
+            ends: None,
         }
     }
 
@@ -199,7 +215,14 @@ impl Load {
                 ..Traffic::default()
             }),
             connections_open: 36,
+            ends: None,
         }
+    }
+
+    /// With program and peer on these CPUs. The figures are those of bulk on two cores of the machine in the design.
+    pub fn between(self, program: u32, peer: u32) -> Self {
+        let ends = Ends { program, peer, program_ns: 4000.0, peer_ns: 6000.0, far_copy_ns: 2500.0 };
+        Self { name: format!("{} from {program} to {peer}", self.name), ends: Some(ends), ..self }
     }
 
     /// Only so many messages a second.

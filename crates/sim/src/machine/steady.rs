@@ -43,6 +43,8 @@ pub struct Steady {
 pub struct CpuShare {
     pub busy: f64,
     pub polling: f64,
+    /// What the load's program and peer take.
+    pub others: f64,
     /// Messages there, waiting or served.
     pub messages: f64,
 }
@@ -73,7 +75,7 @@ pub fn steady(platform: &Platform, plan: &Plan, load: &Load) -> Steady {
 
 /// Probability that a message finds its CPU asleep.
 fn asleep(plan: &Plan, cpu: u32, share: CpuShare, rate: f64) -> f64 {
-    let idle = (1.0 - share.busy).max(0.0);
+    let idle = (1.0 - share.busy - share.others).max(0.0);
     let polls = if is_alone(plan, cpu) { poll_through(idle, rate) } else { 0.0 };
     // While it wakes, further messages come, and wake nobody.
     idle * (1.0 - polls) / (1.0 + rate * WAKE_LATE_NS * 1e-9)
@@ -121,18 +123,43 @@ fn round(platform: &Platform, plan: &Plan, load: &Load, stations: &BTreeMap<u32,
         *result.service_ns.entry(cost.component.into()).or_default() += service;
         previous = Some((cost.component, seat.cpu));
     }
+    let others = add_ends(platform, plan, load, &mut demand, &mut result);
     let (rate, messages) = mean_value_analysis(load.window, &demand, late_ns);
     result.rate = load.offered.map_or(rate, |offered| offered.min(rate));
     for (cpu, demand_ns) in demand {
-        let busy = (result.rate * demand_ns * 1e-9).min(1.0);
+        let all = (result.rate * demand_ns * 1e-9).min(1.0);
+        let others = result.rate * others.get(&cpu).copied().unwrap_or(0.0) * 1e-9;
+        let busy = (all - others).max(0.0);
         let polling =
-            if is_alone(plan, cpu) { (1.0 - busy) * poll_through(1.0 - busy, result.rate) } else { 0.0 };
-        let open = busy / (1.0 - busy).max(0.01);
+            if is_alone(plan, cpu) { (1.0 - all) * poll_through(1.0 - all, result.rate) } else { 0.0 };
+        let open = all / (1.0 - all).max(0.01);
         let closed = messages.get(&cpu).copied().unwrap_or(0.0);
         let messages = if result.rate < rate { open.min(closed) } else { closed };
-        result.cpus.insert(cpu, CpuShare { busy, polling, messages });
+        result.cpus.insert(cpu, CpuShare { busy, polling, others, messages });
     }
     result
+}
+
+/// What the load's program and peer take of the CPUs for each message, and how much longer tcp's copy is away from the program.
+fn add_ends(
+    platform: &Platform,
+    plan: &Plan,
+    load: &Load,
+    demand: &mut BTreeMap<u32, f64>,
+    result: &mut Steady,
+) -> BTreeMap<u32, f64> {
+    let mut others = BTreeMap::new();
+    let Some(ends) = &load.ends else { return others };
+    for (cpu, ns) in [(ends.program, ends.program_ns), (ends.peer, ends.peer_ns)] {
+        let taken_ns = ns / platform.effective(cpu, plan).max(0.01);
+        *others.entry(cpu).or_default() += taken_ns;
+        *demand.entry(cpu).or_default() += taken_ns;
+    }
+    if let Some(tcp) = plan.seats.get("tcp").filter(|seat| seat.cpu != ends.program) {
+        *demand.entry(tcp.cpu).or_default() += ends.far_copy_ns;
+        *result.service_ns.entry("tcp".into()).or_default() += ends.far_copy_ns;
+    }
+    others
 }
 
 /// By how much computing and waiting for memory take longer on this CPU.

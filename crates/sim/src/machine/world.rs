@@ -9,6 +9,7 @@ use eft_cores::plan::{Change, Plan, changes};
 use eft_cores::platform::Platform;
 use eft_cores::power::PowerModel;
 use eft_cores::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traffic};
+use eft_machine::CpuSet;
 
 use crate::machine::load::{Load, Schedule};
 use crate::machine::others::{Disturbance, Others};
@@ -204,6 +205,7 @@ impl World {
         let length = step_ns as f64;
         let used = if steady.rate > 0.0 { rate / steady.rate } else { 0.0 };
         let mut activity = Activity::new();
+        self.spend_of_others(steady, used, length);
         for cpu in self.plan.used().iter() {
             let share = steady.cpus.get(&cpu).copied().unwrap_or_default();
             let busy = (share.busy * used).min(1.0);
@@ -211,11 +213,21 @@ impl World {
             activity.insert(cpu, busy + polling);
             let (busy_ns, idle_ns) = self.cpu_ns.entry(cpu).or_default();
             *busy_ns += (busy + polling) * length;
-            *idle_ns += (1.0 - busy - polling) * length;
+            *idle_ns -= (busy + polling) * length;
             self.spend_on(cpu, steady, rate, busy, polling, share.messages * used.min(1.0), length);
         }
         let watts = estimate::power_w(&self.platform, &self.model, &self.plan, &activity);
         self.energy_uj += watts * length * 1e-3;
+    }
+
+    /// What the load's program and peer take of each CPU; the rest is idle before the stack takes its own.
+    fn spend_of_others(&mut self, steady: &Steady, used: f64, length: f64) {
+        for cpu in self.plan.used().iter().chain(steady.cpus.keys().copied()).collect::<CpuSet>().iter() {
+            let others = steady.cpus.get(&cpu).map_or(0.0, |share| (share.others * used).min(1.0));
+            let (busy_ns, idle_ns) = self.cpu_ns.entry(cpu).or_default();
+            *busy_ns += others * length;
+            *idle_ns += (1.0 - others) * length;
+        }
     }
 
     #[allow(clippy::too_many_arguments)]

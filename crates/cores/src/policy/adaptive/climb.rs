@@ -14,8 +14,8 @@ use crate::policy::memory::SAME_MIX;
 
 /// Work of a component that says that it does not keep up, relative to what it got done.
 const HELD_BACK: f64 = 1.2;
-/// Looks without overload that end a climb.
-const CALM_LOOKS: usize = 5;
+/// Looks without overload that end a climb. What others take of the CPUs is known only after some.
+const CALM_LOOKS: usize = 10;
 
 impl Adaptive {
     pub(super) fn climb(
@@ -80,6 +80,9 @@ impl Adaptive {
         let busiest = estimate::bottleneck(&estimate::utilisation(&self.platform, &self.plan, &relative));
         let above = 1.03 / busiest.max(1e-6);
         let higher = self.ladder.rungs().iter().filter(|rung| rung.capacity > above);
+        // The same CPUs dealt out otherwise are no step up; a trial finds out whether that is better.
+        let is_sideways = |plan: &Plan| plan.used() == self.plan.used() && plan.speeds == self.plan.speeds;
+        let higher = higher.filter(|rung| !is_sideways(&rung.plan));
         let allowed = higher.filter(|rung| !self.memory.is_barred(&rung.plan, was, now_ns));
         let rungs: Vec<_> = allowed.collect();
         let rung = rungs.get(stride - 1).or(rungs.last())?;

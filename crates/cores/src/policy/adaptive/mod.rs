@@ -12,12 +12,15 @@
 //! * A load that [flaps](super::flapping) is not followed.
 
 mod climb;
+mod peek;
 mod settled;
 mod trial;
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
+use self::peek::Peek;
 use self::settled::{Departure, Settled};
 use crate::estimate::{self, Demand};
 use crate::indicators;
@@ -45,8 +48,6 @@ const ABRUPT: f64 = 0.75;
 /// A CPU that is busier will soon have nothing to spare, if the load grows.
 const NEARLY_FULL: f64 = 0.85;
 const TRIALS_MAX: u32 = 32;
-/// How many of the fastest rungs are tried for a load.
-const PEEKS_MAX: usize = 2;
 const PROBE_AFTER_NS: u64 = 180_000_000_000;
 
 #[derive(Clone, Debug)]
@@ -70,8 +71,10 @@ pub struct Adaptive {
     /// Of the present load: its best throughput so far, trials made.
     best: f64,
     trials: u32,
-    /// How many of the fastest rungs were tried for this load.
-    peeked: usize,
+    /// What is still to be tried for this load, however little it promises.
+    peeks: Vec<Peek>,
+    /// The CPU that a trial showed to be the best among its equals.
+    favoured: Option<u32>,
     /// Whether it was seen to that the stack is in the right package.
     went_home: bool,
     elasticity: f64,
@@ -105,7 +108,7 @@ struct Trial {
     /// Work seen under the base plan.
     demand: Demand,
     /// Made to see whether the load takes more at all.
-    peek: bool,
+    peek: Option<Peek>,
 }
 
 impl Adaptive {
@@ -128,7 +131,8 @@ impl Adaptive {
             overlaps: Overlaps::default(),
             best: 0.0,
             trials: 0,
-            peeked: 0,
+            peeks: Vec::new(),
+            favoured: None,
             went_home: false,
             elasticity: 0.0,
             overloaded_looks: 0,
@@ -143,7 +147,8 @@ impl Adaptive {
     /// moves until the load does.
     pub fn resume(&mut self, plan: Plan, now_ns: u64) {
         self.change(plan);
-        (self.trials, self.peeked, self.went_home) = (TRIALS_MAX, PEEKS_MAX, true);
+        (self.trials, self.went_home) = (TRIALS_MAX, true);
+        self.peeks.clear();
         (self.last_traffic_ns, self.load_changed_ns) = (now_ns, now_ns);
         self.costs.load_begins(now_ns);
         self.mode = Mode::Measuring;
@@ -223,7 +228,8 @@ impl Adaptive {
     /// The load is another one: what was best says nothing any more.
     fn begin_load(&mut self, now_ns: u64, seen: &Observation) {
         (self.best, self.trials, self.load_changed_ns) = (0.0, 0, now_ns);
-        (self.peeked, self.elasticity, self.went_home) = (0, 0.0, false);
+        (self.elasticity, self.went_home) = (0.0, false);
+        self.peeks = peek::ALL.to_vec();
         self.departure = Departure::default();
         self.patient_until_ns = 0;
         self.costs.load_begins(now_ns);
@@ -256,7 +262,7 @@ impl Adaptive {
     fn rebuild(&mut self, demand: &Demand, seen: &Observation) {
         let nearness = Nearness::of(&self.platform, &seen.indicators);
         let (demand, overlaps) = (demand.clone(), self.overlaps.clone());
-        let aims = Aims { spare: self.settings.spare, nearness, demand, overlaps };
+        let aims = Aims { spare: self.settings.spare, nearness, favoured: self.favoured, demand, overlaps };
         self.ladder = Ladder::build(&self.platform, &aims);
     }
 

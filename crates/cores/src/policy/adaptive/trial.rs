@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::climb::climbs;
-use super::{ABRUPT, Adaptive, Mode, PEEKS_MAX, TRIALS_MAX, Trial, WINDOW_LOOKS};
+use super::{ABRUPT, Adaptive, Mode, TRIALS_MAX, Trial, WINDOW_LOOKS};
 use crate::estimate::{self, Demand};
 use crate::observation::Observation;
 use crate::placement::Nearness;
@@ -41,6 +41,9 @@ impl Adaptive {
             self.mode = Mode::Climbing { stride: 2, from, calm: 0 };
             return Some(climbs(&name, seen));
         }
+        if let Some(reason) = self.peek_sideways(now_ns, seen, &now) {
+            return Some(reason);
+        }
         if now_ns.saturating_sub(self.load_changed_ns) < CALM_BEFORE_DOWN_NS {
             return None;
         }
@@ -49,11 +52,8 @@ impl Adaptive {
             self.change(plan);
             return Some("goes to the package where it belongs beside the applications".into());
         }
-        if let Some(plan) = self.peek(now_ns, &now) {
-            let base = self.plan.clone();
-            self.change_steady(plan, &now);
-            self.mode = Mode::Trying(Trial { base, was: now, demand, peek: true });
-            return Some("tries whether the load takes more from a faster rung".into());
+        if let Some(reason) = self.peek(now_ns, seen, &now) {
+            return Some(reason);
         }
         if now_ns < self.patient_until_ns {
             return None;
@@ -88,21 +88,6 @@ impl Adaptive {
         nearness.is_met(&self.platform, &rung.plan).then(|| rung.plan.clone())
     }
 
-    /// A load that waits for its answers takes more if they come sooner, without ever overloading anything: only
-    /// trying tells. Twice for each load: spread, and consolidated, at full speed.
-    pub(super) fn peek(&mut self, now_ns: u64, now: &Measured) -> Option<Plan> {
-        const BUSY_MIN: f64 = 0.2;
-        while self.peeked < PEEKS_MAX && now.busy >= BUSY_MIN && now.overloaded < 0.5 {
-            let rung = if self.peeked == 0 { self.ladder.top() } else { self.ladder.consolidated_top() };
-            self.peeked += 1;
-            let plan = &self.ladder.rung(rung).plan;
-            if !plan.is_same(&self.plan) && !self.memory.is_barred(plan, now, now_ns) {
-                return Some(plan.clone());
-            }
-        }
-        None
-    }
-
     pub(super) fn attempt(&mut self, next: Candidate, was: Measured, demand: Demand) -> Option<String> {
         self.trials += 1;
         let base = self.plan.clone();
@@ -113,7 +98,7 @@ impl Adaptive {
             was.power_w
         );
         self.change_steady(next.plan, &was);
-        self.mode = Mode::Trying(Trial { base, was, demand, peek: false });
+        self.mode = Mode::Trying(Trial { base, was, demand, peek: None });
         Some(promise)
     }
 
@@ -135,6 +120,7 @@ impl Adaptive {
         };
         self.rebuild(demand, seen);
         let waits = estimate::waits(seen);
+        let others = seen.cpus.iter().map(|cpu| (cpu.cpu, cpu.others)).collect();
         let here = Position {
             platform: &self.platform,
             model: &self.settings.power,
@@ -142,13 +128,16 @@ impl Adaptive {
             plan: &self.plan,
             demand,
             waits: &waits,
+            others: &others,
             saturated,
             wanted,
             loose: objective == Objective::ThroughputPerWatt,
             elasticity: self.elasticity,
         };
         let barred = |plan: &Plan| self.memory.is_barred(plan, now, now_ns);
-        let free = candidates(&here, &self.ladder).into_iter().filter(|next| !barred(&next.plan));
+        let free = candidates(&here, &self.ladder)
+            .into_iter()
+            .filter(|next| !barred(&next.plan) && self.keeps_place(&next.plan));
         let promising: Vec<Candidate> =
             free.filter(|next| self.is_worth(next, now, self.gain_floor(next))).collect();
         let worth = promising.iter().filter(|next| {
@@ -213,11 +202,15 @@ impl Adaptive {
         }
         self.learn_elasticity(&trial, &now);
         let more = now.throughput > was.throughput * MORE;
-        if !abrupt && if trial.peek { more } else { self.is_better(&now, &was) } {
+        if !abrupt && if trial.peek.is_some() { more } else { self.is_better(&now, &was) } {
             self.best = self.best.max(now.throughput);
+            self.learn_place(trial.peek, &self.plan.clone());
             return Some(format!("keeps it: {}", compare(&now, &was)));
         }
         self.memory.bar(&self.plan.clone(), &was, now_ns);
+        if now.throughput * MORE < was.throughput {
+            self.learn_place(trial.peek, &trial.base);
+        }
         self.change_steady(trial.base, &now);
         Some(format!("takes it back: {}", compare(&now, &was)))
     }

@@ -1,0 +1,139 @@
+//! What is tried for a load however little it promises: only trying tells what a place beside the load's own programs
+//! is worth, and whether a load that waits for its answers takes more.
+
+use alloc::string::String;
+
+use super::{Adaptive, Mode, Trial};
+use crate::observation::Observation;
+use crate::placement;
+use crate::plan::Plan;
+use crate::platform;
+use crate::policy::measure::Measured;
+
+/// In the order in which they are tried; each once for a load.
+pub(super) const ALL: [Peek; 4] = [Peek::Beside, Peek::Apart, Peek::Spread, Peek::Consolidated];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peek {
+    /// The transport's part of the stack where others do most, of equal CPUs: it may be the program whose data it copies.
+    Beside,
+    /// The same where others do least.
+    Apart,
+    /// The fastest rung.
+    Spread,
+    /// The fastest rung on one CPU.
+    Consolidated,
+}
+
+/// A stack that does less is left where it is.
+const BUSY_MIN: f64 = 0.2;
+/// Where others take less, it makes no difference where they are.
+const OTHERS_MIN: f64 = 0.2;
+
+impl Peek {
+    fn is_sideways(self) -> bool {
+        matches!(self, Self::Beside | Self::Apart)
+    }
+
+    fn told(self) -> &'static str {
+        match self {
+            Self::Beside => "tries the CPU on which others do most",
+            Self::Apart => "tries the CPU on which others do least",
+            Self::Spread | Self::Consolidated => "tries whether the load takes more from a faster rung",
+        }
+    }
+}
+
+impl Adaptive {
+    /// A move to an equal CPU needs no calm: it takes nothing away that the load may want in a moment.
+    pub(super) fn peek_sideways(
+        &mut self,
+        now_ns: u64,
+        seen: &Observation,
+        now: &Measured,
+    ) -> Option<String> {
+        let next = *self.peeks.first()?;
+        if next.is_sideways() { self.peek(now_ns, seen, now) } else { None }
+    }
+
+    /// The next that is worth it.
+    pub(super) fn peek(&mut self, now_ns: u64, seen: &Observation, now: &Measured) -> Option<String> {
+        while let Some(peek) = self.peeks.first().copied() {
+            // A CPU that others fill is overloaded whatever the stack does there.
+            if now.busy < BUSY_MIN || (now.overloaded >= 0.5 && !peek.is_sideways()) {
+                return None;
+            }
+            self.peeks.remove(0);
+            let plan = self.peeked(peek, seen);
+            if let Some(plan) = plan
+                && !plan.is_same(&self.plan)
+                && !self.memory.is_barred(&plan, now, now_ns)
+            {
+                let (base, demand) = (self.plan.clone(), self.work.clone());
+                self.change_steady(plan, now);
+                self.mode = Mode::Trying(Trial { base, was: *now, demand, peek: Some(peek) });
+                return Some(peek.told().into());
+            }
+        }
+        None
+    }
+
+    fn peeked(&self, peek: Peek, seen: &Observation) -> Option<Plan> {
+        match peek {
+            Peek::Spread => Some(self.ladder.rung(self.ladder.top()).plan.clone()),
+            Peek::Consolidated => Some(self.ladder.rung(self.ladder.consolidated_top()).plan.clone()),
+            Peek::Beside | Peek::Apart => {
+                let others = |cpu: u32| seen.cpu(cpu).map_or(0.0, |load| load.others);
+                let managed = self.platform.managed();
+                let from = self.copies_on(&self.plan)?;
+                let is_equal =
+                    |cpu: &u32| (self.platform.capacity(*cpu) - self.platform.capacity(from)).abs() < 0.01;
+                let equal = || managed.iter().filter(is_equal);
+                let most = equal().max_by(|a, b| others(*a).total_cmp(&others(*b)))?;
+                let least = equal().min_by(|a, b| others(*a).total_cmp(&others(*b)))?;
+                let to = if peek == Peek::Beside { most } else { least };
+                (others(most) >= OTHERS_MIN && to != from).then(|| self.exchanged(from, to))
+            }
+        }
+    }
+
+    /// Who copies the load's payload to and from the program.
+    fn copier(&self) -> Option<&str> {
+        let transports = self.work.iter().filter(|(name, _)| platform::is_transport(name));
+        transports.max_by(|a, b| a.1.total_cmp(b.1)).map(|(name, _)| name.as_str())
+    }
+
+    /// Where that is done.
+    fn copies_on(&self, plan: &Plan) -> Option<u32> {
+        plan.seats.get(self.copier()?).map(|seat| seat.cpu)
+    }
+
+    fn exchanged(&self, from: u32, to: u32) -> Plan {
+        let other = |cpu: u32| match cpu {
+            cpu if cpu == from => to,
+            cpu if cpu == to => from,
+            cpu => cpu,
+        };
+        let mut plan = self.plan.clone();
+        for seat in plan.seats.values_mut() {
+            seat.cpu = other(seat.cpu);
+        }
+        plan.speeds = self.plan.speeds.iter().map(|(cpu, speed)| (other(*cpu), *speed)).collect();
+        placement::complete(&self.platform, &mut plan, self.settings.spare);
+        plan
+    }
+
+    /// What a trial says of the CPUs, beyond its plan: the next load begins on the better one.
+    pub(super) fn learn_place(&mut self, peek: Option<Peek>, better: &Plan) {
+        if peek.is_some_and(Peek::is_sideways) {
+            self.favoured = self.copies_on(better);
+        }
+    }
+
+    /// Whether a plan leaves the copying where a trial showed that it is best, or takes it to a CPU of another size: of
+    /// equal CPUs, predictions do not know one from the other.
+    pub(super) fn keeps_place(&self, plan: &Plan) -> bool {
+        let (Some(best), Some(cpu)) = (self.favoured, self.copies_on(plan)) else { return true };
+        cpu == best || (self.platform.capacity(cpu) - self.platform.capacity(best)).abs() >= 0.01
+    }
+}
