@@ -168,7 +168,13 @@ class Stack:
         options += ["--address", f"{self.address}/24"]
         if topology:
             options += ["--topology", str(topology)]
-        self.process = scene.start(program, "up", *options, *extra, log=f"up-{name}.log", env=env)
+        self.options, self.program, self.env = options, program, env
+        self.up(*extra)
+
+    def up(self, *extra, log="", program=None):
+        """Starts it, also once more: on the same device."""
+        self.process = self.scene.start(program or self.program, "up", *self.options, *extra, log=f"up-{self.name}{log}.log",
+                                        env=self.env)
         wait_until(lambda: self.process.log.read_text().startswith("ready") or "\nready" in self.process.log.read_text()
                    or self.process.poll() is not None, 10, "the stack to be ready")
         check(self.process.poll() is None, f"the stack ended: {self.process.log.read_text()}")

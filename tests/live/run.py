@@ -9,6 +9,7 @@ import sys
 import budget
 import crashes
 import datagrams
+import handover
 import inputs
 import options
 import past
@@ -23,6 +24,6 @@ if __name__ == "__main__":
     if os.environ.get("EFT_LIVE_INSIDE") != "yes":
         command = [str(ROOT / "scripts/own-network"), sys.executable, *sys.argv]
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
-    cases = inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + datagrams.CASES
+    cases = inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + handover.CASES + datagrams.CASES
     cases += programs.CASES + past.CASES + returns.CASES + sandboxes.CASES + watchdog.CASES
     sys.exit(run_all(cases, sys.argv[1:]))

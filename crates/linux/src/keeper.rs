@@ -3,10 +3,12 @@
 //! Each entry is a name, bytes that it never looks into, and descriptors. The supervisor puts and drops entries as it goes;
 //! when it dies, the keeper waits for another `eft up` of the stack's name, gives it everything, and is its keeper from then
 //! on. If nobody comes for a while, it ends, and so do the connections that it held. It parses nothing but the
-//! supervisor's messages, and it ends no process and touches no device.
+//! supervisor's messages, and it ends no process and touches no device; if nobody comes it removes the stack's folder and the
+//! rules that kept the kernel from answering for the stack's addresses.
 
+use crate::devices::packet;
 use crate::protocol::{CONTROL_FD, PACKET_MAX, encode};
-use crate::{Doing, Error, Result, scm};
+use crate::{Doing, Error, Result, operator, scm};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
@@ -61,8 +63,9 @@ struct Keeper {
     buffer: Vec<u8>,
 }
 
-/// The keeper's process, started by the supervisor with its socket at [`CONTROL_FD`].
-pub fn run(patience: Duration) -> Result<()> {
+/// The keeper's process, started by the supervisor with its socket at [`CONTROL_FD`]. `tables` are those of
+/// [`packet::Silencer`], to be removed if nobody comes.
+pub fn run(stack: &str, patience: Duration, tables: &[String]) -> Result<()> {
     // SAFETY: fcntl on a number; a bad one gives an error.
     if unsafe { libc::fcntl(CONTROL_FD, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
         return Err(Error("the keeper is started by `eft up`, not by hand".into()));
@@ -77,7 +80,13 @@ pub fn run(patience: Duration) -> Result<()> {
         ended: false,
         buffer: vec![0; PACKET_MAX],
     };
-    keeper.keep(patience)
+    keeper.keep(patience)?;
+    if !keeper.ended {
+        // While the socket is there: a successor that comes now waits for our end, and then begins afresh.
+        tables.iter().for_each(|table| packet::remove_table(table));
+        let _ = std::fs::remove_dir_all(operator::stack_dir(stack));
+    }
+    Ok(())
 }
 
 impl Keeper {
@@ -171,15 +180,19 @@ fn give(to: &OwnedFd, message: &FromKeeper, fds: &[OwnedFd]) -> std::result::Res
     }
 }
 
-/// Takes everything that is kept at this socket: the successor's side.
-pub fn take_over(socket: &OwnedFd) -> Result<Entries> {
+/// Takes everything that is kept at this socket: the successor's side. `None`: it comes too late.
+pub fn take_over(socket: &OwnedFd) -> Result<Option<Entries>> {
     let mut entries = Entries::new();
     let mut buffer = vec![0; PACKET_MAX];
     loop {
-        let (n, fds) = scm::receive(socket, &mut buffer, false).doing("keeper")?;
+        let (n, fds) = match scm::receive(socket, &mut buffer, false) {
+            Err(Errno::CONNRESET) => (0, Vec::new()),
+            other => other.doing("keeper")?,
+        };
         match postcard::from_bytes(&buffer[..n]) {
             Ok(FromKeeper::Entry { name, value }) => drop(entries.insert(name, Entry { value, fds })),
-            Ok(FromKeeper::All) => return Ok(entries),
+            Ok(FromKeeper::All) => return Ok(Some(entries)),
+            Err(_) if n == 0 && entries.is_empty() => return Ok(None),
             Err(_) => return Err(Error("the keeper ended, or is of another version".into())),
         }
     }
@@ -229,6 +242,15 @@ mod tests {
     }
 
     #[test]
+    fn who_comes_when_it_is_ending_begins_afresh() {
+        let (listener, address) = listening("late");
+        let late = socket();
+        rustix::net::connect(&late, &address).unwrap();
+        drop(listener);
+        assert!(take_over(&late).unwrap().is_none());
+    }
+
+    #[test]
     fn what_was_put_and_not_dropped_goes_to_the_successor_alone() {
         let (listener, address) = listening("test");
         let (ours, theirs) = scm::pair().unwrap();
@@ -245,14 +267,14 @@ mod tests {
         let early = socket();
         rustix::net::connect(&early, &address).unwrap();
         drop(ours);
-        let entries = take_over(&early).unwrap();
+        let entries = take_over(&early).unwrap().unwrap();
         assert_eq!(entries.keys().collect::<Vec<_>>(), ["a"]);
         assert_eq!((entries["a"].value.as_slice(), entries["a"].fds.len()), (&[3u8][..], 1));
         say(&early, &ToKeeper::Put { name: "c".into(), value: vec![4] }, &[]);
         drop(early);
         let last = socket();
         rustix::net::connect(&last, &address).unwrap();
-        let entries = take_over(&last).unwrap();
+        let entries = take_over(&last).unwrap().unwrap();
         assert_eq!(entries.keys().collect::<Vec<_>>(), ["a", "c"]);
         let stat = |fd: &OwnedFd| rustix::fs::fstat(fd).unwrap().st_ino;
         assert_eq!(stat(&entries["a"].fds[0]), stat(&memory), "another descriptor");

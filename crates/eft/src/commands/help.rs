@@ -11,7 +11,7 @@ Examples:
   eft up --config /etc/eft/web.toml
 
 Limits: IPv4 addresses only. The host address lies in the network of the first TAP device. Ends on SIGTERM or
-Ctrl-C."),
+Ctrl-C. On SIGUSR2 it ends, too, but connections wait for another `eft up` of the name (--keep)."),
     ("run", "\
 Examples:
   eft run --name web -- nginx -g 'daemon off;'

@@ -10,8 +10,12 @@ pub struct KeepArguments {
     /// Seconds for which it waits for another supervisor
     #[arg(long)]
     patience: u64,
+    /// A table of nft to remove if none comes
+    #[arg(long)]
+    table: Vec<String>,
 }
 
 pub fn run(arguments: &KeepArguments) -> Result<(), String> {
-    eft_linux::keeper::run(Duration::from_secs(arguments.patience)).map_err(|e| e.to_string())
+    let patience = Duration::from_secs(arguments.patience);
+    eft_linux::keeper::run(&arguments.stack, patience, &arguments.table).map_err(|e| e.to_string())
 }

@@ -50,6 +50,9 @@ pub struct UpArguments {
     /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2)
     #[arg(long)]
     keep: Option<u32>,
+    /// Take over from a running `eft up` of this name, devices and addresses: it ends, its connections go on
+    #[arg(long)]
+    take_over: bool,
     /// Write down in this folder what ip, filter, tcp and udp are told, up to 256 MB each, for `eft replay`
     #[arg(long)]
     record: Option<PathBuf>,
@@ -59,7 +62,8 @@ pub struct UpArguments {
 }
 
 pub fn run(arguments: &UpArguments) -> Result<(), String> {
-    let config = config(options(arguments)?)?;
+    let mut config = config(options(arguments)?)?;
+    config.take_over = arguments.take_over;
     supervisor::run(config, || {
         println!("ready");
         let _ = std::io::stdout().flush();
@@ -131,6 +135,7 @@ fn config(arguments: Options) -> Result<StackConfig, String> {
         mtu: arguments.mtu,
         nameserver: arguments.nameserver,
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
+        take_over: false,
         record: arguments.record,
         arena_len,
     })

@@ -110,6 +110,21 @@ impl Silencer {
         }
         Ok(Silencer { table })
     }
+
+    /// The rule stays: for a successor, which replaces it, or whoever [removes](remove_table) it.
+    pub fn leave(self) {
+        std::mem::forget(self);
+    }
+
+    /// What the rule lies in.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+}
+
+/// Removes what a [`Silencer`] left.
+pub fn remove_table(table: &str) {
+    let _ = Command::new("nft").args(["delete", "table", "netdev", table]).stderr(Stdio::null()).status();
 }
 
 fn clean(name: &str) -> String {
@@ -118,9 +133,6 @@ fn clean(name: &str) -> String {
 
 impl Drop for Silencer {
     fn drop(&mut self) {
-        let _ = Command::new("nft")
-            .args(["delete", "table", "netdev", &self.table])
-            .stderr(Stdio::null())
-            .status();
+        remove_table(&self.table);
     }
 }

@@ -19,9 +19,11 @@ pub fn spawn(stack: &str, name: &str) -> Result<(Child, OwnedFd)> {
 }
 
 /// Starts the keeper, which outlives us.
-pub fn spawn_keeper(config: &StackConfig) -> Result<(Child, OwnedFd)> {
+pub fn spawn_keeper(config: &StackConfig, tables: &[&str]) -> Result<(Child, OwnedFd)> {
     let patience = config.keep.as_secs().to_string();
-    spawn_with(&["keep", "--stack", &config.name, "--patience", &patience], Stdio::null(), false)
+    let mut arguments = vec!["keep", "--stack", &config.name, "--patience", &patience];
+    tables.iter().for_each(|table| arguments.extend(["--table", table]));
+    spawn_with(&arguments, Stdio::null(), false)
 }
 
 fn spawn_with(arguments: &[&str], stderr: Stdio, dies_with_us: bool) -> Result<(Child, OwnedFd)> {

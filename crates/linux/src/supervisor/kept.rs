@@ -1,6 +1,7 @@
 //! What the supervisor leaves with its keeper, and how a successor takes it up: see [`crate::keeper`].
 
 use super::{StackConfig, Supervisor, Watched, children};
+use crate::devices::packet::Silencer;
 use crate::keeper::{Entries, Entry, ToKeeper, take_over};
 use crate::protocol::encode;
 use crate::{Error, Result, memory, operator, scm};
@@ -14,6 +15,7 @@ use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Child;
+use std::time::{Duration, Instant};
 
 /// Keys of the store that no command line says: a successor finds them as they were.
 const REMEMBERED: &[&str] = &["filter", super::scheduling::APPLIED, super::scheduling::SETTINGS];
@@ -30,11 +32,11 @@ pub struct Kept {
 
 impl Kept {
     /// Starts a keeper for a stack whose folder is there.
-    fn start(config: &StackConfig) -> Result<Kept> {
+    fn start(config: &StackConfig, tables: &[&str]) -> Result<Kept> {
         let path = operator::keeper_path(&config.name);
         let _ = std::fs::remove_file(&path);
         let listener = operator::listen(&path)?;
-        let (child, socket) = children::spawn_keeper(config)?;
+        let (child, socket) = children::spawn_keeper(config, tables)?;
         let mut kept = Kept { socket, child: Some(child), unsent: VecDeque::new() };
         kept.say(&ToKeeper::Begin, &[&listener]);
         Ok(kept)
@@ -46,6 +48,10 @@ impl Kept {
 
     pub fn forget(&mut self, name: String) {
         self.say(&ToKeeper::Drop { name }, &[]);
+    }
+
+    pub fn forget_stored(&mut self, key: &str) {
+        self.forget(format!("store/{key}"));
     }
 
     /// Never waits: what the keeper cannot take now waits here.
@@ -64,6 +70,15 @@ impl Kept {
                 return;
             }
             self.unsent.pop_front();
+        }
+    }
+
+    /// The supervisor ends: whatever was not sent yet is, and a successor may come.
+    pub fn leave(mut self) {
+        let until = Instant::now() + Duration::from_secs(END_S as u64);
+        while !self.unsent.is_empty() && Instant::now() < until {
+            self.flush();
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -92,11 +107,20 @@ fn likeness(config: &StackConfig) -> String {
     )
 }
 
+/// Asks the running stack of this name, if there is one, to leave everything with its keeper and to end.
+pub fn ask_to_hand_over(config: &StackConfig) -> Result<()> {
+    if operator::connect(&config.name, &operator::control_path(&config.name)).is_err() {
+        return Ok(());
+    }
+    let request = serde_json::json!({ "op": "hand-over", "likeness": likeness(config) });
+    operator::ask(&config.name, &request).map(drop)
+}
+
 /// What a predecessor of this name left behind, once all its servers are dead. `None`: nothing, or of another stack.
 pub fn inherit(config: &StackConfig) -> Result<Option<(Kept, Inheritance)>> {
     let path = operator::keeper_path(&config.name);
     let Ok(socket) = operator::connect(&config.name, &path) else { return Ok(None) };
-    let entries = take_over(&socket)?;
+    let Some(entries) = take_over(&socket)? else { return Ok(None) };
     let kept = Kept { socket, child: None, unsent: VecDeque::new() };
     for (name, entry) in entries.iter().filter(|(name, _)| name.starts_with("process/")) {
         confirm_death(name, entry)?;
@@ -175,10 +199,25 @@ impl Inheritance {
 }
 
 impl Supervisor {
+    /// Whether connections would go on at a stack of this likeness.
+    pub(super) fn may_hand_over(&self, wanted: &str) -> std::result::Result<(), String> {
+        if wanted != likeness(&self.config) {
+            return Err(format!(
+                "stack `{}` runs with other devices, addresses or sizes: end it first",
+                self.config.name
+            ));
+        }
+        match self.kept {
+            Some(_) => Ok(()),
+            None => Err(format!("stack `{}` has no keeper at the moment: try again", self.config.name)),
+        }
+    }
+
     /// Sees to it that there is a keeper, and that it has everything.
     pub(super) fn keep_everything(&mut self) {
         if self.kept.is_none() {
-            match Kept::start(&self.config) {
+            let tables: Vec<&str> = self.silencers.iter().map(Silencer::table).collect();
+            match Kept::start(&self.config, &tables) {
                 Ok(kept) => self.kept = Some(kept),
                 Err(why) => return self.without_keeper(&why),
             }
@@ -198,6 +237,23 @@ impl Supervisor {
         self.kept = Some(kept);
         (0..self.members.len()).for_each(|i| self.keep_member(i));
         REMEMBERED.iter().for_each(|key| self.keep_stored(key));
+    }
+
+    /// A predecessor's keeper is of its version and has its patience: one of ours takes its place.
+    pub(super) fn renew_keeper(&mut self) {
+        if self.kept.as_ref().is_none_or(|kept| kept.child.is_some()) {
+            return;
+        }
+        let Some(old) = self.kept.take() else { return };
+        self.unwatch(&old.socket, Watched::Keeper);
+        self.keep_everything();
+        match self.kept {
+            Some(_) => old.end(),
+            None => {
+                let _ = self.watch(&old.socket, Watched::Keeper);
+                self.kept = Some(old);
+            }
+        }
     }
 
     fn without_keeper(&mut self, why: &Error) {

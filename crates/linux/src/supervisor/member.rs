@@ -10,7 +10,7 @@ use eft_channel::status::Status;
 use eft_control::hang::{Hang, Look, Stage, ThreadState, Watch};
 use eft_control::restart::Restarts;
 use eft_host::clock;
-use eft_messages::ComponentId;
+use eft_messages::{ComponentId, Role};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -119,6 +119,14 @@ impl Member {
             Life::Running => true,
             Life::Waiting(_) => self.peer == ComponentId::CORES,
             Life::Starting => false,
+        }
+    }
+
+    /// It has nothing to do; of a nic: it has ended.
+    pub fn is_quiet(&self) -> bool {
+        match self.peer.role {
+            Role::Nic => self.child.is_none(),
+            _ => self.child.is_none() || self.status.state().load().0 != Mode::Awake,
         }
     }
 

@@ -5,6 +5,7 @@
 //! touches no packet, and waits for nobody. What is decided comes from the `control` crate.
 
 mod children;
+mod ending;
 mod families;
 mod kept;
 mod member;
@@ -27,6 +28,7 @@ use eft_control::restart::Decision;
 use eft_control::store::Store;
 use eft_host::clock;
 use eft_messages::ComponentId;
+use ending::Ending;
 use families::Keeping;
 use member::{Life, Member};
 use rustix::event::epoll;
@@ -75,16 +77,19 @@ pub struct Supervisor {
     old_pools: Vec<(Instant, PoolId)>,
     silencers: Vec<Silencer>,
     announced: bool,
-    stopping: bool,
+    ending: Option<Ending>,
     /// Set when a component cannot be kept alive: why the stack ends.
     last_word: Option<String>,
 }
 
-/// Runs a stack until SIGTERM or SIGINT. `ready` is called once, when every server runs.
+/// Runs a stack until SIGTERM or SIGINT ends it, or SIGUSR2 hands it over. `ready` is called once, when every server runs.
 pub fn run(config: StackConfig, mut ready: impl FnMut()) -> Result<()> {
     let mut supervisor = setup::build(config)?;
     let outcome = supervisor.run(&mut ready);
-    supervisor.shut_down();
+    match supervisor.ending {
+        Some(Ending::HandOver) => supervisor.hand_over(),
+        Some(Ending::Whole) | None => supervisor.shut_down(),
+    }
     outcome
 }
 
@@ -93,7 +98,7 @@ impl Supervisor {
         self.keep_everything();
         self.start_all()?;
         let mut next_tick = clock::now() + TICK;
-        while !self.stopping {
+        while self.ending.is_none() {
             let timeout = next_tick.saturating_since(clock::now());
             for what in self.wait(timeout)? {
                 self.handle(what);
@@ -105,6 +110,7 @@ impl Supervisor {
             if !self.announced && self.members.iter().all(Member::is_up) {
                 self.announced = true;
                 ready();
+                self.renew_keeper();
             }
         }
         match self.last_word.take() {
@@ -166,8 +172,10 @@ impl Supervisor {
         let mut info = [0u8; 128];
         while rustix::io::read(&self.signals, &mut info).is_ok() {
             let number = u32::from_ne_bytes([info[0], info[1], info[2], info[3]]) as i32;
-            if number != libc::SIGCHLD {
-                self.stopping = true;
+            match number {
+                libc::SIGCHLD => {}
+                libc::SIGUSR2 => self.ending = self.ending.or(Some(Ending::HandOver)),
+                _ => self.ending = Some(Ending::Whole),
             }
         }
         for (i, status) in children::reap(&mut self.members) {
@@ -177,7 +185,7 @@ impl Supervisor {
 
     /// A server's process ended.
     fn died(&mut self, i: usize, how: String) {
-        if self.stopping {
+        if self.ending.is_some() {
             return;
         }
         let now = clock::now();
@@ -212,7 +220,7 @@ impl Supervisor {
                 self.members[i].restarts.in_a_row(),
                 operator::stack_dir(&self.config.name).join("crashes").display()
             ));
-            self.stopping = true;
+            self.ending = Some(Ending::Whole);
         }
         self.show_member(i);
     }
@@ -332,28 +340,5 @@ impl Supervisor {
 
     fn tell_index(&mut self, i: usize, message: &ToServer, fds: &[&OwnedFd]) {
         self.members[i].tell(message, fds);
-    }
-
-    /// Ends every server, undoes what was changed on the host, removes the sockets.
-    fn shut_down(&mut self) {
-        for i in 0..self.members.len() {
-            self.tell_index(i, &ToServer::Stop, &[]);
-        }
-        children::end_all(&mut self.members);
-        self.undo_for_cores();
-        self.silencers.clear();
-        if let Some(kept) = self.kept.take() {
-            kept.end();
-        }
-        let dir = operator::stack_dir(&self.config.name);
-        if self.members.iter().any(|m| m.restarts.is_hopeless()) {
-            // The last word names the crash reports: they stay until a stack of this name starts.
-            let _ = std::fs::remove_file(operator::control_path(&self.config.name));
-            let _ = std::fs::remove_file(operator::applications_path(&self.config.name));
-            let _ = std::fs::remove_file(operator::keeper_path(&self.config.name));
-        } else {
-            let _ = std::fs::remove_dir_all(dir);
-            let _ = std::fs::remove_dir(operator::run_dir());
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! What operators ask for.
 
+use super::ending::Ending;
 use super::request::{self, Request};
 use super::{Supervisor, Watched};
 use crate::protocol::ToServer;
@@ -73,7 +74,12 @@ impl Supervisor {
             }
             Request::Capture { interface } => self.capture(interface),
             Request::Stop => {
-                self.stopping = true;
+                self.ending = Some(Ending::Whole);
+                Ok(Some((json!({}), Vec::new())))
+            }
+            Request::HandOver { likeness } => {
+                self.may_hand_over(&likeness)?;
+                self.ending = self.ending.or(Some(Ending::HandOver));
                 Ok(Some((json!({}), Vec::new())))
             }
         }

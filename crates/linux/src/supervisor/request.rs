@@ -53,6 +53,10 @@ pub enum Request {
         interface: u8,
     },
     Stop,
+    /// To an `eft up` of the same stack, as its configuration is told by `likeness`.
+    HandOver {
+        likeness: String,
+    },
 }
 
 /// What is asked of `cores`.

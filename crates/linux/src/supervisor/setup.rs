@@ -59,6 +59,8 @@ pub struct StackConfig {
     pub record: Option<std::path::PathBuf>,
     /// How long connections are kept for another supervisor when this one dies.
     pub keep: std::time::Duration,
+    /// A running stack of this name is asked to hand over.
+    pub take_over: bool,
     /// Bytes of each engine's durable arena, 0 for none: the engines know, and the program that
     /// composes them asks.
     pub arena_len: fn(ComponentId, &Topology) -> usize,
@@ -80,8 +82,11 @@ fn check(config: &StackConfig) -> Result<()> {
     if config.devices.is_empty() || config.devices.len() > DEVICES_MAX {
         return Err(Error(format!("a stack needs 1 to {DEVICES_MAX} devices")));
     }
-    if operator::connect(&config.name, &operator::control_path(&config.name)).is_ok() {
-        return Err(Error(format!("a stack named `{}` runs already: choose another --name", config.name)));
+    if !config.take_over && operator::connect(&config.name, &operator::control_path(&config.name)).is_ok() {
+        return Err(Error(format!(
+            "a stack named `{}` runs already: choose another --name, or take it over (--take-over)",
+            config.name
+        )));
     }
     for device in &config.devices {
         for a in &device.addresses {
@@ -103,7 +108,7 @@ fn check(config: &StackConfig) -> Result<()> {
     }
     check_other_ends(config)?;
     let wanted: Vec<IpAddr> = config.devices.iter().flat_map(|d| &d.addresses).map(|a| a.address).collect();
-    for other in operator::running_stacks() {
+    for other in operator::running_stacks().into_iter().filter(|other| *other != config.name) {
         let Ok((info, _)) = operator::ask(&other, &serde_json::json!({ "op": "info" })) else { continue };
         let text = info["devices"].to_string();
         for a in &wanted {
@@ -243,6 +248,9 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     raise_file_limit();
     raise_priority();
     let signals = block_signals()?;
+    if config.take_over {
+        kept::ask_to_hand_over(&config)?;
+    }
     let (kept, mut inherited) = kept::inherit(&config)?.unzip();
     let mut silencers = Vec::new();
     let mut devices = Vec::new();
@@ -303,7 +311,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         old_pools: Vec::new(),
         silencers,
         announced: false,
-        stopping: false,
+        ending: None,
         last_word: None,
     };
     // The set watches open files: a duplicate that is closed again leaves the registration alone.
@@ -335,7 +343,7 @@ fn block_signals() -> Result<OwnedFd> {
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
-        for s in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCHLD] {
+        for s in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGUSR2, libc::SIGCHLD] {
             libc::sigaddset(&mut set, s);
         }
         libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
