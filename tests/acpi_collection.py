@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """P-states of a collection of real machines' ACPI tables, and whether ACPICA's acpiexec agrees.
 
-usage: tests/acpi_collection.py COLLECTION [--eft target/release/eft] [--fill 0] [--fill 0xff] [--jobs 3]
+usage: tests/acpi_collection.py COLLECTION [--eft target/release/eft] [--fill 0] [--fill 0xff] [--jobs 3] [--bound 60]
 
 COLLECTION holds dumps as acpidump writes them (text), anywhere below it, or is a git repository with such files in its
 newest commit. Wants acpixtract and acpiexec (Debian: acpica-tools). Firmware is its makers', so no dump is kept here;
@@ -9,6 +9,9 @@ https://github.com/linuxhw/ACPI has hundreds.
 
 acpiexec fills whatever the tables read of the hardware with one byte. States that eft does not mark must be the same
 for every byte; of those that it marks, one of its lists must fit. Exits 1 if any unmarked state differs.
+
+On some machines acpiexec waits for hardware that never answers: a call of it is ended after --bound seconds, and such a
+machine has no verdict.
 """
 
 import argparse
@@ -36,36 +39,44 @@ def dumps(collection):
                 yield name, lambda name=name: subprocess.run([*git, "show", f"HEAD:{name}"], capture_output=True).stdout
         return
     for path in sorted(collection.rglob("*")):
-        if path.is_file() and re.match(rb"\S{4} @ 0x", path.read_bytes()[:8]):
+        if path.is_file() and is_dump(path):
             yield str(path.relative_to(collection)), path.read_bytes
+
+
+def is_dump(path):
+    with path.open("rb") as file:
+        return re.match(rb"\S{4} @ 0x", file.read(9)) is not None
+
+
+class Endless(Exception):
+    """acpiexec was not done within its bound."""
 
 
 def is_intact(table):
     return len(table) > 36 and int.from_bytes(table[4:8], "little") == len(table) and sum(table) % 256 == 0
 
 
-def acpiexec(tables, fill, commands):
+def acpiexec(tables, fill, commands, bound):
     command = ["acpiexec", "-di", "-fv", fill, "-b", ";".join(commands), *map(str, tables)]
     try:
-        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60).stdout
-    except subprocess.TimeoutExpired:
-        # It waits for hardware that never answers: no verdict on this machine.
-        return ""
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=bound).stdout
+    except subprocess.TimeoutExpired as over:
+        raise Endless from over
 
 
-def named(tables, fill, name):
-    return sorted(set(re.findall(r"(\\[\w.]+\." + name + r")\s", acpiexec(tables, fill, ["find " + name]))))
+def named(tables, fill, name, bound):
+    return sorted(set(re.findall(r"(\\[\w.]+\." + name + r")\s", acpiexec(tables, fill, ["find " + name], bound))))
 
 
-def oracle(tables, fill):
+def oracle(tables, fill, bound):
     """States by processor, as acpiexec has them after _PDC; fastest first."""
-    objects = named(tables, fill, "_PSS")
+    objects = named(tables, fill, "_PSS", bound)
     if not objects:
         return {}
-    commands = [f"evaluate {name}{PDC}" for name in named(tables, fill, "_PDC")]
+    commands = [f"evaluate {name}{PDC}" for name in named(tables, fill, "_PDC", bound)]
     commands += [f"evaluate {name}" for name in objects]
     found = {}
-    for part in acpiexec(tables, fill, commands).split("Evaluating ")[1:]:
+    for part in acpiexec(tables, fill, commands, bound).split("Evaluating ")[1:]:
         path = part.split(None, 1)[0]
         if not path.endswith("._PSS") or "returned object" not in part:
             continue
@@ -106,7 +117,7 @@ def verdict(processor, theirs):
     return "marked, one list fits" if any(fits(rows_of(s), theirs) for s in lists) else "marked, no list fits"
 
 
-def judge(eft, fills, name, read):
+def judge(eft, fills, bound, name, read):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / "dump").write_bytes(read())
@@ -117,13 +128,17 @@ def judge(eft, fills, name, read):
             return None
         run = subprocess.run([eft, "cpu", "acpi", "--json", "--tables", folder], capture_output=True, text=True, timeout=120)
         if run.returncode:
-            return {"name": name, "error": run.stderr.strip(), "states": False, "verdicts": {}}
+            return {"name": name, "error": run.stderr.strip(), "states": False, "verdicts": {}, "endless": []}
         processors = json.loads(run.stdout)["processors"]
         blocks = [path for path in tables if path.read_bytes()[:4] == b"DSDT"]
         blocks += [path for path in tables if path.read_bytes()[:4] == b"SSDT"]
-        verdicts = {}
+        verdicts, endless = {}, []
         for fill in fills:
-            theirs = oracle(blocks, fill)
+            try:
+                theirs = oracle(blocks, fill, bound)
+            except Endless:
+                endless.append(fill)
+                continue
             ours = {plain(processor["path"]): processor for processor in processors}
             verdicts[fill] = collections.Counter(verdict(ours[path], rows) for path, rows in theirs.items() if path in ours)
         with_states = [processor for processor in processors if processor["states"]]
@@ -132,6 +147,7 @@ def judge(eft, fills, name, read):
             "states": bool(with_states),
             "marked": bool(with_states) and all(processor["states_depend_on"] for processor in with_states),
             "verdicts": verdicts,
+            "endless": endless,
         }
 
 
@@ -141,12 +157,20 @@ def main():
     arguments.add_argument("--eft", default="target/release/eft")
     arguments.add_argument("--fill", action="append")
     arguments.add_argument("--jobs", type=int, default=3)
+    arguments.add_argument("--bound", type=float, default=60, help="seconds that a call of acpiexec may take")
     arguments.add_argument("--every", type=int, default=1, help="judge one dump in so many")
     given = arguments.parse_args()
     fills = given.fill or ["0", "0xff"]
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        tasks = [pool.submit(judge, given.eft, fills, name, read) for name, read in list(dumps(given.collection))[:: given.every]]
-        machines = [machine for machine in (task.result() for task in tasks) if machine]
+        chosen = list(dumps(given.collection))[:: given.every]
+        tasks = [pool.submit(judge, given.eft, fills, given.bound, name, read) for name, read in chosen]
+        machines = []
+        for done, task in enumerate(concurrent.futures.as_completed(tasks), 1):
+            machines += [machine for machine in [task.result()] if machine]
+            if sys.stderr.isatty() or done % 50 == 0:
+                print(f"\r{done} of {len(tasks)}", end="", file=sys.stderr, flush=True)
+        print(file=sys.stderr)
+        machines.sort(key=lambda machine: machine["name"])
     if not machines:
         sys.exit("no dump there whose tables hold _PSS")
     found = [machine for machine in machines if machine["states"]]
@@ -161,6 +185,9 @@ def main():
         judged = [machine for machine in machines if machine["verdicts"].get(fill)]
         agree = [machine for machine in judged if set(machine["verdicts"][fill]) <= {"equal", "marked, one list fits"}]
         print(f"hardware filled with {fill}: acpiexec evaluates {len(judged)} machines, eft agrees on {len(agree)}")
+        endless = sum(fill in machine["endless"] for machine in machines)
+        if endless:
+            print(f"  {endless} machines without a verdict: acpiexec was not done in {given.bound:g} s")
         for kind, count in total.most_common():
             print(f"  {count} processors: {kind}")
         for machine in judged:
