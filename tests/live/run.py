@@ -10,6 +10,7 @@ import budget
 import crashes
 import datagrams
 import handover
+import hangups
 import inputs
 import options
 import past
@@ -25,5 +26,6 @@ if __name__ == "__main__":
         command = [str(ROOT / "scripts/own-network"), sys.executable, *sys.argv]
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
     cases = inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + handover.CASES + datagrams.CASES
+    cases += hangups.CASES
     cases += programs.CASES + past.CASES + returns.CASES + sandboxes.CASES + watchdog.CASES
     sys.exit(run_all(cases, sys.argv[1:]))

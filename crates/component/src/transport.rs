@@ -37,6 +37,6 @@ pub enum Effect {
     /// Nothing more will come: the descriptor becomes readable for good and shows RDHUP.
     EndOfStream(SocketId),
     /// The connection is over in both directions: the descriptor becomes readable and writable for
-    /// good.
+    /// good and shows HUP.
     HangUp(SocketId),
 }

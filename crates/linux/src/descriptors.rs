@@ -2,6 +2,11 @@
 //!
 //! See `eft_channel::token` for the protocol. One empty message is the read token; one plug is a
 //! message of [`PLUG_LEN`] bytes.
+//!
+//! At the end of a stream one message more goes into the descriptor, which nobody takes out, and then the far end is shut
+//! down: for sending, or in both directions if the connection is over (the descriptor shows HUP). That message is
+//! the witness of the last close: a far end that was shut down here looks like one whose descriptor is closed, but that
+//! the message still lies there. See [`is_closed`].
 
 use eft_base::SocketId;
 use eft_channel::socket::{Arena, SocketPage, flag};
@@ -21,6 +26,7 @@ struct Far {
     fd: OwnedFd,
     page: SocketPage,
     ended: bool,
+    hung_up: bool,
 }
 
 impl Far {
@@ -47,7 +53,7 @@ impl FarEnds {
         // A predecessor may have died between setting the token and sending its message, or over a plug.
         let token_lost = page.read_token().is_posted() && unread_by_peer(&fd) == 0;
         let plug_left = page.write_plug().is_half_taken();
-        let far = Far { fd, page, ended: false };
+        let far = Far { fd, page, ended: false, hung_up: false };
         if token_lost {
             send_token(&far.fd);
         }
@@ -70,29 +76,30 @@ impl FarEnds {
     fn mirror(&mut self, socket: SocketId) {
         let Some(far) = self.ends.get(&socket) else { return };
         let (flags, receivable) = (far.page.flags(), far.page.receivable());
+        if flags & flag::DEAD != 0 {
+            return self.hang_up(socket);
+        }
         // A datagram may be refused before its socket's far end is here.
         let refused = far.page.kind() == DATAGRAM && (far.page.error() != 0 || far.page.has_errors());
         if receivable > 0 || refused {
             self.readable(socket);
         }
         // An unconnected stream has a plug only because a connect is on its way to us.
-        let settled = flags & (flag::CONNECTED | flag::DEAD | flag::SEND_CLOSED) != 0;
+        let settled = flags & (flag::CONNECTED | flag::SEND_CLOSED) != 0;
         if settled || self.ends[&socket].page.kind() == DATAGRAM {
             let page = &self.ends[&socket].page;
-            if page.is_worth_writing() || flags & (flag::DEAD | flag::SEND_CLOSED) != 0 {
+            if page.is_worth_writing() || flags & flag::SEND_CLOSED != 0 {
                 self.writable(socket);
             }
         }
         if flags & flag::RECEIVE_END != 0 {
             self.end_of_stream(socket);
         }
-        if flags & flag::DEAD != 0 {
-            self.hang_up(socket);
-        }
     }
 
     pub fn readable(&mut self, socket: SocketId) {
         if let Some(far) = self.ends.get(&socket)
+            && !far.ended
             && (far.page.read_token().post(far.page.receive_end())
                 // An error without data is news too: a refused datagram.
                 || ((far.page.error() != 0 || far.page.has_errors()) && far.page.read_token().post_anyway())
@@ -114,21 +121,33 @@ impl FarEnds {
         }
     }
 
+    /// Nothing more will come: readable for good, with RDHUP.
     pub fn end_of_stream(&mut self, socket: SocketId) {
-        if let Some(far) = self.ends.get_mut(&socket)
-            && !std::mem::replace(&mut far.ended, true)
-        {
-            self.calls += 1;
-            let _ = rustix::net::shutdown(&far.fd, Shutdown::Write);
-            wake_sleepers(&far.page);
-        }
+        self.shut(socket, Shutdown::Write);
     }
 
-    /// The connection is over: readable and writable for good. Only the write half is shut down, since
-    /// shutting both would show here as the application's own close.
+    /// Over in both directions: readable and writable for good, with RDHUP and HUP.
     pub fn hang_up(&mut self, socket: SocketId) {
+        self.shut(socket, Shutdown::Both);
         self.writable(socket);
-        self.end_of_stream(socket);
+    }
+
+    fn shut(&mut self, socket: SocketId, how: Shutdown) {
+        let Some(far) = self.ends.get_mut(&socket) else { return };
+        let before = match how {
+            Shutdown::Both => std::mem::replace(&mut far.hung_up, true),
+            _ => far.ended,
+        };
+        if before {
+            return;
+        }
+        if !std::mem::replace(&mut far.ended, true) {
+            self.calls += 1;
+            send_token(&far.fd);
+        }
+        self.calls += 1;
+        let _ = rustix::net::shutdown(&far.fd, how);
+        wake_sleepers(&far.page);
     }
 }
 
@@ -159,6 +178,19 @@ fn is_readable(fd: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(fd, PollFlags::IN)];
     let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
     rustix::event::poll(&mut fds, Some(&zero)).is_ok_and(|n| n > 0)
+}
+
+/// Whether the last descriptor whose far end this is was closed, by whichever process.
+///
+/// A far end that is shut down here in both directions shows HUP, too; but then a message lies in the descriptor
+/// ([`FarEnds::end_of_stream`]). A descriptor that is closed with a message in it makes its far end show ERR (the kernel's
+/// `unix_release_sock`), and has no message soon after.
+pub fn is_closed(far: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(far, PollFlags::empty())];
+    let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+    let _ = rustix::event::poll(&mut fds, Some(&zero));
+    let said = fds[0].revents();
+    said.contains(PollFlags::HUP) && (said.contains(PollFlags::ERR) || unread_by_peer(far) == 0)
 }
 
 /// Bytes of memory of messages that the peer has not taken (SIOCOUTQ); 0 if none.
@@ -223,6 +255,51 @@ mod tests {
             poll(&mut near, Some(&rustix::time::Timespec::default())).unwrap();
             near[0].revents().contains(what)
         }
+    }
+
+    #[test]
+    fn the_last_close_is_told_from_hanging_up() {
+        let what_lies_there: [fn(&Scene); 3] = [
+            |_| (),
+            Scene::plug,
+            |scene| {
+                scene.page().set_receive_end(5);
+            },
+        ];
+        for prepare in what_lies_there {
+            for is_over in [false, true] {
+                let mut scene = Scene::new();
+                let mut server = scene.server();
+                prepare(&scene);
+                server.readable(SOCKET);
+                assert!(!is_closed(&scene.far));
+                if is_over {
+                    server.hang_up(SOCKET);
+                    let all = PollFlags::IN | PollFlags::OUT | PollFlags::RDHUP | PollFlags::HUP;
+                    assert!(scene.is(all), "a connection that is over does not show it");
+                    // A successor that does it all again changes nothing.
+                    scene.server().hang_up(SOCKET);
+                    server.readable(SOCKET);
+                }
+                let held = scene.near.try_clone().unwrap();
+                let near = std::mem::replace(&mut scene.near, crate::scm::pair().unwrap().0);
+                drop(near);
+                assert!(!is_closed(&scene.far), "a duplicate is open");
+                drop(held);
+                assert!(is_closed(&scene.far), "the last close is not seen (over: {is_over})");
+            }
+        }
+    }
+
+    #[test]
+    fn half_an_end_is_no_hang_up() {
+        let scene = Scene::new();
+        let mut server = scene.server();
+        server.end_of_stream(SOCKET);
+        assert!(scene.is(PollFlags::IN | PollFlags::RDHUP) && !scene.is(PollFlags::HUP));
+        assert!(!is_closed(&scene.far));
+        server.hang_up(SOCKET);
+        assert!(scene.is(PollFlags::HUP) && !is_closed(&scene.far));
     }
 
     #[test]

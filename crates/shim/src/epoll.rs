@@ -1,15 +1,24 @@
-//! Epoll registrations of sockets that are not yet decided.
+//! Epoll registrations: of sockets that are not yet decided, and of eft's.
 //!
 //! The kernel serves epoll on eft descriptors as on any other. Only when a kernel socket turns into
 //! an eft socket under the same number, its registrations must move; so they are remembered until
-//! then. And an edge-triggered set wants to hear of news that come before the older ones were taken.
+//! then. An edge-triggered set wants to hear of news that come before the older ones were taken. And of
+//! errors the kernel knows nothing, so what a wait returns is completed (`crate::poll` has the rules).
+
+mod registry;
 
 use crate::spin::Spin;
-use crate::{real, table};
+use crate::table::{self, Entry};
+use crate::{poll, real};
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
 use eft_channel::socket::wish;
 use libc::epoll_event;
+use registry::Known;
+use std::time::Instant;
 
+/// How a descriptor was registered.
 #[derive(Clone, Copy)]
 struct Registration {
     set: c_int,
@@ -22,6 +31,7 @@ static REGISTRATIONS: Spin<Vec<Registration>> = Spin::new(Vec::new());
 
 pub fn reset_lock() {
     REGISTRATIONS.reset();
+    registry::reset_lock();
 }
 
 /// The program changed the registration of an undecided socket.
@@ -35,12 +45,97 @@ pub fn note(set: c_int, operation: c_int, fd: c_int, event: Option<epoll_event>)
     }
 }
 
-/// The program registered an eft descriptor with these events.
-pub fn registered(fd: c_int, events: u32) {
-    if events & libc::EPOLLET as u32 != 0
-        && let Some(Ok(socket)) = table::socket(fd)
-    {
+/// The program registered an eft descriptor with this event; `None`: it took it out.
+pub fn registered(set: c_int, fd: c_int, event: Option<epoll_event>) {
+    let Some(Ok(socket)) = table::socket(fd) else { return };
+    let Some(event) = event else { return registry::forget(set, fd) };
+    if event.events & libc::EPOLLET as u32 != 0 {
         socket.page.add_wish(wish::EDGES);
+    }
+    registry::note(Known { set, fd, events: event.events, data: event.u64 });
+    widen(fd);
+}
+
+/// A datagram socket has got an error queue, or is registered with one: an error is to wake who did not ask for data.
+pub fn widen(fd: c_int) {
+    if poll::queueing(fd).is_some_and(|socket| !poll::has_data(socket)) {
+        registry::each(fd, widen_one);
+    }
+}
+
+fn widen_one(known: Known) {
+    if !known.asks_for_data() && !known.is_fired() {
+        NARROW.store(true, Ordering::Relaxed);
+        known.register(libc::EPOLLIN as u32);
+    }
+}
+
+/// Whether a socket with an error queue was ever registered by who does not ask for data.
+static NARROW: AtomicBool = AtomicBool::new(false);
+
+/// Before a wait: those that had data, which nobody asked for, may have none by now.
+pub fn prepare() {
+    if NARROW.load(Ordering::Relaxed) {
+        table::numbers(0, c_int::MAX).for_each(widen);
+    }
+}
+
+/// After a wait: puts right what the kernel said, and leaves out what is none of the program's. Returns how many are left.
+pub fn answered(set: c_int, events: &mut [epoll_event]) -> usize {
+    let watching = poll::is_watching();
+    if !watching && events.iter().all(|e| e.events & libc::EPOLLHUP as u32 == 0) {
+        return events.len();
+    }
+    let mut left = 0;
+    for i in 0..events.len() {
+        let mut event = events[i];
+        event.events = put_right(set, event);
+        if event.events != 0 {
+            events[left] = event;
+            left += 1;
+        }
+    }
+    left
+}
+
+/// What the program is told of one event.
+fn put_right(set: c_int, event: epoll_event) -> u32 {
+    let said = event.events;
+    let Some(known) = registry::find(set, event.u64) else { return said };
+    if said & libc::EPOLLHUP as u32 != 0 && poll::has_failed(known.fd) {
+        return said | libc::EPOLLERR as u32;
+    }
+    let Some(socket) = poll::queueing(known.fd) else { return said };
+    // The bits of poll and epoll are the same, as far as poll has them.
+    let told = poll::told(known.fd, said as i16, known.events as i16) as u16 as u32;
+    match told {
+        // With data, it is not to wake again for what nobody asked for; without, a single shot was wasted.
+        0 => known.register(if poll::has_data(socket) { 0 } else { libc::EPOLLIN as u32 }),
+        _ => known.told(),
+    }
+    told
+}
+
+/// What is left of a call's time.
+pub struct Limit {
+    limit: Option<Duration>,
+    since: Option<Instant>,
+}
+
+impl Limit {
+    pub fn new(limit: Option<Duration>) -> Limit {
+        Limit { limit, since: None }
+    }
+
+    /// The clock is read only if a call is made a second time.
+    pub fn left(&self) -> Option<Duration> {
+        let gone = self.since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.limit.map(|limit| limit.saturating_sub(gone))
+    }
+
+    pub fn is_over(&mut self) -> bool {
+        self.since.get_or_insert_with(Instant::now);
+        self.left().is_some_and(|left| left.is_zero())
     }
 }
 
@@ -53,6 +148,8 @@ pub fn forget(fd: c_int) {
 /// Takes `fd` out of all sets, to be put back with [`put_back`] after the descriptor was replaced.
 pub fn take_out(fd: c_int) {
     let mut all = REGISTRATIONS.lock();
+    // An eft socket that becomes another one.
+    registry::each(fd, |Known { set, fd, events, data }| all.push(Registration { set, fd, events, data }));
     // A set that is gone by now (or whose number is something else) refuses, and is left alone.
     // SAFETY: EPOLL_CTL_DEL takes no event.
     all.retain(|r| {
@@ -61,7 +158,7 @@ pub fn take_out(fd: c_int) {
     });
 }
 
-/// Adds the registrations again, now of what `fd` has become. They need not be remembered longer.
+/// Adds the registrations again, now of what `fd` has become. They are remembered as long as it may become something else.
 pub fn put_back(fd: c_int) {
     let mut all = REGISTRATIONS.lock();
     all.retain(|r| {
@@ -69,8 +166,8 @@ pub fn put_back(fd: c_int) {
             let mut event = epoll_event { events: r.events, u64: r.data };
             // SAFETY: the event is ours.
             unsafe { real::epoll_ctl.get()(r.set, libc::EPOLL_CTL_ADD, fd, &mut event) };
-            registered(fd, r.events);
+            registered(r.set, fd, Some(event));
         }
-        r.fd != fd
+        r.fd != fd || matches!(table::get(fd), Entry::Undecided { .. })
     });
 }

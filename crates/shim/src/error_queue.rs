@@ -7,7 +7,7 @@ use crate::buffers::Buffers;
 use crate::datagram::{self, Received};
 use crate::socket::Socket;
 use crate::sys::{Errno, Result};
-use crate::{address, poll, readiness};
+use crate::{address, epoll, poll, readiness};
 use core::ffi::c_int;
 use eft_base::Endpoint;
 use eft_channel::socket::{DatagramHeader, ErrorRecord, Opt, QUOTE_MAX};
@@ -20,7 +20,10 @@ pub fn set(fd: c_int, socket: &Socket, on: bool) {
     let page = &socket.page;
     page.set_option(Opt::ReceiveErrors, on as u32);
     match on {
-        true => poll::watch(),
+        true => {
+            poll::watch();
+            epoll::widen(fd);
+        }
         false => {
             page.set_errors_taken(page.errors_end());
             datagram::quieten(fd, socket);

@@ -5,7 +5,7 @@ use crate::convert;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, errno, loopback, readiness, real};
+use crate::{control, errno, family, loopback, readiness, real};
 use core::ffi::c_int;
 use eft_base::{Endpoint, WireAddress};
 use eft_channel::socket::{flag, wish};
@@ -409,8 +409,12 @@ pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
     }
     socket.page.add_wish(wishes);
     socket.notify();
-    if wishes & wish::SHUT_READ != 0 {
-        // Wakes whoever waits to receive or accept, for good; the far end does not notice.
+    if wishes & wish::SHUT_READ == 0 {
+        return Ok(0);
+    }
+    // Whoever waits to receive or accept wakes, for good. On a connection tcp sees to that, so that the descriptor can show
+    // later that all is over; else we do, and the far end does not notice.
+    if listening || !socket.is_stream() || family::family().is_none_or(|family| family.is_away()) {
         sys::shutdown(fd, libc::SHUT_RD);
         if let Some(hidden) = socket.loopback_fd().filter(|_| listening) {
             sys::shutdown(hidden, libc::SHUT_RDWR);

@@ -1,7 +1,7 @@
-//! `poll` on sockets with IP_RECVERR: POLLERR while an error waits.
+//! POLLERR, while an error waits: the kernel cannot be made to say so of an eft descriptor, so what it answers is put right.
 //!
-//! The kernel cannot be made to say so of the descriptor, which is readable instead. So what it answers is put right,
-//! in programs that set the option on some socket; in others it is passed on.
+//! A connection that failed shows HUP, and who hears that hears of the error here. A datagram socket with IP_RECVERR is readable
+//! while an error waits; calls are looked at for that in programs that set the option on some socket.
 
 use crate::socket::Socket;
 use crate::{datagram, table};
@@ -31,12 +31,12 @@ pub fn is_watching() -> bool {
 }
 
 /// The eft socket at `fd`, if it has an error queue.
-fn queueing(fd: c_int) -> Option<&'static Socket> {
+pub fn queueing(fd: c_int) -> Option<&'static Socket> {
     let socket = table::socket(fd)?.ok()?;
     (!socket.is_stream() && socket.page.option(Opt::ReceiveErrors) != 0).then_some(socket)
 }
 
-fn has_data(socket: &Socket) -> bool {
+pub fn has_data(socket: &Socket) -> bool {
     socket.page.receivable() > 0 || socket.twin_due() || socket.is_ended()
 }
 
@@ -44,10 +44,23 @@ fn has_error(socket: &Socket) -> bool {
     socket.page.has_errors() || socket.page.error() != 0
 }
 
+/// What HUP does not say: that the connection failed, and nobody was told yet.
+pub fn add_errors(list: &mut [pollfd]) {
+    for given in list.iter_mut().filter(|given| given.revents & POLLHUP != 0) {
+        if has_failed(given.fd) {
+            given.revents |= POLLERR;
+        }
+    }
+}
+
+/// Whether the stream at `fd`, which hung up, has an error that waits.
+pub fn has_failed(fd: c_int) -> bool {
+    matches!(table::socket(fd), Some(Ok(socket)) if socket.is_stream() && socket.page.error() != 0)
+}
+
 /// What the program is told, by what the kernel said. Quietens a descriptor that says more than there is.
-fn told(asked: &pollfd, events: i16) -> i16 {
-    let mut said = asked.revents;
-    if let Some(socket) = queueing(asked.fd) {
+pub fn told(fd: c_int, mut said: i16, asked: i16) -> i16 {
+    if let Some(socket) = queueing(fd) {
         let (error, data) = (has_error(socket), has_data(socket));
         if error {
             said |= POLLERR;
@@ -56,10 +69,10 @@ fn told(asked: &pollfd, events: i16) -> i16 {
             said &= !(POLLIN | POLLRDNORM);
         }
         if !error && !data {
-            datagram::quieten(asked.fd, socket);
+            datagram::quieten(fd, socket);
         }
     }
-    said & (events | POLLERR | POLLHUP | POLLNVAL)
+    said & (asked | POLLERR | POLLHUP | POLLNVAL)
 }
 
 /// Waits as `poll` does. `call` is the kernel's, with what is left of the limit.
@@ -91,11 +104,12 @@ pub fn wait(
         }
         let mut ready = 0;
         for given in list.iter_mut() {
-            given.revents = told(given, given.events);
+            given.revents = told(given.fd, given.revents, given.events);
             ready += (given.revents != 0) as c_int;
         }
         let over = deadline.is_some_and(|at| at <= Instant::now());
         if ready > 0 || answered == 0 || over {
+            add_errors(list);
             return ready;
         }
     }

@@ -19,9 +19,9 @@ const SUSPICION: u32 = 16;
 const TAKE_ROUNDS: u32 = 10;
 
 /// Nothing is left: takes the message out of the descriptor, unless `still_ready` after all.
-/// Sockets that have ended keep theirs, so that they stay readable.
+/// Sockets that have ended keep theirs, so that they stay readable, and what tells the stack of the last close lies there.
 pub fn retire(fd: c_int, socket: &Socket, still_ready: impl Fn() -> bool) {
-    if socket.token.is_posted() && !socket.is_ended() {
+    if socket.token.is_posted() && !socket.is_ended() && !socket.wishes_shut_read() {
         for _ in 0..socket.token.retire(&still_ready) {
             take(fd, socket);
         }
@@ -103,14 +103,14 @@ pub fn examine(fd: c_int, socket: &Socket) {
         return;
     }
     let events = sys::poll(fd, libc::POLLIN, Some(0)).unwrap_or(0);
-    if socket.is_ended() {
+    if socket.is_ended() || (socket.wishes_shut_read() && socket.wishes_shut_write()) {
         return;
     }
     if events & libc::POLLHUP != 0 {
         socket.set_bits(bit::ORPHAN);
         return;
     }
-    if events & libc::POLLIN == 0 || socket.token.is_posted() {
+    if events & libc::POLLIN == 0 || socket.token.is_posted() || socket.wishes_shut_read() {
         return;
     }
     // A server between setting the token and sending would have it set; one that has sent but whose
@@ -120,6 +120,7 @@ pub fn examine(fd: c_int, socket: &Socket) {
     if again & libc::POLLIN != 0
         && !socket.token.is_posted()
         && socket.page.receivable() == 0
+        && !socket.is_ended()
         && sys::take_message(fd).is_ok()
     {
         socket.taken_for().fetch_add(1, Ordering::AcqRel);
@@ -156,7 +157,7 @@ pub fn wait_datagram(fd: c_int, socket: &Socket) -> Result<()> {
 /// and with calls restarted after signals as their handlers say, since it *is* a `recv`.
 pub fn wait_stream(fd: c_int, socket: &Socket) -> Result<()> {
     if confined::is_confined() {
-        return wait_confined(socket, || socket.token.is_posted());
+        return wait_confined(socket, || socket.token.is_posted() || socket.wishes_shut_read());
     }
     let ret =
         // SAFETY: no buffer.

@@ -9,6 +9,7 @@ mod loopback;
 
 use super::Surroundings;
 use super::park::Parking;
+use crate::descriptors::is_closed;
 use crate::protocol::{ArenaShape, FromServer, Role, ToServer};
 use crate::{Doing, Result, scm};
 use eft_base::errno::{EMFILE, EPERM, EPROTONOSUPPORT};
@@ -263,8 +264,9 @@ impl Applications {
                 &[&fd],
             );
         }
-        // Only the hang-up matters here; messages in it are the transport's.
-        let token = self.watch(fd.as_fd(), Watched::Far(socket), epoll::EventFlags::RDHUP);
+        // Only the last close matters here; messages in it are the transport's, as is shutting it down.
+        let events = epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        let token = self.watch(fd.as_fd(), Watched::Far(socket), events);
         if let Some((old, old_token)) = self.far.insert(socket, (fd, token)) {
             self.unwatch(&old, old_token);
         }
@@ -360,7 +362,10 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
             match self.watched.get(&token).copied() {
                 Some(Watched::Listener) => self.accept(),
                 Some(Watched::Connection(id)) => self.read_connection(id, emit),
-                Some(Watched::Far(socket)) => emit(Event::Closed(socket)),
+                Some(Watched::Far(socket)) if self.far.get(&socket).is_some_and(|(fd, _)| is_closed(fd)) => {
+                    emit(Event::Closed(socket))
+                }
+                Some(Watched::Far(_)) => {}
                 Some(Watched::Loopback(socket)) => self.loopback_ready(socket),
                 None => {}
             }

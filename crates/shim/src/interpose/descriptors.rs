@@ -86,7 +86,7 @@ pub unsafe extern "C" fn epoll_ctl(
             let event = given.then(|| event.read_unaligned());
             match table::get(fd) {
                 Entry::Undecided { .. } => epoll::note(set, operation, fd, event),
-                Entry::Eft { .. } => epoll::registered(fd, event.map_or(0, |e| e.events)),
+                Entry::Eft { .. } => epoll::registered(set, fd, event),
                 _ => {}
             }
         }

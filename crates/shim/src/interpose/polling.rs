@@ -1,9 +1,9 @@
-//! poll, which needs us only in programs with an error queue (`crate::poll`).
+//! poll and epoll_wait, whose answers lack errors (`crate::poll`).
 
-use crate::{poll as watched, real};
+use crate::{epoll, poll as watched, real};
 use core::ffi::c_int;
 use core::time::Duration;
-use libc::{nfds_t, pollfd, size_t};
+use libc::{epoll_event, nfds_t, pollfd, size_t};
 
 /// The program's list, if it is one that we must look at.
 ///
@@ -17,19 +17,72 @@ pub unsafe fn list<'a>(list: *mut pollfd, count: nfds_t) -> Option<&'a mut [poll
     Some(unsafe { core::slice::from_raw_parts_mut(list, count as usize) })
 }
 
+/// Completes what the kernel said of `count` descriptors.
+///
+/// # Safety
+/// As for `poll`, which returned `ready`.
+pub unsafe fn answered(list: *mut pollfd, ready: c_int, count: nfds_t) -> c_int {
+    if ready > 0 {
+        // SAFETY: the kernel has written there.
+        watched::add_errors(unsafe { core::slice::from_raw_parts_mut(list, count as usize) });
+    }
+    ready
+}
+
+/// `epoll_wait` and its kin: `call` is the kernel's, with what is left of the limit.
+///
+/// # Safety
+/// As for `epoll_wait`.
+pub unsafe fn wait_events(
+    set: c_int,
+    events: *mut epoll_event,
+    limit: Option<Duration>,
+    mut call: impl FnMut(Option<Duration>) -> c_int,
+) -> c_int {
+    let mut clock = epoll::Limit::new(limit);
+    loop {
+        epoll::prepare();
+        let ready = call(clock.left());
+        if ready <= 0 {
+            return ready;
+        }
+        // SAFETY: the kernel has written so many.
+        let left = epoll::answered(set, unsafe { core::slice::from_raw_parts_mut(events, ready as usize) });
+        if left > 0 || clock.is_over() {
+            return left as c_int;
+        }
+    }
+}
+
+/// Milliseconds as `poll` takes them, rounded up, so that the call is not over too early.
+pub fn milliseconds(left: Option<Duration>) -> c_int {
+    left.map_or(-1, |left| left.as_micros().div_ceil(1000).min(c_int::MAX as u128) as c_int)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_wait(
+    set: c_int,
+    events: *mut epoll_event,
+    count: c_int,
+    limit: c_int,
+) -> c_int {
+    // SAFETY: the program's call.
+    unsafe {
+        let limit = u64::try_from(limit).ok().map(Duration::from_millis);
+        wait_events(set, events, limit, |left| real::epoll_wait.get()(set, events, count, milliseconds(left)))
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn poll(all: *mut pollfd, count: nfds_t, limit: c_int) -> c_int {
     // SAFETY: the program's call, as are all below.
     unsafe {
         let Some(list) = list(all, count) else {
-            return real::poll.get()(all, count, limit);
+            return answered(all, real::poll.get()(all, count, limit), count);
         };
         let limit = u64::try_from(limit).ok().map(Duration::from_millis);
         watched::wait(list, limit, |list, left| {
-            // Rounded up, so that the call is not over too early.
-            let left =
-                left.map_or(-1, |left| left.as_micros().div_ceil(1000).min(c_int::MAX as u128) as c_int);
-            real::poll.get()(list.as_mut_ptr(), list.len() as nfds_t, left)
+            real::poll.get()(list.as_mut_ptr(), list.len() as nfds_t, milliseconds(left))
         })
     }
 }

@@ -56,6 +56,25 @@ pub unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
     unsafe { with_mask(mask, |mask| real::sigsuspend.get()(mask)) }
 }
 
+/// A limit as the program gave it; null is none.
+///
+/// # Safety
+/// `limit` must be null or valid.
+unsafe fn duration(limit: *const timespec) -> Result<Option<Duration>, ()> {
+    // SAFETY: by the caller.
+    match unsafe { limit.as_ref() } {
+        None => Ok(None),
+        Some(&timespec { tv_sec: seconds @ 0.., tv_nsec: nanos @ 0..1_000_000_000 }) => {
+            Ok(Some(Duration::new(seconds as u64, nanos as u32)))
+        }
+        Some(_) => Err(()),
+    }
+}
+
+fn timespec_of(limit: Duration) -> timespec {
+    timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos() as _ }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ppoll(
     list: *mut pollfd,
@@ -66,19 +85,15 @@ pub unsafe extern "C" fn ppoll(
     // SAFETY: as above.
     unsafe {
         let Some(watched) = polling::list(list, count) else {
-            return with_mask(mask, |mask| real::ppoll.get()(list, count, limit, mask));
+            let ready = with_mask(mask, |mask| real::ppoll.get()(list, count, limit, mask));
+            return polling::answered(list, ready, count);
         };
-        let limit = match limit.as_ref() {
-            None => None,
-            Some(timespec { tv_sec: 0.., tv_nsec: 0..1_000_000_000 }) => {
-                Some(Duration::new((*limit).tv_sec as u64, (*limit).tv_nsec as u32))
-            }
+        let Ok(limit) = duration(limit) else {
             // The kernel says what is wrong.
-            Some(_) => return real::ppoll.get()(list, count, limit, mask),
+            return real::ppoll.get()(list, count, limit, mask);
         };
         poll::wait(watched, limit, |list, left| {
-            let left =
-                left.map(|left| timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ });
+            let left = left.map(timespec_of);
             let left = left.as_ref().map_or(core::ptr::null(), |left| left);
             with_mask(mask, |mask| real::ppoll.get()(list.as_mut_ptr(), list.len() as nfds_t, left, mask))
         })
@@ -107,7 +122,13 @@ pub unsafe extern "C" fn epoll_pwait(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { with_mask(mask, |mask| real::epoll_pwait.get()(set, events, count, limit, mask)) }
+    unsafe {
+        let limit = u64::try_from(limit).ok().map(Duration::from_millis);
+        polling::wait_events(set, events, limit, |left| {
+            let left = polling::milliseconds(left);
+            with_mask(mask, |mask| real::epoll_pwait.get()(set, events, count, left, mask))
+        })
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -119,7 +140,17 @@ pub unsafe extern "C" fn epoll_pwait2(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { with_mask(mask, |mask| real::epoll_pwait2.get()(set, events, count, limit, mask)) }
+    unsafe {
+        let Ok(limit) = duration(limit) else {
+            // The kernel says what is wrong.
+            return real::epoll_pwait2.get()(set, events, count, limit, mask);
+        };
+        polling::wait_events(set, events, limit, |left| {
+            let left = left.map(timespec_of);
+            let left = left.as_ref().map_or(core::ptr::null(), |left| left);
+            with_mask(mask, |mask| real::epoll_pwait2.get()(set, events, count, left, mask))
+        })
+    }
 }
 
 // The oldest of them have masks that are words.

@@ -133,7 +133,7 @@ impl Control {
             Watched::new(fd, self.epoll.as_raw_fd(), events, data)
         };
         let far = |slot: u32, fd: Option<OwnedFd>| {
-            watched(FAR_END, slot, libc::EPOLLRDHUP, fd.expect("a far end comes along"))
+            watched(FAR_END, slot, libc::EPOLLRDHUP | libc::EPOLLET, fd.expect("a far end comes along"))
         };
         let slot = request.slot;
         let result = match request.op {

@@ -191,7 +191,7 @@ impl Network {
     pub fn far_end(&mut self, family: usize, slot: u32) {
         let id = (family, slot);
         let Some(s) = self.slot(id) else { return };
-        if s.far.take().is_none() {
+        if s.far.take_if(|far| sys::is_closed(far.as_raw_fd())).is_none() {
             return;
         }
         s.closed = true;
@@ -404,6 +404,7 @@ impl Network {
     fn serve_stream(&mut self, id: Id) {
         let Some(s) = self.slot(id) else { return };
         let peer = s.peer;
+        s.show_end();
         self.pump(id);
         self.finish(id);
         // The receiver took something: its sender may go on.

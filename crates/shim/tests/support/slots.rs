@@ -3,7 +3,7 @@
 use super::sys;
 use eft_base::Endpoint;
 use eft_channel::segment::Segment;
-use eft_channel::socket::{Arena, ERRORS_MAX, ErrorRecord, Geometry, SocketPage, flag};
+use eft_channel::socket::{Arena, ERRORS_MAX, ErrorRecord, Geometry, SocketPage, flag, wish};
 use eft_messages::control::{InfoHeader, InterfaceInfo};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -26,6 +26,8 @@ pub struct Slot {
     /// A stream's other end; a datagram socket's peer lies in its page.
     pub peer: Option<Id>,
     pub fin_sent: bool,
+    /// The end is shown at the descriptor.
+    pub ended: bool,
     /// The application closed its last descriptor.
     pub closed: bool,
     /// A connection to the network's name server.
@@ -88,6 +90,7 @@ impl FamilySlots {
             hidden: None,
             peer: None,
             fin_sent: false,
+            ended: false,
             closed: false,
             name_server: false,
             waiting: false,
@@ -113,6 +116,7 @@ impl Slot {
     /// Makes the descriptor readable.
     pub fn post(&self) {
         if let Some(far) = &self.far
+            && !self.ended
             && (self.page.read_token().post(self.page.receive_end())
                 // What no position tells: an error.
                 || ((self.page.error() != 0 || self.page.has_errors()) && self.page.read_token().post_anyway())
@@ -165,7 +169,7 @@ impl Slot {
                 // It is missing only if its sender died at the wrong moment; the program may have closed by now.
                 None => {}
                 Some((0, _)) => {
-                    assert!(sys::is_closed(far.as_raw_fd()), "an empty message instead of a plug")
+                    assert!(sys::is_hung_up(far.as_raw_fd()), "an empty message instead of a plug")
                 }
                 Some((n, _)) => assert_eq!(n, 1500, "a plug has 1500 bytes"),
             }
@@ -177,15 +181,22 @@ impl Slot {
         self.page.set_flags(self.page.flags() | more);
     }
 
-    /// The descriptor becomes readable for good, if the socket has ended. Only the sending half is
-    /// shut: shutting both would hang up this end too, as if the application had closed its own.
-    pub fn show_end(&self) {
-        if self.page.flags() & (flag::RECEIVE_END | flag::DEAD) != 0
-            && let Some(far) = &self.far
-        {
+    /// The descriptor becomes readable for good, if the socket has ended, and hangs up if it is over in both directions. The
+    /// message that is sent before tells that apart from the application's own close.
+    pub fn show_end(&mut self) {
+        let (flags, wishes) = (self.page.flags(), self.page.wishes());
+        let ended = flags & (flag::RECEIVE_END | flag::DEAD) != 0 || wishes & wish::SHUT_READ != 0;
+        let over = flags & flag::DEAD != 0 || ended && wishes & wish::SHUT_WRITE != 0;
+        let Some(far) = self.far.as_ref().filter(|_| ended && !self.listening) else { return };
+        if !std::mem::replace(&mut self.ended, true) {
+            sys::send(far.as_raw_fd(), &[], &[]);
             sys::shutdown(far, libc::SHUT_WR);
-            self.wake_sleepers();
         }
+        if over {
+            self.unplug();
+            sys::shutdown(far, libc::SHUT_RDWR);
+        }
+        self.wake_sleepers();
     }
 
     /// Answers a query that came whole, with its length before it.

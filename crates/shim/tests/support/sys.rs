@@ -161,9 +161,22 @@ pub fn futex_wait_any(words: &[(*const u32, u32)]) {
     }
 }
 
-/// Whether the other end of a pair is closed.
-pub fn is_closed(fd: RawFd) -> bool {
-    let mut poll = libc::pollfd { fd, events: libc::POLLRDHUP, revents: 0 };
+fn polled(fd: RawFd, events: i16) -> i16 {
+    let mut poll = libc::pollfd { fd, events, revents: 0 };
     // SAFETY: the structure is ours.
-    unsafe { libc::poll(&mut poll, 1, 0) == 1 && poll.revents & libc::POLLRDHUP != 0 }
+    unsafe { libc::poll(&mut poll, 1, 0) };
+    poll.revents
+}
+
+/// Whether a pair is over in both directions.
+pub fn is_hung_up(fd: RawFd) -> bool {
+    polled(fd, 0) & libc::POLLHUP != 0
+}
+
+/// Whether the other end of a pair is closed, as the servers know it (`eft_linux::descriptors::is_closed`).
+pub fn is_closed(fd: RawFd) -> bool {
+    let mut unread: i32 = 0;
+    // SAFETY: TIOCOUTQ (= SIOCOUTQ) writes one int.
+    unsafe { libc::ioctl(fd, libc::TIOCOUTQ, &mut unread) };
+    is_hung_up(fd) && (polled(fd, 0) & libc::POLLERR != 0 || unread == 0)
 }

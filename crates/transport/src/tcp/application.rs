@@ -237,6 +237,9 @@ impl Tcp {
         if writes && wishes & wish::SHUT_WRITE != 0 {
             self.connection(i).finish_sending();
         }
+        if connected && wishes & wish::SHUT_READ != 0 {
+            self.connection(i).finish_receiving();
+        }
         if connected {
             self.connection(i).take_options();
             self.connection(i).update_window();

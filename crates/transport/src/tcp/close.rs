@@ -109,6 +109,12 @@ impl Connection<'_> {
         self.mark(due::SEND | if over { due::HANG_UP } else { 0 });
     }
 
+    /// The application will receive no more: its descriptor shows the end, and that all is over if it has finished sending, too.
+    pub(super) fn finish_receiving(&mut self) {
+        let over = self.block.fin_at != NOWHERE;
+        self.mark(due::END_OF_STREAM | if over { due::HANG_UP } else { 0 });
+    }
+
     /// In FIN-WAIT-2 without application the peer's patience is not ours.
     pub(super) fn wait_as_orphan(&mut self, now: Instant) {
         let block = &mut self.block;

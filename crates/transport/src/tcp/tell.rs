@@ -56,6 +56,10 @@ impl Connection<'_> {
             let at_once = what & (due::TELL | due::END_OF_STREAM | due::HANG_UP) != 0;
             let readable = what & due::READABLE != 0 && (at_once || !live.holds_news(cx.now));
             let socket = self.socket();
+            // First, since it says all at once: who wakes sees the whole.
+            if what & due::HANG_UP != 0 {
+                out.push(Out::Effect(Effect::HangUp(socket)));
+            }
             if readable {
                 out.push(Out::Effect(Effect::Readable(socket)));
             }
@@ -64,9 +68,6 @@ impl Connection<'_> {
             }
             if what & due::END_OF_STREAM != 0 {
                 out.push(Out::Effect(Effect::EndOfStream(socket)));
-            }
-            if what & due::HANG_UP != 0 {
-                out.push(Out::Effect(Effect::HangUp(socket)));
             }
         }
         self.publish_info(cx);
