@@ -33,6 +33,7 @@ def wrong_command_lines():
         refused(*up, "--device", "pair:/tmp/eftlt", "--host-address", "10.77.3.1/24", says="there is no TAP device")
         refused(*up, "--device", "tap:eftlt", "--gateway", "10.77.4.1", says="in none of the stack's networks")
         refused(EFT, "up", "--name", "a/b", "--device", "tap:eftlt", "--address", "10.77.3.2/24", says="no stack name")
+        refused(*up, "--device", "tap:eftlt", "--record", "/dev/null/x", says="--record /dev/null/x: Not a directory")
         topology = scene.dir / "t.toml"
         good = (ROOT / "topologies/default.toml").read_text()
         topology.write_text(good.replace('name = "udp"', 'name = "upd"'))

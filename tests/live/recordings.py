@@ -72,9 +72,10 @@ def identical(recording, died=False):
 
 
 def a_live_recording_replays_to_identical_segments():
-    """All four engines, while ip was killed twice, and files that are none."""
+    """All four engines, while ip was killed twice, in a folder that was not there; and files that are none."""
     with Scene("record") as scene:
-        stack = Stack(scene, extra=("--record", str(scene.dir)))
+        folder = scene.dir / "recordings" / "new"
+        stack = Stack(scene, extra=("--record", str(folder)))
         _, want = scene.file("www/f", 4 << 20)
         scene.start(*stack.on("python3", "-m", "http.server", "8000", "--bind", stack.address, "--directory", str(scene.dir / "www")))
         stack.listening(8000)
@@ -82,7 +83,7 @@ def a_live_recording_replays_to_identical_segments():
             check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:8000/f")) == want, "a download differs")
             stack.kill("ip")
         end(stack.process)
-        recordings = recorded(scene)
+        recordings = recorded(folder)
         check(set(recordings) == {"ip-1", "ip-2", "ip-3", "filter-1", "tcp-1", "udp-1"}, f"lives: {sorted(recordings)}")
         for name, recording in recordings.items():
             identical(recording, died=name in ("ip-1", "ip-2"))

@@ -53,7 +53,8 @@ pub struct UpArguments {
     /// Take over from a running `eft up` of this name, devices and addresses: it ends, its connections go on
     #[arg(long)]
     take_over: bool,
-    /// Write down in this folder what ip, filter, tcp and udp are told, up to 256 MB each, for `eft replay`
+    /// Write down in this folder, made if it is not there, what ip, filter, tcp and udp are told, up to 256 MB each, for
+    /// `eft replay`
     #[arg(long)]
     record: Option<PathBuf>,
     /// Which components run, how they are connected and placed
@@ -116,6 +117,10 @@ fn config(arguments: Options) -> Result<StackConfig, String> {
             devices.len(),
             arguments.address.len()
         ));
+    }
+    if let Some(dir) = &arguments.record {
+        // A server that cannot open its recording would die at every start.
+        std::fs::create_dir_all(dir).map_err(|e| format!("--record {}: {e}", dir.display()))?;
     }
     let last = devices.len() - 1;
     let configs = devices.iter().enumerate().map(|(i, spec)| DeviceConfig {
