@@ -4,7 +4,7 @@
 //! [`queue`] (fixed 64-byte messages), [`pool`] (packet buffers), [`notify`] (how a receiver
 //! sleeps and how it is woken), [`socket`] (the page and rings that an application shares with its
 //! transport), [`account`] (where a component's time goes), [`dirty`] (which sockets have news), [`token`] (readiness mirrored in a kernel
-//! descriptor) and [`witness`] (who sees what a transport reads in programs' pages). The request database, which is private to its owner, lives in [`requests`].
+//! descriptor) and [`access`] (an observer of what a transport reads and writes in programs' pages). The request database, which is private to its owner, lives in [`requests`].
 //!
 //! The peer is not trusted: no index that matters lives only in memory that a peer can write, and
 //! what comes out of shared memory is copied first and checked after.
@@ -16,6 +16,8 @@
 
 extern crate alloc;
 
+#[cfg(not(loom))]
+pub mod access;
 #[cfg(not(loom))]
 pub mod account;
 pub(crate) mod atomic;
@@ -37,8 +39,6 @@ pub mod socket;
 #[cfg(not(loom))]
 pub mod status;
 pub mod token;
-#[cfg(not(loom))]
-pub mod witness;
 
 #[cfg(not(loom))]
 pub use memory::{Memory, PoolView};

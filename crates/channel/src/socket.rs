@@ -21,12 +21,12 @@ mod page;
 pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX};
 pub use page::{IDENTITY, IDENTITY_LEN, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom, SocketPage};
 
+use crate::access::AccessObserver;
 use crate::dirty::{DIRTY_LEN, DIRTY_SLOTS, Dirty};
 use crate::memory::PoolView;
 use crate::notify::Doorbell;
 use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
-use crate::witness::Witness;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
 use eft_base::WireAddress;
@@ -95,7 +95,7 @@ impl Geometry {
 pub struct Arena {
     segment: Segment,
     geometry: Geometry,
-    witness: Option<Arc<dyn Witness>>,
+    observer: Option<Arc<dyn AccessObserver>>,
 }
 
 impl Arena {
@@ -104,7 +104,7 @@ impl Arena {
             return Err(OutOfBounds);
         }
         segment.range(0, geometry.arena_len())?;
-        Ok(Arena { segment, geometry, witness: None })
+        Ok(Arena { segment, geometry, observer: None })
     }
 
     /// The beginning of an arena, without its slots: what a program maps at once. It maps those that it uses
@@ -114,12 +114,12 @@ impl Arena {
             return Err(OutOfBounds);
         }
         segment.range(0, ARENA_HEADER_LEN)?;
-        Ok(Arena { segment, geometry, witness: None })
+        Ok(Arena { segment, geometry, observer: None })
     }
 
-    /// The same arena, for a transport that `witness` looks at: see [`crate::witness`].
-    pub fn witnessed(self, witness: Arc<dyn Witness>) -> Arena {
-        Arena { witness: Some(witness), ..self }
+    /// The same arena, for a transport that `observer` looks at: see [`crate::access`].
+    pub fn observed_by(self, observer: Arc<dyn AccessObserver>) -> Arena {
+        Arena { observer: Some(observer), ..self }
     }
 
     pub fn geometry(&self) -> Geometry {
@@ -170,7 +170,7 @@ impl Arena {
             base,
             send_len: self.geometry.send_len,
             receive_len: self.geometry.receive_len,
-            witness: self.witness.clone(),
+            observer: self.observer.clone(),
         })
     }
 
@@ -364,7 +364,7 @@ mod tests {
     #[derive(Default)]
     struct Meddler(std::sync::Mutex<alloc::vec::Vec<(usize, alloc::vec::Vec<u8>)>>);
 
-    impl Witness for Meddler {
+    impl AccessObserver for Meddler {
         fn read(&self, _: usize, bytes: &mut [u8]) {
             bytes[0] += 1;
         }
@@ -375,10 +375,10 @@ mod tests {
     }
 
     #[test]
-    fn a_transport_reads_what_the_witness_says() {
+    fn a_transport_reads_what_the_observer_says() {
         let plain = arena();
         let meddler = Arc::new(Meddler::default());
-        let page = plain.clone().witnessed(meddler.clone()).socket(0).unwrap();
+        let page = plain.clone().observed_by(meddler.clone()).socket(0).unwrap();
         let program = plain.socket(0).unwrap();
         program.set_send_end(5);
         program.set_receive_taken(8);

@@ -6,8 +6,8 @@
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::flight::{Flight, Hop, Next, Origin, Question, Stage, ToPeer};
 use crate::neighbour::{Due, Lookup};
+use crate::pending::{Hop, Next, Origin, Question, Stage, ToPeer, Transmission};
 use crate::send::ETHERNET_LEN;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 const HARDWARE_ETHERNET: u16 = 1;
 
 impl Ip {
-    /// Puts the link address into a flight's frame and submits it, or lets it wait for an answer.
+    /// Puts the link address into a transmission's frame and submits it, or lets it wait for an answer.
     pub(crate) fn address(
         &mut self,
         cx: &mut Context,
@@ -31,11 +31,11 @@ impl Ip {
         d: &mut FrameDescriptor,
         out: &mut Out,
     ) {
-        let Some(&flight) = self.flights.get(id) else {
+        let Some(&transmission) = self.transmissions.get(id) else {
             return;
         };
-        let interface = flight.hop.interface;
-        let neighbour = match flight.hop.next {
+        let interface = transmission.hop.interface;
+        let neighbour = match transmission.hop.next {
             Next::Neighbour(a) => a,
             Next::Group(mac) => return self.submit_to(cx, id, d, mac, out),
             Next::Local => return,
@@ -47,8 +47,8 @@ impl Ip {
                 self.ask_neighbour(cx, interface, neighbour, Some(mac), out);
             }
             Lookup::Wait { ask } => {
-                self.frames.write(flight.frame, 0, d.as_bytes());
-                if let Some(f) = self.flights.get_mut(id) {
+                self.frames.write(transmission.frame, 0, d.as_bytes());
+                if let Some(f) = self.transmissions.get_mut(id) {
                     f.stage = Stage::Neighbour;
                 }
                 if ask {
@@ -72,7 +72,7 @@ impl Ip {
         out: &mut Out,
     ) {
         d.header[..6].copy_from_slice(&mac.0);
-        if let Some(f) = self.flights.get(id) {
+        if let Some(f) = self.transmissions.get(id) {
             self.frames.write(f.frame, 0, d.as_bytes());
             self.submit(cx, id, out);
         }
@@ -87,7 +87,7 @@ impl Ip {
         out: &mut Out,
     ) {
         for id in waiting {
-            if let Some(f) = self.flights.get(id) {
+            if let Some(f) = self.transmissions.get(id) {
                 let header = offset_of!(FrameDescriptor, header);
                 self.frames.write(f.frame, header, &mac.0);
                 self.submit(cx, id, out);
@@ -161,7 +161,7 @@ impl Ip {
         d.header[ETHERNET_LEN..len].copy_from_slice(packet.as_bytes());
         d.header_len = len as u16;
         self.frames.write(frame, 0, d.as_bytes());
-        let flight = Flight {
+        let transmission = Transmission {
             origin: Origin::Nobody,
             stage: Stage::Nic,
             hop: Hop { interface, next: Next::Group(to) },
@@ -180,7 +180,7 @@ impl Ip {
             len: 0,
             segment_size: 0,
         };
-        let Ok(request) = self.flights.insert(flight) else {
+        let Ok(request) = self.transmissions.insert(transmission) else {
             self.frames.free(frame);
             return cx.count(Counter::DropNoSlot as usize);
         };

@@ -61,6 +61,6 @@ eft_component::counters! {
     /// Answers to nothing that was asked.
     StaleReply => "stale_reply",
     BadDone => "bad_done",
-    Flights => "flights",
+    Transmissions => "transmissions",
     Arrivals => "arrivals",
 }

@@ -6,8 +6,8 @@
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out, transport_index};
-use crate::flight::{Arrival, ToPeer};
 use crate::icmp::IcmpError;
+use crate::pending::{Arrival, ToPeer};
 use alloc::vec::Vec;
 use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
 use eft_base::{PacketRef, PoolId};

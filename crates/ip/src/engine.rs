@@ -3,10 +3,10 @@
 use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
 use crate::deliver::Given;
-use crate::flight::{Arrival, Datagram, Flight, FromPeer, Origin, Stage, ToPeer};
 use crate::gate::Gate;
 use crate::limit::Limiter;
 use crate::neighbour::Neighbours;
+use crate::pending::{Arrival, Datagram, FromPeer, Origin, Stage, ToPeer, Transmission};
 use crate::reassemble::Reassembly;
 use crate::route::Routes;
 use crate::send::Lane;
@@ -66,7 +66,7 @@ pub struct Ip {
     pub(crate) gate: Gate,
     pub(crate) frames: Pool,
     pub(crate) packets: Pool,
-    pub(crate) flights: Requests<Flight>,
+    pub(crate) transmissions: Requests<Transmission>,
     pub(crate) datagrams: Requests<Datagram>,
     pub(crate) arrivals: Requests<Arrival>,
     pub(crate) neighbours: Neighbours,
@@ -77,7 +77,7 @@ pub struct Ip {
     pub(crate) reset_limiter: Limiter,
     /// tcp's and udp's requests for which no frame slot is free.
     pub(crate) lanes: [Lane; 2],
-    /// Flights in [`Stage::Local`], in order.
+    /// Transmissions in [`Stage::Local`], in order.
     pub(crate) local: VecDeque<RequestId>,
     pub(crate) identification: u16,
     /// When to look again for room: a transport that takes receipts alone does not wake us.
@@ -107,7 +107,7 @@ impl Ip {
             last_error: None,
             links: Vec::new(),
             gate: Gate::new(),
-            flights: Requests::new(frames.slots(), life),
+            transmissions: Requests::new(frames.slots(), life),
             datagrams: Requests::new(frames.slots(), life),
             arrivals: Requests::new(ARRIVALS_MAX, life),
             // After a rebirth all that the transports resubmit waits for the gateway's address: that
@@ -210,8 +210,8 @@ impl Ip {
     fn handle_nic(&mut self, cx: &mut Context, n: u8, message: NicToIp, out: &mut Out) {
         match message {
             NicToIp::Sent { request, errno } => {
-                let here = |f: &Flight| f.stage == Stage::Nic && f.hop.interface == n;
-                if self.flights.get(request).is_some_and(here) {
+                let here = |f: &Transmission| f.stage == Stage::Nic && f.hop.interface == n;
+                if self.transmissions.get(request).is_some_and(here) {
                     self.finish(request, errno, out);
                 } else {
                     cx.count(Counter::StaleReply as usize);
@@ -253,10 +253,10 @@ impl Ip {
     }
 
     fn filter_reborn(&mut self, cx: &mut Context, out: &mut Out) {
-        let waiting = |f: &Flight| f.stage == Stage::Verdict;
-        for (id, flight) in self.flights.iter().filter(|(_, f)| waiting(f)) {
+        let waiting = |f: &Transmission| f.stage == Stage::Verdict;
+        for (id, transmission) in self.transmissions.iter().filter(|(_, f)| waiting(f)) {
             cx.count(Counter::FilterAsksAgain as usize);
-            Ip::ask_out(id, flight, out);
+            Ip::ask_out(id, transmission, out);
         }
         for (id, arrival) in self.arrivals.iter() {
             cx.count(Counter::FilterAsksAgain as usize);
@@ -266,10 +266,10 @@ impl Ip {
 
     fn nic_reborn(&mut self, cx: &mut Context, n: u8, out: &mut Out) {
         self.given.owner_reborn(n);
-        let there = |f: &Flight| f.stage == Stage::Nic && f.hop.interface == n;
-        for (request, flight) in self.flights.iter().filter(|(_, f)| there(f)) {
+        let there = |f: &Transmission| f.stage == Stage::Nic && f.hop.interface == n;
+        for (request, transmission) in self.transmissions.iter().filter(|(_, f)| there(f)) {
             cx.count(Counter::Resubmitted as usize);
-            let descriptor = flight.frame;
+            let descriptor = transmission.frame;
             let send = IpToNic::Send { request, descriptor };
             out.push(ToPeer::Nic(n, send));
         }
@@ -289,13 +289,13 @@ impl Ip {
                 d.origin = Origin::Nobody;
             }
         }
-        for id in self.flights.ids() {
-            let Some(flight) = self.flights.get_mut(id) else {
+        for id in self.transmissions.ids() {
+            let Some(transmission) = self.transmissions.get_mut(id) else {
                 continue;
             };
-            if of_peer(flight.origin) {
-                flight.origin = Origin::Nobody;
-                if flight.stage != Stage::Nic {
+            if of_peer(transmission.origin) {
+                transmission.origin = Origin::Nobody;
+                if transmission.stage != Stage::Nic {
                     self.finish(id, 0, out);
                 }
             }
@@ -377,7 +377,7 @@ impl Component for Ip {
         self.flush_undelivered(out);
         self.schedule_retry(cx.now);
         self.flush_lanes(cx, out);
-        cx.gauge(Counter::Flights as usize, self.flights.len() as u64);
+        cx.gauge(Counter::Transmissions as usize, self.transmissions.len() as u64);
         cx.gauge(Counter::Arrivals as usize, self.arrivals.len() as u64);
     }
 }

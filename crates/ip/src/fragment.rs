@@ -4,7 +4,7 @@
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::flight::{Datagram, Flight, Origin};
+use crate::pending::{Datagram, Origin, Transmission};
 use crate::send::{ETHERNET_LEN, IPV4_LEN, TRANSPORT_AT};
 use eft_base::checksum::Checksum;
 use eft_base::errno::ENOBUFS;
@@ -22,7 +22,7 @@ struct Piece {
 }
 
 impl Ip {
-    /// Replaces a flight by one per fragment. The checksum is complete.
+    /// Replaces a transmission by one per fragment. The checksum is complete.
     pub(crate) fn fragment(
         &mut self,
         cx: &mut Context,
@@ -31,35 +31,36 @@ impl Ip {
         mtu: u16,
         out: &mut Out,
     ) {
-        let Some(&flight) = self.flights.get(id) else {
+        let Some(&transmission) = self.transmissions.get(id) else {
             return;
         };
         // Offsets are counted in units of eight bytes.
         let room = (mtu as usize - IPV4_LEN) & !7;
-        let body = flight.len as usize - IPV4_LEN;
+        let body = transmission.len as usize - IPV4_LEN;
         let count = body.div_ceil(room);
         if self.frames.available() + 1 < count {
             cx.count(Counter::RefusedFull as usize);
             return self.finish(id, ENOBUFS, out);
         }
-        self.flights.remove(id);
-        self.frames.free(flight.frame);
-        let datagram = Datagram { origin: flight.origin, packet: flight.packet, remaining: count, errno: 0 };
+        self.transmissions.remove(id);
+        self.frames.free(transmission.frame);
+        let datagram =
+            Datagram { origin: transmission.origin, packet: transmission.packet, remaining: count, errno: 0 };
         let Ok(datagram) = self.datagrams.insert(datagram) else {
             // Cannot be: there are as many entries as frame slots.
-            return self.settle(flight.origin, flight.packet, ENOBUFS, out);
+            return self.settle(transmission.origin, transmission.packet, ENOBUFS, out);
         };
         for i in 0..count {
             let offset = i * room;
             let piece = Piece { offset, len: room.min(body - offset), last: i + 1 == count };
-            self.launch_fragment(cx, &flight, datagram, whole, piece, out);
+            self.launch_fragment(cx, &transmission, datagram, whole, piece, out);
         }
     }
 
     fn launch_fragment(
         &mut self,
         cx: &mut Context,
-        whole: &Flight,
+        whole: &Transmission,
         datagram: RequestId,
         descriptor: &FrameDescriptor,
         piece: Piece,
@@ -68,14 +69,14 @@ impl Ip {
         let Some(frame) = self.frames.allocate() else {
             return self.settle_fragment(datagram, ENOBUFS, out);
         };
-        let flight = Flight {
+        let transmission = Transmission {
             origin: Origin::Fragment(datagram),
             frame,
             packet: None,
             len: (IPV4_LEN + piece.len) as u32,
             ..*whole
         };
-        let Ok(id) = self.flights.insert(flight) else {
+        let Ok(id) = self.transmissions.insert(transmission) else {
             self.frames.free(frame);
             return self.settle_fragment(datagram, ENOBUFS, out);
         };

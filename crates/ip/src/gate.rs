@@ -6,7 +6,7 @@
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::flight::{FromPeer, ToPeer};
+use crate::pending::{FromPeer, ToPeer};
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use eft_base::errno::ENETUNREACH;

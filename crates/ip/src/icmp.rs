@@ -8,7 +8,7 @@ use crate::bytes::PieceSum;
 use crate::config::is_unicast;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::flight::{Arrival, Origin, Quoted};
+use crate::pending::{Arrival, Origin, Quoted};
 use crate::send::{IPV4_LEN, Outgoing};
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::PacketRef;

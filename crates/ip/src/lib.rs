@@ -1,6 +1,6 @@
 //! The ip engine: IPv4, ARP and ICMP between the transports and the devices.
 //!
-//! What goes out is a *flight* ([`flight`]): built by [`send`], judged by the filter ([`verdict`]),
+//! What goes out is a pending transmission ([`pending`]): built by [`send`], judged by the filter ([`verdict`]),
 //! fragmented if need be ([`fragment`]), addressed by [`neighbour`] and [`arp`], kept until the NIC
 //! confirms it. What comes in is checked by [`receive`], reassembled ([`reassemble`]), judged, and
 //! given to a transport ([`deliver`]) or to [`icmp`]. Packets to one's own address turn round in
@@ -22,13 +22,13 @@ pub mod config;
 pub mod counters;
 mod deliver;
 mod engine;
-mod flight;
 mod fragment;
 mod gate;
 mod icmp;
 mod limit;
 mod local;
 mod neighbour;
+mod pending;
 mod reassemble;
 mod receive;
 mod reject;
@@ -40,7 +40,7 @@ mod verdict;
 
 pub use counters::Counter;
 pub use engine::{Ip, IpConfig};
-pub use flight::{FromPeer, ToPeer};
+pub use pending::{FromPeer, ToPeer};
 
 /// The interface number that the filter sees for packets to one's own address.
 pub const LOCAL_INTERFACE: u8 = 255;

@@ -6,7 +6,7 @@
 use crate::LOCAL_INTERFACE;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::flight::{Arrival, Flight, Stage};
+use crate::pending::{Arrival, Stage, Transmission};
 use crate::send::{ETHERNET_LEN, IPV4_LEN};
 use eft_base::errno::{EINVAL, ENOBUFS, EPROTONOSUPPORT};
 use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
@@ -24,41 +24,41 @@ impl Ip {
         d: &FrameDescriptor,
         out: &mut Out,
     ) {
-        let Some(&flight) = self.flights.get(id) else {
+        let Some(&transmission) = self.transmissions.get(id) else {
             return;
         };
-        if receiver(&flight).is_some_and(|peer| !self.has_transport(peer)) {
+        if receiver(&transmission).is_some_and(|peer| !self.has_transport(peer)) {
             cx.count(Counter::DropProtocol as usize);
             return self.finish(id, EPROTONOSUPPORT, out);
         }
-        if self.local.is_empty() && self.has_local_room(&flight, out) {
-            return self.turn_round(cx, id, &flight, d, out);
+        if self.local.is_empty() && self.has_local_room(&transmission, out) {
+            return self.turn_round(cx, id, &transmission, d, out);
         }
         if self.local.len() >= self.frames.slots() / 2 {
             cx.count(Counter::RefusedFull as usize);
             return self.finish(id, ENOBUFS, out);
         }
-        self.frames.write(flight.frame, 0, d.as_bytes());
-        if let Some(f) = self.flights.get_mut(id) {
+        self.frames.write(transmission.frame, 0, d.as_bytes());
+        if let Some(f) = self.transmissions.get_mut(id) {
             f.stage = Stage::Local;
         }
         self.local.push_back(id);
     }
 
-    fn has_local_room(&self, flight: &Flight, out: &Out) -> bool {
-        self.packets.available() > 0 && receiver(flight).is_none_or(|p| out.may_drop_in(p))
+    fn has_local_room(&self, transmission: &Transmission, out: &Out) -> bool {
+        self.packets.available() > 0 && receiver(transmission).is_none_or(|p| out.may_drop_in(p))
     }
 
     /// Turns round what waited for room.
     pub(crate) fn flush_local(&mut self, cx: &mut Context, out: &mut Out) {
         while let Some(&id) = self.local.front() {
-            if let Some(&flight) = self.flights.get(id) {
-                if !self.has_local_room(&flight, out) {
+            if let Some(&transmission) = self.transmissions.get(id) {
+                if !self.has_local_room(&transmission, out) {
                     return;
                 }
-                let d = self.descriptor(flight.frame);
+                let d = self.descriptor(transmission.frame);
                 self.local.pop_front();
-                self.turn_round(cx, id, &flight, &d, out);
+                self.turn_round(cx, id, &transmission, &d, out);
             } else {
                 // Its sender died.
                 self.local.pop_front();
@@ -70,7 +70,7 @@ impl Ip {
         &mut self,
         cx: &mut Context,
         id: RequestId,
-        flight: &Flight,
+        transmission: &Transmission,
         d: &FrameDescriptor,
         out: &mut Out,
     ) {
@@ -91,9 +91,9 @@ impl Ip {
             interface: LOCAL_INTERFACE,
             header_len: IPV4_LEN as u16,
             checksum_ok: true,
-            segment_size: flight.segment_size,
+            segment_size: transmission.segment_size,
             group: false,
-            question: flight.question,
+            question: transmission.question,
         };
         // The filter judged it on its way out; there is no second wire to judge it on.
         self.accept(cx, arrival, out);
@@ -121,8 +121,8 @@ impl Ip {
 }
 
 /// The transport that gets a local packet; ICMP stays here.
-fn receiver(flight: &Flight) -> Option<ComponentId> {
-    match flight.question.protocol {
+fn receiver(transmission: &Transmission) -> Option<ComponentId> {
+    match transmission.question.protocol {
         PROTOCOL_TCP => Some(ComponentId::TCP),
         PROTOCOL_UDP => Some(ComponentId::UDP),
         PROTOCOL_ICMP => None,

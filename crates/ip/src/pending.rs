@@ -110,12 +110,12 @@ pub(crate) enum Stage {
 
 /// A packet on its way out. Its headers lie in the frame slot.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Flight {
+pub(crate) struct Transmission {
     pub origin: Origin,
     pub stage: Stage,
     pub hop: Hop,
     pub frame: PacketRef,
-    /// A slot of ip's own pool in which the payload lies; freed with the flight.
+    /// A slot of ip's own pool in which the payload lies; freed with the transmission.
     pub packet: Option<PacketRef>,
     pub question: Question,
     /// Bytes of the IP packet.

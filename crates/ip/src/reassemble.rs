@@ -7,8 +7,8 @@
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::flight::{Arrival, Question};
 use crate::icmp::IcmpError;
+use crate::pending::{Arrival, Question};
 use crate::receive::Ipv4;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;

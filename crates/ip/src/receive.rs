@@ -6,7 +6,7 @@
 use crate::config::is_unicast;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::flight::{Arrival, Question};
+use crate::pending::{Arrival, Question};
 use crate::send::{ETHERNET_LEN, IPV4_LEN};
 use core::net::Ipv4Addr;
 use eft_base::PacketRef;

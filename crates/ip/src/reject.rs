@@ -8,8 +8,8 @@
 use crate::LOCAL_INTERFACE;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::flight::{Arrival, Flight, Origin, Question};
 use crate::icmp::IcmpError;
+use crate::pending::{Arrival, Origin, Question, Transmission};
 use crate::send::{ETHERNET_LEN, IPV4_LEN, Outgoing, TRANSPORT_AT, ipv4_header};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
@@ -71,24 +71,24 @@ impl Ip {
     }
 
     /// Tells a transport of this host that its packet `d` may not leave. False if it was not told.
-    pub(crate) fn reject_flight(
+    pub(crate) fn reject_transmission(
         &mut self,
         cx: &mut Context,
-        flight: &Flight,
+        transmission: &Transmission,
         d: &FrameDescriptor,
         how: Judgement,
         out: &mut Out,
     ) -> bool {
-        let q = flight.question;
+        let q = transmission.question;
         // What ip itself sends nobody waits for.
-        if !matches!(flight.origin, Origin::Transport { .. }) {
+        if !matches!(transmission.origin, Origin::Transport { .. }) {
             return false;
         }
         let answer = match how {
             Judgement::Pass | Judgement::Drop => None,
             Judgement::Reset => {
                 let header = d.header.get(TRANSPORT_AT..TRANSPORT_AT + TCP_LEN);
-                let len = flight.len.saturating_sub(IPV4_LEN as u32);
+                let len = transmission.len.saturating_sub(IPV4_LEN as u32);
                 let reset = header.and_then(|header| reset(&q, header, len));
                 reset.map(|reset| (q.destination, PROTOCOL_TCP, reset.as_bytes().to_vec()))
             }

@@ -1,7 +1,7 @@
 //! Which way a packet takes: longest prefix first.
 
 use crate::config::{Config, is_unicast};
-use crate::flight::{Hop, Next};
+use crate::pending::{Hop, Next};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};

@@ -8,7 +8,7 @@ use crate::bytes::PieceSum;
 use crate::counters::Counter;
 use crate::deliver::Undelivered;
 use crate::engine::{Ip, Out, SEGMENT_MAX, transport_index};
-use crate::flight::{Flight, Hop, Next, Origin, Question, Stage, ToPeer};
+use crate::pending::{Hop, Next, Origin, Question, Stage, ToPeer, Transmission};
 use alloc::collections::VecDeque;
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::checksum::Checksum;
@@ -253,7 +253,7 @@ impl Ip {
         let mut descriptor = self.build(hop, &o, len, segment_size);
         let full = (Counter::RefusedFull, ENOBUFS);
         let frame = self.frames.allocate().ok_or(full)?;
-        let flight = Flight {
+        let transmission = Transmission {
             origin,
             stage: Stage::Verdict,
             hop,
@@ -263,14 +263,14 @@ impl Ip {
             len: len as u32,
             segment_size,
         };
-        let Ok(id) = self.flights.insert(flight) else {
+        let Ok(id) = self.transmissions.insert(transmission) else {
             self.frames.free(frame);
             return Err(full);
         };
         if self.with_filter && !o.ordered {
             self.frames.write(frame, 0, descriptor.as_bytes());
             cx.count(Counter::FilterAsks as usize);
-            Ip::ask_out(id, &flight, out);
+            Ip::ask_out(id, &transmission, out);
         } else {
             self.depart(cx, id, &mut descriptor, out);
         }
@@ -322,22 +322,22 @@ impl Ip {
 
     /// A packet that may pass leaves.
     pub(crate) fn depart(&mut self, cx: &mut Context, id: RequestId, d: &mut FrameDescriptor, out: &mut Out) {
-        let Some(&flight) = self.flights.get(id) else {
+        let Some(&transmission) = self.transmissions.get(id) else {
             return;
         };
-        if flight.hop.next == Next::Local {
+        if transmission.hop.next == Next::Local {
             return self.depart_local(cx, id, d, out);
         }
         // The link may have changed while the packet waited.
-        let Some(&link) = self.link(flight.hop.interface) else {
+        let Some(&link) = self.link(transmission.hop.interface) else {
             return self.finish(id, ENETUNREACH, out);
         };
-        let must_cut = flight.segment_size == 0 && flight.len > link.mtu as u32;
+        let must_cut = transmission.segment_size == 0 && transmission.len > link.mtu as u32;
         if d.flags & FRAME_CHECKSUM != 0 && (must_cut || !link.checksum) {
-            if flight.segment_size > 0 {
+            if transmission.segment_size > 0 {
                 return self.finish(id, EMSGSIZE, out);
             }
-            if self.complete_checksum(cx, flight.question.protocol, d).is_none() {
+            if self.complete_checksum(cx, transmission.question.protocol, d).is_none() {
                 return self.finish(id, EINVAL, out);
             }
         }
@@ -365,21 +365,21 @@ impl Ip {
         Some(())
     }
 
-    /// Hands a flight whose link address is known to its NIC.
+    /// Hands a transmission whose link address is known to its NIC.
     pub(crate) fn submit(&mut self, cx: &mut Context, id: RequestId, out: &mut Out) {
-        let Some(flight) = self.flights.get_mut(id) else {
+        let Some(transmission) = self.transmissions.get_mut(id) else {
             return;
         };
-        flight.stage = Stage::Nic;
+        transmission.stage = Stage::Nic;
         cx.count(Counter::PacketsOut as usize);
-        cx.add(Counter::BytesOut as usize, flight.len as u64);
-        let send = IpToNic::Send { request: id, descriptor: flight.frame };
-        out.push(ToPeer::Nic(flight.hop.interface, send));
+        cx.add(Counter::BytesOut as usize, transmission.len as u64);
+        let send = IpToNic::Send { request: id, descriptor: transmission.frame };
+        out.push(ToPeer::Nic(transmission.hop.interface, send));
     }
 
-    /// A flight is over: frees what it held and tells who wanted to know.
+    /// A transmission is over: frees what it held and tells who wanted to know.
     pub(crate) fn finish(&mut self, id: RequestId, errno: i32, out: &mut Out) {
-        if let Some(f) = self.flights.remove(id) {
+        if let Some(f) = self.transmissions.remove(id) {
             self.frames.free(f.frame);
             self.settle(f.origin, f.packet, errno, out);
         }

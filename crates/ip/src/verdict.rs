@@ -1,12 +1,12 @@
 //! The T-junction: the filter is asked, the packet stays here.
 //!
-//! A packet that waits is a flight in [`Stage::Verdict`] or an entry of the arrivals. Their ids go
+//! A packet that waits is a transmission in [`Stage::Verdict`] or an entry of the arrivals. Their ids go
 //! to the filter and come back; the top bit of the index tells the two apart.
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::flight::{Arrival, Flight, Question, Stage, ToPeer};
 use crate::icmp::ICMP_LEN;
+use crate::pending::{Arrival, Question, Stage, ToPeer, Transmission};
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::errno::EPERM;
 use eft_base::{RequestId, WireAddress};
@@ -43,7 +43,7 @@ fn ask(request: RequestId, q: &Question, interface: u8, inbound: bool, len: u32,
 }
 
 impl Ip {
-    pub(crate) fn ask_out(id: RequestId, f: &Flight, out: &mut Out) {
+    pub(crate) fn ask_out(id: RequestId, f: &Transmission, out: &mut Out) {
         ask(id, &f.question, f.hop.interface, false, f.len, out)
     }
 
@@ -89,16 +89,17 @@ impl Ip {
                 None => cx.count(Counter::StaleReply as usize),
             };
         }
-        let Some(&flight) = self.flights.get(request).filter(|f| f.stage == Stage::Verdict) else {
+        let Some(&transmission) = self.transmissions.get(request).filter(|f| f.stage == Stage::Verdict)
+        else {
             return cx.count(Counter::StaleReply as usize);
         };
-        let mut descriptor = self.descriptor(flight.frame);
+        let mut descriptor = self.descriptor(transmission.frame);
         if pass {
             return self.depart(cx, request, &mut descriptor, out);
         }
         cx.count(Counter::FilterBlockedOut as usize);
         // Whoever hears why from the answer need not hear it twice.
-        let told = self.reject_flight(cx, &flight, &descriptor, judgement, out);
+        let told = self.reject_transmission(cx, &transmission, &descriptor, judgement, out);
         self.finish(request, if told { 0 } else { EPERM }, out);
     }
 }

@@ -3,7 +3,7 @@
 //! A [`Recorder`] stands between a server and its engine and writes down every call: time, randomness, room in the
 //! queues, the message or event, the bytes of other components' memory that it names, what the engine read in its
 //! applications' pages and wrote there, and everything that came out. Neither side knows of it: to the server it is
-//! the engine, and the engine cannot see who looks at its pages ([`eft_channel::witness`]).
+//! the engine, and the engine cannot see who looks at its pages ([`eft_channel::access`]).
 //!
 //! Must never happen: that the engine does something else because it is recorded.
 
@@ -12,7 +12,7 @@ use crate::recording::{
 };
 use eft_base::{FamilyId, Instant, PacketRef, PoolId};
 use eft_channel::Memory;
-use eft_channel::witness::Witness;
+use eft_channel::access::AccessObserver;
 use eft_component::{Component, Context, Occasion, Outbox, Output};
 use eft_messages::{ComponentId, Encoded};
 use serde_bytes::ByteBuf;
@@ -52,7 +52,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Witness for Scribe {
+impl AccessObserver for Scribe {
     fn read(&self, at: usize, bytes: &mut [u8]) {
         let mut t = lock(&self.transcript);
         if t.open {
@@ -125,7 +125,7 @@ where
         if let Some((family, pool, arena)) = event.opened() {
             self.known.insert(pool, Cut::of_arena(arena.geometry()));
             let scribe = Scribe { family, transcript: self.transcript.clone() };
-            *arena = arena.clone().witnessed(Arc::new(scribe));
+            *arena = arena.clone().observed_by(Arc::new(scribe));
         }
     }
 }

@@ -9,9 +9,9 @@
 use crate::recorder::{Make, contents, lets, lock};
 use crate::recording::{Access, Call, Cut, Input, Let, Recorded, Recording, Told, Written};
 use eft_base::{FamilyId, Instant, SocketId};
+use eft_channel::access::AccessObserver;
 use eft_channel::socket::{Arena, Geometry};
 use eft_channel::status::Status;
-use eft_channel::witness::Witness;
 use eft_channel::{Memory, PoolView, Segment};
 use eft_component::{Component, Context, Occasion, Outbox};
 use serde_bytes::ByteBuf;
@@ -84,7 +84,7 @@ struct Prompter {
     script: Arc<Mutex<Script>>,
 }
 
-impl Witness for Prompter {
+impl AccessObserver for Prompter {
     fn read(&self, at: usize, bytes: &mut [u8]) {
         let mut script = lock(&self.script);
         match script.left.pop_front() {
@@ -156,7 +156,7 @@ impl<S: Fn(usize) -> Option<Segment>> Stage<S> {
                     Arena::new(segment, geometry).map_err(|_| Failure::Unusable("a bad arena".into()))?;
                 self.memory.insert(pool, arena.view());
                 let prompter = Prompter { family, script: self.script.clone() };
-                E::family_opened(family, pool, arena.witnessed(Arc::new(prompter)))
+                E::family_opened(family, pool, arena.observed_by(Arc::new(prompter)))
             }
         };
         event.ok_or_else(|| {

@@ -22,7 +22,7 @@ const PEERS: [ComponentId; 4] =
     [ComponentId::TCP, ComponentId::UDP, ComponentId::FILTER, ComponentId::nic(0)];
 const CONFIG: &str = "[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"10.77.0.2/24\"]\n\
     [[route]]\ndestination = \"0.0.0.0/0\"\ngateway = \"10.77.0.1\"\n";
-/// A flight may need a question to the filter, the neighbour and the device.
+/// A transmission may need a question to the filter, the neighbour and the device.
 const ROUNDS: usize = 6;
 
 pub struct IpBench {

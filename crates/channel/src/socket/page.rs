@@ -4,10 +4,10 @@
 //! methods take it modulo the ring, so that nothing leads out of the slot.
 
 use super::{Geometry, Opt, SOCKET_HEADER_LEN, SocketInfo, wish};
+use crate::access::AccessObserver;
 use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
 use crate::token::{ReadToken, WritePlug};
-use crate::witness::Witness;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use eft_base::{Endpoint, PacketRef, PoolId, WireAddress};
@@ -106,7 +106,7 @@ pub struct SocketPage {
     pub(super) base: usize,
     pub(super) send_len: usize,
     pub(super) receive_len: usize,
-    pub(super) witness: Option<Arc<dyn Witness>>,
+    pub(super) observer: Option<Arc<dyn AccessObserver>>,
 }
 
 macro_rules! word {
@@ -130,11 +130,11 @@ impl SocketPage {
         self.segment.atomic_u32(self.base + offset).expect("slot lies in the arena")
     }
 
-    // All of a page passes through these, and so past the witness.
+    // All of a page passes through these, and so past the observer.
 
     pub(super) fn load_u64(&self, offset: usize) -> u64 {
         let value = self.u64_at(offset).load(Ordering::Acquire);
-        match &self.witness {
+        match &self.observer {
             None => value,
             Some(w) => {
                 let mut bytes = value.to_le_bytes();
@@ -146,7 +146,7 @@ impl SocketPage {
 
     fn load_u32(&self, offset: usize) -> u32 {
         let value = self.u32_at(offset).load(Ordering::Acquire);
-        match &self.witness {
+        match &self.observer {
             None => value,
             Some(w) => {
                 let mut bytes = value.to_le_bytes();
@@ -168,7 +168,7 @@ impl SocketPage {
 
     pub(super) fn read_bytes(&self, offset: usize, to: &mut [u8]) {
         self.segment.read(self.base + offset, to).expect("slot lies in the arena");
-        if let Some(w) = &self.witness {
+        if let Some(w) = &self.observer {
             w.read(self.base + offset, to);
         }
     }
@@ -179,7 +179,7 @@ impl SocketPage {
     }
 
     fn tell_wrote(&self, offset: usize, bytes: &[u8]) {
-        if let Some(w) = &self.witness {
+        if let Some(w) = &self.observer {
             w.wrote(self.base + offset, bytes);
         }
     }
@@ -188,7 +188,7 @@ impl SocketPage {
     pub fn alone(segment: Segment, geometry: Geometry) -> Result<SocketPage, OutOfBounds> {
         segment.range(0, geometry.stride())?;
         let (send_len, receive_len) = (geometry.send_len, geometry.receive_len);
-        Ok(SocketPage { segment, base: 0, send_len, receive_len, witness: None })
+        Ok(SocketPage { segment, base: 0, send_len, receive_len, observer: None })
     }
 
     /// Kind and inode of a slot from its [`IDENTITY_LEN`] bytes at [`IDENTITY`], for who has not mapped it.
@@ -455,7 +455,7 @@ impl SocketPage {
         let [(a, n), (b, m)] = self.receive_pieces(offset, len);
         let filled = from.copy_to(from_offset, &self.segment, self.base + a, n).is_ok()
             && from.copy_to(from_offset + n, &self.segment, self.base + b, m).is_ok();
-        if self.witness.is_some() && filled {
+        if self.observer.is_some() && filled {
             self.tell_copied(from, from_offset, a, n);
             self.tell_copied(from, from_offset + n, b, m);
         }

@@ -234,7 +234,7 @@ impl Bench {
     fn assert_idle(&self) {
         assert_eq!(self.ip.frames.available(), self.ip.frames.slots());
         assert_eq!(self.ip.packets.available(), self.ip.packets.slots());
-        assert!(self.ip.flights.is_empty() && self.ip.arrivals.is_empty());
+        assert!(self.ip.transmissions.is_empty() && self.ip.arrivals.is_empty());
         assert!(self.ip.datagrams.is_empty());
     }
 }

@@ -72,7 +72,7 @@ impl Connection<'_> {
 
     /// New data is acknowledged.
     fn advance(&mut self, cx: &Context, ack: u64, segment: &Segment) {
-        let flight = self.block.flight();
+        let flight_size = self.block.flight_size();
         let acked = ack - self.block.snd_una;
         self.sample_rtt(cx, ack, segment);
         let live = &mut *self.live;
@@ -86,7 +86,7 @@ impl Connection<'_> {
         match (phase, ended) {
             (Phase::Recovery, true) => {
                 // RFC 6582 §3.2 step 3: no burst at the end.
-                let left = (block.flight() as u32).saturating_add(mss);
+                let left = (block.flight_size() as u32).saturating_add(mss);
                 let cc = &mut block.congestion;
                 cc.cwnd = cc.ssthresh.min(left.max(2 * mss));
             }
@@ -98,13 +98,13 @@ impl Connection<'_> {
                 live.recovery.duplicates = 0;
                 let srtt_us = block.rtt.srtt_us;
                 let cc = &mut block.congestion;
-                let used = live.window_limited || (cc.in_slow_start() && (cc.cwnd as u64) < 2 * flight);
+                let used = live.window_limited || (cc.in_slow_start() && (cc.cwnd as u64) < 2 * flight_size);
                 if used {
                     cc.on_ack(Acked { bytes: acked.min(u32::MAX as u64) as u32, mss, now: cx.now, srtt_us });
                 }
             }
         }
-        live.retransmit_at = if block.flight() > 0 { cx.now + block.rtt.rto() } else { NEVER };
+        live.retransmit_at = if block.flight_size() > 0 { cx.now + block.rtt.rto() } else { NEVER };
         self.release_ring();
         self.mark(due::INFO);
     }
@@ -163,8 +163,8 @@ impl Connection<'_> {
         cx.count(Counter::FastRecoveries as usize);
         let mss = block.segment_size();
         // What limited transmit sent beyond the window does not count (RFC 5681 §3.2 step 2).
-        let flight = block.flight().min(block.congestion.cwnd as u64) as u32;
-        block.congestion.on_loss(flight, mss);
+        let flight_size = block.flight_size().min(block.congestion.cwnd as u64) as u32;
+        block.congestion.on_loss(flight_size, mss);
         live.recovery.enter(block.snd_una, block.snd_nxt, mss);
         live.timing = None;
         live.retransmit_at = cx.now + block.rtt.rto();
@@ -188,7 +188,7 @@ impl Tcp {
             }
         } else if ack == before {
             let duplicate =
-                segment.len == 0 && !segment.has(TCP_FIN) && !window_changed && c.block.flight() > 0;
+                segment.len == 0 && !segment.has(TCP_FIN) && !window_changed && c.block.flight_size() > 0;
             if duplicate {
                 c.receive_duplicate(cx);
             }

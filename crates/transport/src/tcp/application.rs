@@ -116,7 +116,7 @@ impl Connection<'_> {
             ssthresh_bytes: b.congestion.ssthresh,
             mss: b.segment_size(),
             retransmits: self.cold.retransmits,
-            unacked_bytes: clip(b.flight()),
+            unacked_bytes: clip(b.flight_size()),
             peer_window: clip(b.snd_edge.saturating_sub(b.snd_una)),
             send_scale: b.send_scale,
             receive_scale: b.receive_scale,

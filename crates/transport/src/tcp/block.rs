@@ -366,7 +366,8 @@ impl Block {
         (self.mss as u32).saturating_sub(options).max(1)
     }
 
-    pub fn flight(&self) -> u64 {
+    /// Bytes and SYN or FIN that were sent and are not acknowledged (FlightSize of RFC 5681 §2).
+    pub fn flight_size(&self) -> u64 {
         self.snd_nxt - self.snd_una
     }
 

@@ -21,10 +21,10 @@ const ORPHAN_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a family that is gone may still send.
 const FAMILY_PATIENCE: Duration = Duration::from_secs(30);
 /// Resets waiting for room at most; more are not sent.
-const FAREWELLS_MAX: usize = 1024;
+const PENDING_RESETS_MAX: usize = 1024;
 
-/// A reset to be sent.
-pub(super) struct Farewell {
+/// A reset that waits for room in the queue to ip.
+pub(super) struct PendingReset {
     pub tuple: Tuple,
     pub seq: u32,
     pub ack: u32,
@@ -191,34 +191,34 @@ impl Tcp {
         let block = &self.blocks[i];
         let known = block.state().is_synchronized() || block.state() == State::SynReceived;
         if known && block.state() != State::TimeWait {
-            let farewell = Farewell {
+            let reset = PendingReset {
                 tuple: block.tuple,
                 seq: block.send_sequence(block.snd_nxt),
                 ack: block.acknowledgment(),
                 flags: TCP_RST | TCP_ACK,
                 clocks: block.has(bit::TIMESTAMPS).then_some((block.ts_offset, block.ts_recent)),
             };
-            self.say_farewell(farewell);
+            self.queue_reset(reset);
         }
     }
 
-    pub(super) fn say_farewell(&mut self, farewell: Farewell) {
-        if self.farewells.len() < FAREWELLS_MAX {
-            self.farewells.push(farewell);
+    pub(super) fn queue_reset(&mut self, reset: PendingReset) {
+        if self.pending_resets.len() < PENDING_RESETS_MAX {
+            self.pending_resets.push(reset);
         }
     }
 
     /// Sends the resets for which there is room.
-    pub(super) fn send_farewells(&mut self, cx: &Context, out: &mut Outbox<Out>) {
-        while let Some(f) = self.farewells.pop() {
+    pub(super) fn send_pending_resets(&mut self, cx: &Context, out: &mut Outbox<Out>) {
+        while let Some(reset) = self.pending_resets.pop() {
             let mut options = Builder::new();
-            if let Some((offset, echo)) = f.clocks {
+            if let Some((offset, echo)) = reset.clocks {
                 // RFC 7323 §3.2: a reset should carry them, too.
                 options.timestamps(clock(cx.now, offset), echo);
             }
-            let segment = Outgoing::bare(f.tuple, f.seq, f.ack, f.flags, 0, options.bytes());
+            let segment = Outgoing::bare(reset.tuple, reset.seq, reset.ack, reset.flags, 0, options.bytes());
             if !self.transmit_bare(cx, out, NONE, segment) {
-                self.farewells.push(f);
+                self.pending_resets.push(reset);
                 break;
             }
             cx.count(Counter::Resets as usize);

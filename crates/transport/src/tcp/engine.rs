@@ -3,7 +3,7 @@
 
 use super::TcpConfig;
 use super::block::{Block, Cold, State, Tuple};
-use super::close::Farewell;
+use super::close::PendingReset;
 use super::counters::{COUNTERS, Counter};
 use super::durable::{Blocks, Tables};
 use super::emit::Request;
@@ -75,7 +75,7 @@ pub struct Tcp {
     found: Option<bool>,
     pub(super) quarantined: u64,
     /// Resets to be sent, if there is room.
-    pub(super) farewells: Vec<Farewell>,
+    pub(super) pending_resets: Vec<PendingReset>,
     /// Connections that are established and did not end.
     pub(super) open: u64,
     /// Counts ephemeral ports tried.
@@ -116,7 +116,7 @@ impl Tcp {
             last: None,
             ip_seen: false,
             quarantined,
-            farewells: Vec::new(),
+            pending_resets: Vec::new(),
             open: 0,
             port_turn: 0,
         };
@@ -309,7 +309,7 @@ impl Component for Tcp {
             self.connection(i).rearm();
             cx.advance();
         }
-        self.send_farewells(cx, out);
+        self.send_pending_resets(cx, out);
         self.answer_ends(out);
         self.turns.finish(cx.now, waited, done);
     }

@@ -31,7 +31,7 @@ impl Connection<'_> {
         self.cold.path_mtu = mtu.max(fixed_headers(block.tuple.remote) + 64);
         self.set_mss();
         let block = &*self.block;
-        if block.state().may_send() && block.flight() > 0 {
+        if block.state().may_send() && block.flight_size() > 0 {
             let (una, nxt) = (block.snd_una, block.snd_nxt);
             self.live.recovery.lose_all(una, nxt);
         }

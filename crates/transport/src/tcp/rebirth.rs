@@ -22,7 +22,7 @@ impl Connection<'_> {
         live.stuck_since = cx.now;
         live.last_sent = cx.now;
         block.backoff = 0;
-        if block.flight() > 0 && block.state().may_send() {
+        if block.flight_size() > 0 && block.state().may_send() {
             // Lost by us, not by congestion: the threshold stays.
             live.recovery.lose_all(block.snd_una, block.snd_nxt);
             block.congestion.on_idle(mss);

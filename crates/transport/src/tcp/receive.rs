@@ -2,7 +2,7 @@
 
 use super::acceptable::STRAY_INTERVAL;
 use super::block::{NONE, NOWHERE, State, bit};
-use super::close::Farewell;
+use super::close::PendingReset;
 use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
@@ -230,10 +230,10 @@ impl Tcp {
         if !self.resets.take(cx.now, noise) {
             return;
         }
-        let farewell = if segment.has(TCP_ACK) {
-            Farewell { tuple: segment.tuple, seq: segment.ack, ack: 0, flags: TCP_RST, clocks: None }
+        let reset = if segment.has(TCP_ACK) {
+            PendingReset { tuple: segment.tuple, seq: segment.ack, ack: 0, flags: TCP_RST, clocks: None }
         } else {
-            Farewell {
+            PendingReset {
                 tuple: segment.tuple,
                 seq: 0,
                 ack: segment.seq.wrapping_add(segment.sequence_len()),
@@ -241,7 +241,7 @@ impl Tcp {
                 clocks: None,
             }
         };
-        self.say_farewell(farewell);
+        self.queue_reset(reset);
     }
 
     /// §3.10.7.3

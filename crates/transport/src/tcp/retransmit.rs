@@ -89,7 +89,7 @@ impl Connection<'_> {
     }
 
     /// RFC 6298 §5.4 to §5.7.
-    fn expire_flight(&mut self, cx: &Context) -> Patience {
+    fn expire_unacknowledged(&mut self, cx: &Context) -> Patience {
         // A peer that answers but keeps its window closed is not dead.
         let closed = self.block.snd_edge <= self.block.snd_una;
         let dead = self.block.backoff >= RETRIES && !closed;
@@ -98,10 +98,10 @@ impl Connection<'_> {
         }
         cx.count(Counter::RetransmitTimeouts as usize);
         let (block, live) = (&mut self.block, &mut *self.live);
-        let flight = block.flight().min(u32::MAX as u64) as u32;
+        let flight_size = block.flight_size().min(u32::MAX as u64) as u32;
         let mss = block.segment_size();
         let first = block.backoff == 0;
-        block.congestion.on_timeout(flight, mss, first);
+        block.congestion.on_timeout(flight_size, mss, first);
         if block.backoff > 0 {
             // RFC 2018 §8: the receiver may have reneged.
             live.recovery.board.clear();
@@ -140,7 +140,7 @@ impl Connection<'_> {
         }
         let idle = Duration::from_secs(self.keepalive_option(Opt::KeepIdle, KEEP_IDLE) as u64);
         let quiet = cx.now.saturating_since(self.live.last_heard);
-        if self.block.flight() > 0 || quiet < idle {
+        if self.block.flight_size() > 0 || quiet < idle {
             self.cold.probes = 0;
             let from = if quiet < idle { self.live.last_heard } else { cx.now };
             self.live.keepalive_at = from + idle;
@@ -189,7 +189,7 @@ impl Tcp {
         let patience = match c.block.state() {
             State::SynSent | State::SynReceived => return self.expire_handshake(cx, i),
             state if !state.may_send() => return,
-            _ if c.block.flight() > 0 => c.expire_flight(cx),
+            _ if c.block.flight_size() > 0 => c.expire_unacknowledged(cx),
             _ if c.has_unsent() => c.expire_persist(cx),
             _ => return,
         };

@@ -147,7 +147,7 @@ impl Connection<'_> {
             Wait::Cork => live.cork_at.min(cx.now + CORK_TIME),
             _ => NEVER,
         };
-        if wait == Wait::Window && block.flight() == 0 && live.retransmit_at == NEVER {
+        if wait == Wait::Window && block.flight_size() == 0 && live.retransmit_at == NEVER {
             live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
         }
     }
@@ -157,7 +157,7 @@ impl Connection<'_> {
         let live = &*self.live;
         let block = &mut self.block;
         let idle = cx.now.saturating_since(live.last_sent);
-        if block.flight() == 0 && idle > block.rtt.rto() {
+        if block.flight_size() == 0 && idle > block.rtt.rto() {
             let mss = block.segment_size();
             block.congestion.on_idle(mss);
         }
@@ -167,7 +167,7 @@ impl Connection<'_> {
         let live = &mut *self.live;
         let block = &mut self.block;
         let mss = block.segment_size() as u64;
-        let idle = block.flight() == 0;
+        let idle = block.flight_size() == 0;
         if how != How::New {
             let segments = len.div_ceil(mss).max(1);
             cx.add(Counter::RetransmittedSegments as usize, segments);

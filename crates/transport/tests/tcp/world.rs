@@ -3,10 +3,10 @@
 use crate::app::App;
 use eft_base::checksum::Checksum;
 use eft_base::{FamilyId, Instant, PacketRef, PoolId, Random, RequestId, SocketId, WireAddress};
+use eft_channel::access::AccessObserver;
 use eft_channel::memory::PoolView;
 use eft_channel::socket::{Arena, Geometry, SocketPage};
 use eft_channel::status::Status;
-use eft_channel::witness::Witness;
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::transport::{Effect, Event};
 use eft_component::{Component, Context, Outbox};
@@ -182,7 +182,7 @@ pub struct Side {
 /// A word in a page is an access, too.
 struct Burning(Fuse);
 
-impl Witness for Burning {
+impl AccessObserver for Burning {
     fn read(&self, _: usize, _: &mut [u8]) {}
 
     fn wrote(&self, _: usize, _: &[u8]) {
@@ -264,7 +264,7 @@ impl Side {
         self.unanswered_sends.clear();
         let fuse = self.tcp.as_ref().unwrap().fuse();
         fuse.light(self.fuse);
-        let arena = self.arena.clone().witnessed(Arc::new(Burning(fuse)));
+        let arena = self.arena.clone().observed_by(Arc::new(Burning(fuse)));
         let opened = Event::FamilyOpened { family: FAMILY, pool: ARENA_POOL, arena };
         self.event(now, opened, room);
         for peer in [ComponentId::IP, ComponentId::SOCKETS] {

@@ -89,10 +89,10 @@ impl Congestion {
     }
 
     /// Loss was detected by duplicate or selective acknowledgements.
-    pub fn on_loss(&mut self, flight: u32, mss: u32) {
+    pub fn on_loss(&mut self, flight_size: u32, mss: u32) {
         self.ssthresh = match self.algorithm {
-            NEWRENO => newreno::reduced(flight, mss),
-            _ => self.cubic.reduced(self.cwnd, flight, mss),
+            NEWRENO => newreno::reduced(flight_size, mss),
+            _ => self.cubic.reduced(self.cwnd, flight_size, mss),
         };
         self.cwnd = self.ssthresh;
         self.credit = 0;
@@ -100,11 +100,11 @@ impl Congestion {
 
     /// The retransmission timer ran out (RFC 5681 §3.1, RFC 9438 §4.8). `first`: not a repetition
     /// for the same data.
-    pub fn on_timeout(&mut self, flight: u32, mss: u32, first: bool) {
+    pub fn on_timeout(&mut self, flight_size: u32, mss: u32, first: bool) {
         if first {
             self.ssthresh = match self.algorithm {
-                NEWRENO => newreno::reduced(flight, mss),
-                _ => self.cubic.reduced(self.cwnd, flight, mss),
+                NEWRENO => newreno::reduced(flight_size, mss),
+                _ => self.cubic.reduced(self.cwnd, flight_size, mss),
             };
         }
         self.cwnd = mss;

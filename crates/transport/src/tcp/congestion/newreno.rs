@@ -12,6 +12,6 @@ pub(super) fn on_ack(c: &mut Congestion, acked: Acked) {
 }
 
 /// Half of what was in flight, at least two segments (equation 4).
-pub(super) fn reduced(flight: u32, mss: u32) -> u32 {
-    (flight / 2).max(2 * mss)
+pub(super) fn reduced(flight_size: u32, mss: u32) -> u32 {
+    (flight_size / 2).max(2 * mss)
 }
