@@ -62,7 +62,7 @@ pub enum Effect {
     /// The kernel socket on the loopback beside a datagram socket: `handle` is to be it, if there is
     /// none yet, and is watched as a listener's; without a handle, the reply brings the one that
     /// there is. `reply` is what to say if all is well.
-    Twin { socket: SocketId, handle: Handle, connection: ConnectionId, reply: Reply },
+    Shadow { socket: SocketId, handle: Handle, connection: ConnectionId, reply: Reply },
     /// The family's custodian is to know what was done to this socket; see [`Reply`].
     Note { socket: SocketId, note: Reply },
 }

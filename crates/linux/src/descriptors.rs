@@ -163,12 +163,12 @@ pub fn send_token(fd: &OwnedFd) {
     let _ = rustix::net::send(fd, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
 }
 
-/// Something came to the kernel's socket `twin`: the eft socket beside it, whose far end is given, becomes
+/// Something came to the kernel's socket `shadow`: the eft socket beside it, whose far end is given, becomes
 /// readable. Unless a program that was busy there has taken it: what is readable with nothing to take
 /// misleads.
-pub fn twin_ready(page: &SocketPage, far: &OwnedFd, twin: &OwnedFd) {
-    page.add_twin_news();
-    if is_readable(twin) && (page.read_token().post_anyway() || page.post_edge()) {
+pub fn shadow_ready(page: &SocketPage, far: &OwnedFd, shadow: &OwnedFd) {
+    page.add_shadow_news();
+    if is_readable(shadow) && (page.read_token().post_anyway() || page.post_edge()) {
         send_token(far);
     }
 }

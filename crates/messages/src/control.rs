@@ -6,7 +6,7 @@
 //! application sends the request again; all are idempotent.
 //!
 //! Hello opens a connection of one process; the descriptors that come with its reply are, in this
-//! order: the family's arena, tcp's status page, udp's status page (read-only). The reply to Twin may bring one.
+//! order: the family's arena, tcp's status page, udp's status page (read-only). The reply to Shadow may bring one.
 
 use eft_base::WireAddress;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -35,7 +35,7 @@ pub mod op {
     /// The kernel socket on the loopback that stands beside `slot`. With a descriptor: this one is to
     /// be it, and is watched from now on; EEXIST if there is one. Without: the reply brings a
     /// duplicate; ENOENT if there is none.
-    pub const TWIN: u32 = 8;
+    pub const SHADOW: u32 = 8;
     /// Custodian: `slot` is a socket of a stack that has ended and is still open; `args[0]` =
     /// incarnation, `value` = inode of the near end; the far end is passed. It is unbound afterwards.
     pub const RESTORE: u32 = 9;
@@ -64,8 +64,8 @@ pub struct Request {
 ///
 /// A custodian also gets replies to nobody's question, with `sequence` 0: what another process of the
 /// family just did to `slot`, and what is to be repeated if the stack ends and returns. `value` is the
-/// operation: BIND (with the far end), LISTEN (with the twin, if there is one), CONNECT of a datagram
-/// socket (with the far end; `args[1]` its own port), TWIN (with the twin). `address`, `port` and
+/// operation: BIND (with the far end), LISTEN (with the shadow, if there is one), CONNECT of a datagram
+/// socket (with the far end; `args[1]` its own port), SHADOW (with the shadow). `address`, `port` and
 /// `args[0]` are as in the request, but for a port that was chosen; `args[3]` is the incarnation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

@@ -2,16 +2,16 @@
 //!
 //! Each lies in a ring as a record: a header, then the payload, padded to 8 bytes. One that is held
 //! back for more (MSG_MORE, UDP_CORK) grows behind the published end of the send ring, so that it is
-//! gone with the socket, as the kernel's is. What goes over the kernel's loopback is `twin`'s.
+//! gone with the socket, as the kernel's is. What goes over the kernel's loopback is `shadow`'s.
 
 use crate::buffers::Buffers;
 use crate::error_queue;
 use crate::family::family;
 use crate::interfaces::is_broadcast;
 use crate::readiness;
+use crate::shadow;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
-use crate::twin;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::{Endpoint, WireAddress};
@@ -165,7 +165,7 @@ pub fn set_cork(socket: &Socket, on: bool) -> Result<()> {
     if on {
         return Ok(());
     }
-    // The twin was told as well, and has sent what it held back.
+    // The shadow was told as well, and has sent what it held back.
     socket.put_bits(bit::LOOPBACK_MORE, false);
     let _guard = socket.lock_send().map_err(|_| Errno(libc::EAGAIN))?;
     // The word is shared with the family's other processes.
@@ -194,7 +194,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
             readiness::found_something(socket);
             if flags & libc::MSG_PEEK == 0 {
                 match socket.page.receivable() {
-                    0 if !socket.twin_due() => quieten(fd, socket),
+                    0 if !socket.shadow_due() => quieten(fd, socket),
                     _ => readiness::took_a_part(fd, socket),
                 }
             }
@@ -227,7 +227,11 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
 
 fn is_readable(socket: &Socket) -> bool {
     let page = &socket.page;
-    page.receivable() > 0 || socket.twin_due() || page.error() != 0 || page.has_errors() || socket.is_ended()
+    page.receivable() > 0
+        || socket.shadow_due()
+        || page.error() != 0
+        || page.has_errors()
+        || socket.is_ended()
 }
 
 /// The descriptor is readable no longer, unless there is something left to take.
@@ -235,16 +239,16 @@ pub fn quieten(fd: c_int, socket: &Socket) {
     readiness::retire(fd, socket, || is_readable(socket));
 }
 
-/// Takes the next datagram, from the ring or from the twin.
+/// Takes the next datagram, from the ring or from the shadow.
 fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received>> {
     let page = &socket.page;
-    // Before the lock: a process that has the twin not yet waits for it.
-    let twin = twin::due(socket);
+    // Before the lock: a process that has the shadow not yet waits for it.
+    let shadow = shadow::due(socket);
     let guard = socket.lock_receive()?;
-    if let Some(twin) = first_the_twin(socket, twin)
-        && let Some(received) = twin::take(socket, twin, to, peek)?
+    if let Some(shadow) = first_the_shadow(socket, shadow)
+        && let Some(received) = shadow::take(socket, shadow, to, peek)?
     {
-        socket.set_twin_turn(peek);
+        socket.set_shadow_turn(peek);
         return Ok(Some(received));
     }
     let available = page.receivable();
@@ -264,7 +268,7 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
     }
     let copied = len.min(to.left());
     to.read_receive(page, taken.wrapping_add(HEADER_LEN as u64), copied);
-    socket.set_twin_turn(!peek);
+    socket.set_shadow_turn(!peek);
     if !peek {
         page.set_receive_taken(taken.wrapping_add(datagram_record_len(len) as u64));
     }
@@ -281,25 +285,25 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
     }))
 }
 
-/// The twin, if it has something and comes first: the ring is empty, or had its turn.
-fn first_the_twin(socket: &Socket, twin: Option<c_int>) -> Option<c_int> {
-    twin.filter(|_| socket.twin_turn() || socket.page.receivable() == 0)
+/// The shadow, if it has something and comes first: the ring is empty, or had its turn.
+fn first_the_shadow(socket: &Socket, shadow: Option<c_int>) -> Option<c_int> {
+    shadow.filter(|_| socket.shadow_turn() || socket.page.receivable() == 0)
 }
 
 /// Length of the next datagram, for FIONREAD. It stays the next one, as one does that was peeked at.
 pub fn next_len(socket: &Socket) -> usize {
-    let twin = twin::due(socket);
+    let shadow = shadow::due(socket);
     let Ok(_guard) = socket.lock_receive() else {
         return 0;
     };
-    if let Some(len) = first_the_twin(socket, twin).and_then(|twin| twin::next_len(socket, twin)) {
-        socket.set_twin_turn(true);
+    if let Some(len) = first_the_shadow(socket, shadow).and_then(|shadow| shadow::next_len(socket, shadow)) {
+        socket.set_shadow_turn(true);
         return len;
     }
     if socket.page.receivable() < HEADER_LEN {
         return 0;
     }
-    socket.set_twin_turn(false);
+    socket.set_shadow_turn(false);
     let mut header = DatagramHeader::default();
     socket.page.read_receive(socket.page.receive_taken(), header.as_mut_bytes());
     header.len as usize

@@ -232,7 +232,7 @@ unsafe fn begin_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> 
                 Target::Eft(to) if !to.address.is_unspecified() => connect_eft(fd, socket, to),
                 // SAFETY: by the caller.
                 Target::Eft(_) | Target::Loopback if !socket.is_stream() => unsafe {
-                    connect_twin(fd, socket, address, len)
+                    connect_shadow(fd, socket, address, len)
                 },
                 Target::Eft(_) | Target::Loopback if is_idle(socket) => {
                     convert::to_kernel(fd, socket)?;
@@ -264,8 +264,8 @@ fn disconnect(fd: c_int, socket: &Socket) -> Result<c_int> {
     }
     request_connect(socket, Endpoint::UNSPECIFIED)?;
     socket.put_bits(bit::PEER | bit::LOOPBACK_PEER, false);
-    if let Some(twin) = loopback::of(socket) {
-        loopback::disconnect(socket, twin);
+    if let Some(shadow) = loopback::of(socket) {
+        loopback::disconnect(socket, shadow);
     }
     Ok(0)
 }
@@ -275,16 +275,16 @@ fn disconnect(fd: c_int, socket: &Socket) -> Result<c_int> {
 ///
 /// # Safety
 /// `address` must be valid for `len` bytes.
-unsafe fn connect_twin(
+unsafe fn connect_shadow(
     fd: c_int,
     socket: &Socket,
     address: *const sockaddr,
     len: socklen_t,
 ) -> Result<c_int> {
     bind_any(socket)?;
-    let twin = loopback::make(fd, socket)?;
+    let shadow = loopback::make(fd, socket)?;
     // SAFETY: by the caller.
-    let peer = unsafe { loopback::connect(twin, address, len)? };
+    let peer = unsafe { loopback::connect(shadow, address, len)? };
     request_connect(socket, peer)?;
     socket.set_bits(bit::PEER | bit::LOOPBACK_PEER);
     Ok(0)
@@ -313,8 +313,8 @@ fn connect_eft(fd: c_int, socket: &'static Socket, to: Endpoint) -> Result<c_int
         }
         socket.put_bits(bit::LOOPBACK_PEER, false);
         socket.set_bits(bit::PEER);
-        if let Some(twin) = loopback::of(socket) {
-            loopback::shut_out(twin);
+        if let Some(shadow) = loopback::of(socket) {
+            loopback::shut_out(shadow);
         }
         return Ok(0);
     }

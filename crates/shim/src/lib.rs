@@ -12,7 +12,7 @@
 //! to `real`; eft's to `stream`, `datagram`, `accept`, `establish` and so on, which work on the
 //! socket's page (`socket`) under its locks (`lock`), keep its readiness (`readiness`) and ring the
 //! transport (`family`). What needs sockets goes over `control`. What a socket on the wildcard address
-//! hears and says on the kernel's loopback goes over its twin (`loopback`, `twin`). While there is no stack, what needs
+//! hears and says on the kernel's loopback goes over its shadow (`loopback`, `shadow`). While there is no stack, what needs
 //! one fails; listeners and datagram sockets sleep until their family's custodian (`eft_linux`) has
 //! brought them to the next one, of which the shim needs to know no more than its bells (`family`).
 
@@ -29,8 +29,8 @@
 //!   (`ARCH_SET_FS`), or that unmaps the stack it is made on, ends the program. `clone3` and
 //!   `io_submit` on eft's descriptors fail, as does a dispatch of the program's own.
 //! - io_uring, which liburing reaches so, is refused by the kernel (`eft run` sees to it).
-//! - A socket has no twin on the kernel's loopback if its port is taken there, and none if it is bound
-//!   to an address of the stack's: a datagram socket gets ENETUNREACH for 127/8 then. A twin sits at
+//! - A socket has no shadow on the kernel's loopback if its port is taken there, and none if it is bound
+//!   to an address of the stack's: a datagram socket gets ENETUNREACH for 127/8 then. A shadow sits at
 //!   127.0.0.1 only, also that of an AF_INET6 socket; not at ::1, nor at the rest of 127/8.
 //! - A datagram socket whose first address lies in 127/8 is the kernel's until it turns elsewhere, and
 //!   for good in a program that inherits it over exec.
@@ -95,6 +95,7 @@ mod real;
 mod rights;
 mod scan;
 mod sendfile;
+mod shadow;
 mod socket;
 mod spin;
 mod splice;
@@ -105,4 +106,3 @@ mod sys;
 mod table;
 mod tcp_info;
 mod transfer;
-mod twin;

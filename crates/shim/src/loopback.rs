@@ -1,13 +1,13 @@
-//! The kernel's loopback beside a wildcard socket: its twin.
+//! The kernel's loopback beside a wildcard socket: its shadow socket.
 //!
 //! A socket that is bound to the wildcard address also has a kernel socket at 127.0.0.1 and the same
 //! port, so that health checks and local tools reach it. That one sits under a hidden number; sockets
 //! holds a duplicate, posts the eft socket's token when something comes there, and gives the family's
 //! other processes a duplicate when they first need it. `accept` takes from both, and so does
-//! receiving (see `twin`). If the port is taken there, a socket does without.
+//! receiving (see `shadow`). If the port is taken there, a socket does without.
 //!
-//! A datagram socket that was never bound gets its twin when it first sends to 127/8. What must never
-//! happen: a twin that hears anybody but the loopback.
+//! A datagram socket that was never bound gets its shadow when it first sends to 127/8. What must never
+//! happen: a shadow that hears anybody but the loopback.
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
@@ -51,12 +51,12 @@ fn remember(socket: &Socket, hidden: c_int) {
     }
 }
 
-/// Shows a datagram socket's twin to sockets. If another process of the family was first, that one's
-/// is the twin.
+/// Shows a datagram socket's shadow to sockets. If another process of the family was first, that one's
+/// is the shadow.
 fn stand_beside(socket: &Socket, hidden: c_int) -> Result<c_int> {
     // Known here before sockets can tell of it, so that no thread takes its news for nobody's.
     remember(socket, hidden);
-    let request = Request { op: op::TWIN, slot: socket.slot, ..Request::default() };
+    let request = Request { op: op::SHADOW, slot: socket.slot, ..Request::default() };
     let Err(errno) = control::request(request, Some(hidden)) else {
         return Ok(hidden);
     };
@@ -86,7 +86,7 @@ fn fetch(socket: &Socket) -> Result<c_int> {
     if !process::owns_memory() {
         return Err(Errno(libc::ENETUNREACH));
     }
-    let request = Request { op: op::TWIN, slot: socket.slot, ..Request::default() };
+    let request = Request { op: op::SHADOW, slot: socket.slot, ..Request::default() };
     let fetched = control::fetch(request)?;
     let hidden = sys::move_high(fetched, true).inspect_err(|_| sys::close(fetched))?;
     table::set(hidden, Entry::Hidden);
@@ -103,7 +103,7 @@ fn fetch(socket: &Socket) -> Result<c_int> {
     }
 }
 
-/// The twin of a bound datagram socket, made if there is none yet.
+/// The shadow of a bound datagram socket, made if there is none yet.
 pub fn make(fd: c_int, socket: &Socket) -> Result<c_int> {
     if let Some(hidden) = of(socket) {
         return Ok(hidden);
@@ -123,7 +123,7 @@ pub fn make(fd: c_int, socket: &Socket) -> Result<c_int> {
     stand_beside(socket, hidden)
 }
 
-/// Makes a hidden kernel socket that has spoken on the loopback the twin of the eft socket that it
+/// Makes a hidden kernel socket that has spoken on the loopback the shadow of the eft socket that it
 /// turned into. What waits there to be received stays.
 pub fn move_beside(socket: &Socket, hidden: c_int) {
     // It was bound to the wildcard when it first sent, or to its peer's side when it connected.
@@ -136,7 +136,7 @@ pub fn move_beside(socket: &Socket, hidden: c_int) {
     }
 }
 
-/// Binds a kernel socket as a twin: to the same port, or, if the program does not care which port it
+/// Binds a kernel socket as a shadow: to the same port, or, if the program does not care which port it
 /// has and this one is taken there, to any.
 fn place(socket: &Socket, kernel: c_int, port: u16) -> Result<()> {
     let inet6 = socket.has(bit::INET6);
@@ -147,7 +147,7 @@ fn place(socket: &Socket, kernel: c_int, port: u16) -> Result<()> {
     placed.map(drop).map_err(|_| Errno(libc::ENETUNREACH))
 }
 
-/// Connects a datagram socket's twin; returns where to.
+/// Connects a datagram socket's shadow; returns where to.
 ///
 /// # Safety
 /// `address` must be valid for `len` bytes.
@@ -157,7 +157,7 @@ pub unsafe fn connect(hidden: c_int, address: *const sockaddr, len: socklen_t) -
     sys::name(hidden, true).ok_or(Errno(libc::ENETUNREACH))
 }
 
-/// The socket has a peer on the stack: its twin hears nobody any more, since it is its own peer. What
+/// The socket has a peer on the stack: its shadow hears nobody any more, since it is its own peer. What
 /// came before can still be received, and senders are told that nobody listens, as by the kernel.
 pub fn shut_out(hidden: c_int) {
     let inet6 = sys::get_option_int(hidden, libc::SOL_SOCKET, libc::SO_DOMAIN) == Ok(libc::AF_INET6);
@@ -168,10 +168,10 @@ pub fn shut_out(hidden: c_int) {
     }
 }
 
-/// The socket has no peer any more, and neither has its twin.
+/// The socket has no peer any more, and neither has its shadow socket.
 pub fn disconnect(socket: &Socket, hidden: c_int) {
     unconnect(hidden);
-    // The kernel frees a port that it chose itself, and would bind the twin to the wildcard next.
+    // The kernel frees a port that it chose itself, and would bind the shadow to the wildcard next.
     if sys::name(hidden, false).is_some_and(|e| e.port == 0) {
         let _ = place(socket, hidden, socket.page.local().port);
     }
@@ -207,8 +207,8 @@ pub fn is_shadowed_listener(socket: &Socket) -> bool {
 /// the loopback would be accepted by nobody.
 pub fn await_close(socket: &Socket) {
     if !confined::is_confined() {
-        let _ =
-            control::fetch(Request { op: op::TWIN, slot: socket.slot, ..Request::default() }).map(sys::close);
+        let _ = control::fetch(Request { op: op::SHADOW, slot: socket.slot, ..Request::default() })
+            .map(sys::close);
     }
 }
 

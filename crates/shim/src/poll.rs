@@ -37,7 +37,7 @@ pub fn queueing(fd: c_int) -> Option<&'static Socket> {
 }
 
 pub fn has_data(socket: &Socket) -> bool {
-    socket.page.receivable() > 0 || socket.twin_due() || socket.is_ended()
+    socket.page.receivable() > 0 || socket.shadow_due() || socket.is_ended()
 }
 
 fn has_error(socket: &Socket) -> bool {

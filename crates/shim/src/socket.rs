@@ -58,8 +58,8 @@ const PRIORITY: usize = SHIM_WORDS + 20;
 const DISCOVER: usize = SHIM_WORDS + 28;
 const TAKEN_FOR: usize = SHIM_WORDS + 32;
 const PENDING: usize = SHIM_WORDS + 36;
-const TWIN_SEEN: usize = SHIM_WORDS + 40;
-const TWIN_TURN: usize = SHIM_WORDS + 44;
+const SHADOW_SEEN: usize = SHIM_WORDS + 40;
+const SHADOW_TURN: usize = SHIM_WORDS + 44;
 
 pub struct Socket {
     pub slot: u32,
@@ -153,26 +153,26 @@ impl Socket {
         self.word(DISCOVER)
     }
 
-    /// The news of the twin ([`SocketPage::twin_news`]) up to which there is nothing left there.
-    pub fn twin_seen(&self) -> &AtomicU32 {
-        self.word(TWIN_SEEN)
+    /// The news of the shadow ([`SocketPage::shadow_news`]) up to which there is nothing left there.
+    pub fn shadow_seen(&self) -> &AtomicU32 {
+        self.word(SHADOW_SEEN)
     }
 
-    /// Whether the twin has, or had, something that nobody looked for yet.
+    /// Whether the shadow has, or had, something that nobody looked for yet.
     #[inline]
-    pub fn twin_due(&self) -> bool {
-        self.page.twin_news() != self.twin_seen().load(Ordering::Acquire)
+    pub fn shadow_due(&self) -> bool {
+        self.page.shadow_news() != self.shadow_seen().load(Ordering::Acquire)
     }
 
-    /// Whether the next datagram is taken from the twin, if both have one. Under the receive lock.
-    pub fn twin_turn(&self) -> bool {
-        self.word(TWIN_TURN).load(Ordering::Relaxed) != 0
+    /// Whether the next datagram is taken from the shadow, if both have one. Under the receive lock.
+    pub fn shadow_turn(&self) -> bool {
+        self.word(SHADOW_TURN).load(Ordering::Relaxed) != 0
     }
 
-    /// Written only when it changes, which without a twin is once.
-    pub fn set_twin_turn(&self, twin: bool) {
-        if self.twin_turn() != twin {
-            self.word(TWIN_TURN).store(twin as u32, Ordering::Relaxed);
+    /// Written only when it changes, which without a shadow is once.
+    pub fn set_shadow_turn(&self, shadow: bool) {
+        if self.shadow_turn() != shadow {
+            self.word(SHADOW_TURN).store(shadow as u32, Ordering::Relaxed);
         }
     }
 

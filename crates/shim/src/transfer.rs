@@ -5,7 +5,7 @@ use crate::buffers::Buffers;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
 use crate::table::{self, Entry};
-use crate::{ancillary, datagram, establish, stream, twin};
+use crate::{ancillary, datagram, establish, shadow, stream};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::Endpoint;
@@ -17,7 +17,7 @@ pub fn send(fd: c_int, socket: &Socket, mut buffers: Buffers, flags: c_int) -> R
         true => stream::send(fd, socket, &mut buffers, flags),
         // SAFETY: no address, no control data.
         false => unsafe {
-            send_datagram(fd, socket, buffers, flags, (core::ptr::null(), 0), twin::Sent::NONE)
+            send_datagram(fd, socket, buffers, flags, (core::ptr::null(), 0), shadow::Sent::NONE)
         },
     }
 }
@@ -27,7 +27,7 @@ enum Way {
     /// Over the stack: to this endpoint, or to the peer.
     Stack(Option<Endpoint>),
     /// Over the kernel's loopback: to the address that came with the call, or to the peer there.
-    Twin { addressed: bool },
+    Shadow { addressed: bool },
 }
 
 /// Where the address leads. What is held back of a datagram goes where its beginning was sent to,
@@ -37,11 +37,11 @@ enum Way {
 /// `to` must be null or valid for `len` bytes.
 unsafe fn way(socket: &Socket, to: *const sockaddr, len: socklen_t) -> Result<Way> {
     let unaddressed = match socket.has(bit::LOOPBACK_PEER) {
-        true => Way::Twin { addressed: false },
+        true => Way::Shadow { addressed: false },
         false => Way::Stack(None),
     };
     if socket.has(bit::LOOPBACK_MORE) {
-        return Ok(Way::Twin { addressed: false });
+        return Ok(Way::Shadow { addressed: false });
     }
     let begun = socket.pending().load(Ordering::Relaxed) != 0;
     if to.is_null() || len == 0 {
@@ -53,7 +53,7 @@ unsafe fn way(socket: &Socket, to: *const sockaddr, len: socklen_t) -> Result<Wa
         _ if begun => Ok(Way::Stack(None)),
         Target::Unspecified => Ok(unaddressed),
         // The kernel takes the wildcard address for its own, on the loopback.
-        Target::Eft(_) | Target::Loopback => Ok(Way::Twin { addressed: true }),
+        Target::Eft(_) | Target::Loopback => Ok(Way::Shadow { addressed: true }),
         Target::Kernel => Err(Errno(libc::ENETUNREACH)),
     }
 }
@@ -68,7 +68,7 @@ unsafe fn send_datagram(
     mut buffers: Buffers,
     flags: c_int,
     (to, len): (*const sockaddr, socklen_t),
-    control: twin::Sent,
+    control: shadow::Sent,
 ) -> Result<usize> {
     // SAFETY: by the caller.
     match unsafe { way(socket, to, len) }? {
@@ -78,11 +78,11 @@ unsafe fn send_datagram(
             }
             datagram::send(fd, socket, &mut buffers, to, flags)
         }
-        Way::Twin { addressed } => {
+        Way::Shadow { addressed } => {
             establish::bind_any(socket)?;
             let to = if addressed { (to, len) } else { (core::ptr::null(), 0) };
             // SAFETY: by the caller.
-            unsafe { twin::send(fd, socket, &buffers, flags, to, control) }
+            unsafe { shadow::send(fd, socket, &buffers, flags, to, control) }
         }
     }
 }
@@ -175,7 +175,7 @@ pub unsafe fn send_to(
         return send(fd, socket, buffers, flags);
     }
     // SAFETY: by the caller.
-    unsafe { send_datagram(fd, socket, buffers, flags, (to, len), twin::Sent::NONE) }
+    unsafe { send_datagram(fd, socket, buffers, flags, (to, len), shadow::Sent::NONE) }
 }
 
 /// `recvfrom`.
@@ -217,7 +217,7 @@ pub unsafe fn send_message(fd: c_int, socket: &Socket, message: &msghdr, flags: 
             return send(fd, socket, buffers, flags);
         }
         let to = (message.msg_name.cast_const().cast(), message.msg_namelen);
-        let control = twin::Sent { pointer: message.msg_control, len: message.msg_controllen };
+        let control = shadow::Sent { pointer: message.msg_control, len: message.msg_controllen };
         send_datagram(fd, socket, buffers, flags, to, control)
     }
 }

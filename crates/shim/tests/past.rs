@@ -33,7 +33,7 @@ cases! { on_both;
     events: level edge edge_unread edge_unread_datagram edge_unread_listener edge_out oneshot
         nested early selecting exclusive shared_set own_signal listener;
     datagrams: echo messages refused many_waiters more broadcast mtu;
-    twins: beside together peeked either_first connected_peer loopback_peer waits family handed six
+    shadows: beside together peeked either_first connected_peer loopback_peer waits family handed six
         held refused;
     processes: dups forks execs spawns passing handlers threads killed;
 }

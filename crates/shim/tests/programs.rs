@@ -35,7 +35,7 @@ cases! { on_both;
         listener;
     hangups: reset reset_unread finished by_oneself refused held waiting queue;
     datagrams: echo messages refused many_waiters more broadcast mtu errors errors_and_data;
-    twins: beside together peeked either_first connected_peer loopback_peer waits family handed six held refused;
+    shadows: beside together peeked either_first connected_peer loopback_peer waits family handed six held refused;
     processes: dups forks execs scrubbed spawns closes_all passing stdio files handlers threads
         killed by_number standard sandboxed;
 }

@@ -249,8 +249,8 @@ impl Sockets {
         if matches!(r.op, op::OPEN | op::ACCEPTED | op::RESTORE) && handle == Handle::default() {
             return Err(EINVAL);
         }
-        if r.op == op::TWIN {
-            return self.twin(connection, socket, r, handle, out);
+        if r.op == op::SHADOW {
+            return self.shadow(connection, socket, r, handle, out);
         }
         let waiting = if r.op == op::ACCEPTED {
             self.accepted(socket, r, handle, out);
@@ -311,7 +311,7 @@ impl Sockets {
 
     /// The kernel socket beside one of the family's own: shown to all its processes, made beside
     /// datagram sockets only, since a listener brings its own along.
-    fn twin(
+    fn shadow(
         &mut self,
         connection: ConnectionId,
         socket: SocketId,
@@ -324,7 +324,7 @@ impl Sockets {
         }
         let reply =
             Reply { version: LAYOUT_VERSION, sequence: r.sequence, slot: socket.slot, ..Reply::default() };
-        out.push(Out::Effect(Effect::Twin { socket, handle, connection, reply }));
+        out.push(Out::Effect(Effect::Shadow { socket, handle, connection, reply }));
         Ok(())
     }
 

@@ -230,28 +230,30 @@ fn a_close_names_the_incarnation_that_was_open() {
 }
 
 #[test]
-fn a_twin_is_brought_and_shown_to_the_family_that_has_the_socket() {
+fn a_shadow_is_brought_and_shown_to_the_family_that_has_the_socket() {
     let mut b = Bench::new();
-    let twin = Request { op: op::TWIN, slot: 3, ..Request::default() };
-    assert_eq!(errno_of(&b.request(twin, 0)), EINVAL, "no such socket");
+    let shadow = Request { op: op::SHADOW, slot: 3, ..Request::default() };
+    assert_eq!(errno_of(&b.request(shadow, 0)), EINVAL, "no such socket");
     let out = b.request(Request { op: op::OPEN, args: [2, 0, 0, 0], ..Request::default() }, 3);
     let [Out::Transport(ComponentId::UDP, SocketsToTransport::Open { request, .. })] = out[..] else {
         panic!("{out:?}")
     };
     b.answer(ComponentId::UDP, request, 0, 3);
     for handle in [4, 0] {
-        let out = b.request(twin, handle);
-        let [Out::Effect(Effect::Twin { socket, handle: h, reply, .. })] = out[..] else { panic!("{out:?}") };
+        let out = b.request(shadow, handle);
+        let [Out::Effect(Effect::Shadow { socket, handle: h, reply, .. })] = out[..] else {
+            panic!("{out:?}")
+        };
         assert_eq!((socket.slot, h, reply.sequence, reply.errno), (3, Handle(handle), 5, 0));
     }
-    assert_eq!(errno_of(&b.request_as(FamilyId(2), false, twin, 0)), EPERM);
+    assert_eq!(errno_of(&b.request_as(FamilyId(2), false, shadow, 0)), EPERM);
     // A listener brings its own with LISTEN; its family's processes may ask for it.
     b.open(2);
-    let out = b.request(Request { slot: 2, ..twin }, 4);
+    let out = b.request(Request { slot: 2, ..shadow }, 4);
     assert_eq!(out[0], Out::Effect(Effect::Discard(Handle(4))));
     assert_eq!(errno_of(&out), EOPNOTSUPP);
-    let out = b.request(Request { slot: 2, ..twin }, 0);
-    assert!(matches!(out[..], [Out::Effect(Effect::Twin { .. })]), "{out:?}");
+    let out = b.request(Request { slot: 2, ..shadow }, 0);
+    assert!(matches!(out[..], [Out::Effect(Effect::Shadow { .. })]), "{out:?}");
 }
 
 /// An application says that it took the connection in slot 4; returns the number of the attach.

@@ -49,7 +49,7 @@ impl Requests {
     fn look(&mut self) {
         for m in self.host.take() {
             match m {
-                Out::Effect(Effect::Reply { reply, .. } | Effect::Twin { reply, .. }) => {
+                Out::Effect(Effect::Reply { reply, .. } | Effect::Shadow { reply, .. }) => {
                     assert!(self.waiting.remove(&reply.sequence), "{reply:?} came twice");
                 }
                 Out::Effect(_) => {}

@@ -17,7 +17,7 @@ const SEND_RELEASED: usize = 0;
 const RECEIVE_END: usize = 8;
 pub(super) const FLAGS: usize = 16;
 pub(super) const RECEIVE_NOTIFY: usize = 24;
-const TWIN_NEWS: usize = 32;
+const SHADOW_NEWS: usize = 32;
 const SEND_SENT: usize = 40;
 const SEND_END: usize = 64;
 const WISHES: usize = 72;
@@ -260,14 +260,14 @@ impl SocketPage {
         self.receive_taken()
     }
 
-    /// How often something came to the kernel socket beside this one (see `op::TWIN`).
-    pub fn twin_news(&self) -> u32 {
-        self.u32_at(TWIN_NEWS).load(Ordering::Acquire)
+    /// How often something came to the kernel socket beside this one (see `op::SHADOW`).
+    pub fn shadow_news(&self) -> u32 {
+        self.u32_at(SHADOW_NEWS).load(Ordering::Acquire)
     }
 
     /// sockets: something came there. The token is posted after.
-    pub fn add_twin_news(&self) {
-        self.u32_at(TWIN_NEWS).fetch_add(1, Ordering::SeqCst);
+    pub fn add_shadow_news(&self) {
+        self.u32_at(SHADOW_NEWS).fetch_add(1, Ordering::SeqCst);
     }
 
     /// Not 0 while somebody of the application sleeps on this word until the descriptor's state changes.

@@ -11,7 +11,7 @@ pub struct Kept {
     pub incarnation: u32,
     pub far: OwnedFd,
     /// The kernel socket on the loopback beside it.
-    pub twin: Option<OwnedFd>,
+    pub shadow: Option<OwnedFd>,
     bound: Option<Reply>,
     listens: Option<Reply>,
     connected: Option<Reply>,
@@ -21,8 +21,8 @@ pub struct Kept {
 
 impl Kept {
     pub fn new(incarnation: u32, far: OwnedFd, note: &Reply) -> Kept {
-        let (twin, bound, listens, connected) = (None, None, None, None);
-        let mut kept = Kept { incarnation, far, twin, bound, listens, connected, due: false };
+        let (shadow, bound, listens, connected) = (None, None, None, None);
+        let mut kept = Kept { incarnation, far, shadow, bound, listens, connected, due: false };
         kept.note(note, None);
         kept
     }
@@ -33,9 +33,9 @@ impl Kept {
             op::BIND => self.bound = Some(*note),
             op::LISTEN => {
                 self.listens = Some(*note);
-                self.twin = fd.or(self.twin.take());
+                self.shadow = fd.or(self.shadow.take());
             }
-            op::TWIN => self.twin = fd.or(self.twin.take()),
+            op::SHADOW => self.shadow = fd.or(self.shadow.take()),
             op::CONNECT if IpAddr::from(note.address).is_unspecified() => self.connected = None,
             op::CONNECT => self.connected = Some(*note),
             _ => {}
@@ -59,11 +59,11 @@ impl Kept {
         if !self.due {
             return Ok(());
         }
-        for (request, with_twin) in self.requests(slot) {
-            let with = if with_twin { self.twin.as_ref() } else { None };
+        for (request, with_shadow) in self.requests(slot) {
+            let with = if with_shadow { self.shadow.as_ref() } else { None };
             match link.ask(request, with)? {
                 0 => {}
-                EEXIST if request.op == op::TWIN => {}
+                EEXIST if request.op == op::SHADOW => {}
                 _ => return Ok(()),
             }
         }
@@ -71,7 +71,7 @@ impl Kept {
         Ok(())
     }
 
-    /// In order; and whether the twin goes along.
+    /// In order; and whether the shadow goes along.
     fn requests(&self, slot: u32) -> Vec<(Request, bool)> {
         let request = |op, note: &Reply| Request {
             op,
@@ -93,8 +93,8 @@ impl Kept {
         }
         if let Some(listens) = &self.listens {
             requests.push((request(op::LISTEN, listens), true));
-        } else if self.twin.is_some() {
-            requests.push((Request { op: op::TWIN, slot, ..Request::default() }, true));
+        } else if self.shadow.is_some() {
+            requests.push((Request { op: op::SHADOW, slot, ..Request::default() }, true));
         }
         if let Some(connected) = &self.connected {
             requests.push((request(op::CONNECT, connected), false));

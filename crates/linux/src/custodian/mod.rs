@@ -15,7 +15,7 @@
 mod kept;
 mod link;
 
-use crate::descriptors::twin_ready;
+use crate::descriptors::shadow_ready;
 use crate::{Doing, Result, operator};
 use eft_base::errno::{ECONNRESET, ENETUNREACH};
 use eft_channel::socket::{Arena, flag};
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LINK: u64 = 0;
 const ROOT: u64 = 1;
 const FAR: u64 = 2;
-const TWIN: u64 = 3;
+const SHADOW: u64 = 3;
 
 /// What a ready descriptor is: a kind, and which slot in which incarnation.
 fn token(kind: u64, slot: u32, incarnation: u32) -> u64 {
@@ -108,7 +108,7 @@ impl Custodian {
                 ROOT => return Ok(false),
                 LINK => self.hear(),
                 FAR => self.closed(slot, incarnation),
-                TWIN => self.twin_ready(slot, incarnation),
+                SHADOW => self.shadow_ready(slot, incarnation),
                 _ => {}
             }
         }
@@ -144,7 +144,7 @@ impl Custodian {
             self.watch(far.as_fd(), token(FAR, slot, incarnation), epoll::EventFlags::RDHUP);
             self.kept.insert(slot, Kept::new(incarnation, far, note));
         } else if let Some(kept) = self.kept.get_mut(&slot)
-            && (known || operation == op::TWIN)
+            && (known || operation == op::SHADOW)
         {
             kept.note(note, fd);
         }
@@ -161,13 +161,13 @@ impl Custodian {
         if let Some(kept) = self.kept.remove(&slot) {
             // The stack has duplicates, so that closing ours would leave it in the set.
             let _ = epoll::delete(&self.set, &kept.far);
-            self.unwatch_twin(&kept);
+            self.unwatch_shadow(&kept);
         }
     }
 
-    fn unwatch_twin(&self, kept: &Kept) {
-        if let Some(twin) = &kept.twin {
-            let _ = epoll::delete(&self.set, twin);
+    fn unwatch_shadow(&self, kept: &Kept) {
+        if let Some(shadow) = &kept.shadow {
+            let _ = epoll::delete(&self.set, shadow);
         }
     }
 
@@ -180,9 +180,9 @@ impl Custodian {
             self.end_connection(slot);
         }
         for (slot, kept) in &self.kept {
-            if let Some(twin) = &kept.twin {
+            if let Some(shadow) = &kept.shadow {
                 let events = epoll::EventFlags::IN | epoll::EventFlags::ET;
-                self.watch(twin.as_fd(), token(TWIN, *slot, kept.incarnation), events);
+                self.watch(shadow.as_fd(), token(SHADOW, *slot, kept.incarnation), events);
             }
         }
     }
@@ -203,12 +203,12 @@ impl Custodian {
     }
 
     /// While there is no stack, what comes over the kernel's loopback is still heard.
-    fn twin_ready(&self, slot: u32, incarnation: u32) {
+    fn shadow_ready(&self, slot: u32, incarnation: u32) {
         if self.link.is_none()
             && let Some(kept) = self.kept.get(&slot).filter(|k| k.incarnation == incarnation)
-            && let (Some(page), Some(twin)) = (self.arena.socket(slot), &kept.twin)
+            && let (Some(page), Some(shadow)) = (self.arena.socket(slot), &kept.shadow)
         {
-            twin_ready(&page, &kept.far, twin);
+            shadow_ready(&page, &kept.far, shadow);
         }
     }
 
@@ -232,7 +232,7 @@ impl Custodian {
         self.arena.stacks().store((stacks | 1).wrapping_add(1), Ordering::SeqCst);
         let _ = link.pass_root(&self.root);
         for kept in self.kept.values() {
-            self.unwatch_twin(kept);
+            self.unwatch_shadow(kept);
         }
         self.until = Instant::now() + PATIENCE;
         self.hold(link);

@@ -306,7 +306,7 @@ impl Applications {
     fn note(&self, socket: SocketId, note: Reply) {
         let Some(custodian) = self.custodians.get(&socket.family) else { return };
         let with = match note.value as u32 {
-            op::LISTEN | op::TWIN => self.loopback.get(&socket),
+            op::LISTEN | op::SHADOW => self.loopback.get(&socket),
             _ => self.far.get(&socket),
         };
         let with: Vec<OwnedFd> = with.and_then(|(fd, _)| fd.try_clone().ok()).into_iter().collect();
@@ -337,9 +337,9 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                     self.keep_loopback(socket, fd);
                 }
             }
-            Effect::Twin { socket, handle, connection, reply } => {
+            Effect::Shadow { socket, handle, connection, reply } => {
                 let brought = self.handles.remove(&handle);
-                self.twin(socket, brought, connection, reply);
+                self.shadow(socket, brought, connection, reply);
             }
             Effect::Note { socket, note } => self.note(socket, note),
             Effect::FamilyGone(family) => {

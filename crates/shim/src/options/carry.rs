@@ -106,7 +106,7 @@ pub fn carry_back(fd: c_int, socket: &Socket, kernel: c_int) {
         let unset = match find(socket, level, name) {
             None => true,
             Some(Kind::Size(opt)) => socket.page.option(opt) == 0,
-            // Nobody would take what a twin has in its error queue.
+            // Nobody would take what a shadow has in its error queue.
             Some(Kind::ErrorQueue) => true,
             Some(_) => false,
         };

@@ -11,7 +11,7 @@ mod table;
 use crate::accept;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, error_queue, interfaces, loopback, stream, tcp_info, twin};
+use crate::{datagram, error_queue, interfaces, loopback, shadow, stream, tcp_info};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::{Opt, SocketPage, flag};
@@ -129,7 +129,7 @@ fn range_of(opt: Opt) -> core::ops::RangeInclusive<c_int> {
 pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) -> Result<()> {
     let kind = find(socket, level, name).ok_or(Errno(libc::ENOPROTOOPT))?;
     check(kind, socket.is_stream(), level, value)?;
-    // The twin keeps no errors: nobody would take them.
+    // The shadow keeps no errors: nobody would take them.
     if let Some(hidden) = loopback::of(socket)
         && !matches!(kind, Kind::ErrorQueue)
     {
@@ -321,7 +321,7 @@ fn path_mtu(socket: &Socket) -> Result<c_int> {
 fn pending_error(fd: c_int, socket: &Socket) -> c_int {
     let errno = match socket.page.error() {
         0 if socket.is_stream() => 0,
-        0 => twin::pending_error(socket),
+        0 => shadow::pending_error(socket),
         _ => socket.page.take_error(),
     };
     if errno != 0 && !socket.is_stream() {

@@ -97,7 +97,7 @@ static void after_exec(void) {
     int s = accept(l, NULL, NULL);
     write_all(out, "x", 1);
     read_all(s, to, 1);
-    /* The listener still has its twin on the loopback. */
+    /* The listener still has its shadow socket on the loopback. */
     struct sockaddr_in a = at("127.0.0.1", port_of(l));
     int local = socket(AF_INET, SOCK_STREAM, 0);
     CHECK(connect(local, (void *)&a, sizeof a) == 0);

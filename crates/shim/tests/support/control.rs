@@ -83,8 +83,8 @@ impl Control {
             self.network.lock().unwrap().reborn();
             return;
         }
-        if request.op == op::TWIN {
-            return self.twin(fd, family, &request, descriptor);
+        if request.op == op::SHADOW {
+            return self.shadow(fd, family, &request, descriptor);
         }
         let reply = self.answer(family, &request, descriptor);
         if request.op != op::ACCEPTED {
@@ -112,13 +112,13 @@ impl Control {
         self.add_family(family, end);
     }
 
-    fn twin(&self, fd: RawFd, family: usize, request: &Request, descriptor: Option<OwnedFd>) {
+    fn shadow(&self, fd: RawFd, family: usize, request: &Request, descriptor: Option<OwnedFd>) {
         let mut network = self.network.lock().unwrap();
         let data = HIDDEN | (family as u64) << 40 | (request.slot as u64) << 8;
         let events = libc::EPOLLIN | libc::EPOLLET;
         let brought = descriptor.map(|fd| Watched::new(fd, self.epoll.as_raw_fd(), events, data));
         let mut reply = Reply { version: LAYOUT_VERSION, sequence: request.sequence, ..Reply::default() };
-        let shown = network.twin(family, request.slot, brought).unwrap_or_else(|errno| {
+        let shown = network.shadow(family, request.slot, brought).unwrap_or_else(|errno| {
             reply.errno = errno;
             None
         });

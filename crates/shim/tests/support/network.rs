@@ -78,7 +78,7 @@ impl Network {
 
     fn ephemeral(&self) -> u16 {
         // Below the kernel's own range, and different in every network of this test program: the
-        // twins on the kernel's loopback must not meet.
+        // shadows on the kernel's loopback must not meet.
         static NEXT: AtomicU16 = AtomicU16::new(0);
         20000 + (NEXT.fetch_add(1, Ordering::Relaxed) + std::process::id() as u16) % 12000
     }
@@ -164,15 +164,20 @@ impl Network {
     }
 
     /// The hidden kernel socket beside a datagram socket: brings it, or asks for it.
-    pub fn twin(&mut self, family: usize, slot: u32, brought: Option<Watched>) -> Result<Option<RawFd>, i32> {
+    pub fn shadow(
+        &mut self,
+        family: usize,
+        slot: u32,
+        brought: Option<Watched>,
+    ) -> Result<Option<RawFd>, i32> {
         let slot = self.slot((family, slot)).ok_or(libc::EBADF)?;
         match (brought, &slot.hidden) {
             (Some(_), Some(_)) => Err(libc::EEXIST),
-            (Some(twin), None) => {
-                slot.hidden = Some(twin);
+            (Some(shadow), None) => {
+                slot.hidden = Some(shadow);
                 Ok(None)
             }
-            (None, Some(twin)) => Ok(Some(twin.as_raw_fd())),
+            (None, Some(shadow)) => Ok(Some(shadow.as_raw_fd())),
             (None, None) => Err(libc::ENOENT),
         }
     }
@@ -180,7 +185,7 @@ impl Network {
     /// Something came to the hidden kernel socket.
     pub fn kernel_ready(&mut self, family: usize, slot: u32) {
         if let Some(slot) = self.slot((family, slot)) {
-            slot.page.add_twin_news();
+            slot.page.add_shadow_news();
             if slot.hidden.as_ref().is_some_and(sys::is_readable) {
                 slot.post_anyway();
             }

@@ -1,11 +1,11 @@
 //! Kernel sockets on the loopback that stand beside eft sockets.
 //!
-//! A program brings a listener's with LISTEN and a datagram socket's with TWIN. Here a duplicate is
+//! A program brings a listener's with LISTEN and a datagram socket's with SHADOW. Here a duplicate is
 //! watched: when something comes there, the eft socket's token is posted, so that its descriptor is
 //! readable. What must never happen: news of a kernel socket that nobody is told.
 
 use super::{Applications, Watched};
-use crate::descriptors::twin_ready;
+use crate::descriptors::shadow_ready;
 use crate::protocol::FromServer;
 use eft_base::SocketId;
 use eft_base::errno::{EEXIST, EMFILE, ENOENT};
@@ -29,8 +29,8 @@ impl Applications {
         self.watch_loopback(socket, fd);
     }
 
-    /// See `op::TWIN`. The first one stays: other processes may hold it already.
-    pub(super) fn twin(
+    /// See `op::SHADOW`. The first one stays: other processes may hold it already.
+    pub(super) fn shadow(
         &mut self,
         socket: SocketId,
         brought: Option<OwnedFd>,
@@ -41,7 +41,7 @@ impl Applications {
         match (brought, there) {
             (Some(fd), None) => {
                 self.keep_loopback(socket, fd);
-                self.note(socket, Reply { sequence: 0, value: op::TWIN as u64, ..reply });
+                self.note(socket, Reply { sequence: 0, value: op::SHADOW as u64, ..reply });
                 self.reply(connection, reply, &[]);
             }
             (None, Some(Ok(fd))) => self.reply(connection, reply, &[fd]),
@@ -59,6 +59,6 @@ impl Applications {
         else {
             return;
         };
-        twin_ready(&page, far, beside);
+        shadow_ready(&page, far, beside);
     }
 }

@@ -314,7 +314,7 @@ static void heir(void) {
     take_from(s, "own", near, port_of(c));
 }
 
-/* Children have the twin, too: inherited, over exec, and if it was made by another of them. */
+/* Children have the shadow, too: inherited, over exec, and if it was made by another of them. */
 static void family(void) {
     int s = bound(SOCK_DGRAM, "0.0.0.0");
     pid_t child = fork();
@@ -336,7 +336,7 @@ static void family(void) {
     send_to(bound(SOCK_DGRAM, near), "to the heir", near, port_of(s));
     send_to(bound(SOCK_DGRAM, host), "to the heir", host, port_of(s));
     reap(child);
-    /* The child makes the twin, the parent gets what comes. */
+    /* The child makes the shadow, the parent gets what comes. */
     int peers[2] = {bound(SOCK_DGRAM, host), bound(SOCK_DGRAM, near)};
     int c = socket(AF_INET, SOCK_DGRAM, 0);
     send_to(c, "parent", host, port_of(peers[0]));

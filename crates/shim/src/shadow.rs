@@ -1,8 +1,8 @@
-//! Datagrams to and from the kernel's loopback, over a socket's twin.
+//! Datagrams to and from the kernel's loopback, over a socket's shadow.
 //!
-//! sockets counts in the page whenever something comes to the twin; until then receiving makes no
-//! system call for it. A twin that may have something and the ring take turns, so that neither
-//! starves; what was peeked at stays the next to be taken. What must never happen: a twin that has
+//! sockets counts in the page whenever something comes to the shadow; until then receiving makes no
+//! system call for it. A shadow that may have something and the ring take turns, so that neither
+//! starves; what was peeked at stays the next to be taken. What must never happen: a shadow that has
 //! something left while the page says that it was seen (the program hangs).
 
 use crate::buffers::Buffers;
@@ -21,25 +21,25 @@ use libc::{msghdr, sockaddr, sockaddr_storage, socklen_t};
 #[repr(C, align(8))]
 struct Control([u8; 256]);
 
-/// The twin, if it may have something.
+/// The shadow, if it may have something.
 #[inline]
 pub fn due(socket: &Socket) -> Option<c_int> {
-    if socket.twin_due() { find(socket) } else { None }
+    if socket.shadow_due() { find(socket) } else { None }
 }
 
 #[cold]
 fn find(socket: &Socket) -> Option<c_int> {
-    let news = socket.page.twin_news();
-    let twin = loopback::of(socket);
-    if twin.is_none() {
+    let news = socket.page.shadow_news();
+    let shadow = loopback::of(socket);
+    if shadow.is_none() {
         // Not for us to take; else the descriptor would be readable for good.
-        socket.twin_seen().store(news, Ordering::Release);
+        socket.shadow_seen().store(news, Ordering::Release);
     }
-    twin
+    shadow
 }
 
-/// Takes a datagram from the twin, or looks at it. Under the receive lock.
-pub fn take(socket: &Socket, twin: c_int, to: &Buffers, peek: bool) -> Result<Option<Received>> {
+/// Takes a datagram from the shadow, or looks at it. Under the receive lock.
+pub fn take(socket: &Socket, shadow: c_int, to: &Buffers, peek: bool) -> Result<Option<Received>> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC | if peek { libc::MSG_PEEK } else { 0 };
     let mut control = Control([0; 256]);
     // SAFETY: all zeroes is a sockaddr_storage, and a msghdr.
@@ -51,21 +51,21 @@ pub fn take(socket: &Socket, twin: c_int, to: &Buffers, peek: bool) -> Result<Op
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len();
     // Before the look: what comes after it is news.
-    let news = socket.page.twin_news();
+    let news = socket.page.shadow_news();
     // SAFETY: our own buffers, and the program's.
-    let len = match unsafe { sys::receive_message(twin, &mut message, flags) } {
+    let len = match unsafe { sys::receive_message(shadow, &mut message, flags) } {
         Ok(len) => len,
         Err(Errno(libc::EAGAIN)) => {
-            socket.twin_seen().store(news, Ordering::Release);
+            socket.shadow_seen().store(news, Ordering::Release);
             return Ok(None);
         }
         Err(errno) => {
-            settle(socket, twin);
+            settle(socket, shadow);
             return Err(errno);
         }
     };
     if !peek {
-        settle(socket, twin);
+        settle(socket, shadow);
     }
     let from = address::from_storage(&name).unwrap_or(Endpoint::UNSPECIFIED);
     // SAFETY: the kernel filled in the control data.
@@ -78,10 +78,10 @@ pub fn take(socket: &Socket, twin: c_int, to: &Buffers, peek: bool) -> Result<Op
 }
 
 /// Notes if nothing is left, so that the descriptor is readable no longer than it should.
-fn settle(socket: &Socket, twin: c_int) {
-    let news = socket.page.twin_news();
-    if sys::poll(twin, libc::POLLIN, Some(0)) == Ok(0) {
-        socket.twin_seen().store(news, Ordering::Release);
+fn settle(socket: &Socket, shadow: c_int) {
+    let news = socket.page.shadow_news();
+    if sys::poll(shadow, libc::POLLIN, Some(0)) == Ok(0) {
+        socket.shadow_seen().store(news, Ordering::Release);
     }
 }
 
@@ -121,11 +121,11 @@ unsafe fn header_of(message: &msghdr) -> DatagramHeader {
     header
 }
 
-/// Length of the datagram that is next at the twin, if there is one. Under the receive lock.
-pub fn next_len(socket: &Socket, twin: c_int) -> Option<usize> {
+/// Length of the datagram that is next at the shadow, if there is one. Under the receive lock.
+pub fn next_len(socket: &Socket, shadow: c_int) -> Option<usize> {
     // SAFETY: no buffers.
     let nothing = unsafe { Buffers::new(core::ptr::null(), 0) }.ok()?;
-    take(socket, twin, &nothing, true).ok().flatten().map(|received| received.len)
+    take(socket, shadow, &nothing, true).ok().flatten().map(|received| received.len)
 }
 
 /// Control data that a program sends along.
@@ -156,7 +156,7 @@ pub unsafe fn send(
     if socket.wishes_shut_write() {
         return Err(Errno(libc::EPIPE));
     }
-    let twin = loopback::make(fd, socket)?;
+    let shadow = loopback::make(fd, socket)?;
     // SAFETY: all zeroes is a msghdr.
     let mut message: msghdr = unsafe { core::mem::zeroed() };
     message.msg_name = to.cast_mut().cast();
@@ -167,25 +167,25 @@ pub unsafe fn send(
     message.msg_controllen = control.len;
     let patience = if readiness::must_not_wait(fd, socket, flags) { libc::MSG_DONTWAIT } else { 0 };
     // SAFETY: by the caller.
-    let sent = unsafe { sys::send_message(twin, &message, flags | patience) };
+    let sent = unsafe { sys::send_message(shadow, &message, flags | patience) };
     let more = flags & libc::MSG_MORE != 0 || socket.has(bit::DATAGRAM_CORK);
     socket.put_bits(bit::LOOPBACK_MORE, more && sent.is_ok());
     if sent.is_err() {
         // It may be what became of the last one; then the descriptor is readable no longer.
-        settle(socket, twin);
+        settle(socket, shadow);
         datagram::quieten(fd, socket);
     }
     sent
 }
 
-/// SO_ERROR of the twin, if it may have one; taken.
+/// SO_ERROR of the shadow, if it may have one; taken.
 pub fn pending_error(socket: &Socket) -> c_int {
-    let error = |twin| sys::get_option_int(twin, libc::SOL_SOCKET, libc::SO_ERROR).unwrap_or(0);
+    let error = |shadow| sys::get_option_int(shadow, libc::SOL_SOCKET, libc::SO_ERROR).unwrap_or(0);
     match due(socket) {
         None => 0,
-        Some(twin) => {
-            let errno = error(twin);
-            settle(socket, twin);
+        Some(shadow) => {
+            let errno = error(shadow);
+            settle(socket, shadow);
             errno
         }
     }
