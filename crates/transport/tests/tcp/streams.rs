@@ -137,6 +137,11 @@ fn seeds(default: u64) -> std::ops::Range<u64> {
     0..number("EFT_SEEDS").unwrap_or(default)
 }
 
+/// Whether one seed is run by hand: it need not show what all of them together must.
+fn is_one_seed() -> bool {
+    std::env::var("EFT_SEED").is_ok()
+}
+
 /// Runs `f` for every seed and says which one failed.
 pub fn for_seeds(default: u64, f: impl Fn(u64) + std::panic::RefUnwindSafe) {
     for seed in seeds(default) {
@@ -167,7 +172,7 @@ fn loss_reordering_duplication_and_delay() {
         }
     });
     // The torment must be one: every mechanism was needed somewhere.
-    if std::env::var("EFT_SEED").is_err() {
+    if !is_one_seed() {
         for (total, name) in totals.iter().zip(names) {
             assert!(total.load(Ordering::Relaxed) > 0, "{name} never happened");
         }
@@ -185,7 +190,7 @@ fn corruption_is_caught_by_the_checksum() {
         let dropped = w.sides[0].counter("drop_checksum") + w.sides[1].counter("drop_checksum");
         caught.fetch_add(dropped, Ordering::Relaxed);
     });
-    assert!(caught.load(Ordering::Relaxed) > 0);
+    assert!(caught.load(Ordering::Relaxed) > 0 || is_one_seed());
 }
 
 #[test]
