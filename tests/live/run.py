@@ -18,6 +18,7 @@ import programs
 import recordings
 import returns
 import sandboxes
+import updates
 import watchdog
 from harness import ROOT, run_all
 
@@ -27,5 +28,5 @@ if __name__ == "__main__":
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
     cases = inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + handover.CASES + datagrams.CASES
     cases += hangups.CASES
-    cases += programs.CASES + past.CASES + returns.CASES + sandboxes.CASES + watchdog.CASES
+    cases += programs.CASES + past.CASES + returns.CASES + sandboxes.CASES + updates.CASES + watchdog.CASES
     sys.exit(run_all(cases, sys.argv[1:]))

@@ -33,6 +33,8 @@ enum Command {
     Ss(commands::ss::SsArguments),
     /// Crash a component on purpose
     Kill(commands::kill::KillArguments),
+    /// Replace components by those of another program file; connections go on
+    Update(commands::update::UpdateArguments),
     /// Place a component on a CPU
     Move(commands::place::MoveArguments),
     /// Live view: cores, components, traffic, what the scheduler does
@@ -108,6 +110,7 @@ fn main() -> ExitCode {
         Command::Stat(a) => commands::stat::run(&a),
         Command::Ss(a) => commands::ss::run(&a),
         Command::Kill(a) => commands::kill::run(&a),
+        Command::Update(a) => commands::update::run(&a),
         Command::Move(a) => commands::place::run(&a),
         Command::Top(a) => commands::top::run(&a),
         Command::Sched(a) => commands::sched::run(&a),

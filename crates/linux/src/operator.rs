@@ -69,13 +69,19 @@ pub fn connect(name: &str, path: &Path) -> Result<OwnedFd> {
 
 /// Asks a stack. An answer with `error` becomes an error.
 pub fn ask(name: &str, request: &Value) -> Result<(Value, Vec<OwnedFd>)> {
+    ask_with(name, request, &[])
+}
+
+/// The same, with descriptors that belong to the question.
+pub fn ask_with(name: &str, request: &Value, fds: &[&OwnedFd]) -> Result<(Value, Vec<OwnedFd>)> {
     let fd = connect(name, &control_path(name))?;
     let request = request.to_string();
     if request.len() > PACKET_MAX {
         let (size, most) = (request.len() / 1024, PACKET_MAX / 1024);
         return Err(Error(format!("{size} KiB are too much: a stack takes at most {most} KiB at once")));
     }
-    scm::send(&fd, request.as_bytes(), &[], false).doing("control socket")?;
+    let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
+    scm::send(&fd, request.as_bytes(), &fds, false).doing("control socket")?;
     let mut buffer = vec![0; 256 * 1024];
     let (n, mut fds) = scm::receive(&fd, &mut buffer, false).doing("control socket")?;
     if n == 0 {

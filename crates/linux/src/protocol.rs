@@ -5,6 +5,10 @@ use eft_base::{FamilyId, MacAddress, PoolId};
 use eft_messages::ComponentId;
 use serde::{Deserialize, Serialize};
 
+/// Which language the supervisor and its servers speak: what is in this file, the messages of the edges, queues, status pages.
+/// A program file that speaks another is refused by `eft update`; a whole stack can be replaced by it (`eft up --take-over`).
+pub const PROTOCOL: u32 = 1;
+
 /// Bytes of the largest packet.
 pub const PACKET_MAX: usize = 128 * 1024;
 
@@ -94,6 +98,8 @@ pub struct Identity {
 /// From the supervisor to a server. Descriptors in brackets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ToServer {
+    /// Before the first message of one that is to replace a server: whether it can. [the arena, read-only, if there is one]
+    Examine(Identity),
     /// First message. [status page, own eventfd, supervisor's bell, device if any (1 or more)]
     Identity(Identity),
     /// A pool of one's own, in constructor order. [segment]
@@ -101,7 +107,7 @@ pub enum ToServer {
         id: PoolId,
         slot_size: usize,
     },
-    /// The durable arena. [segment]
+    /// The durable arena; and, from another version of eft perhaps, an empty one to convert it into. [segment, or two]
     Arena,
     /// Everything needed to construct the engine is there.
     Construct,
@@ -178,6 +184,12 @@ pub enum ToServer {
 /// From a server to the supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum FromServer {
+    /// What it was to examine suits it; its arena would have this length, 0 for none.
+    Suits {
+        arena_len: usize,
+    },
+    /// The arena was of an older layout, and the empty one is its arena now.
+    Converted,
     /// Set up and running.
     Ready,
     /// sockets: a far end to keep and to hand to its transport. [it]

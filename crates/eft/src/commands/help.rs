@@ -59,6 +59,14 @@ Examples:
   eft kill nic:eft0
 
 The supervisor starts the component again; connections go on."),
+    ("update", "\
+Examples:
+  eft update tcp --binary /usr/local/bin/eft.new
+  eft update --all
+
+The new program is started beside the old one and looks at what it would get; only then the old one ends. One that
+refuses, hangs, or dies within its first second leaves the old program at work, and the command fails with the reason.
+The supervisor itself is replaced by `eft up --take-over`, or `systemctl restart`."),
     ("move", "\
 Examples:
   eft move tcp cpu=2 dedicated

@@ -19,6 +19,7 @@ pub mod ss;
 pub mod stat;
 pub mod top;
 pub mod up;
+pub mod update;
 pub mod vm;
 
 /// Which stack is meant.

@@ -1,18 +1,21 @@
 //! `eft serve NAME`: one server in its process. Started by the supervisor, never by hand.
 
+use eft_channel::Segment;
 use eft_channel::socket::Transport;
 use eft_component::Component;
 use eft_component::topology::Limits;
 use eft_linux::capture::{CaptureSlot, Captured};
 use eft_linux::devices::LiveDevice;
+use eft_linux::protocol::{Identity, PROTOCOL};
 use eft_linux::serve::{self, Answering, Applications, Plain, Setup, Surroundings, TransportSurroundings};
 use eft_messages::Role;
 use eft_record::file;
 use eft_record::makes::{self, Head};
 use eft_record::recorder::{Make, Recorder};
 use eft_record::recording::Recorded;
-use eft_transport::tcp::{Tcp, TcpConfig};
-use eft_transport::udp::{Udp, UdpConfig};
+use eft_transport::Refused;
+use eft_transport::tcp::{self, Tcp, TcpConfig};
+use eft_transport::udp::{self, Udp, UdpConfig};
 use std::fmt::Debug;
 
 #[derive(clap::Args, Debug)]
@@ -22,6 +25,9 @@ pub struct ServeArguments {
     /// The stack that it belongs to
     #[arg(long)]
     stack: String,
+    /// The language that the supervisor speaks
+    #[arg(long)]
+    protocol: u32,
 }
 
 pub fn tcp_config(limits: &Limits, seed: u64) -> TcpConfig {
@@ -41,19 +47,59 @@ pub fn filter_config(seed: u64) -> eft_filter::FilterConfig {
     eft_filter::FilterConfig { seed, ..Default::default() }
 }
 
-pub fn run(_arguments: &ServeArguments) -> Result<(), String> {
-    let setup = Setup::receive().map_err(|e| e.to_string())?;
+pub fn run(arguments: &ServeArguments) -> Result<(), String> {
+    if arguments.protocol != PROTOCOL {
+        return Err(format!(
+            "the supervisor speaks protocol {}, and this eft {PROTOCOL}: replace the whole stack (eft up --take-over)",
+            arguments.protocol
+        ));
+    }
+    let setup = Setup::receive(suits).map_err(|e| e.to_string())?;
     serve(setup).map_err(|e| e.to_string())
+}
+
+fn limits_of(identity: &Identity) -> Limits {
+    Limits {
+        connections: identity.connections,
+        sockets_per_family: identity.sockets_per_family,
+        listeners_per_family: identity.listeners_per_family,
+        ..Limits::default()
+    }
+}
+
+/// Whether a server of ours could take up what another has; the length of its own arena. One that is older is converted for
+/// a trial, while its owner goes on.
+fn suits(identity: &Identity, arena: Option<Segment>) -> eft_linux::Result<usize> {
+    let Some(arena) = arena else { return Ok(0) };
+    let limits = limits_of(identity);
+    match identity.peer.role {
+        Role::Tcp => {
+            let config = tcp_config(&limits, 0);
+            let len = tcp::arena_len(&config);
+            match tcp::examine(&arena, &config) {
+                Err(Refused::Older { .. }) => tcp::convert(&arena, Segment::heap(len), &config),
+                other => other,
+            }
+            .map_err(refused)?;
+            Ok(len)
+        }
+        Role::Udp => {
+            let config = udp_config(&limits, 0);
+            let len = udp::arena_len(&config);
+            match udp::examine(&arena, &config) {
+                Err(Refused::Older { .. }) => udp::convert(&arena, Segment::heap(len), &config),
+                other => other,
+            }
+            .map_err(refused)?;
+            Ok(len)
+        }
+        _ => Ok(arena.len()),
+    }
 }
 
 fn serve(mut setup: Setup) -> eft_linux::Result<()> {
     let seed = setup.identity.seed;
-    let limits = Limits {
-        connections: setup.identity.connections,
-        sockets_per_family: setup.identity.sockets_per_family,
-        listeners_per_family: setup.identity.listeners_per_family,
-        ..Limits::default()
-    };
+    let limits = limits_of(&setup.identity);
     match setup.identity.peer.role {
         Role::Sockets => {
             let config = eft_sockets::SocketsConfig {
@@ -65,8 +111,11 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             serve::run(setup, eft_sockets::Sockets::new(config), applications)
         }
         Role::Tcp => {
-            let (arena, pool) = (setup.take_arena()?, setup.take_pool()?);
-            let config = tcp_config(&limits, seed);
+            let (pool, config) = (setup.take_pool()?, tcp_config(&limits, seed));
+            let arena = setup.take_converted_arena(
+                |arena| matches!(tcp::examine(arena, &config), Err(Refused::Older { .. })),
+                |old, new| tcp::convert(old, new, &config).map_err(refused),
+            )?;
             let surroundings = TransportSurroundings::new(Transport::Tcp);
             if setup.identity.record.is_none() {
                 return serve::run(setup, Tcp::open(arena, pool, config).map_err(refused)?, surroundings);
@@ -75,8 +124,11 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             serve_recorded(setup, &head, makes::tcp(arena, pool, config).map_err(refused)?, surroundings)
         }
         Role::Udp => {
-            let (arena, pool) = (setup.take_arena()?, setup.take_pool()?);
-            let config = udp_config(&limits, seed);
+            let (pool, config) = (setup.take_pool()?, udp_config(&limits, seed));
+            let arena = setup.take_converted_arena(
+                |arena| matches!(udp::examine(arena, &config), Err(Refused::Older { .. })),
+                |old, new| udp::convert(old, new, &config).map_err(refused),
+            )?;
             let surroundings = TransportSurroundings::new(Transport::Udp);
             if setup.identity.record.is_none() {
                 return serve::run(setup, Udp::open(arena, pool, config).map_err(refused)?, surroundings);
@@ -103,7 +155,7 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
     }
 }
 
-fn refused(why: eft_transport::Refused) -> eft_linux::Error {
+fn refused(why: Refused) -> eft_linux::Error {
     eft_linux::Error(why.to_string())
 }
 

@@ -1,6 +1,7 @@
 //! What a server is given before its engine is made.
 
-use crate::protocol::{CONTROL_FD, Identity, PACKET_MAX, ToServer};
+use super::tell;
+use crate::protocol::{CONTROL_FD, FromServer, Identity, PACKET_MAX, ToServer};
 use crate::{Doing, Error, Result, memory, scm, ticks};
 use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
@@ -17,11 +18,14 @@ pub struct Setup {
     pub device: Vec<OwnedFd>,
     pub pools: Vec<Pool>,
     pub arena: Option<Segment>,
+    /// Empty, for what is in the arena if that is of an older layout.
+    spare: Option<Segment>,
 }
 
 impl Setup {
-    /// Takes the control socket that the supervisor left at [`CONTROL_FD`] and waits for `Construct`.
-    pub fn receive() -> Result<Setup> {
+    /// Takes the control socket that the supervisor left at [`CONTROL_FD`] and waits for `Construct`. `suits` says of an
+    /// arena that somebody else uses whether this program could take it, and of which length its own would be.
+    pub fn receive(suits: impl Fn(&Identity, Option<Segment>) -> Result<usize>) -> Result<Setup> {
         // SAFETY: fcntl on a number; a bad one gives an error.
         if unsafe { libc::fcntl(CONTROL_FD, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
             return Err(Error("`eft serve` is started by `eft up`, not by hand".into()));
@@ -37,7 +41,14 @@ impl Setup {
             let message = postcard::from_bytes(&buffer[..n]).doing("message of the supervisor")?;
             Ok((message, fds))
         };
-        let (ToServer::Identity(identity), fds) = next()? else {
+        let mut first = next()?;
+        if let (ToServer::Examine(identity), fds) = &first {
+            let arena = fds.first().map(|fd| memory::map(fd, false)).transpose()?;
+            let arena_len = suits(identity, arena)?;
+            tell(&control, &FromServer::Suits { arena_len }, &[]);
+            first = next()?;
+        }
+        let (ToServer::Identity(identity), fds) = first else {
             return Err(Error("the supervisor's first message is not an identity".into()));
         };
         let mut fds = fds.into_iter();
@@ -49,24 +60,26 @@ impl Setup {
         // SAFETY: Doorbell is one atomic.
         let bell = unsafe { bell.shared::<Doorbell>(0) }.map_err(|_| Error("bad bell".into()))?;
         let device = fds.collect();
-        let (mut pools, mut arena) = (Vec::new(), None);
+        let (mut pools, mut arena, mut spare) = (Vec::new(), None, None);
         loop {
-            let (message, mut fds) = next()?;
+            let (message, fds) = next()?;
+            let mut fds = fds.into_iter();
             match message {
                 ToServer::OwnPool { id, slot_size } => {
-                    let fd = fds.pop().ok_or_else(|| Error("a pool without segment".into()))?;
+                    let fd = fds.next().ok_or_else(|| Error("a pool without segment".into()))?;
                     pools.push(Pool::new(id, memory::map(&fd, true)?, slot_size));
                 }
                 ToServer::Arena => {
-                    let fd = fds.pop().ok_or_else(|| Error("an arena without segment".into()))?;
+                    let fd = fds.next().ok_or_else(|| Error("an arena without segment".into()))?;
                     arena = Some(memory::map(&fd, true)?);
+                    spare = fds.next().map(|fd| memory::map(&fd, true)).transpose()?;
                 }
                 ToServer::Construct => break,
                 ToServer::Stop => return Err(Error("stopped during set-up".into())),
                 _ => return Err(Error("an unexpected message during set-up".into())),
             }
         }
-        Ok(Setup { identity, control, status, bell, eventfd, device, pools, arena })
+        Ok(Setup { identity, control, status, bell, eventfd, device, pools, arena, spare })
     }
 
     /// The next pool, in the order of `control::plan::pools`.
@@ -79,5 +92,22 @@ impl Setup {
 
     pub fn take_arena(&mut self) -> Result<Segment> {
         self.arena.take().ok_or_else(|| Error("the supervisor gave no arena".into()))
+    }
+
+    /// The arena, or what `convert` made of it in an empty one, if it `is_older`.
+    pub fn take_converted_arena(
+        &mut self,
+        is_older: impl FnOnce(&Segment) -> bool,
+        convert: impl FnOnce(&Segment, Segment) -> Result<()>,
+    ) -> Result<Segment> {
+        let arena = self.take_arena()?;
+        match self.spare.take() {
+            Some(spare) if is_older(&arena) => {
+                convert(&arena, spare.clone())?;
+                tell(&self.control, &FromServer::Converted, &[]);
+                Ok(spare)
+            }
+            _ => Ok(arena),
+        }
     }
 }

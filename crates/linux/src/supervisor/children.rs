@@ -2,20 +2,36 @@
 
 use super::StackConfig;
 use super::member::Member;
-use crate::protocol::CONTROL_FD;
+use crate::protocol::{CONTROL_FD, PROTOCOL};
 use crate::{Doing, Result, scm};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Starts `eft serve NAME` with a control socket; returns the process and our end.
-pub fn spawn(stack: &str, name: &str) -> Result<(Child, OwnedFd)> {
-    let (child, ours) = spawn_with(&["serve", name, "--stack", stack], Stdio::piped(), true)?;
-    if let Some(stderr) = &child.stderr {
+/// A process that was started, our end of its control socket, and what it says at its end.
+pub struct Spawned {
+    pub child: Child,
+    pub control: OwnedFd,
+    pub stderr: Option<ChildStderr>,
+}
+
+/// Starts `eft serve NAME` from a program file, or from our own.
+pub fn spawn(stack: &str, name: &str, program: Option<&Arc<OwnedFd>>) -> Result<Spawned> {
+    let protocol = PROTOCOL.to_string();
+    let arguments = ["serve", name, "--stack", stack, "--protocol", &protocol];
+    let (mut child, control) = spawn_with(program, &arguments, Stdio::piped(), true)?;
+    let stderr = child.stderr.take();
+    if let Some(stderr) = &stderr {
         let _ = rustix::io::ioctl_fionbio(stderr, true);
     }
-    Ok((child, ours))
+    Ok(Spawned { child, control, stderr })
+}
+
+/// The same file under a number that is not in the way of [`CONTROL_FD`].
+pub fn above_control(file: OwnedFd) -> Result<OwnedFd> {
+    rustix::io::fcntl_dupfd_cloexec(&file, CONTROL_FD + 1).doing("the program's descriptor")
 }
 
 /// Starts the keeper, which outlives us.
@@ -23,14 +39,20 @@ pub fn spawn_keeper(config: &StackConfig, tables: &[&str]) -> Result<(Child, Own
     let patience = config.keep.as_secs().to_string();
     let mut arguments = vec!["keep", "--stack", &config.name, "--patience", &patience];
     tables.iter().for_each(|table| arguments.extend(["--table", table]));
-    spawn_with(&arguments, Stdio::null(), false)
+    spawn_with(None, &arguments, Stdio::null(), false)
 }
 
-fn spawn_with(arguments: &[&str], stderr: Stdio, dies_with_us: bool) -> Result<(Child, OwnedFd)> {
+fn spawn_with(
+    program: Option<&Arc<OwnedFd>>,
+    arguments: &[&str],
+    stderr: Stdio,
+    dies_with_us: bool,
+) -> Result<(Child, OwnedFd)> {
     let (ours, theirs) = scm::pair().doing("control socket")?;
-    // The file that this process runs, also when an upgrade has replaced or removed it: another version of eft may speak
-    // another language.
-    let mut command = Command::new("/proc/self/exe");
+    // Unless told otherwise the file that this process runs, also when an upgrade has replaced or removed it: another version
+    // of eft may speak another language.
+    let file = program.map_or("/proc/self/exe".into(), |fd| format!("/proc/self/fd/{}", fd.as_raw_fd()));
+    let mut command = Command::new(file);
     if let Ok(path) = std::env::current_exe() {
         command.arg0(path);
     }
@@ -67,20 +89,24 @@ fn spawn_with(arguments: &[&str], stderr: Stdio, dies_with_us: bool) -> Result<(
     Ok((child, ours))
 }
 
+/// How a process ended.
+pub fn how(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(n), _) => format!("signal {n}"),
+        (None, Some(c)) => format!("exit status {c}"),
+        _ => "unknown".into(),
+    }
+}
+
 /// The members whose process ended, and how.
 pub fn reap(members: &mut [Member]) -> Vec<(usize, String)> {
     let mut dead = Vec::new();
     for (i, member) in members.iter_mut().enumerate() {
         let Some(child) = &mut member.child else { continue };
         if let Ok(Some(status)) = child.try_wait() {
-            let how = match (status.signal(), status.code()) {
-                (Some(n), _) => format!("signal {n}"),
-                (None, Some(c)) => format!("exit status {c}"),
-                _ => "unknown".into(),
-            };
             member.child = None;
             member.forget_process();
-            dead.push((i, how));
+            dead.push((i, how(status)));
         }
     }
     dead

@@ -6,6 +6,7 @@ use crate::keeper::{Entries, Entry, ToKeeper, take_over};
 use crate::protocol::encode;
 use crate::{Error, Result, memory, operator, scm};
 use eft_base::MacAddress;
+use eft_channel::socket::LAYOUT_VERSION;
 use eft_control::store::Store;
 use eft_host::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -93,17 +94,17 @@ impl Kept {
     }
 }
 
-/// What makes two configurations the same stack: connections go on only over the same devices, addresses and memory.
+/// Which form what is left with the keeper has.
+const FORMAT: u32 = 1;
+
+/// What makes two configurations the same stack: connections go on only over the same devices, addresses and memory. Arenas may
+/// be of an older eft: they are converted.
 fn likeness(config: &StackConfig) -> String {
     let devices: Vec<_> = config.devices.iter().map(|d| (&d.text, &d.addresses)).collect();
     let t = &config.topology;
     format!(
-        "{} {devices:?} {:?} {:?} {:?} {:?}",
-        env!("CARGO_PKG_VERSION"),
-        t.component,
-        t.edge,
-        t.memory,
-        t.limits
+        "{FORMAT} {LAYOUT_VERSION} {devices:?} {:?} {:?} {:?} {:?}",
+        t.component, t.edge, t.memory, t.limits
     )
 }
 

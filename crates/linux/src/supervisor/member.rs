@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::Child;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -51,6 +52,10 @@ pub struct Member {
     pub bell_fd: OwnedFd,
     pub bell: Shared<Doorbell>,
     pub arena: Option<OwnedFd>,
+    /// Empty, to convert the arena of another version of eft into.
+    pub spare: Option<OwnedFd>,
+    /// What it is started from; `None`: our own.
+    pub program: Option<Arc<OwnedFd>>,
     pub device: Vec<OwnedFd>,
     pub pools: Vec<OwnedPool>,
     pub restarts: Restarts,
@@ -99,6 +104,8 @@ impl Member {
             bell_fd,
             bell,
             arena: None,
+            spare: None,
+            program: None,
             device: Vec::new(),
             pools: Vec::new(),
             restarts: Restarts::default(),

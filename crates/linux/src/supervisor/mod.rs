@@ -15,6 +15,7 @@ mod process;
 pub mod request;
 mod scheduling;
 mod setup;
+mod update;
 mod wiring;
 
 pub use setup::{DeviceConfig, StackConfig};
@@ -49,6 +50,7 @@ enum Watched {
     Server(usize),
     Keeper,
     LastWords(usize),
+    Newcomer,
 }
 
 /// A running stack.
@@ -73,6 +75,7 @@ pub struct Supervisor {
     /// Operators that wait for a component to move.
     moves: Vec<placement::PendingMove>,
     next_ticket: u64,
+    update: Option<update::Update>,
     next_pool: u16,
     old_pools: Vec<(Instant, PoolId)>,
     silencers: Vec<Silencer>,
@@ -165,6 +168,7 @@ impl Supervisor {
             Watched::Server(i) => self.server_speaks(i),
             Watched::LastWords(i) => self.members[i].read_last_words(),
             Watched::Keeper => self.keeper_ended(),
+            Watched::Newcomer => self.newcomer_speaks(),
         }
     }
 
@@ -181,6 +185,7 @@ impl Supervisor {
         for (i, status) in children::reap(&mut self.members) {
             self.died(i, status);
         }
+        self.reap_newcomer();
     }
 
     /// A server's process ended.
@@ -188,31 +193,20 @@ impl Supervisor {
         if self.ending.is_some() {
             return;
         }
-        let now = clock::now();
         self.members[i].read_last_words();
-        let peer = self.members[i].peer;
-        let on_purpose = std::mem::take(&mut self.members[i].killed_on_purpose);
-        self.moves_ended(i);
-        if peer == ComponentId::CORES {
-            self.cores_ended();
+        if self.replaces(i) {
+            return;
         }
-        let decision = self.members[i].restarts.died(now, on_purpose);
+        let on_purpose = std::mem::take(&mut self.members[i].killed_on_purpose) | self.falls_back(i, &how);
+        let decision = self.members[i].restarts.died(clock::now(), on_purpose);
         self.members[i].keep_report(&operator::stack_dir(&self.config.name), &how);
         eprintln!("eft {}: {} ended ({how})", self.config.name, self.members[i].name);
-        if let Some(control) = self.members[i].control.take() {
-            self.unwatch(&control, Watched::Server(i));
-        }
-        self.family_mapped(peer, None);
-        if let Some(words) = self.members[i].stderr.take() {
-            self.unwatch(&words, Watched::LastWords(i));
-        }
-        for n in self.neighbours(peer) {
-            self.tell(n, &ToServer::Disconnect { peer }, &[]);
-        }
+        self.detach(i);
         match decision {
             Decision::Now => self.restart(i),
             Decision::After(delay) => self.postpone(i, delay),
         }
+        let peer = self.members[i].peer;
         if !self.announced && peer != ComponentId::CORES && self.members[i].restarts.is_hopeless() {
             self.last_word = Some(format!(
                 "{} died {} times before the stack was ready; last: {how}. Reports: {}",
@@ -223,6 +217,25 @@ impl Supervisor {
             self.ending = Some(Ending::Whole);
         }
         self.show_member(i);
+    }
+
+    /// Nobody is to expect anything more of a server that ended.
+    fn detach(&mut self, i: usize) {
+        let peer = self.members[i].peer;
+        self.moves_ended(i);
+        if peer == ComponentId::CORES {
+            self.cores_ended();
+        }
+        if let Some(control) = self.members[i].control.take() {
+            self.unwatch(&control, Watched::Server(i));
+        }
+        self.family_mapped(peer, None);
+        if let Some(words) = self.members[i].stderr.take() {
+            self.unwatch(&words, Watched::LastWords(i));
+        }
+        for n in self.neighbours(peer) {
+            self.tell(n, &ToServer::Disconnect { peer }, &[]);
+        }
     }
 
     /// Starts a dead server again, or says why not now, and tries later.
@@ -272,7 +285,16 @@ impl Supervisor {
         match message {
             FromServer::Ready => {
                 self.members[i].life = Life::Running;
+                self.members[i].spare = None;
                 self.show_member(i);
+                self.newcomer_is_up(i);
+            }
+            FromServer::Suits { .. } => {}
+            FromServer::Converted => {
+                if let Some(converted) = self.members[i].spare.take() {
+                    self.members[i].arena = Some(converted);
+                    self.keep_member(i);
+                }
             }
             FromServer::Placed { ticket, place, refusal } => self.placed(i, ticket, place, refusal),
             // Nobody else decides where others run.
@@ -319,6 +341,7 @@ impl Supervisor {
             self.keeper_due = None;
             self.keep_everything();
         }
+        self.look_after_update(now);
         let due: Vec<PoolId> = self.old_pools.iter().filter(|(t, _)| *t <= now).map(|(_, p)| *p).collect();
         self.old_pools.retain(|(t, _)| *t > now);
         for id in due {

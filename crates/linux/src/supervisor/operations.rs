@@ -13,12 +13,12 @@ impl Supervisor {
     pub(super) fn operator_speaks(&mut self, id: u64) {
         let Some(position) = self.clients.iter().position(|(c, _)| *c == id) else { return };
         let mut buffer = vec![0; 1 << 20];
-        let request = match scm::receive(&self.clients[position].1, &mut buffer, true) {
-            Ok((n @ 1.., _)) => request::parse(&buffer[..n]),
+        let (request, fds) = match scm::receive(&self.clients[position].1, &mut buffer, true) {
+            Ok((n @ 1.., fds)) => (request::parse(&buffer[..n]), fds),
             Err(rustix::io::Errno::AGAIN) => return,
             _ => return self.forget_client(id),
         };
-        match request.and_then(|request| self.operate(id, request)) {
+        match request.and_then(|request| self.operate(id, request, fds)) {
             Ok(Some((answer, fds))) => self.answer_client(id, &answer, &fds),
             Ok(None) => {}
             Err(e) => self.answer_client(id, &json!({ "error": e }), &[]),
@@ -42,7 +42,12 @@ impl Supervisor {
     }
 
     /// `Ok(None)`: the answer comes later.
-    fn operate(&mut self, id: u64, request: Request) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
+    fn operate(
+        &mut self,
+        id: u64,
+        request: Request,
+        fds: Vec<OwnedFd>,
+    ) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
         match request {
             Request::Ps => Ok(Some((self.describe(), Vec::new()))),
             Request::Info => Ok(Some((self.info(), Vec::new()))),
@@ -63,6 +68,9 @@ impl Supervisor {
                 self.members[i].killed_on_purpose = true;
                 self.members[i].kill();
                 Ok(Some((json!({ "killed": self.members[i].name }), Vec::new())))
+            }
+            Request::Update { component } => {
+                self.operator_updates(id, &component, fds.into_iter().next()).map(|()| None)
             }
             Request::Place { component, cpu, dedicated } => {
                 self.operator_moves(id, &component, cpu, dedicated).map(|v| v.map(|v| (v, Vec::new())))

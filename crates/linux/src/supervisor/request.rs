@@ -26,6 +26,10 @@ pub enum Request {
     Kill {
         component: String,
     },
+    /// By the program file whose descriptor comes along.
+    Update {
+        component: String,
+    },
     Place {
         component: String,
         #[serde(default)]

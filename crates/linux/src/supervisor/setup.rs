@@ -235,7 +235,11 @@ fn member(config: &StackConfig, peer: ComponentId, inherited: &mut Option<Inheri
     let arena_len = (config.arena_len)(peer, &config.topology);
     if arena_len > 0 {
         member.arena = match fds.next() {
-            Some(fd) => Some(fd),
+            Some(fd) => {
+                // It may be of an older eft.
+                member.spare = Some(memory::create(&format!("eft-arena-{}", member.name), arena_len)?);
+                Some(fd)
+            }
             None => Some(memory::create(&format!("eft-arena-{}", member.name), arena_len)?),
         };
     }
@@ -307,6 +311,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         next_client: 1,
         moves: Vec::new(),
         next_ticket: 0,
+        update: None,
         next_pool: 0,
         old_pools: Vec::new(),
         silencers,

@@ -1,7 +1,8 @@
 //! Giving a server its memory and its neighbours.
 
+use super::children::{self, Spawned};
 use super::member::{Life, OwnedPool};
-use super::{OLD_POOLS, Supervisor, Watched, children};
+use super::{OLD_POOLS, Supervisor, Watched};
 use crate::protocol::{DeviceSetup, Identity, ToServer};
 use crate::serve::queue_len;
 use crate::{Doing, Result, memory};
@@ -24,10 +25,16 @@ impl Supervisor {
         (0..self.members.len()).try_for_each(|i| self.start(i))
     }
 
-    /// Starts a server (again) and connects it with whoever lives.
+    /// Starts a server (again).
     pub(super) fn start(&mut self, i: usize) -> Result<()> {
-        let (mut child, control) = children::spawn(&self.config.name, &self.members[i].name)?;
-        let stderr = child.stderr.take();
+        let spawned =
+            children::spawn(&self.config.name, &self.members[i].name, self.members[i].program.as_ref())?;
+        self.raise(i, spawned)
+    }
+
+    /// Makes a process the server, and connects it with whoever lives.
+    pub(super) fn raise(&mut self, i: usize, spawned: Spawned) -> Result<()> {
+        let Spawned { child, control, stderr } = spawned;
         let watched = self.watch(&control, Watched::Server(i)).and_then(|()| match &stderr {
             Some(stderr) => self.watch(stderr, Watched::LastWords(i)),
             None => Ok(()),
@@ -62,7 +69,7 @@ impl Supervisor {
         Ok(())
     }
 
-    fn introduce(&mut self, i: usize) -> Result<()> {
+    pub(super) fn identity(&self, i: usize) -> Result<Identity> {
         let member = &self.members[i];
         let limits = &self.config.topology.limits;
         let device = match member.peer {
@@ -73,7 +80,7 @@ impl Supervisor {
                 .map(|d| DeviceSetup { kind: d.kind(), interface: instance, mac: d.mac, mtu: d.mtu }),
             _ => None,
         };
-        let identity = Identity {
+        Ok(Identity {
             peer: member.peer,
             stack: self.config.name.clone(),
             seed: seed()?,
@@ -91,7 +98,11 @@ impl Supervisor {
                 .as_ref()
                 .filter(|_| matches!(member.peer.role, Role::Ip | Role::Filter | Role::Tcp | Role::Udp))
                 .map(|dir| dir.join(format!("{}-{}.eftrec", member.name, member.generation))),
-        };
+        })
+    }
+
+    fn introduce(&mut self, i: usize) -> Result<()> {
+        let (identity, member) = (self.identity(i)?, &self.members[i]);
         let clone = |fd: &OwnedFd| fd.try_clone().doing("descriptor");
         let mut fds =
             vec![clone(&member.status_fd)?, clone(&member.eventfd)?, memory::read_only(&member.bell_fd)?];
@@ -207,8 +218,11 @@ impl Supervisor {
 
 impl super::member::Member {
     fn tell_arena(&mut self) {
-        if let Some(arena) = self.arena.as_ref().and_then(|a| a.try_clone().ok()) {
-            self.tell(&ToServer::Arena, &[&arena]);
+        let (Some(arena), spare) = (&self.arena, &self.spare) else { return };
+        let both: std::io::Result<Vec<OwnedFd>> =
+            [arena].into_iter().chain(spare).map(OwnedFd::try_clone).collect();
+        if let Ok(fds) = both {
+            self.tell(&ToServer::Arena, &fds.iter().collect::<Vec<_>>());
         }
     }
 }

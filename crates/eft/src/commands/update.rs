@@ -1,0 +1,75 @@
+//! `eft update`: replaces servers by those of another program file while connections go on.
+
+use eft_linux::operator;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+#[derive(clap::Args, Debug)]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["component", "all"])))]
+pub struct UpdateArguments {
+    #[command(flatten)]
+    stack: super::Stack,
+    /// The component, as `eft ps` names it
+    component: Option<String>,
+    /// All components, one after the other, in the order in which data arrive; ends at the first that fails
+    #[arg(long)]
+    all: bool,
+    /// The program file to run it from (default: this one)
+    #[arg(long)]
+    binary: Option<PathBuf>,
+}
+
+pub fn run(arguments: &UpdateArguments) -> Result<(), String> {
+    let stack = &arguments.stack.name;
+    let path = arguments.binary.clone().unwrap_or_else(|| "/proc/self/exe".into());
+    let mut file = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut magic = [0; 4];
+    if file.read_exact(&mut magic).is_err() || magic != *b"\x7fELF" {
+        return Err(format!("{}: not a program file", path.display()));
+    }
+    let file = OwnedFd::from(file);
+    let components = match &arguments.component {
+        Some(component) => vec![component.clone()],
+        None => in_order(&components(stack)?),
+    };
+    for component in components {
+        let request = json!({ "op": "update", "component": component });
+        let (answer, _) = operator::ask_with(stack, &request, &[&file]).map_err(|e| e.to_string())?;
+        let pause = answer["pause_ms"].as_f64().unwrap_or_default();
+        println!("{component}: generation {}, replaced within {pause:.1} ms", answer["generation"]);
+    }
+    Ok(())
+}
+
+fn components(stack: &str) -> Result<Vec<String>, String> {
+    let (answer, _) = operator::ask(stack, &json!({ "op": "ps" })).map_err(|e| e.to_string())?;
+    let names = answer["components"].as_array().into_iter().flatten().map(|c| &c["component"]);
+    Ok(names.filter_map(Value::as_str).map(String::from).collect())
+}
+
+/// As data arrive, and then those that no data pass.
+fn in_order(components: &[String]) -> Vec<String> {
+    const ORDER: &[&str] = &["nic", "ip", "filter", "udp", "tcp", "sockets"];
+    let place = |name: &String| {
+        let role = name.split(':').next().unwrap_or_default();
+        ORDER.iter().position(|r| *r == role.trim_end_matches(|c: char| c.is_ascii_digit()))
+    };
+    let mut sorted = components.to_vec();
+    sorted.sort_by_key(|name| place(name).unwrap_or(ORDER.len()));
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_after_whom() {
+        let names = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
+        let all = names("sockets tcp udp ip filter nic:eth0 nic:eth1 cores");
+        assert_eq!(in_order(&all), names("nic:eth0 nic:eth1 ip filter udp tcp sockets cores"));
+    }
+}

@@ -1,0 +1,235 @@
+//! Live update: a server is replaced by one of another program file, and connections go on.
+//!
+//! The newcomer is started beside the old server and looks at what it will have to take: which messages are spoken, and the
+//! arena. Only when it has said that all this suits it the old server is told to end, and from then on it is a rebirth like
+//! any other, without the time that starting a program takes. A newcomer that dies before, or says nothing, has changed
+//! nothing; one that dies within its first second is replaced by the old program, which finds its state in the arena.
+
+use super::children::{self, Spawned};
+use super::member::Life;
+use super::{Supervisor, Watched};
+use crate::protocol::{FromServer, ToServer, encode};
+use crate::{Result, memory, scm};
+use eft_base::Instant;
+use eft_host::clock;
+use serde_json::json;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a newcomer may take to look at what it gets, or to get to work.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the old server may take to end as told.
+const END: Duration = Duration::from_secs(1);
+/// How long it must live to have proven itself.
+const PROBATION: Duration = Duration::from_secs(1);
+
+/// An update in progress.
+pub struct Update {
+    member: usize,
+    client: u64,
+    program: Arc<OwnedFd>,
+    stage: Stage,
+    /// When the stage must be over.
+    until: Instant,
+}
+
+enum Stage {
+    /// The newcomer looks at what there is.
+    Examining(Spawned),
+    /// The old server was told to end.
+    Ending {
+        newcomer: Spawned,
+        told: Instant,
+    },
+    /// The newcomer is the server. `previous`: what it is to be if it fails.
+    Starting {
+        previous: Option<Arc<OwnedFd>>,
+        told: Instant,
+    },
+    Probation {
+        previous: Option<Arc<OwnedFd>>,
+        pause: Duration,
+    },
+}
+
+impl Supervisor {
+    /// An operator's `eft update`. The answer comes when the newcomer has proven itself, or is refused.
+    pub(super) fn operator_updates(
+        &mut self,
+        client: u64,
+        component: &str,
+        program: Option<OwnedFd>,
+    ) -> std::result::Result<(), String> {
+        let i = self.find(component)?;
+        let program = program.ok_or("an update needs the program's descriptor")?;
+        if let Some(update) = &self.update {
+            return Err(format!(
+                "{} is being updated: wait until that is done",
+                self.members[update.member].name
+            ));
+        }
+        if self.members[i].life != Life::Running {
+            return Err(format!("{component} is not running at the moment: try again"));
+        }
+        self.examine(i, client, program).map_err(|e| e.to_string())
+    }
+
+    fn examine(&mut self, i: usize, client: u64, program: OwnedFd) -> Result<()> {
+        let program = Arc::new(children::above_control(program)?);
+        let newcomer = children::spawn(&self.config.name, &self.members[i].name, Some(&program))?;
+        self.watch(&newcomer.control, Watched::Newcomer)?;
+        let question = encode(&ToServer::Examine(self.identity(i)?));
+        let shown = self.members[i].arena.as_ref().map(memory::read_only).transpose()?;
+        let fds: Vec<_> = shown.iter().map(|fd| fd.as_fd()).collect();
+        // One that has died already does not hear it, which is known when it is reaped.
+        let _ = scm::send(&newcomer.control, &question, &fds, true);
+        let until = clock::now() + PATIENCE;
+        self.update = Some(Update { member: i, client, program, stage: Stage::Examining(newcomer), until });
+        Ok(())
+    }
+
+    /// What the newcomer says of what it looked at.
+    pub(super) fn newcomer_speaks(&mut self) {
+        let Some(Update { stage: Stage::Examining(newcomer), .. }) = &self.update else { return };
+        let mut buffer = [0; 4096];
+        match scm::receive(&newcomer.control, &mut buffer, true) {
+            Ok((n @ 1.., _)) => {
+                if let Ok(FromServer::Suits { arena_len }) = postcard::from_bytes(&buffer[..n]) {
+                    self.end_predecessor(arena_len);
+                }
+            }
+            Err(rustix::io::Errno::AGAIN) => {}
+            // Its end says why.
+            _ => {
+                if let Some(Update { stage: Stage::Examining(newcomer), .. }) = &self.update
+                    && let Ok(control) = newcomer.control.try_clone()
+                {
+                    self.unwatch(&control, Watched::Newcomer);
+                }
+            }
+        }
+    }
+
+    fn end_predecessor(&mut self, arena_len: usize) {
+        let Some(Update { member, client, program, stage: Stage::Examining(newcomer), .. }) =
+            self.update.take()
+        else {
+            return;
+        };
+        self.unwatch(&newcomer.control, Watched::Newcomer);
+        let name = self.members[member].name.clone();
+        // Where the arena is converted into, if it must be. Not touched, it costs nothing.
+        self.members[member].spare = match arena_len {
+            0 => None,
+            len => memory::create(&format!("eft-arena-{name}"), len).ok(),
+        };
+        let told = clock::now();
+        self.tell_index(member, &ToServer::Stop, &[]);
+        let stage = Stage::Ending { newcomer, told };
+        self.update = Some(Update { member, client, program, stage, until: told + END });
+    }
+
+    /// A server ended because a newcomer takes its place, which it does now.
+    pub(super) fn replaces(&mut self, i: usize) -> bool {
+        match &self.update {
+            Some(Update { member, stage: Stage::Ending { .. }, .. }) if *member == i => {}
+            _ => return false,
+        }
+        let Some(Update { client, program, stage: Stage::Ending { newcomer, told }, .. }) =
+            self.update.take()
+        else {
+            return false;
+        };
+        self.detach(i);
+        let previous = self.members[i].program.replace(program.clone());
+        let stage = Stage::Starting { previous, told };
+        self.update = Some(Update { member: i, client, program, stage, until: clock::now() + PATIENCE });
+        if let Err(why) = self.raise(i, newcomer) {
+            eprintln!("eft {}: {} cannot be updated: {why}", self.config.name, self.members[i].name);
+            // Its death is what follows.
+            self.members[i].kill();
+        }
+        self.show_member(i);
+        true
+    }
+
+    /// The server that runs `i` is at work.
+    pub(super) fn newcomer_is_up(&mut self, i: usize) {
+        let now = clock::now();
+        if let Some(update) = self.update.as_mut().filter(|update| update.member == i)
+            && let Stage::Starting { previous, told } = &mut update.stage
+        {
+            let pause = now.saturating_since(*told);
+            update.stage = Stage::Probation { previous: previous.take(), pause };
+            update.until = now + PROBATION;
+        }
+    }
+
+    /// A server died. True if it was a newcomer that had not proven itself: then the old program is the one to start.
+    pub(super) fn falls_back(&mut self, i: usize, how: &str) -> bool {
+        let mine = |update: &Update| {
+            update.member == i && matches!(update.stage, Stage::Starting { .. } | Stage::Probation { .. })
+        };
+        let Some(update) = self.update.take_if(|update| mine(update)) else { return false };
+        if let Stage::Starting { previous, .. } | Stage::Probation { previous, .. } = update.stage {
+            self.members[i].program = previous;
+        }
+        let words = last_line(&self.members[i].last_words);
+        self.refuse_update(i, update.client, &format!("the new program ended too soon ({how}{words})"));
+        true
+    }
+
+    fn refuse_update(&mut self, i: usize, client: u64, why: &str) {
+        let error = format!("{} is not updated, and goes on as it was: {why}", self.members[i].name);
+        eprintln!("eft {}: {error}", self.config.name);
+        self.answer_client(client, &json!({ "error": error }), &[]);
+    }
+
+    /// A child ended that is no server: a newcomer that does not want to be one.
+    pub(super) fn reap_newcomer(&mut self) {
+        let Some(Update { stage: Stage::Examining(newcomer) | Stage::Ending { newcomer, .. }, .. }) =
+            &mut self.update
+        else {
+            return;
+        };
+        let Ok(Some(status)) = newcomer.child.try_wait() else { return };
+        let mut words = String::new();
+        if let Some(stderr) = &mut newcomer.stderr {
+            let _ = stderr.take(4096).read_to_string(&mut words);
+        }
+        let how = children::how(status);
+        let Some(Update { member, client, stage, .. }) = self.update.take() else { return };
+        match stage {
+            Stage::Examining(newcomer) => self.unwatch(&newcomer.control, Watched::Newcomer),
+            // The old one is told to end: it is born anew from its own program.
+            _ => self.members[member].spare = None,
+        }
+        self.refuse_update(member, client, &format!("the new program ended ({how}{})", last_line(&words)));
+    }
+
+    /// Looks whether the time of a stage is over.
+    pub(super) fn look_after_update(&mut self, now: Instant) {
+        let Some(update) = self.update.as_mut().filter(|update| now >= update.until) else { return };
+        let i = update.member;
+        match &mut update.stage {
+            // The death that follows says the rest.
+            Stage::Examining(newcomer) => drop(newcomer.child.kill()),
+            Stage::Ending { .. } | Stage::Starting { .. } => self.members[i].kill(),
+            Stage::Probation { pause, .. } => {
+                let (client, pause) = (update.client, pause.as_secs_f64() * 1000.0);
+                self.update = None;
+                let member = &self.members[i];
+                let answer =
+                    json!({ "updated": member.name, "generation": member.generation, "pause_ms": pause });
+                self.answer_client(client, &answer, &[]);
+            }
+        }
+    }
+}
+
+/// What a program said last, for an operator.
+fn last_line(words: &str) -> String {
+    words.lines().rfind(|line| !line.trim().is_empty()).map_or_else(String::new, |line| format!(": {line}"))
+}

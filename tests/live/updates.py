@@ -1,0 +1,166 @@
+"""Servers are replaced by those of another program file, under load, and by such as do not work."""
+
+import os
+import pathlib
+import re
+import shutil
+import threading
+import time
+
+import harness
+from handover import CLIENT
+from harness import Scene, Stack, check, end, sh, sha256_of, wait_until
+from programs import PORT, nginx_config
+from watchdog import ECHO, Connections
+
+
+class Load:
+    """200 connections, two that ask all the time in either direction, and a download."""
+
+    def __init__(self, scene, kind=None, rate="8M", size=96 << 20):
+        self.stack = stack = Stack(scene, kind=kind, extra=("--keep", "20"))
+        _, self.want = scene.file("www/big", size)
+        scene.start(*stack.on("nginx", "-c", str(nginx_config(scene, stack.address, 1))))
+        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
+        scene.start(*stack.beside("python3", "-c", ECHO.format(address=stack.host)), log="far-echo.log")
+        stack.listening(PORT)
+        stack.listening(7300)
+        # They are of this process, which is not in the far side's namespace.
+        self.connections = None if stack.netns else Connections(stack, 200)
+        self.asking = [scene.start(*stack.on("python3", "-c", CLIENT.format(address=stack.host)), log="client.log"),
+                       scene.start(*stack.beside("python3", "-c", CLIENT.format(address=stack.address)), log="far-client.log")]
+        wait_until(lambda: all(a.log.read_text() for a in self.asking), 10, "the first answers")
+        self.result = {}
+        self.download = threading.Thread(target=lambda: self.result.update(
+            sum=sha256_of(stack.beside("curl", "-sf", "--limit-rate", rate, f"http://{stack.address}:{PORT}/big"))), daemon=True)
+        self.download.start()
+
+    def lives(self):
+        if self.connections:
+            self.connections.use()
+        for asking in self.asking:
+            asked = asking.log.read_text()
+            wait_until(lambda: asking.log.read_text() != asked or asking.poll() is not None, 10, "a connection to go on")
+            check(asking.poll() is None, f"a connection ended: {asking.log.read_text()[-500:]}")
+
+    def finish(self):
+        self.lives()
+        self.download.join(60)
+        check(self.result.get("sum") == self.want, "the download differs, or its connection ended")
+        for asking in self.asking:
+            pauses = sorted(float(line) for line in asking.log.read_text().splitlines())
+            print(f"        longest pauses of one that asks all the time: {pauses[-8:]} ms", flush=True)
+            end(asking)
+
+
+def pause_in(text):
+    return float(re.search(r"replaced within ([0-9.]+) ms", text).group(1))
+
+
+def program_of(component):
+    return os.readlink(f"/proc/{component['pid']}/exe")
+
+
+def updated_under_load(kind):
+    with Scene("update") as scene:
+        load = Load(scene, kind)
+        stack = load.stack
+        program = scene.dir / "eft-next"
+        shutil.copy(harness.EFT, program)
+        before = stack.components()
+        pauses = {}
+        for component in before:
+            said = stack.eft("update", component, "--binary", program).stdout
+            check(re.fullmatch(rf"{component}: generation 2, replaced within [0-9.]+ ms\n", said), said)
+            pauses[component] = pause_in(said)
+            load.lives()
+        print(f"        replaced within (ms): {pauses}", flush=True)
+        after = stack.components()
+        for component, c in after.items():
+            check(program_of(c) == str(program), f"{component} runs {program_of(c)}")
+            check(c["generation"] == 2 and c["deaths"] == 0, f"{component}: {c}")
+        # One that crashes later is born again from the new file, also when that was replaced by a third.
+        program.unlink()
+        stack.kill("ip")
+        check(program_of(stack.components()["ip"]).startswith(str(program)), "the successor is of the old program")
+        # All at once, back to the first.
+        said = stack.eft("update", "--all").stdout.splitlines()
+        check([line.split(":")[0] for line in said if "nic" not in line][:3] == ["ip", "filter", "udp"], f"{said}")
+        check(len(said) == len(before), f"{said}")
+        after = stack.components()
+        check(all(program_of(c) == os.path.realpath(harness.EFT) for c in after.values()), f"{after}")
+        load.finish()
+
+
+def each_component_is_updated():
+    updated_under_load("tap")
+
+
+def each_component_is_updated_over_veth():
+    updated_under_load("veth")
+
+
+# A program file that does what it should not, and then is eft.
+FLAWED = """
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    %s
+    execv("%s", argv);
+    return 99;
+}"""
+
+
+def flawed(scene, name, code):
+    source, program = scene.dir / f"{name}.c", scene.dir / name
+    source.write_text(FLAWED % (code, harness.EFT))
+    sh("gcc", "-o", str(program), str(source))
+    return program
+
+
+def programs_that_do_not_work_change_nothing():
+    with Scene("update-flawed") as scene:
+        load = Load(scene)
+        stack = load.stack
+        no_program = scene.dir / "text"
+        no_program.write_text("not a program")
+        no_program.chmod(0o755)
+        dies = flawed(scene, "dies", "struct itimerval t = {{0, 0}, {0, 500000}}; setitimer(ITIMER_REAL, &t, 0);")
+        hangs = flawed(scene, "hangs", "pause();")
+        foreign = flawed(scene, "foreign", 'for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--protocol")) argv[i + 1] = "99";')
+        aborts = flawed(scene, "aborts", "return 3;")
+        before = stack.components()
+
+        def refused(program, why, component="tcp"):
+            said = stack.eft("update", component, "--binary", program, ok=False)
+            check(said.returncode == 1 and why in said.stderr and said.stderr.count("\n") == 1, f"{program}: {said.stderr}")
+            load.lives()
+        for component in ("tcp", "udp", "filter", f"nic:{stack.device}"):
+            refused(no_program, "not a program file", component)
+            refused(aborts, "exit status 3", component)
+            refused(foreign, "speaks protocol 99", component)
+        refused("/bin/true", "exit status 0")
+        refused(hangs, "signal 9")
+        refused(scene.dir / "none", "No such file")
+        refused(scene.dir, "not a program file")
+        refused(harness.EFT, "there is no component `tpc`", "tpc")
+        check(all(c["pid"] == before[n]["pid"] for n, c in stack.components().items()), "somebody was replaced")
+        # It takes over and dies in its first second.
+        for component in before:
+            refused(dies, "signal 14", component)
+            c = stack.components()[component]
+            check(c["generation"] == 3 and program_of(c) == os.path.realpath(harness.EFT), f"{c}")
+        # Two at once: the second is told to wait. The stack is asked meanwhile.
+        first = threading.Thread(target=lambda: refused(hangs, "signal 9"), daemon=True)
+        first.start()
+        time.sleep(0.5)
+        said = stack.eft("update", "ip", ok=False)
+        check("tcp is being updated" in said.stderr, said.stderr)
+        first.join()
+        stack.eft("update", "ip")
+        check(stack.eft("update", ok=False).returncode == 2, "neither a component nor --all")
+        load.finish()
+
+
+CASES = [each_component_is_updated, each_component_is_updated_over_veth, programs_that_do_not_work_change_nothing]
