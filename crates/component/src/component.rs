@@ -20,13 +20,13 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Adds 1 to the counter at `index` of [`Component::COUNTERS`].
-    pub fn count(&self, index: usize) {
-        self.add(index, 1);
+    /// Adds 1 to a counter of [`counters!`](crate::counters).
+    pub fn count(&self, counter: impl Into<usize>) {
+        self.add(counter, 1);
     }
 
-    pub fn add(&self, index: usize, n: u64) {
-        self.status.add(crate::server::FRAME_COUNTERS.len() + index, n);
+    pub fn add(&self, counter: impl Into<usize>, n: u64) {
+        self.status.add(crate::server::FRAME_COUNTERS.len() + counter.into(), n);
     }
 
     /// Says that work on many things goes on: once for each of them.
@@ -34,9 +34,9 @@ impl Context<'_> {
         self.status.advance();
     }
 
-    /// Sets the gauge at `index` of [`Component::COUNTERS`].
-    pub fn gauge(&self, index: usize, value: u64) {
-        self.status.set(crate::server::FRAME_COUNTERS.len() + index, value);
+    /// Sets a counter that is a gauge.
+    pub fn gauge(&self, counter: impl Into<usize>, value: u64) {
+        self.status.set(crate::server::FRAME_COUNTERS.len() + counter.into(), value);
     }
 }
 
@@ -139,8 +139,8 @@ pub trait Component {
     fn flush(&mut self, _cx: &mut Context, _out: &mut Outbox<Self::Out>) {}
 }
 
-/// Defines an engine's counters: an enum of indices (`Counter::X as usize`) and, in the same order,
-/// their names for [`Component::COUNTERS`].
+/// Defines an engine's counters: an enum, for [`Context::count`], and, in the same order, their names for
+/// [`Component::COUNTERS`].
 #[macro_export]
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident => $name:literal),* $(,)?) => {
@@ -148,6 +148,12 @@ macro_rules! counters {
         #[repr(usize)]
         pub enum Counter {
             $($(#[$doc])* $variant),*
+        }
+
+        impl From<Counter> for usize {
+            fn from(counter: Counter) -> usize {
+                counter as usize
+            }
         }
 
         /// Names, in order of their index.

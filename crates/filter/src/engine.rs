@@ -118,9 +118,9 @@ impl Filter {
 
     fn count_recovery(&mut self, cx: &Context) {
         if let Some(r) = self.recovery.take() {
-            cx.add(Counter::StatesRecovered as usize, r.recovered);
-            cx.add(Counter::StatesDamaged as usize, r.damaged);
-            cx.gauge(Counter::States as usize, self.states.len() as u64);
+            cx.add(Counter::StatesRecovered, r.recovered);
+            cx.add(Counter::StatesDamaged, r.damaged);
+            cx.gauge(Counter::States, self.states.len() as u64);
         }
     }
 
@@ -137,7 +137,7 @@ impl Filter {
         cx.count(match judgement {
             Judgement::Pass => Counter::Passed,
             _ => Counter::Blocked,
-        } as usize);
+        });
         out.push(ToIp::Verdict(FilterToIp::Verdict { request, judgement }));
     }
 
@@ -145,7 +145,7 @@ impl Filter {
     fn judge(&mut self, cx: &mut Context, p: &Packet) -> Judgement {
         let known = if is_error(p) { self.match_quoted(cx, p) } else { self.match_state(cx, p) };
         if known {
-            cx.count(Counter::StateHits as usize);
+            cx.count(Counter::StateHits);
             return Judgement::Pass;
         }
         let Some(rules) = &self.rules else {
@@ -164,7 +164,7 @@ impl Filter {
         let (key, source_is_low) = key(p)?;
         let slot = self.states.find(&key)?;
         if self.states.get(slot)?.expires <= cx.now {
-            cx.count(Counter::StatesExpired as usize);
+            cx.count(Counter::StatesExpired);
             self.states.remove(slot);
             return None;
         }
@@ -205,13 +205,13 @@ impl Filter {
         }
         if !self.states.insert(state) {
             if !self.states.evict() || !self.states.insert(state) {
-                cx.count(Counter::StatesFull as usize);
+                cx.count(Counter::StatesFull);
                 return false;
             }
-            cx.count(Counter::StatesEvicted as usize);
+            cx.count(Counter::StatesEvicted);
         }
-        cx.count(Counter::StatesCreated as usize);
-        cx.gauge(Counter::States as usize, self.states.len() as u64);
+        cx.count(Counter::StatesCreated);
+        cx.gauge(Counter::States, self.states.len() as u64);
         self.sweep_at.get_or_insert(cx.now + SWEEP);
         true
     }
@@ -224,13 +224,13 @@ impl Filter {
         let rules = match parsed {
             Ok(rules) => rules,
             Err(e) => {
-                cx.count(Counter::RulesRefused as usize);
+                cx.count(Counter::RulesRefused);
                 self.last_error = Some(e.clone());
                 return Err(e);
             }
         };
-        cx.count(Counter::RulesLoaded as usize);
-        cx.gauge(Counter::Rules as usize, rules.rules.len() as u64);
+        cx.count(Counter::RulesLoaded);
+        cx.gauge(Counter::Rules, rules.rules.len() as u64);
         self.last_error = None;
         self.rules = Some(rules);
         for (request, packet) in core::mem::take(&mut self.held) {
@@ -328,11 +328,11 @@ impl Component for Filter {
                 (request, packet)
             }
         };
-        cx.count(Counter::Asked as usize);
+        cx.count(Counter::Asked);
         if self.rules.is_some() {
             return self.answer(cx, request, &packet, out);
         }
-        cx.count(Counter::Held as usize);
+        cx.count(Counter::Held);
         if self.held.len() < HELD_MAX {
             self.held.push_back((request, packet));
         } else {
@@ -365,8 +365,8 @@ impl Component for Filter {
             return;
         }
         let expired = self.states.expire(cx.now);
-        cx.add(Counter::StatesExpired as usize, expired as u64);
-        cx.gauge(Counter::States as usize, self.states.len() as u64);
+        cx.add(Counter::StatesExpired, expired as u64);
+        cx.gauge(Counter::States, self.states.len() as u64);
         self.sweep_at = (self.states.len() > 0).then_some(cx.now + SWEEP);
     }
 

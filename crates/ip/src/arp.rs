@@ -57,7 +57,7 @@ impl Ip {
             }
             Lookup::Unreachable => self.finish(id, EHOSTUNREACH, out),
             Lookup::Full => {
-                cx.count(Counter::NeighbourFull as usize);
+                cx.count(Counter::NeighbourFull);
                 self.finish(id, ENOBUFS, out);
             }
         }
@@ -100,7 +100,7 @@ impl Ip {
             match due {
                 Due::Ask { interface, address, mac } => self.ask_neighbour(cx, interface, address, mac, out),
                 Due::GiveUp(waiting) => {
-                    cx.count(Counter::NeighbourTimeouts as usize);
+                    cx.count(Counter::NeighbourTimeouts);
                     for id in waiting {
                         self.finish(id, EHOSTUNREACH, out);
                     }
@@ -152,7 +152,7 @@ impl Ip {
         out: &mut Out,
     ) {
         let Some(frame) = self.frames.allocate() else {
-            return cx.count(Counter::DropNoSlot as usize);
+            return cx.count(Counter::DropNoSlot);
         };
         let ethernet = EthernetHeader { destination: to, source: from, ethertype: ETHERTYPE_ARP.into() };
         let mut d = FrameDescriptor::new_zeroed();
@@ -182,9 +182,9 @@ impl Ip {
         };
         let Ok(request) = self.transmissions.insert(transmission) else {
             self.frames.free(frame);
-            return cx.count(Counter::DropNoSlot as usize);
+            return cx.count(Counter::DropNoSlot);
         };
-        cx.count(Counter::ArpOut as usize);
+        cx.count(Counter::ArpOut);
         let send = IpToNic::Send { request, descriptor: frame };
         out.push(ToPeer::Nic(interface, send));
     }
@@ -198,9 +198,9 @@ impl Ip {
         body: &[u8],
         out: &mut Out,
     ) {
-        cx.count(Counter::ArpIn as usize);
+        cx.count(Counter::ArpIn);
         let Ok((p, _)) = ArpPacket::read_from_prefix(body) else {
-            return cx.count(Counter::DropArp as usize);
+            return cx.count(Counter::DropArp);
         };
         let operation = p.operation.get();
         if p.hardware_type.get() != HARDWARE_ETHERNET
@@ -208,28 +208,28 @@ impl Ip {
             || (p.hardware_len, p.protocol_len) != (6, 4)
             || !(operation == ARP_REQUEST || operation == ARP_REPLY)
         {
-            return cx.count(Counter::DropArp as usize);
+            return cx.count(Counter::DropArp);
         }
         let (sender, target) = (Ipv4Addr::from(p.sender_ip), Ipv4Addr::from(p.target_ip));
         let Some(our_mac) = self.link(interface).map(|l| l.mac) else {
-            return cx.count(Counter::DropArp as usize);
+            return cx.count(Counter::DropArp);
         };
         if p.sender_mac == our_mac {
             // Our own frame, come back by a bridge.
-            return cx.count(Counter::DropArp as usize);
+            return cx.count(Counter::DropArp);
         }
         if p.sender_mac != ethernet.source || p.sender_mac.is_multicast() {
-            return cx.count(Counter::DropArpSpoofed as usize);
+            return cx.count(Counter::DropArpSpoofed);
         }
         if self.routes.is_ours(sender) {
-            return cx.count(Counter::ArpConflicts as usize);
+            return cx.count(Counter::ArpConflicts);
         }
         let for_us = self.routes.addresses_of(interface).any(|a| a == target);
         let asked_us = for_us && operation == ARP_REQUEST;
         // A probe (RFC 5227 §1.1) has no sender address: answered, not learned.
         if !sender.is_unspecified() {
             if !self.routes.is_on_link(interface, sender) {
-                return cx.count(Counter::DropArpSpoofed as usize);
+                return cx.count(Counter::DropArpSpoofed);
             }
             if asked_us || self.neighbours.knows(interface, sender) {
                 let waiting = self.neighbours.learn(cx.now, interface, sender, p.sender_mac);

@@ -168,7 +168,7 @@ impl Ip {
 
     /// Counts why a packet goes no further, and gives its buffer back.
     pub(crate) fn drop_packet(&mut self, cx: &mut Context, packet: PacketRef, why: Counter, out: &mut Out) {
-        cx.count(why as usize);
+        cx.count(why);
         self.release(packet, out);
     }
 
@@ -251,7 +251,7 @@ impl Ip {
     ) {
         match self.given.take(packet, peer) {
             Some(entry) => self.release(entry.packet, out),
-            None => cx.count(Counter::BadDone as usize),
+            None => cx.count(Counter::BadDone),
         }
     }
 
@@ -270,7 +270,7 @@ impl Ip {
                 }
                 self.release(entry.packet, out);
             }
-            None => cx.count(Counter::BadDone as usize),
+            None => cx.count(Counter::BadDone),
         }
     }
 }

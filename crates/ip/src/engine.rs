@@ -163,7 +163,7 @@ impl Ip {
         let config = match Config::parse(text) {
             Ok(config) => config,
             Err(e) => {
-                cx.count(Counter::ConfigRefused as usize);
+                cx.count(Counter::ConfigRefused);
                 self.last_error = Some(format!("ip configuration: {e}"));
                 return;
             }
@@ -214,7 +214,7 @@ impl Ip {
                 if self.transmissions.get(request).is_some_and(here) {
                     self.finish(request, errno, out);
                 } else {
-                    cx.count(Counter::StaleReply as usize);
+                    cx.count(Counter::StaleReply);
                 }
             }
             NicToIp::Received { packet, checksum_ok, segment_size } => {
@@ -255,11 +255,11 @@ impl Ip {
     fn filter_reborn(&mut self, cx: &mut Context, out: &mut Out) {
         let waiting = |f: &Transmission| f.stage == Stage::Verdict;
         for (id, transmission) in self.transmissions.iter().filter(|(_, f)| waiting(f)) {
-            cx.count(Counter::FilterAsksAgain as usize);
+            cx.count(Counter::FilterAsksAgain);
             Ip::ask_out(id, transmission, out);
         }
         for (id, arrival) in self.arrivals.iter() {
-            cx.count(Counter::FilterAsksAgain as usize);
+            cx.count(Counter::FilterAsksAgain);
             Ip::ask_in(id, arrival, out);
         }
     }
@@ -268,7 +268,7 @@ impl Ip {
         self.given.owner_reborn(n);
         let there = |f: &Transmission| f.stage == Stage::Nic && f.hop.interface == n;
         for (request, transmission) in self.transmissions.iter().filter(|(_, f)| there(f)) {
-            cx.count(Counter::Resubmitted as usize);
+            cx.count(Counter::Resubmitted);
             let descriptor = transmission.frame;
             let send = IpToNic::Send { request, descriptor };
             out.push(ToPeer::Nic(n, send));
@@ -337,7 +337,7 @@ impl Component for Ip {
             _ if self.gate.is_open() => self.handle(cx, from, message, out),
             _ => {
                 if self.gate.hold(cx.now, from, message) {
-                    cx.count(Counter::HeldEarly as usize);
+                    cx.count(Counter::HeldEarly);
                 } else {
                     self.refuse_early(cx, from, message, out);
                 }
@@ -377,7 +377,7 @@ impl Component for Ip {
         self.flush_undelivered(out);
         self.schedule_retry(cx.now);
         self.flush_lanes(cx, out);
-        cx.gauge(Counter::Transmissions as usize, self.transmissions.len() as u64);
-        cx.gauge(Counter::Arrivals as usize, self.arrivals.len() as u64);
+        cx.gauge(Counter::Transmissions, self.transmissions.len() as u64);
+        cx.gauge(Counter::Arrivals, self.arrivals.len() as u64);
     }
 }

@@ -39,7 +39,7 @@ impl Ip {
         let body = transmission.len as usize - IPV4_LEN;
         let count = body.div_ceil(room);
         if self.frames.available() + 1 < count {
-            cx.count(Counter::RefusedFull as usize);
+            cx.count(Counter::RefusedFull);
             return self.finish(id, ENOBUFS, out);
         }
         self.transmissions.remove(id);
@@ -80,7 +80,7 @@ impl Ip {
             self.frames.free(frame);
             return self.settle_fragment(datagram, ENOBUFS, out);
         };
-        cx.count(Counter::FragmentsOut as usize);
+        cx.count(Counter::FragmentsOut);
         let mut d = cut(descriptor, &piece);
         self.address(cx, id, &mut d, out);
     }

@@ -84,7 +84,7 @@ impl Ip {
         message: FromPeer,
         out: &mut Out,
     ) {
-        cx.count(Counter::RefusedFull as usize);
+        cx.count(Counter::RefusedFull);
         let errno = ENETUNREACH;
         let answer = match (from, message) {
             (nic, FromPeer::Nic(NicToIp::Received { packet, .. })) => {

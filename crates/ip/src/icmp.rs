@@ -59,7 +59,7 @@ impl IcmpError {
 
 impl Ip {
     pub(crate) fn receive_icmp(&mut self, cx: &mut Context, a: Arrival, out: &mut Out) {
-        cx.count(Counter::IcmpIn as usize);
+        cx.count(Counter::IcmpIn);
         let message = a.packet.skip(a.header_len as u32);
         let mut header = [0; ICMP_LEN];
         let mut sum = PieceSum::default();
@@ -94,7 +94,7 @@ impl Ip {
         out: &mut Out,
     ) {
         let Some(slot) = self.packets.allocate() else {
-            return cx.count(Counter::DropNoSlot as usize);
+            return cx.count(Counter::DropNoSlot);
         };
         let data = message.skip(ICMP_LEN as u32);
         let payload = PacketRef { len: data.len, ..slot };
@@ -108,12 +108,12 @@ impl Ip {
         sum.add(header.as_bytes());
         if copied.is_none() || self.sum(cx.memory, payload, &mut sum).is_none() {
             self.packets.free(slot);
-            return cx.count(Counter::DropIcmp as usize);
+            return cx.count(Counter::DropIcmp);
         }
         header.checksum = sum.finish().into();
         let q = a.question;
         if self.send_icmp(cx, q.destination, q.source, header, payload, false, out) {
-            cx.count(Counter::EchoReplies as usize);
+            cx.count(Counter::EchoReplies);
         }
     }
 
@@ -149,9 +149,9 @@ impl Ip {
             None => Err((Counter::NoRoute, 0)),
         };
         match sent {
-            Ok(()) => cx.count(Counter::IcmpOut as usize),
+            Ok(()) => cx.count(Counter::IcmpOut),
             Err((why, _)) => {
-                cx.count(why as usize);
+                cx.count(why);
                 self.packets.free(payload);
             }
         }
@@ -185,15 +185,15 @@ impl Ip {
             return;
         }
         if !self.limiter.take(cx.now) {
-            return cx.count(Counter::IcmpRateLimited as usize);
+            return cx.count(Counter::IcmpRateLimited);
         }
         let Some(slot) = self.packets.allocate() else {
-            return cx.count(Counter::DropNoSlot as usize);
+            return cx.count(Counter::DropNoSlot);
         };
         self.packets.write(slot, 0, quote);
         let payload = PacketRef { len: quote.len() as u32, ..slot };
         if self.send_icmp(cx, destination, source, error.header(quote), payload, error.ordered, out) {
-            cx.count(Counter::IcmpErrorsOut as usize);
+            cx.count(Counter::IcmpErrorsOut);
         }
     }
 
@@ -206,7 +206,7 @@ impl Ip {
         message: PacketRef,
         out: &mut Out,
     ) {
-        cx.count(Counter::IcmpErrorsIn as usize);
+        cx.count(Counter::IcmpErrorsIn);
         let quote = message.skip(ICMP_LEN as u32);
         let transport = self.quoted(cx, quote).and_then(|q| Some((q, self.sender_of(&q)?)));
         let Some((quoted, peer)) = transport else {

@@ -28,14 +28,14 @@ impl Ip {
             return;
         };
         if receiver(&transmission).is_some_and(|peer| !self.has_transport(peer)) {
-            cx.count(Counter::DropProtocol as usize);
+            cx.count(Counter::DropProtocol);
             return self.finish(id, EPROTONOSUPPORT, out);
         }
         if self.local.is_empty() && self.has_local_room(&transmission, out) {
             return self.turn_round(cx, id, &transmission, d, out);
         }
         if self.local.len() >= self.frames.slots() / 2 {
-            cx.count(Counter::RefusedFull as usize);
+            cx.count(Counter::RefusedFull);
             return self.finish(id, ENOBUFS, out);
         }
         self.frames.write(transmission.frame, 0, d.as_bytes());
@@ -75,17 +75,17 @@ impl Ip {
         out: &mut Out,
     ) {
         let Some(slot) = self.packets.allocate() else {
-            cx.count(Counter::DropNoSlot as usize);
+            cx.count(Counter::DropNoSlot);
             return self.finish(id, ENOBUFS, out);
         };
         let Some(packet) = self.copy_packet(cx, slot, d) else {
             self.packets.free(slot);
-            cx.count(Counter::RefusedSend as usize);
+            cx.count(Counter::RefusedSend);
             return self.finish(id, EINVAL, out);
         };
         self.finish(id, 0, out);
-        cx.count(Counter::LocalPackets as usize);
-        cx.add(Counter::LocalBytes as usize, packet.len as u64);
+        cx.count(Counter::LocalPackets);
+        cx.add(Counter::LocalBytes, packet.len as u64);
         let arrival = Arrival {
             packet,
             interface: LOCAL_INTERFACE,

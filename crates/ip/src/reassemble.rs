@@ -124,9 +124,9 @@ impl Ip {
         group: bool,
         out: &mut Out,
     ) {
-        cx.count(Counter::FragmentsIn as usize);
+        cx.count(Counter::FragmentsIn);
         if let Err(why) = self.collect(cx, interface, p, group, out) {
-            cx.count(why as usize);
+            cx.count(why);
         }
         self.release(p.packet, out);
     }
@@ -239,7 +239,7 @@ impl Ip {
             self.packets.free(slot);
             return Err(Counter::DropMalformed);
         };
-        cx.count(Counter::Reassembled as usize);
+        cx.count(Counter::Reassembled);
         self.judge(cx, arrival, out);
         Ok(())
     }
@@ -275,7 +275,7 @@ impl Ip {
             let Some(slot) = entry.slot else {
                 continue;
             };
-            cx.count(Counter::ReassemblyTimeouts as usize);
+            cx.count(Counter::ReassemblyTimeouts);
             // RFC 792: only if the first fragment has come, since it is what is quoted.
             if let (Some(header_len), false) = (entry.header_len, entry.group) {
                 let first = entry.ranges.first().map_or(0, |(_, end)| *end);

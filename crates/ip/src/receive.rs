@@ -48,7 +48,7 @@ impl Ip {
         out: &mut Out,
     ) {
         if !self.given.admit(cx.memory, nic, packet) {
-            return cx.count(Counter::DropMalformed as usize);
+            return cx.count(Counter::DropMalformed);
         }
         let mut head = [0u8; ETHERNET_LEN + HEAD_LEN];
         let Some(head) = self.read_head(cx.memory, packet, &mut head) else {
@@ -94,8 +94,8 @@ impl Ip {
             Ok(p) => p,
             Err(why) => return self.drop_packet(cx, packet, why, out),
         };
-        cx.count(Counter::PacketsIn as usize);
-        cx.add(Counter::BytesIn as usize, p.packet.len as u64);
+        cx.count(Counter::PacketsIn);
+        cx.add(Counter::BytesIn, p.packet.len as u64);
         let group = match self.check_addresses(&p, link_group) {
             Ok(group) => group,
             Err(why) => return self.drop_packet(cx, packet, why, out),

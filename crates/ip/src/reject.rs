@@ -32,7 +32,7 @@ impl Ip {
         match how {
             Judgement::Pass | Judgement::Drop => {}
             Judgement::Unreachable => {
-                cx.count(Counter::FilterReturned as usize);
+                cx.count(Counter::FilterReturned);
                 self.send_error(cx, IcmpError::BLOCKED, a.packet, out)
             }
             Judgement::Reset => {
@@ -49,7 +49,7 @@ impl Ip {
 
     fn may_return(&mut self, cx: &Context) -> bool {
         let may = self.reset_limiter.take(cx.now);
-        cx.count(if may { Counter::FilterReturned } else { Counter::FilterReturnsLimited } as usize);
+        cx.count(if may { Counter::FilterReturned } else { Counter::FilterReturnsLimited });
         may
     }
 
@@ -62,11 +62,11 @@ impl Ip {
         out: &mut Out,
     ) {
         let Some(hop) = self.routes.hop(source, destination) else {
-            return cx.count(Counter::NoRoute as usize);
+            return cx.count(Counter::NoRoute);
         };
         let outgoing = answer(source, destination, PROTOCOL_TCP, header.as_bytes());
         if let Err((why, _)) = self.launch(cx, Origin::Nobody, hop, outgoing, None, out) {
-            cx.count(why as usize);
+            cx.count(why);
         }
     }
 
@@ -120,7 +120,7 @@ impl Ip {
             return false;
         };
         let Some(slot) = self.packets.allocate() else {
-            cx.count(Counter::DropNoSlot as usize);
+            cx.count(Counter::DropNoSlot);
             return false;
         };
         let len = IPV4_LEN + body.len();

@@ -155,7 +155,7 @@ impl Ip {
         (why, errno): Refusal,
         out: &mut Out,
     ) {
-        cx.count(why as usize);
+        cx.count(why);
         let sent = IpToTransport::Sent { request, errno };
         out.push(ToPeer::Transport(peer, sent));
     }
@@ -269,7 +269,7 @@ impl Ip {
         };
         if self.with_filter && !o.ordered {
             self.frames.write(frame, 0, descriptor.as_bytes());
-            cx.count(Counter::FilterAsks as usize);
+            cx.count(Counter::FilterAsks);
             Ip::ask_out(id, &transmission, out);
         } else {
             self.depart(cx, id, &mut descriptor, out);
@@ -371,8 +371,8 @@ impl Ip {
             return;
         };
         transmission.stage = Stage::Nic;
-        cx.count(Counter::PacketsOut as usize);
-        cx.add(Counter::BytesOut as usize, transmission.len as u64);
+        cx.count(Counter::PacketsOut);
+        cx.add(Counter::BytesOut, transmission.len as u64);
         let send = IpToNic::Send { request: id, descriptor: transmission.frame };
         out.push(ToPeer::Nic(transmission.hop.interface, send));
     }
@@ -412,7 +412,7 @@ impl Ip {
         destination: WireAddress,
         out: &mut Out,
     ) {
-        cx.count(Counter::Routes as usize);
+        cx.count(Counter::Routes);
         let answer = match self.route(source.into(), destination.into()) {
             Ok((source, mtu, segment_max, local)) => IpToTransport::Routed {
                 request,

@@ -63,7 +63,7 @@ impl Ip {
         }
         match self.arrivals.insert(arrival) {
             Ok(id) => {
-                cx.count(Counter::FilterAsks as usize);
+                cx.count(Counter::FilterAsks);
                 Ip::ask_in(id, &arrival, out);
             }
             Err(a) => self.drop_packet(cx, a.packet, Counter::DropArrivalsFull, out),
@@ -86,18 +86,18 @@ impl Ip {
                     self.reject_arrival(cx, &a, judgement, out);
                     self.drop_packet(cx, a.packet, Counter::FilterBlockedIn, out)
                 }
-                None => cx.count(Counter::StaleReply as usize),
+                None => cx.count(Counter::StaleReply),
             };
         }
         let Some(&transmission) = self.transmissions.get(request).filter(|f| f.stage == Stage::Verdict)
         else {
-            return cx.count(Counter::StaleReply as usize);
+            return cx.count(Counter::StaleReply);
         };
         let mut descriptor = self.descriptor(transmission.frame);
         if pass {
             return self.depart(cx, request, &mut descriptor, out);
         }
-        cx.count(Counter::FilterBlockedOut as usize);
+        cx.count(Counter::FilterBlockedOut);
         // Whoever hears why from the answer need not hear it twice.
         let told = self.reject_transmission(cx, &transmission, &descriptor, judgement, out);
         self.finish(request, if told { 0 } else { EPERM }, out);

@@ -118,7 +118,7 @@ impl<D: Device> Nic<D> {
         let info = self.device.info();
         if info != self.info {
             self.info = info;
-            cx.count(Counter::LinkChanges as usize);
+            cx.count(Counter::LinkChanges);
             out.push(self.link());
         }
     }
@@ -163,7 +163,7 @@ impl<D: Device> Nic<D> {
         let descriptor = match self.check(cx.memory, at) {
             Ok(d) => d,
             Err((why, errno)) => {
-                cx.count(why as usize);
+                cx.count(why);
                 out.push(ToIp(NicToIp::Sent { request, errno }));
                 return;
             }
@@ -186,7 +186,7 @@ impl<D: Device> Nic<D> {
         out: &mut Outbox<ToIp>,
     ) {
         if self.pending.len() >= PENDING_MAX {
-            cx.count(Counter::DropPendingFull as usize);
+            cx.count(Counter::DropPendingFull);
             let errno = ENOBUFS;
             out.push(ToIp(NicToIp::Sent { request, errno }));
             return;
@@ -202,23 +202,23 @@ impl<D: Device> Nic<D> {
             Ok(()) => {
                 let refs = &d.payload[..d.payload_count as usize];
                 let len = d.header_len as u64 + refs.iter().map(|r| r.len as u64).sum::<u64>();
-                cx.count(Counter::FramesOut as usize);
-                cx.add(Counter::BytesOut as usize, len);
+                cx.count(Counter::FramesOut);
+                cx.add(Counter::BytesOut, len);
                 if d.segment_size > 0 {
-                    cx.count(Counter::LargeOut as usize);
+                    cx.count(Counter::LargeOut);
                 }
                 Ok(0)
             }
             Err(DeviceError::WouldBlock) => {
-                cx.count(Counter::WouldBlock as usize);
+                cx.count(Counter::WouldBlock);
                 Err(Busy)
             }
             Err(DeviceError::Failed(errno)) => {
-                cx.count(Counter::DropDevice as usize);
+                cx.count(Counter::DropDevice);
                 Ok(errno)
             }
             Err(DeviceError::Gone(errno)) => {
-                cx.count(Counter::DropDevice as usize);
+                cx.count(Counter::DropDevice);
                 self.link_check_at = cx.now;
                 Ok(errno)
             }
@@ -243,7 +243,7 @@ impl<D: Device> Nic<D> {
         if !self.pending.is_empty() {
             self.retry_at = Some(cx.now + RETRY);
         }
-        cx.gauge(Counter::Pending as usize, self.pending.len() as u64);
+        cx.gauge(Counter::Pending, self.pending.len() as u64);
         done
     }
 
@@ -253,13 +253,13 @@ impl<D: Device> Nic<D> {
         for done in 0..budget {
             if !out.may_drop_in(ComponentId::IP) {
                 if self.connected {
-                    cx.count(Counter::HeldBack as usize);
+                    cx.count(Counter::HeldBack);
                     self.retry_at = Some(cx.now + RETRY);
                 }
                 return done;
             }
             let Some(slot) = self.pool.allocate() else {
-                cx.count(Counter::NoSlot as usize);
+                cx.count(Counter::NoSlot);
                 return done;
             };
             match self.device.receive(&self.pool, slot) {
@@ -269,11 +269,11 @@ impl<D: Device> Nic<D> {
                     match e {
                         DeviceError::WouldBlock => {}
                         DeviceError::Failed(_) => {
-                            cx.count(Counter::ReceiveErrors as usize);
+                            cx.count(Counter::ReceiveErrors);
                             continue;
                         }
                         DeviceError::Gone(_) => {
-                            cx.count(Counter::ReceiveErrors as usize);
+                            cx.count(Counter::ReceiveErrors);
                             self.link_check_at = cx.now;
                         }
                     }
@@ -292,10 +292,10 @@ impl<D: Device> Nic<D> {
         out: &mut Outbox<ToIp>,
     ) {
         let packet = PacketRef { len: frame.len.min(slot.len), ..slot };
-        cx.count(Counter::FramesIn as usize);
-        cx.add(Counter::BytesIn as usize, packet.len as u64);
+        cx.count(Counter::FramesIn);
+        cx.add(Counter::BytesIn, packet.len as u64);
         if frame.segment_size > 0 {
-            cx.count(Counter::LargeIn as usize);
+            cx.count(Counter::LargeIn);
         }
         self.received.insert(packet, frame);
         out.push(received(packet, frame));
@@ -330,7 +330,7 @@ impl<D: Device> Component for Nic<D> {
                 if self.pool.free(packet) {
                     self.received.remove(packet.slot);
                 } else {
-                    cx.count(Counter::BadDone as usize);
+                    cx.count(Counter::BadDone);
                 }
             }
         }
@@ -378,7 +378,7 @@ impl<D: Device> Component for Nic<D> {
         self.info = self.device.info();
         self.link_check_at = cx.now + LINK_CHECK;
         out.push(self.link());
-        cx.add(Counter::Redelivered as usize, self.received.len() as u64);
+        cx.add(Counter::Redelivered, self.received.len() as u64);
         for (packet, frame) in self.received.iter() {
             out.push(received(*packet, *frame));
         }

@@ -1,5 +1,6 @@
 //! Requests of applications, forwarded to the transports, answered when they answer.
 
+use crate::counters::{COUNTERS, Counter};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use eft_base::errno::*;
@@ -91,15 +92,6 @@ struct Family {
     listeners: BTreeSet<u32>,
 }
 
-const C_REQUESTS: usize = 0;
-const C_REFUSED: usize = 1;
-const C_QUOTA: usize = 2;
-const C_PRIVILEGE: usize = 3;
-const C_FOREIGN: usize = 4;
-const C_CLOSED: usize = 5;
-const C_FAMILIES: usize = 6;
-const C_STALE: usize = 7;
-
 /// The engine.
 pub struct Sockets {
     config: SocketsConfig,
@@ -177,10 +169,10 @@ impl Sockets {
         handle: Handle,
         out: &mut Outbox<Out>,
     ) {
-        cx.count(C_REQUESTS);
+        cx.count(Counter::Requests);
         let verdict = self.forward(cx, connection, family, privileged, &request, handle, out);
         if let Err(errno) = verdict {
-            cx.count(C_REFUSED);
+            cx.count(Counter::Refused);
             if handle != Handle::default() {
                 out.push(Out::Effect(Effect::Discard(handle)));
             }
@@ -224,7 +216,7 @@ impl Sockets {
             _ => match self.open.get(&(family, r.slot)) {
                 Some(incarnation) => (Self::transport_of(r.slot), *incarnation),
                 None => {
-                    cx.count(C_FOREIGN);
+                    cx.count(Counter::ForeignSlotRefused);
                     return Err(EINVAL);
                 }
             },
@@ -233,7 +225,7 @@ impl Sockets {
             return Err(EPROTONOSUPPORT);
         }
         if matches!(r.op, op::BIND) && r.port != 0 && r.port < 1024 && !privileged {
-            cx.count(C_PRIVILEGE);
+            cx.count(Counter::PrivilegedPortRefused);
             return Err(EACCES);
         }
         if r.op == op::LISTEN {
@@ -242,7 +234,7 @@ impl Sockets {
             }
             if !state.listeners.contains(&r.slot) && state.listeners.len() >= self.config.listeners_per_family
             {
-                cx.count(C_QUOTA);
+                cx.count(Counter::OverQuota);
                 return Err(ENOBUFS);
             }
         }
@@ -351,7 +343,7 @@ impl Sockets {
     fn answer(&mut self, cx: &mut Context, message: TransportToSockets, out: &mut Outbox<Out>) {
         let TransportToSockets::Reply { request, errno, socket, incarnation, address, port } = message;
         let Some(pending) = self.pending.remove(request) else {
-            cx.count(C_STALE);
+            cx.count(Counter::StaleReplies);
             return;
         };
         let (connection, sequence, op, inode, handle) = match pending.waiting {
@@ -407,7 +399,7 @@ impl Sockets {
         let Some(incarnation) = self.open.remove(&(socket.family, socket.slot)) else {
             return;
         };
-        cx.count(C_CLOSED);
+        cx.count(Counter::Closed);
         if let Some(f) = self.families.get_mut(&socket.family) {
             f.listeners.remove(&socket.slot);
         }
@@ -446,7 +438,7 @@ impl Sockets {
                 self.submit(transport, Waiting::FamilyEnd(family), build, out);
             }
         }
-        cx.gauge(C_FAMILIES, self.families.len() as u64);
+        cx.gauge(Counter::Families, self.families.len() as u64);
     }
 
     /// One transport has nothing of this family left; the arena goes when the last one says so.
@@ -502,16 +494,7 @@ impl Component for Sockets {
     type Event = Event;
     type Effect = Effect;
 
-    const COUNTERS: &'static [&'static str] = &[
-        "requests",
-        "requests_refused",
-        "over_quota",
-        "privileged_port_refused",
-        "foreign_slot_refused",
-        "sockets_closed",
-        "families",
-        "stale_replies",
-    ];
+    const COUNTERS: &'static [&'static str] = COUNTERS;
 
     fn decode(peer: ComponentId, line: &Encoded) -> Option<In> {
         matches!(peer, ComponentId::TCP | ComponentId::UDP)
@@ -531,7 +514,7 @@ impl Component for Sockets {
             Event::FamilyOpened { family, arena, pool } => {
                 let _ = arena.write_info(&self.info);
                 self.families.insert(family, Family { arena, pool, listeners: BTreeSet::new() });
-                cx.gauge(C_FAMILIES, self.families.len() as u64);
+                cx.gauge(Counter::Families, self.families.len() as u64);
             }
             Event::FamilyClosed(family) => self.family_closed(cx, family, out),
             Event::Closed(socket) => self.closed(cx, socket, out),

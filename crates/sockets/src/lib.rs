@@ -10,6 +10,7 @@
 
 extern crate alloc;
 
+mod counters;
 mod engine;
 #[cfg(test)]
 mod tests;

@@ -36,7 +36,7 @@ impl Connection<'_> {
     pub(super) fn is_acceptable(&mut self, cx: &Context, segment: &Segment) -> bool {
         let block = &*self.block;
         if !segment.has(TCP_RST) && is_old(block, segment, cx.now) {
-            cx.count(Counter::DropPaws as usize);
+            cx.count(Counter::DropPaws);
             self.answer_unacceptable(cx, segment);
             return false;
         }
@@ -55,10 +55,10 @@ impl Connection<'_> {
         }
         if !segment.has(TCP_RST) {
             if len > 0 && seq + len <= next {
-                cx.count(Counter::DuplicateData as usize);
+                cx.count(Counter::DuplicateData);
                 self.note_duplicate(seq, seq + segment.len as i64);
             } else {
-                cx.count(Counter::DropWindow as usize);
+                cx.count(Counter::DropWindow);
             }
             self.answer_unacceptable(cx, segment);
         }
@@ -103,7 +103,7 @@ impl Connection<'_> {
     /// RFC 5961: an acknowledgement that makes an honest peer say where it is.
     pub(super) fn challenge(&mut self, cx: &Context) {
         if self.answer_stray(cx.now) {
-            cx.count(Counter::ChallengeAcks as usize);
+            cx.count(Counter::ChallengeAcks);
         }
     }
 

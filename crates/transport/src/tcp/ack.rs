@@ -24,7 +24,7 @@ impl Connection<'_> {
         if segment.has(TCP_ACK) && block.may_acknowledge(segment.ack, self.cold.snd_wnd_max) {
             return Some(block.acknowledged_offset(segment.ack));
         }
-        cx.count(Counter::DropAck as usize);
+        cx.count(Counter::DropAck);
         if segment.has(TCP_ACK) {
             self.challenge(cx);
         }
@@ -135,7 +135,7 @@ impl Connection<'_> {
 
     /// A duplicate acknowledgment. With SACK it means nothing by itself.
     fn receive_duplicate(&mut self, cx: &Context) {
-        cx.count(Counter::DuplicateAcks as usize);
+        cx.count(Counter::DuplicateAcks);
         let live = &mut *self.live;
         let block = &*self.block;
         if block.has(bit::SACK) {
@@ -160,7 +160,7 @@ impl Connection<'_> {
     fn enter_recovery(&mut self, cx: &Context) {
         let live = &mut *self.live;
         let block = &mut self.block;
-        cx.count(Counter::FastRecoveries as usize);
+        cx.count(Counter::FastRecoveries);
         let mss = block.segment_size();
         // What limited transmit sent beyond the window does not count (RFC 5681 §3.2 step 2).
         let flight_size = block.flight_size().min(block.congestion.cwnd as u64) as u32;

@@ -195,7 +195,7 @@ impl Tcp {
         if !self.transmit_bare(cx, out, i, segment) {
             return false;
         }
-        cx.count(Counter::PureAcksSent as usize);
+        cx.count(Counter::PureAcksSent);
         true
     }
 }

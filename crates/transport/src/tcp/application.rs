@@ -254,7 +254,7 @@ impl Tcp {
 
     /// A page says what cannot be.
     fn distrust(&mut self, cx: &Context, i: u32) {
-        cx.count(Counter::HostilePages as usize);
+        cx.count(Counter::HostilePages);
         self.abort_later(cx, i, ECONNABORTED);
     }
 }

@@ -221,7 +221,7 @@ impl Tcp {
                 self.pending_resets.push(reset);
                 break;
             }
-            cx.count(Counter::Resets as usize);
+            cx.count(Counter::Resets);
         }
     }
 
@@ -372,7 +372,7 @@ impl Tcp {
             let block = &self.blocks[i];
             let current = block.generation == generation && block.state() == State::TimeWait;
             if current && block.slot == NONE {
-                cx.count(Counter::TimeWaitEvicted as usize);
+                cx.count(Counter::TimeWaitEvicted);
                 return self.end_time_wait(cx, i);
             }
         }
@@ -391,7 +391,7 @@ impl Tcp {
             && block.has(bit::TIMESTAMPS)
             && cx.now.saturating_since(entered) > second;
         if reusable {
-            cx.count(Counter::TimeWaitReused as usize);
+            cx.count(Counter::TimeWaitReused);
             self.end_time_wait(cx, i);
         }
         reusable

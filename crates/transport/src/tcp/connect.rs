@@ -66,7 +66,7 @@ impl Tcp {
         };
         self.reply(out, request, errno, self.socket(i), Some(i));
         if errno == ENETUNREACH || errno == EADDRNOTAVAIL {
-            cx.count(Counter::FailedConnects as usize);
+            cx.count(Counter::FailedConnects);
         }
     }
 
@@ -95,7 +95,7 @@ impl Tcp {
         let begun = answer.and_then(|path| self.open_actively(cx, i, path));
         let errno = begun.err().unwrap_or(0);
         if errno != 0 {
-            cx.count(Counter::FailedConnects as usize);
+            cx.count(Counter::FailedConnects);
         }
         self.reply(out, request, errno, socket, Some(i));
     }
@@ -126,7 +126,7 @@ impl Tcp {
         c.set_path(path);
         c.set_receive_scale();
         c.take_options();
-        cx.count(Counter::Outbound as usize);
+        cx.count(Counter::Outbound);
         if let Some(page) = &c.live.page {
             page.set_local(tuple.local_endpoint());
             page.set_remote(tuple.remote_endpoint());

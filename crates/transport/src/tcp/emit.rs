@@ -162,7 +162,7 @@ impl Tcp {
             0 => 1,
             size => payload.div_ceil(size as u32).max(1),
         };
-        cx.add(Counter::SentSegments as usize, wire as u64);
+        cx.add(Counter::SentSegments, wire as u64);
         true
     }
 
@@ -187,7 +187,7 @@ impl Tcp {
     pub(super) fn receive_sent(&mut self, cx: &Context, id: RequestId, errno: i32) {
         let known = matches!(self.requests.get(id), Some(Request::Data { .. } | Request::Bare { .. }));
         if !known {
-            cx.count(Counter::StaleReplies as usize);
+            cx.count(Counter::StaleReplies);
             return;
         }
         let (block, generation) = match self.requests.remove(id) {
@@ -207,7 +207,7 @@ impl Tcp {
             _ => return,
         };
         if errno != 0 {
-            cx.count(Counter::SendErrors as usize);
+            cx.count(Counter::SendErrors);
             if block != NONE && self.blocks[block].generation == generation {
                 self.receive_send_error(cx, block, errno);
             }
@@ -253,7 +253,7 @@ impl Tcp {
         out: &mut Outbox<Out>,
     ) {
         if wanted {
-            cx.count(Counter::Resubmitted as usize);
+            cx.count(Counter::Resubmitted);
             out.push(Out::Ip(TransportToIp::Send { request, descriptor }));
         } else {
             self.receive_sent(cx, request, 0);

@@ -145,7 +145,7 @@ impl Tcp {
             self.evict_time_wait(cx);
         }
         let Some(i) = self.free.take() else {
-            cx.count(Counter::DropNoBlock as usize);
+            cx.count(Counter::DropNoBlock);
             return None;
         };
         self.clear_block(i);
@@ -156,18 +156,18 @@ impl Tcp {
     }
 
     pub(super) fn gauge_blocks(&self, cx: &Context) {
-        cx.gauge(Counter::Blocks as usize, self.free.used() as u64);
+        cx.gauge(Counter::Blocks, self.free.used() as u64);
     }
 
     pub(super) fn gauge_open(&self, cx: &Context) {
-        cx.gauge(Counter::Open as usize, self.open);
+        cx.gauge(Counter::Open, self.open);
     }
 
     /// A connection is over, whether or not it is remembered for a while.
     pub(super) fn count_end(&mut self, cx: &Context, i: u32) {
         if core::mem::take(&mut self.live[i as usize].open) {
             self.open -= 1;
-            cx.count(Counter::Closed as usize);
+            cx.count(Counter::Closed);
             self.gauge_open(cx);
         }
     }
@@ -196,8 +196,8 @@ impl Tcp {
     /// Counts what opening the arena found, once.
     fn report_opening(&mut self, cx: &Context) {
         if let Some(reborn) = self.found.take() {
-            cx.add(Counter::Rebirths as usize, reborn as u64);
-            cx.add(Counter::Quarantined as usize, self.quarantined);
+            cx.add(Counter::Rebirths, reborn as u64);
+            cx.add(Counter::Quarantined, self.quarantined);
             self.limit_waits(cx.now);
             self.gauge_blocks(cx);
             self.gauge_open(cx);

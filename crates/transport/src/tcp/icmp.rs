@@ -57,7 +57,7 @@ impl Tcp {
             }
             None => Counter::DropIcmp,
         };
-        cx.count(counter as usize);
+        cx.count(counter);
     }
 
     /// The connection that the quoted header belongs to, if the quoted sequence number is in flight
@@ -100,7 +100,7 @@ impl Tcp {
         c.cold.soft_error = errno;
         match c.block.state() {
             State::SynSent if fatal => {
-                cx.count(Counter::FailedConnects as usize);
+                cx.count(Counter::FailedConnects);
                 self.end(cx, i, errno);
             }
             State::SynReceived if fatal && c.block.has(bit::PASSIVE) => self.discard_embryonic(cx, i),

@@ -84,18 +84,18 @@ impl Tcp {
     /// A SYN for a listener.
     pub(super) fn receive_syn(&mut self, cx: &Context, listener: u32, segment: &Segment) {
         if segment.has(TCP_RST | TCP_FIN) {
-            cx.count(Counter::DropMalformed as usize);
+            cx.count(Counter::DropMalformed);
             return;
         }
         let limit = self.cold[listener].backlog.max(EMBRYONIC_MIN);
         if self.queue_is_full(listener) || self.live[listener as usize].embryonic >= limit {
-            cx.count(Counter::DropSynBacklog as usize);
+            cx.count(Counter::DropSynBacklog);
             return;
         }
         // A peer whose handshake were finished would believe that somebody listens to what it says.
         let family = self.blocks[listener].family;
         if self.families.may_open(family, self.config.sockets_per_family).is_err() {
-            cx.count(Counter::DropNoSlot as usize);
+            cx.count(Counter::DropNoSlot);
             return;
         }
         let Some(i) = self.allocate(cx) else {
@@ -192,13 +192,13 @@ impl Tcp {
             return false;
         };
         if self.queue_is_full(listener) {
-            cx.count(Counter::DropAcceptQueue as usize);
+            cx.count(Counter::DropAcceptQueue);
             return false;
         }
         let family = self.blocks[i].family;
         let limit = self.config.sockets_per_family;
         if self.families.may_open(family, limit).is_err() || !self.give_slot(i, family) {
-            cx.count(Counter::DropNoSlot as usize);
+            cx.count(Counter::DropNoSlot);
             return false;
         }
         self.inherit_options(i, listener);
@@ -212,7 +212,7 @@ impl Tcp {
         }
         self.connection(listener).mark(due::READABLE);
         self.connection(i).expect_attach(cx.now);
-        cx.count(Counter::Accepted as usize);
+        cx.count(Counter::Accepted);
         true
     }
 
@@ -230,7 +230,7 @@ impl Tcp {
             self.connection(i).expect_attach(cx.now);
             return false;
         }
-        cx.count(Counter::Abandoned as usize);
+        cx.count(Counter::Abandoned);
         self.abandon(cx, i, ECONNABORTED);
         true
     }

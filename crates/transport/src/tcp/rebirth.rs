@@ -162,7 +162,7 @@ impl Tcp {
     /// damaged.
     pub(super) fn quarantine_homeless(&mut self, cx: &Context) {
         for i in self.families.sockets_connected() {
-            cx.count(Counter::Quarantined as usize);
+            cx.count(Counter::Quarantined);
             self.say_reset(i);
             self.release(cx, i);
         }
@@ -177,7 +177,7 @@ impl Tcp {
         let first = self.live[i as usize].page.is_none();
         if !self.attach_page(i) {
             // A slot that the arena does not have: the block is damaged.
-            cx.count(Counter::Quarantined as usize);
+            cx.count(Counter::Quarantined);
             self.say_reset(i);
             return self.release(cx, i);
         }

@@ -58,7 +58,7 @@ impl Connection<'_> {
             return;
         }
         let Some(page) = &self.live.page else {
-            return cx.count(Counter::DropNoFamily as usize);
+            return cx.count(Counter::DropNoFamily);
         };
         let ring_end = block.rcv_taken + page.receive_len() as u64;
         let seq = block.received_offset(segment.seq);
@@ -67,10 +67,10 @@ impl Connection<'_> {
         let end = ((seq + segment.len as i64).max(0) as u64).min(ring_end).min(block.rcv_fin_at);
         if start >= end {
             if skip >= segment.len as u64 {
-                cx.count(Counter::DuplicateData as usize);
+                cx.count(Counter::DuplicateData);
                 self.note_duplicate(seq, seq + segment.len as i64);
             } else {
-                cx.count(Counter::DropWindow as usize);
+                cx.count(Counter::DropWindow);
             }
             return self.mark(due::ACK);
         }
@@ -79,7 +79,7 @@ impl Connection<'_> {
         }
         let len = (end - start) as u32;
         if !segment.place(cx.memory, scratch, page, start, skip as u32, len) {
-            return cx.count(Counter::DropUnreadable as usize);
+            return cx.count(Counter::DropUnreadable);
         }
         let block = &mut self.block;
         let fills = !self.notes.is_empty();
@@ -87,7 +87,7 @@ impl Connection<'_> {
         page.set_receive_end(block.rcv_nxt);
         let came = block.rcv_nxt - start;
         self.live.note_run(cx.now, came);
-        cx.add(Counter::ReceivedBytes as usize, came);
+        cx.add(Counter::ReceivedBytes, came);
         self.mark(due::READABLE | due::INFO);
         if fills {
             // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
@@ -103,10 +103,10 @@ impl Connection<'_> {
         scratch: &[u8],
         (start, end, skip): (u64, u64, u64),
     ) {
-        cx.count(Counter::OutOfOrder as usize);
+        cx.count(Counter::OutOfOrder);
         let duplicate = self.notes.holds(start, end);
         if duplicate {
-            cx.count(Counter::DuplicateData as usize);
+            cx.count(Counter::DuplicateData);
             self.note_duplicate(start as i64, end as i64);
         } else {
             let Some(page) = &self.live.page else {
@@ -116,11 +116,11 @@ impl Connection<'_> {
             // Noted only after the bytes are there: what is noted is believed after a crash.
             let mut noted = *self.notes;
             if !noted.insert(start, end) {
-                cx.count(Counter::DropReassembly as usize);
+                cx.count(Counter::DropReassembly);
             } else if segment.place(cx.memory, scratch, page, start, skip as u32, len) {
                 *self.notes = noted;
             } else {
-                return cx.count(Counter::DropUnreadable as usize);
+                return cx.count(Counter::DropUnreadable);
             }
         }
         self.acknowledge_quickly();
@@ -188,11 +188,11 @@ impl Tcp {
                     Unfit::Malformed => Counter::DropMalformed,
                     Unfit::Checksum => Counter::DropChecksum,
                 };
-                return cx.count(counter as usize);
+                return cx.count(counter);
             }
         };
-        cx.add(Counter::ReceivedSegments as usize, segment.count as u64);
-        cx.add(Counter::ReceivedEmpty as usize, (segment.len == 0) as u64);
+        cx.add(Counter::ReceivedSegments, segment.count as u64);
+        cx.add(Counter::ReceivedEmpty, (segment.len == 0) as u64);
         self.receive_segment(cx, &segment, out);
     }
 
@@ -212,7 +212,7 @@ impl Tcp {
     /// No connection: LISTEN or CLOSED (§3.10.7.1, §3.10.7.2).
     fn receive_unconnected(&mut self, cx: &Context, segment: &Segment) {
         if segment.has(TCP_RST) || !self.is_plausible_peer(segment) {
-            return cx.count(Counter::DropNoSocket as usize);
+            return cx.count(Counter::DropNoSocket);
         }
         if segment.has(TCP_SYN)
             && !segment.has(TCP_ACK)
@@ -220,7 +220,7 @@ impl Tcp {
         {
             return self.receive_syn(cx, listener, segment);
         }
-        cx.count(Counter::DropNoSocket as usize);
+        cx.count(Counter::DropNoSocket);
         self.answer_with_reset(cx, segment);
     }
 
@@ -251,18 +251,18 @@ impl Tcp {
             if !segment.has(TCP_RST) {
                 self.answer_with_reset(cx, segment);
             }
-            return cx.count(Counter::DropAck as usize);
+            return cx.count(Counter::DropAck);
         }
         if segment.has(TCP_RST) {
             if acceptable {
-                cx.count(Counter::ResetsReceived as usize);
-                cx.count(Counter::FailedConnects as usize);
+                cx.count(Counter::ResetsReceived);
+                cx.count(Counter::FailedConnects);
                 self.end(cx, i, ECONNREFUSED);
             }
             return;
         }
         if !segment.has(TCP_SYN) {
-            return cx.count(Counter::DropMalformed as usize);
+            return cx.count(Counter::DropMalformed);
         }
         self.take_syn(cx, i, segment);
         self.connection(i).set_mss();
@@ -300,7 +300,7 @@ impl Tcp {
             if segment.seq != self.blocks[i].acknowledgment() {
                 return self.connection(i).challenge(cx);
             }
-            cx.count(Counter::ResetsReceived as usize);
+            cx.count(Counter::ResetsReceived);
             return if passive { self.discard_embryonic(cx, i) } else { self.end(cx, i, ECONNREFUSED) };
         }
         if segment.has(TCP_SYN) {
@@ -310,7 +310,7 @@ impl Tcp {
             return;
         }
         if segment.ack != self.blocks[i].send_sequence(0) {
-            cx.count(Counter::DropAck as usize);
+            cx.count(Counter::DropAck);
             return self.answer_with_reset(cx, segment);
         }
         if passive && self.blocks[i].slot == NONE && !self.promote(cx, i) {
@@ -369,7 +369,7 @@ impl Tcp {
         if segment.seq != c.block.acknowledgment() {
             return c.challenge(cx);
         }
-        cx.count(Counter::ResetsReceived as usize);
+        cx.count(Counter::ResetsReceived);
         let errno = match c.block.state() {
             State::CloseWait => eft_base::errno::EPIPE,
             State::Closing | State::LastAck => 0,

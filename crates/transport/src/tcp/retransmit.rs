@@ -96,7 +96,7 @@ impl Connection<'_> {
         if dead || self.is_out_of_patience(cx.now) {
             return Patience::Over;
         }
-        cx.count(Counter::RetransmitTimeouts as usize);
+        cx.count(Counter::RetransmitTimeouts);
         let (block, live) = (&mut self.block, &mut *self.live);
         let flight_size = block.flight_size().min(u32::MAX as u64) as u32;
         let mss = block.segment_size();
@@ -204,21 +204,21 @@ impl Tcp {
         let retries = if active { SYN_RETRIES } else { SYN_ACK_RETRIES };
         if c.block.backoff < retries && !c.is_out_of_patience(cx.now) {
             c.block.backoff += 1;
-            cx.count(Counter::RetransmitTimeouts as usize);
-            cx.count(Counter::RetransmittedSegments as usize);
+            cx.count(Counter::RetransmitTimeouts);
+            cx.count(Counter::RetransmittedSegments);
             return c.mark(due::SYN);
         }
-        cx.count(Counter::Timeouts as usize);
+        cx.count(Counter::Timeouts);
         if !active && c.block.slot == NONE {
             return self.discard_embryonic(cx, i);
         }
         let errno = c.timeout_errno();
-        cx.count(Counter::FailedConnects as usize);
+        cx.count(Counter::FailedConnects);
         self.end(cx, i, errno);
     }
 
     fn time_out(&mut self, cx: &Context, i: u32) {
-        cx.count(Counter::Timeouts as usize);
+        cx.count(Counter::Timeouts);
         let errno = self.connection(i).timeout_errno();
         self.reset(cx, i, errno);
     }

@@ -107,7 +107,7 @@ impl Tcp {
         out: &mut Outbox<Out>,
     ) {
         let Some(&Request::Route { block, generation }) = self.requests.get(id) else {
-            cx.count(Counter::StaleReplies as usize);
+            cx.count(Counter::StaleReplies);
             return;
         };
         self.requests.remove(id);

@@ -170,8 +170,8 @@ impl Connection<'_> {
         let idle = block.flight_size() == 0;
         if how != How::New {
             let segments = len.div_ceil(mss).max(1);
-            cx.add(Counter::RetransmittedSegments as usize, segments);
-            cx.add(Counter::RetransmittedBytes as usize, len);
+            cx.add(Counter::RetransmittedSegments, segments);
+            cx.add(Counter::RetransmittedBytes, len);
             self.cold.retransmits = self.cold.retransmits.saturating_add(segments as u32);
             match how {
                 How::Rescue => live.recovery.on_rescued(),
@@ -179,7 +179,7 @@ impl Connection<'_> {
             }
             live.timing = None;
         } else {
-            cx.add(Counter::SentBytes as usize, len);
+            cx.add(Counter::SentBytes, len);
             block.snd_nxt = range.end;
             if !len.is_multiple_of(mss) {
                 block.snd_small = range.start + len;
@@ -328,7 +328,7 @@ impl Tcp {
             options.bytes(),
         );
         if self.transmit_bare(cx, out, i, segment) {
-            cx.count(Counter::ProbesSent as usize);
+            cx.count(Counter::ProbesSent);
             self.connection(i).live.due &= !due::PROBE;
         }
     }

@@ -25,7 +25,7 @@ impl Tcp {
         if segment.has(TCP_SYN) && !segment.has(TCP_ACK) {
             let new = is_new(block, segment) && block.slot == super::block::NONE;
             if new && self.ports.listener(&segment.tuple).is_some() {
-                cx.count(Counter::TimeWaitReused as usize);
+                cx.count(Counter::TimeWaitReused);
                 self.end_time_wait(cx, i);
                 return self.receive_segment(cx, segment, out);
             }

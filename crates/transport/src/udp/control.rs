@@ -55,7 +55,7 @@ impl Transport for Udp {
             self.blocks[i].incarnation = page.reset(2);
             page.set_receive_notify(u64::MAX);
         }
-        cx.count(Counter::Opened as usize);
+        cx.count(Counter::Opened);
         self.gauge_blocks(cx);
         Ok(i)
     }
@@ -94,7 +94,7 @@ impl Transport for Udp {
         }
         self.publish(i);
         self.mark(i, due::WRITABLE);
-        cx.count(Counter::Opened as usize);
+        cx.count(Counter::Opened);
         self.gauge_blocks(cx);
         Ok(i)
     }
@@ -338,7 +338,7 @@ impl Udp {
         self.blocks[i] = Block::free(block.generation.wrapping_add(1));
         let queued = self.live[i as usize].due & due::QUEUED;
         self.live[i as usize] = Live { due: queued, ..Live::default() };
-        cx.count(Counter::Closed as usize);
+        cx.count(Counter::Closed);
         self.gauge_blocks(cx);
     }
 }

@@ -207,14 +207,14 @@ impl Udp {
 
     fn report_opening(&mut self, cx: &Context) {
         if let Some((reborn, quarantined)) = self.found.take() {
-            cx.add(Counter::Rebirths as usize, reborn as u64);
-            cx.add(Counter::Quarantined as usize, quarantined);
+            cx.add(Counter::Rebirths, reborn as u64);
+            cx.add(Counter::Quarantined, quarantined);
             self.gauge_blocks(cx);
         }
     }
 
     pub(super) fn gauge_blocks(&self, cx: &Context) {
-        cx.gauge(Counter::Blocks as usize, self.free.used() as u64);
+        cx.gauge(Counter::Blocks, self.free.used() as u64);
     }
 
     fn tell(&mut self, i: u32, out: &mut Outbox<Out>) {
@@ -324,7 +324,7 @@ impl Component for Udp {
             Role::Ip => self.resubmit(cx, out),
             Role::Sockets => {
                 for i in self.families.sockets_connected() {
-                    cx.count(Counter::Quarantined as usize);
+                    cx.count(Counter::Quarantined);
                     self.release(cx, i);
                 }
             }

@@ -77,10 +77,10 @@ impl Udp {
         });
         match applied {
             Some((i, errno)) => {
-                cx.count(Counter::IcmpApplied as usize);
+                cx.count(Counter::IcmpApplied);
                 self.set_error(i, errno);
             }
-            None => cx.count(Counter::DropIcmp as usize),
+            None => cx.count(Counter::DropIcmp),
         }
     }
 

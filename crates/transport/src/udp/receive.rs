@@ -47,7 +47,7 @@ impl Udp {
         let datagram = match self.parse(cx, packet, header_len, checksum_ok) {
             Ok(datagram) => datagram,
             Err(counter) => {
-                cx.count(counter as usize);
+                cx.count(counter);
                 return done;
             }
         };
@@ -56,7 +56,7 @@ impl Udp {
             return done;
         }
         let Some(i) = self.find(&datagram.ends) else {
-            cx.count(Counter::DropNoSocket as usize);
+            cx.count(Counter::DropNoSocket);
             return TransportToIp::Refuse { packet };
         };
         self.put(cx, i, &datagram);
@@ -155,7 +155,7 @@ impl Udp {
             .map(|c| c.iter().copied().filter(|i| fit(&self.blocks[*i], ends).is_some()).collect())
             .unwrap_or_default();
         if all.is_empty() {
-            cx.count(Counter::DropNoSocket as usize);
+            cx.count(Counter::DropNoSocket);
         }
         for i in all {
             self.put(cx, i, datagram);
@@ -165,12 +165,12 @@ impl Udp {
     /// Appends a record to a socket's ring, or drops the datagram.
     fn put(&mut self, cx: &Context, i: u32, datagram: &Datagram) {
         let Some(page) = &self.live[i as usize].page else {
-            return cx.count(Counter::DropNoFamily as usize);
+            return cx.count(Counter::DropNoFamily);
         };
         let block = &mut self.blocks[i];
         let taken = page.receive_taken();
         if taken < block.receive_taken || taken > block.receive_end {
-            cx.count(Counter::HostilePages as usize);
+            cx.count(Counter::HostilePages);
             block.flags |= bit::DEAD;
             self.publish(i);
             return self.mark(i, due::HANG_UP);
@@ -183,7 +183,7 @@ impl Udp {
             n => n.clamp(4096, page.receive_len()),
         };
         if block.receive_end - taken + record > limit as u64 {
-            return cx.count(Counter::DropRingFull as usize);
+            return cx.count(Counter::DropRingFull);
         }
         let header = DatagramHeader {
             len: len as u32,
@@ -204,14 +204,14 @@ impl Udp {
                 .resolve(datagram.data)
                 .is_some_and(|(from, offset)| page.fill_receive(at, from, offset, len));
             if !placed {
-                return cx.count(Counter::DropUnreadable as usize);
+                return cx.count(Counter::DropUnreadable);
             }
         }
         page.write_receive(block.receive_end, header.as_bytes());
         block.receive_end += record;
         page.set_receive_end(block.receive_end);
-        cx.count(Counter::ReceivedDatagrams as usize);
-        cx.add(Counter::ReceivedBytes as usize, len as u64);
+        cx.count(Counter::ReceivedDatagrams);
+        cx.add(Counter::ReceivedBytes, len as u64);
         self.mark(i, due::READABLE);
     }
 }

@@ -104,7 +104,7 @@ impl Udp {
     }
 
     fn distrust(&mut self, cx: &Context, i: u32) {
-        cx.count(Counter::HostilePages as usize);
+        cx.count(Counter::HostilePages);
         self.blocks[i].flags |= bit::DEAD;
         self.publish(i);
         self.set_error(i, ECONNABORTED);
@@ -125,7 +125,7 @@ impl Udp {
             Ok(Some(way)) => way,
             Ok(None) => return false,
             Err((counter, errno)) => {
-                cx.count(counter as usize);
+                cx.count(counter);
                 self.set_error(i, errno);
                 self.blocks[i].sent += record;
                 self.release_ring(i);
@@ -214,7 +214,7 @@ impl Udp {
     ) {
         let Some(&Request::Route { block, generation, source: wanted, destination }) = self.requests.get(id)
         else {
-            return cx.count(Counter::StaleReplies as usize);
+            return cx.count(Counter::StaleReplies);
         };
         self.requests.remove(id);
         let answer = if errno == 0 { Ok(source) } else { Err(errno) };
@@ -260,8 +260,8 @@ impl Udp {
             return false;
         };
         out.push(Out::Ip(TransportToIp::Send { request, descriptor }));
-        cx.count(Counter::SentDatagrams as usize);
-        cx.add(Counter::SentBytes as usize, header.len as u64);
+        cx.count(Counter::SentDatagrams);
+        cx.add(Counter::SentBytes, header.len as u64);
         true
     }
 
@@ -333,12 +333,12 @@ impl Udp {
     /// ip is done with a datagram.
     pub(super) fn receive_sent(&mut self, cx: &Context, id: RequestId, errno: i32) {
         let Some(&Request::Datagram { block, generation, epoch, descriptor }) = self.requests.get(id) else {
-            return cx.count(Counter::StaleReplies as usize);
+            return cx.count(Counter::StaleReplies);
         };
         self.requests.remove(id);
         self.headers.free(descriptor);
         if errno != 0 {
-            cx.count(Counter::SendErrors as usize);
+            cx.count(Counter::SendErrors);
         }
         if self.blocks[block].generation != generation {
             return;
@@ -364,7 +364,7 @@ impl Udp {
                 }
                 None => continue,
             };
-            cx.count(Counter::Resubmitted as usize);
+            cx.count(Counter::Resubmitted);
             out.push(Out::Ip(message));
         }
     }

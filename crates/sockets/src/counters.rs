@@ -1,0 +1,12 @@
+//! What sockets counts.
+
+eft_component::counters! {
+    Requests => "requests",
+    Refused => "requests_refused",
+    OverQuota => "over_quota",
+    PrivilegedPortRefused => "privileged_port_refused",
+    ForeignSlotRefused => "foreign_slot_refused",
+    Closed => "sockets_closed",
+    Families => "families",
+    StaleReplies => "stale_replies",
+}
