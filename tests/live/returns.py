@@ -174,4 +174,32 @@ def programs_outlive_a_stack_that_is_killed():
         ends_and_returns(scene, signal.SIGKILL)
 
 
-CASES = [programs_outlive_a_stack_that_is_told_to_end, programs_outlive_a_stack_that_is_killed]
+def programs_sleep_when_all_of_eft_is_killed():
+    with Scene("returns-never") as scene:
+        stack = Stack(scene)
+        running = programs(scene, stack)
+        for name, process, serves in running:
+            wait_until(lambda: serves(stack.address), 10, f"{name} to serve")
+        for line in custodians(stack):
+            os.kill(int(line.split()[0]), signal.SIGKILL)
+        for name, _, serves in running:
+            check(serves(stack.address), f"{name} does not serve without its custodian")
+        stack.process.send_signal(signal.SIGKILL)
+        stack.process.wait(10)
+        time.sleep(1)
+        spent = {name: cpu_seconds(everybody(process.pid)) for name, process, _ in running}
+        began = time.monotonic()
+        time.sleep(3)
+        passed = time.monotonic() - began
+        for name, process, _ in running:
+            check(process.poll() is None, f"{name} ended: {process.log.read_text()[-500:]}")
+            ratio = (cpu_seconds(everybody(process.pid)) - spent[name]) / passed
+            print(f"        {name}: {ratio:.3f} CPUs without stack and custodian", flush=True)
+            check(ratio < 0.1, f"{name} burns {ratio:.2f} CPUs without stack and custodian")
+
+
+CASES = [
+    programs_outlive_a_stack_that_is_told_to_end,
+    programs_outlive_a_stack_that_is_killed,
+    programs_sleep_when_all_of_eft_is_killed,
+]

@@ -40,7 +40,7 @@ pub unsafe fn accept(
             return Ok(accepted);
         }
         if listener.has(bit::ORPHAN) {
-            return Err(Errno(libc::ENETDOWN));
+            convert::fall_silent(fd, listener)?;
         }
         if readiness::must_not_wait(fd, listener, 0) {
             readiness::found_nothing(fd, listener);

@@ -9,7 +9,7 @@ use crate::family::family;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, epoll, limit, lock, options, standard};
+use crate::{confined, control, epoll, limit, lock, options, process, readiness, standard};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_messages::control::{Request, op};
@@ -167,17 +167,49 @@ pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
     };
     let _ = sys::fcntl(kernel, libc::F_SETFL, 0);
     copy_status_flags(fd, kernel);
-    let stream = socket.is_stream();
-    let own = entry(socket);
-    for number in table::numbers(0, c_int::MAX) {
-        if table::get(number) == own {
-            replace(
-                kernel,
-                number,
-                Entry::Undecided { stream, inet6, plain: false, begun: false, segment: false },
-            );
-        }
+    for number in numbers_of(socket) {
+        let stream = socket.is_stream();
+        replace(
+            kernel,
+            number,
+            Entry::Undecided { stream, inet6, plain: false, begun: false, segment: false },
+        );
     }
     sys::close(kernel);
+    Ok(())
+}
+
+fn numbers_of(socket: &Socket) -> impl Iterator<Item = c_int> {
+    let own = entry(socket);
+    table::numbers(0, c_int::MAX).filter(move |&number| table::get(number) == own)
+}
+
+/// Makes a listener or datagram socket silent whose far ends are all gone. An error if that cannot be helped.
+///
+/// While a stack is away, the family's custodian keeps such descriptors silent. If both were killed, the kernel says that
+/// they have hung up, and a program that waits for them spins: there is nothing to accept, and nobody closes a listener for
+/// that. So a call that finds nothing gets a fresh descriptor, whose far end this process keeps; each process does that
+/// for itself. Its program sleeps until it is started again, and its connections are over as ever.
+pub fn fall_silent(fd: c_int, socket: &Socket) -> Result<()> {
+    if confined::is_confined() || !process::owns_memory() {
+        return Err(Errno(libc::ENETDOWN));
+    }
+    if sys::poll(fd, libc::POLLIN, Some(0))? & libc::POLLHUP == 0 {
+        return Ok(());
+    }
+    let (near, far, inode) = descriptor_pair()?;
+    let kept = sys::move_high(far, true).unwrap_or(far);
+    table::set(kept, Entry::Hidden);
+    if socket.has(bit::LISTENING) {
+        readiness::stop(near);
+    }
+    // The messages that the token stands for went with the old descriptor.
+    socket.token.retire(|| false);
+    socket.page.set_inode(inode);
+    copy_status_flags(fd, near);
+    for number in numbers_of(socket) {
+        replace(near, number, entry(socket));
+    }
+    sys::close(near);
     Ok(())
 }

@@ -8,10 +8,9 @@ use crate::buffers::Buffers;
 use crate::error_queue;
 use crate::family::family;
 use crate::interfaces::is_broadcast;
-use crate::readiness;
-use crate::shadow;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
+use crate::{convert, readiness, shadow};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::{Endpoint, WireAddress};
@@ -210,8 +209,11 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
                 error: None,
             });
         }
-        if socket.has(bit::ORPHAN) || socket.is_ended() {
+        if socket.is_ended() {
             return Err(Errno(libc::ENETDOWN));
+        }
+        if socket.has(bit::ORPHAN) {
+            convert::fall_silent(fd, socket)?;
         }
         if readiness::must_not_wait(fd, socket, flags) {
             readiness::found_nothing(fd, socket);

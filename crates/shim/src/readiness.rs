@@ -70,13 +70,17 @@ pub fn plug(fd: c_int, socket: &Socket) {
         return;
     }
     // Sent before the word is set: the server that sees the word finds the plug.
-    let sent = match confined::is_confined() {
-        // There is room, since there is no plug.
-        true => sys::write(fd, &[0; PLUG_LEN]),
-        false => sys::send_now(fd, &[0; PLUG_LEN]),
-    };
-    if sent.is_ok() {
+    if stop(fd) {
         socket.plug.set();
+    }
+}
+
+/// Puts a plug into a descriptor that has none. False if that is refused.
+pub fn stop(fd: c_int) -> bool {
+    match confined::is_confined() {
+        // There is room, since there is no plug.
+        true => sys::write(fd, &[0; PLUG_LEN]).is_ok(),
+        false => sys::send_now(fd, &[0; PLUG_LEN]).is_ok(),
     }
 }
 

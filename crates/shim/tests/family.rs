@@ -132,7 +132,7 @@ fn without_a_stack_nothing_starts() {
 }
 
 #[test]
-fn the_end_of_the_stack_is_an_error_and_no_hang() {
+fn the_end_of_the_stack_is_an_error_for_connections_and_sleep_for_who_serves() {
     let fake = Fake::start();
     let family = fake.family();
     let mut command = family.command("timeout");

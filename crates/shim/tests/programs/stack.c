@@ -317,15 +317,56 @@ static void fast_open(void) {
     }
 }
 
-/* The stack ends: calls return errors, nothing hangs or spins. */
+/* Waits for a descriptor by epoll and poll, and calls, as event loops do: after a while, nothing wakes it. */
+static void falls_asleep(int fd, int set, ssize_t (*call)(int)) {
+    struct epoll_event e;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int rounds = 0;
+    for (; epoll_wait(set, &e, 1, 300) != 0; rounds++) {
+        CHECK(rounds < 100);
+        EQUAL(e.data.u32, 5);
+        EQUAL(call(fd), -1);
+    }
+    CHECK(rounds > 0);
+    EQUAL(poll(&p, 1, 50), 0);
+    FAILS(call(fd), EAGAIN);
+    EQUAL(now(fd, POLLIN | POLLRDHUP), 0);
+}
+
+static ssize_t accepts(int fd) { return accept(fd, NULL, NULL); }
+static ssize_t receives(int fd) { char to; return recv(fd, &to, 1, 0); }
+static void *accepts_blocking(void *arg) {
+    accept(*(int *)arg, NULL, NULL);
+    printf("a blocking accept returned\n");
+    _exit(1);
+}
+
+/* The stack ends: calls on connections return errors; who serves sleeps. */
 static void orphaned(void) {
-    int fds[2], l = listening();
+    int fds[2], l = listening(), blocking = listening(), d = bound(SOCK_DGRAM, host), copy = dup(l);
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = 5};
     connected(fds);
     pthread_t t;
     pthread_create(&t, NULL, reader, &fds[1]);
-    printf("ready\n");
-    fflush(stdout);
-    EQUAL(accept(l, NULL, NULL), -1);
+    nonblocking(l);
+    nonblocking(d);
+    /* A worker waits for the same listener in a set of its own. */
+    pid_t pid = fork();
+    int sets[2] = {epoll_create1(0), epoll_create1(0)};
+    CHECK(epoll_ctl(sets[0], EPOLL_CTL_ADD, l, &e) == 0);
+    CHECK(epoll_ctl(sets[1], EPOLL_CTL_ADD, d, &e) == 0);
+    if (pid != 0) {
+        pthread_t other;
+        pthread_create(&other, NULL, accepts_blocking, &blocking);
+        printf("ready\n");
+        fflush(stdout);
+    }
+    EQUAL(await(fds[0], 0), POLLHUP);
+    falls_asleep(l, sets[0], accepts);
+    EQUAL(now(copy, POLLIN), 0);
+    if (pid == 0) _exit(0);
+    falls_asleep(d, sets[1], receives);
+    reap(pid);
     pthread_join(t, NULL);
     char to;
     EQUAL(read(fds[0], &to, 1), -1);
