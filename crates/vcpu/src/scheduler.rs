@@ -73,6 +73,8 @@ struct Memory {
     /// Since the window began.
     waited_ns: u64,
     placed: Option<usize>,
+    /// Work that it would do alone on a core, sleeping as long between as it does.
+    room_ppm: u64,
     known: Known,
 }
 
@@ -189,6 +191,7 @@ impl Scheduler {
             counts: Vec::new(),
             waited_ns: 0,
             placed: None,
+            room_ppm: PPM,
             known,
         }
     }
@@ -343,7 +346,7 @@ impl Scheduler {
             entry.settle(&self.host, length, ran, waited);
             // It slept through a window and works now: it need not wait for the next one to get its part.
             if entry.saturated && !entry.active {
-                (entry.active, memory.known.demand_ppm, woke) = (true, PPM, true);
+                (entry.active, memory.known.demand_ppm, memory.room_ppm, woke) = (true, PPM, PPM, true);
                 memory.known.score = memory.known.ipc_ppm.unwrap_or(NO_IPC);
             }
         }
@@ -391,7 +394,11 @@ impl Scheduler {
         known.waited_ppm = ratio_ppm(memory.waited_ns - memory.window_waited_ns, window).min(PPM);
         let wants = known.ran_ppm + known.waited_ppm;
         let work: u64 = ran.iter().zip(&speeds).map(|(ns, speed)| ratio_ppm(*ns, window) * speed / PPM).sum();
-        known.demand_ppm = if wants >= SATURATED_PPM { PPM } else { (work + known.waited_ppm).min(PPM) };
+        // Whoever sleeps between has done what it had to do. If it waits for each answer, it would have done more without
+        // waiting; so it gets the room, and shows by the next window whether it uses it.
+        let (is_saturated, runs) = (wants >= SATURATED_PPM, PPM - known.waited_ppm);
+        known.demand_ppm = if is_saturated { PPM } else { work.min(PPM) };
+        memory.room_ppm = if is_saturated { PPM } else { ratio_ppm(work, runs).min(PPM) };
         self.entries[index].active = wants >= ASLEEP_PPM;
         let alone = memory.efficiency.alone(0, &self.ratios);
         // A unit of one's own compares between cores alone: the gain of a fast core stands for IPC.
@@ -466,7 +473,7 @@ impl Scheduler {
         let limits = time_limits(&self.host, &claims);
         for (i, ((index, shares), loss)) in active.into_iter().zip(shares).zip(losses).enumerate() {
             // Overcommitted, nobody occupies more of a core than its part of all cores.
-            let size = |class| claims[i].time_on(class, claims[i].demand_ppm);
+            let size = |class| claims[i].time_on(class, self.memories[index].room_ppm);
             self.entries[index].limit = limits[i].max(1);
             self.entries[index].sizes = (0..self.host.classes.len()).map(size).collect();
             self.entries[index].shares = shares;

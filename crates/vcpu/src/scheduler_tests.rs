@@ -17,9 +17,12 @@ struct Guest {
     vcpu: Vcpu,
     /// Of the time on a fast core, in per mille.
     wants: u64,
+    /// Of the time beside that, in per mille.
+    waits: u64,
     /// IPC on each class, in per mille.
     ipc: [u64; 2],
     run_ns: u64,
+    wait_ns: u64,
     counts: [Count; 2],
     fast_ns: u64,
 }
@@ -31,8 +34,10 @@ impl Toy {
         let guest = |(i, (vm, wants, ipc)): (usize, &(u64, u64, [u64; 2]))| Guest {
             vcpu: Vcpu::new(i as u64, *vm),
             wants: *wants,
+            waits: 0,
             ipc: *ipc,
             run_ns: 0,
+            wait_ns: 0,
             counts: [0, 1].map(|class| Count { class, ..Count::default() }),
             fast_ns: 0,
         };
@@ -66,6 +71,7 @@ impl Toy {
             let speed = [2, 1][group];
             let ran = (nanos(time) * guest.wants / 1000 * 2 / speed).min(nanos(time));
             guest.run_ns += ran;
+            guest.wait_ns += nanos(time) * guest.waits / 1000;
             guest.fast_ns += if group == 0 { ran } else { 0 };
             guest.counts[group].cycles += ran * speed;
             guest.counts[group].instructions += ran * speed * guest.ipc[group] / 1000;
@@ -81,7 +87,7 @@ impl Toy {
 
 fn progress(guest: &Guest, due: Due) -> Progress<'_> {
     let counts: &[Count] = if due == Due::Window { &guest.counts } else { &[] };
-    Progress { id: guest.vcpu.id, run_ns: guest.run_ns, wait_ns: 0, counts, own_unit: false }
+    Progress { id: guest.vcpu.id, run_ns: guest.run_ns, wait_ns: guest.wait_ns, counts, own_unit: false }
 }
 
 const SETTLE: Duration = Duration::from_secs(12);
@@ -209,4 +215,16 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn whoever_sleeps_wants_what_it_does_and_not_its_waiting_too() {
+    // Behind the other's 70% it waits, and sleeps between: 300 ms of work a second are all that there are.
+    let mut toy = Toy::new(1, 1, Policy::AmpFair(100), &[(1, 700, [2000; 2]), (2, 300, [2000; 2])]);
+    toy.guests[0].waits = 300;
+    toy.guests[1].waits = 250;
+    toy.run(SETTLE);
+    let shares: Vec<u64> = toy.scheduler.entries().iter().map(|entry| entry.shares[0]).collect();
+    assert!(shares[0].abs_diff(700_000) < 20_000 && shares[1].abs_diff(300_000) < 20_000, "{shares:?}");
+    assert!(toy.scheduler.entries()[1].sizes[0] >= 390_000, "but it gets room to do more without waiting");
 }
