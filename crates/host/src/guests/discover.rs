@@ -90,6 +90,14 @@ pub struct Wanted {
     pub groups: Vec<GroupSpec>,
     /// Leave QEMU guests alone.
     pub groups_only: bool,
+    /// Names of the only QEMU guests to look at; all where there are none.
+    pub only: Vec<String>,
+}
+
+impl Wanted {
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == name)
+    }
 }
 
 /// All guests now, and what there is to say of those that do not answer.
@@ -102,7 +110,9 @@ pub fn discover(tree: &Tree, wanted: &Wanted) -> (Vec<Guest>, Vec<String>) {
         .collect();
     if !wanted.groups_only {
         for process in tasks::processes(tree) {
-            if let Some(command) = qemu_command(tree, process) {
+            if let Some(command) = qemu_command(tree, process)
+                && wanted.wants(&guest_name(tree, &command, process))
+            {
                 let answer = answers.iter().find(|answer| answer.process == process).cloned();
                 guests.extend(qemu_guest(tree, process, &command, answer, &mut notes));
             }
@@ -351,6 +361,14 @@ mod tests {
         assert_eq!(name("/usr/bin/kvm -id 100", "0::/qemu.slice/100.scope"), "100");
         assert_eq!(name("qemu-system-x86_64 x", "0::/machine.slice/machine-qemu\\x2d3\\x2dweb.scope"), "web");
         assert_eq!(name("qemu-system-x86_64 x", ""), "qemu-100");
+    }
+
+    #[test]
+    fn guests_that_are_not_named_are_left_alone() {
+        let (_dir, tree) = recorded("qemu-system-x86_64 -name db", "", &[(100, "x"), (101, "CPU 0/TCG")]);
+        let named =
+            |name: &str| discover(&tree, &Wanted { only: vec![name.into()], ..Wanted::default() }).0.len();
+        assert_eq!((named("db"), named("web")), (1, 0));
     }
 
     #[test]

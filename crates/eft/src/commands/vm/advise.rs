@@ -3,7 +3,8 @@
 use clap::Args;
 use eft_host::actuators::keeper::EndSignals;
 use eft_host::clock;
-use eft_host::guests::session::{Session, View};
+use eft_host::guests::session::Session;
+use eft_host::guests::session::view::View;
 use eft_host::sensors::Tree;
 use eft_vcpu::options::Policy;
 use serde_json::json;

@@ -20,6 +20,7 @@ pub struct Config {
     pub qmp: Vec<PathBuf>,
     pub group: Vec<String>,
     pub groups_only: bool,
+    pub only: Vec<String>,
     /// By name.
     pub guest: BTreeMap<String, GuestOptions>,
 }

@@ -47,6 +47,9 @@ pub struct Common {
     /// Manage a cgroup or processes as if they were a guest: NAME=/sys/fs/cgroup/… or NAME=12,34; may be repeated
     #[arg(long, value_name = "NAME=WHAT")]
     group: Vec<GroupSpec>,
+    /// Only the QEMU guest of this name; may be repeated. Otherwise all
+    #[arg(long, value_name = "NAME", conflicts_with = "groups_only")]
+    guest: Vec<String>,
     /// Leave QEMU guests alone
     #[arg(long)]
     groups_only: bool,
@@ -123,6 +126,7 @@ pub fn settings(common: &Common, deciding: &Deciding) -> Result<Settings, String
     for text in &file.group {
         settings.wanted.groups.push(text.parse()?);
     }
+    settings.wanted.only = if common.guest.is_empty() { file.only } else { common.guest.clone() };
     settings.wanted.groups_only = common.groups_only || file.groups_only;
     let options = &mut settings.options;
     options.policy = deciding.policy.or(file.policy).unwrap_or_default();

@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use eft_host::actuators::keeper::EndSignals;
 use eft_host::clock;
-use eft_host::guests::session::{Session, View};
+use eft_host::guests::session::Session;
+use eft_host::guests::session::view::View;
 use eft_host::sensors::Tree;
 
 use super::{Common, Deciding, Metrics, settings, show};

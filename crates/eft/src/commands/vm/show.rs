@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use eft_host::guests::session::{STATE_DIR, VcpuView, View};
+use eft_host::guests::session::STATE_DIR;
+use eft_host::guests::session::view::{VcpuView, View};
 
 use super::Metrics;
 use crate::commands::cpu;
@@ -170,7 +171,7 @@ mod tests {
             ..VcpuView::default()
         };
         let classes =
-            vec![eft_host::guests::session::ClassView { name: "fast".into(), ..Default::default() }];
+            vec![eft_host::guests::session::view::ClassView { name: "fast".into(), ..Default::default() }];
         let page = page(&View { vcpus: vec![vcpu], classes, ..View::default() });
         assert!(
             page.lines().all(|line| line.starts_with("# ") || line.contains("guest=\"a\\\"b\\\\\\nc\"")),

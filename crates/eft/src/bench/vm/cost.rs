@@ -1,0 +1,101 @@
+//! What measuring and deciding cost, as own CPU time, for 4, 32 and 96 vCPUs.
+
+use std::time::Duration;
+
+use eft_host::clock;
+use eft_host::sensors::Tree;
+use eft_vcpu::PPM;
+use eft_vcpu::guest::{Progress, Vcpu};
+use eft_vcpu::host::{Class, Group, Host};
+use eft_vcpu::options::{Options, Policy};
+use eft_vcpu::scheduler::{Due, Scheduler};
+
+use super::super::figure::{Aim, Figure};
+use super::worker::own_cpu;
+
+/// Of one core.
+const COST_AIM_PERCENT: f64 = 0.5;
+
+/// Own CPU time of looking and deciding, as a share of one core, for 4, 32 and 96 vCPUs: threads that sleep, so that
+/// looking costs what it does live, told as busy and waiting, so that deciding does, too.
+pub fn cost() -> Result<Vec<Figure>, String> {
+    let mut figures = Vec::new();
+    for count in [4u32, 32, 96] {
+        let (stop, threads) = sleepers(count);
+        let samples: Result<Vec<f64>, String> = (0..5).map(|_| cost_of(count)).collect();
+        stop.store(true, std::sync::atomic::Ordering::Release);
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+        let what = format!("own CPU time of measuring and deciding, {count} vCPUs");
+        figures.push(Figure::new(what, "% of a core", samples?).aim(Aim::AtMost(COST_AIM_PERCENT)));
+    }
+    Ok(figures)
+}
+
+fn sleepers(count: u32) -> (std::sync::Arc<std::sync::atomic::AtomicBool>, Vec<std::thread::JoinHandle<()>>) {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let stop = std::sync::Arc::new(AtomicBool::new(false));
+    let sleeper = || {
+        let stop = stop.clone();
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        })
+    };
+    let threads = (0..count).map(|_| sleeper()).collect();
+    (stop, threads)
+}
+
+/// Five intervals' worth of looks and decisions, as fast as they go; what they took over how long they last live.
+fn cost_of(count: u32) -> Result<f64, String> {
+    let tree = Tree::live();
+    let me = std::process::id() as i32;
+    let ids: Vec<_> = eft_host::sensors::tasks::threads(&tree, me)
+        .into_iter()
+        .filter_map(|tid| eft_host::sensors::tasks::read(&tree, me, tid))
+        .take(count as usize)
+        .collect();
+    let mut sensors: Vec<_> =
+        ids.iter().map(|task| eft_host::guests::sense::Sensor::new(&tree, me, task.id, None)).collect();
+    let class = |name: &str, speed_ppm| Class { name: name.into(), speed_ppm, ipc_ppm: PPM as u32 };
+    let group = |class, cores, cache| Group { class, cores, threads: cores, cache, node: cache };
+    let (fast, slow) = ((count / 3).max(1), (count / 2).max(1));
+    let host = Host {
+        classes: vec![class("fast", PPM as u32), class("slow", 500_000)],
+        groups: vec![group(0, fast, 0), group(1, slow, 0), group(1, slow, 1)],
+    };
+    let mut scheduler = Scheduler::new(host, Options { policy: Policy::AmpFair(100), ..Options::default() })?;
+    let vcpus: Vec<Vcpu> = (0..sensors.len()).map(|i| Vcpu::new(i as u64, i as u64 / 4)).collect();
+    scheduler.set_vcpus(&vcpus);
+    let mut now = clock::now();
+    let (begin, end) = (now, now + scheduler.options().interval * 5);
+    let before = own_cpu();
+    while now < end {
+        let (at, due) = scheduler.due();
+        now = at.max(now);
+        for (index, sensor) in sensors.iter_mut().enumerate() {
+            if due != Due::Tick || scheduler.watched_at_ticks(index) {
+                sensor.look();
+            }
+        }
+        // Busy for as long as the time that is told has passed.
+        let passed = now.saturating_since(begin).as_nanos() as u64;
+        let all: Vec<Progress> = vcpus
+            .iter()
+            .map(|vcpu| Progress {
+                id: vcpu.id,
+                run_ns: passed / 10 * 9,
+                wait_ns: passed / 10,
+                counts: &[],
+                own_unit: false,
+            })
+            .collect();
+        match due {
+            Due::Tick => drop(scheduler.tick(now, &all)),
+            Due::Turn => scheduler.turn(now, &all),
+            Due::Window => scheduler.window(now, &all),
+        }
+    }
+    let spent = own_cpu() - before;
+    Ok(spent.as_secs_f64() / (scheduler.options().interval * 5).as_secs_f64() * 100.0)
+}

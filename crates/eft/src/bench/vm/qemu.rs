@@ -1,0 +1,110 @@
+//! A guest that is a QEMU with software emulation, running a boot sector: always, or for a share of its time.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use eft_host::sensors::{Tree, tasks};
+use eft_machine::CpuSet;
+
+use super::guest::Guest;
+
+const PROGRAM: &str = "qemu-system-x86_64";
+/// What QEMU calls its first vCPU's thread.
+const VCPU: &str = "CPU 0/TCG";
+/// Until a firmware has loaded the boot sector.
+const BOOT: Duration = Duration::from_secs(30);
+/// Rounds of the paced program at which its share is measured before it is set.
+const ROUNDS_TRIED: u32 = 500;
+
+pub fn is_there() -> bool {
+    Command::new(PROGRAM).arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// A boot sector, in 16-bit code: so many rounds of 1000 turns of a loop, then a rest until the next interrupt, which is the
+/// timer's, 18.2 times a second. Without rounds it never rests.
+fn boot_sector(rounds: Option<u32>) -> [u8; 512] {
+    let mut code = vec![0x31, 0xc0, 0x8e, 0xd8, 0xfb]; // xor ax,ax; mov ds,ax; sti
+    match rounds {
+        None => code.extend([0xeb, 0xfe]), // jmp to itself
+        Some(rounds) => {
+            code.extend([0x66, 0xba]); // mov edx,rounds
+            code.extend(rounds.to_le_bytes());
+            code.extend([0xb9, 0xe8, 0x03, 0xe2, 0xfe]); // mov cx,1000; loop to itself
+            code.extend([0x66, 0x4a, 0x75, 0xf7]); // dec edx; jnz back to mov cx
+            code.extend([0xf4, 0xeb, 0xee]); // hlt; jmp back to mov edx
+        }
+    }
+    let mut sector = [0; 512];
+    sector[..code.len()].copy_from_slice(&code);
+    sector[510..].copy_from_slice(&[0x55, 0xaa]);
+    sector
+}
+
+/// Starts a guest and waits until its program runs.
+fn boot(name: &str, dir: &Path, rounds: Option<u32>) -> Result<Guest, String> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| format!("{PROGRAM}: {what} ({error})");
+    std::fs::create_dir_all(dir).map_err(|error| failed("no folder for its disk", &error))?;
+    let disk = dir.join(format!("{name}.img"));
+    std::fs::write(&disk, boot_sector(rounds)).map_err(|error| failed("no disk", &error))?;
+    let child = Command::new(PROGRAM)
+        .args(["-accel", "tcg,thread=multi", "-m", "16", "-display", "none", "-monitor", "none"])
+        .args(["-serial", "none", "-nic", "none", "-name", &format!("{name},debug-threads=on")])
+        .args(["-drive", &format!("file={},format=raw,if=floppy", disk.display()), "-boot", "a"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(|error| failed("it cannot be started", &error))?;
+    let (tree, pid) = (Tree::live(), child.id() as i32);
+    let mut guest = Guest::new(child, pid);
+    let until = Instant::now() + BOOT;
+    let vcpu = || {
+        let named = |tid: &i32| tasks::read(&tree, pid, *tid).is_some_and(|task| task.name == VCPU);
+        tasks::threads(&tree, pid).into_iter().find(named)
+    };
+    while Instant::now() < until {
+        if let Some(thread) = vcpu() {
+            guest.set_thread(thread);
+            // The firmware takes about a second of work.
+            while guest.run_ns() < 1_500_000_000 && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            return Ok(guest);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Err(format!("{PROGRAM} has no thread called '{VCPU}'"))
+}
+
+/// Rounds of the loop that take `share` of a full-speed CPU, by the CPU time that a few of them take.
+pub fn pace(share: f64, dir: &Path, fast: &CpuSet) -> Result<u32, String> {
+    let guest = boot("bench-pace", dir, Some(ROUNDS_TRIED))?;
+    guest.put(fast)?;
+    let (before, begin) = (guest.run_ns(), Instant::now());
+    std::thread::sleep(Duration::from_secs(2));
+    let used = (guest.run_ns() - before) as f64 / begin.elapsed().as_nanos() as f64;
+    if used > 0.9 {
+        return Err(format!("{PROGRAM} is too slow here: {ROUNDS_TRIED} rounds take all of its time"));
+    }
+    Ok((f64::from(ROUNDS_TRIED) * share / used.max(0.001)) as u32)
+}
+
+pub fn start(name: &str, dir: &Path, rounds: Option<u32>) -> Result<Guest, String> {
+    boot(name, dir, rounds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jumps_of_the_boot_sector_land_where_they_should() {
+        let sector = boot_sector(Some(7));
+        let jump = |at: usize| (at as i64 + 2 + i64::from(sector[at + 1] as i8)) as usize;
+        assert_eq!((sector[14], jump(14)), (0xe2, 14), "loop to itself");
+        assert_eq!((sector[18], sector[jump(18)]), (0x75, 0xb9), "to mov cx");
+        assert_eq!((sector[21], jump(21), sector[jump(21)]), (0xeb, 5, 0x66), "to mov edx");
+        assert_eq!(boot_sector(None)[5..7], [0xeb, 0xfe]);
+        assert_eq!(sector[510..], [0x55, 0xaa]);
+    }
+}

@@ -1,0 +1,156 @@
+//! Guests that appear, change and go.
+
+use std::time::Duration;
+
+use eft_machine::CpuSet;
+use eft_vcpu::PPM;
+use eft_vcpu::guest::{Vcpu, VcpuId, VmId, WEIGHT};
+use eft_vcpu::host::GroupSet;
+
+use super::super::discover::{Role, Thread, discover};
+use super::super::place::Placer;
+use super::super::sense::Sensor;
+use super::{Session, Watched};
+use crate::clock;
+use crate::sensors::tasks::TaskId;
+
+/// From one search for guests to the next.
+const SEARCH: Duration = Duration::from_secs(5);
+
+/// A thread's name for the scheduler. Thread ids have 22 bits.
+fn vcpu_id(id: TaskId) -> VcpuId {
+    VcpuId(id.started << 22 | (id.tid as u64 & 0x3f_ffff))
+}
+
+impl Session {
+    /// Finds out which guests there are now.
+    pub fn search(&mut self) {
+        self.next_search = clock::now() + SEARCH;
+        let (mut guests, notes) = discover(&self.tree, &self.settings.wanted);
+        guests.retain(|guest| !self.settings.guests.get(&guest.name).is_some_and(|options| options.ignore));
+        notes.into_iter().for_each(|note| self.tell(note));
+        let before: Vec<String> = self.guests.iter().map(|guest| guest.name.clone()).collect();
+        let now: Vec<String> = guests.iter().map(|guest| guest.name.clone()).collect();
+        self.news
+            .extend(before.iter().filter(|name| !now.contains(name)).map(|name| format!("{name} has gone")));
+        self.news.extend(
+            now.iter().filter(|name| !before.contains(name)).map(|name| format!("{name} is managed now")),
+        );
+        self.guests = guests;
+        self.follow();
+        let changed = self.placer.as_mut().map(Placer::check).unwrap_or_default();
+        changed.into_iter().for_each(|note| self.tell(note));
+    }
+
+    /// What was told once is not told again.
+    fn tell(&mut self, note: String) {
+        if !self.told.contains(&note) {
+            self.news.push(note.clone());
+            self.told.push(note);
+        }
+    }
+
+    /// Takes new threads over and lets old ones go.
+    fn follow(&mut self) {
+        let wanted: Vec<(Thread, String, bool)> = self
+            .guests
+            .iter()
+            .flat_map(|guest| guest.vcpus().map(|thread| (thread.clone(), guest.name.clone(), guest.kvm)))
+            .collect();
+        let stays = |watched: &Watched| wanted.iter().any(|(thread, ..)| thread.id == watched.thread.id);
+        let (kept, gone): (Vec<Watched>, Vec<Watched>) =
+            std::mem::take(&mut self.watched).into_iter().partition(stays);
+        for watched in gone {
+            let released = self.placer.as_mut().map(|placer| placer.release(watched.thread.id));
+            if let Some(Err(note)) = released {
+                self.tell(note);
+            }
+        }
+        self.watched = kept;
+        let mut vcpus = Vec::new();
+        for (thread, guest, kvm) in wanted {
+            match self.vcpu(&thread, &guest) {
+                Ok((vcpu, within)) => {
+                    if !self.watched.iter().any(|watched| watched.thread.id == thread.id) {
+                        self.watch(thread, guest, kvm, vcpu.id, within);
+                    }
+                    vcpus.push(vcpu);
+                }
+                Err(note) => self.tell(note),
+            }
+        }
+        self.watched.retain(|watched| vcpus.iter().any(|vcpu| vcpu.id == watched.id));
+        self.watched.sort_by_key(|watched| watched.id);
+        self.scheduler.set_vcpus(&vcpus);
+        self.remember(clock::now());
+        self.place_helpers();
+    }
+
+    fn vcpu(&mut self, thread: &Thread, guest: &str) -> Result<(Vcpu, CpuSet), String> {
+        let next = self.vms.len() as u64;
+        let vm = *self.vms.entry(guest.to_string()).or_insert(next);
+        let within = match &mut self.placer {
+            Some(placer) => {
+                placer.take(thread.process, thread.id).map_err(|reason| format!("{guest}: {reason}"))?
+            }
+            None => {
+                crate::actuators::affinity::get(&self.tree, thread.process, thread.id.tid).unwrap_or_default()
+            }
+        };
+        let options = self.settings.guests.get(guest);
+        let within = match options.and_then(|options| options.cpus.as_ref()) {
+            Some(cpus) => within.and(cpus),
+            None => within,
+        };
+        let allowed: GroupSet =
+            (0..self.sets.len()).filter(|group| !self.sets[*group].and(&within).is_empty()).collect();
+        let cap = options.and_then(|options| options.cap);
+        let vcpu = Vcpu {
+            id: vcpu_id(thread.id),
+            vm: VmId(vm),
+            weight: options.and_then(|options| options.weight).unwrap_or(WEIGHT),
+            cap_ppm: cap.map_or(u64::MAX, |cores| (cores.max(0.0) * PPM as f64) as u64),
+            allowed,
+        };
+        Ok((vcpu, within))
+    }
+
+    fn watch(&mut self, thread: Thread, guest: String, kvm: bool, id: VcpuId, within: CpuSet) {
+        let progress = self.settings.guests.get(&guest).and_then(|options| options.progress.clone());
+        let has_progress = progress.is_some();
+        let mut sensor = Sensor::new(&self.tree, thread.process, thread.id, progress);
+        if self.blind.is_none()
+            && !has_progress
+            && let Err(reason) = sensor.count(&self.pmus, thread.id.tid, kvm)
+        {
+            if reason.contains("ended") {
+                sensor.has_ended = true;
+            } else {
+                self.news.push(format!("{reason}; going by utilisation alone"));
+                self.blind = Some(reason);
+            }
+        }
+        sensor.look();
+        self.watched.push(Watched { id, thread, guest, within, sensor });
+    }
+
+    /// I/O, vhost and emulator threads go to the slowest cores: they wait for devices and for each other.
+    fn place_helpers(&mut self) {
+        let Some(placer) = &mut self.placer else { return };
+        let slowest = self.scheduler.host().classes.len() - 1;
+        let groups = self.scheduler.host().of_class(slowest);
+        let cpus = groups.fold(CpuSet::new(), |all, group| all.union(&self.sets[group]));
+        let mut notes = Vec::new();
+        for guest in &self.guests {
+            for thread in guest.threads.iter().filter(|thread| !matches!(thread.role, Role::Vcpu(_))) {
+                // Helpers come and go by the second; one that has gone is no news.
+                if placer.take(thread.process, thread.id).is_ok()
+                    && let Err(reason) = placer.put(thread.id, &cpus)
+                {
+                    notes.push(format!("{}: {reason}", guest.name));
+                }
+            }
+        }
+        notes.into_iter().for_each(|note| self.tell(note));
+    }
+}

@@ -1,0 +1,40 @@
+//! The machine as the policy sees it.
+
+use std::path::Path;
+
+use eft_machine::{CpuSet, Machine, SpeedSet};
+use eft_vcpu::PPM;
+use eft_vcpu::host::Host;
+use eft_vcpu::survey::survey;
+
+use crate::actuators::held;
+use crate::sensors::{self, Tree};
+
+/// Classes and groups, with the speeds that `eft cpu` set, and the CPUs of each group.
+pub fn host(
+    tree: &Tree,
+    cpu_state_dir: &Path,
+    cpus: Option<&CpuSet>,
+) -> Result<(Host, Vec<CpuSet>, Machine), String> {
+    let mut machine = sensors::observe(tree)?;
+    let held = held::load(cpu_state_dir);
+    let parked = held.parked();
+    for cpu in &mut machine.cpus {
+        cpu.parked = parked.contains(cpu.cpu);
+        cpu.speed_set = held.speeds.get(&cpu.cpu).map(|speed| SpeedSet {
+            share: speed.share,
+            back_end: speed.back_end.to_string(),
+            phase: speed.phase.clone(),
+        });
+    }
+    let usable = cpus.cloned().unwrap_or_else(|| machine.online.clone());
+    let (host, sets) = survey(&machine.cpus, &usable)?;
+    Ok((host, sets, machine))
+}
+
+/// What the emulated speed of a group's CPUs makes of time on them.
+pub fn stretch(machine: &Machine, cpus: &CpuSet) -> u64 {
+    let of = |cpu: &&eft_machine::Cpu| cpus.contains(cpu.cpu);
+    let set = machine.cpus.iter().find(of).and_then(|cpu| cpu.speed_set.as_ref());
+    set.filter(|set| set.back_end == "emulated").map_or(PPM, |set| (PPM as f64 / set.share.max(0.01)) as u64)
+}

@@ -1,0 +1,99 @@
+//! What is known of guests and cores, for whoever shows it.
+
+use eft_machine::CpuSet;
+use eft_vcpu::PPM;
+use serde::{Deserialize, Serialize};
+
+use super::{Session, Watched};
+
+/// What `eft vm run` publishes and `eft vm top` shows. Shares are parts of one.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct View {
+    pub policy: String,
+    /// Part of the fast time dealt out evenly.
+    pub even: f64,
+    pub deals: u64,
+    pub classes: Vec<ClassView>,
+    /// Why there are no counters; absent where there are.
+    pub counters: Option<String>,
+    pub vcpus: Vec<VcpuView>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ClassView {
+    pub name: String,
+    pub speed: f64,
+    pub cpus: CpuSet,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct VcpuView {
+    pub guest: String,
+    pub role: String,
+    pub tid: i32,
+    pub group: Option<CpuSet>,
+    pub class: Option<String>,
+    pub is_active: bool,
+    pub ipc: Option<f64>,
+    pub utilisation: f64,
+    pub waiting: f64,
+    pub score: f64,
+    /// Of each class, in cores.
+    pub dealt: Vec<f64>,
+    /// Of its run time so far, on the fastest class.
+    pub fast_share: f64,
+    pub ran_s: Vec<f64>,
+    pub moves: u64,
+    pub cache_moves: u64,
+    /// Less done than under amp-fair, by prediction.
+    pub slowdown: f64,
+    pub is_left_alone: bool,
+}
+
+impl Session {
+    /// What is known now, for whoever shows it.
+    pub fn view(&self) -> View {
+        let host = self.scheduler.host();
+        let vcpu = |(index, watched): (usize, &Watched)| {
+            let (entry, known) = (&self.scheduler.entries()[index], self.scheduler.known(index));
+            let share = |ppm: u64| ppm as f64 / PPM as f64;
+            let ran: u64 = known.ran_ns.iter().sum();
+            VcpuView {
+                guest: watched.guest.clone(),
+                role: watched.thread.name.clone(),
+                tid: watched.thread.id.tid,
+                group: entry.group.map(|group| self.sets[group].clone()),
+                class: entry.group.map(|group| host.classes[host.class_of(group)].name.clone()),
+                is_active: entry.active,
+                ipc: known.ipc_ppm.map(share),
+                utilisation: share(known.ran_ppm),
+                waiting: share(known.waited_ppm),
+                score: share(known.score),
+                dealt: entry.shares.iter().map(|ppm| share(*ppm)).collect(),
+                fast_share: if ran == 0 { 0.0 } else { known.ran_ns[0] as f64 / ran as f64 },
+                ran_s: known.ran_ns.iter().map(|ns| *ns as f64 / 1e9).collect(),
+                moves: known.moves,
+                cache_moves: known.cache_moves,
+                slowdown: share(known.slowdown_ppm),
+                is_left_alone: self
+                    .placer
+                    .as_ref()
+                    .is_some_and(|p| p.left_alone.contains_key(&watched.thread.id)),
+            }
+        };
+        View {
+            policy: self.scheduler.options().policy.to_string(),
+            even: self.scheduler.even_ppm() as f64 / PPM as f64,
+            deals: self.scheduler.deals(),
+            classes: (0..host.classes.len())
+                .map(|class| ClassView {
+                    name: host.classes[class].name.clone(),
+                    speed: f64::from(host.classes[class].speed_ppm) / PPM as f64,
+                    cpus: host.of_class(class).fold(CpuSet::new(), |all, group| all.union(&self.sets[group])),
+                })
+                .collect(),
+            counters: self.blind.clone(),
+            vcpus: self.watched.iter().enumerate().map(vcpu).collect(),
+        }
+    }
+}
