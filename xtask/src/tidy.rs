@@ -11,7 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("machine", &[]),
     ("channel", &["base"]),
     ("messages", &["base", "channel"]),
-    ("component", &["base", "channel", "messages"]),
+    ("component", &["base", "machine", "channel", "messages"]),
     ("sockets", FRAME),
     ("transport", FRAME),
     ("ip", FRAME),

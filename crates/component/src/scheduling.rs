@@ -2,7 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+use eft_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
 /// How the `cores` component decides.
@@ -14,7 +14,7 @@ pub struct Scheduling {
     /// Share of the best throughput below which `least-power` must not fall.
     pub floor: f64,
     /// CPUs that may be slowed and parked, as the kernel writes lists (`1-3,6`). None by default.
-    pub managed: String,
+    pub managed: CpuSet,
     pub unneeded: Unneeded,
     /// How often it looks while there is traffic.
     pub period_ms: u64,
@@ -34,7 +34,7 @@ impl Default for Scheduling {
             policy: PolicyName::Fixed,
             objective: ObjectiveName::Throughput,
             floor: 0.95,
-            managed: String::new(),
+            managed: CpuSet::new(),
             unneeded: Unneeded::GiveBack,
             period_ms: 10,
             profiles: None,
@@ -85,13 +85,9 @@ pub enum Unneeded {
     Park,
 }
 
-/// Highest CPU number that Linux may be built for.
-const CPU_MAX: u32 = 8191;
-
 impl Scheduling {
     /// Checks what the types do not say.
     pub fn check(&self) -> Result<(), String> {
-        parse_cpus(&self.managed).map_err(|e| format!("scheduling.managed: {e}"))?;
         if !(self.floor > 0.0 && self.floor <= 1.0) {
             return Err(format!(
                 "scheduling.floor is {}: it is a share of the best throughput, above 0 and at most 1",
@@ -104,7 +100,7 @@ impl Scheduling {
         if let Some(limit) = self.latency_us_max.filter(|limit| !(*limit > 0.0 && limit.is_finite())) {
             return Err(format!("scheduling.latency_us_max is {limit}: it must be above 0"));
         }
-        if self.policy != PolicyName::Fixed && self.managed().is_empty() {
+        if self.policy != PolicyName::Fixed && self.managed.is_empty() {
             return Err(format!(
                 "scheduling.policy `{}` needs CPUs to place components on: scheduling.managed names none",
                 self.policy.name()
@@ -115,52 +111,11 @@ impl Scheduling {
         }
         Ok(())
     }
-
-    pub fn managed(&self) -> Vec<u32> {
-        parse_cpus(&self.managed).unwrap_or_default()
-    }
-}
-
-/// Reads a list as the kernel writes it: `0-3,6`. Sorted, each once.
-pub fn parse_cpus(list: &str) -> Result<Vec<u32>, String> {
-    let mut cpus = Vec::new();
-    if list.trim().is_empty() {
-        return Ok(cpus);
-    }
-    for part in list.split(',').map(str::trim) {
-        let number = |text: &str| {
-            text.trim()
-                .parse::<u32>()
-                .ok()
-                .filter(|n| *n <= CPU_MAX)
-                .ok_or_else(|| format!("`{part}` is no CPU or range of CPUs; write it as in `1-3,6`"))
-        };
-        let (first, last) = match part.split_once('-') {
-            Some((first, last)) => (number(first)?, number(last)?),
-            None => (number(part)?, number(part)?),
-        };
-        if first > last {
-            return Err(format!("`{part}` runs backwards"));
-        }
-        cpus.extend(first..=last);
-    }
-    cpus.sort_unstable();
-    cpus.dedup();
-    Ok(cpus)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_are_read_and_bad_ones_refused() {
-        assert_eq!(parse_cpus(" 3, 0-1,1 "), Ok(alloc::vec![0, 1, 3]));
-        assert_eq!(parse_cpus(""), Ok(alloc::vec![]));
-        for bad in ["3-1", "a", "1-", "-1", "1,,2", "0-8192", "1 2", "99999999999"] {
-            assert!(parse_cpus(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn each_mistake_is_named() {
@@ -174,10 +129,9 @@ mod tests {
         assert!(wrong(&|s| s.floor = f64::NAN).contains("floor"));
         assert!(wrong(&|s| s.latency_us_max = Some(-1.0)).contains("latency_us_max is -1"));
         assert!(wrong(&|s| s.period_ms = 0).contains("period_ms"));
-        assert!(wrong(&|s| s.managed = "2-1".into()).contains("scheduling.managed: `2-1` runs backwards"));
         assert!(wrong(&|s| s.policy = PolicyName::Adaptive).contains("scheduling.managed names none"));
         let profile = |s: &mut Scheduling| {
-            s.managed = "1".into();
+            s.managed = [1].into_iter().collect();
             s.policy = PolicyName::Profile;
         };
         assert!(wrong(&profile).contains("scheduling.profiles"));

@@ -258,7 +258,7 @@ mod tests {
         let t = Topology::parse(include_str!("../../../topologies/no-filter.toml")).unwrap();
         assert!(!t.has("filter"));
         let t = Topology::parse(include_str!("../../../topologies/adaptive.toml")).unwrap();
-        assert_eq!(t.scheduling.unwrap().managed(), [0, 1]);
+        assert_eq!(t.scheduling.unwrap().managed.to_string(), "0-1");
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
         let t = with("policy = \"adaptive\"\nobjective = \"least-power\"\nfloor = 0.9\nmanaged = \"0-1\"")
             .unwrap();
         assert_eq!(t.peers(1).len(), 6, "cores moves no packets");
-        assert_eq!(t.scheduling.unwrap().managed(), [0, 1]);
+        assert_eq!(t.scheduling.unwrap().managed.to_string(), "0-1");
         assert!(with("policy = \"adaptve\"").unwrap_err().contains("adaptve"));
         assert!(with("objective = \"speed\"").unwrap_err().contains("speed"));
         assert!(with("floor = 2.0").unwrap_err().contains("floor is 2"));

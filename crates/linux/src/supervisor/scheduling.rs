@@ -8,7 +8,6 @@ use super::request::Scheduling;
 use crate::protocol::{Place, ToServer};
 use crate::serve::cores::{Actuator, Wanted};
 use eft_control::store::Store;
-use eft_machine::CpuSet;
 use eft_messages::ComponentId;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -92,7 +91,7 @@ impl Supervisor {
         if applied.speeds.is_empty() && applied.parked.is_empty() {
             return;
         }
-        let managed: CpuSet = self.config.topology.scheduling.iter().flat_map(|s| s.managed()).collect();
+        let managed = self.config.topology.scheduling.as_ref().map(|s| s.managed.clone()).unwrap_or_default();
         if let Err(why) = Actuator::new(&managed).and_then(|a| a.undo(&applied)) {
             eprintln!(
                 "eft {}: not everything could be undone: {why}; try `eft cpu restore`",

@@ -84,7 +84,7 @@ pub struct Source {
     observer: Observer,
     applications: Applications,
     classes: BTreeMap<u32, String>,
-    managed: Vec<u32>,
+    managed: CpuSet,
 }
 
 impl Source {
@@ -96,12 +96,11 @@ impl Source {
             .and_then(|(s, _)| {
                 serde_json::from_value::<eft_component::scheduling::Scheduling>(s["scheduling"].clone()).ok()
             })
-            .map(|s| s.managed())
+            .map(|s| s.managed)
             .unwrap_or_default();
-        let set: CpuSet = managed.iter().copied().collect();
         let machine = sensors::observe(&Tree::live())?;
         let classes = machine.cpus.iter().map(|c| (c.cpu, format!("{:?}", c.class).to_lowercase())).collect();
-        let sensor = StackSensor::new(Tree::live(), crate::commands::stat::counters_of, &set);
+        let sensor = StackSensor::new(Tree::live(), crate::commands::stat::counters_of, &managed);
         let mut source = Source {
             stack,
             sensor,
@@ -196,7 +195,7 @@ impl Source {
             cpu: load.cpu,
             class: self.classes.get(&load.cpu).cloned().unwrap_or_default(),
             online: load.online,
-            managed: self.managed.contains(&load.cpu),
+            managed: self.managed.contains(load.cpu),
             parked: load.parked,
             speed: load.speed,
             busy: load.busy,

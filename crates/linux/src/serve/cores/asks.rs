@@ -1,7 +1,6 @@
 //! What operators ask of the scheduler: `eft sched`, `eft sched policy`, `eft sched why`, a sample.
 
 use eft_component::scheduling::Scheduling;
-use eft_machine::CpuSet;
 use serde_json::{Value, json};
 
 use super::Cores;
@@ -79,6 +78,6 @@ impl Cores {
         self.decider = decider;
         self.trouble = None;
         self.look();
-        Ok(json!({ "scheduling": self.settings, "managed": CpuSet::from_iter(self.settings.managed()) }))
+        Ok(json!({ "scheduling": self.settings, "managed": self.settings.managed }))
     }
 }

@@ -87,7 +87,7 @@ pub fn run(setup: Setup, names: CounterNames) -> Result<()> {
     let mut early = Early::default();
     early.receive(&control)?;
     let settings = early.settings;
-    let managed: CpuSet = settings.managed().into_iter().collect();
+    let managed = settings.managed.clone();
     let actuator = if managed.is_empty() { None } else { Some(Actuator::new(&managed)?) };
     match actuator {
         Some(_) => sandbox::enter_for_actuators()?,
