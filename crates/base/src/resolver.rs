@@ -30,22 +30,4 @@ fn lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_stacks_name_server_comes_first_and_once() {
-        let first = IpAddr::from([10, 0, 0, 53]);
-        let host = "search x.test\nnameserver 192.0.2.1\nnameserver 10.0.0.53\noptions ndots:2";
-        let seen = "nameserver 10.0.0.53\nsearch x.test\nnameserver 192.0.2.1\noptions ndots:2\n";
-        assert_eq!(resolv_conf(host, first), seen);
-        assert_eq!(resolv_conf("", first), "nameserver 10.0.0.53\n");
-    }
-
-    #[test]
-    fn hosts_come_from_files_and_dns() {
-        let host = "passwd: files\nhosts: mymachines resolve [!UNAVAIL=return] files\n# end";
-        let seen = "passwd: files\n# end\nhosts: files dns\n";
-        assert_eq!(nsswitch_conf(host, IpAddr::from([10, 0, 0, 53])), seen);
-    }
-}
+mod tests;

@@ -201,5 +201,4 @@ fn fallback(platform: &Platform, spare: Spare) -> Rung {
 }
 
 #[cfg(test)]
-#[path = "ladder_tests.rs"]
 mod tests;

@@ -489,5 +489,4 @@ fn power(before: &Sample, now: &Sample, problems: &mut Vec<Problem>) -> Option<f
 }
 
 #[cfg(test)]
-#[path = "observation_tests.rs"]
 mod tests;

@@ -332,5 +332,4 @@ fn confirm<T: Clone + PartialEq>(held: &mut Option<(T, u32)>, now: &T) -> u32 {
 }
 
 #[cfg(test)]
-#[path = "scheduler_tests.rs"]
 mod tests;

@@ -261,31 +261,4 @@ impl Families {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use eft_channel::Segment;
-    use eft_channel::socket::Geometry;
-
-    #[test]
-    fn slots_are_used_again_before_others_but_not_at_once() {
-        let geometry = Geometry { slots: 128, send_len: 4096, receive_len: 4096 };
-        let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
-        let mut family = Family::new(0);
-        family.open(arena, PoolId(1));
-        let mut last = Vec::new();
-        for block in 0..1000 {
-            let slot = family.allocate(block).unwrap();
-            assert!(slot as usize <= 2 * FRESH_MAX, "{slot}: a program would map ever more slots");
-            assert!(!last.contains(&slot), "{slot} was freed just now");
-            family.free(slot);
-            last.push(slot);
-            if last.len() > FRESH_MAX {
-                last.remove(0);
-            }
-        }
-        // When no others are left, they are used all the same.
-        let all: BTreeSet<u32> = (0..64).filter_map(|block| family.allocate(block)).collect();
-        assert_eq!(all.len(), 64);
-        assert_eq!(family.allocate(64), None);
-    }
-}
+mod tests;

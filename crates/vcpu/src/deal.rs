@@ -186,5 +186,4 @@ pub fn deal(host: &Host, claims: &[Claim], rule: Rule) -> Vec<Vec<u64>> {
 }
 
 #[cfg(test)]
-#[path = "deal_tests.rs"]
 mod tests;

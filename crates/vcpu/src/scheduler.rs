@@ -508,5 +508,4 @@ fn later(last: Instant, period: Duration, now: Instant) -> Instant {
 }
 
 #[cfg(test)]
-#[path = "scheduler_tests.rs"]
 mod tests;

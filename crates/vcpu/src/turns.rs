@@ -211,5 +211,4 @@ fn resting_place(host: &Host, entry: &Entry) -> Option<usize> {
 }
 
 #[cfg(test)]
-#[path = "turns_tests.rs"]
 mod tests;

@@ -1,0 +1,104 @@
+use super::page::{FLAGS, RECEIVE_NOTIFY};
+use super::*;
+use eft_base::{Endpoint, PoolId};
+
+const GEOMETRY: Geometry = Geometry { slots: 4, send_len: 4096, receive_len: 8192 };
+
+fn arena() -> Arena {
+    Arena::new(Segment::heap(GEOMETRY.arena_len()), GEOMETRY).unwrap()
+}
+
+#[test]
+fn rings_wrap() {
+    let arena = arena();
+    let page = arena.socket(3).unwrap();
+    let bytes: alloc::vec::Vec<u8> = (0..3000u32).map(|i| i as u8).collect();
+    let mut back = alloc::vec![0; 3000];
+    for round in 0..9u64 {
+        page.write_send(round * 3000, &bytes);
+        page.read_send(round * 3000, &mut back);
+        assert_eq!(back, bytes);
+        page.write_receive(round * 3000, &bytes);
+        page.read_receive(round * 3000, &mut back);
+        assert_eq!(back, bytes);
+        let [a, b] = page.send_refs(PoolId(1), 3, round * 3000, 3000);
+        assert_eq!(a.len + b.len, 3000);
+        let (mut x, mut y) = (alloc::vec![0; a.len as usize], alloc::vec![0; b.len as usize]);
+        let view = arena.view();
+        view.segment.read(view.locate(a).unwrap(), &mut x).unwrap();
+        view.segment.read(view.locate(b).unwrap(), &mut y).unwrap();
+        x.extend(y);
+        assert_eq!(x, bytes);
+    }
+}
+
+/// Adds one to whatever is read, and keeps what is written.
+#[derive(Default)]
+struct Meddler(std::sync::Mutex<alloc::vec::Vec<(usize, alloc::vec::Vec<u8>)>>);
+
+impl AccessObserver for Meddler {
+    fn read(&self, _: usize, bytes: &mut [u8]) {
+        bytes[0] += 1;
+    }
+
+    fn wrote(&self, at: usize, bytes: &[u8]) {
+        self.0.lock().unwrap().push((at, bytes.to_vec()));
+    }
+}
+
+#[test]
+fn a_transport_reads_what_the_observer_says() {
+    let plain = arena();
+    let meddler = Arc::new(Meddler::default());
+    let page = plain.clone().observed_by(meddler.clone()).socket(0).unwrap();
+    let program = plain.socket(0).unwrap();
+    program.set_send_end(5);
+    program.set_receive_taken(8);
+    program.set_option(Opt::Ttl, 30);
+    program.write_send(4094, &[1, 2, 3]);
+    assert_eq!((page.send_end(), page.receive_taken(), page.option(Opt::Ttl)), (6, 9, 31));
+    assert_eq!((page.wishes(), page.is_plugged(), page.arm_receive_notify(7)), (1, true, 9));
+    let mut bytes = [0; 3];
+    page.read_send(4094, &mut bytes);
+    assert_eq!(bytes, [2, 2, 4]);
+    // Its own words lie in the program's reach, too.
+    assert_eq!((page.incarnation(), page.receive_end(), page.local().port), (1, 1, 0));
+    page.set_flags(2);
+    let from = Segment::heap(3);
+    from.write(0, &[7, 8, 9]).unwrap();
+    assert!(page.fill_receive(8190, &from, 0, 3));
+    let ring = ARENA_HEADER_LEN + SOCKET_HEADER_LEN + 4096;
+    let wrote = meddler.0.lock().unwrap();
+    assert_eq!(wrote[0], (ARENA_HEADER_LEN + RECEIVE_NOTIFY, 7u64.to_le_bytes().to_vec()));
+    assert_eq!(wrote[1], (ARENA_HEADER_LEN + FLAGS, 2u32.to_le_bytes().to_vec()));
+    assert_eq!(wrote[2..], [(ring + 8190, alloc::vec![7, 8]), (ring, alloc::vec![9])]);
+}
+
+#[test]
+fn waking_sleepers_leaves_the_options_alone() {
+    let page = arena().socket(0).unwrap();
+    let all = [Opt::MaxSegment, Opt::NotSentLowWater, Opt::Flush, Opt::ReceiveErrors];
+    all.iter().for_each(|option| page.set_option(*option, 1000));
+    page.set_kind(2);
+    assert_eq!(page.sleepers().swap(0, Ordering::SeqCst), 0);
+    assert!(all.iter().all(|option| page.option(*option) == 1000));
+    assert_eq!(page.kind(), 2);
+}
+
+#[test]
+fn slots_do_not_touch_and_reset_counts() {
+    let arena = arena();
+    assert!(arena.socket(4).is_none());
+    let (a, b) = (arena.socket(0).unwrap(), arena.socket(1).unwrap());
+    a.reset(1);
+    b.reset(1);
+    a.set_send_end(5);
+    a.set_local(Endpoint::new("10.0.0.1".parse().unwrap(), 80));
+    assert_eq!(b.send_end(), 0);
+    assert_eq!(a.local().port, 80);
+    a.reset(1);
+    assert_eq!(a.send_end(), 0);
+    assert_eq!(a.incarnation(), 2);
+    a.set_send_end(u64::MAX);
+    assert_eq!(a.sendable(), 0);
+}

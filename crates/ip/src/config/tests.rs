@@ -1,0 +1,31 @@
+use super::*;
+
+const GOOD: &str = "[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"10.77.0.2/24\"]\n\
+        [[route]]\ndestination = \"0.0.0.0/0\"\ngateway = \"10.77.0.1\"\n";
+
+fn error(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from));
+    let e = Config::parse(GOOD.replacen(from, to, 1).as_bytes()).unwrap_err();
+    assert_eq!(e.lines().count(), 1, "{e}");
+    e
+}
+
+#[test]
+fn good_and_empty() {
+    assert_eq!(Config::parse(GOOD.as_bytes()).unwrap().route.len(), 1);
+    assert_eq!(Config::parse(b"").unwrap(), Config::default());
+}
+
+#[test]
+fn errors_are_one_clear_line() {
+    assert!(error("10.77.0.1\"", "10.78.0.1\"").contains("no interface's network"));
+    assert!(error("10.77.0.1\"", "10.77.0.2\"").contains("another host's"));
+    assert!(error("10.77.0.2/24", "10.77.0.0/24").contains("network's own"));
+    assert!(error("10.77.0.2/24", "10.77.0.2/33").contains("expected ADDRESS/PREFIX"));
+    assert!(error("10.77.0.2/24", "224.0.0.1/24").contains("no host's"));
+    assert!(error("10.77.0.2/24\"", "10.77.0.2/24\", \"10.77.0.2/8\"").contains("twice"));
+    assert!(error("index = 0", "index = 255").contains("below 255"));
+    assert!(error("index = 0", "indx = 0").contains("line 2"));
+    assert!(error("[[route]]", "[[route").contains("line"));
+    assert!(Config::parse(&[0xff]).is_err());
+}

@@ -1,0 +1,82 @@
+use super::*;
+
+const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 9]);
+
+fn id(index: u32) -> RequestId {
+    RequestId { index, generation: 1 }
+}
+
+#[test]
+fn packets_wait_for_the_answer_in_order_and_within_limits() {
+    let mut n = Neighbours::new(8, 4);
+    let now = Instant::from_millis(5);
+    assert_eq!(n.lookup(now, 0, A, id(1)), Lookup::Wait { ask: true });
+    for i in 2..5 {
+        assert_eq!(n.lookup(now, 0, A, id(i)), Lookup::Wait { ask: false });
+    }
+    assert_eq!(n.lookup(now, 0, A, id(5)), Lookup::Full);
+    assert_eq!(n.learn(now, 0, A, MAC), [id(1), id(2), id(3), id(4)]);
+    assert_eq!(n.lookup(now, 0, A, id(6)), Lookup::Send(MAC));
+    assert_eq!(n.lookup(now, 1, A, id(6)), Lookup::Wait { ask: true });
+}
+
+#[test]
+fn the_silent_are_given_up_and_asked_again_later() {
+    let mut n = Neighbours::new(8, 4);
+    let mut now = Instant::from_millis(5);
+    n.lookup(now, 0, A, id(1));
+    let mut asked = 1;
+    loop {
+        now = n.deadline().unwrap();
+        match &n.expire(now)[..] {
+            [Due::Ask { mac: None, .. }] => asked += 1,
+            [Due::GiveUp(ids)] => {
+                assert_eq!(*ids, [id(1)]);
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(asked, WAITS_MS.len());
+    assert_eq!(n.deadline(), None);
+    assert_eq!(n.lookup(now, 0, A, id(2)), Lookup::Unreachable);
+    now += SILENT;
+    assert_eq!(n.lookup(now, 0, A, id(2)), Lookup::Wait { ask: true });
+}
+
+#[test]
+fn a_stale_entry_is_used_while_it_is_probed() {
+    let mut n = Neighbours::new(8, 4);
+    let mut now = Instant::from_millis(5);
+    n.learn(now, 0, A, MAC);
+    now += REACHABLE;
+    assert_eq!(n.lookup(now, 0, A, id(1)), Lookup::SendAndProbe(MAC));
+    assert_eq!(n.lookup(now, 0, A, id(2)), Lookup::Send(MAC));
+    n.learn(now, 0, A, MAC);
+    assert_eq!(n.lookup(now, 0, A, id(3)), Lookup::Send(MAC));
+    // Silent this time: first by unicast, then by broadcast, then packets wait.
+    now += REACHABLE;
+    assert_eq!(n.lookup(now, 0, A, id(4)), Lookup::SendAndProbe(MAC));
+    let mut broadcasts = 0;
+    while broadcasts == 0 {
+        now = n.deadline().unwrap();
+        for due in n.expire(now) {
+            if matches!(due, Due::Ask { mac: None, .. }) {
+                broadcasts += 1;
+            }
+        }
+    }
+    assert_eq!(n.lookup(now, 0, A, id(5)), Lookup::Wait { ask: false });
+}
+
+#[test]
+fn the_table_is_bounded() {
+    let mut n = Neighbours::new(1 << 20, 1 << 19);
+    for i in 0..5000u32 {
+        let now = Instant::from_millis(i as u64);
+        n.learn(now, 0, Ipv4Addr::from_bits(0x0a00_0000 + i), MAC);
+    }
+    assert_eq!(n.entries.len(), ENTRIES_MAX);
+    assert!(n.knows(0, Ipv4Addr::from_bits(0x0a00_0000 + 4999)));
+}

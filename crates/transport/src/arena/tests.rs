@@ -1,0 +1,148 @@
+use super::*;
+
+type Item = [u64; 32];
+const LAYOUT: Layout = Layout { magic: *b"eft-test", version: 3, items: &[size_of::<Item>(), 24] };
+const COUNT: usize = 20;
+
+fn segment() -> Segment {
+    Segment::heap(LAYOUT.arena_len(COUNT))
+}
+
+fn open(segment: &Segment) -> (Arena, Table<Item>, Table<[u64; 3]>) {
+    let mut arena = Arena::open(segment.clone(), LAYOUT, COUNT, 7).unwrap();
+    let (mut a, mut b) = (arena.table(0), arena.table(1));
+    if !arena.reborn {
+        for i in 0..COUNT as u32 {
+            a.make(i, [i as u64; 32]);
+            b.make(i, [i as u64; 3]);
+        }
+        arena.establish();
+    }
+    (arena, a, b)
+}
+
+fn all(segment: &Segment) -> (Vec<Item>, Vec<[u64; 3]>) {
+    let (_, a, b) = open(segment);
+    let intact = |i: &u32| a.is_intact(*i) && b.is_intact(*i);
+    assert!((0..COUNT as u32).all(|i| intact(&i)));
+    ((0..COUNT as u32).map(|i| a[i]).collect(), (0..COUNT as u32).map(|i| b[i]).collect())
+}
+
+#[test]
+fn a_turn_counts_whole_or_not_at_all_wherever_it_ends() {
+    let mut random = eft_base::Random::new(3);
+    let mut seen = [0; 2];
+    for _ in 0..200 {
+        let segment = segment();
+        let mut turn = |steps: u64| {
+            let (arena, mut a, mut b) = open(&segment);
+            arena.fuse().light(steps);
+            let began = arena.turn.get();
+            let whole = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                for _ in 0..10 {
+                    let (i, v) = (random.below(COUNT as u64) as u32, random.next_u64());
+                    a[i][random.below(32) as usize] = v;
+                    b[i][random.below(3) as usize] = v;
+                }
+                a.seal();
+                b.seal();
+                arena.commit();
+            }));
+            arena.turn.get() > began || whole.is_ok()
+        };
+        assert!(turn(1000));
+        let before = all(&segment);
+        let steps = 1 + seed_of(&before) % 60;
+        let committed = turn(steps);
+        seen[committed as usize] += 1;
+        assert_eq!(all(&segment) != before, committed, "{steps}");
+    }
+    assert!(seen[0] > 20 && seen[1] > 20, "{seen:?}");
+}
+
+// Sums up what is there.
+fn seed_of(all: &(Vec<Item>, Vec<[u64; 3]>)) -> u64 {
+    all.0.iter().flatten().fold(0, |h: u64, v| h.rotate_left(5) ^ v)
+}
+
+#[test]
+fn every_flipped_bit_is_seen_and_hurts_its_own_item_alone() {
+    let segment = segment();
+    drop(open(&segment));
+    for bit in 0..size_of::<Item>() * 8 {
+        let at = HEADER_LEN + 3 * size_of::<Item>() + bit / 8;
+        let mut byte = [0];
+        segment.read(at, &mut byte).unwrap();
+        segment.write(at, &[byte[0] ^ 1 << (bit % 8)]).unwrap();
+        let (_, a, _) = open(&segment);
+        let damaged: Vec<u32> = (0..COUNT as u32).filter(|i| !a.is_intact(*i)).collect();
+        assert_eq!(damaged, [3], "bit {bit}");
+        segment.write(at, &byte).unwrap();
+    }
+}
+
+#[test]
+#[should_panic = "stray write"]
+fn a_stray_write_is_not_laundered() {
+    let segment = segment();
+    let (_, mut a, _) = open(&segment);
+    segment.write(HEADER_LEN + 5, &[1]).unwrap();
+    a[0][9] = 4;
+}
+
+#[test]
+fn what_is_not_ours_is_refused_and_left_alone() {
+    let good = segment();
+    drop(open(&good));
+    let refusal = |change: &dyn Fn(&mut Header)| {
+        let mut header = Header::new_zeroed();
+        good.read(0, header.as_mut_bytes()).unwrap();
+        let kept = header;
+        change(&mut header);
+        good.write(0, header.as_bytes()).unwrap();
+        let refused = Arena::open(good.clone(), LAYOUT, COUNT, 1).err();
+        let mut after = Header::new_zeroed();
+        good.read(0, after.as_mut_bytes()).unwrap();
+        assert!(refused.is_none() || after.as_bytes() == header.as_bytes(), "it was touched");
+        good.write(0, kept.as_bytes()).unwrap();
+        refused
+    };
+    assert_eq!(refusal(&|_| {}), None);
+    assert_eq!(refusal(&|h| h.version = 9), Some(Refused::Newer { theirs: 9, ours: 3 }));
+    assert_eq!(refusal(&|h| h.version = 2), Some(Refused::Older { theirs: 2, ours: 3 }));
+    assert_eq!(refusal(&|h| h.magic += 1), Some(Refused::Foreign));
+    assert_eq!(refusal(&|h| h.magic = 0), Some(Refused::Foreign));
+    assert_eq!(refusal(&|h| h.count = 19), Some(Refused::Foreign));
+    assert_eq!(refusal(&|h| h.items[1] = 25), Some(Refused::Foreign));
+    for refused in [Refused::Older { theirs: 2, ours: 3 }, Refused::Foreign] {
+        assert!(!alloc::format!("{refused}").contains('\n'));
+    }
+}
+
+#[test]
+fn a_turn_after_the_last_number_is_taken_back_as_any_other() {
+    let segment = segment();
+    drop(open(&segment));
+    segment.write(TURN, &(u64::MAX - 1).to_le_bytes()).unwrap();
+    // Opening it takes the last number; the commit leads past it.
+    let (arena, mut a, mut b) = open(&segment);
+    a[1][0] = 5;
+    a.seal();
+    b.seal();
+    arena.commit();
+    a[2][0] = 6;
+    drop((arena, a, b));
+    let (items, _) = all(&segment);
+    assert_eq!((items[1][0], items[2][0]), (5, 2));
+}
+
+#[test]
+fn a_new_arena_that_was_not_finished_is_still_empty() {
+    let segment = segment();
+    let arena = Arena::open(segment.clone(), LAYOUT, COUNT, 7).unwrap();
+    arena.table::<Item>(0).make(0, [1; 32]);
+    drop(arena);
+    let (arena, a, _) = open(&segment);
+    assert!(!arena.reborn);
+    assert_eq!(a[0], [0; 32]);
+}
