@@ -81,6 +81,12 @@ impl Connection<'_> {
         block.snd_una = ack;
         block.backoff = 0;
         live.stuck_since = cx.now;
+        if let Some(undo) = live.recovery.undo.take().filter(|undo| undo.is_due(segment)) {
+            cx.count(Counter::SpuriousTimeouts as usize);
+            let (left, acked) = (block.flight_size() as u32, acked.min(u32::MAX as u64) as u32);
+            block.congestion.restore(&undo.congestion, left, acked, mss);
+            live.recovery.forgive();
+        }
         let phase = live.recovery.phase;
         let ended = live.recovery.advance(ack);
         match (phase, ended) {

@@ -18,6 +18,8 @@ eft_component::counters! {
     /// Gauge: control blocks in use.
     Blocks => "blocks",
     RetransmitTimeouts => "retransmit_timeouts",
+    /// Of the timeouts, those before an acknowledgment that was merely late.
+    SpuriousTimeouts => "spurious_timeouts",
     FastRecoveries => "fast_recoveries",
     RetransmittedSegments => "retransmitted_segments",
     RetransmittedBytes => "retransmitted_bytes",

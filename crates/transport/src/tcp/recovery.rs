@@ -8,7 +8,9 @@
 //!
 //! Derived state. After a rebirth everything unacknowledged is taken as lost.
 
+use super::congestion::Congestion;
 use super::sack::{Range, Scoreboard};
+use super::segment::Segment;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -25,6 +27,23 @@ enum Rescue {
     NotYet,
     Due,
     Done,
+}
+
+/// What a retransmission timeout took away. It is given back if the first acknowledgment afterwards echoes a timestamp of
+/// before the timeout: then the original arrived, only late (Eifel detection, RFC 3522 §3.2).
+#[derive(Clone, Copy, Debug)]
+pub struct Undo {
+    pub congestion: Congestion,
+    /// Our timestamp clock at the first timeout. No segment that is sent again carries less.
+    pub clock: u32,
+}
+
+impl Undo {
+    /// Whether this acknowledgment tells that the timeout came too early.
+    pub fn is_due(&self, acknowledgment: &Segment) -> bool {
+        let echo = acknowledgment.options.timestamps.map_or(0, |(_, echo)| echo);
+        echo != 0 && (echo.wrapping_sub(self.clock) as i32) < 0
+    }
 }
 
 /// Segments that duplicate acknowledgements let out before they count as a sign of loss (RFC 3042).
@@ -46,6 +65,8 @@ pub struct Recovery {
     /// Highest offset sent when the first hole was last sent again: if data beyond it arrives and
     /// the hole stays, that retransmission is lost too.
     mark: u64,
+    /// Until the first acknowledgment after a timeout.
+    pub undo: Option<Undo>,
     pub board: Scoreboard,
 }
 
@@ -60,6 +81,7 @@ impl Default for Recovery {
             force: false,
             rescue: Rescue::NotYet,
             mark: 0,
+            undo: None,
             board: Scoreboard::default(),
         }
     }
@@ -163,6 +185,7 @@ impl Recovery {
     /// Enters fast recovery: what is lost by the scoreboard, or the first segment without SACK.
     pub fn enter(&mut self, una: u64, nxt: u64, mss: u32) {
         self.phase = Phase::Recovery;
+        self.undo = None;
         self.rescue = Rescue::NotYet;
         self.point = nxt;
         self.high_rxt = una;
@@ -178,6 +201,14 @@ impl Recovery {
         self.high_rxt = una;
         self.lost_below = (una + mss as u64).min(nxt);
         self.force = true;
+    }
+
+    /// Nothing was lost: the timeout came too early.
+    pub fn forgive(&mut self) {
+        self.phase = Phase::Open;
+        self.lost_below = 0;
+        self.high_rxt = 0;
+        self.force = false;
     }
 
     /// Everything in flight counts as lost: after a timeout, or after our own rebirth.

@@ -6,6 +6,7 @@ use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
+use super::recovery::Undo;
 use crate::edge::Out;
 use crate::timers::NEVER;
 use core::time::Duration;
@@ -101,6 +102,11 @@ impl Connection<'_> {
         let flight_size = block.flight_size().min(u32::MAX as u64) as u32;
         let mss = block.segment_size();
         let first = block.backoff == 0;
+        if first {
+            let clock = block.timestamp(cx.now);
+            let undo = Undo { congestion: block.congestion, clock };
+            live.recovery.undo = block.has(bit::TIMESTAMPS).then_some(undo);
+        }
         block.congestion.on_timeout(flight_size, mss, first);
         if block.backoff > 0 {
             // RFC 2018 §8: the receiver may have reneged.

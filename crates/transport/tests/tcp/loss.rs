@@ -49,6 +49,47 @@ fn three_duplicate_acknowledgements_bring_one_segment_without_sack() {
     assert_eq!(s.counter("retransmit_timeouts"), 0);
 }
 
+#[test]
+fn a_timeout_that_came_too_early_sends_nothing_more_again() {
+    // RFC 3522: whether the first acknowledgment after the timeout echoes the original or what was sent again.
+    for late in [true, false] {
+        let mut s = Script::new(sender(60_000));
+        s.timestamp = Some(10);
+        s.handshake(&timestamps(10, 0));
+        let base = s.ack;
+        let sent = s.hear();
+        let outstanding: usize = sent.iter().map(|h| h.len).sum();
+        assert!(outstanding > 5000, "{sent:?}");
+        let original = s.echo;
+        let again = s.wait(500 * MS);
+        assert!(again.iter().any(|h| h.seq == base && h.len > 0), "{again:?}");
+        if late {
+            s.echo = original;
+        }
+        s.ack = base.wrapping_add(2000);
+        s.say(ACK, &[]);
+        // New data may wait a moment for a larger segment.
+        let heard = s.wait(20 * MS);
+        let next: Vec<u32> = heard.iter().filter(|h| h.len > 0).map(|h| h.seq.wrapping_sub(base)).collect();
+        assert!(!next.is_empty(), "late: {late}");
+        if late {
+            assert!(next.iter().all(|offset| *offset >= outstanding as u32), "{next:?} of {outstanding}");
+        } else {
+            assert_eq!(next[0], 2000);
+        }
+        assert_eq!(s.counter("spurious_timeouts"), late as u64);
+        // The stream is whole either way.
+        let end = |heard: &[Heard]| heard.iter().map(|h| h.seq.wrapping_sub(base) + h.len as u32).max();
+        let mut acknowledged = 2000.max(end(&heard).unwrap_or(0));
+        for _ in 0..1000 {
+            s.ack = base.wrapping_add(acknowledged);
+            s.say(ACK, &[]);
+            acknowledged = acknowledged.max(end(&s.wait(MS)).unwrap_or(0));
+        }
+        assert_eq!(acknowledged, 60_000);
+    }
+}
+
 /// SACK option for offsets relative to `base`.
 fn sack(base: u32, ranges: &[(u32, u32)]) -> Vec<u8> {
     let mut o = vec![1, 1, 5, 2 + 8 * ranges.len() as u8];
