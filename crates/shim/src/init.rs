@@ -19,9 +19,6 @@ use std::sync::Arc;
 /// Rounds of about a second in which sockets may be reborn before the start is given up.
 const HELLO_ATTEMPTS: u32 = 10;
 
-/// Bytes of shared memory for which valgrind may keep its own notes, a byte or more for each.
-const SHADOWED_MAX: usize = 4 << 30;
-
 const NEW: u32 = 0;
 const RUNNING: u32 = 1;
 const DONE: u32 = 2;
@@ -93,10 +90,6 @@ fn start() -> core::result::Result<(), &'static str> {
     })?;
     if answer.reply.errno != 0 {
         return Err(refused(answer.reply.errno));
-    }
-    if under_valgrind() && geometry(&answer.reply).arena_len() > SHADOWED_MAX {
-        return Err("valgrind would need far more memory than there is to watch over the stack's shared \
-                    memory (some 40 GiB of addresses): run the program without it");
     }
     let mapped = map(&answer.reply, &answer.descriptors);
     answer.descriptors.into_iter().for_each(sys::close);
