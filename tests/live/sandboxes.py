@@ -1,13 +1,19 @@
-"""Daemons that forbid themselves most system calls, or most memory, before they speak with strangers. Keys, configuration and
-ports are the test's own."""
+"""Daemons that forbid themselves most system calls, or most memory, before they speak with strangers, or to which systemd does.
+Keys, configuration and ports are the test's own."""
 
+import hashlib
+import json
 import os
 import pathlib
 import pwd
+import signal
+import socket
+import subprocess
 
-from harness import Scene, Stack, check, sh, wait_until
+from harness import ROOT, Scene, Stack, check, sh, sha256_of, wait_until
+from programs import nginx_config
 
-SSHD_PORT, FTP_PORT = 7022, 7021
+SSHD_PORT, FTP_PORT, NTP_PORT = 7022, 7021, 7123
 
 
 def sshd_with_its_sandbox():
@@ -92,4 +98,82 @@ pasv_max_port=7120
         wait_until(lambda: (top / "in/copy").exists() and (top / "in/copy").read_bytes() == data.read_bytes(), 5, "the upload")
 
 
-CASES = [sshd_with_its_sandbox, vsftpd_with_its_sandbox_and_its_limit_of_memory]
+def chrony(scene, name, lines):
+    """A configuration of a chronyd that leaves the clock and the machine's own chrony alone."""
+    config = scene.dir / f"{name}.conf"
+    config.write_text(f"""{lines}
+cmdport 0
+bindcmdaddress /
+pidfile {scene.dir}/{name}.pid
+driftfile {scene.dir}/{name}.drift
+""")
+    # -x: the clock is not touched. -F 1: a call that its filter does not know kills it.
+    return ("chronyd", "-x", "-d", "-u", "root", "-F", "1", "-f", config)
+
+
+def chrony_with_its_filter():
+    """A time server and clients, on the stack and beside it."""
+    with Scene("chrony") as scene:
+        stack = Stack(scene)
+        server = scene.start(*stack.on(*chrony(scene, "server", f"port {NTP_PORT}\nlocal stratum 8\nallow all")), log="server.log")
+        wait_until(lambda: f" {NTP_PORT}" in listening_datagrams(stack), 10, "chronyd to listen")
+        ask = f"server {stack.address} port {NTP_PORT} iburst maxsamples 2 minpoll 0"
+        # A client that opens a socket for each question does so under its filter, which allows what it needs on the kernel.
+        clients = [(stack.beside, ["-F", "1"], ""), (stack.on, [], ""), (stack.on, ["-F", "1"], "acquisitionport 7124")]
+        for where, filtered, port in clients:
+            command = ["chronyd", "-Q", "-t", "20", *filtered, "-u", "root", "-f", "/dev/null", f"pidfile {scene.dir}/client.pid", ask, port]
+            out = sh(*where(*command), ok=False)
+            check(out.returncode == 0 and "System clock wrong by" in out.stdout + out.stderr,
+                  f"a client: {out.returncode} {out.stdout}{out.stderr}\n{server.log.read_text()}")
+        check(server.poll() is None, f"the server died: {server.log.read_text()}")
+
+
+def listening_datagrams(stack):
+    sockets = json.loads(stack.eft("ss", "--json").stdout)["sockets"]
+    return "".join(f" {s['local'].rsplit(':', 1)[1]}" for s in sockets if s["proto"] == "udp")
+
+
+BLOCKING = """
+import socket, sys
+s = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+while True:
+    c, _ = s.accept()
+    while data := c.recv(65536): c.sendall(data)
+    c.close()
+"""
+
+FETCH = "import sys, urllib.request; sys.stdout.buffer.write(urllib.request.urlopen(sys.argv[1]).read())"
+
+
+def services_with_the_filter_of_systemd():
+    """All of `eft run` under the filter, as a unit with SystemCallFilter=@system-service has it: what is not in it kills."""
+    with Scene("services") as scene:
+        stack = Stack(scene, extra=("--nameserver", "10.77.0.1"))
+        filtered = lambda *command: ("python3", ROOT / "tests/live/system_call_filter.py", "--", *stack.on(*command))
+        killed = sh("python3", ROOT / "tests/live/system_call_filter.py", "-uname", "--", "uname", ok=False)
+        check(killed.returncode == -signal.SIGSYS, f"the filter does not kill: {killed}")
+        data, digest = scene.file("www/data", 5_000_000)
+        nginx = scene.start(*filtered("nginx", "-c", nginx_config(scene, "0.0.0.0", 2)), log="nginx.log")
+        blocking = scene.start(*filtered("python3", "-c", BLOCKING, 7301), log="blocking.log")
+        stack.listening(8080)
+        stack.listening(7301)
+        check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:8080/data")) == digest, "nginx's file is another")
+        with socket.create_connection((stack.address, 7301), 10) as s:
+            for size in (1, 100, 300_000):
+                s.sendall(b"x" * size)
+                got = b""
+                while len(got) < size:
+                    got += s.recv(65536)
+        stack.kill("tcp")
+        out = subprocess.run([str(word) for word in filtered("python3", "-c", FETCH, f"http://{stack.address}:8080/data")], capture_output=True)
+        check(hashlib.sha256(out.stdout).hexdigest() == digest, f"a client: {out.returncode} {out.stderr[-1000:]}")
+        for name, process in (("nginx", nginx), ("python", blocking)):
+            check(process.poll() is None, f"{name} died: {process.returncode} {process.log.read_text()[-1000:]}")
+
+
+CASES = [
+    sshd_with_its_sandbox,
+    vsftpd_with_its_sandbox_and_its_limit_of_memory,
+    chrony_with_its_filter,
+    services_with_the_filter_of_systemd,
+]

@@ -7,7 +7,9 @@
 //!
 //! Limits: a filter that a process set up by an instruction of its own is not noticed where `dispatch` is
 //! not. Timeouts of the socket do not end a wait in such a process, and a send to a connection that is over
-//! raises no SIGPIPE there. What needs sockets (connecting, accepting, options) makes the calls that it makes.
+//! raises no SIGPIPE there. What needs sockets (connecting, accepting, options) makes the calls that it makes: a program whose
+//! filter looks at the arguments of calls, as chrony's does, must have its sockets before (`acquisitionport`). Those that systemd
+//! makes for services allow all of them.
 
 use crate::socket::Socket;
 use crate::sys::{self, Errno, Result};

@@ -304,6 +304,10 @@ pub fn plausible<T>(pointer: *const T, len: usize) -> Result<()> {
 pub fn readable<T>(pointer: *const T, len: usize) -> Result<()> {
     let mut bytes = [0u8; 128];
     plausible(pointer, len)?;
+    if crate::confined::is_confined() {
+        // Asking may be what the program is killed for.
+        return Ok(());
+    }
     let ours = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: len.min(128) };
     let theirs = libc::iovec { iov_base: pointer.cast_mut().cast(), iov_len: len.min(128) };
     // SAFETY: copies into our own bytes; the other side may be anything.

@@ -2,7 +2,8 @@
 //! themselves (Go, dig, node), and those whose C library does so behind the preloaded library's back.
 //!
 //! It is a mount namespace of the program's own, in which mounts of the host still appear. Who may not make
-//! one (it takes CAP_SYS_ADMIN) does without: the library answers opens of these files.
+//! one (it takes CAP_SYS_ADMIN) does without: the library answers opens of these files. Nor is one made under a filter of
+//! system calls, as services have it: mounting may be what it kills for.
 
 use eft_base::resolver::FILES;
 use eft_linux::operator;
@@ -17,7 +18,8 @@ use std::ptr::null;
 
 /// Makes the view, as far as there is something to show and this process may.
 pub fn make(stack: &str) {
-    if let Some(first) = nameserver(stack)
+    if !is_filtered()
+        && let Some(first) = nameserver(stack)
         && private_mounts().is_ok()
     {
         for (path, view) in FILES {
@@ -26,6 +28,12 @@ pub fn make(stack: &str) {
             let _ = show(path, &view(&host, first));
         }
     }
+}
+
+/// Whether this process has a filter (seccomp).
+fn is_filtered() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().any(|line| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() != "0"))
 }
 
 fn nameserver(stack: &str) -> Option<IpAddr> {
