@@ -27,6 +27,11 @@ pub fn is_confined() -> bool {
     CONFINED.load(Ordering::Relaxed)
 }
 
+fn begin() {
+    CONFINED.store(true, Ordering::Relaxed);
+    sys::ask_no_more();
+}
+
 /// The program makes this call: does it set up a filter?
 pub fn expect(number: i64, args: &[usize; 6]) {
     let first = args[0] as c_int;
@@ -38,7 +43,7 @@ pub fn expect(number: i64, args: &[usize; 6]) {
         _ => false,
     };
     if filters {
-        CONFINED.store(true, Ordering::Relaxed);
+        begin();
     }
 }
 
@@ -46,7 +51,7 @@ pub fn expect(number: i64, args: &[usize; 6]) {
 pub fn inherited() {
     let status = std::fs::read("/proc/self/status").unwrap_or_default();
     if filters(&status).is_some_and(|n| n > 1) {
-        CONFINED.store(true, Ordering::Relaxed);
+        begin();
     }
 }
 

@@ -5,7 +5,7 @@ use crate::convert;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, errno, family, loopback, readiness, real};
+use crate::{confined, control, errno, family, loopback, readiness, real};
 use core::ffi::c_int;
 use eft_base::{Endpoint, WireAddress};
 use eft_channel::socket::{flag, wish};
@@ -391,6 +391,9 @@ fn await_connected(fd: c_int, socket: &Socket) -> Result<c_int> {
     }
 }
 
+/// How long `shutdown` waits until the descriptor shows what it did; tcp takes some microseconds.
+const END_SHOWN_MS: u64 = 20;
+
 /// `shutdown` of an eft socket.
 pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
     let wishes = match how {
@@ -419,6 +422,9 @@ pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
         if let Some(hidden) = socket.loopback_fd().filter(|_| listening) {
             sys::shutdown(hidden, libc::SHUT_RDWR);
         }
+    } else if !confined::is_confined() {
+        // Whoever polls next is to see it. A tcp that is just being reborn shows it later.
+        let _ = sys::poll(fd, libc::POLLRDHUP, Some(END_SHOWN_MS));
     }
     Ok(0)
 }

@@ -501,6 +501,10 @@ static void shut_read(void) {
         EQUAL(now(fds[0], POLLIN | POLLOUT | POLLRDHUP), POLLIN | POLLOUT | POLLRDHUP);
         EQUAL(recv(fds[0], (char[1]){0}, 1, 0), 0);
     }
+    int more[2];
+    connected(more);
+    CHECK(shutdown(more[0], SHUT_RD) == 0);
+    EQUAL(now(more[0], POLLIN | POLLRDHUP), POLLIN | POLLRDHUP);
     char to[3];
     write_all(fds[0], "out", 3);
     read_all(fds[1], to, 3);
