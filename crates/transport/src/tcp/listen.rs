@@ -58,84 +58,60 @@ impl Connection<'_> {
         self.live.attach_at = now + ATTACH_PATIENCE;
         self.rearm();
     }
-}
 
-impl Tcp {
-    /// Connections in the accept queue that the application has not taken.
-    pub(super) fn waiting(&mut self, listener: u32) -> u64 {
-        let block = &mut self.blocks[listener];
-        if let Some(page) = &self.live[listener as usize].page {
+    /// Of a listener: connections in the accept queue that the application has not taken.
+    pub(super) fn waiting(&mut self) -> u64 {
+        if let Some(page) = &self.live.page {
             let taken = page.receive_taken();
-            if taken >= block.rcv_taken && taken <= block.rcv_nxt {
-                block.rcv_taken = taken;
+            if taken > self.block.rcv_taken && taken <= self.block.rcv_nxt {
+                self.block.rcv_taken = taken;
             }
         }
-        (block.rcv_nxt - block.rcv_taken).div_ceil(RECORD_LEN)
+        (self.block.rcv_nxt - self.block.rcv_taken).div_ceil(RECORD_LEN)
     }
 
-    fn queue_is_full(&mut self, listener: u32) -> bool {
-        let ring =
-            self.live[listener as usize].page.as_ref().map_or(0, |p| p.receive_len() as u64 / RECORD_LEN);
+    /// Of a listener.
+    fn queue_is_full(&mut self) -> bool {
+        let ring = self.live.page.as_ref().map_or(0, |p| p.receive_len() as u64 / RECORD_LEN);
         // As everywhere, a backlog of n lets n + 1 wait.
-        let limit = (self.cold[listener].backlog as u64 + 1).min(ring);
-        self.waiting(listener) >= limit
+        let limit = (self.cold.backlog as u64 + 1).min(ring);
+        self.waiting() >= limit
     }
 
-    /// A SYN for a listener.
-    pub(super) fn receive_syn(&mut self, cx: &Context, listener: u32, segment: &Segment) {
-        if segment.has(TCP_RST | TCP_FIN) {
-            cx.count(Counter::DropMalformed);
-            return;
+    /// Of a listener: one connection under way less.
+    fn forget_embryonic(&mut self) {
+        self.live.embryonic = self.live.embryonic.saturating_sub(1);
+    }
+
+    /// Of a listener: a record was written at the end of its queue.
+    fn lengthen_queue(&mut self) {
+        self.block.rcv_nxt += RECORD_LEN;
+        if let Some(page) = &self.live.page {
+            page.set_receive_end(self.block.rcv_nxt);
         }
-        let limit = self.cold[listener].backlog.max(EMBRYONIC_MIN);
-        if self.queue_is_full(listener) || self.live[listener as usize].embryonic >= limit {
-            cx.count(Counter::DropSynBacklog);
-            return;
+        self.mark(due::READABLE);
+    }
+
+    /// What the accept queue says of this connection.
+    fn record(&self) -> AcceptRecord {
+        AcceptRecord {
+            slot: self.block.slot,
+            incarnation: self.cold.incarnation,
+            remote: self.block.tuple.remote,
+            local: self.block.tuple.local,
+            remote_port: self.block.tuple.remote_port,
+            local_port: self.block.tuple.local_port,
+            reserved: [0; 20],
         }
-        // A peer whose handshake were finished would believe that somebody listens to what it says.
-        let family = self.blocks[listener].family;
-        if self.families.may_open(family, self.config.sockets_per_family).is_err() {
-            cx.count(Counter::DropNoSlot);
-            return;
-        }
-        let Some(i) = self.allocate(cx) else {
-            return;
-        };
-        let ring = self.live[listener as usize].page.as_ref().map_or(65535, |p| p.receive_len());
-        let parent = self.blocks[listener];
-        let tuple = segment.tuple;
-        let iss = self.initial_sequence(cx.now, &tuple);
-        let ts_offset = self.timestamp_offset(&tuple);
-        let block = &mut self.blocks[i];
-        block.set_state(State::SynReceived);
-        block.set(bit::PASSIVE | bit::PORT_USER | parent.flags & bit::REUSE_ADDRESS);
-        block.family = parent.family;
-        let cold = &mut self.cold[i];
-        cold.listener = listener;
-        cold.listener_generation = parent.generation;
-        block.tuple = tuple;
-        block.iss = iss;
-        block.ts_offset = ts_offset;
-        block.receive_scale = scale_for(ring);
-        // Its own ring will be as long as its listener's.
-        block.rcv_adv = (ring as u64 - (1 << block.receive_scale)).min(65535);
-        self.take_syn(cx, i, segment);
-        let shared = parent.has(bit::REUSE_ADDRESS);
-        self.ports.add_user(tuple.local, tuple.local_port, shared);
-        self.table.insert(tuple, i);
-        self.live[listener as usize].embryonic += 1;
-        self.connection(i).mark(due::ROUTE);
     }
 
     /// What a SYN (of either kind) tells of the peer (RFC 9293 §3.10.7, RFC 7323, RFC 2018).
-    pub(super) fn take_syn(&mut self, cx: &Context, i: u32, segment: &Segment) {
+    pub(super) fn take_syn(&mut self, now: Instant, segment: &Segment, wished_mss: u16) {
         let options = &segment.options;
-        let wished_mss = self.wished_mss(i);
-        let block = &mut self.blocks[i];
+        let block = &mut *self.block;
         block.irs = segment.seq;
         block.rcv_nxt = 0;
         block.rcv_acked = 0;
-        self.cold[i].peer_mss = options.mss.unwrap_or(super::block::MSS_DEFAULT).max(64).min(wished_mss);
         match options.scale {
             Some(scale) => {
                 block.send_scale = scale;
@@ -152,13 +128,69 @@ impl Tcp {
         if let Some((value, _)) = options.timestamps {
             block.set(bit::TIMESTAMPS);
             block.ts_recent = value;
-            block.ts_recent_at = cx.now.as_nanos();
+            block.ts_recent_at = now.as_nanos();
         }
         // The window of a SYN is never scaled (RFC 7323 §2.2).
         block.snd_edge = block.snd_una + segment.window as u64;
         block.snd_wl1 = 0;
         block.snd_wl2 = block.snd_una;
-        self.cold[i].snd_wnd_max = segment.window as u32;
+        self.cold.peer_mss = options.mss.unwrap_or(super::block::MSS_DEFAULT).max(64).min(wished_mss);
+        self.cold.snd_wnd_max = segment.window as u32;
+    }
+
+    /// The application took this connection and has a descriptor for it.
+    fn attach(&mut self) {
+        self.block.set(bit::ATTACHED);
+        self.block.clear(bit::QUEUED | bit::TAKEN);
+    }
+}
+
+impl Tcp {
+    /// A SYN for a listener.
+    pub(super) fn receive_syn(&mut self, cx: &Context, listener: u32, segment: &Segment) {
+        if segment.has(TCP_RST | TCP_FIN) {
+            cx.count(Counter::DropMalformed);
+            return;
+        }
+        let mut parent = self.connection(listener);
+        let limit = parent.cold.backlog.max(EMBRYONIC_MIN);
+        if parent.queue_is_full() || parent.live.embryonic >= limit {
+            cx.count(Counter::DropSynBacklog);
+            return;
+        }
+        let ring = parent.live.page.as_ref().map_or(65535, |p| p.receive_len());
+        let (family, generation) = (parent.block.family, parent.block.generation);
+        let reuse = parent.block.flags & bit::REUSE_ADDRESS;
+        // A peer whose handshake were finished would believe that somebody listens to what it says.
+        if self.families.may_open(family, self.config.sockets_per_family).is_err() {
+            cx.count(Counter::DropNoSlot);
+            return;
+        }
+        let Some(i) = self.allocate(cx) else {
+            return;
+        };
+        let tuple = segment.tuple;
+        let iss = self.initial_sequence(cx.now, &tuple);
+        let ts_offset = self.timestamp_offset(&tuple);
+        let mut embryo = self.connection(i);
+        embryo.cold.listener = listener;
+        embryo.cold.listener_generation = generation;
+        let block = &mut *embryo.block;
+        block.set_state(State::SynReceived);
+        block.set(bit::PASSIVE | bit::PORT_USER | reuse);
+        block.family = family;
+        block.tuple = tuple;
+        block.iss = iss;
+        block.ts_offset = ts_offset;
+        block.receive_scale = scale_for(ring);
+        // Its own ring will be as long as its listener's.
+        block.rcv_adv = (ring as u64 - (1 << block.receive_scale)).min(65535);
+        let wished_mss = self.wished_mss(i);
+        self.connection(i).take_syn(cx.now, segment, wished_mss);
+        self.ports.add_user(tuple.local, tuple.local_port, reuse != 0);
+        self.table.insert(tuple, i);
+        self.connection(listener).live.embryonic += 1;
+        self.connection(i).mark(due::ROUTE);
     }
 
     pub(super) fn is_plausible_peer(&self, segment: &Segment) -> bool {
@@ -191,7 +223,7 @@ impl Tcp {
             self.discard_embryonic(cx, i);
             return false;
         };
-        if self.queue_is_full(listener) {
+        if self.connection(listener).queue_is_full() {
             cx.count(Counter::DropAcceptQueue);
             return false;
         }
@@ -202,15 +234,13 @@ impl Tcp {
             return false;
         }
         self.inherit_options(i, listener);
-        self.live[listener as usize].embryonic = self.live[listener as usize].embryonic.saturating_sub(1);
-        self.blocks[i].set(bit::QUEUED);
-        self.cold[i].accept_at = self.blocks[listener].rcv_nxt;
+        self.connection(listener).forget_embryonic();
+        let place = self.blocks[listener].rcv_nxt;
+        let mut child = self.connection(i);
+        child.block.set(bit::QUEUED);
+        child.cold.accept_at = place;
         self.write_record(i, listener);
-        self.blocks[listener].rcv_nxt += RECORD_LEN;
-        if let Some(page) = &self.live[listener as usize].page {
-            page.set_receive_end(self.blocks[listener].rcv_nxt);
-        }
-        self.connection(listener).mark(due::READABLE);
+        self.connection(listener).lengthen_queue();
         self.connection(i).expect_attach(cx.now);
         cx.count(Counter::Accepted);
         true
@@ -219,15 +249,18 @@ impl Tcp {
     /// Looks whether a connection was taken from the accept queue and forgotten. True if it was, and
     /// is no more.
     pub(super) fn expire_attach(&mut self, cx: &Context, i: u32) -> bool {
-        self.live[i as usize].attach_at = NEVER;
-        if !self.blocks[i].has(bit::QUEUED) {
+        let c = self.connection(i);
+        c.live.attach_at = NEVER;
+        if !c.block.has(bit::QUEUED) {
             return false;
         }
-        if !self.blocks[i].has(bit::TAKEN) {
-            if self.is_taken(i) {
-                self.blocks[i].set(bit::TAKEN);
+        if !c.block.has(bit::TAKEN) {
+            let is_taken = self.is_taken(i);
+            let mut c = self.connection(i);
+            if is_taken {
+                c.block.set(bit::TAKEN);
             }
-            self.connection(i).expect_attach(cx.now);
+            c.expect_attach(cx.now);
             return false;
         }
         cx.count(Counter::Abandoned);
@@ -241,15 +274,18 @@ impl Tcp {
         let Some(listener) = self.listener_of(i) else {
             return true;
         };
-        self.waiting(listener);
-        self.cold[i].accept_at < self.blocks[listener].rcv_taken
+        let place = self.cold[i].accept_at;
+        let mut listener = self.connection(listener);
+        listener.waiting();
+        place < listener.block.rcv_taken
     }
 
     /// Ends a connection that no application has or will have.
     fn abandon(&mut self, cx: &Context, i: u32, errno: i32) {
-        self.blocks[i].set(bit::ORPHAN);
-        self.blocks[i].clear(bit::QUEUED);
-        match self.blocks[i].state() {
+        let mut c = self.connection(i);
+        c.block.set(bit::ORPHAN);
+        c.block.clear(bit::QUEUED);
+        match c.block.state() {
             State::Closed => self.release(cx, i),
             _ => self.reset(cx, i, errno),
         }
@@ -268,31 +304,22 @@ impl Tcp {
 
     /// Writes a connection's record to its place in the listener's ring.
     pub(super) fn write_record(&mut self, i: u32, listener: u32) {
-        let block = &self.blocks[i];
-        let Some(ring) = &self.live[listener as usize].page else {
-            return;
-        };
-        let record = AcceptRecord {
-            slot: block.slot,
-            incarnation: self.cold[i].incarnation,
-            remote: block.tuple.remote,
-            local: block.tuple.local,
-            remote_port: block.tuple.remote_port,
-            local_port: block.tuple.local_port,
-            reserved: [0; 20],
-        };
-        ring.put_record(self.cold[i].accept_at, zerocopy::transmute!(record));
+        let child = self.connection(i);
+        let (place, record) = (child.cold.accept_at, child.record());
+        if let Some(ring) = &self.connection(listener).live.page {
+            ring.put_record(place, zerocopy::transmute!(record));
+        }
     }
 
     /// The application took a connection and has a descriptor for it.
     pub(super) fn request_attached(&mut self, i: u32) -> i32 {
-        if !self.blocks[i].has(bit::PASSIVE) {
+        let mut c = self.connection(i);
+        if !c.block.has(bit::PASSIVE) {
             return EINVAL;
         }
-        self.blocks[i].set(bit::ATTACHED);
-        self.blocks[i].clear(bit::QUEUED | bit::TAKEN);
+        c.attach();
         if let Some(listener) = self.listener_of(i) {
-            self.waiting(listener);
+            self.connection(listener).waiting();
         }
         self.connection(i).ring_socket();
         0
@@ -301,17 +328,16 @@ impl Tcp {
     /// An embryonic connection is given up.
     pub(super) fn discard_embryonic(&mut self, cx: &Context, i: u32) {
         if let Some(listener) = self.listener_of(i) {
-            let live = &mut self.live[listener as usize];
-            live.embryonic = live.embryonic.saturating_sub(1);
+            self.connection(listener).forget_embryonic();
         }
         self.release(cx, i);
     }
 
     /// The listener is closed: its connections that nobody took are reset.
     pub(super) fn orphan_children(&mut self, cx: &Context, listener: u32) {
-        let generation = self.blocks[listener].generation;
-        self.waiting(listener);
-        let taken = self.blocks[listener].rcv_taken;
+        let mut parent = self.connection(listener);
+        parent.waiting();
+        let (generation, taken) = (parent.block.generation, parent.block.rcv_taken);
         for i in 0..self.blocks.len() as u32 {
             let (block, cold) = (&self.blocks[i], &self.cold[i]);
             if cold.listener != listener || cold.listener_generation != generation {

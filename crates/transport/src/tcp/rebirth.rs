@@ -30,6 +30,20 @@ impl Connection<'_> {
         self.mark(due::ACK | due::SEND);
     }
 
+    /// The page of a socket from before the crash says again what the block says.
+    fn restore_page(&mut self) {
+        let block = &self.block;
+        if let Some(page) = &self.live.page {
+            page.set_receive_end(block.rcv_nxt);
+            page.set_send_released(block.snd_released);
+            page.set_local(block.tuple.local_endpoint());
+            page.set_remote(block.tuple.remote_endpoint());
+        }
+        // What our predecessor's sends still referred to, nothing of ours does.
+        self.release_ring();
+        self.refresh_flags();
+    }
+
     /// Whatever an application may be waiting for is said again.
     pub(super) fn ring_socket(&mut self) {
         let block = &*self.block;
@@ -102,7 +116,7 @@ impl Tcp {
             self.ports.bind(i, tuple.local_port);
         }
         if block.state().is_synchronized() && block.state() != State::TimeWait {
-            self.live[i as usize].open = true;
+            self.connection(i).live.open = true;
             self.open += 1;
         }
         match block.state() {
@@ -146,7 +160,7 @@ impl Tcp {
                 continue;
             }
             if let Some(listener) = self.listener_of(i) {
-                self.live[listener as usize].embryonic += 1;
+                self.connection(listener).live.embryonic += 1;
                 self.connection(i).mark(due::ROUTE);
             } else {
                 let (tuple, shared) = (block.tuple, block.has(bit::REUSE_ADDRESS));
@@ -174,7 +188,7 @@ impl Tcp {
             // Another's revival ended it.
             return;
         }
-        let first = self.live[i as usize].page.is_none();
+        let first = self.connection(i).live.page.is_none();
         if !self.attach_page(i) {
             // A slot that the arena does not have: the block is damaged.
             cx.count(Counter::Quarantined);
@@ -184,29 +198,21 @@ impl Tcp {
         if !first {
             return;
         }
-        let incarnation = self.cold[i].incarnation;
-        if let Some(page) = &self.live[i as usize].page
-            && page.resume(1, incarnation)
+        let c = self.connection(i);
+        if let Some(page) = &c.live.page
+            && page.resume(1, c.cold.incarnation)
         {
             page.set_receive_notify(NOWHERE);
             if let Some(listener) = self.listener_of(i) {
                 self.inherit_options(i, listener);
             }
         }
-        let block = &self.blocks[i];
-        if let Some(page) = &self.live[i as usize].page {
-            page.set_receive_end(block.rcv_nxt);
-            page.set_send_released(block.snd_released);
-            page.set_local(block.tuple.local_endpoint());
-            page.set_remote(block.tuple.remote_endpoint());
-        }
-        // What our predecessor's sends still referred to, nothing of ours does.
-        self.connection(i).release_ring();
-        self.connection(i).refresh_flags();
-        match self.blocks[i].state() {
+        let mut c = self.connection(i);
+        c.restore_page();
+        match c.block.state() {
             State::Listen => self.offer_again(i),
-            State::SynSent | State::SynReceived => self.connection(i).mark(due::ROUTE | due::SYN),
-            state if state.is_synchronized() => self.connection(i).revive_connection(cx),
+            State::SynSent | State::SynReceived => c.mark(due::ROUTE | due::SYN),
+            state if state.is_synchronized() => c.revive_connection(cx),
             _ => {}
         }
         self.take_up_listener(i);

@@ -264,7 +264,8 @@ impl Tcp {
         if !segment.has(TCP_SYN) {
             return cx.count(Counter::DropMalformed);
         }
-        self.take_syn(cx, i, segment);
+        let wished_mss = self.wished_mss(i);
+        self.connection(i).take_syn(cx.now, segment, wished_mss);
         self.connection(i).set_mss();
         if acceptable {
             self.establish(cx, i);

@@ -75,26 +75,26 @@ impl Connection<'_> {
 impl Tcp {
     /// Asks ip for the way to a connection's peer, unless the answer is known or under way.
     pub(super) fn ask_route(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) {
-        let tuple = self.blocks[i].tuple;
-        if self.live[i as usize].route_request.is_some() {
-            self.live[i as usize].due &= !due::ROUTE;
+        let c = self.connection(i);
+        let (tuple, generation) = (c.block.tuple, c.block.generation);
+        if c.live.route_request.is_some() {
+            c.live.due &= !due::ROUTE;
             return;
         }
         if let Some(path) = self.routes.get(cx.now, (tuple.local, tuple.remote)) {
-            self.live[i as usize].due &= !due::ROUTE;
+            self.connection(i).live.due &= !due::ROUTE;
             self.apply_route(cx, i, Ok(path), out);
             return;
         }
         if out.room(ComponentId::IP) == 0 {
             return;
         }
-        let generation = self.blocks[i].generation;
         let Ok(request) = self.requests.insert(Request::Route { block: i, generation }) else {
             return;
         };
-        let live = &mut self.live[i as usize];
-        live.due &= !due::ROUTE;
-        live.route_request = Some(request);
+        let c = self.connection(i);
+        c.live.due &= !due::ROUTE;
+        c.live.route_request = Some(request);
         out.push(Out::Ip(TransportToIp::Route { request, source: tuple.local, destination: tuple.remote }));
     }
 
@@ -111,12 +111,12 @@ impl Tcp {
             return;
         };
         self.requests.remove(id);
-        if self.blocks[block].generation != generation || self.live[block as usize].route_request != Some(id)
-        {
+        let c = self.connection(block);
+        if c.block.generation != generation || c.live.route_request != Some(id) {
             return;
         }
-        self.live[block as usize].route_request = None;
-        let tuple = self.blocks[block].tuple;
+        c.live.route_request = None;
+        let tuple = c.block.tuple;
         let answer = if errno == 0 {
             self.routes.put(cx.now, (tuple.local, tuple.remote), path, LIFETIME);
             Ok(path)
@@ -127,22 +127,23 @@ impl Tcp {
     }
 
     fn apply_route(&mut self, cx: &Context, i: u32, answer: Result<Path, i32>, out: &mut Outbox<Out>) {
-        match (self.blocks[i].state(), answer) {
+        let mut c = self.connection(i);
+        match (c.block.state(), answer) {
             (State::Closed, answer) => {
-                if let Some(request) = self.live[i as usize].connect_request.take() {
+                if let Some(request) = c.live.connect_request.take() {
                     self.begin_connect(cx, i, request, answer, out);
                 }
             }
             (State::SynReceived, Err(_)) => self.discard_embryonic(cx, i),
             (State::SynReceived, Ok(path)) => {
-                self.connection(i).set_path(path);
-                self.connection(i).mark(due::SYN);
+                c.set_path(path);
+                c.mark(due::SYN);
             }
             (_, Ok(path)) => {
-                self.connection(i).set_path(path);
-                self.connection(i).mark(due::SEND);
+                c.set_path(path);
+                c.mark(due::SEND);
             }
-            (_, Err(errno)) => self.cold[i].soft_error = errno,
+            (_, Err(errno)) => c.cold.soft_error = errno,
         }
     }
 
