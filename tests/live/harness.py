@@ -89,9 +89,9 @@ def wait_until(condition, seconds, what):
         time.sleep(0.02)
 
 
-def sh(*command, timeout=60, ok=True, env=None, stdin=None):
+def sh(*command, timeout=60, ok=True, env=None, stdin=None, user=None):
     """Runs a command to its end and gives its output."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, input=stdin)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, input=stdin, user=user)
     if ok and done.returncode != 0:
         raise Failure(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done

@@ -3,7 +3,7 @@
 //! Promises: a thread's first mask and the CPUs that eft may choose from are in the journal before it is touched; it is
 //! never given a CPU outside of its first mask; a mask that somebody else set is reported and left alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use eft_machine::CpuSet;
 
@@ -24,13 +24,22 @@ pub struct Placer {
     usable: CpuSet,
     placed: BTreeMap<TaskId, Placed>,
     /// Threads that somebody else has placed meanwhile.
-    pub left_alone: BTreeMap<TaskId, String>,
+    left_alone: BTreeMap<TaskId, String>,
+    /// Threads that the kernel does not let us place; tried again after each [`Placer::check`].
+    refused: BTreeSet<TaskId>,
     pub calls: u64,
 }
 
 impl Placer {
     pub fn new(journal: Journal, usable: CpuSet) -> Self {
-        Self { journal, usable, placed: BTreeMap::new(), left_alone: BTreeMap::new(), calls: 0 }
+        Self {
+            journal,
+            usable,
+            placed: BTreeMap::new(),
+            left_alone: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            calls: 0,
+        }
     }
 
     /// Takes a thread over; its first mask, within what eft may use.
@@ -55,10 +64,11 @@ impl Placer {
         Ok(within)
     }
 
-    /// Puts a thread on `cpus`, as far as its operator allows. Says whether anything changed.
+    /// Puts a thread on `cpus`, as far as its operator allows. Says whether anything changed. One that the kernel does
+    /// not let us place is left alone for a while.
     pub fn put(&mut self, id: TaskId, cpus: &CpuSet) -> Result<bool, String> {
         let Some(placed) = self.placed.get_mut(&id) else { return Ok(false) };
-        if self.left_alone.contains_key(&id) {
+        if self.left_alone.contains_key(&id) || self.refused.contains(&id) {
             return Ok(false);
         }
         let wanted = cpus.and(&placed.original);
@@ -66,13 +76,23 @@ impl Placer {
             return Ok(false);
         }
         self.calls += 1;
-        affinity::set(self.journal.tree(), placed.process, id.tid, &wanted)?;
+        if let Err(reason) = affinity::set(self.journal.tree(), placed.process, id.tid, &wanted) {
+            if affinity::get(self.journal.tree(), placed.process, id.tid).is_some() {
+                self.refused.insert(id);
+            }
+            return Err(reason);
+        }
         placed.present = wanted;
         Ok(true)
     }
 
+    pub fn is_left_alone(&self, id: TaskId) -> bool {
+        self.left_alone.contains_key(&id) || self.refused.contains(&id)
+    }
+
     /// Looks whether all masks are as they were left. Whoever changed one meant it: the thread is left alone from now on.
     pub fn check(&mut self) -> Vec<String> {
+        self.refused.clear();
         let mut news = Vec::new();
         for (id, placed) in self.placed.iter().filter(|(id, _)| !self.left_alone.contains_key(id)) {
             let now = affinity::get(self.journal.tree(), placed.process, id.tid);
@@ -87,6 +107,7 @@ impl Placer {
     /// Gives back a thread that has ended or is not managed any more.
     pub fn release(&mut self, id: TaskId) -> Result<(), String> {
         self.left_alone.remove(&id);
+        self.refused.remove(&id);
         let Some(placed) = self.placed.remove(&id) else { return Ok(()) };
         let notes = self.journal.undo(|entry| entry.id == placed.entry);
         notes.into_iter().next().map_or(Ok(()), Err)

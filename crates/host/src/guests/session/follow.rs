@@ -43,7 +43,7 @@ impl Session {
     }
 
     /// What was told once is not told again.
-    fn tell(&mut self, note: String) {
+    pub(super) fn tell(&mut self, note: String) {
         if !self.told.contains(&note) {
             self.news.push(note.clone());
             self.told.push(note);

@@ -267,14 +267,20 @@ impl Session {
 
     fn place(&mut self) {
         let Some(placer) = &mut self.placer else { return };
+        let mut refused = Vec::new();
         for (entry, watched) in self.scheduler.entries().iter().zip(&mut self.watched) {
             let Some(group) = entry.group else { continue };
             watched.sensor.stretch_ppm = self.stretches[group];
-            if placer.put(watched.thread.id, &self.sets[group].and(&watched.within)).is_err() {
-                // It has ended, or may not be moved any more; the next search finds out.
-                watched.sensor.has_ended = true;
+            if let Err(reason) = placer.put(watched.thread.id, &self.sets[group].and(&watched.within)) {
+                if placer.is_left_alone(watched.thread.id) {
+                    refused.push(format!("{}: {reason}; it is left alone", watched.guest));
+                } else {
+                    // It has ended; the next search finds out.
+                    watched.sensor.has_ended = true;
+                }
             }
         }
+        refused.into_iter().for_each(|note| self.tell(note));
     }
 
     /// Every affinity as it was before; what there is to say about it.

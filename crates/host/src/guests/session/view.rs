@@ -75,10 +75,7 @@ impl Session {
                 moves: known.moves,
                 cache_moves: known.cache_moves,
                 slowdown: share(known.slowdown_ppm),
-                is_left_alone: self
-                    .placer
-                    .as_ref()
-                    .is_some_and(|p| p.left_alone.contains_key(&watched.thread.id)),
+                is_left_alone: self.placer.as_ref().is_some_and(|p| p.is_left_alone(watched.thread.id)),
             }
         };
         View {

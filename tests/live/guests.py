@@ -1,0 +1,315 @@
+"""`eft vm` with real guests: QEMU with software emulation, and plain processes. Only guests of a test's own are managed, by
+name. No CPU's state is changed; all affinities are as before at the end."""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+
+from harness import EFT, Scene, check, sh, wait_until
+
+QEMU = "qemu-system-x86_64"
+SPIN = "while True: pass"
+ALL = os.sched_getaffinity(0)
+NOBODY = 65534
+
+
+def boot_sector(path):
+    """Jumps to itself for ever."""
+    path.write_bytes(b"\xeb\xfe".ljust(510, b"\0") + b"\x55\xaa")
+    return path
+
+
+def qemu(scene, name, *options):
+    disk = boot_sector(scene.dir / f"{name.split(',')[0]}.img")
+    return scene.start(QEMU, "-accel", "tcg,thread=multi", "-m", "16", "-display", "none", "-serial", "none", "-monitor", "none",
+                       "-nic", "none", "-drive", f"file={disk},format=raw,if=floppy", "-boot", "a", "-name", name, *options)
+
+
+class Monitor:
+    """QEMU's second control socket, which is the test's own; the first is for eft."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(10)
+        wait_until(path.exists, 10, f"{path} to appear")
+        self.socket.connect(str(path))
+        self.lines = self.socket.makefile("rw")
+        self.lines.readline()
+        self("qmp_capabilities")
+
+    def __call__(self, command, **arguments):
+        self.lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self.lines.flush()
+        while line := json.loads(self.lines.readline()):
+            check("error" not in line, f"{command}: {line}")
+            if "return" in line:
+                return line["return"]
+
+    def vcpus(self):
+        return sorted(cpu["thread-id"] for cpu in self("query-cpus-fast"))
+
+
+def sockets(scene, name):
+    both = [scene.dir / f"{name}.{i}" for i in range(2)]
+    return both, [word for path in both for word in ("-qmp", f"unix:{path},server=on,wait=off")]
+
+
+def watch(*options, **more):
+    out = sh(EFT, "vm", "watch", "--json", *map(str, options), **more)
+    seen = json.loads(out.stdout)
+    return {guest["name"]: guest for guest in seen["guests"]}, seen["notes"]
+
+
+def vcpus_of(guest):
+    return sorted(thread["tid"] for thread in guest["threads"] if "vcpu" in thread["role"])
+
+
+class Run:
+    """`eft vm run`, and what it publishes."""
+
+    def __init__(self, scene, *options, name="run", **more):
+        self.dir = scene.dir / name
+        self.dir.mkdir(exist_ok=True)
+        self.process = scene.start(EFT, "vm", "run", "--state-dir", self.dir, *map(str, options), log=f"{name}.log", **more)
+        wait_until(lambda: "ready" in self.log() or self.process.poll() is not None, 20, "eft vm run to be ready")
+
+    def log(self):
+        return self.process.log.read_text()
+
+    def says(self, text, seconds=30):
+        wait_until(lambda: text in self.log(), seconds, f"eft vm run to say '{text}'; it said {self.log()}")
+
+    def top(self):
+        out = sh(EFT, "vm", "top", "--json", "--state-dir", self.dir, ok=False)
+        return json.loads(out.stdout)["vcpus"] if out.returncode == 0 else []
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(20)
+        return self.log()
+
+
+def spinner(scene):
+    return scene.start(sys.executable, "-c", SPIN)
+
+
+def two_cpus():
+    check(len(ALL) >= 3, "this needs three CPUs")
+    return set(sorted(ALL)[:2]), sorted(ALL)[2]
+
+
+def guests_are_found_by_qmp_and_by_thread_names():
+    with Scene("guests-found") as scene:
+        both, by_qmp = sockets(scene, "lt-qmp")
+        qemu(scene, "lt-qmp", "-smp", "2", *by_qmp)
+        named = qemu(scene, "lt-named,debug-threads=on", "-smp", "2")
+        nameless = qemu(scene, "lt-nameless")
+        ours = ["--guest", "lt-qmp", "--guest", "lt-named", "--guest", "lt-nameless"]
+        monitor = Monitor(both[1])
+        wait_until(lambda: len(watch(*ours)[0]) == 2, 10, "both guests")
+        guests, notes = watch(*ours)
+        check(guests["lt-qmp"]["by"] == "qmp" and guests["lt-named"]["by"] == "thread names", guests)
+        check(vcpus_of(guests["lt-qmp"]) == monitor.vcpus(), f"{guests['lt-qmp']} {monitor.vcpus()}")
+        check(len(vcpus_of(guests["lt-named"])) == 2 and guests["lt-named"]["process"] == named.pid, guests["lt-named"])
+        check(any("lt-nameless" in note and "cannot be told apart" in note for note in notes), notes)
+        check(named.poll() is None and nameless.poll() is None, "a guest has ended")
+
+
+def guests_are_followed():
+    with Scene("guests-followed") as scene:
+        both, by_qmp = sockets(scene, "lt-grows")
+        run = Run(scene, "--guest", "lt-grows")
+        check(not run.top(), "there is no guest yet")
+        guest = qemu(scene, "lt-grows", "-smp", "1,maxcpus=2", *by_qmp)
+        monitor = Monitor(both[1])
+        run.says("lt-grows is managed now")
+        wait_until(lambda: [v["tid"] for v in run.top()] == monitor.vcpus(), 10, "its vCPU in eft vm top")
+        free = next(cpu for cpu in monitor("query-hotpluggable-cpus") if "qom-path" not in cpu)
+        monitor("device_add", driver=free["type"], id="second", **free["props"])
+        wait_until(lambda: sorted(v["tid"] for v in run.top()) == monitor.vcpus(), 20, "the second vCPU in eft vm top")
+        check(len(monitor.vcpus()) == 2, "the second vCPU is not there")
+        monitor("stop")
+        check(watch("--guest", "lt-grows")[0]["lt-grows"]["is_paused"], "it is paused")
+        wait_until(lambda: not any(v["is_active"] for v in run.top()), 30, "paused vCPUs to be asleep")
+        monitor("cont")
+        wait_until(lambda: any(v["is_active"] for v in run.top()), 30, "a vCPU to be awake again")
+        monitor("quit")
+        guest.wait(10)
+        run.says("lt-grows has gone")
+        wait_until(lambda: not run.top(), 10, "no vCPU in eft vm top")
+        log = run.end()
+        check(run.process.returncode == 0 and "no guests" in log, log)
+
+
+def affinities_are_as_before_after_an_end_and_after_a_crash():
+    cpus, other = two_cpus()
+    with Scene("guests-restored") as scene:
+        guest = spinner(scene)
+        options = ["--groups-only", "--group", f"g={guest.pid}", "--cpus", ",".join(map(str, cpus))]
+        run = Run(scene, *options)
+        wait_until(lambda: os.sched_getaffinity(guest.pid) <= cpus, 10, "the guest to be placed")
+        run.end()
+        check(os.sched_getaffinity(guest.pid) == ALL, "not as before after an end")
+        os.sched_setaffinity(guest.pid, ALL - {other})
+        run = Run(scene, *options)
+        wait_until(lambda: os.sched_getaffinity(guest.pid) <= cpus, 10, "the guest to be placed again")
+        run.process.kill()
+        run.process.wait()
+        check(os.sched_getaffinity(guest.pid) <= cpus, "nobody has put it back yet")
+        out = sh(EFT, "vm", "restore", "--state-dir", run.dir).stdout
+        check(out == "1 threads are as they were before\n", out)
+        check(os.sched_getaffinity(guest.pid) == ALL - {other}, "not as before after a crash")
+        # The next one does it by itself, too.
+        run = Run(scene, *options)
+        run.process.kill()
+        run.process.wait()
+        again = Run(scene, *options)
+        again.says("put 1 threads back")
+        refused = sh(EFT, "vm", "restore", "--state-dir", run.dir, ok=False)
+        check(refused.returncode == 1 and "is at work" in refused.stderr, refused)
+        again.end()
+        check(os.sched_getaffinity(guest.pid) == ALL - {other}, "not as before at last")
+
+
+def what_somebody_else_places_is_left_alone():
+    cpus, other = two_cpus()
+    with Scene("guests-taskset") as scene:
+        guest, second = spinner(scene), spinner(scene)
+        run = Run(scene, "--groups-only", "--group", f"g={guest.pid},{second.pid}", "--cpus", ",".join(map(str, cpus)))
+        wait_until(lambda: os.sched_getaffinity(guest.pid) <= cpus, 10, "the guest to be placed")
+        sh("taskset", "-p", "-c", str(other), str(guest.pid))
+        run.says(f"somebody else put it on CPU {other}; it is left alone")
+        time.sleep(1)
+        check(os.sched_getaffinity(guest.pid) == {other}, "it was fought over")
+        shown = {v["tid"]: v["is_left_alone"] for v in run.top()}
+        check(shown == {guest.pid: True, second.pid: False}, shown)
+        log = run.end()
+        check(os.sched_getaffinity(guest.pid) == {other}, "another's choice was undone")
+        check(os.sched_getaffinity(second.pid) == ALL, "the second one is not as before")
+        check(log.count("left alone") >= 1 and log.count("it is left alone") == 1, log)
+
+
+@contextlib.contextmanager
+def false_monitor(path, talk):
+    """Stands where QEMU's socket was."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+    ended = threading.Event()
+
+    def serve():
+        while not ended.is_set():
+            with contextlib.suppress(OSError):
+                stream, _ = listener.accept()
+                threading.Thread(target=answer, args=(stream,), daemon=True).start()
+
+    def answer(stream):
+        with stream, contextlib.suppress(OSError):
+            talk(stream, ended)
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+
+def lies(stream, _):
+    """Names threads that are not the guest's."""
+    lines = stream.makefile("rw")
+    strangers = [{"cpu-index": 0, "thread-id": 1}, {"cpu-index": 1, "thread-id": os.getpid()}]
+    for answer in ({"QMP": {}}, {"return": {}}, {"return": strangers}, {"return": {"running": True}}):
+        if "QMP" not in answer:
+            lines.readline()
+        lines.write(json.dumps(answer) + "\n")
+        lines.flush()
+
+
+def monitors_that_lie_hang_and_close():
+    with Scene("guests-monitors") as scene:
+        both, by_qmp = sockets(scene, "lt-false")
+        guest = qemu(scene, "lt-false,debug-threads=on", *by_qmp)
+        Monitor(both[1])
+        real = watch("--guest", "lt-false")[0]["lt-false"]
+        mine = os.sched_getaffinity(0)
+        talks = {
+            "threads that are not its own": lies,
+            "does not answer": lambda _, ended: ended.wait(10),
+            "closes in the middle": lambda *_: None,
+            "no JSON": lambda stream, _: stream.sendall(b"\xff\0hello\n"),
+            "talks without end": lambda stream, ended: [stream.sendall(b"{" * 65536) for _ in range(64) if not ended.is_set()],
+        }
+        for what, talk in talks.items():
+            with false_monitor(both[0], talk):
+                guests, notes = watch("--guest", "lt-false")
+                check(sum(what in note for note in notes) == 1, f"{what}: {notes}")
+                check(vcpus_of(guests["lt-false"]) == vcpus_of(real), f"{what}: {guests}")
+        with false_monitor(both[0], lies):
+            run = Run(scene, "--guest", "lt-false", "--cpus", str(min(ALL)))
+            run.says("threads that are not its own")
+            wait_until(lambda: os.sched_getaffinity(vcpus_of(real)[0]) == {min(ALL)}, 10, "the vCPU to be placed")
+            check(os.sched_getaffinity(0) == mine, "a stranger was placed because a monitor named it")
+            run.end()
+        check(os.sched_getaffinity(vcpus_of(real)[0]) == ALL and guest.poll() is None, "not as before")
+
+
+SHORT_LIVED = """
+import threading, time
+def work():
+    end = time.monotonic() + 0.02
+    while time.monotonic() < end: pass
+while True:
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+"""
+
+
+def threads_that_vanish_are_no_trouble():
+    with Scene("guests-vanishing") as scene:
+        guest = scene.start(sys.executable, "-c", SHORT_LIVED)
+        run = Run(scene, "--groups-only", "--group", f"g={guest.pid}", "--interval", "0.2", "--seconds", "6")
+        run.process.wait(60)
+        check(run.process.returncode == 0 and "panicked" not in run.log(), run.log())
+        check(os.sched_getaffinity(guest.pid) == ALL, "not as before")
+        check(sh(EFT, "vm", "restore", "--state-dir", run.dir).stdout == "0 threads are as they were before\n", "some were left")
+
+
+def without_permission_nothing_is_touched_and_one_line_says_so():
+    with Scene("guests-permission") as scene:
+        guest = spinner(scene)
+        group = f"g={guest.pid}"
+        # The program and its folder where anybody may use them; those of a checkout may lie in somebody's home.
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            program, state = f"{folder}/eft", f"{folder}/state"
+            shutil.copy(EFT, program)
+            os.mkdir(state, 0o755)
+            os.chown(state, NOBODY, NOBODY)
+
+            def as_nobody(*command):
+                return sh(program, "vm", *command, "--group", group, "--groups-only", ok=False, user=NOBODY)
+
+            out = as_nobody("run", "--state-dir", state, "--seconds", "3", "--cpus", str(min(ALL)))
+            lines = [line for line in out.stderr.splitlines() if "needs root" in line and "it is left alone" in line]
+            check(len(lines) == 1 and "panicked" not in out.stderr, f"{out.returncode} {out.stdout}{out.stderr}")
+            check(os.sched_getaffinity(guest.pid) == ALL, "it was placed without permission")
+            out = as_nobody("watch")
+            check(out.returncode == 0 and str(guest.pid) in out.stdout, "whoever may not place may still look")
+            out = as_nobody("run", "--state-dir", "/proc/none")
+            check(out.returncode == 1 and out.stderr.count("\n") == 1, f"{out.returncode} {out.stderr}")
+
+
+CASES = [guests_are_found_by_qmp_and_by_thread_names, guests_are_followed,
+         affinities_are_as_before_after_an_end_and_after_a_crash, what_somebody_else_places_is_left_alone,
+         monitors_that_lie_hang_and_close, threads_that_vanish_are_no_trouble,
+         without_permission_nothing_is_touched_and_one_line_says_so]
