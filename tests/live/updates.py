@@ -1,7 +1,6 @@
 """Servers are replaced by those of another program file, under load, and by such as do not work."""
 
 import os
-import pathlib
 import re
 import shutil
 import threading
@@ -112,9 +111,12 @@ int main(int argc, char **argv) {
 }"""
 
 
-def flawed(scene, name, code):
+DIES = "struct itimerval t = {{0, 0}, {0, 500000}}; setitimer(ITIMER_REAL, &t, 0);"
+
+
+def flawed(scene, name, code, then=harness.EFT):
     source, program = scene.dir / f"{name}.c", scene.dir / name
-    source.write_text(FLAWED % (code, harness.EFT))
+    source.write_text(FLAWED % (code, then))
     sh("gcc", "-o", str(program), str(source))
     return program
 
@@ -126,7 +128,7 @@ def programs_that_do_not_work_change_nothing():
         no_program = scene.dir / "text"
         no_program.write_text("not a program")
         no_program.chmod(0o755)
-        dies = flawed(scene, "dies", "struct itimerval t = {{0, 0}, {0, 500000}}; setitimer(ITIMER_REAL, &t, 0);")
+        dies = flawed(scene, "dies", DIES)
         hangs = flawed(scene, "hangs", "pause();")
         foreign = flawed(scene, "foreign", 'for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--protocol")) argv[i + 1] = "99";')
         aborts = flawed(scene, "aborts", "return 3;")
@@ -163,4 +165,57 @@ def programs_that_do_not_work_change_nothing():
         load.finish()
 
 
-CASES = [each_component_is_updated, each_component_is_updated_over_veth, programs_that_do_not_work_change_nothing]
+def next_release():
+    """An eft whose tcp keeps a later layout of its state. It is built for this test alone."""
+    target = harness.ROOT / "target/next"
+    quick = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16", "CARGO_PROFILE_RELEASE_DEBUG": "0"}
+    sh("cargo", "build", "--offline", "--release", "--quiet", "-p", "eft", "--features", "next-layout", "--target-dir", target,
+       "--manifest-path", harness.ROOT / "Cargo.toml", env=os.environ | quick, timeout=1800)
+    return target / "release/eft"
+
+
+def state_of_another_layout_is_converted_and_taken_back():
+    program = next_release()
+    with Scene("update-layout") as scene:
+        load = Load(scene)
+        stack = load.stack
+        dies = flawed(scene, "dies", DIES, then=program)
+
+        def refused(program, why):
+            said = stack.eft("update", "tcp", "--binary", program, ok=False)
+            check(said.returncode == 1 and why in said.stderr, f"{said.stdout}{said.stderr}")
+            wait_until(lambda: stack.components()["tcp"]["state"] == "running", 20, "tcp to be back")
+            load.lives()
+        # It converts the state, works on it for half a second, and dies; what it did is kept by the old one.
+        for _ in range(3):
+            refused(dies, "signal 14")
+            check(program_of(stack.components()["tcp"]) == os.path.realpath(harness.EFT), "the old program goes on")
+            check("cannot be taken back" not in stack.process.log.read_text(), stack.process.log.read_text()[-500:])
+        print("        " + stack.eft("update", "tcp", "--binary", program).stdout.strip(), flush=True)
+        load.lives()
+        check(program_of(stack.components()["tcp"]) == str(program), "the new program is at work")
+        stack.kill("tcp")
+        load.lives()
+        # Nobody takes a later state for his own.
+        refused(harness.EFT, "this eft knows no later one than 3")
+        check(program_of(stack.components()["tcp"]) == str(program), "it is as it was")
+        load.finish()
+
+
+def a_stack_is_handed_over_to_a_later_version():
+    program = next_release()
+    with Scene("handover-layout") as scene:
+        load = Load(scene)
+        stack = load.stack
+        before = stack.process
+        stack.up("--keep", "20", "--take-over", log="-next", program=str(program))
+        check(before.wait(10) == 0, "the end of a handover is no failure")
+        load.lives()
+        check(all(program_of(c) == str(program) for c in stack.components().values()), "everybody runs the new program")
+        load.finish()
+
+
+CASES = [
+    each_component_is_updated, each_component_is_updated_over_veth, programs_that_do_not_work_change_nothing,
+    state_of_another_layout_is_converted_and_taken_back, a_stack_is_handed_over_to_a_later_version,
+]

@@ -53,6 +53,11 @@ pub fn is_usable(fd: &OwnedFd, len: usize) -> bool {
         && rustix::fs::fstat(fd).is_ok_and(|stat| stat.st_size as u64 >= len as u64)
 }
 
+/// Bytes of a segment.
+pub fn len(fd: &impl AsFd) -> Result<usize> {
+    Ok(rustix::fs::fstat(fd).doing("cannot stat a segment")?.st_size as usize)
+}
+
 /// A descriptor of the same memory that cannot be mapped writable.
 pub fn read_only(fd: &impl AsFd) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
@@ -62,7 +67,7 @@ pub fn read_only(fd: &impl AsFd) -> Result<OwnedFd> {
 
 /// Maps a whole segment. Its size is asked of the kernel, never of the peer that sent it.
 pub fn map(fd: &impl AsFd, writable: bool) -> Result<Segment> {
-    let len = rustix::fs::fstat(fd).doing("cannot stat a segment")?.st_size as usize;
+    let len = len(fd)?;
     let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
     // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
     let pointer = unsafe {

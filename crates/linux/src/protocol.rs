@@ -100,6 +100,9 @@ pub struct Identity {
 pub enum ToServer {
     /// Before the first message of one that is to replace a server: whether it can. [the arena, read-only, if there is one]
     Examine(Identity),
+    /// To one that is to be no server: what is in the first arena goes into the third, which is empty, in the layout of the
+    /// second. Answered by `Suits`. [its own, read-only; an older one, read-only; an empty one]
+    Revert(Identity),
     /// First message. [status page, own eventfd, supervisor's bell, device if any (1 or more)]
     Identity(Identity),
     /// A pool of one's own, in constructor order. [segment]

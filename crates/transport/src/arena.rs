@@ -568,21 +568,45 @@ pub(crate) fn read_v2<T: Plain>(
     known.then(|| (header.secret, (0..count).filter_map(block)))
 }
 
-/// An arena of layout 2, for tests.
-#[cfg(test)]
-pub(crate) fn write_v2<T: Plain>(magic: [u8; 8], secret: [u64; 2], blocks: &[T]) -> Segment {
-    let segment = Segment::heap(HEADER_LEN + size_of_val(blocks));
+/// Makes an empty segment an arena of layout 2.
+pub(crate) fn write_v2<T: Plain>(
+    to: &Segment,
+    magic: [u8; 8],
+    secret: [u64; 2],
+    blocks: impl Iterator<Item = T>,
+) -> Result<(), Refused> {
+    let mut count = 0;
+    for block in blocks {
+        let at = HEADER_LEN + count * size_of::<T>();
+        to.write(at, block.as_bytes()).map_err(|_| Refused::Foreign)?;
+        count += 1;
+    }
     let header = HeaderV2 {
         magic: u64::from_le_bytes(magic),
         version: 2,
         block_len: size_of::<T>() as u32,
-        blocks: blocks.len() as u64,
+        blocks: count as u64,
         secret,
         lives: 1,
     };
-    segment.write(0, header.as_bytes()).unwrap();
-    segment.write(HEADER_LEN, blocks.as_bytes()).unwrap();
+    to.write(0, header.as_bytes()).map_err(|_| Refused::Foreign)
+}
+
+/// An arena of layout 2.
+#[cfg(test)]
+pub(crate) fn new_v2<T: Plain>(magic: [u8; 8], secret: [u64; 2], blocks: &[T]) -> Segment {
+    let segment = Segment::heap(HEADER_LEN + size_of_val(blocks));
+    write_v2(&segment, magic, secret, blocks.iter().copied()).unwrap();
     segment
+}
+
+/// A copy of an arena that may be opened without changing it; `None` if it is not of this layout.
+pub(crate) fn copy_of(segment: &Segment, layout: &Layout, count: usize) -> Option<Segment> {
+    let Kind::Ours(_) = kind(segment, layout, count) else { return None };
+    let len = layout.arena_len(count);
+    let copy = Segment::heap(len);
+    segment.copy_to(0, &copy, 0, len).ok()?;
+    Some(copy)
 }
 
 /// Copies of all items of a table, for whoever may only read; `None` if this is no arena of this layout.

@@ -7,7 +7,9 @@ use eft_component::topology::Limits;
 use eft_linux::capture::{CaptureSlot, Captured};
 use eft_linux::devices::LiveDevice;
 use eft_linux::protocol::{Identity, PROTOCOL};
-use eft_linux::serve::{self, Answering, Applications, Plain, Setup, Surroundings, TransportSurroundings};
+use eft_linux::serve::{
+    self, Answering, Applications, Plain, Setup, Surroundings, TransportSurroundings, Versions,
+};
 use eft_messages::Role;
 use eft_record::file;
 use eft_record::makes::{self, Head};
@@ -54,8 +56,10 @@ pub fn run(arguments: &ServeArguments) -> Result<(), String> {
             arguments.protocol
         ));
     }
-    let setup = Setup::receive(suits).map_err(|e| e.to_string())?;
-    serve(setup).map_err(|e| e.to_string())
+    match Setup::receive(&Versions { suits, revert }).map_err(|e| e.to_string())? {
+        Some(setup) => serve(setup).map_err(|e| e.to_string()),
+        None => Ok(()),
+    }
 }
 
 fn limits_of(identity: &Identity) -> Limits {
@@ -95,6 +99,17 @@ fn suits(identity: &Identity, arena: Option<Segment>) -> eft_linux::Result<usize
         }
         _ => Ok(arena.len()),
     }
+}
+
+/// Takes the conversion of an arena back.
+fn revert(identity: &Identity, ours: &Segment, like: &Segment, to: Segment) -> eft_linux::Result<()> {
+    let limits = limits_of(identity);
+    let reverted = match identity.peer.role {
+        Role::Tcp => tcp::revert(ours, like, to, &tcp_config(&limits, 0)),
+        Role::Udp => udp::revert(ours, like, to, &udp_config(&limits, 0)),
+        _ => Err(Refused::Foreign),
+    };
+    reverted.map_err(refused)
 }
 
 fn serve(mut setup: Setup) -> eft_linux::Result<()> {

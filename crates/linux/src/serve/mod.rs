@@ -11,7 +11,7 @@ mod surroundings;
 mod transport;
 
 pub use applications::Applications;
-pub use setup::Setup;
+pub use setup::{Setup, Versions};
 pub use surroundings::{Answering, Families, Plain, Surroundings};
 pub use transport::TransportSurroundings;
 

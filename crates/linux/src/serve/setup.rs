@@ -8,6 +8,14 @@ use eft_channel::status::Status;
 use eft_channel::{Pool, Segment, Shared};
 use std::os::fd::{FromRawFd, OwnedFd};
 
+/// What the engines know of the layouts of their arenas.
+pub struct Versions {
+    /// Whether a server of this program could take up what another uses, and which length its own arena has.
+    pub suits: fn(&Identity, Option<Segment>) -> Result<usize>,
+    /// Writes what the first arena holds into the third, in the layout of the second.
+    pub revert: fn(&Identity, &Segment, &Segment, Segment) -> Result<()>,
+}
+
 /// Everything an engine's constructor may need.
 pub struct Setup {
     pub identity: Identity,
@@ -23,9 +31,9 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Takes the control socket that the supervisor left at [`CONTROL_FD`] and waits for `Construct`. `suits` says of an
-    /// arena that somebody else uses whether this program could take it, and of which length its own would be.
-    pub fn receive(suits: impl Fn(&Identity, Option<Segment>) -> Result<usize>) -> Result<Setup> {
+    /// Takes the control socket that the supervisor left at [`CONTROL_FD`] and waits for `Construct`. `None`: it is not to be
+    /// a server, and has done what it was started for.
+    pub fn receive(versions: &Versions) -> Result<Option<Setup>> {
         // SAFETY: fcntl on a number; a bad one gives an error.
         if unsafe { libc::fcntl(CONTROL_FD, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
             return Err(Error("`eft serve` is started by `eft up`, not by hand".into()));
@@ -44,9 +52,18 @@ impl Setup {
         let mut first = next()?;
         if let (ToServer::Examine(identity), fds) = &first {
             let arena = fds.first().map(|fd| memory::map(fd, false)).transpose()?;
-            let arena_len = suits(identity, arena)?;
+            let arena_len = (versions.suits)(identity, arena)?;
             tell(&control, &FromServer::Suits { arena_len }, &[]);
             first = next()?;
+        }
+        if let (ToServer::Revert(identity), fds) = &first {
+            let [ours, like, to] = &fds[..] else { return Err(Error("an arena is missing".into())) };
+            let (ours, like, to) =
+                (memory::map(ours, false)?, memory::map(like, false)?, memory::map(to, true)?);
+            let arena_len = to.len();
+            (versions.revert)(identity, &ours, &like, to)?;
+            tell(&control, &FromServer::Suits { arena_len }, &[]);
+            return Ok(None);
         }
         let (ToServer::Identity(identity), fds) = first else {
             return Err(Error("the supervisor's first message is not an identity".into()));
@@ -79,7 +96,7 @@ impl Setup {
                 _ => return Err(Error("an unexpected message during set-up".into())),
             }
         }
-        Ok(Setup { identity, control, status, bell, eventfd, device, pools, arena, spare })
+        Ok(Some(Setup { identity, control, status, bell, eventfd, device, pools, arena, spare }))
     }
 
     /// The next pool, in the order of `control::plan::pools`.

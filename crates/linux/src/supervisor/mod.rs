@@ -203,6 +203,7 @@ impl Supervisor {
         eprintln!("eft {}: {} ended ({how})", self.config.name, self.members[i].name);
         self.detach(i);
         match decision {
+            _ if self.reverts(i) => self.members[i].life = Life::Waiting(clock::now() + update::REVERT),
             Decision::Now => self.restart(i),
             Decision::After(delay) => self.postpone(i, delay),
         }
@@ -292,8 +293,9 @@ impl Supervisor {
             FromServer::Suits { .. } => {}
             FromServer::Converted => {
                 if let Some(converted) = self.members[i].spare.take() {
-                    self.members[i].arena = Some(converted);
+                    let old = self.members[i].arena.replace(converted);
                     self.keep_member(i);
+                    self.newcomer_converted(i, old);
                 }
             }
             FromServer::Placed { ticket, place, refusal } => self.placed(i, ticket, place, refusal),

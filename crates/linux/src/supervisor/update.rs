@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const END: Duration = Duration::from_secs(1);
 /// How long it must live to have proven itself.
 const PROBATION: Duration = Duration::from_secs(1);
+/// After how long a component is started again whose arena nobody could convert back.
+pub const REVERT: Duration = Duration::from_secs(10);
 
 /// An update in progress.
 pub struct Update {
@@ -31,6 +33,8 @@ pub struct Update {
     client: u64,
     program: Arc<OwnedFd>,
     stage: Stage,
+    /// The old program's arena, once the newcomer has converted it.
+    unconverted: Option<OwnedFd>,
     /// When the stage must be over.
     until: Instant,
 }
@@ -51,6 +55,13 @@ enum Stage {
     Probation {
         previous: Option<Arc<OwnedFd>>,
         pause: Duration,
+    },
+    /// The newcomer had converted the arena and did not prove itself; its program makes of that arena one that the old
+    /// program reads. `like`: the one that it had.
+    Reverting {
+        helper: Spawned,
+        to: OwnedFd,
+        like: OwnedFd,
     },
 }
 
@@ -86,29 +97,34 @@ impl Supervisor {
         // One that has died already does not hear it, which is known when it is reaped.
         let _ = scm::send(&newcomer.control, &question, &fds, true);
         let until = clock::now() + PATIENCE;
-        self.update = Some(Update { member: i, client, program, stage: Stage::Examining(newcomer), until });
+        let stage = Stage::Examining(newcomer);
+        self.update = Some(Update { member: i, client, program, stage, unconverted: None, until });
         Ok(())
     }
 
     /// What the newcomer says of what it looked at.
     pub(super) fn newcomer_speaks(&mut self) {
-        let Some(Update { stage: Stage::Examining(newcomer), .. }) = &self.update else { return };
+        let Some(Update { stage, .. }) = &self.update else { return };
+        let (Stage::Examining(spawned) | Stage::Reverting { helper: spawned, .. }) = stage else { return };
+        let Ok(control) = spawned.control.try_clone() else { return };
         let mut buffer = [0; 4096];
-        match scm::receive(&newcomer.control, &mut buffer, true) {
+        match scm::receive(&control, &mut buffer, true) {
             Ok((n @ 1.., _)) => {
                 if let Ok(FromServer::Suits { arena_len }) = postcard::from_bytes(&buffer[..n]) {
-                    self.end_predecessor(arena_len);
+                    self.newcomer_agrees(arena_len);
                 }
             }
             Err(rustix::io::Errno::AGAIN) => {}
             // Its end says why.
-            _ => {
-                if let Some(Update { stage: Stage::Examining(newcomer), .. }) = &self.update
-                    && let Ok(control) = newcomer.control.try_clone()
-                {
-                    self.unwatch(&control, Watched::Newcomer);
-                }
-            }
+            _ => self.unwatch(&control, Watched::Newcomer),
+        }
+    }
+
+    fn newcomer_agrees(&mut self, arena_len: usize) {
+        match self.update.as_ref().map(|update| &update.stage) {
+            Some(Stage::Examining(_)) => self.end_predecessor(arena_len),
+            Some(Stage::Reverting { .. }) => self.reverted(true),
+            _ => {}
         }
     }
 
@@ -128,7 +144,8 @@ impl Supervisor {
         let told = clock::now();
         self.tell_index(member, &ToServer::Stop, &[]);
         let stage = Stage::Ending { newcomer, told };
-        self.update = Some(Update { member, client, program, stage, until: told + END });
+        let until = told + END;
+        self.update = Some(Update { member, client, program, stage, unconverted: None, until });
     }
 
     /// A server ended because a newcomer takes its place, which it does now.
@@ -145,7 +162,8 @@ impl Supervisor {
         self.detach(i);
         let previous = self.members[i].program.replace(program.clone());
         let stage = Stage::Starting { previous, told };
-        self.update = Some(Update { member: i, client, program, stage, until: clock::now() + PATIENCE });
+        let until = clock::now() + PATIENCE;
+        self.update = Some(Update { member: i, client, program, stage, unconverted: None, until });
         if let Err(why) = self.raise(i, newcomer) {
             eprintln!("eft {}: {} cannot be updated: {why}", self.config.name, self.members[i].name);
             // Its death is what follows.
@@ -173,12 +191,69 @@ impl Supervisor {
             update.member == i && matches!(update.stage, Stage::Starting { .. } | Stage::Probation { .. })
         };
         let Some(update) = self.update.take_if(|update| mine(update)) else { return false };
-        if let Stage::Starting { previous, .. } | Stage::Probation { previous, .. } = update.stage {
+        let Update { client, program, stage, unconverted, .. } = update;
+        if let Stage::Starting { previous, .. } | Stage::Probation { previous, .. } = stage {
             self.members[i].program = previous;
         }
         let words = last_line(&self.members[i].last_words);
-        self.refuse_update(i, update.client, &format!("the new program ended too soon ({how}{words})"));
+        self.refuse_update(i, client, &format!("the new program ended too soon ({how}{words})"));
+        if let Some(like) = unconverted
+            && let Err(why) = self.revert(i, program, like)
+        {
+            eprintln!("eft {}: {}: {why}", self.config.name, self.members[i].name);
+        }
         true
+    }
+
+    /// Has the new program make an arena that the old one reads of what it left.
+    fn revert(&mut self, i: usize, program: Arc<OwnedFd>, like: OwnedFd) -> Result<()> {
+        let (name, shown) = (self.members[i].name.clone(), memory::read_only(&like)?);
+        let Some(ours) = self.members[i].arena.as_ref().map(memory::read_only).transpose()? else {
+            return Ok(());
+        };
+        let to = memory::create(&format!("eft-arena-{name}"), memory::len(&like)?)?;
+        let helper = children::spawn(&self.config.name, &name, Some(&program))?;
+        self.watch(&helper.control, Watched::Newcomer)?;
+        let request = encode(&ToServer::Revert(self.identity(i)?));
+        // One that has died already does not hear it, which is known when it is reaped.
+        let _ = scm::send(&helper.control, &request, &[ours.as_fd(), shown.as_fd(), to.as_fd()], true);
+        let (stage, until) = (Stage::Reverting { helper, to, like }, clock::now() + PATIENCE);
+        self.update = Some(Update { member: i, client: 0, program, stage, unconverted: None, until });
+        Ok(())
+    }
+
+    /// Whether a dead server waits for its arena.
+    pub(super) fn reverts(&self, i: usize) -> bool {
+        let reverting = |update: &Update| matches!(update.stage, Stage::Reverting { .. });
+        self.update.as_ref().is_some_and(|update| update.member == i && reverting(update))
+    }
+
+    /// The old program may go on, from the arena that was made for it, or at worst from the one that it had: then a connection
+    /// that has moved meanwhile is lost.
+    fn reverted(&mut self, done: bool) {
+        let Some(Update { member: i, stage: Stage::Reverting { mut helper, to, like }, .. }) =
+            self.update.take()
+        else {
+            return;
+        };
+        self.unwatch(&helper.control, Watched::Newcomer);
+        // It has done its work, or is dead.
+        let _ = helper.child.kill();
+        let _ = helper.child.wait();
+        if !done {
+            let name = &self.members[i].name;
+            eprintln!("eft {}: {name}: its state cannot be taken back: it is as it was", self.config.name);
+        }
+        self.members[i].arena = Some(if done { to } else { like });
+        self.restart(i);
+        self.show_member(i);
+    }
+
+    /// The server converted its arena: the old one is kept until it has proven itself.
+    pub(super) fn newcomer_converted(&mut self, i: usize, old: Option<OwnedFd>) {
+        if let Some(update) = self.update.as_mut().filter(|update| update.member == i) {
+            update.unconverted = old;
+        }
     }
 
     fn refuse_update(&mut self, i: usize, client: u64, why: &str) {
@@ -189,8 +264,10 @@ impl Supervisor {
 
     /// A child ended that is no server: a newcomer that does not want to be one.
     pub(super) fn reap_newcomer(&mut self) {
-        let Some(Update { stage: Stage::Examining(newcomer) | Stage::Ending { newcomer, .. }, .. }) =
-            &mut self.update
+        let Some(Update { stage, .. }) = &mut self.update else { return };
+        let (Stage::Examining(newcomer)
+        | Stage::Ending { newcomer, .. }
+        | Stage::Reverting { helper: newcomer, .. }) = stage
         else {
             return;
         };
@@ -200,6 +277,11 @@ impl Supervisor {
             let _ = stderr.take(4096).read_to_string(&mut words);
         }
         let how = children::how(status);
+        if matches!(stage, Stage::Reverting { .. }) {
+            // What it said before its end may not have been heard yet.
+            self.newcomer_speaks();
+            return self.reverted(false);
+        }
         let Some(Update { member, client, stage, .. }) = self.update.take() else { return };
         match stage {
             Stage::Examining(newcomer) => self.unwatch(&newcomer.control, Watched::Newcomer),
@@ -215,7 +297,9 @@ impl Supervisor {
         let i = update.member;
         match &mut update.stage {
             // The death that follows says the rest.
-            Stage::Examining(newcomer) => drop(newcomer.child.kill()),
+            Stage::Examining(newcomer) | Stage::Reverting { helper: newcomer, .. } => {
+                drop(newcomer.child.kill());
+            }
             Stage::Ending { .. } | Stage::Starting { .. } => self.members[i].kill(),
             Stage::Probation { pause, .. } => {
                 let (client, pause) = (update.client, pause.as_secs_f64() * 1000.0);

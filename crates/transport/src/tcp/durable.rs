@@ -33,16 +33,47 @@ pub fn arena_len(config: &TcpConfig) -> usize {
     LAYOUT.arena_len(config.connections)
 }
 
-/// The layout of tcp's arena.
-pub(super) const LAYOUT: Layout = Layout {
-    magic: *b"eft-tcp\0",
-    version: 3,
-    items: &[size_of::<Block>(), size_of::<Cold>(), size_of::<Reassembly>()],
+/// A layout of tcp's arena with checksums, and which of its tables is what.
+pub(super) struct Shape {
+    pub layout: Layout,
+    pub blocks: usize,
+    pub cold: usize,
+    pub notes: usize,
+}
+
+const MAGIC: [u8; 8] = *b"eft-tcp\0";
+
+pub(super) const V3: Shape = Shape {
+    layout: Layout {
+        magic: MAGIC,
+        version: 3,
+        items: &[size_of::<Block>(), size_of::<Cold>(), size_of::<Reassembly>()],
+    },
+    blocks: 0,
+    cold: 1,
+    notes: 2,
 };
-/// Places in it.
-pub(super) const BLOCKS: usize = 0;
-pub(super) const COLD: usize = 1;
-pub(super) const NOTES: usize = 2;
+
+/// Of no release: a later layout, so that tests can update to one, with the same tables in another order.
+#[cfg(any(test, feature = "next-layout"))]
+pub(super) const NEXT: Shape = Shape {
+    layout: Layout {
+        magic: MAGIC,
+        version: 4,
+        items: &[size_of::<Reassembly>(), size_of::<Cold>(), size_of::<Block>()],
+    },
+    blocks: 2,
+    cold: 1,
+    notes: 0,
+};
+
+#[cfg(not(feature = "next-layout"))]
+pub(super) const CURRENT: Shape = V3;
+#[cfg(feature = "next-layout")]
+pub(super) const CURRENT: Shape = NEXT;
+
+/// The layout of tcp's arena.
+pub(super) const LAYOUT: Layout = CURRENT.layout;
 
 /// Whether a socket from before a crash keeps its invariants; repairs what may be repaired.
 pub(super) fn check(index: u32, b: &mut Block, c: &Cold, notes: &Reassembly) -> bool {
@@ -76,9 +107,12 @@ impl Tables {
     /// Opens an arena: every block may be used without further checks of its own consistency. One that is damaged or
     /// cannot be becomes free: its socket is lost, nobody else's suffers.
     pub fn open(segment: Segment, config: &TcpConfig) -> Result<Tables, Refused> {
-        let arena = Arena::open(segment, LAYOUT, config.connections, config.seed)?;
-        let (blocks, cold, notes) = (arena.table(BLOCKS), arena.table(COLD), arena.table(NOTES));
-        let mut tables = Tables { arena, blocks, cold, notes, quarantined: 0 };
+        Tables::open_as(&CURRENT, segment, config)
+    }
+
+    /// The same, of a layout that need not be the current one.
+    pub fn open_as(shape: &Shape, segment: Segment, config: &TcpConfig) -> Result<Tables, Refused> {
+        let mut tables = Tables::bare(shape, segment, config)?;
         for i in 0..config.connections as u32 {
             if !tables.arena.reborn {
                 tables.make(i, 0);
@@ -91,18 +125,24 @@ impl Tables {
         Ok(tables)
     }
 
+    fn bare(shape: &Shape, segment: Segment, config: &TcpConfig) -> Result<Tables, Refused> {
+        let arena = Arena::open(segment, shape.layout, config.connections, config.seed)?;
+        let (blocks, cold, notes) =
+            (arena.table(shape.blocks), arena.table(shape.cold), arena.table(shape.notes));
+        Ok(Tables { arena, blocks, cold, notes, quarantined: 0 })
+    }
+
     /// A new arena with what `predecessor` held.
-    pub fn of(
+    pub fn make_as(
+        shape: &Shape,
         predecessor: ([u64; 2], impl Iterator<Item = (Block, Cold, Reassembly)>),
         segment: Segment,
         config: &TcpConfig,
     ) -> Result<(), Refused> {
-        let arena = Arena::open(segment, LAYOUT, config.connections, config.seed)?;
-        if arena.reborn {
+        let mut tables = Tables::bare(shape, segment, config)?;
+        if tables.arena.reborn {
             return Err(Refused::Foreign);
         }
-        let (blocks, cold, notes) = (arena.table(BLOCKS), arena.table(COLD), arena.table(NOTES));
-        let mut tables = Tables { arena, blocks, cold, notes, quarantined: 0 };
         let (secret, sockets) = predecessor;
         for (i, (block, cold, notes)) in sockets.enumerate() {
             tables.blocks.make(i as u32, block);

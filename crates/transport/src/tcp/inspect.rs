@@ -4,7 +4,7 @@
 //! before it is looked at.
 
 use super::block::{Block, Cold, State, bit};
-use super::durable::{BLOCKS, COLD, LAYOUT, NOTES};
+use super::durable::{CURRENT, LAYOUT};
 use super::reassembly::Reassembly;
 use crate::arena;
 use alloc::vec::Vec;
@@ -62,17 +62,19 @@ pub fn state_name(state: State) -> &'static str {
 
 /// Every socket in an arena; `None` if it is not (yet) one of this version.
 pub fn list(arena: &Segment) -> Option<Vec<Row>> {
-    let blocks = arena::copies::<Block>(arena, LAYOUT, BLOCKS)?;
-    let both = blocks.zip(arena::copies::<Cold>(arena, LAYOUT, COLD)?);
+    let blocks = arena::copies::<Block>(arena, LAYOUT, CURRENT.blocks)?;
+    let both = blocks.zip(arena::copies::<Cold>(arena, LAYOUT, CURRENT.cold)?);
     Some(both.filter(|(b, _)| b.state() != State::Free).map(|(b, c)| row(&b, &c)).collect())
 }
 
 /// All that is known of every socket, as bytes: for tests that compare.
 pub fn contents(arena: &Segment) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    arena::copies::<Block>(arena, LAYOUT, BLOCKS)?.for_each(|b| bytes.extend_from_slice(b.as_bytes()));
-    arena::copies::<Cold>(arena, LAYOUT, COLD)?.for_each(|c| bytes.extend_from_slice(c.as_bytes()));
-    arena::copies::<Reassembly>(arena, LAYOUT, NOTES)?.for_each(|n| bytes.extend_from_slice(n.as_bytes()));
+    arena::copies::<Block>(arena, LAYOUT, CURRENT.blocks)?
+        .for_each(|b| bytes.extend_from_slice(b.as_bytes()));
+    arena::copies::<Cold>(arena, LAYOUT, CURRENT.cold)?.for_each(|c| bytes.extend_from_slice(c.as_bytes()));
+    arena::copies::<Reassembly>(arena, LAYOUT, CURRENT.notes)?
+        .for_each(|n| bytes.extend_from_slice(n.as_bytes()));
     Some(bytes)
 }
 

@@ -64,7 +64,7 @@ mod versions;
 pub use durable::{arena_len, examine, forge};
 pub use engine::Tcp;
 pub use probe::CommitProbe;
-pub use versions::convert;
+pub use versions::{convert, revert};
 
 /// How large the engine is.
 #[derive(Clone, Copy, Debug)]

@@ -5,9 +5,11 @@
 
 use super::TcpConfig;
 use super::block::{Block, Cold};
-use super::durable::{LAYOUT, Tables, examine};
+use super::durable::{CURRENT, LAYOUT, Shape, Tables, V3 as LAYOUT_3, examine};
 use super::reassembly::Reassembly;
-use crate::arena::{Refused, read_v2};
+use crate::arena::{Refused, copy_of, read_v2, write_v2};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use eft_channel::Segment;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -31,11 +33,50 @@ impl From<V2> for V3 {
     }
 }
 
+impl From<V3> for V2 {
+    fn from((hot, cold, notes): V3) -> V2 {
+        V2 { hot, cold, notes }
+    }
+}
+
+/// What an arena holds: its secret and its sockets.
+type Contents = ([u64; 2], Box<dyn Iterator<Item = V3>>);
+
+/// Reads an arena with checksums, without changing it. What is damaged is free.
+fn read(shape: &Shape, arena: &Segment, config: &TcpConfig) -> Option<Contents> {
+    let copy = copy_of(arena, &shape.layout, config.connections)?;
+    let t = Tables::open_as(shape, copy, config).ok()?;
+    let secret = t.arena.secret;
+    Some((
+        secret,
+        Box::new((0..config.connections as u32).map(move |i| (t.blocks[i], t.cold[i], t.notes[i]))),
+    ))
+}
+
 /// Converts the arena of an older eft into `new`, which is empty; `old` stays as it is, so that who wrote it can go on.
 pub fn convert(old: &Segment, new: Segment, config: &TcpConfig) -> Result<(), Refused> {
-    match read_v2::<V2>(old, LAYOUT.magic, config.connections) {
-        Some((secret, sockets)) => Tables::of((secret, sockets.map(V3::from)), new, config),
-        None => Err(examine(old, config).err().unwrap_or(Refused::Foreign)),
+    let contents = match examine(old, config) {
+        Err(Refused::Older { theirs: 3, .. }) => read(&LAYOUT_3, old, config),
+        Err(Refused::Older { .. }) => {
+            let read = read_v2::<V2>(old, LAYOUT.magic, config.connections);
+            read.map(|(secret, sockets)| -> Contents {
+                let sockets: Vec<V2> = sockets.collect();
+                (secret, Box::new(sockets.into_iter().map(V3::from)))
+            })
+        }
+        Err(refused) => return Err(refused),
+        Ok(()) => None,
+    };
+    Tables::make_as(&CURRENT, contents.ok_or(Refused::Foreign)?, new, config)
+}
+
+/// Takes a conversion back: what `ours` holds goes into `to`, which is empty, in the layout of `like`.
+pub fn revert(ours: &Segment, like: &Segment, to: Segment, config: &TcpConfig) -> Result<(), Refused> {
+    let Err(Refused::Older { theirs, .. }) = examine(like, config) else { return Err(Refused::Foreign) };
+    let (secret, sockets) = read(&CURRENT, ours, config).ok_or(Refused::Foreign)?;
+    match theirs {
+        3 => Tables::make_as(&LAYOUT_3, (secret, sockets), to, config),
+        _ => write_v2(&to, LAYOUT.magic, secret, sockets.map(V2::from)),
     }
 }
 

@@ -129,5 +129,13 @@ pub fn convert(old: &Segment, new: Segment, config: &UdpConfig) -> Result<(), Re
     Ok(())
 }
 
+/// Takes a conversion back: what `ours` holds goes into `to`, which is empty, in the layout of `like`.
+pub fn revert(ours: &Segment, like: &Segment, to: Segment, config: &UdpConfig) -> Result<(), Refused> {
+    let Err(Refused::Older { theirs: 2, .. }) = examine(like, config) else { return Err(Refused::Foreign) };
+    let copy = arena::copy_of(ours, &LAYOUT, config.sockets).ok_or(Refused::Foreign)?;
+    let (arena, blocks, _) = open(copy, config)?;
+    arena::write_v2(&to, LAYOUT.magic, arena.secret, (0..config.sockets as u32).map(|i| blocks[i]))
+}
+
 #[cfg(test)]
 mod tests;

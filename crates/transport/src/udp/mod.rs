@@ -18,7 +18,7 @@ pub mod inspect;
 mod receive;
 mod send;
 
-pub use durable::{arena_len, convert, examine};
+pub use durable::{arena_len, convert, examine, revert};
 pub use engine::Udp;
 
 /// How large the engine is.

@@ -1,6 +1,7 @@
 use super::super::block::{State, bit};
+use super::super::durable::NEXT;
 use super::*;
-use crate::arena::write_v2;
+use crate::arena::new_v2;
 
 const CONFIG: TcpConfig =
     TcpConfig { connections: 4, sockets_per_family: 4, listeners_per_family: 4, seed: 9 };
@@ -19,10 +20,10 @@ fn connection() -> V2 {
 #[test]
 fn connections_of_layout_2_are_taken_over_with_their_secret() {
     let free = V2 { hot: Block::free(0), cold: Cold::free(), notes: Reassembly::new() };
-    let old = write_v2(LAYOUT.magic, [5, 6], &[free, connection(), free, free]);
+    let old = new_v2(LAYOUT.magic, [5, 6], &[free, connection(), free, free]);
     let mut before = alloc::vec![0; old.len()];
     old.read(0, &mut before).unwrap();
-    assert_eq!(examine(&old, &CONFIG), Err(Refused::Older { theirs: 2, ours: 3 }));
+    assert_eq!(examine(&old, &CONFIG), Err(Refused::Older { theirs: 2, ours: LAYOUT.version }));
     let new = Segment::heap(super::super::arena_len(&CONFIG));
     convert(&old, new.clone(), &CONFIG).unwrap();
     let t = Tables::open(new.clone(), &CONFIG).unwrap();
@@ -36,12 +37,56 @@ fn connections_of_layout_2_are_taken_over_with_their_secret() {
 }
 
 #[test]
+fn a_conversion_is_taken_back_with_what_has_happened_since() {
+    let free = V2 { hot: Block::free(0), cold: Cold::free(), notes: Reassembly::new() };
+    let old = new_v2(LAYOUT.magic, [5, 6], &[free, connection(), free, connection()]);
+    let new = Segment::heap(super::super::arena_len(&CONFIG));
+    convert(&old, new.clone(), &CONFIG).unwrap();
+    let mut t = Tables::open(new.clone(), &CONFIG).unwrap();
+    t.blocks[1].rcv_nxt = 1500;
+    t.commit();
+    // This is not committed.
+    t.cold[1].incarnation = 9;
+    drop(t);
+    let back = Segment::heap(old.len());
+    revert(&new, &old, back.clone(), &CONFIG).unwrap();
+    let (secret, sockets) = read_v2::<V2>(&back, LAYOUT.magic, 4).unwrap();
+    let sockets: Vec<V2> = sockets.collect();
+    assert_eq!((secret, sockets[1].hot.rcv_nxt, sockets[1].cold.incarnation), ([5, 6], 1500, 3));
+    assert!(sockets[1].notes.holds(2000, 3000));
+    assert_eq!(revert(&new, &new, back, &CONFIG), Err(Refused::Foreign), "that is no older one");
+}
+
+#[test]
+fn tables_move_to_their_places_in_another_layout() {
+    let free = V2 { hot: Block::free(0), cold: Cold::free(), notes: Reassembly::new() };
+    let old = new_v2(LAYOUT.magic, [5, 6], &[free, connection(), free, connection()]);
+    let contents = || {
+        let sockets: Vec<V2> = read_v2::<V2>(&old, LAYOUT.magic, 4).unwrap().1.collect();
+        ([5, 6], Box::new(sockets.into_iter().map(V3::from)) as Box<dyn Iterator<Item = V3>>)
+    };
+    let segment = |shape: &Shape| Segment::heap(shape.layout.arena_len(4));
+    let (three, four, again) = (segment(&LAYOUT_3), segment(&NEXT), segment(&LAYOUT_3));
+    Tables::make_as(&LAYOUT_3, contents(), three.clone(), &CONFIG).unwrap();
+    // A stray write hurts one socket, in whichever layout.
+    three.write(4096 + size_of::<Block>(), &[0xaa]).unwrap();
+    Tables::make_as(&NEXT, read(&LAYOUT_3, &three, &CONFIG).unwrap(), four.clone(), &CONFIG).unwrap();
+    Tables::make_as(&LAYOUT_3, read(&NEXT, &four, &CONFIG).unwrap(), again.clone(), &CONFIG).unwrap();
+    let t = Tables::open_as(&LAYOUT_3, again, &CONFIG).unwrap();
+    assert_eq!((t.arena.secret, t.quarantined), ([5, 6], 0));
+    assert_eq!(State::from_number(t.blocks[1].state), Some(State::Free), "the damaged one");
+    assert_eq!((t.blocks[3].rcv_nxt, t.cold[3].incarnation), (1000, 3));
+    assert!(t.notes[3].holds(2000, 3000));
+    assert!(read(&LAYOUT_3, &four, &CONFIG).is_none(), "it is another layout");
+}
+
+#[test]
 fn what_is_of_no_known_layout_is_refused() {
     let new = || Segment::heap(super::super::arena_len(&CONFIG));
-    let other = write_v2(*b"eft-udp\0", [1, 1], &[connection(); 4]);
+    let other = new_v2(*b"eft-udp\0", [1, 1], &[connection(); 4]);
     assert_eq!(convert(&other, new(), &CONFIG), Err(Refused::Foreign));
-    let fewer = write_v2(LAYOUT.magic, [1, 1], &[connection(); 3]);
+    let fewer = new_v2(LAYOUT.magic, [1, 1], &[connection(); 3]);
     assert!(convert(&fewer, new(), &CONFIG).is_err());
     fewer.write(8, &9u32.to_le_bytes()).unwrap();
-    assert_eq!(convert(&fewer, new(), &CONFIG), Err(Refused::Newer { theirs: 9, ours: 3 }));
+    assert_eq!(convert(&fewer, new(), &CONFIG), Err(Refused::Newer { theirs: 9, ours: LAYOUT.version }));
 }

@@ -5,9 +5,20 @@ fn sockets_of_layout_2_are_taken_over() {
     let config = UdpConfig { sockets: 4, ..UdpConfig::default() };
     let mut blocks = [Block::free(1); 4];
     (blocks[2].flags, blocks[2].slot, blocks[2].local_port) = (bit::USED | bit::BOUND, 1, 53);
-    let old = arena::write_v2(LAYOUT.magic, [1, 2], &blocks);
+    let old = arena::new_v2(LAYOUT.magic, [1, 2], &blocks);
     let new = Segment::heap(arena_len(&config));
     convert(&old, new.clone(), &config).unwrap();
-    let (arena, blocks, quarantined) = open(new, &config).unwrap();
+    let (arena, blocks, quarantined) = open(new.clone(), &config).unwrap();
     assert_eq!((arena.secret, quarantined, blocks[2].local_port), ([1, 2], 0, 53));
+    // And back, with what has happened since.
+    drop((arena, blocks));
+    let (arena, mut blocks, _) = open(new.clone(), &config).unwrap();
+    blocks[2].local_port = 54;
+    blocks.seal();
+    arena.commit();
+    let back = Segment::heap(old.len());
+    revert(&new, &old, back.clone(), &config).unwrap();
+    let (secret, sockets) = arena::read_v2::<Block>(&back, LAYOUT.magic, 4).unwrap();
+    assert_eq!((secret, sockets.map(|b| b.local_port).collect()), ([1, 2], alloc::vec![0, 0, 54, 0]));
+    assert!(revert(&new, &new, back, &config).is_err(), "that is no older one");
 }
