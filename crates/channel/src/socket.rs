@@ -19,7 +19,9 @@ mod errors;
 mod page;
 
 pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX};
-pub use page::{IDENTITY, IDENTITY_LEN, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom, SocketPage};
+pub use page::{
+    IDENTITY, IDENTITY_LEN, KIND, OWNER, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom, SocketPage,
+};
 
 use crate::access::AccessObserver;
 use crate::dirty::{DIRTY_LEN, DIRTY_SLOTS, Dirty};
@@ -29,7 +31,7 @@ use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
-use eft_base::WireAddress;
+use eft_base::{ComponentId, Role, WireAddress};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of everything in this module. A program keeps the shim that it started with, so a server
@@ -42,23 +44,34 @@ pub const ARENA_HEADER_LEN: usize = 65536;
 pub const SOCKET_HEADER_LEN: usize = 4096;
 
 const DOORBELLS: usize = 4096;
-/// After the two doorbells.
-const STACKS: usize = DOORBELLS + 128;
+/// Transports of one role that a stack may have.
+pub const INSTANCES_MAX: usize = 8;
+/// Doorbells and dirty bitmaps: tcp, udp, tcp1, udp1, and so on.
+const LANES: usize = 2 * INSTANCES_MAX;
+/// After the doorbells of the first tcp and udp.
+const STACKS: usize = DOORBELLS + 2 * 64;
 const DIRTY_MAPS: usize = 8192;
-const _: () = assert!(DIRTY_MAPS + 2 * (DIRTY_LEN + 64) <= ARENA_HEADER_LEN);
+const _: () = assert!(
+    DOORBELLS + (LANES + 1) * 64 <= DIRTY_MAPS && DIRTY_MAPS + LANES * (DIRTY_LEN + 64) <= ARENA_HEADER_LEN
+);
 
-/// The two transports that an application can ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Transport {
-    Tcp = 0,
-    Udp = 1,
+/// The place of a transport among the doorbells and bitmaps.
+fn lane(transport: ComponentId) -> usize {
+    debug_assert!(transport.role.is_transport());
+    let instance = transport.instance as usize % INSTANCES_MAX;
+    2 * instance + (transport.role == Role::Udp) as usize
+}
+
+/// Where a transport's doorbell lies.
+fn bell(transport: ComponentId) -> usize {
+    let lane = lane(transport);
+    DOORBELLS + (lane + usize::from(lane > 1)) * 64
 }
 
 /// How an arena is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Sockets, at most [`DIRTY_SLOTS`]. Even slots belong to TCP, odd ones to UDP.
+    /// Sockets, at most [`DIRTY_SLOTS`]. Whose each is, its page says ([`SocketPage::owner`]).
     pub slots: usize,
     /// Bytes of each send ring; a power of two.
     pub send_len: usize,
@@ -141,9 +154,9 @@ impl Arena {
     }
 
     /// The word on which the family rings `transport`.
-    pub fn doorbell(&self, transport: Transport) -> Shared<Doorbell> {
+    pub fn doorbell(&self, transport: ComponentId) -> Shared<Doorbell> {
         // SAFETY: Doorbell is one atomic; within the checked header.
-        unsafe { self.segment.shared(DOORBELLS + transport as usize * 64) }.expect("arena length was checked")
+        unsafe { self.segment.shared(bell(transport)) }.expect("arena length was checked")
     }
 
     /// How often a stack of this family ended or returned: odd while there is none. The family's custodian
@@ -153,8 +166,8 @@ impl Arena {
         self.segment.atomic_u32(STACKS).expect("arena length was checked")
     }
 
-    pub fn dirty(&self, transport: Transport) -> Dirty {
-        let offset = DIRTY_MAPS + transport as usize * (DIRTY_LEN + 64);
+    pub fn dirty(&self, transport: ComponentId) -> Dirty {
+        let offset = DIRTY_MAPS + lane(transport) * (DIRTY_LEN + 64);
         Dirty::new(self.segment.clone(), offset).expect("arena length was checked")
     }
 

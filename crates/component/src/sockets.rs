@@ -3,7 +3,7 @@
 use crate::events::FromWorld;
 use alloc::string::String;
 use alloc::vec::Vec;
-use eft_base::{FamilyId, PoolId, SocketId};
+use eft_base::{ComponentId, FamilyId, PoolId, SocketId};
 use eft_channel::socket::Arena;
 use eft_messages::control::{Reply, Request};
 
@@ -28,8 +28,8 @@ pub enum Event {
     Request { connection: ConnectionId, family: FamilyId, privileged: bool, request: Request, handle: Handle },
     /// The application's last descriptor of this socket is closed.
     Closed(SocketId),
-    /// After a rebirth: this socket's descriptor is still open.
-    Survivor(SocketId),
+    /// After a rebirth: the descriptor of this socket of `transport`'s is still open.
+    Survivor { socket: SocketId, transport: ComponentId },
 }
 
 impl FromWorld for Event {
@@ -49,7 +49,7 @@ pub enum Effect {
     Reply { connection: ConnectionId, reply: Reply },
     /// `handle` is the far end of this socket's descriptor; the supervisor and the socket's transport
     /// get a duplicate.
-    Keep { socket: SocketId, handle: Handle },
+    Keep { socket: SocketId, transport: ComponentId, handle: Handle },
     /// Drop the far end everywhere.
     Drop(SocketId),
     /// Nothing of this family is left; its arena can go.

@@ -6,9 +6,11 @@
 
 use crate::scheduling::Scheduling;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use eft_base::text::complaint;
+use eft_channel::dirty::DIRTY_SLOTS;
+use eft_channel::socket::INSTANCES_MAX;
 use eft_messages::{ComponentId, Role};
 use serde::Deserialize;
 
@@ -97,21 +99,23 @@ impl Default for Limits {
     }
 }
 
-/// What may exist: name and role. NICs are made from devices.
-const ROLES: &[(&str, Option<ComponentId>)] = &[
-    ("sockets", Some(ComponentId::SOCKETS)),
-    ("tcp", Some(ComponentId::TCP)),
-    ("udp", Some(ComponentId::UDP)),
-    ("ip", Some(ComponentId::IP)),
-    ("filter", Some(ComponentId::FILTER)),
-    ("nic", None),
-    // It has no edge and moves no packet: whoever counts peers does not mean it.
-    ("cores", None),
+/// The edges that the contracts in `messages` define; no other may be drawn.
+const EDGES: &[(Role, Role)] = &[
+    (Role::Sockets, Role::Tcp),
+    (Role::Sockets, Role::Udp),
+    (Role::Tcp, Role::Ip),
+    (Role::Udp, Role::Ip),
+    (Role::Ip, Role::Filter),
+    (Role::Ip, Role::Nic),
 ];
 
-/// The edges that the contracts in `messages` define; no other may be drawn.
-const EDGES: &[(&str, &str)] =
-    &[("sockets", "tcp"), ("sockets", "udp"), ("tcp", "ip"), ("udp", "ip"), ("ip", "filter"), ("ip", "nic")];
+/// A component as files name it: that of a [`ComponentId`], or `nic` for all drivers, which are made from devices.
+fn named(name: &str) -> Option<ComponentId> {
+    if name == Role::Nic.name() {
+        return Some(ComponentId::nic(0));
+    }
+    name.parse().ok().filter(|id: &ComponentId| id.role != Role::Nic)
+}
 
 impl Topology {
     /// Reads and checks a topology file.
@@ -123,9 +127,15 @@ impl Topology {
 
     fn check(&self) -> Result<(), String> {
         for (i, c) in self.component.iter().enumerate() {
-            if !ROLES.iter().any(|(name, _)| *name == c.name) {
-                let known: Vec<&str> = ROLES.iter().map(|(n, _)| *n).collect();
-                return Err(format!("unknown component `{}`; there are: {}", c.name, known.join(", ")));
+            let Some(id) = named(&c.name) else {
+                let known = Role::ALL.map(Role::name).join(", ");
+                return Err(format!(
+                    "unknown component `{}`; there are: {known}; a second tcp or udp is tcp1 or udp1",
+                    c.name
+                ));
+            };
+            if id.instance as usize >= INSTANCES_MAX {
+                return Err(format!("component `{}`: there may be {INSTANCES_MAX} of a role", c.name));
             }
             if self.component[..i].iter().any(|d| d.name == c.name) {
                 return Err(format!("component `{}` is named twice", c.name));
@@ -139,7 +149,7 @@ impl Topology {
                 return Err(format!("component `{needed}` is missing; no stack works without it"));
             }
         }
-        if !self.has("tcp") && !self.has("udp") {
+        if self.transports().is_empty() {
             return Err("neither `tcp` nor `udp` is there: a stack needs a transport".into());
         }
         for (i, e) in self.edge.iter().enumerate() {
@@ -149,7 +159,9 @@ impl Topology {
                     return Err(format!("edge {a} - {b}: there is no component `{name}`"));
                 }
             }
-            if !EDGES.iter().any(|(x, y)| (a == x && b == y) || (a == y && b == x)) {
+            let roles = |name: &str| named(name).map(|id| id.role);
+            let drawn = (roles(a), roles(b));
+            if !EDGES.iter().any(|&(x, y)| drawn == (Some(x), Some(y)) || drawn == (Some(y), Some(x))) {
                 return Err(format!("edge {a} - {b} is forbidden: these two have no contract"));
             }
             if self.edge[..i].iter().any(|f| f.joins(a, b)) {
@@ -160,8 +172,13 @@ impl Topology {
             }
         }
         for (x, y) in EDGES {
-            if self.has(x) && self.has(y) && !self.edge.iter().any(|e| e.joins(x, y)) {
-                return Err(format!("edge {x} - {y} is missing: both components are there"));
+            let of = |role: Role| {
+                self.component.iter().filter(move |c| named(&c.name).is_some_and(|id| id.role == role))
+            };
+            for (x, y) in of(*x).flat_map(|x| of(*y).map(move |y| (&x.name, &y.name))) {
+                if !self.edge.iter().any(|e| e.joins(x, y)) {
+                    return Err(format!("edge {x} - {y} is missing: both components are there"));
+                }
             }
         }
         let m = &self.memory;
@@ -178,7 +195,7 @@ impl Topology {
         let l = &self.limits;
         for (name, value, max) in [
             ("families", l.families, 96),
-            ("sockets_per_family", l.sockets_per_family, 4096),
+            ("sockets_per_family", l.sockets_per_family, 4096.min(DIRTY_SLOTS / self.transports().len())),
             ("listeners_per_family", l.listeners_per_family, 4096),
             ("connections", l.connections, 1 << 20),
         ] {
@@ -200,23 +217,37 @@ impl Topology {
         self.component.iter().any(|c| c.name == name)
     }
 
-    /// How the component of this role runs.
+    /// How this component runs.
     pub fn spec(&self, peer: ComponentId) -> Option<&ComponentSpec> {
-        let name = role_name(peer);
-        self.component.iter().find(|c| c.name == name)
+        self.component.iter().find(|c| c.name == name_of(peer))
     }
 
     /// The capacity of the queues between two components, if they may talk.
     pub fn capacity(&self, a: ComponentId, b: ComponentId) -> Option<usize> {
-        self.edge.iter().find(|e| e.joins(role_name(a), role_name(b))).map(|e| e.capacity)
+        self.edge.iter().find(|e| e.joins(&name_of(a), &name_of(b))).map(|e| e.capacity)
     }
 
-    /// The components of a stack with `nics` devices, in the order in which packets go out.
+    /// The components of a stack with `nics` devices that move packets, in the order in which packets go out.
     pub fn peers(&self, nics: usize) -> Vec<ComponentId> {
+        let named = self.component.iter().filter_map(|c| named(&c.name));
         let mut peers: Vec<ComponentId> =
-            ROLES.iter().filter(|(name, _)| self.has(name)).filter_map(|(_, p)| *p).collect();
+            named.filter(|id| !matches!(id.role, Role::Nic | Role::Cores)).collect();
+        peers.sort();
         peers.extend((0..nics).map(|n| ComponentId::nic(n as u8)));
         peers
+    }
+
+    /// The transports, in the order in which they share the slots of programs' arenas.
+    pub fn transports(&self) -> Vec<ComponentId> {
+        self.peers(0).into_iter().filter(|id| id.role.is_transport()).collect()
+    }
+}
+
+/// How the file names a component: all drivers are one there.
+fn name_of(peer: ComponentId) -> String {
+    match peer.role {
+        Role::Nic => Role::Nic.name().into(),
+        _ => peer.to_string(),
     }
 }
 
@@ -224,19 +255,6 @@ impl EdgeSpec {
     fn joins(&self, a: &str, b: &str) -> bool {
         let [x, y] = &self.between;
         (x == a && y == b) || (x == b && y == a)
-    }
-}
-
-/// The name of a role in a topology file.
-pub fn role_name(peer: ComponentId) -> &'static str {
-    match peer.role {
-        Role::Sockets => "sockets",
-        Role::Tcp => "tcp",
-        Role::Udp => "udp",
-        Role::Ip => "ip",
-        Role::Filter => "filter",
-        Role::Nic => "nic",
-        Role::Cores => "cores",
     }
 }
 
@@ -270,6 +288,34 @@ mod tests {
         assert!(error("capacity = 1024", "capacity = 1000").contains("power of two"));
         assert!(error("name = \"filter\"", "name = \"filter\"\nfoo = 1").contains("foo"));
         assert!(error("name = \"filter\"", "name = \"filter\"\ndedicated = true").contains("no `cpu`"));
+    }
+
+    #[test]
+    fn a_second_tcp_is_a_second_name() {
+        let tcp1 = r#"
+            [[component]]
+            name = "tcp1"
+            [[edge]]
+            between = ["sockets", "tcp1"]
+            [[edge]]
+            between = ["ip", "tcp1"]
+            capacity = 64
+        "#;
+        let t = Topology::parse(&format!("{DEFAULT}{tcp1}")).unwrap_err();
+        assert!(t.contains("sockets_per_family must be from 1 to 2730"), "{t}");
+        let fewer = format!("{DEFAULT}{tcp1}\n[limits]\nsockets_per_family = 2048\n");
+        let t = Topology::parse(&fewer).unwrap();
+        let second = ComponentId::new(Role::Tcp, 1);
+        assert_eq!(t.transports(), [ComponentId::TCP, second, ComponentId::UDP]);
+        assert_eq!(t.capacity(second, ComponentId::IP), Some(64));
+        assert_eq!(t.capacity(second, ComponentId::UDP), None);
+        let unconnected = fewer.replacen("\"ip\", \"tcp1\"", "\"ip\", \"tcp2\"", 1);
+        assert!(Topology::parse(&unconnected).unwrap_err().contains("no component `tcp2`"));
+        for unknown in ["tcp0", "ip1", "nic1", "tcp01"] {
+            let error = Topology::parse(&fewer.replace("tcp1", unknown)).unwrap_err();
+            assert!(error.contains(&format!("unknown component `{unknown}`")), "{error}");
+        }
+        assert!(Topology::parse(&fewer.replace("tcp1", "tcp8")).unwrap_err().contains("may be 8"));
     }
 
     #[test]

@@ -11,8 +11,8 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use eft_base::SlotShare;
 use eft_component::Topology;
-use eft_component::topology::Limits;
 use eft_messages::nic::{FRAME_SLOT_LEN, PACKET_SLOT_LEN};
 use eft_messages::transport::SEND_SLOT_LEN;
 use eft_messages::{ComponentId, Role};
@@ -25,22 +25,13 @@ pub struct PoolPlan {
     pub readers: Vec<ComponentId>,
 }
 
-fn present(topology: &Topology, nics: usize, wanted: &[ComponentId]) -> Vec<ComponentId> {
-    let all = topology.peers(nics);
-    wanted.iter().copied().filter(|p| all.contains(p)).collect()
-}
-
 fn nic_peers(nics: usize) -> Vec<ComponentId> {
     (0..nics).map(|n| ComponentId::nic(n as u8)).collect()
 }
 
 /// The pools that `peer` owns, in the order in which its constructor takes them.
 pub fn pools(topology: &Topology, nics: usize, peer: ComponentId) -> Vec<PoolPlan> {
-    let mut wire = vec![ComponentId::IP];
-    wire.extend(nic_peers(nics));
-    let mut everyone = vec![ComponentId::TCP, ComponentId::UDP];
-    everyone.extend(&wire);
-    let transports_and_wire = present(topology, nics, &everyone);
+    let transports = topology.transports();
     match peer.role {
         Role::Tcp | Role::Udp => {
             vec![PoolPlan { slot_size: SEND_SLOT_LEN, slots: 2048, readers: vec![ComponentId::IP] }]
@@ -50,13 +41,13 @@ pub fn pools(topology: &Topology, nics: usize, peer: ComponentId) -> Vec<PoolPla
             PoolPlan {
                 slot_size: PACKET_SLOT_LEN,
                 slots: 256,
-                readers: transports_and_wire.into_iter().filter(|p| *p != ComponentId::IP).collect(),
+                readers: [transports, nic_peers(nics)].concat(),
             },
         ],
         Role::Nic => vec![PoolPlan {
             slot_size: PACKET_SLOT_LEN,
             slots: topology.memory.nic_frames,
-            readers: present(topology, nics, &[ComponentId::IP, ComponentId::TCP, ComponentId::UDP]),
+            readers: [vec![ComponentId::IP], transports].concat(),
         }],
         Role::Sockets | Role::Filter | Role::Cores => vec![],
     }
@@ -64,11 +55,10 @@ pub fn pools(topology: &Topology, nics: usize, peer: ComponentId) -> Vec<PoolPla
 
 /// Who maps families' arenas, and whether it may write.
 pub fn family_mappers(topology: &Topology, nics: usize) -> Vec<(ComponentId, bool)> {
-    let writers = present(topology, nics, &[ComponentId::SOCKETS, ComponentId::TCP, ComponentId::UDP]);
-    let mut mappers: Vec<(ComponentId, bool)> = writers.into_iter().map(|p| (p, true)).collect();
-    mappers.push((ComponentId::IP, false));
-    mappers.extend(nic_peers(nics).into_iter().map(|p| (p, false)));
-    mappers
+    let writers = [vec![ComponentId::SOCKETS], topology.transports()].concat();
+    let readers = [vec![ComponentId::IP], nic_peers(nics)].concat();
+    let writable = |writable| move |id: ComponentId| (id, writable);
+    writers.into_iter().map(writable(true)).chain(readers.into_iter().map(writable(false))).collect()
 }
 
 /// The neighbours of `peer` and the capacity of the queues between them.
@@ -81,9 +71,16 @@ pub fn neighbours(topology: &Topology, nics: usize, peer: ComponentId) -> Vec<(C
         .collect()
 }
 
-/// Slots of a family's arena: tcp and udp have every second one each.
-pub fn family_slots(limits: &Limits) -> usize {
-    limits.sockets_per_family * 2
+/// Slots of a family's arena: as many for each transport as a family may have sockets.
+pub fn family_slots(topology: &Topology) -> usize {
+    topology.limits.sockets_per_family * topology.transports().len()
+}
+
+/// The slots of every family's arena that this transport gives out; `None` if it is none.
+pub fn slot_share(topology: &Topology, owner: ComponentId) -> Option<SlotShare> {
+    let transports = topology.transports();
+    let first = transports.iter().position(|id| *id == owner)? as u32;
+    Some(SlotShare { owner, first, stride: transports.len() as u32 })
 }
 
 #[cfg(test)]
@@ -116,5 +113,48 @@ mod tests {
         let writers: Vec<ComponentId> =
             family_mappers(&t, 1).into_iter().filter(|(_, w)| *w).map(|(p, _)| p).collect();
         assert_eq!(writers, [ComponentId::SOCKETS, ComponentId::TCP, ComponentId::UDP]);
+    }
+
+    #[test]
+    fn a_second_tcp_is_planned_as_the_first() {
+        let text = format!(
+            "{}\n[limits]\nsockets_per_family = 1000\n[[component]]\nname = \"tcp1\"\n\
+             [[edge]]\nbetween = [\"sockets\", \"tcp1\"]\n[[edge]]\nbetween = [\"tcp1\", \"ip\"]\n",
+            include_str!("../../../topologies/default.toml")
+        );
+        let t = Topology::parse(&text).unwrap();
+        let second = ComponentId::new(Role::Tcp, 1);
+        let first = ComponentId::TCP;
+        // Lanes: its own with the same neighbours, none with the first.
+        let of = |p| neighbours(&t, 1, p);
+        assert_eq!(of(second), of(first));
+        for neighbour in [ComponentId::SOCKETS, ComponentId::IP] {
+            let both = of(neighbour).into_iter().filter(|(p, _)| p.role == Role::Tcp);
+            assert_eq!(both.map(|(p, _)| p).collect::<Vec<_>>(), [first, second]);
+        }
+        // Pools: as many and as large, and it reads what the first reads.
+        assert_eq!(pools(&t, 1, second), pools(&t, 1, first));
+        for owner in t.peers(1) {
+            for pool in pools(&t, 1, owner) {
+                assert_eq!(pool.readers.contains(&second), pool.readers.contains(&first), "{owner}");
+            }
+        }
+        // Memory: it maps families, and has a third of their slots to itself.
+        assert!(family_mappers(&t, 1).contains(&(second, true)));
+        assert_eq!(family_slots(&t), 3000);
+        let shares: Vec<SlotShare> = t.peers(1).into_iter().filter_map(|p| slot_share(&t, p)).collect();
+        assert_eq!(shares.iter().map(|s| s.owner).collect::<Vec<_>>(), [first, second, ComponentId::UDP]);
+        for slot in 0..3000 {
+            assert_eq!(shares.iter().filter(|s| s.index(slot).is_some()).count(), 1, "slot {slot}");
+        }
+        assert!(shares.iter().all(|s| s.len(3000) == 1000));
+    }
+
+    #[test]
+    fn one_tcp_and_one_udp_share_as_simulations_and_tests_assume() {
+        let t = Topology::parse(include_str!("../../../topologies/default.toml")).unwrap();
+        assert_eq!(slot_share(&t, ComponentId::TCP), Some(SlotShare::TCP));
+        assert_eq!(slot_share(&t, ComponentId::UDP), Some(SlotShare::UDP));
+        assert_eq!(slot_share(&t, ComponentId::IP), None);
     }
 }

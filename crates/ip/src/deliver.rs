@@ -5,11 +5,11 @@
 //! all go home.
 
 use crate::counters::Counter;
-use crate::engine::{Ip, Out, transport_index};
+use crate::engine::{Ip, Out};
 use crate::icmp::IcmpError;
 use crate::pending::{Arrival, ToPeer};
 use alloc::vec::Vec;
-use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
+use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP};
 use eft_base::{PacketRef, PoolId};
 use eft_channel::{Memory, Pool};
 use eft_component::Context;
@@ -173,24 +173,18 @@ impl Ip {
     }
 
     /// Whether the topology has this transport.
-    pub(crate) fn has_transport(&self, peer: ComponentId) -> bool {
-        transport_index(peer).is_some_and(|i| self.lanes[i].seen)
-    }
-
     /// A packet for this host that may pass.
     pub(crate) fn accept(&mut self, cx: &mut Context, a: Arrival, out: &mut Out) {
-        let peer = match a.question.protocol {
+        match a.question.protocol {
             PROTOCOL_ICMP => return self.receive_icmp(cx, a, out),
             PROTOCOL_TCP if a.group => {
                 return self.drop_packet(cx, a.packet, Counter::DropMartian, out);
             }
-            PROTOCOL_TCP => ComponentId::TCP,
-            PROTOCOL_UDP => ComponentId::UDP,
-            _ => return self.refuse_protocol(cx, a, out),
-        };
-        if !self.has_transport(peer) {
-            return self.refuse_protocol(cx, a, out);
+            _ => {}
         }
+        let Some(peer) = self.lanes.transport_of(a.question.protocol) else {
+            return self.refuse_protocol(cx, a, out);
+        };
         let message = IpToTransport::Deliver {
             packet: a.packet,
             header_len: a.header_len,
@@ -217,7 +211,7 @@ impl Ip {
         answerable: bool,
         out: &mut Out,
     ) {
-        let Some(lane) = transport_index(peer).map(|i| &mut self.lanes[i]) else {
+        let Some(lane) = self.lanes.get_mut(peer) else {
             return;
         };
         if lane.undelivered.is_empty() && out.may_drop_in(peer) {
@@ -232,7 +226,7 @@ impl Ip {
 
     /// Hands over what waited for room.
     pub(crate) fn flush_undelivered(&mut self, out: &mut Out) {
-        for (peer, lane) in [ComponentId::TCP, ComponentId::UDP].into_iter().zip(&mut self.lanes) {
+        for (peer, lane) in self.lanes.iter_mut() {
             while out.may_drop_in(peer)
                 && let Some(u) = lane.undelivered.pop_front()
             {

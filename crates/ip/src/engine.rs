@@ -9,7 +9,7 @@ use crate::neighbour::Neighbours;
 use crate::pending::{Arrival, Datagram, FromPeer, Origin, Stage, ToPeer, Transmission};
 use crate::reassemble::Reassembly;
 use crate::route::Routes;
-use crate::send::Lane;
+use crate::send::Lanes;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
@@ -75,8 +75,8 @@ pub struct Ip {
     pub(crate) limiter: Limiter,
     /// Of resets that the filter orders.
     pub(crate) reset_limiter: Limiter,
-    /// tcp's and udp's requests for which no frame slot is free.
-    pub(crate) lanes: [Lane; 2],
+    /// What waits on the way from and to each transport.
+    pub(crate) lanes: Lanes,
     /// Transmissions in [`Stage::Local`], in order.
     pub(crate) local: VecDeque<RequestId>,
     pub(crate) identification: u16,
@@ -85,15 +85,6 @@ pub struct Ip {
     retry_after: Duration,
     /// Packets that waited for room when it was last looked for.
     waiting_before: usize,
-}
-
-/// tcp's and udp's place in arrays.
-pub(crate) fn transport_index(peer: ComponentId) -> Option<usize> {
-    match peer.role {
-        Role::Tcp => Some(0),
-        Role::Udp => Some(1),
-        _ => None,
-    }
 }
 
 impl Ip {
@@ -117,7 +108,7 @@ impl Ip {
             given: Given::new(&packets),
             limiter: Limiter::new(),
             reset_limiter: Limiter::new(),
-            lanes: [Lane::default(), Lane::default()],
+            lanes: Lanes::default(),
             local: VecDeque::new(),
             identification: config.seed as u16,
             retry_at: None,
@@ -278,9 +269,7 @@ impl Ip {
     /// Forgets what a dead transport wanted. Frames that the NIC has stay until it answers.
     fn transport_reborn(&mut self, peer: ComponentId, out: &mut Out) {
         self.gate.forget(peer);
-        if let Some(i) = transport_index(peer) {
-            self.lanes[i].reborn();
-        }
+        self.lanes.reborn(peer);
         let of_peer = |o: Origin| matches!(o, Origin::Transport { peer: p, .. } if p == peer);
         for id in self.datagrams.ids() {
             if let Some(d) = self.datagrams.get_mut(id)

@@ -242,12 +242,7 @@ impl Ip {
 
     /// The transport that sent a quoted packet.
     fn sender_of(&self, quoted: &Quoted) -> Option<ComponentId> {
-        let peer = match quoted.protocol {
-            PROTOCOL_TCP => ComponentId::TCP,
-            PROTOCOL_UDP => ComponentId::UDP,
-            _ => return None,
-        };
-        (self.routes.is_ours(quoted.source) && self.has_transport(peer)).then_some(peer)
+        self.lanes.transport_of(quoted.protocol).filter(|_| self.routes.is_ours(quoted.source))
     }
 
     /// What an ICMP error is about. `None`: it quotes too little, or a fragment without ports.

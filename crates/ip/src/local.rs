@@ -9,10 +9,9 @@ use crate::engine::{Ip, Out};
 use crate::pending::{Arrival, Stage, Transmission};
 use crate::send::{ETHERNET_LEN, IPV4_LEN};
 use eft_base::errno::{EINVAL, ENOBUFS, EPROTONOSUPPORT};
-use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
+use eft_base::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
 use eft_base::{PacketRef, RequestId};
 use eft_component::Context;
-use eft_messages::ComponentId;
 use eft_messages::nic::FrameDescriptor;
 use zerocopy::IntoBytes;
 
@@ -27,7 +26,9 @@ impl Ip {
         let Some(&transmission) = self.transmissions.get(id) else {
             return;
         };
-        if receiver(&transmission).is_some_and(|peer| !self.has_transport(peer)) {
+        if is_transport(transmission.question.protocol)
+            && self.lanes.transport_of(transmission.question.protocol).is_none()
+        {
             cx.count(Counter::DropProtocol);
             return self.finish(id, EPROTONOSUPPORT, out);
         }
@@ -46,7 +47,8 @@ impl Ip {
     }
 
     fn has_local_room(&self, transmission: &Transmission, out: &Out) -> bool {
-        self.packets.available() > 0 && receiver(transmission).is_none_or(|p| out.may_drop_in(p))
+        self.packets.available() > 0
+            && self.lanes.transport_of(transmission.question.protocol).is_none_or(|p| out.may_drop_in(p))
     }
 
     /// Turns round what waited for room.
@@ -120,12 +122,7 @@ impl Ip {
     }
 }
 
-/// The transport that gets a local packet; ICMP stays here.
-fn receiver(transmission: &Transmission) -> Option<ComponentId> {
-    match transmission.question.protocol {
-        PROTOCOL_TCP => Some(ComponentId::TCP),
-        PROTOCOL_UDP => Some(ComponentId::UDP),
-        PROTOCOL_ICMP => None,
-        _ => None,
-    }
+/// Whether a transport gets packets of this protocol; ICMP stays here.
+fn is_transport(protocol: u8) -> bool {
+    matches!(protocol, PROTOCOL_TCP | PROTOCOL_UDP)
 }

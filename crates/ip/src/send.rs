@@ -7,9 +7,10 @@
 use crate::bytes::PieceSum;
 use crate::counters::Counter;
 use crate::deliver::Undelivered;
-use crate::engine::{Ip, Out, SEGMENT_MAX, transport_index};
+use crate::engine::{Ip, Out, SEGMENT_MAX};
 use crate::pending::{Hop, Next, Origin, Question, Stage, ToPeer, Transmission};
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::checksum::Checksum;
 use eft_base::errno::{EADDRNOTAVAIL, EINVAL, EMSGSIZE, ENETUNREACH, ENOBUFS};
@@ -43,16 +44,44 @@ pub(crate) struct Lane {
     waiting: VecDeque<(RequestId, PacketRef)>,
     /// Packets that wait for room in the transport's queue.
     pub undelivered: VecDeque<Undelivered>,
-    /// The transport has been connected at least once: the topology has it.
-    pub seen: bool,
 }
 
 impl Lane {
     /// The transport has a successor: what its predecessor asked is forgotten, what came for it is
     /// not.
-    pub fn reborn(&mut self) {
+    fn reborn(&mut self) {
         self.waiting.clear();
-        self.seen = true;
+    }
+}
+
+/// The lanes of all transports that were connected at least once, in the order of their ids.
+#[derive(Default)]
+pub(crate) struct Lanes(Vec<(ComponentId, Lane)>);
+
+impl Lanes {
+    /// A transport is connected, for the first time or again.
+    pub fn reborn(&mut self, peer: ComponentId) {
+        match self.0.binary_search_by_key(&peer, |(id, _)| *id) {
+            Ok(i) => self.0[i].1.reborn(),
+            Err(i) => self.0.insert(i, (peer, Lane::default())),
+        }
+    }
+
+    pub fn get_mut(&mut self, peer: ComponentId) -> Option<&mut Lane> {
+        self.0.iter_mut().find(|(id, _)| *id == peer).map(|(_, lane)| lane)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Lane> {
+        self.0.iter().map(|(_, lane)| lane)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (ComponentId, &mut Lane)> {
+        self.0.iter_mut().map(|(id, lane)| (*id, lane))
+    }
+
+    /// Who gets packets of this protocol.
+    pub fn transport_of(&self, protocol: u8) -> Option<ComponentId> {
+        self.0.iter().map(|(id, _)| *id).find(|id| speaks(*id, protocol))
     }
 }
 
@@ -99,13 +128,13 @@ impl Ip {
         at: PacketRef,
         out: &mut Out,
     ) {
-        let Some(lane) = transport_index(peer).map(|i| &mut self.lanes[i]) else {
+        let Some(lane) = self.lanes.get_mut(peer) else {
             return;
         };
         if lane.waiting.is_empty() && self.frames.available() > self.reserve() {
             return self.send_now(cx, peer, request, at, out);
         }
-        let Some(lane) = transport_index(peer).map(|i| &mut self.lanes[i]) else {
+        let Some(lane) = self.lanes.get_mut(peer) else {
             return;
         };
         if lane.waiting.len() < LANE_MAX {
@@ -115,21 +144,20 @@ impl Ip {
         }
     }
 
-    /// Takes up what waited for frame slots, tcp and udp in turn.
+    /// Takes up what waited for frame slots, the transports in turn.
     pub(crate) fn flush_lanes(&mut self, cx: &mut Context, out: &mut Out) {
-        let mut idle = 0;
-        for peer in [ComponentId::TCP, ComponentId::UDP].into_iter().cycle() {
-            if idle == 2 || self.frames.available() <= self.reserve() {
-                return;
-            }
-            let lane = transport_index(peer).map(|i| &mut self.lanes[i]);
-            match lane.and_then(|l| l.waiting.pop_front()) {
+        let (mut idle, mut turn) = (0, 0);
+        while idle < self.lanes.0.len() && self.frames.available() > self.reserve() {
+            let (peer, lane) = &mut self.lanes.0[turn];
+            let peer = *peer;
+            match lane.waiting.pop_front() {
                 Some((request, at)) => {
                     idle = 0;
                     self.send_now(cx, peer, request, at, out);
                 }
                 None => idle += 1,
             }
+            turn = (turn + 1) % self.lanes.0.len();
         }
     }
 

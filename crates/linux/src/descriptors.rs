@@ -205,6 +205,7 @@ fn unread_by_peer(fd: &OwnedFd) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eft_base::ComponentId;
     use eft_base::FamilyId;
     use eft_channel::Segment;
     use eft_channel::socket::Geometry;
@@ -226,7 +227,7 @@ mod tests {
             let (near, far) = crate::scm::pair().unwrap();
             rustix::net::sockopt::set_socket_send_buffer_size(&near, 1).unwrap();
             let page = arena.socket(SOCKET.slot).unwrap();
-            page.reset(1);
+            page.reset(ComponentId::TCP);
             page.set_flags(flag::CONNECTED);
             Scene { arena, near, far }
         }
@@ -374,7 +375,7 @@ mod tests {
         let refuse: [fn(&SocketPage); 2] = [|page| page.set_error(111), |page| page.set_errors_end(1)];
         for refuse in refuse {
             let scene = Scene::new();
-            scene.page().reset(DATAGRAM);
+            scene.page().reset(ComponentId::UDP);
             refuse(&scene.page());
             let _server = scene.server();
             assert!(scene.is(PollFlags::IN), "a program that waits hangs");

@@ -1,13 +1,13 @@
 //! supervisor ↔ server: set-up, rebirths of neighbours, descriptors. One packet a message, encoded
 //! with postcard; descriptors ride along. Never on the data path.
 
-use eft_base::{FamilyId, MacAddress, PoolId};
+use eft_base::{FamilyId, MacAddress, PoolId, SlotShare};
 use eft_messages::ComponentId;
 use serde::{Deserialize, Serialize};
 
 /// Which language the supervisor and its servers speak: what is in this file, the messages of the edges, queues, status pages.
 /// A program file that speaks another is refused by `eft update`; a whole stack can be replaced by it (`eft up --take-over`).
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Bytes of the largest packet.
 pub const PACKET_MAX: usize = 128 * 1024;
@@ -90,6 +90,8 @@ pub struct Identity {
     pub connections: usize,
     pub sockets_per_family: usize,
     pub listeners_per_family: usize,
+    /// Which slots of families' arenas a transport gives out.
+    pub slots: Option<SlotShare>,
     pub device: Option<DeviceSetup>,
     /// Where to write down what the server is told.
     pub record: Option<std::path::PathBuf>,
@@ -146,6 +148,8 @@ pub enum ToServer {
     Far {
         family: FamilyId,
         slot: u32,
+        /// Whose the socket is.
+        transport: ComponentId,
     },
     DropFar {
         family: FamilyId,
@@ -199,6 +203,8 @@ pub enum FromServer {
     Keep {
         family: FamilyId,
         slot: u32,
+        /// Whose the socket is.
+        transport: ComponentId,
     },
     /// sockets: forget it everywhere.
     Drop {

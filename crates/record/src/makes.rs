@@ -3,7 +3,7 @@
 use crate::recorder::Make;
 use crate::recording::Recording;
 use crate::replay::{Failure, replay};
-use eft_base::{PacketRef, PoolId};
+use eft_base::{PacketRef, PoolId, SlotShare};
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::transport::Effect;
 use eft_filter::{Filter, FilterConfig};
@@ -143,10 +143,27 @@ fn memory_of(pool: &Pool) -> Memory {
 /// Which engine, and how it was configured when it was made.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Engine {
-    Ip { with_filter: bool, seed: u64 },
-    Filter { states: usize, seed: u64 },
-    Tcp { connections: usize, sockets_per_family: usize, listeners_per_family: usize, seed: u64 },
-    Udp { sockets: usize, sockets_per_family: usize, seed: u64 },
+    Ip {
+        with_filter: bool,
+        seed: u64,
+    },
+    Filter {
+        states: usize,
+        seed: u64,
+    },
+    Tcp {
+        connections: usize,
+        sockets_per_family: usize,
+        listeners_per_family: usize,
+        seed: u64,
+        slots: SlotShare,
+    },
+    Udp {
+        sockets: usize,
+        sockets_per_family: usize,
+        seed: u64,
+        slots: SlotShare,
+    },
 }
 
 impl Engine {
@@ -154,8 +171,7 @@ impl Engine {
         match self {
             Engine::Ip { .. } => ComponentId::IP,
             Engine::Filter { .. } => ComponentId::FILTER,
-            Engine::Tcp { .. } => ComponentId::TCP,
-            Engine::Udp { .. } => ComponentId::UDP,
+            Engine::Tcp { slots, .. } | Engine::Udp { slots, .. } => slots.owner,
         }
     }
 }
@@ -174,14 +190,14 @@ impl From<FilterConfig> for Engine {
 
 impl From<TcpConfig> for Engine {
     fn from(c: TcpConfig) -> Engine {
-        let TcpConfig { connections, sockets_per_family, listeners_per_family, seed } = c;
-        Engine::Tcp { connections, sockets_per_family, listeners_per_family, seed }
+        let TcpConfig { connections, sockets_per_family, listeners_per_family, seed, slots } = c;
+        Engine::Tcp { connections, sockets_per_family, listeners_per_family, seed, slots }
     }
 }
 
 impl From<UdpConfig> for Engine {
-    fn from(UdpConfig { sockets, sockets_per_family, seed }: UdpConfig) -> Engine {
-        Engine::Udp { sockets, sockets_per_family, seed }
+    fn from(UdpConfig { sockets, sockets_per_family, seed, slots }: UdpConfig) -> Engine {
+        Engine::Udp { sockets, sockets_per_family, seed, slots }
     }
 }
 
@@ -292,15 +308,15 @@ impl Life {
                 let (filter, make) = filter(arena, config);
                 replay(recording, filter, &make, segments)
             }
-            Engine::Tcp { connections, sockets_per_family, listeners_per_family, seed } => {
-                let config = TcpConfig { connections, sockets_per_family, listeners_per_family, seed };
+            Engine::Tcp { connections, sockets_per_family, listeners_per_family, seed, slots } => {
+                let config = TcpConfig { connections, sockets_per_family, listeners_per_family, seed, slots };
                 let arena = head.arena(arena_len(connections, || eft_transport::tcp::arena_len(&config))?)?;
                 let [headers] = head.pools()?;
                 let (tcp, make) = tcp(arena, headers, config).map_err(refused)?;
                 replay(recording, tcp, &make, segments)
             }
-            Engine::Udp { sockets, sockets_per_family, seed } => {
-                let config = UdpConfig { sockets, sockets_per_family, seed };
+            Engine::Udp { sockets, sockets_per_family, seed, slots } => {
+                let config = UdpConfig { sockets, sockets_per_family, seed, slots };
                 let arena = head.arena(arena_len(sockets, || eft_transport::udp::arena_len(&config))?)?;
                 let [headers] = head.pools()?;
                 let (udp, make) = udp(arena, headers, config).map_err(refused)?;

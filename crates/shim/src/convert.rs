@@ -30,13 +30,10 @@ fn open(stream: bool) -> Result<(c_int, &'static Socket)> {
     };
     let reply = control::request(request, Some(far));
     sys::close(far);
-    let opened = reply.and_then(|reply| {
-        let parity = if stream { 0 } else { 1 };
-        match family.socket(reply.slot) {
-            Some(socket) if reply.slot % 2 == parity => Ok(socket),
-            None => Err(Errno(libc::ENOBUFS)),
-            Some(_) => Err(Errno(libc::EPROTO)),
-        }
+    let opened = reply.and_then(|reply| match family.socket(reply.slot) {
+        Some(socket) if socket.page.owner().is_some() && socket.is_stream() == stream => Ok(socket),
+        None => Err(Errno(libc::ENOBUFS)),
+        Some(_) => Err(Errno(libc::EPROTO)),
     });
     match opened {
         Ok(socket) => {

@@ -8,10 +8,11 @@ use crate::sys;
 use core::ffi::c_int;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use eft_base::ComponentId;
 use eft_channel::notify::{Doorbell, StateWord, Wake, ring_once};
 use eft_channel::segment::Segment;
 use eft_channel::shared::Shared;
-use eft_channel::socket::{Arena, IDENTITY, IDENTITY_LEN, SocketPage, Transport};
+use eft_channel::socket::{Arena, IDENTITY, IDENTITY_LEN, SocketPage};
 use eft_channel::{
     dirty::Dirty,
     status::{STATUS_LEN, Status},
@@ -67,8 +68,8 @@ impl Family {
         };
         let slots = arena.geometry().slots;
         let places: *mut Socket = sys::map_anonymous(slots * PLACES_PER_SLOT * size_of::<Socket>()).cast();
-        let tcp = bell(tcp, Transport::Tcp);
-        let udp = udp.map(|status| bell(status, Transport::Udp));
+        let tcp = bell(tcp, ComponentId::TCP);
+        let udp = udp.map(|status| bell(status, ComponentId::UDP));
         (!places.is_null()).then(|| Family {
             tcp,
             udp,
@@ -91,17 +92,15 @@ impl Family {
         self.udp.is_some()
     }
 
-    /// Tells the transport of `slot` that its socket has news, and wakes it if it sleeps. Even
-    /// slots are TCP's.
-    pub fn notify(&self, slot: u32) {
-        let bell = match slot % 2 {
-            0 => &self.tcp,
-            _ => match &self.udp {
-                Some(bell) => bell,
-                None => return,
-            },
+    /// Tells the socket's transport that it has news, and wakes it if it sleeps.
+    pub fn notify(&self, socket: &Socket) {
+        let bell = match socket.page.owner() {
+            Some(ComponentId::TCP) => Some(&self.tcp),
+            Some(ComponentId::UDP) => self.udp.as_ref(),
+            _ => None,
         };
-        bell.dirty.mark(slot as usize);
+        let Some(bell) = bell else { return };
+        bell.dirty.mark(socket.slot as usize);
         // A transport never sleeps on descriptors alone, so Wake::Descriptor needs nothing: such a
         // sleep also ends by the doorbell that it watches. The state that an earlier stack left says
         // nothing of whether this one sleeps.

@@ -8,8 +8,9 @@ use crate::lock::{self, Guard};
 use crate::sys::{self, Errno, Result};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use eft_base::Role;
 use eft_channel::shared::Shared;
-use eft_channel::socket::{Opt, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SocketPage, Transport, flag, wish};
+use eft_channel::socket::{Opt, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SocketPage, flag, wish};
 use eft_channel::token::{ReadToken, WritePlug};
 
 /// Bits of [`Socket::bits`]: what the shim remembers of a socket, for the whole family.
@@ -87,15 +88,10 @@ impl Socket {
         }
     }
 
-    pub fn transport(&self) -> Transport {
-        match self.slot % 2 {
-            0 => Transport::Tcp,
-            _ => Transport::Udp,
-        }
-    }
-
+    /// Whether it is tcp's. A socket that nobody has is none of either kind.
+    #[inline]
     pub fn is_stream(&self) -> bool {
-        self.transport() == Transport::Tcp
+        self.page.owner().is_some_and(|owner| owner.role == Role::Tcp)
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
@@ -217,7 +213,7 @@ impl Socket {
     /// Tells the transport that this socket has news.
     pub fn notify(&self) {
         if let Some(family) = crate::family::family() {
-            family.notify(self.slot);
+            family.notify(self);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::datagrams::{DatagramSocket, Datagrams};
 use crate::node::{Effect, Event};
 use crate::stack::{FAMILY, Stack};
 use eft_base::{Endpoint, Instant, SocketId, WireAddress};
-use eft_channel::socket::{AcceptRecord, LAYOUT_VERSION, Opt, SocketPage, Transport, flag, wish};
+use eft_channel::socket::{AcceptRecord, LAYOUT_VERSION, Opt, SocketPage, flag, wish};
 use eft_component::sockets::{self, ConnectionId, Handle};
 use eft_component::transport::Effect as Told;
 use eft_messages::ComponentId;
@@ -232,7 +232,7 @@ impl Application {
         }
         if let Some(d) = self.datagrams.iter_mut().find(|d| d.socket == socket) {
             if d.progress(&page, seed) {
-                stack.family.dirty(Transport::Udp).mark(socket.slot as usize);
+                stack.family.dirty(ComponentId::UDP).mark(socket.slot as usize);
                 stack.wake(ComponentId::UDP);
             }
             return;
@@ -241,7 +241,7 @@ impl Application {
             return;
         };
         if stream.progress(&page, seed) {
-            stack.family.dirty(Transport::Tcp).mark(socket.slot as usize);
+            stack.family.dirty(ComponentId::TCP).mark(socket.slot as usize);
             stack.wake(ComponentId::TCP);
         }
     }

@@ -1,16 +1,23 @@
 //! How large the servers of a simulated stack are: small, so that limits are reached.
 
+use eft_base::SlotShare;
 use eft_filter::FilterConfig;
 use eft_messages::{ComponentId, Role};
 use eft_transport::tcp::TcpConfig;
 use eft_transport::udp::UdpConfig;
 
 pub fn tcp_config() -> TcpConfig {
-    TcpConfig { connections: 128, sockets_per_family: 64, listeners_per_family: 8, seed: 1 }
+    TcpConfig {
+        connections: 128,
+        sockets_per_family: 64,
+        listeners_per_family: 8,
+        seed: 1,
+        slots: SlotShare::TCP,
+    }
 }
 
 pub fn udp_config() -> UdpConfig {
-    UdpConfig { sockets: 64, sockets_per_family: 64, seed: 1 }
+    UdpConfig { sockets: 64, sockets_per_family: 64, seed: 1, slots: SlotShare::UDP }
 }
 
 /// The filter's size in every simulated stack.

@@ -11,7 +11,7 @@ use crate::wiring::edge;
 use eft_base::{Cidr, FamilyId, Instant, PoolId, SocketId};
 use eft_channel::account::Phase;
 use eft_channel::notify::Mode;
-use eft_channel::socket::{Arena, Geometry, Transport};
+use eft_channel::socket::{Arena, Geometry};
 use eft_channel::status::Status;
 use eft_channel::{Pool, PoolView, Segment};
 use eft_component::{Component, Server, Topology, sockets, transport};
@@ -24,7 +24,7 @@ use eft_record::recorder::{Make, Recorder};
 use eft_record::recording::{Recorded, Recording};
 use eft_sockets::{Sockets, SocketsConfig};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::rc::Rc;
 use std::time::Duration;
@@ -81,7 +81,7 @@ pub struct Stack {
     /// Servers that died so far.
     pub crashes: u64,
     /// Sockets whose descriptors the supervisor holds.
-    kept: BTreeSet<SocketId>,
+    kept: BTreeMap<SocketId, ComponentId>,
     /// Of all that are recorded.
     pub lives: Vec<Life>,
 }
@@ -100,7 +100,7 @@ impl Stack {
             surroundings: Surroundings::default(),
             effects: Vec::new(),
             crashes: 0,
-            kept: BTreeSet::new(),
+            kept: BTreeMap::new(),
             lives: Vec::new(),
             topology,
             shape,
@@ -211,11 +211,10 @@ impl Stack {
 
     /// Applications' marks become events.
     fn tell_news(&mut self, i: usize) {
-        let transport = match self.members[i].peer.role {
-            Role::Tcp => Transport::Tcp,
-            Role::Udp => Transport::Udp,
-            _ => return,
-        };
+        let transport = self.members[i].peer;
+        if !transport.role.is_transport() {
+            return;
+        }
         let now = self.surroundings.now;
         if let Some(node) = &mut self.members[i].node {
             self.family.dirty(transport).take(usize::MAX, &mut 0, |slot| {
@@ -232,8 +231,8 @@ impl Stack {
         }
         for effect in core::mem::take(&mut self.surroundings.effects) {
             match effect {
-                Effect::Sockets(sockets::Effect::Keep { socket, .. }) => {
-                    self.kept.insert(socket);
+                Effect::Sockets(sockets::Effect::Keep { socket, transport, .. }) => {
+                    self.kept.insert(socket, transport);
                 }
                 Effect::Sockets(sockets::Effect::Drop(socket)) => {
                     self.kept.remove(&socket);
@@ -443,8 +442,8 @@ impl Stack {
         if self.members[i].peer == ComponentId::SOCKETS
             && let Some(node) = &mut self.members[i].node
         {
-            for socket in &self.kept {
-                node.event(now, Event::Sockets(sockets::Event::Survivor(*socket)));
+            for (&socket, &transport) in &self.kept {
+                node.event(now, Event::Sockets(sockets::Event::Survivor { socket, transport }));
             }
         }
     }

@@ -11,7 +11,7 @@ use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_component::{Component, Context, Outbox, Output};
 use eft_messages::control::{InfoHeader, InterfaceInfo, Reply, Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
-use eft_messages::{ComponentId, Encoded};
+use eft_messages::{ComponentId, Encoded, Role};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Limits and identity.
@@ -79,6 +79,15 @@ enum Waiting {
     FamilyEnd(FamilyId),
 }
 
+/// A socket with a descriptor in an application.
+#[derive(Clone, Copy)]
+struct Open {
+    /// Whose it is.
+    transport: ComponentId,
+    /// Which incarnation of its slot.
+    incarnation: u32,
+}
+
 struct Pending {
     transport: ComponentId,
     waiting: Waiting,
@@ -97,8 +106,8 @@ pub struct Sockets {
     config: SocketsConfig,
     families: BTreeMap<FamilyId, Family>,
     pending: Requests<Pending>,
-    /// Sockets with a descriptor in an application, and which incarnation of the slot each is.
-    open: BTreeMap<(FamilyId, u32), u32>,
+    /// Sockets with a descriptor in an application.
+    open: BTreeMap<(FamilyId, u32), Open>,
     /// The transports that this stack has.
     transports: BTreeSet<ComponentId>,
     info: Vec<u8>,
@@ -130,9 +139,9 @@ impl Sockets {
         self.info.extend_from_slice(interfaces.as_bytes());
     }
 
-    /// Which transport a slot belongs to: even ones are tcp's, odd ones udp's.
-    fn transport_of(slot: u32) -> ComponentId {
-        if slot.is_multiple_of(2) { ComponentId::TCP } else { ComponentId::UDP }
+    /// Who makes sockets of this kind.
+    fn transport_for(&self, role: Role) -> Result<ComponentId, i32> {
+        self.transports.iter().copied().find(|t| t.role == role).ok_or(EPROTONOSUPPORT)
     }
 
     fn reply(out: &mut Outbox<Out>, connection: ConnectionId, sequence: u64, errno: i32) {
@@ -205,16 +214,18 @@ impl Sockets {
         let socket = SocketId { family, slot: r.slot };
         let (transport, incarnation) = match r.op {
             op::OPEN => match r.args[0] {
-                1 => (ComponentId::TCP, 0),
-                2 => (ComponentId::UDP, 0),
+                1 => (self.transport_for(Role::Tcp)?, 0),
+                2 => (self.transport_for(Role::Udp)?, 0),
                 _ => return Err(EINVAL),
             },
-            _ if state.arena.socket(r.slot).is_none() => return Err(EINVAL),
             // An unaccepted connection has no descriptor yet, nor has what is restored; everything else
-            // must have one.
-            op::ACCEPTED | op::RESTORE => (Self::transport_of(r.slot), r.args[0]),
+            // must have one. Whoever writes another owner into its page has its own socket not found.
+            op::ACCEPTED | op::RESTORE => {
+                let page = state.arena.socket(r.slot).ok_or(EINVAL)?;
+                (page.owner().ok_or(EINVAL)?, r.args[0])
+            }
             _ => match self.open.get(&(family, r.slot)) {
-                Some(incarnation) => (Self::transport_of(r.slot), *incarnation),
+                Some(open) => (open.transport, open.incarnation),
                 None => {
                     cx.count(Counter::ForeignSlotRefused);
                     return Err(EINVAL);
@@ -229,7 +240,7 @@ impl Sockets {
             return Err(EACCES);
         }
         if r.op == op::LISTEN {
-            if transport != ComponentId::TCP {
+            if transport.role != Role::Tcp {
                 return Err(EOPNOTSUPP);
             }
             if !state.listeners.contains(&r.slot) && state.listeners.len() >= self.config.listeners_per_family
@@ -242,10 +253,10 @@ impl Sockets {
             return Err(EINVAL);
         }
         if r.op == op::SHADOW {
-            return self.shadow(connection, socket, r, handle, out);
+            return self.shadow(connection, transport, socket, r, handle, out);
         }
         let waiting = if r.op == op::ACCEPTED {
-            self.accepted(socket, r, handle, out);
+            self.accepted(transport, socket, r, handle, out);
             Waiting::Attach(incarnation)
         } else {
             Waiting::Application { connection, sequence: r.sequence, op: r.op, inode: r.value, handle }
@@ -306,12 +317,13 @@ impl Sockets {
     fn shadow(
         &mut self,
         connection: ConnectionId,
+        transport: ComponentId,
         socket: SocketId,
         r: &Request,
         handle: Handle,
         out: &mut Outbox<Out>,
     ) -> Result<(), i32> {
-        if handle != Handle::default() && Self::transport_of(socket.slot) != ComponentId::UDP {
+        if handle != Handle::default() && transport.role != Role::Udp {
             return Err(EOPNOTSUPP);
         }
         let reply =
@@ -322,19 +334,26 @@ impl Sockets {
 
     /// An application took a connection from a listener's ring: its descriptor's far end is kept at
     /// once, so that the transport can mirror readiness into it.
-    fn accepted(&mut self, socket: SocketId, r: &Request, handle: Handle, out: &mut Outbox<Out>) {
+    fn accepted(
+        &mut self,
+        transport: ComponentId,
+        socket: SocketId,
+        r: &Request,
+        handle: Handle,
+        out: &mut Outbox<Out>,
+    ) {
         if let Some(page) = self.families.get(&socket.family).and_then(|f| f.arena.socket(socket.slot)) {
             page.set_inode(r.value);
         }
-        self.open.insert((socket.family, socket.slot), r.args[0]);
-        out.push(Out::Effect(Effect::Keep { socket, handle }));
+        self.open.insert((socket.family, socket.slot), Open { transport, incarnation: r.args[0] });
+        out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
     }
 
     /// The transport's answer to an attach. A connection that is gone leaves a descriptor without
     /// socket: it hangs up, unless the slot's next socket has it.
     fn attached(&mut self, socket: SocketId, incarnation: u32, errno: i32, out: &mut Outbox<Out>) {
         let place = (socket.family, socket.slot);
-        if errno != 0 && self.open.get(&place) == Some(&incarnation) {
+        if errno != 0 && self.open.get(&place).is_some_and(|open| open.incarnation == incarnation) {
             self.open.remove(&place);
             out.push(Out::Effect(Effect::Drop(socket)));
         }
@@ -361,8 +380,9 @@ impl Sockets {
                 if let Some(page) = self.families.get(&family).and_then(|f| f.arena.socket(socket.slot)) {
                     page.set_inode(inode);
                 }
-                self.open.insert((family, socket.slot), incarnation);
-                out.push(Out::Effect(Effect::Keep { socket, handle }));
+                let transport = pending.transport;
+                self.open.insert((family, socket.slot), Open { transport, incarnation });
+                out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
             }
             (op::LISTEN, 0) => {
                 if let Some(f) = self.families.get_mut(&family) {
@@ -379,7 +399,7 @@ impl Sockets {
             }
         }
         if errno == 0
-            && let Some(note) = note(&pending.message, address, port)
+            && let Some(note) = note(pending.transport, &pending.message, address, port)
         {
             out.push(Out::Effect(Effect::Note { socket, note }));
         }
@@ -396,7 +416,7 @@ impl Sockets {
     }
 
     fn closed(&mut self, cx: &mut Context, socket: SocketId, out: &mut Outbox<Out>) {
-        let Some(incarnation) = self.open.remove(&(socket.family, socket.slot)) else {
+        let Some(Open { transport, incarnation }) = self.open.remove(&(socket.family, socket.slot)) else {
             return;
         };
         cx.count(Counter::Closed);
@@ -404,14 +424,13 @@ impl Sockets {
             f.listeners.remove(&socket.slot);
         }
         out.push(Out::Effect(Effect::Drop(socket)));
-        let transport = Self::transport_of(socket.slot);
         let build = |request| SocketsToTransport::Close { request, socket, incarnation };
         self.submit(transport, Waiting::Nobody, build, out);
     }
 
     /// A predecessor's socket. Its page says which incarnation it is: an application that writes
     /// another there has its own socket not found.
-    fn survived(&mut self, socket: SocketId) {
+    fn survived(&mut self, socket: SocketId, transport: ComponentId) {
         let listening = eft_channel::socket::flag::LISTENING;
         let Some(f) = self.families.get_mut(&socket.family) else {
             return;
@@ -419,7 +438,7 @@ impl Sockets {
         let Some(page) = f.arena.socket(socket.slot) else {
             return;
         };
-        self.open.insert((socket.family, socket.slot), page.incarnation());
+        self.open.insert((socket.family, socket.slot), Open { transport, incarnation: page.incarnation() });
         if page.flags() & listening != 0 {
             f.listeners.insert(socket.slot);
         }
@@ -469,7 +488,12 @@ impl Sockets {
 
 /// What a family's custodian is told of a request that was granted; `address` and `port` are what the
 /// socket is bound to now. Nothing of TCP's connects: a connection ends with its stack.
-fn note(request: &SocketsToTransport, address: WireAddress, port: u16) -> Option<Reply> {
+fn note(
+    transport: ComponentId,
+    request: &SocketsToTransport,
+    address: WireAddress,
+    port: u16,
+) -> Option<Reply> {
     let (operation, socket, address, port, args) = match *request {
         SocketsToTransport::Bind { socket, incarnation, reuse, .. } => {
             (op::BIND, socket, address, port, [reuse as u32, 0, 0, incarnation])
@@ -478,7 +502,7 @@ fn note(request: &SocketsToTransport, address: WireAddress, port: u16) -> Option
             (op::LISTEN, socket, address, port, [backlog, 0, 0, incarnation])
         }
         SocketsToTransport::Connect { socket, incarnation, address: to, port: to_port, .. }
-            if Sockets::transport_of(socket.slot) == ComponentId::UDP =>
+            if transport.role == Role::Udp =>
         {
             (op::CONNECT, socket, to, to_port, [0, port as u32, 0, incarnation])
         }
@@ -497,9 +521,7 @@ impl Component for Sockets {
     const COUNTERS: &'static [&'static str] = COUNTERS;
 
     fn decode(peer: ComponentId, line: &Encoded) -> Option<In> {
-        matches!(peer, ComponentId::TCP | ComponentId::UDP)
-            .then(|| TransportToSockets::decode(line).map(In))
-            .flatten()
+        peer.role.is_transport().then(|| TransportToSockets::decode(line).map(In)).flatten()
     }
 
     fn receive(&mut self, cx: &mut Context, _from: ComponentId, In(message): In, out: &mut Outbox<Out>) {
@@ -518,7 +540,7 @@ impl Component for Sockets {
             }
             Event::FamilyClosed(family) => self.family_closed(cx, family, out),
             Event::Closed(socket) => self.closed(cx, socket, out),
-            Event::Survivor(socket) => self.survived(socket),
+            Event::Survivor { socket, transport } => self.survived(socket, transport),
             Event::Configure { key, value } => self.configure(&key, &value),
         }
     }

@@ -6,9 +6,9 @@ use eft_channel::status::Status;
 use eft_channel::{Memory, Segment};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_component::{Component, Context, Outbox};
-use eft_messages::ComponentId;
 use eft_messages::control::{Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
+use eft_messages::{ComponentId, Role};
 
 const FAMILY: FamilyId = FamilyId(1);
 /// Of every socket that the transport opens.
@@ -220,8 +220,8 @@ fn a_close_names_the_incarnation_that_was_open() {
     assert_eq!(incarnation, INCARNATION);
     // A survivor is what its page says.
     let socket = SocketId { family: FAMILY, slot: 4 };
-    b.arena.socket(4).unwrap().reset(1);
-    b.event(Event::Survivor(socket));
+    b.arena.socket(4).unwrap().reset(ComponentId::TCP);
+    b.event(Event::Survivor { socket, transport: ComponentId::TCP });
     let out = b.event(Event::Closed(socket));
     let [_, Out::Transport(_, SocketsToTransport::Close { incarnation, .. })] = out[..] else {
         panic!("{out:?}")
@@ -258,6 +258,7 @@ fn a_shadow_is_brought_and_shown_to_the_family_that_has_the_socket() {
 
 /// An application says that it took the connection in slot 4; returns the number of the attach.
 fn accepted(b: &mut Bench, incarnation: u32) -> RequestId {
+    b.arena.socket(4).unwrap().reset(ComponentId::TCP);
     let r = Request { op: op::ACCEPTED, slot: 4, args: [incarnation, 0, 0, 0], ..Request::default() };
     let out = b.request(r, 9);
     let [Out::Effect(Effect::Keep { .. }), Out::Transport(_, SocketsToTransport::Attached { request, .. })] =
@@ -302,9 +303,8 @@ fn a_custodian_is_told_what_it_is_to_repeat() {
     b.open(2);
     let mut noted = |request: Request, errno| {
         let slot = request.slot;
-        let transport = if slot.is_multiple_of(2) { ComponentId::TCP } else { ComponentId::UDP };
         let out = b.request(request, 0);
-        let [Out::Transport(_, message)] = out[..] else { panic!("{out:?}") };
+        let [Out::Transport(transport, message)] = out[..] else { panic!("{out:?}") };
         let (SocketsToTransport::Bind { request, .. }
         | SocketsToTransport::Listen { request, .. }
         | SocketsToTransport::Connect { request, .. }) = message
@@ -333,6 +333,10 @@ fn a_socket_of_an_earlier_stack_is_restored_with_its_far_end() {
         Request { op: op::RESTORE, slot: 3, value: 99, args: [INCARNATION, 0, 0, 0], ..Request::default() };
     assert_eq!(errno_of(&b.request(restore, 0)), EINVAL, "no far end");
     assert_eq!(errno_of(&b.request(Request { slot: 1000, ..restore }, 4)), EINVAL, "no such slot");
+    assert_eq!(errno_of(&b.request(restore, 4)), EINVAL, "a slot that was nobody's");
+    b.arena.socket(3).unwrap().reset(ComponentId::new(Role::Tcp, 1));
+    assert_eq!(errno_of(&b.request(restore, 4)), EPROTONOSUPPORT, "there is no second tcp");
+    b.arena.socket(3).unwrap().reset(ComponentId::UDP);
     let out = b.request(restore, 5);
     let [Out::Transport(ComponentId::UDP, SocketsToTransport::Restore { request, incarnation, .. })] =
         out[..]

@@ -1,18 +1,15 @@
-//! Families and their socket slots. tcp owns the even slots of every arena, udp the odd ones.
+//! Families and their socket slots. Each transport has its share of every arena's slots.
 
 use crate::hash::{Key, Map};
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use eft_base::errno::{EINVAL, EMFILE};
-use eft_base::{FamilyId, PoolId, RequestId, SocketId};
+use eft_base::{FamilyId, PoolId, RequestId, SlotShare, SocketId};
 use eft_channel::dirty::DIRTY_SLOTS;
 use eft_channel::socket::{Arena, SocketPage};
 
 /// No block, no slot.
 pub(crate) const NONE: u32 = u32::MAX;
-
-/// Slots of an arena that are ours.
-const SLOTS: usize = DIRTY_SLOTS / 2;
 
 /// Slots that wait before they are used again.
 const FRESH_MAX: usize = 8;
@@ -28,8 +25,8 @@ pub(crate) struct Family {
     /// Slots that were just freed, the last one last. They wait, so that a late reference to one finds nobody
     /// rather than somebody else.
     fresh: VecDeque<u32>,
-    /// 0 or 1: which slots are ours.
-    parity: u32,
+    /// Which slots are ours.
+    share: SlotShare,
     pub sockets: usize,
     pub listeners: usize,
     /// `CloseFamily` to be answered when the last socket is gone.
@@ -37,9 +34,9 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    fn new(parity: u32) -> Family {
+    fn new(share: SlotShare) -> Family {
         Family {
-            parity,
+            share,
             arena: None,
             blocks: Vec::new(),
             free: BTreeSet::new(),
@@ -58,21 +55,18 @@ impl Family {
 
     /// Takes the arena, and every slot in it that no block has.
     fn open(&mut self, arena: Arena, pool: PoolId) {
-        let all = arena.geometry().slots + 1 - self.parity as usize;
-        let slots = (all / 2).min(SLOTS);
+        let slots = self.share.len(arena.geometry().slots.min(DIRTY_SLOTS));
         self.blocks.resize(slots.max(self.blocks.len()), NONE);
         self.fresh.clear();
-        self.free =
-            (0..slots).filter(|i| self.blocks[*i] == NONE).map(|i| i as u32 * 2 + self.parity).collect();
+        self.free = (0..slots).filter(|i| self.blocks[*i] == NONE).map(|i| self.share.slot(i)).collect();
         self.arena = Some((arena, pool));
     }
 
-    /// A block has a slot from before the crash. False if another has it already.
+    /// A block has a slot from before the crash. False if another has it already, or if it is not ours.
     pub fn claim(&mut self, slot: u32, block: u32) -> bool {
-        let i = slot as usize / 2;
-        if i >= SLOTS {
+        let Some(i) = self.share.index(slot).filter(|_| (slot as usize) < DIRTY_SLOTS) else {
             return false;
-        }
+        };
         if self.blocks.len() <= i {
             self.blocks.resize(i + 1, NONE);
         }
@@ -86,23 +80,23 @@ impl Family {
 
     pub fn allocate(&mut self, block: u32) -> Option<u32> {
         let slot = self.free.pop_first().or_else(|| self.fresh.pop_front())?;
-        self.blocks[slot as usize / 2] = block;
+        self.blocks[self.share.index(slot)?] = block;
         self.sockets += 1;
         Some(slot)
     }
 
     /// Takes this slot, if it is free.
     pub fn allocate_at(&mut self, slot: u32, block: u32) -> bool {
-        if !self.free.remove(&slot) {
+        let Some(i) = self.share.index(slot).filter(|_| self.free.remove(&slot)) else {
             return false;
-        }
-        self.blocks[slot as usize / 2] = block;
+        };
+        self.blocks[i] = block;
         self.sockets += 1;
         true
     }
 
     fn free(&mut self, slot: u32) {
-        let i = slot as usize / 2;
+        let Some(i) = self.share.index(slot) else { return };
         if i < self.blocks.len() && self.blocks[i] != NONE {
             self.blocks[i] = NONE;
             self.sockets = self.sockets.saturating_sub(1);
@@ -125,7 +119,7 @@ impl Family {
 /// All families, by id.
 pub(crate) struct Families {
     map: Map<u16, Family>,
-    parity: u32,
+    share: SlotShare,
     /// Sockets that a predecessor opened and that nothing has happened to since, by request.
     opened: Map<(u16, u64), u32>,
     /// Families whose last socket may be gone.
@@ -135,11 +129,11 @@ pub(crate) struct Families {
 }
 
 impl Families {
-    /// `parity`: 0 for the even slots, 1 for the odd ones.
-    pub fn new(key: Key, parity: u32) -> Families {
+    /// `share`: which slots of every arena are ours.
+    pub fn new(key: Key, share: SlotShare) -> Families {
         Families {
             map: Map::with_hasher(key),
-            parity,
+            share,
             opened: Map::with_hasher(key),
             emptied: Vec::new(),
             sockets_seen: false,
@@ -155,8 +149,8 @@ impl Families {
     }
 
     pub fn enter(&mut self, id: FamilyId) -> &mut Family {
-        let parity = self.parity;
-        self.map.entry(id.0).or_insert_with(|| Family::new(parity))
+        let share = self.share;
+        self.map.entry(id.0).or_insert_with(|| Family::new(share))
     }
 
     /// A family's arena is mapped, for the first time or again. Returns the blocks that have a slot
@@ -251,11 +245,8 @@ impl Families {
 
     /// The block of a socket.
     pub fn find(&self, socket: SocketId) -> Option<u32> {
-        if socket.slot % 2 != self.parity {
-            return None;
-        }
-        let family = self.map.get(&socket.family.0)?;
-        let block = *family.blocks.get(socket.slot as usize / 2)?;
+        let i = self.share.index(socket.slot)?;
+        let block = *self.map.get(&socket.family.0)?.blocks.get(i)?;
         (block != NONE).then_some(block)
     }
 }

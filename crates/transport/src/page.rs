@@ -10,7 +10,7 @@
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
-use eft_base::{Endpoint, PacketRef, PoolId, SocketId};
+use eft_base::{ComponentId, Endpoint, PacketRef, PoolId, SocketId};
 use eft_channel::Segment;
 use eft_channel::socket::{ERRORS_MAX, ErrorRecord, Opt, SendRoom, SocketInfo, SocketPage};
 
@@ -34,9 +34,9 @@ mod word {
 /// What is staged less often.
 #[derive(Default)]
 struct Seldom {
-    /// The slot becomes a new socket's: its kind and its incarnation.
-    reset: Option<(u32, u32)>,
-    kind: Option<u32>,
+    /// The slot becomes a new socket's: whose, and its incarnation.
+    reset: Option<(ComponentId, u32)>,
+    freed: bool,
     options: Vec<(Opt, u32)>,
     local: Option<Endpoint>,
     remote: Option<Endpoint>,
@@ -146,11 +146,11 @@ impl Page {
         }
         let page = &self.0.page;
         let seldom = core::mem::take(&mut *self.0.seldom.borrow_mut());
-        if let Some((kind, incarnation)) = seldom.reset {
-            page.reset_as(kind, incarnation);
+        if let Some((owner, incarnation)) = seldom.reset {
+            page.reset_as(owner, incarnation);
         }
-        if let Some(kind) = seldom.kind {
-            page.set_kind(kind);
+        if seldom.freed {
+            page.set_free();
         }
         seldom.options.iter().for_each(|(option, value)| page.set_option(*option, *value));
         seldom.local.inspect(|e| page.set_local(*e));
@@ -278,34 +278,34 @@ impl Page {
     // What we tell it.
 
     /// The slot is a new socket's. Returns which use of the slot it is.
-    pub fn reset(&self, kind: u32) -> u32 {
+    pub fn reset(&self, owner: ComponentId) -> u32 {
         let pending = self.0.stage.upgrade().and_then(|s| Stage(s).pending_incarnation(self.0.socket));
         let incarnation = pending.unwrap_or_else(|| self.0.page.incarnation()).wrapping_add(1);
-        self.reset_as(kind, incarnation);
+        self.reset_as(owner, incarnation);
         incarnation
     }
 
     /// A socket from before a crash: a reset that its owner decided and did not live to write is written now. True if
     /// there was one: then the page is as empty as that of a new socket.
-    pub fn resume(&self, kind: u32, incarnation: u32) -> bool {
+    pub fn resume(&self, owner: ComponentId, incarnation: u32) -> bool {
         let lost = self.0.page.incarnation() != incarnation;
         if lost {
-            self.reset_as(kind, incarnation);
+            self.reset_as(owner, incarnation);
         }
         lost
     }
 
-    fn reset_as(&self, kind: u32, incarnation: u32) {
+    fn reset_as(&self, owner: ComponentId, incarnation: u32) {
         self.0.receive_end.set(0);
         self.0.send_released.set(0);
         self.0.send_sent.set(0);
         self.0.errors_end.set(0);
         self.0.staged.set(self.0.staged.get() & word::SELDOM);
-        self.seldom(|s| *s = Seldom { reset: Some((kind, incarnation)), ..Seldom::default() });
+        self.seldom(|s| *s = Seldom { reset: Some((owner, incarnation)), ..Seldom::default() });
     }
 
-    pub fn set_kind(&self, kind: u32) {
-        self.seldom(|s| s.kind = Some(kind));
+    pub fn set_free(&self) {
+        self.seldom(|s| s.freed = true);
     }
 
     pub fn set_option(&self, option: Opt, value: u32) {

@@ -54,7 +54,7 @@ struct Host {
 
 impl Host {
     fn new() -> Host {
-        let config = UdpConfig { sockets: 32, sockets_per_family: 12, seed: 1 };
+        let config = UdpConfig { sockets: 32, sockets_per_family: 12, seed: 1, ..UdpConfig::default() };
         let durable = Segment::heap(arena_len(&config));
         let arena = Arena::new(Segment::heap(GEOMETRY.arena_len()), GEOMETRY).unwrap();
         let packets = Pool::new(PACKETS, Segment::heap(8 << 16), 1 << 16);
@@ -211,7 +211,7 @@ impl Host {
         let socket = SocketId { family: FAMILY, slot: 0 };
         let (errno, socket, _) = self.ask(|request| SocketsToTransport::Open { request, socket });
         assert_eq!(errno, 0);
-        assert_eq!(socket.slot % 2, 1);
+        assert_eq!(self.arena.socket(socket.slot).unwrap().owner(), Some(ComponentId::UDP));
         socket
     }
 
@@ -717,7 +717,7 @@ fn a_scribbled_page_costs_its_own_socket_only() {
 fn a_socket_of_an_earlier_stack_goes_on_where_its_rings_are() {
     let mut h = Host::new();
     let page = h.arena.socket(5).unwrap();
-    page.reset(2);
+    page.reset(ComponentId::UDP);
     let incarnation = page.incarnation();
     let restore = |h: &mut Host, incarnation| {
         let socket = SocketId { family: FAMILY, slot: 5 };

@@ -157,7 +157,7 @@ impl Target for Requests {
         match source.below(100) {
             0 => self.host.event(Event::FamilyClosed(family)),
             1..4 => self.host.event(open_family(family)),
-            4 => self.host.event(Event::Survivor(socket)),
+            4 => self.host.event(Event::Survivor { socket, transport: ComponentId::TCP }),
             5 => self.host.reborn(ComponentId::TCP),
             6..20 => self.host.event(Event::Closed(socket)),
             20 => {

@@ -205,7 +205,7 @@ impl SupervisorPackets {
     pub fn new() -> SupervisorPackets {
         let from = [
             FromServer::Ready,
-            FromServer::Keep { family: eft_base::FamilyId(3), slot: 9 },
+            FromServer::Keep { family: eft_base::FamilyId(3), slot: 9, transport: ComponentId::UDP },
             FromServer::KeepConnection { id: 4, family: None, role: Role::Root },
             FromServer::Answer { key: "filter.show:rules:1".into(), value: vec![65; 100] },
             FromServer::Dying { reason: "it said so".into() },

@@ -4,7 +4,7 @@ use super::packets::{THEM, US};
 use crate::host::Host;
 use crate::source::Source;
 use eft_base::wire::*;
-use eft_base::{FamilyId, PacketRef, PoolId, RequestId, SocketId};
+use eft_base::{FamilyId, PacketRef, PoolId, RequestId, SlotShare, SocketId};
 use eft_channel::socket::{AcceptRecord, Arena, DatagramHeader, Geometry, SocketPage, datagram_record_len};
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::Component;
@@ -27,9 +27,14 @@ const PACKETS: PoolId = PoolId(4);
 const PACKET_LEN: usize = 1 << 16;
 const RING: usize = 1 << 16;
 const SLOTS: usize = 24;
-const TCP: TcpConfig =
-    TcpConfig { connections: 32, sockets_per_family: 12, listeners_per_family: 2, seed: 11 };
-const UDP: UdpConfig = UdpConfig { sockets: 16, sockets_per_family: 12, seed: 11 };
+const TCP: TcpConfig = TcpConfig {
+    connections: 32,
+    sockets_per_family: 12,
+    listeners_per_family: 2,
+    seed: 11,
+    slots: SlotShare::TCP,
+};
+const UDP: UdpConfig = UdpConfig { sockets: 16, sockets_per_family: 12, seed: 11, slots: SlotShare::UDP };
 
 /// An arena whose header was hit is refused; the stack is then started anew.
 fn renew(arena: &Segment, examined: Result<(), Refused>) {

@@ -10,7 +10,7 @@ use crate::shared::Shared;
 use crate::token::{ReadToken, WritePlug};
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use eft_base::{Endpoint, PacketRef, PoolId, WireAddress};
+use eft_base::{ComponentId, Endpoint, PacketRef, PoolId, Role, WireAddress};
 use zerocopy::IntoBytes;
 
 const SEND_RELEASED: usize = 0;
@@ -18,6 +18,8 @@ const RECEIVE_END: usize = 8;
 pub(super) const FLAGS: usize = 16;
 pub(super) const RECEIVE_NOTIFY: usize = 24;
 const SHADOW_NEWS: usize = 32;
+/// The word in which a slot says whose it is.
+pub const OWNER: usize = 36;
 const SEND_SENT: usize = 40;
 const SEND_END: usize = 64;
 const WISHES: usize = 72;
@@ -31,10 +33,11 @@ const OPTIONS_COUNT: usize = (LOCAL - OPTIONS) / 4;
 const LOCAL: usize = 320;
 const REMOTE: usize = 344;
 const INODE: usize = 384;
-const KIND: usize = 392;
+/// The word in which it says whether it is in use, and by what kind of socket.
+pub const KIND: usize = 392;
 /// Option words for which there is no room at [`OPTIONS`].
 const MORE_OPTIONS: usize = 400;
-/// Where a slot says whose it is, and in how many bytes: inode and kind.
+/// Where a slot says which descriptor is its, and in how many bytes: inode and kind.
 pub const IDENTITY: usize = INODE;
 pub const IDENTITY_LEN: usize = 12;
 const _: () = assert!(KIND == INODE + 8 && SLEEPERS == KIND + 4 && MORE_OPTIONS == SLEEPERS + 4);
@@ -126,7 +129,7 @@ impl SocketPage {
         self.segment.atomic_u64(self.base + offset).expect("slot lies in the arena")
     }
 
-    fn u32_at(&self, offset: usize) -> &AtomicU32 {
+    pub(super) fn u32_at(&self, offset: usize) -> &AtomicU32 {
         self.segment.atomic_u32(self.base + offset).expect("slot lies in the arena")
     }
 
@@ -300,8 +303,26 @@ impl SocketPage {
         self.load_u32(KIND)
     }
 
-    pub fn set_kind(&self, kind: u32) {
-        self.store_u32(KIND, kind)
+    /// Transport: the slot has no socket any more. It stays its owner's.
+    pub fn set_free(&self) {
+        self.store_u32(KIND, 0)
+    }
+
+    /// Which transport the slot belongs to, as that transport wrote; `None` if none has used it yet.
+    #[inline]
+    pub fn owner(&self) -> Option<ComponentId> {
+        SocketPage::owner_of(self.load_u32(OWNER), self.load_u32(KIND))
+    }
+
+    /// The same from the words at [`OWNER`] and [`KIND`], for who has not mapped the slot.
+    #[inline]
+    pub fn owner_of(owner: u32, kind: u32) -> Option<ComponentId> {
+        match (owner, kind) {
+            // Transports that did not write it yet were one tcp and one udp.
+            (0, 1) => Some(ComponentId::TCP),
+            (0, 2) => Some(ComponentId::UDP),
+            _ => ComponentId::from_code(owner).filter(|id| id.role.is_transport()),
+        }
     }
 
     /// Counts the uses of this slot, so that a stale reference is noticed.
@@ -395,16 +416,17 @@ impl SocketPage {
 
     /// Transport: makes the slot ready for a new socket. The rings' old bytes stay; positions start
     /// at zero, so nothing of them can be read.
-    pub fn reset(&self, kind: u32) {
-        self.reset_as(kind, self.incarnation().wrapping_add(1));
+    pub fn reset(&self, owner: ComponentId) {
+        self.reset_as(owner, self.incarnation().wrapping_add(1));
     }
 
     /// As [`SocketPage::reset`], for whoever has chosen the next incarnation before.
-    pub fn reset_as(&self, kind: u32, incarnation: u32) {
+    pub fn reset_as(&self, owner: ComponentId, incarnation: u32) {
         self.write_bytes(0, &[0; SEND_LOCK]);
         self.write_bytes(SHIM_WORDS, &[0; 256]);
         self.store_u32(INCARNATION, incarnation);
-        self.set_kind(kind);
+        self.store_u32(OWNER, owner.code());
+        self.store_u32(KIND, if owner.role == Role::Tcp { 1 } else { 2 });
     }
 
     fn ring_pieces(start: usize, ring_len: usize, offset: u64, len: usize) -> [(usize, usize); 2] {

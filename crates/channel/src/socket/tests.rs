@@ -77,12 +77,53 @@ fn a_transport_reads_what_the_observer_says() {
 #[test]
 fn waking_sleepers_leaves_the_options_alone() {
     let page = arena().socket(0).unwrap();
+    page.reset(ComponentId::UDP);
     let all = [Opt::MaxSegment, Opt::NotSentLowWater, Opt::Flush, Opt::ReceiveErrors];
     all.iter().for_each(|option| page.set_option(*option, 1000));
-    page.set_kind(2);
     assert_eq!(page.sleepers().swap(0, Ordering::SeqCst), 0);
     assert!(all.iter().all(|option| page.option(*option) == 1000));
     assert_eq!(page.kind(), 2);
+}
+
+#[test]
+fn a_slot_says_whose_it_is_also_when_it_is_free() {
+    let page = arena().socket(2).unwrap();
+    assert_eq!(page.owner(), None);
+    for owner in [ComponentId::new(Role::Tcp, 1), ComponentId::UDP] {
+        page.reset(owner);
+        page.set_free();
+        assert_eq!((page.kind(), page.owner()), (0, Some(owner)));
+    }
+    // One of before, when nobody wrote it: by its kind.
+    page.u32_at(OWNER).store(0, Ordering::Relaxed);
+    assert_eq!(page.owner(), None);
+    for (kind, owner) in [(1, ComponentId::TCP), (2, ComponentId::UDP)] {
+        page.u32_at(KIND).store(kind, Ordering::Relaxed);
+        assert_eq!(page.owner(), Some(owner));
+    }
+    // A program may write there what it likes: nobody but a transport owns sockets.
+    for lie in [ComponentId::IP.code(), 1, u32::MAX] {
+        page.u32_at(OWNER).store(lie, Ordering::Relaxed);
+        assert_eq!(page.owner(), None);
+    }
+}
+
+#[test]
+fn every_transport_has_its_own_marks() {
+    let arena = arena();
+    let all =
+        [Role::Tcp, Role::Udp].map(|role| (0..INSTANCES_MAX as u8).map(move |i| ComponentId::new(role, i)));
+    let all: alloc::vec::Vec<ComponentId> = all.into_iter().flatten().collect();
+    for one in &all {
+        arena.dirty(*one).mark(3);
+        let marked: alloc::vec::Vec<_> = all.iter().filter(|id| arena.dirty(**id).any()).collect();
+        assert_eq!(marked, [one]);
+        arena.dirty(*one).take(1, &mut 0, |slot| assert_eq!(slot, 3));
+    }
+    let bells: alloc::collections::BTreeSet<usize> =
+        all.iter().map(|id| arena.doorbell(*id).word().as_ptr() as usize).collect();
+    assert_eq!(bells.len(), all.len());
+    assert!(!bells.contains(&(arena.stacks().as_ptr() as usize)));
 }
 
 #[test]
@@ -90,13 +131,13 @@ fn slots_do_not_touch_and_reset_counts() {
     let arena = arena();
     assert!(arena.socket(4).is_none());
     let (a, b) = (arena.socket(0).unwrap(), arena.socket(1).unwrap());
-    a.reset(1);
-    b.reset(1);
+    a.reset(ComponentId::TCP);
+    b.reset(ComponentId::TCP);
     a.set_send_end(5);
     a.set_local(Endpoint::new("10.0.0.1".parse().unwrap(), 80));
     assert_eq!(b.send_end(), 0);
     assert_eq!(a.local().port, 80);
-    a.reset(1);
+    a.reset(ComponentId::TCP);
     assert_eq!(a.send_end(), 0);
     assert_eq!(a.incarnation(), 2);
     a.set_send_end(u64::MAX);

@@ -1,7 +1,7 @@
 //! `eft serve NAME`: one server in its process. Started by the supervisor, never by hand.
 
+use eft_base::SlotShare;
 use eft_channel::Segment;
-use eft_channel::socket::Transport;
 use eft_component::Component;
 use eft_component::topology::Limits;
 use eft_linux::capture::{CaptureSlot, Captured};
@@ -32,17 +32,18 @@ pub struct ServeArguments {
     protocol: u32,
 }
 
-pub fn tcp_config(limits: &Limits, seed: u64) -> TcpConfig {
+pub fn tcp_config(limits: &Limits, seed: u64, slots: SlotShare) -> TcpConfig {
     TcpConfig {
         connections: limits.connections,
         sockets_per_family: limits.sockets_per_family,
         listeners_per_family: limits.listeners_per_family,
         seed,
+        slots,
     }
 }
 
-pub fn udp_config(limits: &Limits, seed: u64) -> UdpConfig {
-    UdpConfig { sockets: limits.connections, sockets_per_family: limits.sockets_per_family, seed }
+pub fn udp_config(limits: &Limits, seed: u64, slots: SlotShare) -> UdpConfig {
+    UdpConfig { sockets: limits.connections, sockets_per_family: limits.sockets_per_family, seed, slots }
 }
 
 pub fn filter_config(seed: u64) -> eft_filter::FilterConfig {
@@ -78,7 +79,7 @@ fn suits(identity: &Identity, arena: Option<Segment>) -> eft_linux::Result<usize
     let limits = limits_of(identity);
     match identity.peer.role {
         Role::Tcp => {
-            let config = tcp_config(&limits, 0);
+            let config = tcp_config(&limits, 0, SlotShare::TCP);
             let len = tcp::arena_len(&config);
             match tcp::examine(&arena, &config) {
                 Err(Refused::Older { .. }) => tcp::convert(&arena, Segment::heap(len), &config),
@@ -88,7 +89,7 @@ fn suits(identity: &Identity, arena: Option<Segment>) -> eft_linux::Result<usize
             Ok(len)
         }
         Role::Udp => {
-            let config = udp_config(&limits, 0);
+            let config = udp_config(&limits, 0, SlotShare::UDP);
             let len = udp::arena_len(&config);
             match udp::examine(&arena, &config) {
                 Err(Refused::Older { .. }) => udp::convert(&arena, Segment::heap(len), &config),
@@ -105,8 +106,8 @@ fn suits(identity: &Identity, arena: Option<Segment>) -> eft_linux::Result<usize
 fn revert(identity: &Identity, ours: &Segment, like: &Segment, to: Segment) -> eft_linux::Result<()> {
     let limits = limits_of(identity);
     let reverted = match identity.peer.role {
-        Role::Tcp => tcp::revert(ours, like, to, &tcp_config(&limits, 0)),
-        Role::Udp => udp::revert(ours, like, to, &udp_config(&limits, 0)),
+        Role::Tcp => tcp::revert(ours, like, to, &tcp_config(&limits, 0, SlotShare::TCP)),
+        Role::Udp => udp::revert(ours, like, to, &udp_config(&limits, 0, SlotShare::UDP)),
         _ => Err(Refused::Foreign),
     };
     reverted.map_err(refused)
@@ -126,12 +127,12 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             serve::run(setup, eft_sockets::Sockets::new(config), applications)
         }
         Role::Tcp => {
-            let (pool, config) = (setup.take_pool()?, tcp_config(&limits, seed));
+            let (pool, config) = (setup.take_pool()?, tcp_config(&limits, seed, slots(&setup)?));
             let arena = setup.take_converted_arena(
                 |arena| matches!(tcp::examine(arena, &config), Err(Refused::Older { .. })),
                 |old, new| tcp::convert(old, new, &config).map_err(refused),
             )?;
-            let surroundings = TransportSurroundings::new(Transport::Tcp);
+            let surroundings = TransportSurroundings::new(setup.identity.peer);
             if setup.identity.record.is_none() {
                 return serve::run(setup, Tcp::open(arena, pool, config).map_err(refused)?, surroundings);
             }
@@ -139,12 +140,12 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             serve_recorded(setup, &head, makes::tcp(arena, pool, config).map_err(refused)?, surroundings)
         }
         Role::Udp => {
-            let (pool, config) = (setup.take_pool()?, udp_config(&limits, seed));
+            let (pool, config) = (setup.take_pool()?, udp_config(&limits, seed, slots(&setup)?));
             let arena = setup.take_converted_arena(
                 |arena| matches!(udp::examine(arena, &config), Err(Refused::Older { .. })),
                 |old, new| udp::convert(old, new, &config).map_err(refused),
             )?;
-            let surroundings = TransportSurroundings::new(Transport::Udp);
+            let surroundings = TransportSurroundings::new(setup.identity.peer);
             if setup.identity.record.is_none() {
                 return serve::run(setup, Udp::open(arena, pool, config).map_err(refused)?, surroundings);
             }
@@ -168,6 +169,11 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
         }
         Role::Cores => serve::cores::run(setup, super::stat::counters_of),
     }
+}
+
+/// The slots that the supervisor gave this transport.
+fn slots(setup: &Setup) -> eft_linux::Result<SlotShare> {
+    setup.identity.slots.ok_or_else(|| eft_linux::Error("the supervisor gave no slots".into()))
 }
 
 fn refused(why: Refused) -> eft_linux::Error {

@@ -3,6 +3,7 @@
 mod file;
 mod notify;
 
+use eft_base::SlotShare;
 use eft_base::{Cidr, MacAddress};
 use eft_component::Topology;
 use eft_linux::devices::DeviceSpec;
@@ -165,8 +166,12 @@ fn interface_name(spec: &DeviceSpec, i: usize) -> String {
 /// Bytes of each engine's durable arena.
 fn arena_len(peer: ComponentId, topology: &Topology) -> usize {
     match peer.role {
-        Role::Tcp => eft_transport::tcp::arena_len(&super::serve::tcp_config(&topology.limits, 0)),
-        Role::Udp => eft_transport::udp::arena_len(&super::serve::udp_config(&topology.limits, 0)),
+        Role::Tcp => {
+            eft_transport::tcp::arena_len(&super::serve::tcp_config(&topology.limits, 0, SlotShare::TCP))
+        }
+        Role::Udp => {
+            eft_transport::udp::arena_len(&super::serve::udp_config(&topology.limits, 0, SlotShare::UDP))
+        }
         Role::Filter => eft_filter::arena_len(&super::serve::filter_config(0)),
         _ => 0,
     }

@@ -18,7 +18,8 @@ mod link;
 use crate::descriptors::shadow_ready;
 use crate::{Doing, Result, operator};
 use eft_base::errno::{ECONNRESET, ENETUNREACH};
-use eft_channel::socket::{Arena, flag};
+use eft_base::{ComponentId, Role};
+use eft_channel::socket::{Arena, KIND, OWNER, SocketPage, flag};
 use eft_messages::control::{Reply, op};
 use kept::Kept;
 pub use link::shape;
@@ -176,8 +177,10 @@ impl Custodian {
     fn stack_ended(&mut self) {
         self.link = None;
         self.arena.stacks().fetch_or(1, Ordering::SeqCst);
-        for slot in (0..self.arena.geometry().slots as u32).step_by(2) {
-            self.end_connection(slot);
+        for slot in 0..self.arena.geometry().slots as u32 {
+            if self.owner(slot).is_some_and(|owner| owner.role == Role::Tcp) {
+                self.end_connection(slot);
+            }
         }
         for (slot, kept) in &self.kept {
             if let Some(shadow) = &kept.shadow {
@@ -185,6 +188,17 @@ impl Custodian {
                 self.watch(shadow.as_fd(), token(SHADOW, *slot, kept.incarnation), events);
             }
         }
+    }
+
+    /// Whose a slot is; read without mapping it, since a slot that nobody has used takes no memory.
+    fn owner(&self, slot: u32) -> Option<ComponentId> {
+        let word = |offset: usize| {
+            let at = self.arena.geometry().offset_of(slot) + offset;
+            let mut bytes = [0; 4];
+            let read = rustix::io::pread(&self.arena_fd, &mut bytes, at as u64);
+            (read == Ok(bytes.len())).then(|| u32::from_le_bytes(bytes))
+        };
+        SocketPage::owner_of(word(OWNER)?, word(KIND)?)
     }
 
     fn end_connection(&mut self, slot: u32) {

@@ -13,7 +13,7 @@ use crate::descriptors::is_closed;
 use crate::protocol::{ArenaShape, FromServer, Role, ToServer};
 use crate::{Doing, Result, scm};
 use eft_base::errno::{EMFILE, EPERM, EPROTONOSUPPORT};
-use eft_base::{FamilyId, SocketId};
+use eft_base::{ComponentId, FamilyId, SocketId};
 use eft_channel::socket::{Arena, LAYOUT_VERSION};
 use eft_component::Component;
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
@@ -38,6 +38,14 @@ struct Connection {
     role: Role,
     /// The sequence number of an unanswered NEW_FAMILY.
     asked: u64,
+}
+
+/// The far end of a descriptor.
+struct Far {
+    fd: OwnedFd,
+    token: u64,
+    /// Whose the socket is.
+    transport: ComponentId,
 }
 
 struct Family {
@@ -75,7 +83,7 @@ pub struct Applications {
     connections: HashMap<ConnectionId, Connection>,
     custodians: HashMap<FamilyId, ConnectionId>,
     families: HashMap<FamilyId, Family>,
-    far: HashMap<SocketId, (OwnedFd, u64)>,
+    far: HashMap<SocketId, Far>,
     loopback: HashMap<SocketId, (OwnedFd, u64)>,
     handles: HashMap<Handle, OwnedFd>,
     next_handle: u64,
@@ -256,30 +264,31 @@ impl Applications {
         }
     }
 
-    fn keep(&mut self, socket: SocketId, fd: OwnedFd, tell: bool) {
+    fn keep(&mut self, socket: SocketId, transport: ComponentId, fd: OwnedFd, tell: bool) {
         if tell {
             super::tell(
                 &self.control,
-                &FromServer::Keep { family: socket.family, slot: socket.slot },
+                &FromServer::Keep { family: socket.family, slot: socket.slot, transport },
                 &[&fd],
             );
         }
         // Only the last close matters here; messages in it are the transport's, as is shutting it down.
         let events = epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         let token = self.watch(fd.as_fd(), Watched::Far(socket), events);
-        if let Some((old, old_token)) = self.far.insert(socket, (fd, token)) {
-            self.unwatch(&old, old_token);
+        if let Some(old) = self.far.insert(socket, Far { fd, token, transport }) {
+            self.unwatch(&old.fd, old.token);
         }
     }
 
     fn drop_socket(&mut self, socket: SocketId) {
-        if let Some((fd, token)) = self.far.remove(&socket) {
-            self.unwatch(&fd, token);
+        let far = self.far.remove(&socket);
+        if let Some(Far { fd, token, .. }) = &far {
+            self.unwatch(fd, *token);
         }
         if let Some((fd, token)) = self.loopback.remove(&socket) {
             self.unwatch(&fd, token);
-            if socket.slot.is_multiple_of(2) {
-                // A listener (tcp's slots are even). The supervisor and the custodian have it a little longer. Nobody accepts there any more.
+            if far.is_some_and(|far| far.transport.role == eft_messages::Role::Tcp) {
+                // A listener. The supervisor and the custodian have it a little longer. Nobody accepts there any more.
                 let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Both);
             }
         }
@@ -306,10 +315,10 @@ impl Applications {
     fn note(&self, socket: SocketId, note: Reply) {
         let Some(custodian) = self.custodians.get(&socket.family) else { return };
         let with = match note.value as u32 {
-            op::LISTEN | op::SHADOW => self.loopback.get(&socket),
-            _ => self.far.get(&socket),
+            op::LISTEN | op::SHADOW => self.loopback.get(&socket).map(|(fd, _)| fd),
+            _ => self.far.get(&socket).map(|far| &far.fd),
         };
-        let with: Vec<OwnedFd> = with.and_then(|(fd, _)| fd.try_clone().ok()).into_iter().collect();
+        let with: Vec<OwnedFd> = with.and_then(|fd| fd.try_clone().ok()).into_iter().collect();
         self.reply(*custodian, note, &with);
     }
 }
@@ -318,9 +327,9 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Reply { connection, reply } => self.reply(connection, reply, &[]),
-            Effect::Keep { socket, handle } => {
+            Effect::Keep { socket, transport, handle } => {
                 if let Some(fd) = self.handles.remove(&handle) {
-                    self.keep(socket, fd, true);
+                    self.keep(socket, transport, fd, true);
                 }
             }
             Effect::Drop(socket) => {
@@ -362,7 +371,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
             match self.watched.get(&token).copied() {
                 Some(Watched::Listener) => self.accept(),
                 Some(Watched::Connection(id)) => self.read_connection(id, emit),
-                Some(Watched::Far(socket)) if self.far.get(&socket).is_some_and(|(fd, _)| is_closed(fd)) => {
+                Some(Watched::Far(socket)) if self.far.get(&socket).is_some_and(|far| is_closed(&far.fd)) => {
                     emit(Event::Closed(socket))
                 }
                 Some(Watched::Far(_)) => {}
@@ -407,11 +416,11 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                 }
                 None => self.family_given(ConnectionId(id), family),
             },
-            ToServer::Far { family, slot } => {
+            ToServer::Far { family, slot, transport } => {
                 if let Some(fd) = fds.next() {
                     let socket = SocketId { family, slot };
-                    emit(Event::Survivor(socket));
-                    self.keep(socket, fd, false);
+                    emit(Event::Survivor { socket, transport });
+                    self.keep(socket, transport, fd, false);
                 }
             }
             ToServer::Loopback { family, slot } => {

@@ -4,11 +4,11 @@ use super::Surroundings;
 use super::park::Parking;
 use crate::descriptors::FarEnds;
 use crate::protocol::ToServer;
-use eft_base::{FamilyId, SocketId};
+use eft_base::{ComponentId, FamilyId, SocketId};
 use eft_channel::Shared;
 use eft_channel::dirty::Dirty;
 use eft_channel::notify::Doorbell;
-use eft_channel::socket::{Arena, Transport};
+use eft_channel::socket::Arena;
 use eft_component::Component;
 use eft_component::transport::{Effect, Event};
 use std::os::fd::OwnedFd;
@@ -24,7 +24,7 @@ struct Family {
 
 /// The applications of one transport.
 pub struct TransportSurroundings {
-    transport: Transport,
+    transport: ComponentId,
     families: Vec<Family>,
     /// Whose marks are taken first.
     first: usize,
@@ -35,7 +35,7 @@ pub struct TransportSurroundings {
 const MARKS_PER_TURN: usize = 256;
 
 impl TransportSurroundings {
-    pub fn new(transport: Transport) -> Self {
+    pub fn new(transport: ComponentId) -> Self {
         TransportSurroundings { transport, families: Vec::new(), first: 0, far: FarEnds::default() }
     }
 }
@@ -95,7 +95,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
 
     fn control(&mut self, message: ToServer, fds: Vec<OwnedFd>, emit: &mut dyn FnMut(Event)) {
         match message {
-            ToServer::Far { family, slot } => {
+            ToServer::Far { family, slot, .. } => {
                 let socket = SocketId { family, slot };
                 let arena = self.families.iter().find(|f| f.id == family).map(|f| &f.arena);
                 if let (Some(arena), Some(fd)) = (arena, fds.into_iter().next()) {

@@ -2,12 +2,13 @@
 
 use super::Supervisor;
 use super::kept::{Inheritance, Kept};
-use crate::protocol::{ArenaShape, FromServer, Role, ToServer};
+use crate::protocol::{self, ArenaShape, FromServer, ToServer};
 use crate::{Result, memory};
 use eft_base::{FamilyId, PoolId, SocketId};
 use eft_channel::socket::Geometry;
 use eft_control::plan;
-use eft_messages::ComponentId;
+use eft_messages::{ComponentId, Role};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
@@ -26,17 +27,24 @@ struct Announced {
     missing: Vec<ComponentId>,
 }
 
+/// The far end of a socket's descriptor.
+struct Far {
+    fd: OwnedFd,
+    /// Whose the socket is.
+    transport: ComponentId,
+}
+
 struct Connection {
     fd: OwnedFd,
     family: Option<FamilyId>,
-    role: Role,
+    role: protocol::Role,
 }
 
 /// Everything kept on behalf of applications.
 #[derive(Default)]
 pub struct Keeping {
     families: BTreeMap<FamilyId, Family>,
-    far: HashMap<SocketId, OwnedFd>,
+    far: HashMap<SocketId, Far>,
     loopback: HashMap<SocketId, OwnedFd>,
     connections: HashMap<u64, Connection>,
     announced: Vec<Announced>,
@@ -53,9 +61,8 @@ impl Keeping {
         for (id, f) in &self.families {
             kept.put(format!("family/{}", id.0), &(f.pool, f.shape), &[&f.arena]);
         }
-        for (folder, ends) in [("far", &self.far), ("loopback", &self.loopback)] {
-            ends.iter().for_each(|(s, fd)| kept.put(name_of(folder, *s), &(), &[fd]));
-        }
+        self.far.iter().for_each(|(s, far)| kept.put(name_of("far", *s), &far.transport, &[&far.fd]));
+        self.loopback.iter().for_each(|(s, fd)| kept.put(name_of("loopback", *s), &(), &[fd]));
         for (id, c) in &self.connections {
             c.keep(*id, kept);
         }
@@ -70,16 +77,20 @@ impl Keeping {
                 keeping.families.insert(FamilyId(*id as u16), Family { pool, arena, shape });
             }
         }
-        let ends = |inherited: &mut Inheritance, folder: &str| -> HashMap<SocketId, OwnedFd> {
-            let socket = |numbers: &[u64]| match numbers {
-                [family, slot] => Some(SocketId { family: FamilyId(*family as u16), slot: *slot as u32 }),
-                _ => None,
-            };
-            let all = inherited.numbered::<()>(folder).into_iter();
-            all.filter_map(|(numbers, (), fds)| Some((socket(&numbers)?, fds.into_iter().next()?))).collect()
+        let socket = |numbers: &[u64]| match numbers {
+            [family, slot] => Some(SocketId { family: FamilyId(*family as u16), slot: *slot as u32 }),
+            _ => None,
         };
-        keeping.far = ends(inherited, "far");
-        keeping.loopback = ends(inherited, "loopback");
+        for (numbers, transport, fds) in inherited.numbered("far") {
+            if let (Some(socket), Some(fd)) = (socket(&numbers), fds.into_iter().next()) {
+                keeping.far.insert(socket, Far { fd, transport });
+            }
+        }
+        for (numbers, (), fds) in inherited.numbered("loopback") {
+            if let (Some(socket), Some(fd)) = (socket(&numbers), fds.into_iter().next()) {
+                keeping.loopback.insert(socket, fd);
+            }
+        }
         for (numbers, (family, role), fds) in inherited.numbered("connection") {
             if let ([id], Some(fd)) = (&numbers[..], fds.into_iter().next()) {
                 keeping.connections.insert(*id, Connection { fd, family, role });
@@ -115,11 +126,6 @@ fn name_of(folder: &str, socket: SocketId) -> String {
     format!("{folder}/{}/{}", socket.family.0, socket.slot)
 }
 
-/// Even slots are tcp's, odd ones udp's.
-fn transport_of(slot: u32) -> ComponentId {
-    if slot.is_multiple_of(2) { ComponentId::TCP } else { ComponentId::UDP }
-}
-
 fn geometry(shape: &ArenaShape) -> Geometry {
     Geometry { slots: shape.slots, send_len: shape.send_len, receive_len: shape.receive_len }
 }
@@ -136,20 +142,22 @@ impl Supervisor {
     pub(super) fn heard_of_applications(&mut self, message: FromServer, fds: Vec<OwnedFd>) {
         let mut fds = fds.into_iter();
         match message {
-            FromServer::Keep { family, slot } => {
+            FromServer::Keep { family, slot, transport } => {
                 if let Some(fd) = fds.next() {
-                    self.tell(transport_of(slot), &ToServer::Far { family, slot }, &[&fd]);
-                    self.keep("far", SocketId { family, slot }, &fd);
-                    self.keeping.far.insert(SocketId { family, slot }, fd);
+                    self.tell(transport, &ToServer::Far { family, slot, transport }, &[&fd]);
+                    self.keep("far", SocketId { family, slot }, &transport, &fd);
+                    self.keeping.far.insert(SocketId { family, slot }, Far { fd, transport });
                 }
             }
             FromServer::Drop { family, slot } => {
                 let socket = SocketId { family, slot };
-                self.keeping.far.remove(&socket);
+                let far = self.keeping.far.remove(&socket);
                 self.keeping.loopback.remove(&socket);
                 self.forget(name_of("far", socket));
                 self.forget(name_of("loopback", socket));
-                self.tell(transport_of(slot), &ToServer::DropFar { family, slot }, &[]);
+                if let Some(far) = far {
+                    self.tell(far.transport, &ToServer::DropFar { family, slot }, &[]);
+                }
             }
             FromServer::KeepConnection { id, family, role } => {
                 if let Some(fd) = fds.next() {
@@ -164,7 +172,7 @@ impl Supervisor {
             }
             FromServer::KeepLoopback { family, slot } => {
                 if let Some(fd) = fds.next() {
-                    self.keep("loopback", SocketId { family, slot }, &fd);
+                    self.keep("loopback", SocketId { family, slot }, &(), &fd);
                     self.keeping.loopback.insert(SocketId { family, slot }, fd);
                 }
             }
@@ -177,9 +185,9 @@ impl Supervisor {
         }
     }
 
-    fn keep(&mut self, folder: &str, socket: SocketId, fd: &OwnedFd) {
+    fn keep<T: Serialize>(&mut self, folder: &str, socket: SocketId, what: &T, fd: &OwnedFd) {
         if let Some(kept) = &mut self.kept {
-            kept.put(name_of(folder, socket), &(), &[fd]);
+            kept.put(name_of(folder, socket), what, &[fd]);
         }
     }
 
@@ -254,7 +262,7 @@ impl Supervisor {
         }
         let memory_spec = &self.config.topology.memory;
         let own = ArenaShape {
-            slots: plan::family_slots(limits),
+            slots: plan::family_slots(&self.config.topology),
             send_len: memory_spec.send_ring_bytes,
             receive_len: memory_spec.receive_ring_bytes,
         };
@@ -291,9 +299,8 @@ impl Supervisor {
         }
         let mut names = vec![format!("family/{}", family.0)];
         let Keeping { far, loopback, connections, .. } = &mut self.keeping;
-        for (folder, ends) in [("far", far), ("loopback", loopback)] {
-            names.extend(ends.extract_if(|s, _| s.family == family).map(|(s, _)| name_of(folder, s)));
-        }
+        names.extend(far.extract_if(|s, _| s.family == family).map(|(s, _)| name_of("far", s)));
+        names.extend(loopback.extract_if(|s, _| s.family == family).map(|(s, _)| name_of("loopback", s)));
         let ended = connections.extract_if(|_, c| c.family == Some(family));
         names.extend(ended.map(|(id, _)| format!("connection/{id}")));
         names.into_iter().for_each(|name| self.forget(name));
@@ -314,12 +321,10 @@ impl Supervisor {
                 messages.push((message, fd.into_iter().collect()));
             }
         }
-        if matches!(peer, ComponentId::TCP | ComponentId::UDP | ComponentId::SOCKETS) {
-            for (s, fd) in &self.keeping.far {
-                if peer == ComponentId::SOCKETS || transport_of(s.slot) == peer {
-                    let message = ToServer::Far { family: s.family, slot: s.slot };
-                    messages.push((message, fd.try_clone().into_iter().collect()));
-                }
+        for (s, Far { fd, transport }) in &self.keeping.far {
+            if peer.role == Role::Sockets || *transport == peer {
+                let message = ToServer::Far { family: s.family, slot: s.slot, transport: *transport };
+                messages.push((message, fd.try_clone().into_iter().collect()));
             }
         }
         if peer == ComponentId::SOCKETS {
@@ -334,7 +339,7 @@ impl Supervisor {
     fn for_newborn_sockets(&self) -> Vec<(ToServer, Vec<OwnedFd>)> {
         let mut messages = Vec::new();
         let mut fds: Vec<OwnedFd> = self.applications.try_clone().into_iter().collect();
-        for transport in [ComponentId::TCP, ComponentId::UDP] {
+        for transport in self.config.topology.transports() {
             let status = self.index(transport).map(|i| &self.members[i].status_fd);
             fds.extend(status.and_then(|s| memory::read_only(s).ok()));
         }

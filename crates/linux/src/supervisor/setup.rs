@@ -79,6 +79,10 @@ fn check(config: &StackConfig) -> Result<()> {
             config.name
         )));
     }
+    // Planned as any other, but nothing spreads connections over several yet.
+    if let Some(second) = config.topology.transports().into_iter().find(|id| id.instance > 0) {
+        return Err(Error(format!("component `{second}`: a stack runs one tcp and one udp at most as yet")));
+    }
     if config.devices.is_empty() || config.devices.len() > DEVICES_MAX {
         return Err(Error(format!("a stack needs 1 to {DEVICES_MAX} devices")));
     }
@@ -379,7 +383,7 @@ fn configuration(config: &StackConfig) -> Store {
     for peer in [ComponentId::FILTER, ComponentId::IP] {
         store.subscribe("interfaces", peer);
     }
-    for peer in [ComponentId::TCP, ComponentId::UDP] {
+    for peer in config.topology.transports() {
         store.subscribe("addresses", peer);
     }
     let mut ip = String::new();

@@ -91,6 +91,7 @@ impl Supervisor {
             connections: limits.connections,
             sockets_per_family: limits.sockets_per_family,
             listeners_per_family: limits.listeners_per_family,
+            slots: plan::slot_share(&self.config.topology, member.peer),
             device,
             record: self
                 .config

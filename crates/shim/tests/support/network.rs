@@ -3,11 +3,9 @@
 use super::slots::{FamilySlots, GEOMETRY, Id, Slot};
 use super::sys::Watched;
 use super::{dns, sys};
-use eft_base::{Endpoint, WireAddress};
+use eft_base::{ComponentId, Endpoint, WireAddress};
 use eft_channel::notify::Mode;
-use eft_channel::socket::{
-    AcceptRecord, DatagramHeader, Geometry, Opt, Transport, datagram_record_len, flag, wish,
-};
+use eft_channel::socket::{AcceptRecord, DatagramHeader, Geometry, Opt, datagram_record_len, flag, wish};
 use eft_channel::status::{STATUS_LEN, Status};
 use eft_messages::control::Request;
 use std::net::{IpAddr, Ipv4Addr};
@@ -238,7 +236,7 @@ impl Network {
     fn free(&mut self, (family, slot): Id) {
         if let Some(s) = self.slot((family, slot)) {
             s.page.set_inode(0);
-            s.page.set_kind(0);
+            s.page.set_free();
         }
         self.families[family].slots[slot as usize] = None;
         self.connecting.retain(|&(_, id, _)| id != (family, slot));
@@ -506,7 +504,7 @@ impl Network {
         }
         for family in 0..self.families.len() {
             let mut dirty = Vec::new();
-            for transport in [Transport::Tcp, Transport::Udp] {
+            for transport in [ComponentId::TCP, ComponentId::UDP] {
                 self.families[family]
                     .arena
                     .dirty(transport)
@@ -514,9 +512,10 @@ impl Network {
             }
             busy |= !dirty.is_empty();
             for slot in dirty {
-                match slot % 2 {
-                    0 => self.serve_stream((family, slot)),
-                    _ => self.serve_datagrams((family, slot)),
+                match self.families[family].get(slot).map(|s| s.stream) {
+                    Some(true) => self.serve_stream((family, slot)),
+                    Some(false) => self.serve_datagrams((family, slot)),
+                    None => {}
                 }
             }
         }
@@ -531,7 +530,7 @@ pub fn run(network: &Mutex<Network>, stop: &AtomicBool) {
         let bells: Vec<_> = net
             .families
             .iter()
-            .flat_map(|f| [Transport::Tcp, Transport::Udp].map(|t| f.arena.doorbell(t)))
+            .flat_map(|f| [ComponentId::TCP, ComponentId::UDP].map(|t| f.arena.doorbell(t)))
             .collect();
         let words: Vec<_> = bells.iter().map(|b| (b.word().as_ptr() as *const u32, b.value())).collect();
         if net.step() {

@@ -1,7 +1,7 @@
 //! One family's memory and sockets in the fake stack.
 
 use super::sys;
-use eft_base::Endpoint;
+use eft_base::{Endpoint, SlotShare};
 use eft_channel::segment::Segment;
 use eft_channel::socket::{Arena, ERRORS_MAX, ErrorRecord, Geometry, SocketPage, flag, wish};
 use eft_messages::control::{InfoHeader, InterfaceInfo};
@@ -75,10 +75,11 @@ impl FamilySlots {
     }
 
     pub fn allocate(&mut self, stream: bool) -> Option<u32> {
-        let parity = if stream { 0 } else { 1 };
-        let slot = (parity..GEOMETRY.slots).step_by(2).find(|&i| self.slots[i].is_none())?;
+        let share = if stream { SlotShare::TCP } else { SlotShare::UDP };
+        let mut ours = (0..share.len(GEOMETRY.slots)).map(|i| share.slot(i) as usize);
+        let slot = ours.find(|&i| self.slots[i].is_none())?;
         let page = self.arena.socket(slot as u32).unwrap();
-        page.reset(if stream { 1 } else { 2 });
+        page.reset(share.owner);
         page.set_receive_notify(u64::MAX);
         self.slots[slot] = Some(Slot {
             page,

@@ -3,10 +3,25 @@ use eft_channel::Segment;
 use eft_channel::socket::Geometry;
 
 #[test]
+fn nobody_takes_the_slot_of_another_transport() {
+    let geometry = Geometry { slots: 9, send_len: 4096, receive_len: 4096 };
+    let share = SlotShare { first: 2, stride: 3, ..SlotShare::TCP };
+    let mut family = Family::new(share);
+    assert!(!family.claim(4, 7) && family.claim(5, 7) && !family.claim(5, 8));
+    family.open(Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap(), PoolId(1));
+    assert!(!family.allocate_at(3, 9));
+    assert_eq!([(); 3].map(|()| family.allocate(1)), [Some(2), Some(8), None]);
+    let mut families = Families::new(Key([1, 2]), share);
+    *families.enter(FamilyId(1)) = family;
+    let found = [4, 5, 6].map(|slot| families.find(SocketId { family: FamilyId(1), slot }));
+    assert_eq!(found, [None, Some(7), None]);
+}
+
+#[test]
 fn slots_are_used_again_before_others_but_not_at_once() {
     let geometry = Geometry { slots: 128, send_len: 4096, receive_len: 4096 };
     let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
-    let mut family = Family::new(0);
+    let mut family = Family::new(SlotShare::TCP);
     family.open(arena, PoolId(1));
     let mut last = Vec::new();
     for block in 0..1000 {

@@ -17,7 +17,7 @@ fn page(stage: &Stage, arena: &Arena, slot: u32) -> Page {
 fn nothing_is_seen_before_the_commit() {
     let (stage, arena) = (Stage::default(), arena());
     let (page, seen) = (page(&stage, &arena, 0), arena.socket(0).unwrap());
-    let incarnation = page.reset(1);
+    let incarnation = page.reset(ComponentId::TCP);
     page.set_option(Opt::Ttl, 9);
     page.set_receive_end(64);
     page.set_flags(flag::CONNECTED);
@@ -47,7 +47,7 @@ fn what_the_slots_last_user_wrote_is_not_read_in_the_turn_of_the_reset() {
     program.add_wish(2);
     program.set_option(Opt::SendBuffer, 4096);
     let page = page(&stage, &arena, 0);
-    page.reset(1);
+    page.reset(ComponentId::TCP);
     assert_eq!((page.send_end(), page.receive_taken(), page.wishes()), (0, 0, 0));
     assert_eq!((page.option(Opt::SendBuffer), page.is_worth_writing()), (0, true));
     stage.commit(|_| ());
@@ -58,10 +58,10 @@ fn what_the_slots_last_user_wrote_is_not_read_in_the_turn_of_the_reset() {
 fn two_uses_of_a_slot_in_one_turn_have_two_incarnations() {
     let (stage, arena) = (Stage::default(), arena());
     let first = page(&stage, &arena, 0);
-    let one = first.reset(1);
-    first.set_kind(0);
+    let one = first.reset(ComponentId::TCP);
+    first.set_free();
     let second = page(&stage, &arena, 0);
-    let two = second.reset(2);
+    let two = second.reset(ComponentId::UDP);
     assert_eq!(two, one + 1);
     stage.commit(|_| ());
     let seen = arena.socket(0).unwrap();

@@ -153,7 +153,7 @@ impl Tcp {
             return false;
         }
         if let Some(page) = &self.live[i as usize].page {
-            self.cold[i].incarnation = page.reset(1);
+            self.cold[i].incarnation = page.reset(self.config.slots.owner);
             page.set_receive_notify(NOWHERE);
         }
         true

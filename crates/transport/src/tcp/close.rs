@@ -298,7 +298,7 @@ impl Tcp {
         }
         let mut c = self.connection(i);
         if let Some(page) = c.live.page.take() {
-            page.set_kind(0);
+            page.set_free();
         }
         c.block.slot = NONE;
         self.families.free(socket);

@@ -235,7 +235,8 @@ fn numbers(b: &Block, c: &Cold) -> bool {
 /// Where the block belongs: its slot, its listener, its port.
 fn home(b: &Block, c: &Cold, index: u32) -> bool {
     let state = b.state();
-    let slot = b.slot == NONE || (b.slot.is_multiple_of(2) && (b.slot as usize) < DIRTY_SLOTS);
+    // Whether it is one of ours, `Families::claim` checks.
+    let slot = b.slot == NONE || (b.slot as usize) < DIRTY_SLOTS;
     let housed = b.slot != NONE || matches!(state, State::TimeWait | State::SynReceived);
     let connected = !state.is_synchronized() || b.has(bit::CONNECTED);
     let dead = !b.has(bit::DEAD) || state == State::Closed;

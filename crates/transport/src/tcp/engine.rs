@@ -101,7 +101,7 @@ impl Tcp {
             free: FreeBlocks::new(count),
             table: Map::with_hasher(key),
             ports: Ports::new(key),
-            families: Families::new(key, 0),
+            families: Families::new(key, config.slots),
             timers: Timers::new(count),
             time_wait: VecDeque::new(),
             turns: Turns::new(),

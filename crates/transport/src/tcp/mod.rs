@@ -75,10 +75,18 @@ pub struct TcpConfig {
     pub listeners_per_family: usize,
     /// For the secret of a new arena; an old arena keeps its own.
     pub seed: u64,
+    /// Whose slots it gives out.
+    pub slots: eft_base::SlotShare,
 }
 
 impl Default for TcpConfig {
     fn default() -> Self {
-        TcpConfig { connections: 16384, sockets_per_family: 4096, listeners_per_family: 256, seed: 0 }
+        TcpConfig {
+            connections: 16384,
+            sockets_per_family: 4096,
+            listeners_per_family: 256,
+            seed: 0,
+            slots: eft_base::SlotShare::TCP,
+        }
     }
 }

@@ -198,9 +198,10 @@ impl Tcp {
         if !first {
             return;
         }
+        let owner = self.config.slots.owner;
         let c = self.connection(i);
         if let Some(page) = &c.live.page
-            && page.resume(1, c.cold.incarnation)
+            && page.resume(owner, c.cold.incarnation)
         {
             page.set_receive_notify(NOWHERE);
             if let Some(listener) = self.listener_of(i) {

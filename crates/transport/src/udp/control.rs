@@ -52,7 +52,7 @@ impl Transport for Udp {
         };
         self.attach_page(i);
         if let Some(page) = &self.live[i as usize].page {
-            self.blocks[i].incarnation = page.reset(2);
+            self.blocks[i].incarnation = page.reset(self.config.slots.owner);
             page.set_receive_notify(u64::MAX);
         }
         cx.count(Counter::Opened);
@@ -332,7 +332,7 @@ impl Udp {
         }
         self.timers.cancel(i);
         if let Some(page) = self.live[i as usize].page.take() {
-            page.set_kind(0);
+            page.set_free();
         }
         self.families.free(self.socket(i));
         self.blocks[i] = Block::free(block.generation.wrapping_add(1));

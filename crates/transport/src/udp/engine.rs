@@ -93,7 +93,7 @@ impl Udp {
             live: (0..count).map(|_| Live::default()).collect(),
             free: FreeBlocks::new(count),
             ports: Map::with_hasher(key),
-            families: Families::new(key, 1),
+            families: Families::new(key, config.slots),
             timers: Timers::new(count),
             turns: Turns::new(),
             headers,
@@ -167,7 +167,7 @@ impl Udp {
         let block = &mut self.blocks[i];
         block.released = block.sent;
         if let Some(page) = &self.live[i as usize].page {
-            if page.resume(2, block.incarnation) {
+            if page.resume(self.config.slots.owner, block.incarnation) {
                 page.set_receive_notify(u64::MAX);
             }
             page.set_send_released(block.released);

@@ -28,10 +28,12 @@ pub struct UdpConfig {
     pub sockets_per_family: usize,
     /// For the secret of a new arena.
     pub seed: u64,
+    /// Whose slots it gives out.
+    pub slots: eft_base::SlotShare,
 }
 
 impl Default for UdpConfig {
     fn default() -> Self {
-        UdpConfig { sockets: 4096, sockets_per_family: 2048, seed: 0 }
+        UdpConfig { sockets: 4096, sockets_per_family: 2048, seed: 0, slots: eft_base::SlotShare::UDP }
     }
 }

@@ -215,7 +215,7 @@ fn quotas_hold() {
 /// A listener's page as an earlier stack left it, with one record that nobody took.
 fn left_behind(d: &Direct, slot: u32, taken: u64, end: u64) -> SocketPage {
     let page = d.world.sides[0].arena.socket(slot).unwrap();
-    page.reset(1);
+    page.reset(ComponentId::TCP);
     page.set_receive_end(end);
     page.set_receive_taken(taken);
     page.set_inode(17);

@@ -216,6 +216,7 @@ impl Side {
             sockets_per_family: 32,
             listeners_per_family: 4,
             seed: seed ^ index as u64,
+            ..TcpConfig::default()
         };
         let geometry = Geometry { slots: 64, send_len: conditions.ring, receive_len: conditions.ring };
         let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();

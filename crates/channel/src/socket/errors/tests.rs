@@ -20,6 +20,6 @@ fn an_error_is_read_as_it_was_written_and_ends_with_its_socket() {
         assert!(!page.has_errors());
     }
     page.set_errors_end(30);
-    page.reset(2);
+    page.reset(eft_base::ComponentId::UDP);
     assert_eq!((page.errors_end(), page.errors_taken()), (0, 0));
 }

@@ -54,11 +54,11 @@ impl Applications {
     /// Something came to the kernel's socket.
     pub(super) fn loopback_ready(&self, socket: SocketId) {
         let page = self.families.get(&socket.family).and_then(|f| f.arena.socket(socket.slot));
-        let (Some(page), Some((far, _)), Some((beside, _))) =
+        let (Some(page), Some(far), Some((beside, _))) =
             (page, self.far.get(&socket), self.loopback.get(&socket))
         else {
             return;
         };
-        shadow_ready(&page, far, beside);
+        shadow_ready(&page, &far.fd, beside);
     }
 }

@@ -58,7 +58,6 @@ fn what_arithmetic_relies_upon_is_checked() {
         ("soft_error", |_, c| c.soft_error = -1),
         ("send_scale", |b, _| b.send_scale = 60),
         ("receive_scale", |b, _| b.receive_scale = 60),
-        ("odd slot", |b, _| b.slot = 3),
         ("far slot", |b, _| b.slot = 1 << 30),
         ("no slot", |b, _| b.slot = NONE),
         ("dead", |b, _| b.set(bit::DEAD)),

@@ -3,8 +3,13 @@ use super::super::durable::NEXT;
 use super::*;
 use crate::arena::new_v2;
 
-const CONFIG: TcpConfig =
-    TcpConfig { connections: 4, sockets_per_family: 4, listeners_per_family: 4, seed: 9 };
+const CONFIG: TcpConfig = TcpConfig {
+    connections: 4,
+    sockets_per_family: 4,
+    listeners_per_family: 4,
+    seed: 9,
+    slots: eft_base::SlotShare::TCP,
+};
 
 fn connection() -> V2 {
     let mut hot = Block::free(7);

@@ -1,0 +1,63 @@
+//! Which slots of a family's arena are whose.
+
+use crate::component::ComponentId;
+use serde::{Deserialize, Serialize};
+
+/// The slots that one transport gives out: `first`, and every `stride`th after it. Transports allocate from the same
+/// arena without asking each other, so no two shares of a stack have a slot in common. Whoever else wants to know whose
+/// a slot is reads what its owner wrote into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotShare {
+    pub owner: ComponentId,
+    pub first: u32,
+    /// How many transports share the arena; not 0.
+    pub stride: u32,
+}
+
+impl SlotShare {
+    /// tcp's beside one udp.
+    pub const TCP: SlotShare = SlotShare { owner: ComponentId::TCP, first: 0, stride: 2 };
+    /// udp's beside one tcp.
+    pub const UDP: SlotShare = SlotShare { owner: ComponentId::UDP, first: 1, stride: 2 };
+
+    /// How many of an arena's `slots` are in the share.
+    pub fn len(&self, slots: usize) -> usize {
+        slots.saturating_sub(self.first as usize).div_ceil(self.stride.max(1) as usize)
+    }
+
+    /// The `i`th slot of the share.
+    pub fn slot(&self, i: usize) -> u32 {
+        self.first + i as u32 * self.stride
+    }
+
+    /// Which of the share's slots this is; `None` if it is another's.
+    pub fn index(&self, slot: u32) -> Option<usize> {
+        let from_first = slot.checked_sub(self.first)?;
+        let stride = self.stride.max(1);
+        from_first.is_multiple_of(stride).then_some((from_first / stride) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_cut_an_arena_without_rest_and_without_overlap() {
+        for stride in 1..=5 {
+            for slots in 0..20 {
+                let shares: Vec<SlotShare> =
+                    (0..stride).map(|first| SlotShare { first, stride, ..SlotShare::TCP }).collect();
+                assert_eq!(shares.iter().map(|s| s.len(slots)).sum::<usize>(), slots);
+                for slot in 0..slots as u32 {
+                    let owners: Vec<_> = shares.iter().filter_map(|s| Some((s, s.index(slot)?))).collect();
+                    let [(share, i)] = owners[..] else {
+                        panic!("slot {slot} of {stride} shares: {owners:?}")
+                    };
+                    assert!(i < share.len(slots));
+                    assert_eq!(share.slot(i), slot);
+                }
+            }
+        }
+    }
+}
