@@ -4,7 +4,7 @@
 //! that it runs. What it computed is counted in ticks of a timer on its own CPU time that the server itself lives to see:
 //! the clock of that time goes on while a hypervisor runs somebody else, so that one pause looks like a long computation,
 //! but however long the pause, one tick comes of it. Nothing is measured by the wall's clock: a machine that is slow,
-//! throttled, paused or in a debugger's hands kills nobody. Sleeps and starts are counted in looks, each of which is one
+//! throttled, paused or in a debugger's hands kills nobody. Sleeps and starts are counted in samples, each of which is one
 //! that the supervisor itself had the time to take.
 
 use core::time::Duration;
@@ -14,11 +14,11 @@ use eft_channel::notify::Mode;
 pub const TICK: Duration = Duration::from_millis(10);
 /// Ticks without a step, 100 ms: thousands of times what the longest step takes.
 const SPINNING_TICKS: u64 = 10;
-/// Looks in a row at which an awake server was found asleep in the kernel.
-const BLOCKED_LOOKS: u32 = 40;
-/// Looks in a row at which a server that starts had computed for a tick, or slept though nobody owed it anything, without
+/// Samples in a row at which an awake server was found asleep in the kernel.
+const BLOCKED_SAMPLES: u32 = 40;
+/// Samples in a row at which a server that starts had computed for a tick, or slept though nobody owed it anything, without
 /// a step. Its timer does not run yet when it begins, and opening an arena is one step.
-const START_LOOKS: u32 = 60;
+const START_SAMPLES: u32 = 60;
 
 /// What the kernel says the server's thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +31,9 @@ pub enum ThreadState {
     Paused,
 }
 
-/// One look at a server.
+/// What the supervisor reads of a server at one time.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct Sample {
     /// Turns and steps.
     pub progress: u64,
     /// Ticks of its CPU time.
@@ -70,49 +70,53 @@ pub struct Watch {
     progress: Option<u64>,
     ticks: u64,
     cpu: Duration,
-    /// Looks at which it was found asleep, and (while it starts) at which it had computed.
+    /// Samples at which it was found asleep, and (while it starts) at which it had computed.
     blocked: u32,
     busy: u32,
 }
 
 impl Watch {
-    pub fn look(&mut self, look: Look) -> Option<Hang> {
-        if self.progress != Some(look.progress) || look.stage == Stage::Waiting {
-            *self =
-                Watch { progress: Some(look.progress), ticks: look.ticks, cpu: look.cpu, ..Watch::default() };
+    pub fn observe(&mut self, sample: Sample) -> Option<Hang> {
+        if self.progress != Some(sample.progress) || sample.stage == Stage::Waiting {
+            *self = Watch {
+                progress: Some(sample.progress),
+                ticks: sample.ticks,
+                cpu: sample.cpu,
+                ..Watch::default()
+            };
             return None;
         }
-        match look.stage {
-            Stage::Running => self.look_at_running(look),
-            _ => self.look_at_starting(look),
+        match sample.stage {
+            Stage::Running => self.judge_running(sample),
+            _ => self.judge_starting(sample),
         }
     }
 
-    fn look_at_running(&mut self, look: Look) -> Option<Hang> {
+    fn judge_running(&mut self, sample: Sample) -> Option<Hang> {
         // Whatever its word says: one that sleeps has no ticks, and one that wakes makes a turn.
-        if look.ticks.wrapping_sub(self.ticks) >= SPINNING_TICKS {
+        if sample.ticks.wrapping_sub(self.ticks) >= SPINNING_TICKS {
             return Some(Hang::Spinning);
         }
-        match (look.mode, look.thread) {
+        match (sample.mode, sample.thread) {
             (Mode::Awake, ThreadState::Sleeping) => self.blocked += 1,
             _ => self.blocked = 0,
         }
-        (self.blocked >= BLOCKED_LOOKS).then_some(Hang::Blocked)
+        (self.blocked >= BLOCKED_SAMPLES).then_some(Hang::Blocked)
     }
 
-    fn look_at_starting(&mut self, look: Look) -> Option<Hang> {
-        // However long the time between two looks: it may have been stolen.
-        if look.cpu.saturating_sub(self.cpu) >= TICK {
-            self.cpu = look.cpu;
+    fn judge_starting(&mut self, sample: Sample) -> Option<Hang> {
+        // However long the time between two samples: it may have been stolen.
+        if sample.cpu.saturating_sub(self.cpu) >= TICK {
+            self.cpu = sample.cpu;
             self.busy += 1;
         }
-        match look.thread {
+        match sample.thread {
             ThreadState::Sleeping => self.blocked += 1,
             _ => self.blocked = 0,
         }
         match () {
-            () if self.busy >= START_LOOKS => Some(Hang::Spinning),
-            () if self.blocked >= START_LOOKS => Some(Hang::Blocked),
+            () if self.busy >= START_SAMPLES => Some(Hang::Spinning),
+            () if self.blocked >= START_SAMPLES => Some(Hang::Blocked),
             () => None,
         }
     }
@@ -127,8 +131,8 @@ impl Watch {
 mod tests {
     use super::*;
 
-    /// A server at work, that has done nothing since the last look.
-    const STILL: Look = Look {
+    /// A server at work, that has done nothing since the last sample.
+    const STILL: Sample = Sample {
         progress: 7,
         ticks: 0,
         cpu: Duration::ZERO,
@@ -145,10 +149,10 @@ mod tests {
     fn who_computes_without_a_step_hangs() {
         let mut w = Watch::default();
         for i in 0..10 {
-            assert_eq!(w.look(Look { ticks: i, cpu: cpu(i * 10), ..STILL }), None);
+            assert_eq!(w.observe(Sample { ticks: i, cpu: cpu(i * 10), ..STILL }), None);
         }
-        assert_eq!(w.look(Look { ticks: 10, cpu: cpu(100), ..STILL }), Some(Hang::Spinning));
-        assert_eq!(w.look(Look { ticks: 11, progress: 8, ..STILL }), None, "it moved");
+        assert_eq!(w.observe(Sample { ticks: 10, cpu: cpu(100), ..STILL }), Some(Hang::Spinning));
+        assert_eq!(w.observe(Sample { ticks: 11, progress: 8, ..STILL }), None, "it moved");
     }
 
     #[test]
@@ -156,7 +160,7 @@ mod tests {
         let mut w = Watch::default();
         // A hypervisor takes the CPU away for a second five times in the middle of one step: its CPU time goes on.
         for i in 0..100 {
-            assert_eq!(w.look(Look { ticks: i / 20, cpu: cpu(i * 50), ..STILL }), None, "look {i}");
+            assert_eq!(w.observe(Sample { ticks: i / 20, cpu: cpu(i * 50), ..STILL }), None, "sample {i}");
         }
     }
 
@@ -164,46 +168,46 @@ mod tests {
     fn a_machine_so_slow_that_nothing_moves_kills_nobody() {
         let mut w = Watch::default();
         // Throttled, behind a real-time thread, or on a machine that stands still: no CPU time at all.
-        (0..10_000).for_each(|_| assert_eq!(w.look(STILL), None));
+        (0..10_000).for_each(|_| assert_eq!(w.observe(STILL), None));
     }
 
     #[test]
     fn a_parked_or_paused_server_is_left_alone() {
         let mut w = Watch::default();
         for _ in 0..1000 {
-            let parked = Look { mode: Mode::Futex, thread: ThreadState::Sleeping, ..STILL };
-            assert_eq!(w.look(parked), None);
-            assert_eq!(w.look(Look { thread: ThreadState::Paused, ..STILL }), None);
+            let parked = Sample { mode: Mode::Futex, thread: ThreadState::Sleeping, ..STILL };
+            assert_eq!(w.observe(parked), None);
+            assert_eq!(w.observe(Sample { thread: ThreadState::Paused, ..STILL }), None);
         }
     }
 
     #[test]
     fn an_awake_server_that_sleeps_in_the_kernel_hangs() {
         let mut w = Watch::default();
-        let asleep = Look { thread: ThreadState::Sleeping, ..STILL };
-        (0..BLOCKED_LOOKS).for_each(|_| assert_eq!(w.look(asleep), None));
-        assert_eq!(w.look(asleep), Some(Hang::Blocked));
-        assert_eq!(w.look(Look { progress: 8, ..asleep }), None, "it moved");
+        let asleep = Sample { thread: ThreadState::Sleeping, ..STILL };
+        (0..BLOCKED_SAMPLES).for_each(|_| assert_eq!(w.observe(asleep), None));
+        assert_eq!(w.observe(asleep), Some(Hang::Blocked));
+        assert_eq!(w.observe(Sample { progress: 8, ..asleep }), None, "it moved");
     }
 
     #[test]
     fn who_spins_with_the_word_that_it_sleeps_hangs() {
         let mut w = Watch::default();
-        let look = Look { mode: Mode::Futex, ..STILL };
-        assert_eq!(w.look(look), None);
-        assert_eq!(w.look(Look { ticks: 10, ..look }), Some(Hang::Spinning));
+        let sample = Sample { mode: Mode::Futex, ..STILL };
+        assert_eq!(w.observe(sample), None);
+        assert_eq!(w.observe(Sample { ticks: 10, ..sample }), Some(Hang::Spinning));
     }
 
     #[test]
     fn a_start_that_does_not_end_is_noticed() {
-        let starting = Look { stage: Stage::Starting, ..STILL };
+        let starting = Sample { stage: Stage::Starting, ..STILL };
         let mut w = Watch::default();
-        let mut looks = (0..).map(|i| w.look(Look { cpu: cpu(i * 50), ..starting }));
-        assert_eq!(looks.position(|hang| hang == Some(Hang::Spinning)), Some(START_LOOKS as usize));
+        let mut samples = (0..).map(|i| w.observe(Sample { cpu: cpu(i * 50), ..starting }));
+        assert_eq!(samples.position(|hang| hang == Some(Hang::Spinning)), Some(START_SAMPLES as usize));
         let mut w = Watch::default();
-        let asleep = Look { thread: ThreadState::Sleeping, mode: Mode::Futex, ..starting };
-        let mut looks = (0..).map(|_| w.look(asleep));
-        assert_eq!(looks.position(|hang| hang == Some(Hang::Blocked)), Some(START_LOOKS as usize));
+        let asleep = Sample { thread: ThreadState::Sleeping, mode: Mode::Futex, ..starting };
+        let mut samples = (0..).map(|_| w.observe(asleep));
+        assert_eq!(samples.position(|hang| hang == Some(Hang::Blocked)), Some(START_SAMPLES as usize));
     }
 
     #[test]
@@ -211,14 +215,14 @@ mod tests {
         let mut w = Watch::default();
         for i in 0..1000 {
             // Ten thousand sockets are revived, slowly.
-            let look = Look { stage: Stage::Starting, progress: i / 20, cpu: cpu(i * 50), ..STILL };
-            assert_eq!(w.look(look), None);
+            let sample = Sample { stage: Stage::Starting, progress: i / 20, cpu: cpu(i * 50), ..STILL };
+            assert_eq!(w.observe(sample), None);
         }
         // And one that the supervisor keeps waiting does not hang.
-        let waiting = Look { stage: Stage::Waiting, thread: ThreadState::Sleeping, ..STILL };
-        (0..1000).for_each(|_| assert_eq!(w.look(waiting), None));
-        // One stolen second, or ten, in a start is one look like any other.
-        let starting = Look { stage: Stage::Starting, cpu: cpu(100_000), ..STILL };
-        (0..50).for_each(|_| assert_eq!(w.look(starting), None));
+        let waiting = Sample { stage: Stage::Waiting, thread: ThreadState::Sleeping, ..STILL };
+        (0..1000).for_each(|_| assert_eq!(w.observe(waiting), None));
+        // One stolen second, or ten, in a start is one sample like any other.
+        let starting = Sample { stage: Stage::Starting, cpu: cpu(100_000), ..STILL };
+        (0..50).for_each(|_| assert_eq!(w.observe(starting), None));
     }
 }

@@ -7,7 +7,7 @@ use eft_base::{Instant, PoolId};
 use eft_channel::Shared;
 use eft_channel::notify::{Doorbell, Mode};
 use eft_channel::status::Status;
-use eft_control::hang::{Hang, Look, Stage, ThreadState, Watch};
+use eft_control::hang::{Hang, Sample, Stage, ThreadState, Watch};
 use eft_control::restart::Restarts;
 use eft_host::clock;
 use eft_messages::{ComponentId, Role};
@@ -199,7 +199,7 @@ impl Member {
     }
 
     /// Whether it hangs. Said once: then it is to be killed.
-    pub fn look(&mut self) -> Option<Hang> {
+    pub fn find_hang(&mut self) -> Option<Hang> {
         let stage = match self.life {
             Life::Running => Stage::Running,
             Life::Starting if self.unsent.is_empty() => Stage::Starting,
@@ -210,7 +210,7 @@ impl Member {
         let mode = self.status.state().load().0;
         // Of one that sleeps by its own word nothing more is asked: at rest this is most of what the stack uses.
         let asks = stage != Stage::Running || mode == Mode::Awake;
-        let look = Look {
+        let sample = Sample {
             progress: self.status.progress(),
             ticks: self.status.ticks(),
             cpu: if stage == Stage::Running { Duration::ZERO } else { clock::process_cpu(pid)? },
@@ -218,7 +218,7 @@ impl Member {
             thread: if asks { process::thread_state(pid)? } else { ThreadState::Sleeping },
             stage,
         };
-        let hang = self.watch.look(look)?;
+        let hang = self.watch.observe(sample)?;
         if process::is_held(pid) {
             self.watch.forgive();
             return None;

@@ -328,7 +328,7 @@ impl Supervisor {
                 self.restart(i);
             }
             self.members[i].flush();
-            if let Some(hang) = self.members[i].look() {
+            if let Some(hang) = self.members[i].find_hang() {
                 let what = match hang {
                     Hang::Spinning => "computes without a turn of its loop",
                     Hang::Blocked => "sleeps where it must not",
