@@ -26,7 +26,7 @@ impl Context<'_> {
     }
 
     pub fn add(&self, counter: impl Into<usize>, n: u64) {
-        self.status.add(crate::server::FRAME_COUNTERS.len() + counter.into(), n);
+        self.status.add(crate::frame_counters::FRAME_COUNTERS.len() + counter.into(), n);
     }
 
     /// Says that work on many things goes on: once for each of them.
@@ -36,7 +36,7 @@ impl Context<'_> {
 
     /// Sets a counter that is a gauge.
     pub fn gauge(&self, counter: impl Into<usize>, value: u64) {
-        self.status.set(crate::server::FRAME_COUNTERS.len() + counter.into(), value);
+        self.status.set(crate::frame_counters::FRAME_COUNTERS.len() + counter.into(), value);
     }
 }
 

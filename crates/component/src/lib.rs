@@ -10,6 +10,7 @@ extern crate alloc;
 
 pub mod component;
 pub mod events;
+mod frame_counters;
 pub mod outbox;
 pub mod scheduling;
 pub mod server;

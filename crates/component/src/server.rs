@@ -3,6 +3,8 @@
 //! Live, a thread calls [`Server::step`] with a real clock and parks between turns; simulated, a
 //! seeded schedule calls it. The channel code under it is the same.
 
+pub use crate::frame_counters::{FRAME_COUNTERS, counter};
+
 use crate::component::{Component, Context, Occasion, Output};
 use crate::{Outbox, World};
 use alloc::collections::VecDeque;
@@ -14,37 +16,6 @@ use eft_channel::notify::{Doorbell, Ringer, StateWord, Wake};
 use eft_channel::status::Status;
 use eft_channel::{Consumer, Memory, Producer, Shared};
 use eft_messages::{ComponentId, Encoded};
-
-/// Counters that every server keeps before its engine's own.
-pub const FRAME_COUNTERS: &[&str] = &[
-    "turns",
-    "messages_in",
-    "messages_out",
-    "undecodable",
-    "backlog_max",
-    "wakes_sent",
-    "effects",
-    "sleeps",
-    "late_us_max",
-    "peers_reborn",
-    "descriptor_calls",
-];
-
-/// Indices into [`FRAME_COUNTERS`].
-pub mod counter {
-    pub const TURNS: usize = 0;
-    pub const MESSAGES_IN: usize = 1;
-    pub const MESSAGES_OUT: usize = 2;
-    pub const UNDECODABLE: usize = 3;
-    pub const BACKLOG_MAX: usize = 4;
-    pub const WAKES_SENT: usize = 5;
-    pub const EFFECTS: usize = 6;
-    pub const SLEEPS: usize = 7;
-    pub const LATE_US_MAX: usize = 8;
-    pub const PEERS_REBORN: usize = 9;
-    /// System calls on applications' descriptors (tokens, plugs).
-    pub const DESCRIPTOR_CALLS: usize = 10;
-}
 
 /// Both directions of an edge, as one side sees it.
 pub struct Port {

@@ -5,7 +5,7 @@
 //! less than that is lost. On opening, every entry is checked: what is damaged is
 //! forgotten (its connection must be let in by a rule again), what is whole is found again.
 
-use crate::engine::FilterConfig;
+use crate::config::FilterConfig;
 use crate::state::{Key, Seen, State};
 use alloc::vec;
 use alloc::vec::Vec;

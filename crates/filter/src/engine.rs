@@ -1,5 +1,6 @@
 //! The engine: questions from ip, rules from the store, loads and shows from operators.
 
+use crate::config::FilterConfig;
 use crate::counters::{COUNTERS, Counter};
 use crate::durable::States;
 use crate::parser::parse;
@@ -30,21 +31,6 @@ const KEY_LOAD: &str = "filter.load:";
 const KEY_SHOW_RULES: &str = "filter.show:rules:";
 const KEY_SHOW_STATES: &str = "filter.show:states:";
 const KEY_INTERFACES: &str = "interfaces";
-
-/// How the engine is made.
-#[derive(Clone, Copy, Debug)]
-pub struct FilterConfig {
-    /// States at a time.
-    pub states: usize,
-    /// For the hash that finds states.
-    pub seed: u64,
-}
-
-impl Default for FilterConfig {
-    fn default() -> Self {
-        FilterConfig { states: 16384, seed: 0 }
-    }
-}
 
 /// What leaves the filter.
 #[derive(Clone, Debug, PartialEq)]

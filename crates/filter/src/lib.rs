@@ -29,6 +29,7 @@
 
 extern crate alloc;
 
+mod config;
 pub mod counters;
 mod durable;
 mod engine;
@@ -41,6 +42,7 @@ pub mod state;
 #[cfg(test)]
 mod tests;
 
+pub use config::FilterConfig;
 pub use counters::Counter;
 pub use durable::arena_len;
-pub use engine::{Filter, FilterConfig, ToIp};
+pub use engine::{Filter, ToIp};

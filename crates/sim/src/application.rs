@@ -3,6 +3,7 @@
 //! It acts only on what it is told (replies and readiness), so a wake-up that a server owes and does
 //! not give shows as a standstill. Every byte is compared.
 
+use crate::content::byte_at;
 use crate::datagrams::{DatagramSocket, Datagrams};
 use crate::node::{Effect, Event};
 use crate::stack::{FAMILY, Stack};
@@ -64,12 +65,6 @@ pub struct Application {
     pub failures: Vec<i32>,
     /// So many of its workers die between taking a connection and telling sockets.
     pub workers_to_die: u32,
-}
-
-/// The byte at `offset` of the stream with that salt.
-pub(crate) fn byte_at(salt: u64, offset: u64) -> u8 {
-    let x = (offset / 8).wrapping_add(salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (x >> (offset % 8 * 8)) as u8
 }
 
 impl Application {

@@ -1,6 +1,6 @@
 //! A simulated program's datagram socket: sends numbered datagrams, checks those that come.
 
-use crate::application::byte_at;
+use crate::content::byte_at;
 use eft_base::{Endpoint, SocketId};
 use eft_channel::socket::{DatagramHeader, SocketPage, datagram_record_len};
 use std::collections::BTreeSet;

@@ -9,6 +9,7 @@
 
 pub mod application;
 pub mod asymmetric;
+mod content;
 pub mod datagrams;
 pub mod device;
 pub mod link;

@@ -1,0 +1,16 @@
+//! How a filter is made.
+
+/// How the engine is made.
+#[derive(Clone, Copy, Debug)]
+pub struct FilterConfig {
+    /// States at a time.
+    pub states: usize,
+    /// For the hash that finds states.
+    pub seed: u64,
+}
+
+impl Default for FilterConfig {
+    fn default() -> Self {
+        FilterConfig { states: 16384, seed: 0 }
+    }
+}
