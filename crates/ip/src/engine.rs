@@ -2,14 +2,14 @@
 
 use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
-use crate::deliver::Given;
 use crate::gate::Gate;
+use crate::given::Given;
+use crate::lane::Lanes;
 use crate::limit::Limiter;
 use crate::neighbour::Neighbours;
 use crate::pending::{Arrival, Datagram, FromPeer, Origin, Stage, ToPeer, Transmission};
-use crate::reassemble::Reassembly;
+use crate::reassembly::Reassembly;
 use crate::route::Routes;
-use crate::send::Lanes;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;

@@ -4,17 +4,12 @@
 //! that nobody controls. Refusing or dropping then would lose what the crash did not, so it is held
 //! until the configuration and every configured device's `Link` are here, or it has waited long enough.
 
-use crate::counters::Counter;
-use crate::engine::{Ip, Out};
-use crate::pending::{FromPeer, ToPeer};
+use crate::pending::FromPeer;
 use alloc::collections::VecDeque;
 use core::time::Duration;
-use eft_base::errno::ENETUNREACH;
-use eft_base::{Instant, PoolId, WireAddress};
-use eft_component::Context;
+use eft_base::{Instant, PoolId};
 use eft_messages::ComponentId;
-use eft_messages::nic::{IpToNic, NicToIp};
-use eft_messages::transport::{IpToTransport, TransportToIp};
+use eft_messages::nic::NicToIp;
 
 const HELD_MAX: usize = 16384;
 /// Shorter than TCP's least retransmission timeout: a NIC that is dead just now must not delay what
@@ -72,32 +67,5 @@ impl Gate {
         self.held
             .iter()
             .any(|(_, m)| matches!(m, FromPeer::Nic(NicToIp::Received { packet, .. }) if packet.pool == pool))
-    }
-}
-
-impl Ip {
-    /// Answers what the gate has no room for, so that nobody waits for ever.
-    pub(crate) fn refuse_early(
-        &mut self,
-        cx: &mut Context,
-        from: ComponentId,
-        message: FromPeer,
-        out: &mut Out,
-    ) {
-        cx.count(Counter::RefusedFull);
-        let errno = ENETUNREACH;
-        let answer = match (from, message) {
-            (nic, FromPeer::Nic(NicToIp::Received { packet, .. })) => {
-                ToPeer::Nic(nic.instance, IpToNic::Done { packet })
-            }
-            (peer, FromPeer::Transport(TransportToIp::Send { request, .. })) => {
-                ToPeer::Transport(peer, IpToTransport::Sent { request, errno })
-            }
-            (peer, FromPeer::Transport(TransportToIp::Route { request, .. })) => {
-                ToPeer::Transport(peer, Ip::no_route(request, WireAddress::default(), errno))
-            }
-            _ => return,
-        };
-        out.push(answer);
     }
 }

@@ -9,9 +9,9 @@ use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::icmp::IcmpError;
 use crate::pending::{Arrival, Question};
+use crate::reassembly::{Entry, Fit, Key, Place};
 use crate::receive::Ipv4;
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
 use core::time::Duration;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{IPV4_MORE_FRAGMENTS, IPV4_OFFSET_MASK, Ipv4Header};
@@ -21,99 +21,9 @@ use zerocopy::{FromBytes, IntoBytes};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const DATAGRAMS_MAX: usize = 256;
-const FRAGMENTS_MAX: usize = 256;
 /// Where the body begins in a slot: the longest header fits before it.
 const BODY_AT: usize = 60;
 const IP_LEN_MAX: usize = 65535;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Key {
-    source: Ipv4Addr,
-    destination: Ipv4Addr,
-    id: u16,
-    protocol: u8,
-}
-
-struct Entry {
-    key: Key,
-    expires: Instant,
-    interface: u8,
-    group: bool,
-    /// `None`: spoilt; the rest is dropped until it expires.
-    slot: Option<PacketRef>,
-    /// What has come: start and end in the body, sorted, not overlapping.
-    ranges: Vec<(usize, usize)>,
-    received: usize,
-    /// Length of the first fragment's header, once it has come.
-    header_len: Option<usize>,
-    /// Length of the body, once the last fragment has come.
-    body_len: Option<usize>,
-}
-
-impl Entry {
-    fn is_complete(&self) -> bool {
-        self.header_len.is_some() && self.body_len == Some(self.received)
-    }
-}
-
-/// The datagrams being collected.
-pub(crate) struct Reassembly {
-    entries: Vec<Entry>,
-    slots_max: usize,
-}
-
-/// A fragment's place in the body.
-#[derive(Clone, Copy)]
-struct Place {
-    start: usize,
-    end: usize,
-    last: bool,
-}
-
-enum Fit {
-    New,
-    Duplicate,
-}
-
-impl Reassembly {
-    pub fn new(slots_max: usize) -> Reassembly {
-        Reassembly { entries: Vec::new(), slots_max }
-    }
-
-    pub fn deadline(&self) -> Option<Instant> {
-        // Entries expire in the order in which they began.
-        self.entries.first().map(|e| e.expires)
-    }
-
-    fn slots(&self) -> usize {
-        self.entries.iter().filter(|e| e.slot.is_some()).count()
-    }
-}
-
-impl Entry {
-    /// Whether a fragment fits what has come before.
-    fn fit(&mut self, place: Place) -> Result<Fit, Counter> {
-        let Place { start, end, last } = place;
-        if self.ranges.contains(&(start, end)) {
-            return Ok(Fit::Duplicate);
-        }
-        if self.ranges.iter().any(|(s, e)| start < *e && end > *s) {
-            return Err(Counter::DropFragmentOverlap);
-        }
-        let highest = self.ranges.last().map_or(0, |(_, e)| *e);
-        let beyond = self.body_len.is_some_and(|n| end > n || last);
-        if beyond || (last && highest > end) || self.ranges.len() >= FRAGMENTS_MAX {
-            return Err(Counter::DropFragment);
-        }
-        let at = self.ranges.partition_point(|(s, _)| *s < start);
-        self.ranges.insert(at, (start, end));
-        self.received += end - start;
-        if last {
-            self.body_len = Some(end);
-        }
-        Ok(Fit::New)
-    }
-}
 
 impl Ip {
     pub(crate) fn receive_fragment(

@@ -6,24 +6,20 @@
 
 use crate::bytes::PieceSum;
 use crate::counters::Counter;
-use crate::deliver::Undelivered;
 use crate::engine::{Ip, Out, SEGMENT_MAX};
+use crate::lane::speaks;
 use crate::pending::{Hop, Next, Origin, Question, Stage, ToPeer, Transmission};
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::checksum::Checksum;
 use eft_base::errno::{EADDRNOTAVAIL, EINVAL, EMSGSIZE, ENETUNREACH, ENOBUFS};
-use eft_base::wire::{
-    ETHERTYPE_IPV4, EthernetHeader, IPV4_DONT_FRAGMENT, Ipv4Header, PROTOCOL_TCP, PROTOCOL_UDP,
-};
+use eft_base::wire::{ETHERTYPE_IPV4, EthernetHeader, IPV4_DONT_FRAGMENT, Ipv4Header, PROTOCOL_UDP};
 use eft_base::{MacAddress, PacketRef, RequestId, WireAddress};
 use eft_component::Context;
+use eft_messages::ComponentId;
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX, FrameDescriptor, IpToNic};
 use eft_messages::transport::{
     IpToTransport, PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SendDescriptor, TRANSPORT_HEADER_MAX,
 };
-use eft_messages::{ComponentId, Role};
 use zerocopy::{FromZeros, IntoBytes};
 
 pub(crate) const ETHERNET_LEN: usize = size_of::<EthernetHeader>();
@@ -36,54 +32,6 @@ const DEFAULT_TTL: u8 = 64;
 const LANE_MAX: usize = 8192;
 /// What local packets may carry: there is no link to be limited by.
 const LOCAL_MTU: u16 = 65535;
-
-/// What waits on the way from and to a transport, in order.
-#[derive(Default)]
-pub(crate) struct Lane {
-    /// Requests that wait for a frame slot.
-    waiting: VecDeque<(RequestId, PacketRef)>,
-    /// Packets that wait for room in the transport's queue.
-    pub undelivered: VecDeque<Undelivered>,
-}
-
-impl Lane {
-    /// The transport has a successor: what its predecessor asked is forgotten, what came for it is
-    /// not.
-    fn reborn(&mut self) {
-        self.waiting.clear();
-    }
-}
-
-/// The lanes of all transports that were connected at least once, in the order of their ids.
-#[derive(Default)]
-pub(crate) struct Lanes(Vec<(ComponentId, Lane)>);
-
-impl Lanes {
-    /// A transport is connected, for the first time or again.
-    pub fn reborn(&mut self, peer: ComponentId) {
-        match self.0.binary_search_by_key(&peer, |(id, _)| *id) {
-            Ok(i) => self.0[i].1.reborn(),
-            Err(i) => self.0.insert(i, (peer, Lane::default())),
-        }
-    }
-
-    pub fn get_mut(&mut self, peer: ComponentId) -> Option<&mut Lane> {
-        self.0.iter_mut().find(|(id, _)| *id == peer).map(|(_, lane)| lane)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Lane> {
-        self.0.iter().map(|(_, lane)| lane)
-    }
-
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (ComponentId, &mut Lane)> {
-        self.0.iter_mut().map(|(id, lane)| (*id, lane))
-    }
-
-    /// Who gets packets of this protocol.
-    pub fn transport_of(&self, protocol: u8) -> Option<ComponentId> {
-        self.0.iter().map(|(id, _)| *id).find(|id| speaks(*id, protocol))
-    }
-}
 
 /// A packet to be built.
 pub(crate) struct Outgoing<'a> {
@@ -473,11 +421,6 @@ impl Ip {
         let link = self.link(hop.interface).ok_or(ENETUNREACH)?;
         Ok((source, link.mtu, link.segment_max, false))
     }
-}
-
-/// What each transport may send.
-fn speaks(peer: ComponentId, protocol: u8) -> bool {
-    matches!((peer.role, protocol), (Role::Tcp, PROTOCOL_TCP) | (Role::Udp, PROTOCOL_UDP))
 }
 
 pub(crate) fn ipv4_header(o: &Outgoing, len: usize, identification: u16) -> Ipv4Header {

@@ -1,0 +1,132 @@
+//! Who has which packet: a `Done` is believed only from the transport that has it, and a dead transport's packets all go
+//! home.
+
+use alloc::vec::Vec;
+use eft_base::{PacketRef, PoolId};
+use eft_channel::{Memory, Pool};
+use eft_messages::ComponentId;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Us,
+    Nic(u8),
+    /// The NIC died, and its pool with it; readers may still have packets.
+    Dead,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    pub packet: PacketRef,
+    pub to: ComponentId,
+    /// An ICMP error may be sent about it.
+    pub answerable: bool,
+}
+
+struct Table {
+    owner: Owner,
+    slots: Vec<Option<Entry>>,
+    given: usize,
+}
+
+/// Who has which slot of which pool.
+pub(crate) struct Given {
+    /// By pool id.
+    pools: Vec<Option<Table>>,
+}
+
+impl Given {
+    pub fn new(packets: &Pool) -> Given {
+        let mut given = Given { pools: Vec::new() };
+        given.insert_table(packets.id(), Owner::Us, packets.slots());
+        given
+    }
+
+    fn insert_table(&mut self, id: PoolId, owner: Owner, slots: usize) {
+        let i = id.0 as usize;
+        if self.pools.len() <= i {
+            self.pools.resize_with(i + 1, || None);
+        }
+        self.pools[i] = Some(Table { owner, slots: alloc::vec![None; slots], given: 0 });
+    }
+
+    fn table(&mut self, id: PoolId) -> Option<&mut Table> {
+        self.pools.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    /// Whether NIC `n` may hand over this packet: the slot exists, is not given to anybody, and the
+    /// pool is the NIC's.
+    pub fn admit(&mut self, memory: &Memory, n: u8, packet: PacketRef) -> bool {
+        if self.table(packet.pool).is_none() {
+            let Some(view) = memory.view(packet.pool) else {
+                return false;
+            };
+            self.insert_table(packet.pool, Owner::Nic(n), view.slots);
+        }
+        self.table(packet.pool).is_some_and(|t| {
+            t.owner == Owner::Nic(n) && matches!(t.slots.get(packet.slot as usize), Some(None))
+        })
+    }
+
+    pub fn give(&mut self, packet: PacketRef, to: ComponentId, answerable: bool) {
+        if let Some(t) = self.table(packet.pool)
+            && let Some(slot @ None) = t.slots.get_mut(packet.slot as usize)
+        {
+            *slot = Some(Entry { packet, to, answerable });
+            t.given += 1;
+        }
+    }
+
+    /// `from` gives a packet back.
+    pub fn take(&mut self, packet: PacketRef, from: ComponentId) -> Option<Entry> {
+        let t = self.table(packet.pool)?;
+        let slot = t.slots.get_mut(packet.slot as usize)?;
+        let entry = slot.filter(|e| e.to == from && e.packet.generation == packet.generation)?;
+        *slot = None;
+        t.given -= 1;
+        Some(entry)
+    }
+
+    /// All packets that `from` has.
+    pub fn take_all(&mut self, from: ComponentId) -> Vec<PacketRef> {
+        let mut all = Vec::new();
+        for t in self.pools.iter_mut().flatten() {
+            for slot in &mut t.slots {
+                if let Some(entry) = slot.filter(|e| e.to == from) {
+                    all.push(entry.packet);
+                    *slot = None;
+                    t.given -= 1;
+                }
+            }
+        }
+        all
+    }
+
+    /// NIC `n` has a successor with a fresh pool.
+    pub fn owner_reborn(&mut self, n: u8) {
+        for table in &mut self.pools {
+            if let Some(t) = table
+                && t.owner == Owner::Nic(n)
+            {
+                t.owner = Owner::Dead;
+            }
+        }
+        self.forget_dead();
+    }
+
+    pub fn forget_dead(&mut self) {
+        for table in &mut self.pools {
+            if table.as_ref().is_some_and(|t| t.owner == Owner::Dead && t.given == 0) {
+                *table = None;
+            }
+        }
+    }
+
+    pub fn owner(&self, id: PoolId) -> Option<Owner> {
+        self.pools.get(id.0 as usize)?.as_ref().map(|t| t.owner)
+    }
+
+    pub fn uses(&self, id: PoolId) -> bool {
+        let table = self.pools.get(id.0 as usize).and_then(Option::as_ref);
+        table.is_some_and(|t| t.given > 0)
+    }
+}

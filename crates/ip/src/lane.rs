@@ -1,0 +1,68 @@
+//! What waits between ip and a transport.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use eft_base::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
+use eft_base::{PacketRef, RequestId};
+use eft_messages::transport::IpToTransport;
+use eft_messages::{ComponentId, Role};
+
+/// A packet that waits for room.
+pub(crate) struct Undelivered {
+    pub packet: PacketRef,
+    pub message: IpToTransport,
+    pub answerable: bool,
+}
+
+/// What waits on the way from and to a transport, in order.
+#[derive(Default)]
+pub(crate) struct Lane {
+    /// Requests that wait for a frame slot.
+    pub waiting: VecDeque<(RequestId, PacketRef)>,
+    /// Packets that wait for room in the transport's queue.
+    pub undelivered: VecDeque<Undelivered>,
+}
+
+impl Lane {
+    /// The transport has a successor: what its predecessor asked is forgotten, what came for it is
+    /// not.
+    fn reborn(&mut self) {
+        self.waiting.clear();
+    }
+}
+
+/// The lanes of all transports that were connected at least once, in the order of their ids.
+#[derive(Default)]
+pub(crate) struct Lanes(pub Vec<(ComponentId, Lane)>);
+
+impl Lanes {
+    /// A transport is connected, for the first time or again.
+    pub fn reborn(&mut self, peer: ComponentId) {
+        match self.0.binary_search_by_key(&peer, |(id, _)| *id) {
+            Ok(i) => self.0[i].1.reborn(),
+            Err(i) => self.0.insert(i, (peer, Lane::default())),
+        }
+    }
+
+    pub fn get_mut(&mut self, peer: ComponentId) -> Option<&mut Lane> {
+        self.0.iter_mut().find(|(id, _)| *id == peer).map(|(_, lane)| lane)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Lane> {
+        self.0.iter().map(|(_, lane)| lane)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (ComponentId, &mut Lane)> {
+        self.0.iter_mut().map(|(id, lane)| (*id, lane))
+    }
+
+    /// Who gets packets of this protocol.
+    pub fn transport_of(&self, protocol: u8) -> Option<ComponentId> {
+        self.0.iter().map(|(id, _)| *id).find(|id| speaks(*id, protocol))
+    }
+}
+
+/// What each transport may send.
+pub(crate) fn speaks(peer: ComponentId, protocol: u8) -> bool {
+    matches!((peer.role, protocol), (Role::Tcp, PROTOCOL_TCP) | (Role::Udp, PROTOCOL_UDP))
+}

@@ -1,0 +1,97 @@
+//! Datagrams of which fragments have come, and how a fragment fits what has come before.
+
+use crate::counters::Counter;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use eft_base::{Instant, PacketRef};
+
+const FRAGMENTS_MAX: usize = 256;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub source: Ipv4Addr,
+    pub destination: Ipv4Addr,
+    pub id: u16,
+    pub protocol: u8,
+}
+
+pub(crate) struct Entry {
+    pub key: Key,
+    pub expires: Instant,
+    pub interface: u8,
+    pub group: bool,
+    /// `None`: spoilt; the rest is dropped until it expires.
+    pub slot: Option<PacketRef>,
+    /// What has come: start and end in the body, sorted, not overlapping.
+    pub ranges: Vec<(usize, usize)>,
+    pub received: usize,
+    /// Length of the first fragment's header, once it has come.
+    pub header_len: Option<usize>,
+    /// Length of the body, once the last fragment has come.
+    pub body_len: Option<usize>,
+}
+
+impl Entry {
+    pub fn is_complete(&self) -> bool {
+        self.header_len.is_some() && self.body_len == Some(self.received)
+    }
+}
+
+/// The datagrams being collected.
+pub(crate) struct Reassembly {
+    pub entries: Vec<Entry>,
+    pub slots_max: usize,
+}
+
+/// A fragment's place in the body.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub start: usize,
+    pub end: usize,
+    pub last: bool,
+}
+
+pub(crate) enum Fit {
+    New,
+    Duplicate,
+}
+
+impl Reassembly {
+    pub fn new(slots_max: usize) -> Reassembly {
+        Reassembly { entries: Vec::new(), slots_max }
+    }
+
+    pub fn deadline(&self) -> Option<Instant> {
+        // Entries expire in the order in which they began.
+        self.entries.first().map(|e| e.expires)
+    }
+
+    pub fn slots(&self) -> usize {
+        self.entries.iter().filter(|e| e.slot.is_some()).count()
+    }
+}
+
+impl Entry {
+    /// Whether a fragment fits what has come before.
+    pub fn fit(&mut self, place: Place) -> Result<Fit, Counter> {
+        let Place { start, end, last } = place;
+        if self.ranges.contains(&(start, end)) {
+            return Ok(Fit::Duplicate);
+        }
+        if self.ranges.iter().any(|(s, e)| start < *e && end > *s) {
+            return Err(Counter::DropFragmentOverlap);
+        }
+        let highest = self.ranges.last().map_or(0, |(_, e)| *e);
+        let beyond = self.body_len.is_some_and(|n| end > n || last);
+        if beyond || (last && highest > end) || self.ranges.len() >= FRAGMENTS_MAX {
+            return Err(Counter::DropFragment);
+        }
+        let at = self.ranges.partition_point(|(s, _)| *s < start);
+        self.ranges.insert(at, (start, end));
+        self.received += end - start;
+        if last {
+            self.body_len = Some(end);
+        }
+        Ok(Fit::New)
+    }
+}
