@@ -59,8 +59,8 @@ assert back * 10 >= datagrams * 9, f"only {back} of {datagrams} datagrams came b
 """
 
 
-def recorded(scene):
-    return {p.name.removesuffix(".eftrec"): p for p in pathlib.Path(scene.dir).glob("*.eftrec")}
+def recorded(folder):
+    return {p.name.removesuffix(".eftrec"): p for p in pathlib.Path(folder).glob("*.eftrec")}
 
 
 def identical(recording, died=False):
@@ -135,7 +135,7 @@ def tcp_and_udp_replay_to_identical_segments():
             stack.kill(component)
         sh(*ask(stack.beside, stack.address, 2, 1 << 20, 50))
         end(stack.process)
-        recordings = recorded(scene)
+        recordings = recorded(scene.dir)
         check(set(recordings) == {f"{c}-{n}" for c in ("tcp", "udp") for n in (1, 2)} | {"ip-1", "filter-1"},
               f"lives: {sorted(recordings)}")
         for name in ("tcp-2", "udp-1", "udp-2"):
