@@ -1,5 +1,6 @@
 //! The end of a connection (RFC 9293 §3.6, §3.10.4, §3.10.5): FIN, TIME-WAIT, reset; and of a socket.
 
+use super::asked::PendingReset;
 use super::block::{NONE, NOWHERE, State, Tuple, bit, clock};
 use super::connection::Connection;
 use super::counters::Counter;
@@ -22,16 +23,6 @@ const ORPHAN_PATIENCE: Duration = Duration::from_secs(60);
 const FAMILY_PATIENCE: Duration = Duration::from_secs(30);
 /// Resets waiting for room at most; more are not sent.
 const PENDING_RESETS_MAX: usize = 1024;
-
-/// A reset that waits for room in the queue to ip.
-pub(super) struct PendingReset {
-    pub tuple: Tuple,
-    pub seq: u32,
-    pub ack: u32,
-    pub flags: u8,
-    /// Offset of our clock, and what the peer's was last, on a connection that uses timestamps.
-    pub clocks: Option<(u32, u32)>,
-}
 
 impl Connection<'_> {
     /// Whether closing it is aborting it: bytes that nobody will read are not acknowledged away silently (RFC 9293

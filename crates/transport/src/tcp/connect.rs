@@ -2,6 +2,7 @@
 //! (RFC 6056).
 
 use super::acknowledge::promisable;
+use super::asked::Path;
 use super::block::{Block, State, Tuple, bit};
 use super::connection::Connection;
 use super::counters::Counter;
@@ -10,7 +11,6 @@ use super::engine::Tcp;
 use super::live::due;
 use super::options::Builder;
 use super::ports::{EPHEMERAL_COUNT, EPHEMERAL_FIRST};
-use super::route::Path;
 use crate::addresses::is_unspecified;
 use crate::edge::Out;
 use crate::requests::Transport as _;

@@ -4,11 +4,11 @@
 //! but its listener. Whether that one is what it says, [`super::rebirth`] checks.
 
 use super::TcpConfig;
+use super::asked::MTU_MIN;
 use super::block::{Block, Cold, NONE, NOWHERE, State, bit};
 use super::options::SCALE_MAX;
 use super::reassembly::Reassembly;
-use super::retransmit::RETRIES;
-use super::route::MTU_MIN;
+use super::rtt::RETRIES;
 use crate::arena::{self, Arena, Layout, Refused, Table};
 use crate::requests::POSITION_MAX;
 use eft_channel::Segment;

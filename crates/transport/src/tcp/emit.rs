@@ -3,6 +3,7 @@
 //! The payload stays where the application put it; the header goes into a slot of our pool. Every
 //! `Send` is kept until it is answered.
 
+use super::asked::Request;
 use super::block::{NONE, Tuple};
 use super::connection::Connection;
 use super::counters::Counter;
@@ -21,23 +22,6 @@ use zerocopy::IntoBytes;
 
 /// Where the checksum lies in a TCP header.
 const CHECKSUM_OFFSET: u16 = 16;
-
-/// What we asked of ip.
-pub(super) enum Request {
-    /// A segment with payload of a connection.
-    Data {
-        block: u32,
-        generation: u32,
-        epoch: u8,
-        /// Offset after its last byte.
-        end: u64,
-        descriptor: PacketRef,
-    },
-    /// A segment without payload. Nobody waits for it.
-    Bare { block: u32, generation: u32, descriptor: PacketRef },
-    /// The way to a connection's peer.
-    Route { block: u32, generation: u32 },
-}
 
 /// A segment to be sent.
 pub(super) struct Outgoing<'a> {

@@ -2,15 +2,13 @@
 //! leave in `flush`, so that a batch of arriving segments is answered once.
 
 use super::TcpConfig;
+use super::asked::{Path, PendingReset, Request};
 use super::block::{Block, Cold, State, Tuple};
-use super::close::PendingReset;
 use super::counters::{COUNTERS, Counter};
 use super::durable::{Blocks, Tables};
-use super::emit::Request;
 use super::live::{Live, due};
 use super::ports::Ports;
 use super::reassembly::Reassembly;
-use super::route::Path;
 use crate::addresses::Addresses;
 use crate::arena::{Arena, Fuse, Refused, Table};
 use crate::edge::{In, Out};

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`engine`] | the component: what comes in, what goes out | |
 //! | [`block`], [`durable`] | control blocks in the arena; opening it after a crash | RFC 9293 §3.3.1 |
+//! | [`asked`] | what was asked of ip, and what it says of a path | |
 //! | [`rebirth`] | deriving every output from state after a crash | |
 //! | [`live`], [`ports`] | derived state | RFC 6056 |
 //! | [`connection`] | a block and its derived state, as the mechanisms see them | |
@@ -29,6 +30,7 @@ mod acceptable;
 mod ack;
 mod acknowledge;
 mod application;
+mod asked;
 pub mod block;
 mod close;
 pub mod congestion;

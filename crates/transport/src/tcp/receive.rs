@@ -1,8 +1,8 @@
 //! Arriving segments (RFC 9293 §3.10.7). Whether one is acceptable at all is judged in [`super::acceptable`].
 
 use super::acceptable::STRAY_INTERVAL;
+use super::asked::PendingReset;
 use super::block::{NONE, NOWHERE, State, bit};
-use super::close::PendingReset;
 use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;

@@ -7,6 +7,7 @@ use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::recovery::Undo;
+use super::rtt::RETRIES;
 use crate::edge::Out;
 use crate::timers::NEVER;
 use core::time::Duration;
@@ -15,10 +16,9 @@ use eft_base::errno::ETIMEDOUT;
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
 
-/// As Linux's tcp_syn_retries, tcp_synack_retries, tcp_retries2 and tcp_orphan_retries.
+/// As Linux's tcp_syn_retries, tcp_synack_retries and, with [`RETRIES`], tcp_retries2.
 const SYN_RETRIES: u8 = 6;
 const SYN_ACK_RETRIES: u8 = 5;
-pub(super) const RETRIES: u8 = 15;
 /// How long a connection without application may make no progress.
 const ORPHAN_STALL: Duration = Duration::from_secs(60);
 /// Expiries after which the way to the peer is asked for anew.

@@ -1,9 +1,9 @@
 //! The path to a peer: source address, MTU, segmentation (asked of ip, kept for a while).
 
+use super::asked::{MTU_MIN, Path, Request};
 use super::block::{Block, State, bit};
 use super::connection::Connection;
 use super::counters::Counter;
-use super::emit::Request;
 use super::engine::Tcp;
 use super::live::due;
 use crate::edge::Out;
@@ -15,23 +15,12 @@ use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
 use eft_messages::transport::TransportToIp;
 
-/// No path has less (RFC 791: 68; below this a segment would carry next to nothing).
-pub(super) const MTU_MIN: u16 = 128;
 /// The least that TCP_MAXSEG takes, as on Linux.
 const WISHED_MSS_MIN: u32 = 88;
 /// An IP packet ends here, whatever the device can segment.
 const PACKET_MAX: u32 = 65535;
 /// IPv6 and TCP header with full options.
 const HEADERS_MAX: u32 = 40 + 60;
-
-/// What ip says of a path.
-#[derive(Clone, Copy, Debug)]
-pub struct Path {
-    pub source: WireAddress,
-    pub mtu: u16,
-    pub segment_max: u32,
-    pub local: bool,
-}
 
 /// Bytes of IP and TCP header without options.
 pub(super) fn fixed_headers(remote: WireAddress) -> u16 {

@@ -13,6 +13,9 @@ const MAX_US: u32 = 120_000_000;
 /// Clock granularity G.
 const GRANULARITY_US: u32 = 1_000;
 
+/// Timeouts in a row, as Linux's tcp_retries2.
+pub(super) const RETRIES: u8 = 15;
+
 /// Durable estimator.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

@@ -3,11 +3,12 @@
 //! Segments are as large as the device can segment (`segment_max`), so that the cost per byte is
 //! that of a few large messages. What was lost goes before what is new.
 
+use super::asked::Request;
 use super::block::{NOWHERE, State, bit};
 use super::connection::Connection;
 use super::counters::Counter;
 use super::decide::{Decision, Situation, Wait};
-use super::emit::{Outgoing, Request};
+use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::due;
 use super::recovery::Phase;

@@ -1,10 +1,9 @@
 //! The component.
 
 use super::UdpConfig;
+use super::asked::{IcmpError, Request};
 use super::counters::{COUNTERS, Counter};
 use super::durable::{self, Block, Blocks, bit};
-use super::errors::IcmpError;
-use super::send::Request;
 use crate::addresses::Addresses;
 use crate::arena::{Arena, Refused};
 use crate::edge::{In, Out};

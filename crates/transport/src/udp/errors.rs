@@ -1,31 +1,22 @@
 //! ICMP errors about datagrams of ours: a connected socket's next call fails (RFC 1122 §4.1.3.3); a socket with
 //! IP_RECVERR has them in its error queue as well, connected or not (Linux, ip(7)).
 
+use super::asked::IcmpError;
 use super::counters::Counter;
 use super::durable::bit;
 use super::engine::Udp;
 use super::receive::{Ends, HEADERS_MAX};
 use crate::addresses::ip_addresses;
+use eft_base::PacketRef;
 use eft_base::errno::{
     ECONNREFUSED, EHOSTDOWN, EHOSTUNREACH, EMSGSIZE, ENETUNREACH, ENONET, ENOPROTOOPT, EOPNOTSUPP, EPROTO,
 };
 use eft_base::wire::{ICMP_PARAMETER_PROBLEM, ICMP_UNREACHABLE, UdpHeader};
-use eft_base::{PacketRef, WireAddress};
 use eft_channel::socket::{ErrorRecord, Opt, QUOTE_MAX};
 use eft_component::Context;
 use zerocopy::FromBytes;
 
 const FRAGMENTATION_NEEDED: (u8, u8) = (ICMP_UNREACHABLE, 4);
-
-/// What ip says of an ICMP error.
-pub(super) struct IcmpError {
-    pub kind: u8,
-    pub code: u8,
-    pub info: u16,
-    pub offender: WireAddress,
-    pub ttl: u8,
-    pub tos: u8,
-}
 
 impl IcmpError {
     /// The errno for a connected socket without IP_RECVERR; `None`: it does not hear of this error.

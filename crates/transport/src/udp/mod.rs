@@ -4,11 +4,12 @@
 //! with them. Datagrams in flight may be lost, as UDP allows.
 //!
 //! [`engine`] is the component, [`durable`] the arena, [`control`] what sockets asks, [`send`] and
-//! [`receive`] the two ways of a datagram, [`inspect`] the arena for `eft ss`.
+//! [`receive`] the two ways of a datagram, [`asked`] what was asked of ip, [`inspect`] the arena for `eft ss`.
 //!
 //! It never happens that a datagram reaches a socket truncated without notice or mixed with
 //! another, or that a page that lies costs anybody else.
 
+mod asked;
 mod control;
 pub mod counters;
 pub mod durable;

@@ -1,5 +1,6 @@
 //! Datagrams on their way out: from the send ring's records to ip, by reference.
 
+use super::asked::Request;
 use super::control::unspecified;
 use super::counters::Counter;
 use super::durable::bit;
@@ -30,12 +31,6 @@ const CHECKSUM_OFFSET: u16 = 6;
 const QUANTUM: usize = 64;
 /// A refusal is believed only for the datagrams that waited for it.
 const REFUSAL_LIFETIME: Duration = Duration::from_millis(10);
-
-/// What we asked of ip.
-pub(super) enum Request {
-    Datagram { block: u32, generation: u32, epoch: u8, descriptor: PacketRef },
-    Route { block: u32, generation: u32, source: WireAddress, destination: WireAddress },
-}
 
 /// The first record of a send ring that is not sent yet.
 enum Next {
