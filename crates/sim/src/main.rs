@@ -19,6 +19,8 @@ enum Command {
     /// Repeat a paper's experiments: each claim, the paper's figure, ours, and a verdict
     #[command(subcommand)]
     Paper(Paper),
+    /// Policies for virtual machines on hosts of today, against the best static pinning
+    Hosts(report::hosts::HostsArguments),
 }
 
 #[derive(Subcommand)]
@@ -28,8 +30,11 @@ enum Paper {
 }
 
 fn main() -> ExitCode {
-    let Command::Paper(Paper::Asymmetric(arguments)) = Arguments::parse().command;
-    match report::asymmetric::run(&arguments) {
+    let outcome = match Arguments::parse().command {
+        Command::Paper(Paper::Asymmetric(arguments)) => report::asymmetric::run(&arguments),
+        Command::Hosts(arguments) => report::hosts::run(&arguments),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("eft-sim: {reason}");

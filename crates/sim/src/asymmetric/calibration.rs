@@ -31,6 +31,7 @@ pub struct Parameter {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
+    #[serde(default)]
     machine: BTreeMap<String, Parameter>,
     programs: BTreeMap<String, BTreeMap<String, Parameter>>,
 }
@@ -49,8 +50,13 @@ pub struct Program {
 }
 
 impl Calibration {
+    /// Of the paper's machine and programs.
     pub fn read() -> Result<Self, String> {
-        let all: Self = toml::from_str(TEXT).map_err(|error| format!("calibration.toml: {error}"))?;
+        Self::parse(TEXT)
+    }
+
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let all: Self = toml::from_str(text).map_err(|error| format!("calibration.toml: {error}"))?;
         for (name, parameter) in all.parameters() {
             let ranged = matches!(parameter.tag, Tag::Fitted | Tag::Assumed);
             let range = (parameter.low.unwrap_or(parameter.value), parameter.high.unwrap_or(parameter.value));

@@ -160,12 +160,11 @@ fn run_all(calibration: &Calibration, jobs: &[Job], extent: Extent) -> Result<Ve
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(index / placements) else { return };
                     let run = Run {
-                        calibration,
                         vms: &job.vms,
                         fast_cores: job.fast_cores,
-                        way: job.way,
                         seconds: extent.seconds,
                         seed: extent.seed + (index % placements) as u64,
+                        ..Run::of_the_paper(calibration, job.way)
                     };
                     let mut outcome = world::run(&run);
                     if let Ok(outcome) = &mut outcome {
@@ -275,9 +274,13 @@ pub fn breakdown(
     extent: Extent,
 ) -> Result<Vec<Vec<(u32, u32)>>, String> {
     let vms = vms(mix);
-    let way = Way::Policy(policy);
-    let run =
-        Run { calibration, vms: &vms, fast_cores: FAST, way, seconds: extent.seconds, seed: extent.seed };
+    let run = Run {
+        vms: &vms,
+        fast_cores: FAST,
+        seconds: extent.seconds,
+        seed: extent.seed,
+        ..Run::of_the_paper(calibration, Way::Policy(policy))
+    };
     Ok(world::run(&run)?.usage)
 }
 

@@ -9,15 +9,15 @@ use std::time::Duration;
 use eft_base::random::Random;
 use eft_base::time::Instant;
 use eft_vcpu::PPM;
-use eft_vcpu::guest::{Count, Progress, Vcpu, VcpuId};
-use eft_vcpu::host::{Class, Group, Host};
-use eft_vcpu::options::{Options, Policy, Score};
+use eft_vcpu::guest::{Count, Progress, VcpuId};
+use eft_vcpu::options::{Policy, Score};
 use eft_vcpu::promote::Since;
 use eft_vcpu::scheduler::{Due, Scheduler};
 use eft_vcpu::turns::Entry;
 
 use super::calibration::Calibration;
 use super::credit::{ACCOUNTING, Credit, State, TICK};
+use super::machine::Machine;
 use super::program::{Next, Running};
 
 /// Performance counts from here: until then the policy learns, which is nothing of the minutes that the paper's runs take.
@@ -39,11 +39,34 @@ pub struct Run<'a> {
     pub calibration: &'a Calibration,
     /// Program and vCPUs of each VM.
     pub vms: &'a [(&'a str, usize)],
+    /// Of the paper's machine.
     pub fast_cores: usize,
+    /// Another machine than the paper's.
+    pub machine: Option<&'a Machine>,
+    /// Where each vCPU may run, one bit for each core; empty where it may everywhere.
+    pub masks: &'a [u128],
+    pub score: Score,
     pub way: Way,
     /// How long a program takes when a third of its cycles are fast and it has its cores to itself.
     pub seconds: u64,
     pub seed: u64,
+}
+
+impl<'a> Run<'a> {
+    /// No VMs yet, on the paper's machine, with the paper's score.
+    pub fn of_the_paper(calibration: &'a Calibration, way: Way) -> Self {
+        Self {
+            calibration,
+            vms: &[],
+            fast_cores: 0,
+            machine: None,
+            masks: &[],
+            score: Score::Paper,
+            way,
+            seconds: 30,
+            seed: 1,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,26 +84,13 @@ pub struct Outcome {
     pub ms: u64,
 }
 
-struct Machine {
-    /// Of each core.
-    fast: Vec<bool>,
-    die: Vec<usize>,
-    ratio_milli: u64,
-    traffic_max: u64,
-    fast_khz: u64,
-    slow_khz: u64,
-    move_in_cache_ns: u64,
-    move_across_ns: u64,
-    /// What memory waits are multiplied by on each die, per mille.
-    contention: Vec<u64>,
-}
-
 /// One vCPU as the hypervisor's counters see it.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     run_ns: u64,
     wait_ns: u64,
-    counts: [Count; 2],
+    /// By class.
+    counts: Vec<Count>,
     /// Refilling caches until then.
     refill_ns: u64,
 }
@@ -117,8 +127,11 @@ pub fn run(run: &Run) -> Result<Outcome, String> {
 
 impl<'a> World<'a> {
     fn new(run: &'a Run<'a>) -> Result<Self, String> {
-        let machine = Machine::new(run.calibration, run.fast_cores);
-        let cores = machine.fast.len();
+        let machine = match run.machine {
+            Some(machine) => machine.clone(),
+            None => Machine::of_the_paper(run.calibration, run.fast_cores),
+        };
+        let (cores, ratio_milli) = (machine.class.len(), machine.slowest_milli());
         let mut random = Random::new(run.seed);
         let (mut credit, mut programs, mut owner) = (Credit::new(cores), Vec::new(), Vec::new());
         let mut order = shuffled(cores, &mut random).into_iter().cycle();
@@ -127,13 +140,7 @@ impl<'a> World<'a> {
             credit.add_domain(256, &placement);
             owner.extend((0..*vcpus).map(|vcpu| (vm, vcpu)));
             let program = run.calibration.program(name)?;
-            programs.push(Running::start(
-                program,
-                *vcpus,
-                run.seconds,
-                machine.ratio_milli,
-                random.next_u64(),
-            ));
+            programs.push(Running::start(program, *vcpus, run.seconds, ratio_milli, random.next_u64()));
         }
         // The control domain, whose back ends do the guests' I/O.
         credit.add_domain(256, &[random.below(cores as u64) as usize]);
@@ -141,20 +148,17 @@ impl<'a> World<'a> {
         let mut dom0 = run.calibration.program("sysbench")?;
         dom0.run_ms = run.calibration.machine("dom0_run_ms");
         dom0.sleep_ms = run.calibration.machine("dom0_sleep_ms");
-        programs.push(Running::start(dom0, 1, run.seconds, machine.ratio_milli, random.next_u64()));
+        programs.push(Running::start(dom0, 1, run.seconds, ratio_milli, random.next_u64()));
         let guests = owner.len() - 1;
         if run.way == Way::Pinned {
             (0..guests).for_each(|v| credit.vcpus[v].allowed = 1 << credit.vcpus[v].last_core);
         }
+        credit.vcpus.iter_mut().zip(run.masks).for_each(|(vcpu, mask)| vcpu.allowed = *mask);
         let (scheduler, groups) = match run.way {
-            Way::Policy(policy) => machine.scheduler(policy, &owner[..guests])?,
+            Way::Policy(policy) => machine.scheduler(policy, run.score, &owner[..guests])?,
             _ => (None, Vec::new()),
         };
-        let seen =
-            vec![
-                Seen { counts: [0, 1].map(|class| Count { class, ..Count::default() }), ..Seen::default() };
-                owner.len()
-            ];
+        let seen = vec![Seen { counts: machine.no_counts(), ..Seen::default() }; owner.len()];
         let usage = vec![Vec::new(); run.vms.len()];
         let ticked = vec![(0, 0); owner.len()];
         let outcome = Outcome { usage, ..Outcome::default() };
@@ -222,22 +226,22 @@ impl<'a> World<'a> {
             let (vm, index) = self.owner[vcpu];
             self.arrive(vcpu, core);
             let program = self.programs[vm].program();
-            let (memory, die, fast) = (program.memory, self.machine.die[core], self.machine.fast[core]);
+            let (memory, die, class) = (program.memory, self.machine.die[core], self.machine.class[core]);
             let rate_ppm = self.machine.rate_ppm(memory, core);
             traffic[die] += memory * rate_ppm / PPM;
             let seen = &mut self.seen[vcpu];
             let refill = seen.refill_ns.min(1_000_000);
             seen.refill_ns -= refill;
             let work = (1_000_000 - refill) * rate_ppm / PPM;
-            let khz = if fast { self.machine.fast_khz } else { self.machine.slow_khz };
+            let khz = self.machine.classes[class].khz;
             seen.run_ns += 1_000_000;
-            let count = &mut seen.counts[usize::from(!fast)];
+            let count = &mut seen.counts[class];
             count.cycles += khz;
-            let fast_khz = self.machine.fast_khz;
+            let fast_khz = self.machine.classes[0].khz;
             count.instructions += work * fast_khz / 1_000_000 * self.programs[vm].ipc(index) / 1000;
             if let Some(usage) = self.outcome.usage.get_mut(vm) {
                 usage.resize(second + 1, (0, 0));
-                if fast { usage[second].0 += 1 } else { usage[second].1 += 1 }
+                if class == 0 { usage[second].0 += 1 } else { usage[second].1 += 1 }
             }
             if self.programs[vm].work(index, work, self.outcome.ms + 1) == Next::Sleeps {
                 self.credit.cores[core].current = None;
@@ -331,82 +335,6 @@ impl<'a> World<'a> {
     }
 }
 
-impl Machine {
-    /// Fast cores are spread evenly over the dies.
-    fn new(calibration: &Calibration, fast_cores: usize) -> Self {
-        let per_die = calibration.machine("cores_per_die") as usize;
-        let cores = 2 * per_die;
-        let rank = |core: usize| core % per_die * 2 + core / per_die;
-        Self {
-            fast: (0..cores).map(|core| rank(core) < fast_cores).collect(),
-            die: (0..cores).map(|core| core / per_die).collect(),
-            ratio_milli: calibration.machine("fast_khz") * 1000 / calibration.machine("slow_khz"),
-            traffic_max: calibration.machine("die_traffic"),
-            fast_khz: calibration.machine("fast_khz"),
-            slow_khz: calibration.machine("slow_khz"),
-            move_in_cache_ns: calibration.machine("move_in_cache_us") * 1000,
-            move_across_ns: calibration.machine("move_across_us") * 1000,
-            contention: vec![1000; 2],
-        }
-    }
-
-    /// Work for each nanosecond on a core, in parts per million.
-    fn rate_ppm(&self, memory: u64, core: usize) -> u64 {
-        let clock = if self.fast[core] { 1000 } else { self.ratio_milli };
-        let time = (1000 - memory) * clock + memory * self.contention[self.die[core]];
-        1_000_000 * PPM / time
-    }
-
-    /// Memory waits of the next millisecond from the traffic of this one.
-    fn settle(&mut self, traffic: &[u64]) {
-        for (contention, traffic) in self.contention.iter_mut().zip(traffic) {
-            // Half way to what this traffic asks for, so that it settles instead of swinging.
-            let asked = (traffic * *contention / self.traffic_max.max(1)).max(1000);
-            *contention = (*contention + asked) / 2;
-        }
-    }
-
-    /// The policy, told of groups by class and die as a hypervisor would know them.
-    fn scheduler(
-        &self,
-        policy: Policy,
-        owner: &[(usize, usize)],
-    ) -> Result<(Option<Scheduler>, Vec<u128>), String> {
-        let class = |name: &str, speed_ppm| Class { name: name.into(), speed_ppm, ipc_ppm: PPM as u32 };
-        let mut host = Host { classes: Vec::new(), groups: Vec::new() };
-        let mut masks = Vec::new();
-        for fast in [true, false] {
-            if !self.fast.contains(&fast) {
-                continue;
-            }
-            let speed = if fast || host.classes.is_empty() { PPM } else { PPM * 1000 / self.ratio_milli };
-            host.classes.push(class(if fast { "fast" } else { "slow" }, speed as u32));
-            for die in 0..2 {
-                let cores = (0..self.fast.len()).filter(|c| self.fast[*c] == fast && self.die[*c] == die);
-                let mask = cores.fold(0u128, |mask, core| mask | 1 << core);
-                if mask != 0 {
-                    let count = mask.count_ones();
-                    let class = host.classes.len() as u8 - 1;
-                    host.groups.push(Group {
-                        class,
-                        cores: count,
-                        threads: count,
-                        cache: die as u32,
-                        node: 0,
-                    });
-                    masks.push(mask);
-                }
-            }
-        }
-        let options = Options { policy, score: Score::Paper, ..Options::default() };
-        let mut scheduler = Scheduler::new(host, options)?;
-        let vcpus: Vec<Vcpu> =
-            owner.iter().enumerate().map(|(id, (vm, _))| Vcpu::new(id as u64, *vm as u64)).collect();
-        scheduler.set_vcpus(&vcpus);
-        Ok((Some(scheduler), masks))
-    }
-}
-
 fn shuffled(count: usize, random: &mut Random) -> Vec<usize> {
     let mut all: Vec<usize> = (0..count).collect();
     for i in (1..count).rev() {
@@ -421,7 +349,15 @@ mod tests {
 
     fn outcome(vms: &[(&str, usize)], fast_cores: usize, way: Way, seed: u64) -> Outcome {
         let calibration = Calibration::read().unwrap();
-        run(&Run { calibration: &calibration, vms, fast_cores, way, seconds: 10, seed }).unwrap()
+        run(&Run {
+            calibration: &calibration,
+            vms,
+            fast_cores,
+            seed,
+            seconds: 10,
+            ..Run::of_the_paper(&calibration, way)
+        })
+        .unwrap()
     }
 
     #[test]

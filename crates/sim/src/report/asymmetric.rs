@@ -8,6 +8,7 @@ use eft_sim::asymmetric::calibration::Calibration;
 use eft_sim::asymmetric::claims::{self, Claim, Verdict};
 use eft_sim::asymmetric::draw::{Series, bars, lines};
 use eft_sim::asymmetric::mixes::{self, MIXES, Scenario};
+use eft_sim::asymmetric::reasons::reason;
 use eft_sim::asymmetric::runs::{self, Extent, Figures};
 use eft_vcpu::options::Policy;
 use serde_json::json;
@@ -99,7 +100,7 @@ fn report(
         let claim = |j: &Judged| {
             json!({ "claim": j.claim.id, "says": j.claim.says, "paper": j.claim.rule.paper(), "ours": j.ours,
                     "deviation_percent": j.ours.map(|o| j.claim.rule.deviation(o)), "verdict": j.verdict.name(),
-                    "share_of_draws": j.share, "fitted": j.claim.fitted })
+                    "share_of_draws": j.share, "fitted": j.claim.fitted, "reason": reason_of(j) })
         };
         let all = json!({ "claims": judged.iter().map(claim).collect::<Vec<_>>(), "constant_model_passes": by_constant, "figures": nominal });
         return table::print(&(serde_json::to_string_pretty(&all).map_err(|e| e.to_string())? + "\n"));
@@ -118,6 +119,9 @@ fn report(
         ]);
     }
     table::print(&table::columns(&rows))?;
+    for (claim, why) in judged.iter().filter_map(|j| Some((&j.claim.id, reason_of(j)?))) {
+        table::print(&format!("{claim}: {why}\n"))?;
+    }
     let count = |verdict| judged.iter().filter(|j| j.verdict == verdict).count();
     let spread =
         nominal.iter().filter(|(name, _)| name.ends_with("/spread")).map(|(_, v)| *v).fold(0.0, f64::max);
@@ -130,6 +134,11 @@ fn report(
         arguments.placements,
         arguments.draws,
     ))
+}
+
+/// Why a claim is not reproduced.
+fn reason_of(judged: &Judged) -> Option<&'static str> {
+    if judged.verdict == Verdict::Reproduced { None } else { reason(judged.claim.id) }
 }
 
 /// Of what was held out, nine in ten orders and six in ten numbers are to be reproduced.

@@ -1,3 +1,4 @@
 //! Reports on the papers' experiments.
 
 pub mod asymmetric;
+pub mod hosts;

@@ -1,0 +1,127 @@
+//! A machine of the model: cores of some classes on dies with a last-level cache and memory of their own.
+
+use eft_vcpu::PPM;
+use eft_vcpu::guest::{Count, Vcpu};
+use eft_vcpu::host::{Class, Group, Host};
+use eft_vcpu::options::{Options, Policy, Score};
+use eft_vcpu::scheduler::Scheduler;
+
+use super::calibration::Calibration;
+
+/// Cores of one kind. Class 0 is the fastest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreClass {
+    pub name: &'static str,
+    pub khz: u64,
+    /// What it executes in a cycle of what class 0 does, where memory is not waited for, per mille.
+    pub ipc_milli: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    pub classes: Vec<CoreClass>,
+    /// Of each core.
+    pub class: Vec<usize>,
+    pub die: Vec<usize>,
+    /// Of each die.
+    pub node: Vec<u32>,
+    pub traffic_max: u64,
+    pub move_in_cache_ns: u64,
+    pub move_across_ns: u64,
+    /// What memory waits are multiplied by on each die, per mille.
+    pub contention: Vec<u64>,
+}
+
+impl Machine {
+    /// Two dies of one socket; fast cores are spread evenly over them.
+    pub fn of_the_paper(calibration: &Calibration, fast_cores: usize) -> Self {
+        let per_die = calibration.machine("cores_per_die") as usize;
+        let cores = 2 * per_die;
+        let rank = |core: usize| core % per_die * 2 + core / per_die;
+        let class = |name, khz| CoreClass { name, khz: calibration.machine(khz), ipc_milli: 1000 };
+        Self {
+            classes: vec![class("fast", "fast_khz"), class("slow", "slow_khz")],
+            class: (0..cores).map(|core| usize::from(rank(core) >= fast_cores)).collect(),
+            die: (0..cores).map(|core| core / per_die).collect(),
+            node: vec![0; 2],
+            traffic_max: calibration.machine("die_traffic"),
+            move_in_cache_ns: calibration.machine("move_in_cache_us") * 1000,
+            move_across_ns: calibration.machine("move_across_us") * 1000,
+            contention: vec![1000; 2],
+        }
+    }
+
+    /// How much longer a class takes than class 0 where memory is not waited for, per mille.
+    pub fn slowness_milli(&self, class: usize) -> u64 {
+        let CoreClass { khz, ipc_milli, .. } = self.classes[class];
+        self.classes[0].khz * 1000 / khz * 1000 / ipc_milli
+    }
+
+    pub fn slowest_milli(&self) -> u64 {
+        (0..self.classes.len()).map(|class| self.slowness_milli(class)).max().unwrap_or(1000)
+    }
+
+    pub fn no_counts(&self) -> Vec<Count> {
+        (0..self.classes.len()).map(|class| Count { class: class as u8, ..Count::default() }).collect()
+    }
+
+    /// Work for each nanosecond on a core, in parts per million.
+    pub fn rate_ppm(&self, memory: u64, core: usize) -> u64 {
+        let slowness = self.slowness_milli(self.class[core]);
+        let time = (1000 - memory) * slowness + memory * self.contention[self.die[core]];
+        1_000_000 * PPM / time
+    }
+
+    /// Memory waits of the next millisecond from the traffic of this one.
+    pub fn settle(&mut self, traffic: &[u64]) {
+        for (contention, traffic) in self.contention.iter_mut().zip(traffic) {
+            // Half way to what this traffic asks for, so that it settles instead of swinging.
+            let asked = (traffic * *contention / self.traffic_max.max(1)).max(1000);
+            *contention = (*contention + asked) / 2;
+        }
+    }
+
+    /// Cores of a class, one bit each.
+    pub fn mask(&self, class: usize) -> u128 {
+        let of_class = (0..self.class.len()).filter(|core| self.class[*core] == class);
+        of_class.fold(0, |mask, core| mask | 1 << core)
+    }
+
+    /// The policy, told of groups by class and die as a hypervisor would know them, and the cores of each group.
+    pub fn scheduler(
+        &self,
+        policy: Policy,
+        score: Score,
+        owner: &[(usize, usize)],
+    ) -> Result<(Option<Scheduler>, Vec<u128>), String> {
+        let mut host = Host { classes: Vec::new(), groups: Vec::new() };
+        let mut masks = Vec::new();
+        let present: Vec<usize> = (0..self.classes.len()).filter(|class| self.mask(*class) != 0).collect();
+        let first = present.first().map_or(self.classes[0], |class| self.classes[*class]);
+        for class in present {
+            let own = self.classes[class];
+            host.classes.push(Class {
+                name: own.name.into(),
+                speed_ppm: (PPM * own.khz / first.khz) as u32,
+                ipc_ppm: (PPM * own.ipc_milli / first.ipc_milli) as u32,
+            });
+            for die in 0..self.node.len() {
+                let here = (0..self.class.len()).filter(|c| self.class[*c] == class && self.die[*c] == die);
+                let mask = here.fold(0u128, |mask, core| mask | 1 << core);
+                if mask != 0 {
+                    let cores = mask.count_ones();
+                    let class = host.classes.len() as u8 - 1;
+                    let node = self.node[die];
+                    host.groups.push(Group { class, cores, threads: cores, cache: die as u32, node });
+                    masks.push(mask);
+                }
+            }
+        }
+        let options = Options { policy, score, ..Options::default() };
+        let mut scheduler = Scheduler::new(host, options)?;
+        let vcpus: Vec<Vcpu> =
+            owner.iter().enumerate().map(|(id, (vm, _))| Vcpu::new(id as u64, *vm as u64)).collect();
+        scheduler.set_vcpus(&vcpus);
+        Ok((Some(scheduler), masks))
+    }
+}
