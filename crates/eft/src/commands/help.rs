@@ -140,7 +140,8 @@ Examples:
     ("sim", "\
 Examples:
   eft sim help
-  eft sim paper asymmetric --placements 8 --draws 20 --figures report"),
+  eft sim paper asymmetric --placements 8 --draws 20 --figures report
+  eft sim hosts"),
     ("bench", "\
 Examples:
   eft bench bulk

@@ -7,11 +7,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 
 use eft_machine::CpuSet;
 use eft_vcpu::guest::Count;
 
+use crate::sensors::perf_event::{self, CYCLES, INSTRUCTIONS, Target};
 use crate::sensors::{Tree, topology};
 
 /// What one PMU says of one thread.
@@ -54,86 +55,68 @@ pub fn pmus(tree: &Tree, class_of: impl Fn(&CpuSet) -> Option<u8>) -> Vec<Pmu> {
 
 /// The counters of one thread.
 pub struct ThreadCounters {
-    sets: Vec<(Pmu, File, File)>,
+    sets: Vec<Set>,
+    counts: Vec<Count>,
+}
+
+struct Set {
+    pmu: Pmu,
+    leader: File,
+    _member: File,
+    /// What was counted already.
+    last: Reading,
 }
 
 impl ThreadCounters {
     /// With `guest_only`, what the host does for the guest is left out.
     pub fn open(pmus: &[Pmu], tid: i32, guest_only: bool) -> Result<Self, String> {
         let open = |pmu: &Pmu| {
-            let leader = open_event(INSTRUCTIONS, pmu.kind, tid, -1, guest_only)?;
-            let member = open_event(CYCLES, pmu.kind, tid, leader.as_raw_fd(), guest_only)?;
-            Ok((pmu.clone(), leader, member))
+            let of = Target::Thread(tid);
+            let leader = perf_event::open(INSTRUCTIONS, pmu.kind, of, None, guest_only)?;
+            let member = perf_event::open(CYCLES, pmu.kind, of, Some(leader.as_raw_fd()), guest_only)?;
+            Ok(Set { pmu: pmu.clone(), leader, _member: member, last: Reading::default() })
         };
         let sets: io::Result<Vec<_>> = pmus.iter().map(open).collect();
-        sets.map(|sets| Self { sets }).map_err(|error| refusal(&error))
+        sets.map(|sets| Self { sets, counts: Vec::new() }).map_err(|error| refusal(&error))
     }
 
-    /// Counts by class; a set that cannot be read any more counts nothing.
-    pub fn read(&mut self, here: Option<u8>) -> Vec<Count> {
-        let is_hybrid = self.sets.len() > 1;
-        let mut counts = Vec::with_capacity(self.sets.len());
-        for (pmu, leader, _) in &mut self.sets {
+    /// Whether all cores have one PMU, so that what it counted is of the class on which the thread was.
+    pub fn is_of_all_classes(&self) -> bool {
+        self.sets.len() == 1
+    }
+
+    /// Counts by class since the counters are open; `here` is the class on which the thread was since the last call. A set
+    /// that cannot be read any more counts nothing.
+    pub fn read(&mut self, here: Option<u8>) -> &[Count] {
+        let is_hybrid = !self.is_of_all_classes();
+        for set in &mut self.sets {
             let mut bytes = [0u8; 40];
-            if leader.read_exact(&mut bytes).is_err() {
+            if set.leader.read_exact(&mut bytes).is_err() {
                 continue;
             }
             let word = |i: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[i * 8 + byte]));
             if let Some(reading) = parse([word(0), word(1), word(2), word(3), word(4)]) {
-                let class = if is_hybrid { pmu.class } else { here.unwrap_or(pmu.class) };
-                counts.push(count(class, reading));
+                let class = if is_hybrid { set.pmu.class } else { here.unwrap_or(set.pmu.class) };
+                add(&mut self.counts, class, set.last, reading);
+                set.last = reading;
             }
         }
-        counts
+        &self.counts
     }
+}
+
+/// Adds what was counted between two readings to what is known of a class.
+fn add(counts: &mut Vec<Count>, class: u8, last: Reading, now: Reading) {
+    let index = counts.iter().position(|count| count.class == class).unwrap_or_else(|| {
+        counts.push(Count { class, ..Count::default() });
+        counts.len() - 1
+    });
+    counts[index].instructions += now.instructions.saturating_sub(last.instructions);
+    counts[index].cycles += now.cycles.saturating_sub(last.cycles);
 }
 
 pub fn count(class: u8, reading: Reading) -> Count {
     Count { class, sibling_busy: false, instructions: reading.instructions, cycles: reading.cycles }
-}
-
-const INSTRUCTIONS: u64 = 1;
-const CYCLES: u64 = 0;
-const PERF_TYPE_HARDWARE: u32 = 0;
-const PMU_TYPE_SHIFT: u32 = 32;
-/// Time enabled, time running, one read for the whole group.
-const READ_FORMAT: u64 = 1 | 2 | 8;
-const EXCLUDE_HOST: u64 = 1 << 19;
-const FLAG_CLOEXEC: u64 = 8;
-
-/// `struct perf_event_attr` as far as `PERF_ATTR_SIZE_VER0` goes.
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    bp_type: u32,
-    config1: u64,
-}
-
-fn open_event(event: u64, pmu: Option<u32>, tid: i32, group: i32, guest_only: bool) -> io::Result<File> {
-    let attributes = Attributes {
-        kind: PERF_TYPE_HARDWARE,
-        size: size_of::<Attributes>() as u32,
-        config: u64::from(pmu.unwrap_or(0)) << PMU_TYPE_SHIFT | event,
-        read_format: READ_FORMAT,
-        flags: if guest_only { EXCLUDE_HOST } else { 0 },
-        ..Attributes::default()
-    };
-    // SAFETY: the attributes live through the call and state their own size; the kernel only reads them. The other
-    // arguments are plain numbers.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, tid, -1, group, FLAG_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just given us this descriptor and nobody else owns it.
-    Ok(unsafe { File::from_raw_fd(fd as i32) })
 }
 
 fn refusal(error: &io::Error) -> String {
@@ -154,8 +137,8 @@ fn refusal(error: &io::Error) -> String {
 mod tests {
     use super::*;
 
-    /// Recorded on an Alder Lake, as the kernel's tools/perf/Documentation/intel-hybrid.txt shows it: a program bound to
-    /// an E core after its start. perf printed 233,066,666 cycles on P cores, extrapolated from 0.43% of the time, and
+    /// From the kernel's tools/perf/Documentation/intel-hybrid.txt (thread mode example): a program that `taskset` binds to
+    /// an E core as it starts. perf printed 233,066,666 cycles on P cores, extrapolated from 0.43% of the time, and
     /// 604,097,080 on E cores from 99.57%.
     #[test]
     fn time_on_the_other_type_is_not_extrapolated() {
@@ -169,7 +152,7 @@ mod tests {
         assert!(scaled[0].0 * 1000 / (scaled[0].0 + scaled[1].0) > 270);
     }
 
-    /// The same machine family, system wide (the commit message of Linux 3612ca8e2935): IPC 0.44 on P and 0.52 on E cores.
+    /// A hybrid machine, system wide (the commit message of Linux 3612ca8e2935): IPC 0.44 on P and 0.52 on E cores.
     #[test]
     fn each_type_has_its_own_ipc() {
         let of = |instructions, cycles| count(0, parse([2, 1, 1, instructions, cycles]).unwrap());
@@ -177,6 +160,17 @@ mod tests {
         assert_eq!(milli(of(4_268_965, 9_733_603)), 438);
         assert_eq!(milli(of(9_423_111, 18_205_487)), 517);
         assert_eq!(parse([4, 1, 1, 1, 1]), None, "another set of events");
+    }
+
+    #[test]
+    fn one_pmu_of_all_cores_counts_for_the_class_where_the_thread_was() {
+        let at = |instructions, cycles| Reading { instructions, cycles, ..Reading::default() };
+        let mut counts = Vec::new();
+        add(&mut counts, 0, at(0, 0), at(900, 300));
+        add(&mut counts, 1, at(900, 300), at(1000, 500));
+        add(&mut counts, 0, at(1000, 500), at(1300, 600));
+        let plain: Vec<(u8, u64, u64)> = counts.iter().map(|c| (c.class, c.instructions, c.cycles)).collect();
+        assert_eq!(plain, [(0, 1200, 400), (1, 100, 200)], "not all of it where it is now");
     }
 
     #[test]

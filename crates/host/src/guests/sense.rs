@@ -88,7 +88,14 @@ impl Sensor {
             let (done, ran) = (total.unwrap_or(known).saturating_sub(known), self.run_ns - run_before);
             add(&mut self.counts, class.unwrap_or(0), done, ran);
         } else if let Some(counters) = &mut self.counters {
-            self.counts = counters.read(class);
+            counters.read(class).clone_into(&mut self.counts);
+        }
+    }
+
+    /// The thread leaves a class: what one PMU of all classes counted until now was counted there.
+    pub fn leave(&mut self, class: Option<u8>) {
+        if let Some(counters) = self.counters.as_mut().filter(|counters| counters.is_of_all_classes()) {
+            counters.read(class);
         }
     }
 }

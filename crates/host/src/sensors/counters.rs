@@ -6,18 +6,14 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 
 use eft_machine::CpuSet;
 use serde::Serialize;
 
+pub use super::perf_event::Target;
+use super::perf_event::{self, CACHE_MISSES, CACHE_REFERENCES, CYCLES, INSTRUCTIONS};
 use super::{Tree, topology};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    Thread(i32),
-    Cpu(u32),
-}
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counts {
@@ -49,31 +45,8 @@ struct EventSet {
     _members: Vec<File>,
 }
 
-/// `perf_event_attr` up to `PERF_ATTR_SIZE_VER0`; the kernel takes what lies beyond as zero.
-#[repr(C)]
-#[derive(Default)]
-struct PerfEventAttr {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    bp_type: u32,
-    config1: u64,
-}
-
-const PERF_TYPE_HARDWARE: u32 = 0;
 /// Instructions, cycles, cache misses, cache references, in the order in which they are read back.
-const EVENTS: [u64; 4] = [1, 0, 3, 2];
-const FORMAT_TOTAL_TIME_ENABLED: u64 = 1;
-const FORMAT_TOTAL_TIME_RUNNING: u64 = 2;
-const FORMAT_GROUP: u64 = 8;
-/// Where a hybrid kernel expects the PMU's type in `config`.
-const PMU_TYPE_SHIFT: u32 = 32;
-const FLAG_CLOEXEC: u64 = 8;
+const EVENTS: [u64; 4] = [INSTRUCTIONS, CYCLES, CACHE_MISSES, CACHE_REFERENCES];
 
 impl Counters {
     pub fn open(tree: &Tree, target: Target) -> Result<Self, String> {
@@ -120,10 +93,10 @@ fn refusal(target: Target, error: &io::Error) -> String {
 
 impl EventSet {
     fn open(core_type: &str, pmu: Option<u32>, target: Target) -> io::Result<Self> {
-        let leader = open_event(EVENTS[0], pmu, target, -1)?;
-        let group = leader.as_raw_fd();
+        let leader = perf_event::open(EVENTS[0], pmu, target, None, false)?;
+        let group = Some(leader.as_raw_fd());
         let members: io::Result<Vec<File>> =
-            EVENTS[1..].iter().map(|event| open_event(*event, pmu, target, group)).collect();
+            EVENTS[1..].iter().map(|event| perf_event::open(*event, pmu, target, group, false)).collect();
         let cpu = if let Target::Cpu(cpu) = target { Some(cpu) } else { None };
         Ok(Self { core_type: core_type.into(), cpu, leader, _members: members? })
     }
@@ -147,26 +120,4 @@ impl EventSet {
             running_share,
         })
     }
-}
-
-fn open_event(event: u64, pmu: Option<u32>, target: Target, group: i32) -> io::Result<File> {
-    let attr = PerfEventAttr {
-        kind: PERF_TYPE_HARDWARE,
-        size: size_of::<PerfEventAttr>() as u32,
-        config: u64::from(pmu.unwrap_or(0)) << PMU_TYPE_SHIFT | event,
-        read_format: FORMAT_TOTAL_TIME_ENABLED | FORMAT_TOTAL_TIME_RUNNING | FORMAT_GROUP,
-        ..PerfEventAttr::default()
-    };
-    let (pid, cpu) = match target {
-        Target::Thread(tid) => (tid, -1),
-        Target::Cpu(cpu) => (-1, cpu as i32),
-    };
-    // SAFETY: `attr` lives through the call and states its own size; the kernel only reads it. The other arguments are
-    // plain numbers.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &attr, pid, cpu, group, FLAG_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just given us this descriptor and nobody else owns it.
-    Ok(unsafe { File::from_raw_fd(fd as i32) })
 }

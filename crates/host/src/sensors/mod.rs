@@ -9,6 +9,7 @@ pub mod cpus;
 pub mod energy;
 pub mod frequency;
 pub mod idle;
+pub mod perf_event;
 pub mod power;
 pub mod rates;
 pub mod regions;

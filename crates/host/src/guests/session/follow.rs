@@ -131,7 +131,7 @@ impl Session {
             }
         }
         sensor.look();
-        self.watched.push(Watched { id, thread, guest, within, sensor });
+        self.watched.push(Watched { id, thread, guest, within, class: None, sensor });
     }
 
     /// I/O, vhost and emulator threads go to the slowest cores: they wait for devices and for each other.

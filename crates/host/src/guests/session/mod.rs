@@ -66,6 +66,8 @@ struct Watched {
     guest: String,
     /// CPUs that its operator allows and eft may use.
     within: CpuSet,
+    /// Where it was placed last.
+    class: Option<u8>,
     sensor: Sensor,
 }
 
@@ -199,10 +201,8 @@ impl Session {
                 self.remember(now);
             }
             Due::Window => {
-                for (index, watched) in self.watched.iter_mut().enumerate() {
-                    let group = self.scheduler.entries().get(index).and_then(|entry| entry.group);
-                    let class = group.map(|group| self.scheduler.host().groups[group].class);
-                    watched.sensor.look_closely(class);
+                for watched in &mut self.watched {
+                    watched.sensor.look_closely(watched.class);
                 }
                 self.with_progress(|scheduler, all| scheduler.window(now, all));
                 self.remember(now);
@@ -271,6 +271,11 @@ impl Session {
         for (entry, watched) in self.scheduler.entries().iter().zip(&mut self.watched) {
             let Some(group) = entry.group else { continue };
             watched.sensor.stretch_ppm = self.stretches[group];
+            let class = Some(self.scheduler.host().groups[group].class);
+            if watched.class != class {
+                watched.sensor.leave(watched.class);
+                watched.class = class;
+            }
             if let Err(reason) = placer.put(watched.thread.id, &self.sets[group].and(&watched.within)) {
                 if placer.is_left_alone(watched.thread.id) {
                     refused.push(format!("{}: {reason}; it is left alone", watched.guest));
