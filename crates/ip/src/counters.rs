@@ -27,6 +27,8 @@ eft_component::counters! {
     FilterReturned => "filter_returned",
     FilterReturnsLimited => "filter_returns_rate_limited",
     Resubmitted => "resubmitted",
+    /// Packets that a dead tcp had not given back.
+    GivenAgain => "given_again",
     Routes => "routes_asked",
     NeighbourTimeouts => "neighbour_timeouts",
     ArpConflicts => "arp_conflicts",
@@ -48,6 +50,8 @@ eft_component::counters! {
     DropProtocol => "drop_protocol",
     /// A transport's queue is more than half full, or it is being restarted.
     DropTransportFull => "drop_transport_full",
+    /// Two transports died that had it.
+    DropFatal => "drop_fatal",
     DropArrivalsFull => "drop_arrivals_full",
     DropNoSlot => "drop_no_slot",
     /// A transport's request that does not hold together.

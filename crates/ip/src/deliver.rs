@@ -6,19 +6,22 @@ use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::given::Owner;
 use crate::icmp::IcmpError;
-use crate::lane::Undelivered;
+use crate::lane::{Lane, Undelivered};
 use crate::pending::{Arrival, FromPeer, ToPeer};
 use eft_base::errno::ENETUNREACH;
 use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP};
 use eft_base::{PacketRef, WireAddress};
 use eft_component::Context;
-use eft_messages::ComponentId;
 use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, TransportToIp};
+use eft_messages::{ComponentId, Role};
 
 /// Packets that wait for room in a transport's queue: enough for a burst of receipts to pass, few
 /// enough that a transport that stays away does not take all of a NIC's buffers from the other.
 const UNDELIVERED_MAX: usize = 64;
+
+/// Transports that may die while they have a packet: then it is taken for what they died of.
+const DEATHS_MAX: u8 = 2;
 
 impl Ip {
     /// Answers what the gate has no room for, so that nobody waits for ever.
@@ -103,16 +106,42 @@ impl Ip {
         answerable: bool,
         out: &mut Out,
     ) {
+        self.hand_over(cx, peer, Undelivered { packet, message, answerable, deaths: 0 }, out);
+    }
+
+    fn hand_over(&mut self, cx: &mut Context, peer: ComponentId, what: Undelivered, out: &mut Out) {
         let Some(lane) = self.lanes.get_mut(peer) else {
             return;
         };
         if lane.undelivered.is_empty() && out.may_drop_in(peer) {
-            self.given.give(packet, peer, answerable);
-            out.push(ToPeer::Transport(peer, message));
+            self.given.give(what, peer);
+            out.push(ToPeer::Transport(peer, what.message));
         } else if lane.undelivered.len() < UNDELIVERED_MAX {
-            lane.undelivered.push_back(Undelivered { packet, message, answerable });
+            lane.undelivered.push_back(what);
         } else {
-            self.drop_packet(cx, packet, Counter::DropTransportFull, out);
+            self.drop_packet(cx, what.packet, Counter::DropTransportFull, out);
+        }
+    }
+
+    /// What a dead tcp had not given back its successor gets again, before anything newer: it arrived, and the peer would
+    /// have to find out that it is missing. What two have died over is dropped. udp's successor gets nothing again: for a
+    /// datagram that its predecessor had already passed on that would be one too many.
+    pub(crate) fn give_again(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Out) {
+        let take = |lane: &mut Lane| core::mem::take(&mut lane.undelivered);
+        let newer = self.lanes.get_mut(peer).map(take).unwrap_or_default();
+        for what in self.given.take_all(peer) {
+            let deaths = what.deaths + 1;
+            if peer.role != Role::Tcp || self.given.owner(what.packet.pool) == Some(Owner::Dead) {
+                self.release(what.packet, out);
+            } else if deaths >= DEATHS_MAX {
+                self.drop_packet(cx, what.packet, Counter::DropFatal, out);
+            } else {
+                cx.count(Counter::GivenAgain);
+                self.hand_over(cx, peer, Undelivered { deaths, ..what }, out);
+            }
+        }
+        if let Some(lane) = self.lanes.get_mut(peer) {
+            lane.undelivered.extend(newer);
         }
     }
 
@@ -122,7 +151,7 @@ impl Ip {
             while out.may_drop_in(peer)
                 && let Some(u) = lane.undelivered.pop_front()
             {
-                self.given.give(u.packet, peer, u.answerable);
+                self.given.give(u, peer);
                 out.push(ToPeer::Transport(peer, u.message));
             }
         }

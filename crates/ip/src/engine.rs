@@ -266,8 +266,9 @@ impl Ip {
         }
     }
 
-    /// Forgets what a dead transport wanted. Frames that the NIC has stay until it answers.
-    fn transport_reborn(&mut self, peer: ComponentId, out: &mut Out) {
+    /// Forgets what a dead transport wanted, and gives its successor what came for it. Frames that the NIC has stay until it
+    /// answers.
+    fn transport_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Out) {
         self.gate.forget(peer);
         self.lanes.reborn(peer);
         let of_peer = |o: Origin| matches!(o, Origin::Transport { peer: p, .. } if p == peer);
@@ -289,9 +290,7 @@ impl Ip {
                 }
             }
         }
-        for packet in self.given.take_all(peer) {
-            self.release(packet, out);
-        }
+        self.give_again(cx, peer, out);
     }
 }
 
@@ -356,7 +355,7 @@ impl Component for Ip {
         match peer.role {
             Role::Filter => self.filter_reborn(cx, out),
             Role::Nic => self.nic_reborn(cx, peer.instance, out),
-            Role::Tcp | Role::Udp => self.transport_reborn(peer, out),
+            Role::Tcp | Role::Udp => self.transport_reborn(cx, peer, out),
             _ => {}
         }
     }

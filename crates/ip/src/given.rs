@@ -1,6 +1,7 @@
-//! Who has which packet: a `Done` is believed only from the transport that has it, and a dead transport's packets all go
-//! home.
+//! Who has which packet: a `Done` is believed only from the transport that has it, and of a dead transport's packets none is
+//! forgotten.
 
+use crate::lane::Undelivered;
 use alloc::vec::Vec;
 use eft_base::{PacketRef, PoolId};
 use eft_channel::{Memory, Pool};
@@ -15,11 +16,11 @@ pub(crate) enum Owner {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Entry {
-    pub packet: PacketRef,
-    pub to: ComponentId,
-    /// An ICMP error may be sent about it.
-    pub answerable: bool,
+struct Entry {
+    what: Undelivered,
+    to: ComponentId,
+    /// Grows with every packet that is given.
+    order: u64,
 }
 
 struct Table {
@@ -32,11 +33,12 @@ struct Table {
 pub(crate) struct Given {
     /// By pool id.
     pools: Vec<Option<Table>>,
+    next: u64,
 }
 
 impl Given {
     pub fn new(packets: &Pool) -> Given {
-        let mut given = Given { pools: Vec::new() };
+        let mut given = Given { pools: Vec::new(), next: 0 };
         given.insert_table(packets.id(), Owner::Us, packets.slots());
         given
     }
@@ -67,38 +69,41 @@ impl Given {
         })
     }
 
-    pub fn give(&mut self, packet: PacketRef, to: ComponentId, answerable: bool) {
-        if let Some(t) = self.table(packet.pool)
-            && let Some(slot @ None) = t.slots.get_mut(packet.slot as usize)
+    pub fn give(&mut self, what: Undelivered, to: ComponentId) {
+        self.next += 1;
+        let order = self.next;
+        if let Some(t) = self.table(what.packet.pool)
+            && let Some(slot @ None) = t.slots.get_mut(what.packet.slot as usize)
         {
-            *slot = Some(Entry { packet, to, answerable });
+            *slot = Some(Entry { what, to, order });
             t.given += 1;
         }
     }
 
     /// `from` gives a packet back.
-    pub fn take(&mut self, packet: PacketRef, from: ComponentId) -> Option<Entry> {
+    pub fn take(&mut self, packet: PacketRef, from: ComponentId) -> Option<Undelivered> {
         let t = self.table(packet.pool)?;
         let slot = t.slots.get_mut(packet.slot as usize)?;
-        let entry = slot.filter(|e| e.to == from && e.packet.generation == packet.generation)?;
+        let entry = slot.filter(|e| e.to == from && e.what.packet.generation == packet.generation)?;
         *slot = None;
         t.given -= 1;
-        Some(entry)
+        Some(entry.what)
     }
 
-    /// All packets that `from` has.
-    pub fn take_all(&mut self, from: ComponentId) -> Vec<PacketRef> {
+    /// All packets that `from` has, in the order in which it got them.
+    pub fn take_all(&mut self, from: ComponentId) -> Vec<Undelivered> {
         let mut all = Vec::new();
         for t in self.pools.iter_mut().flatten() {
             for slot in &mut t.slots {
                 if let Some(entry) = slot.filter(|e| e.to == from) {
-                    all.push(entry.packet);
+                    all.push(entry);
                     *slot = None;
                     t.given -= 1;
                 }
             }
         }
-        all
+        all.sort_by_key(|entry| entry.order);
+        all.into_iter().map(|entry| entry.what).collect()
     }
 
     /// NIC `n` has a successor with a fresh pool.

@@ -7,11 +7,15 @@ use eft_base::{PacketRef, RequestId};
 use eft_messages::transport::IpToTransport;
 use eft_messages::{ComponentId, Role};
 
-/// A packet that waits for room.
+/// A packet for a transport.
+#[derive(Clone, Copy)]
 pub(crate) struct Undelivered {
     pub packet: PacketRef,
     pub message: IpToTransport,
+    /// An ICMP error may be sent about it.
     pub answerable: bool,
+    /// How often a transport died that had it.
+    pub deaths: u8,
 }
 
 /// What waits on the way from and to a transport, in order.

@@ -136,6 +136,57 @@ fn a_reborn_transport_owes_and_is_owed_nothing() {
     b.assert_idle();
 }
 
+fn receive_tcp(b: &mut Bench, port: u16) -> PacketRef {
+    let mut segment = [0u8; 20];
+    segment[..2].copy_from_slice(&port.to_be_bytes());
+    segment[12] = 5 << 4;
+    b.arrive(&packet(PROTOCOL_TCP, 0, 1, &segment))
+}
+
+fn delivered(out: &[ToPeer]) -> Vec<u32> {
+    let packet = |m: &ToPeer| match m {
+        ToPeer::Transport(ComponentId::TCP, IpToTransport::Deliver { packet, .. }) => Some(packet.slot),
+        _ => None,
+    };
+    out.iter().filter_map(packet).collect()
+}
+
+#[test]
+fn a_reborn_tcp_gets_what_its_predecessor_had_in_order_and_once() {
+    let mut b = Bench::met(false);
+    let mut slots: Vec<u32> = (0..4).map(|i| receive_tcp(&mut b, 1000 + i).slot).collect();
+    let out = b.drain();
+    assert_eq!(delivered(&out), slots);
+    // One is given back, in the middle; its slot is used again, and comes last.
+    let ToPeer::Transport(_, IpToTransport::Deliver { packet, .. }) = out[1] else { panic!("{out:?}") };
+    b.transport_says(ComponentId::TCP, TransportToIp::Done { packet });
+    let home = b.drain();
+    let [ToPeer::Nic(0, IpToNic::Done { packet })] = home[..] else { panic!("{home:?}") };
+    b.nic.free(packet);
+    slots.remove(1);
+    slots.push(receive_tcp(&mut b, 2000).slot);
+    assert_eq!(delivered(&b.drain()), slots[3..]);
+    b.reborn(ComponentId::TCP);
+    let out = b.drain();
+    assert_eq!((delivered(&out), out.len()), (slots.clone(), 4));
+    assert_eq!(b.count(Counter::GivenAgain), 4);
+    // What came since is innocent of the second death; all else goes home.
+    let late = receive_tcp(&mut b, 3000).slot;
+    assert_eq!(delivered(&b.drain()), [late]);
+    b.reborn(ComponentId::TCP);
+    let out = b.drain();
+    assert_eq!((delivered(&out), out.len()), (vec![late], 5));
+    assert_eq!(b.count(Counter::DropFatal), 4);
+    // And what was given twice is taken back as any other.
+    let given = out.iter().find_map(|m| match m {
+        ToPeer::Transport(_, IpToTransport::Deliver { packet, .. }) => Some(*packet),
+        _ => None,
+    });
+    b.transport_says(ComponentId::TCP, TransportToIp::Done { packet: given.unwrap() });
+    assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]));
+    assert!(!b.ip.uses_pool(NIC));
+}
+
 #[test]
 fn a_reborn_ip_holds_what_comes_before_it_knows_where_it_is() {
     let mut b = Bench::raw(false);
