@@ -134,6 +134,19 @@ pub fn from_storage(storage: &sockaddr_storage) -> Option<Endpoint> {
     }
 }
 
+/// The address of a socket, or of its peer; `None` if there is none, or none of the Internet.
+pub fn of_socket(fd: core::ffi::c_int, peer: bool) -> Option<Endpoint> {
+    let number = if peer { libc::SYS_getpeername } else { libc::SYS_getsockname };
+    // SAFETY: all zeroes is a sockaddr_storage.
+    let mut address: sockaddr_storage = unsafe { core::mem::zeroed() };
+    let mut len = size_of::<sockaddr_storage>() as socklen_t;
+    // SAFETY: address and length are ours.
+    let named = unsafe {
+        sys::call(number, [fd as usize, &raw mut address as usize, &raw mut len as usize, 0, 0, 0])
+    };
+    named.ok().and_then(|_| from_storage(&address))
+}
+
 /// A length that the program passed: an int for the kernel, which may not be negative.
 pub fn signed_len(len: socklen_t) -> Result<usize> {
     match len as i32 {

@@ -94,7 +94,7 @@ fn bind_fresh(fd: c_int, stream: bool, inet6: bool, to: Endpoint) -> Result<()> 
 pub fn turn_to_stack(fd: c_int, inet6: bool, begun: bool) -> Result<&'static Socket> {
     let (socket, kernel) = convert::to_eft(fd, false, inet6, begun)?;
     if let Some(kernel) = kernel {
-        let port = sys::name(kernel, false).map_or(0, |e| e.port);
+        let port = address::of_socket(kernel, false).map_or(0, |e| e.port);
         let same = bind_eft(socket, Endpoint { port, ..Endpoint::UNSPECIFIED });
         if let Err(errno) = same.map(drop).or_else(|_| bind_any(socket)) {
             loopback::give_up(kernel);

@@ -154,14 +154,14 @@ fn place(socket: &Socket, kernel: c_int, port: u16) -> Result<()> {
 pub unsafe fn connect(hidden: c_int, address: *const sockaddr, len: socklen_t) -> Result<Endpoint> {
     // SAFETY: by the caller.
     unsafe { sys::connect(hidden, address, len)? };
-    sys::name(hidden, true).ok_or(Errno(libc::ENETUNREACH))
+    address::of_socket(hidden, true).ok_or(Errno(libc::ENETUNREACH))
 }
 
 /// The socket has a peer on the stack: its shadow hears nobody any more, since it is its own peer. What
 /// came before can still be received, and senders are told that nobody listens, as by the kernel.
 pub fn shut_out(hidden: c_int) {
     let inet6 = sys::get_option_int(hidden, libc::SOL_SOCKET, libc::SO_DOMAIN) == Ok(libc::AF_INET6);
-    if let Some(own) = sys::name(hidden, false) {
+    if let Some(own) = address::of_socket(hidden, false) {
         let (storage, len) = address::to_storage(own, inet6);
         // SAFETY: the address is ours.
         let _ = unsafe { sys::connect(hidden, (&raw const storage).cast(), len as socklen_t) };
@@ -172,7 +172,7 @@ pub fn shut_out(hidden: c_int) {
 pub fn disconnect(socket: &Socket, hidden: c_int) {
     unconnect(hidden);
     // The kernel frees a port that it chose itself, and would bind the shadow to the wildcard next.
-    if sys::name(hidden, false).is_some_and(|e| e.port == 0) {
+    if address::of_socket(hidden, false).is_some_and(|e| e.port == 0) {
         let _ = place(socket, hidden, socket.page.local().port);
     }
 }

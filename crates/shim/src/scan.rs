@@ -3,7 +3,7 @@
 
 use crate::family::family;
 use crate::table::{self, Entry};
-use crate::{loopback, sys};
+use crate::{address, loopback, sys};
 use core::ffi::c_int;
 
 /// Whether this is a socket of the kind that eft descriptors are.
@@ -106,5 +106,5 @@ pub fn inherited() {
 
 /// A kernel socket that is neither bound nor connected.
 fn is_fresh(fd: c_int) -> bool {
-    sys::name(fd, false).is_some_and(|e| e.port == 0)
+    address::of_socket(fd, false).is_some_and(|e| e.port == 0)
 }

@@ -225,18 +225,6 @@ pub unsafe fn connect(fd: c_int, address: *const libc::sockaddr, len: libc::sock
     unsafe { call(libc::SYS_connect, [fd as usize, address as usize, len as usize, 0, 0, 0]).map(drop) }
 }
 
-/// The address of a socket, or of its peer; `None` if there is none, or none of the Internet.
-pub fn name(fd: c_int, peer: bool) -> Option<eft_base::Endpoint> {
-    let number = if peer { libc::SYS_getpeername } else { libc::SYS_getsockname };
-    // SAFETY: all zeroes is a sockaddr_storage.
-    let mut address: libc::sockaddr_storage = unsafe { core::mem::zeroed() };
-    let mut len = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-    // SAFETY: address and length are ours.
-    let named =
-        unsafe { call(number, [fd as usize, &raw mut address as usize, &raw mut len as usize, 0, 0, 0]) };
-    named.ok().and_then(|_| crate::address::from_storage(&address))
-}
-
 /// Takes one message without looking at it. A buffer of no bytes: should the number by now belong
 /// to a stream that is not eft's, nothing of it is lost.
 pub fn take_message(fd: c_int) -> Result<()> {
