@@ -52,8 +52,11 @@ impl Target for HostileProducer {
                 0 => self.taken as usize % LINES,
                 _ => source.below(LINES as u64) as usize,
             };
-            let word = source.below(8) as usize;
-            let value = hostile_u64(self.taken + 1, source);
+            // Often just what a line's first word must be, or nothing would ever be taken.
+            let (word, value) = match source.below(3) {
+                0 => (0, self.taken + 1),
+                _ => (source.below(8) as usize, hostile_u64(self.taken + 1, source)),
+            };
             self.memory.lines.write(line * 64 + word * 8, &value.to_le_bytes()).expect("within");
         }
         // Lines that nobody writes meanwhile hold at most one ring of messages.
