@@ -10,7 +10,7 @@ import threading
 import time
 
 import harness
-from harness import Scene, Stack, check, end, sh, sha256_of, wait_until
+from harness import Scene, Stack, check, end, processes_of_eft, sh, sha256_of, wait_until
 from programs import PORT, nginx_config
 from watchdog import ECHO, Connections
 
@@ -303,8 +303,7 @@ def everything_but_the_keeper_is_killed():
 
 
 def keepers(stack):
-    lines = sh("ps", "-eo", "pid,args").stdout.splitlines()
-    return [int(line.split()[0]) for line in lines if f"eft keep --stack {stack.name} " in line]
+    return [int(line.split()[0]) for line in processes_of_eft(f"keep --stack {stack.name} ")]
 
 
 def only_keeper(stack):
