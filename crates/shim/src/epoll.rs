@@ -102,11 +102,11 @@ pub fn answered(set: c_int, events: &mut [epoll_event]) -> usize {
 fn put_right(set: c_int, event: epoll_event) -> u32 {
     let said = event.events;
     let Some(known) = registry::find(set, event.u64) else { return said };
-    if said & libc::EPOLLHUP as u32 != 0 && poll::has_failed(known.fd) {
-        return said | libc::EPOLLERR as u32;
+    // The bits of poll and epoll are the same, as far as poll has them.
+    if said & libc::EPOLLHUP as u32 != 0 {
+        return said | poll::of_hang_up(known.fd) as u32 & (known.events | libc::EPOLLERR as u32);
     }
     let Some(socket) = poll::queueing(known.fd) else { return said };
-    // The bits of poll and epoll are the same, as far as poll has them.
     let told = poll::told(known.fd, said as i16, known.events as i16) as u16 as u32;
     match told {
         // With data, it is not to wake again for what nobody asked for; without, a single shot was wasted.

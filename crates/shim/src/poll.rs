@@ -3,13 +3,13 @@
 //! A connection that failed shows HUP, and who hears that hears of the error here. A datagram socket with IP_RECVERR is readable
 //! while an error waits; calls are looked at for that in programs that set the option on some socket.
 
-use crate::socket::Socket;
+use crate::socket::{Socket, bit};
 use crate::{datagram, table};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use eft_channel::socket::Opt;
-use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLRDNORM, pollfd};
+use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLRDNORM, POLLWRNORM, pollfd};
 use std::time::Instant;
 
 static WATCHED: AtomicBool = AtomicBool::new(false);
@@ -44,18 +44,23 @@ fn has_error(socket: &Socket) -> bool {
     socket.page.has_errors() || socket.page.error() != 0
 }
 
-/// What HUP does not say: that the connection failed, and nobody was told yet.
+/// Completes what the kernel said of those that have hung up.
 pub fn add_errors(list: &mut [pollfd]) {
     for given in list.iter_mut().filter(|given| given.revents & POLLHUP != 0) {
-        if has_failed(given.fd) {
-            given.revents |= POLLERR;
-        }
+        given.revents |= of_hang_up(given.fd) & (given.events | POLLERR);
     }
 }
 
-/// Whether the stream at `fd`, which hung up, has an error that waits.
-pub fn has_failed(fd: c_int) -> bool {
-    matches!(table::socket(fd), Some(Ok(socket)) if socket.is_stream() && socket.page.error() != 0)
+/// What holds of the connection at `fd` that has hung up: that it failed, if nobody was told yet, and that it is writable,
+/// though its plug may be there for a moment longer.
+pub fn of_hang_up(fd: c_int) -> i16 {
+    match table::socket(fd) {
+        Some(Ok(socket)) if socket.is_stream() && !socket.has(bit::LISTENING) => {
+            let error = if socket.page.error() != 0 { POLLERR } else { 0 };
+            POLLOUT | POLLWRNORM | error
+        }
+        _ => 0,
+    }
 }
 
 /// What the program is told, by what the kernel said. Quietens a descriptor that says more than there is.

@@ -29,6 +29,8 @@ enum Watched {
     Listener,
     Connection(ConnectionId),
     Far(SocketId),
+    /// A far end that showed HUP while its descriptor did not seem to be closed.
+    HungUp(SocketId),
     Loopback(SocketId),
 }
 
@@ -280,6 +282,20 @@ impl Applications {
         }
     }
 
+    fn is_closed(&self, socket: SocketId) -> bool {
+        self.far.get(&socket).is_some_and(|far| is_closed(&far.fd))
+    }
+
+    /// A far end has hung up and its descriptor seems to be open. If it does so only because a transport was just sending
+    /// there, or took its error away, the end of that message is an event, too.
+    fn look_again(&mut self, socket: SocketId, token: u64) {
+        let events = epoll::EventFlags::RDHUP | epoll::EventFlags::OUT | epoll::EventFlags::ET;
+        if let Some(far) = self.far.get(&socket) {
+            let _ = epoll::modify(&self.set, &far.fd, epoll::EventData::new_u64(token), events);
+            self.watched.insert(token, Watched::HungUp(socket));
+        }
+    }
+
     fn drop_socket(&mut self, socket: SocketId) {
         let far = self.far.remove(&socket);
         if let Some(Far { fd, token, .. }) = &far {
@@ -371,10 +387,11 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
             match self.watched.get(&token).copied() {
                 Some(Watched::Listener) => self.accept(),
                 Some(Watched::Connection(id)) => self.read_connection(id, emit),
-                Some(Watched::Far(socket)) if self.far.get(&socket).is_some_and(|far| is_closed(&far.fd)) => {
+                Some(Watched::Far(socket) | Watched::HungUp(socket)) if self.is_closed(socket) => {
                     emit(Event::Closed(socket))
                 }
-                Some(Watched::Far(_)) => {}
+                Some(Watched::Far(socket)) => self.look_again(socket, token),
+                Some(Watched::HungUp(_)) => {}
                 Some(Watched::Loopback(socket)) => self.loopback_ready(socket),
                 None => {}
             }
