@@ -16,6 +16,7 @@ pub mod history;
 pub mod hotplug;
 pub mod indicators;
 pub mod ladder;
+pub mod objective;
 pub mod observation;
 pub mod overlap;
 pub mod park;

@@ -14,10 +14,8 @@ use eft_machine::CpuSet;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use crate::actuators::undo;
-use crate::actuators::urgent::ThreadClass;
 use crate::sensors::Tree;
-use crate::sensors::tasks::{self, TaskId};
+use crate::sensors::tasks::{self, TaskId, ThreadClass};
 
 /// Where the journal lies unless told otherwise; it goes with the next boot, as the changes do.
 pub const STATE_DIR: &str = "/run/eft/cpu";
@@ -38,6 +36,23 @@ fn take(lock: &File, patience: Duration) -> rustix::io::Result<()> {
             }
             outcome => return outcome,
         }
+    }
+}
+
+/// Lists of CPUs are equal if they name the same CPUs, whatever their notation.
+pub fn same_value(left: &str, right: &str) -> bool {
+    let (left, right) = (left.trim(), right.trim());
+    if left == right {
+        return true;
+    }
+    let looks_like_mask =
+        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit() || c == ',');
+    match (left.parse::<CpuSet>(), right.parse::<CpuSet>()) {
+        (Ok(left), Ok(right)) if left == right => true,
+        _ if looks_like_mask(left) && looks_like_mask(right) && left.len().max(right.len()) >= 8 => {
+            CpuSet::from_mask(left).ok() == CpuSet::from_mask(right).ok()
+        }
+        _ => false,
     }
 }
 
@@ -282,7 +297,7 @@ impl Journal {
     /// Writes a value, journaled; nothing if it is there already. The entry is taken back if the write fails.
     pub fn write(&mut self, path: &str, new: &str) -> Result<(), String> {
         let old = self.tree.read(path)?.trim().to_string();
-        if undo::same_value(&old, new) {
+        if same_value(&old, new) {
             return Ok(());
         }
         // A value changed again keeps its first old value: one undo leads back to the beginning.
@@ -302,32 +317,6 @@ impl Journal {
             self.done(earlier)?;
         }
         Ok(())
-    }
-
-    /// Undoes the entries that `choose` picks, last first. What could not be undone stays, with a line that says why.
-    pub fn undo(&mut self, choose: impl Fn(&Entry) -> bool) -> Vec<String> {
-        let chosen: Vec<Entry> = self.entries.iter().rev().filter(|entry| choose(entry)).cloned().collect();
-        let mut notes = Vec::new();
-        for entry in chosen {
-            let is_last_hold =
-                self.entries.iter().filter(|other| other.change == Change::Expedite).count() <= 1;
-            match undo::undo(&self.tree, &entry.change, is_last_hold) {
-                Ok(note) => {
-                    notes.extend(note);
-                    notes.extend(self.done(entry.id).err());
-                }
-                Err(reason) => notes.push(format!("not undone, and kept in the journal: {reason}")),
-            }
-        }
-        notes
-    }
-
-    /// Undoes what dead processes left behind. Returns the number of changes and what there is to say about them.
-    pub fn recover(&mut self) -> (usize, Vec<String>) {
-        let live = Tree::live();
-        let before = self.entries.len();
-        let notes = self.undo(|entry| !tasks::is_alive(&live, entry.owner));
-        (before - self.entries.len(), notes)
     }
 }
 

@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::indicators::Mix;
+use crate::objective::Objective;
 use crate::plan::Plan;
-use crate::policy::Objective;
 
 pub mod file;
 mod prune;

@@ -3,7 +3,8 @@
 use eft_machine::CpuSet;
 use eft_machine::cpu_set::CPU_MAX;
 
-use crate::sensors::{Tree, tasks};
+use crate::journal::TaskMask;
+use crate::sensors::{Tree, tasks, topology};
 
 const WORDS: usize = (CPU_MAX as usize + 1) / 64;
 
@@ -62,4 +63,19 @@ fn set_recorded(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<()
 /// Pins the calling thread.
 pub fn pin_myself(cpu: u32) -> Result<(), String> {
     set(&Tree::live(), 0, 0, &CpuSet::one(cpu))
+}
+
+/// After a CPU came back. Its tasks have the mask that offlining was expected to leave, or any CPU at all: where nothing
+/// of a mask was left, the kernel may let a task run everywhere (`select_fallback_rq`).
+pub fn give_back(tree: &Tree, tasks: &[TaskMask]) {
+    let online = topology::online(tree).unwrap_or_default();
+    for task in tasks {
+        let now = get(tree, task.process, task.id.tid);
+        let by_kernel = now.is_some_and(|now| now == task.new.and(&online) || online.is_subset(&now));
+        if by_kernel && tasks::read(tree, task.process, task.id.tid).is_some_and(|found| found.id == task.id)
+        {
+            // It may end between the check and the call.
+            let _ = set(tree, task.process, task.id.tid, &task.old);
+        }
+    }
 }

@@ -276,8 +276,23 @@ fn online_one(journal: &mut Journal, cpu: u32) -> Result<(), String> {
             let _ = journal.done(id);
         });
     };
-    super::undo::undo(&tree, &entry.change, false)?;
+    if let Change::Offline { cpusets, tasks, .. } = &entry.change {
+        bring_back(&tree, cpu, cpusets, tasks)?;
+    }
     journal.done(entry.id)
+}
+
+/// A CPU that eft took offline comes back, and with it what its absence took from others.
+pub fn bring_back(
+    tree: &Tree,
+    cpu: u32,
+    cpusets: &[(String, CpuSet)],
+    tasks: &[TaskMask],
+) -> Result<(), String> {
+    set_online(tree, cpu, true)?;
+    give_back(tree, cpu, cpusets);
+    affinity::give_back(tree, tasks);
+    Ok(())
 }
 
 /// CPUs that eft took offline.

@@ -1,32 +1,43 @@
-//! Taking back one journaled change.
+//! Taking back what the journal says.
 //!
 //! Promises: what somebody else changed meanwhile is left alone, with a note; what is gone needs no undoing.
 
 use eft_machine::CpuSet;
 
 use super::{affinity, clock_modulation, expedite, hotplug, urgent};
-use crate::journal::{Change, TaskMask};
-use crate::sensors::{Tree, tasks, topology};
+use crate::journal::{Change, Entry, Journal, TaskMask, same_value};
+use crate::sensors::{Tree, tasks};
 
-/// Lists of CPUs are equal if they name the same CPUs, whatever their notation.
-pub fn same_value(left: &str, right: &str) -> bool {
-    let (left, right) = (left.trim(), right.trim());
-    if left == right {
-        return true;
-    }
-    let looks_like_mask =
-        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit() || c == ',');
-    match (left.parse::<CpuSet>(), right.parse::<CpuSet>()) {
-        (Ok(left), Ok(right)) if left == right => true,
-        _ if looks_like_mask(left) && looks_like_mask(right) && left.len().max(right.len()) >= 8 => {
-            CpuSet::from_mask(left).ok() == CpuSet::from_mask(right).ok()
+impl Journal {
+    /// Undoes the entries that `choose` picks, last first. What could not be undone stays, with a line that says why.
+    pub fn undo(&mut self, choose: impl Fn(&Entry) -> bool) -> Vec<String> {
+        let chosen: Vec<Entry> = self.entries().iter().rev().filter(|entry| choose(entry)).cloned().collect();
+        let mut notes = Vec::new();
+        for entry in chosen {
+            let is_last_hold =
+                self.entries().iter().filter(|other| other.change == Change::Expedite).count() <= 1;
+            match undo(self.tree(), &entry.change, is_last_hold) {
+                Ok(note) => {
+                    notes.extend(note);
+                    notes.extend(self.done(entry.id).err());
+                }
+                Err(reason) => notes.push(format!("not undone, and kept in the journal: {reason}")),
+            }
         }
-        _ => false,
+        notes
+    }
+
+    /// Undoes what dead processes left behind. Returns the number of changes and what there is to say about them.
+    pub fn recover(&mut self) -> (usize, Vec<String>) {
+        let live = Tree::live();
+        let before = self.entries().len();
+        let notes = self.undo(|entry| !tasks::is_alive(&live, entry.owner));
+        (before - self.entries().len(), notes)
     }
 }
 
 /// `Ok` with a note where there is something to say; `Err` if it must be tried again.
-pub fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<String>, String> {
+fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<String>, String> {
     match change {
         Change::Write { path, old, new } => undo_write(tree, path, old, new),
         Change::MakeCgroup { path } => remove_cgroup(tree, path).map(|()| None),
@@ -52,10 +63,7 @@ pub fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<S
             restore_placed(tree, *process, *thread, old, within)
         }
         Change::Offline { cpu, cpusets, tasks } => {
-            hotplug::set_online(tree, *cpu, true)?;
-            hotplug::give_back(tree, *cpu, cpusets);
-            give_masks_back(tree, tasks);
-            Ok(None)
+            hotplug::bring_back(tree, *cpu, cpusets, tasks).map(|()| None)
         }
         Change::Online { cpu } => hotplug::set_online(tree, *cpu, false).map(|()| None),
         Change::Expedite if is_last_hold => expedite::lower(tree).map(|()| None),
@@ -99,21 +107,6 @@ fn is_same(tree: &Tree, id: &tasks::TaskId) -> bool {
 fn is_member(tree: &Tree, pid: i32, cgroup: &str) -> bool {
     let members = tree.text(&format!("{cgroup}/cgroup.procs")).unwrap_or_default();
     members.lines().any(|line| line.trim().parse() == Ok(pid))
-}
-
-/// After a CPU came back. Its tasks have the mask that offlining was expected to leave, or any CPU at all: where nothing
-/// of a mask was left, the kernel may let a task run everywhere (`select_fallback_rq`).
-fn give_masks_back(tree: &Tree, tasks: &[TaskMask]) {
-    let online = topology::online(tree).unwrap_or_default();
-    for task in tasks {
-        let now = affinity::get(tree, task.process, task.id.tid);
-        let by_kernel = now.is_some_and(|now| now == task.new.and(&online) || online.is_subset(&now));
-        if by_kernel && tasks::read(tree, task.process, task.id.tid).is_some_and(|found| found.id == task.id)
-        {
-            // It may end between the check and the call.
-            let _ = affinity::set(tree, task.process, task.id.tid, &task.old);
-        }
-    }
 }
 
 fn restore_masks(tree: &Tree, tasks: &[TaskMask]) {

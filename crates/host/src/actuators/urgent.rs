@@ -6,19 +6,10 @@
 //! by the next eft after a crash. Where real-time threads are refused it goes on without: slower, not wrong.
 
 use eft_machine::CpuSet;
-use serde::{Deserialize, Serialize};
 
 use crate::journal::{Change, Journal};
-use crate::sensors::tasks::{self, TaskId};
+use crate::sensors::tasks::{self, TaskId, ThreadClass};
 use crate::sensors::{Tree, topology};
-
-/// A thread's scheduling class as it was.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ThreadClass {
-    pub id: TaskId,
-    pub policy: i32,
-    pub priority: i32,
-}
 
 const CALLER: i32 = 1;
 /// Above the caller, who waits for them; below threaded interrupts (50).

@@ -17,6 +17,14 @@ pub struct TaskId {
     pub started: u64,
 }
 
+/// A thread's scheduling class as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadClass {
+    pub id: TaskId,
+    pub policy: i32,
+    pub priority: i32,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Task {
     pub id: TaskId,

@@ -73,7 +73,7 @@ impl Cores {
             applied: &self.applied,
             chosen: true,
         };
-        let decider = super::decide::decider(&ground)?;
+        let decider = super::choose::decider(&ground)?;
         self.settings = settings;
         self.decider = decider;
         self.trouble = None;

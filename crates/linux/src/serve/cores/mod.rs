@@ -10,6 +10,7 @@
 mod apply;
 mod asks;
 mod attention;
+mod choose;
 mod decide;
 mod history;
 mod machine;
@@ -100,7 +101,7 @@ pub fn run(setup: Setup, names: CounterNames) -> Result<()> {
         sensor: StackSensor::new(Tree::live(), names, &managed),
         members: Vec::new(),
         topology: early.topology,
-        decider: Box::new(decide::Idle),
+        decider: Box::new(choose::Idle),
         settings,
         managed,
         actuator,
@@ -270,12 +271,12 @@ impl Cores {
             applied: &self.applied,
             chosen,
         };
-        match decide::decider(&ground) {
+        match choose::decider(&ground) {
             Ok(decider) => self.decider = decider,
             Err(reason) => {
                 eprintln!("eft cores: {reason}; everything stays as it is");
                 self.trouble = Some(reason);
-                self.decider = Box::new(decide::Idle);
+                self.decider = Box::new(choose::Idle);
             }
         }
         self.look();
