@@ -213,6 +213,12 @@ impl Applications {
                     }
                     None => Handle::default(),
                 };
+                // Who closed a listener asks after its shadow to be sure that it is gone. The event of that far end may
+                // lie behind this one: a connection that was read a moment ago is still in the kernel's list.
+                let socket = SocketId { family, slot: request.slot };
+                if request.op == op::SHADOW && self.is_closed(socket) {
+                    emit(Event::Closed(socket));
+                }
                 emit(Event::Request { connection: id, family, privileged, request, handle });
             }
             (_, _, None) => {

@@ -114,7 +114,9 @@ static void ended(void) {
     connected(fds);
     signal(SIGPIPE, count);
     close(fds[1]);
-    EQUAL(await(fds[0], POLLIN | POLLRDHUP) & (POLLIN | POLLRDHUP), POLLIN | POLLRDHUP);
+    /* On eft it is readable a moment before it shows the end. */
+    EQUAL(await(fds[0], POLLRDHUP), POLLRDHUP);
+    EQUAL(await(fds[0], POLLIN), POLLIN);
     char to[10];
     EQUAL(read(fds[0], to, 10), 0);
     /* The first write is answered by a reset, the second meets it. */

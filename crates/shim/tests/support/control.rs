@@ -114,6 +114,8 @@ impl Control {
 
     fn shadow(&self, fd: RawFd, family: usize, request: &Request, descriptor: Option<OwnedFd>) {
         let mut network = self.network.lock().unwrap();
+        // As sockets does: the event of a listener that was closed before may lie behind this request.
+        network.far_end(family, request.slot);
         let data = HIDDEN | (family as u64) << 40 | (request.slot as u64) << 8;
         let events = libc::EPOLLIN | libc::EPOLLET;
         let brought = descriptor.map(|fd| Watched::new(fd, self.epoll.as_raw_fd(), events, data));
