@@ -18,11 +18,16 @@ pub struct Conditions {
     /// Each frame is delayed by up to so much more, and may overtake others.
     pub jitter: Duration,
     pub loss: f64,
+    /// So many frames come `late`, and are overtaken meanwhile.
+    pub reorder: f64,
+    pub late: Duration,
     pub duplicate: f64,
     /// A frame loses a bit. Only frames that are summed on arrival.
     pub corrupt: f64,
     /// Bytes per second; 0: unlimited.
     pub rate: u64,
+    /// Bytes that wait for the wire at most, with a rate: what comes then is lost. 0: unlimited.
+    pub queue: u64,
     /// Large segments are cut into wire segments, as an Ethernet does; a TAP does not.
     pub cut: bool,
 }
@@ -33,9 +38,12 @@ impl Default for Conditions {
             delay: Duration::from_micros(50),
             jitter: Duration::ZERO,
             loss: 0.0,
+            reorder: 0.0,
+            late: Duration::ZERO,
             duplicate: 0.0,
             corrupt: 0.0,
             rate: 0,
+            queue: 0,
             cut: false,
         }
     }
@@ -94,6 +102,11 @@ impl Link {
     fn launch(&mut self, now: Instant, side: usize, mut frame: WireFrame, random: &mut Random) {
         let c = self.conditions;
         let mut at = now.max(self.busy_until[side]);
+        let waiting = at.saturating_since(now).as_nanos() as u64 / 1000 * c.rate / 1_000_000;
+        if c.queue > 0 && waiting + frame.bytes.len() as u64 > c.queue {
+            self.lost += 1;
+            return;
+        }
         if let Some(nanos) = (frame.bytes.len() as u64 * 1_000_000_000).checked_div(c.rate) {
             at += Duration::from_nanos(nanos);
             self.busy_until[side] = at;
@@ -110,8 +123,9 @@ impl Link {
         let copies = 1 + random.chance(c.duplicate) as usize;
         for _ in 0..copies {
             let jitter = Duration::from_nanos(random.below(c.jitter.as_nanos() as u64));
+            let late = if random.chance(c.reorder) { c.late } else { Duration::ZERO };
             self.order += 1;
-            let key = (at + c.delay + jitter, self.order);
+            let key = (at + c.delay + jitter + late, self.order);
             self.flying.insert(key, (1 - side, frame.clone()));
         }
     }

@@ -21,6 +21,8 @@ enum Command {
     Paper(Paper),
     /// Policies for virtual machines on hosts of today, against the best static pinning
     Hosts(report::hosts::HostsArguments),
+    /// Goodput of TCP over wires that lose, delay and reorder
+    Impaired(report::impaired::ImpairedArguments),
 }
 
 #[derive(Subcommand)]
@@ -32,6 +34,7 @@ enum Paper {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Paper(Paper::Asymmetric(arguments)) => report::asymmetric::run(&arguments),
+        Command::Impaired(arguments) => report::impaired::run(&arguments),
         Command::Hosts(arguments) => report::hosts::run(&arguments),
     };
     match outcome {

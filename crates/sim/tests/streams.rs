@@ -57,6 +57,7 @@ fn a_bad_wire_carries_everything_in_the_end() {
             corrupt: 0.01,
             rate: 100_000_000,
             cut: true,
+            ..Conditions::default()
         };
         let s = transfer(seed, settings, 2, 200_000, 400_000);
         assert!(s.link.lost > 0, "seed {seed}: the wire was not bad");

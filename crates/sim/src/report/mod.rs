@@ -1,4 +1,5 @@
-//! Reports on the papers' experiments.
+//! Reports on the papers' experiments, and on TCP over bad wires.
 
 pub mod asymmetric;
 pub mod hosts;
+pub mod impaired;
