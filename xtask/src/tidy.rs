@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("nic", FRAME),
     ("control", FRAME),
     ("acpi", &[]),
-    ("cores", &["base", "machine"]),
+    ("cores", &["base", "machine", "channel", "messages", "component"]),
     ("vcpu", &["base", "machine"]),
     ("host", &["acpi", "base", "machine", "cores", "vcpu"]),
     ("linux", &["base", "machine", "channel", "messages", "component", "control", "cores", "host"]),

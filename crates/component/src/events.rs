@@ -34,6 +34,11 @@ pub trait FromWorld: Sized {
     fn family_opened(_family: FamilyId, _pool: PoolId, _arena: Arena) -> Option<Self> {
         None
     }
+
+    /// The component ends in good order: what it asks for now is still done.
+    fn end() -> Option<Self> {
+        None
+    }
 }
 
 /// An engine that hears of its peers only.

@@ -1,4 +1,4 @@
-//! Decisions with the readings that caused them, for `eft sched why`.
+//! Decisions with the readings that caused them and what became of them, for `eft sched why`.
 //!
 //! Promises: bounded; every entry prints as one line; an entry is made when something was changed, tried, refused or
 //! found unusable, and repeated complaints are counted, not listed again.
@@ -14,6 +14,7 @@ use crate::estimate;
 use crate::indicators::Indicators;
 use crate::observation::Observation;
 use crate::plan::Plan;
+use crate::wanted::Wanted;
 
 /// Entries that a history keeps.
 pub const ENTRIES_MAX: usize = 256;
@@ -65,43 +66,78 @@ impl fmt::Display for Readings {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What became of a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// There was nothing to do, or it came to nothing.
+    PlanStays,
+    UnderWay,
+    Applied,
+    /// Not everybody was in place when the rest was done.
+    AppliedLate,
+    /// A newer plan came before it was applied.
+    Overtaken,
+    Failed(String),
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PlanStays => f.pad("the plan stays"),
+            Self::UnderWay => f.pad("under way"),
+            Self::Applied => f.pad("applied"),
+            Self::AppliedLate => f.pad("applied, though not all arrived in time"),
+            Self::Overtaken => f.pad("overtaken by the next"),
+            Self::Failed(why) => write!(f, "not carried out: {why}"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub at_ns: u64,
     pub policy: &'static str,
     pub reason: String,
-    pub readings: Readings,
+    /// `None`: it followed from no observation.
+    pub readings: Option<Readings>,
     /// The new plan; `None` if the old one stays.
-    pub plan: Option<Plan>,
-    /// How often the same was said again since.
-    pub repeated: u64,
+    pub plan: Option<Wanted>,
 }
 
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plan = self.plan.as_ref().map_or_else(|| "plan stays".into(), |plan| format!("-> {plan}"));
-        let again =
-            if self.repeated > 0 { format!(" ({} times more)", self.repeated) } else { String::new() };
+        let readings = self.readings.as_ref().map(|readings| format!(" [{readings}]")).unwrap_or_default();
         let seconds = self.at_ns as f64 / 1e9;
-        let line =
-            format!("{seconds:.3} s {}: {}{again} [{}] {plan}", self.policy, self.reason, self.readings);
-        f.pad(&line)
+        f.pad(&format!("{seconds:.3} s {}: {}{readings} {plan}", self.policy, self.reason))
     }
+}
+
+/// An entry as it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// Counts all that was ever added.
+    pub number: u64,
+    pub entry: Entry,
+    pub outcome: Outcome,
+    /// How often the same was said again since.
+    pub repeated: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<Kept>,
+    taken: u64,
     changes: u64,
 }
 
 impl History {
     pub fn add(&mut self, entry: Entry) {
-        self.changes += u64::from(entry.plan.is_some());
+        let changes = entry.plan.is_some();
         if let Some(last) = self.entries.back_mut()
-            && entry.plan.is_none()
-            && last.plan.is_none()
-            && last.reason == entry.reason
+            && !changes
+            && last.entry.plan.is_none()
+            && last.entry.reason == entry.reason
         {
             last.repeated += 1;
             return;
@@ -109,12 +145,36 @@ impl History {
         if self.entries.len() == ENTRIES_MAX {
             self.entries.pop_front();
         }
-        self.entries.push_back(entry);
+        self.taken += 1;
+        self.changes += u64::from(changes);
+        let outcome = if changes { Outcome::UnderWay } else { Outcome::PlanStays };
+        self.entries.push_back(Kept { number: self.taken, entry, outcome, repeated: 0 });
+    }
+
+    /// What became of the last decision that is not done with.
+    pub fn conclude(&mut self, outcome: Outcome) {
+        if let Some(kept) = self.entries.iter_mut().rev().find(|kept| kept.outcome == Outcome::UnderWay) {
+            kept.outcome = outcome;
+        }
+    }
+
+    /// All that is not done with, of what was added since `taken` entries or before, has ended so.
+    pub fn conclude_where(&mut self, numbers: impl Fn(u64) -> bool, outcome: &Outcome) {
+        for kept in &mut self.entries {
+            if kept.outcome == Outcome::UnderWay && numbers(kept.number) {
+                kept.outcome = outcome.clone();
+            }
+        }
     }
 
     /// The oldest first.
-    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> + '_ {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Kept> + ExactSizeIterator + '_ {
         self.entries.iter()
+    }
+
+    /// Entries since the beginning.
+    pub fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// Changes of plan since the beginning.
@@ -123,13 +183,27 @@ impl History {
     }
 }
 
+impl fmt::Display for History {
+    /// A line each.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for kept in &self.entries {
+            write!(f, "{}", kept.entry)?;
+            match kept.repeated {
+                0 => writeln!(f)?,
+                times => writeln!(f, " ({times} times more)")?,
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn entry(reason: &str, plan: Option<Plan>) -> Entry {
-        let readings = Readings { busiest_cpu: Some(1), ..Readings::default() };
-        Entry { at_ns: 1_500_000_000, policy: "adaptive", reason: reason.into(), readings, plan, repeated: 0 }
+    fn entry(reason: &str, plan: Option<Wanted>) -> Entry {
+        let readings = Some(Readings { busiest_cpu: Some(1), ..Readings::default() });
+        Entry { at_ns: 1_500_000_000, policy: "adaptive", reason: reason.into(), readings, plan }
     }
 
     #[test]
@@ -141,15 +215,29 @@ mod tests {
         assert_eq!(history.entries().count(), 1);
         assert_eq!(history.entries().next().unwrap().repeated, 999);
         for number in 0..1000 {
-            history.add(entry(&format!("{number}"), Some(Plan::default())));
+            history.add(entry(&format!("{number}"), Some(Wanted::default())));
         }
         assert_eq!(history.entries().count(), ENTRIES_MAX);
-        assert_eq!(history.changes(), 1000);
+        assert_eq!((history.changes(), history.taken()), (1000, 1001));
     }
 
     #[test]
     fn an_entry_is_one_line() {
-        let text = format!("{}", entry("climbed", Some(Plan::default())));
+        let text = format!("{}", entry("climbed", Some(Wanted::default())));
         assert!(!text.contains('\n') && text.starts_with("1.500 s adaptive: climbed ["), "{text}");
+    }
+
+    #[test]
+    fn each_decision_has_one_outcome() {
+        let mut history = History::default();
+        let outcomes = |history: &History| history.entries().map(|e| e.outcome.clone()).collect::<Vec<_>>();
+        history.add(entry("first", Some(Wanted::default())));
+        history.add(entry("second", Some(Wanted::default())));
+        history.conclude_where(|number| number < 2, &Outcome::Overtaken);
+        history.add(entry("a note", None));
+        history.conclude(Outcome::Applied);
+        assert_eq!(outcomes(&history), [Outcome::Overtaken, Outcome::Applied, Outcome::PlanStays]);
+        history.conclude(Outcome::Failed("nothing was under way".into()));
+        assert_eq!(outcomes(&history), [Outcome::Overtaken, Outcome::Applied, Outcome::PlanStays]);
     }
 }

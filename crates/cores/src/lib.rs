@@ -1,4 +1,5 @@
-//! What is known of cores and what to do with them: observation, power model, plans.
+//! What is known of cores and what to do with them: observation, power model, plans, and the component that decides and
+//! applies them ([`engine`]).
 //!
 //! Promises: pure decisions. Bytes and observations come in, decisions go out; no system call, no file, no clock.
 //! Must never happen: a panic or unbounded work on bytes that firmware or a user wrote.
@@ -8,14 +9,17 @@
 extern crate alloc;
 
 pub mod applications;
+pub mod attention;
 pub mod description;
 pub mod duty;
+pub mod engine;
 pub mod estimate;
 pub mod gaps;
 pub mod history;
 pub mod hotplug;
 pub mod indicators;
 pub mod ladder;
+pub mod member;
 pub mod objective;
 pub mod observation;
 pub mod overlap;
@@ -29,3 +33,4 @@ pub mod profile;
 pub mod sample;
 pub mod scheduler;
 pub mod speed;
+pub mod wanted;

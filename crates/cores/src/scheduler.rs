@@ -18,6 +18,7 @@ use crate::plan::{Plan, check};
 use crate::platform::{COMPONENTS_MAX, Home, Platform};
 use crate::policy::{Decision, Policy, Settings};
 use crate::sample::Sample;
+use crate::wanted::Wanted;
 
 /// One reading may be wrong; this many in a row are the truth.
 pub const LOOKS_TO_BELIEVE: u32 = 3;
@@ -29,7 +30,6 @@ pub struct Scheduler {
     settings: Settings,
     policy: Policy,
     observer: Observer,
-    history: History,
     plan: Plan,
     /// CPUs that the samples show otherwise than `platform` has them, and for how many looks.
     doubt: Option<(CpuView, u32)>,
@@ -69,7 +69,6 @@ impl Scheduler {
             settings,
             policy,
             observer: Observer::default(),
-            history: History::default(),
             plan,
             doubt: None,
             newcomers: None,
@@ -93,18 +92,20 @@ impl Scheduler {
     }
 
     /// Feeds one look; the plan in the answer is to be applied if it differs from what is.
-    pub fn look(&mut self, sample: &Sample) -> Decision {
+    ///
+    /// What is worth noting goes into `history`, which outlives the scheduler.
+    pub fn look(&mut self, sample: &Sample, history: &mut History) -> Decision {
         let mut seen = self.observer.observe(sample);
-        self.believe(sample);
+        self.believe(sample, history);
         let decision = match seen.complaint() {
             Some(complaint) => self.kept(complaint),
             None => {
-                self.follow_applications(&mut seen);
+                self.follow_applications(&mut seen, history);
                 self.policy.decide(seen.at_ns, &seen)
             }
         };
         let decision = self.checked(decision);
-        self.record(&seen, &decision);
+        self.record(&seen, &decision, history);
         self.last = seen;
         self.plan = decision.plan.clone();
         decision
@@ -120,10 +121,6 @@ impl Scheduler {
 
     pub fn platform(&self) -> &Platform {
         &self.platform
-    }
-
-    pub fn history(&self) -> &History {
-        &self.history
     }
 
     pub fn policy(&self) -> &Policy {
@@ -149,16 +146,16 @@ impl Scheduler {
     }
 
     /// Where the applications run, if somebody knows better than the samples: the stack is put near them, or away.
-    pub fn set_applications(&mut self, cpus: CpuSet) {
+    pub fn set_applications(&mut self, cpus: CpuSet, history: &mut History) {
         self.told = true;
         if self.platform.applications != cpus {
-            self.applications_are(cpus, self.last.at_ns);
+            self.applications_are(cpus, self.last.at_ns, history);
         }
     }
 
     /// The policy begins anew only if the applications went elsewhere in a way that matters, and stayed there. While
     /// nobody works anywhere, they are taken to come back to where they were.
-    fn follow_applications(&mut self, seen: &mut Observation) {
+    fn follow_applications(&mut self, seen: &mut Observation, history: &mut History) {
         self.others.note(seen);
         for cpu in &mut seen.cpus {
             cpu.others = self.others.share(cpu.cpu);
@@ -168,15 +165,15 @@ impl Scheduler {
         let nowhere = Home { package: u32::MAX, boost: false };
         let held = self.platform.home(&self.platform.applications).unwrap_or(nowhere);
         if self.patience.is_over(seen.at_ns, &held, now) {
-            self.applications_are(self.others.cpus().clone(), seen.at_ns);
+            self.applications_are(self.others.cpus().clone(), seen.at_ns, history);
         }
     }
 
     /// A policy whose plans do not depend on it goes on, with all that it learnt; another one may follow it some day.
-    fn applications_are(&mut self, cpus: CpuSet, at_ns: u64) {
+    fn applications_are(&mut self, cpus: CpuSet, at_ns: u64, history: &mut History) {
         self.platform.applications = cpus;
         if self.policy.heeds_applications() {
-            self.begin_anew("the applications' CPUs are others", at_ns);
+            self.begin_anew("the applications' CPUs are others", at_ns, history);
         }
     }
 
@@ -199,19 +196,18 @@ impl Scheduler {
         }
     }
 
-    fn record(&mut self, seen: &Observation, decision: &Decision) {
+    fn record(&self, seen: &Observation, decision: &Decision, history: &mut History) {
         let changed = !decision.plan.is_same(&self.plan);
         let Some(reason) = decision.reason.clone().or_else(|| changed.then(|| "begins".to_string())) else {
             return;
         };
-        let readings = Readings::of(&self.plan, seen);
-        let plan = changed.then(|| decision.plan.clone());
-        let at_ns = seen.at_ns;
-        self.history.add(Entry { at_ns, policy: self.policy.name(), reason, readings, plan, repeated: 0 });
+        let readings = Some(Readings::of(&self.plan, seen));
+        let plan = changed.then(|| Wanted::from(&decision.plan));
+        history.add(Entry { at_ns: seen.at_ns, policy: self.policy.name(), reason, readings, plan });
     }
 
     /// Takes over what has been seen long enough: CPUs that came or went, components that are new.
-    fn believe(&mut self, sample: &Sample) {
+    fn believe(&mut self, sample: &Sample, history: &mut History) {
         let view = CpuView {
             online: cpus(sample, |cpu| cpu.online),
             managed: cpus(sample, |cpu| cpu.managed),
@@ -223,7 +219,7 @@ impl Scheduler {
         } else if self.is_new(&view) {
             let looks = confirm(&mut self.doubt, &view);
             if looks >= LOOKS_TO_BELIEVE {
-                self.adopt(&view, sample.at_ns);
+                self.adopt(&view, sample.at_ns, history);
                 self.doubt = None;
             }
         } else {
@@ -232,7 +228,7 @@ impl Scheduler {
             let (online, offline) = (view.online.clone(), present(self.machine(), &view).minus(&view.online));
             self.platform.set_states(online, offline, view.parked);
         }
-        self.greet(sample);
+        self.greet(sample, history);
     }
 
     fn is_new(&self, view: &CpuView) -> bool {
@@ -244,18 +240,18 @@ impl Scheduler {
             || view.parked.minus(&view.managed) != machine.parked.minus(&machine.managed)
     }
 
-    fn adopt(&mut self, view: &CpuView, at_ns: u64) {
+    fn adopt(&mut self, view: &CpuView, at_ns: u64, history: &mut History) {
         let mut machine = self.platform.machine().clone();
         machine.offline = present(&machine, view).minus(&view.online);
         machine.online = view.online.clone();
         machine.managed = view.managed.clone();
         machine.parked = view.parked.clone();
         let components = self.platform.components().to_vec();
-        self.rebuild(machine, &components, "the CPUs are others", at_ns);
+        self.rebuild(machine, &components, "the CPUs are others", at_ns, history);
     }
 
     /// A component that the topology did not name (a further nic) gets a seat too.
-    fn greet(&mut self, sample: &Sample) {
+    fn greet(&mut self, sample: &Sample, history: &mut History) {
         let known = self.platform.components();
         let running = sample.components.iter().filter(|component| component.running).map(|c| &c.name);
         let mut new: Vec<String> =
@@ -268,43 +264,43 @@ impl Scheduler {
         } else if confirm(&mut self.newcomers, &new) >= LOOKS_TO_BELIEVE {
             new.extend_from_slice(known);
             self.newcomers = None;
-            self.rebuild(self.platform.machine().clone(), &new, "there is a new component", sample.at_ns);
+            let machine = self.platform.machine().clone();
+            self.rebuild(machine, &new, "there is a new component", sample.at_ns, history);
         }
     }
 
-    fn rebuild(&mut self, machine: Machine, components: &[String], why: &str, at_ns: u64) {
+    fn rebuild(
+        &mut self,
+        machine: Machine,
+        components: &[String],
+        why: &str,
+        at_ns: u64,
+        history: &mut History,
+    ) {
         let Ok(mut platform) = Platform::new(machine, components, self.duty_levels.as_deref()) else {
             return;
         };
         platform.applications = self.platform.applications.clone();
         self.platform = platform;
-        self.begin_anew(why, at_ns);
+        self.begin_anew(why, at_ns, history);
     }
 
-    /// `fixed` may not fit any more: then the stack goes to the base CPU, since it has to be somewhere.
-    fn begin_anew(&mut self, why: &str, at_ns: u64) {
-        let name = self.policy.name();
-        let plain = Settings { fixed: None, ..self.settings.clone() };
-        let attempts = [(name, &self.settings), (name, &plain), ("adaptive", &plain)];
-        let made = attempts
+    /// A policy that does not fit any more gives way: the stack has to be somewhere.
+    fn begin_anew(&mut self, why: &str, at_ns: u64, history: &mut History) {
+        let made = [self.policy.name(), "adaptive"]
             .into_iter()
-            .filter_map(|(name, settings)| Policy::by_name(name, &self.platform, settings).ok())
+            .filter_map(|name| Policy::by_name(name, &self.platform, &self.settings).ok())
             .find(|policy| check(policy.plan(), self.platform.machine()).is_ok());
-        if let Some(policy) = made {
-            self.plan = policy.plan().clone();
-            self.policy = policy;
-            let readings = Readings::of(&self.plan, &self.last);
-            let reason = format!("begins anew: {why}");
-            let plan = Some(self.plan.clone());
-            self.history.add(Entry {
-                at_ns,
-                policy: self.policy.name(),
-                reason,
-                readings,
-                plan,
-                repeated: 0,
-            });
-        }
+        let Some(policy) = made else { return };
+        self.plan = policy.plan().clone();
+        self.policy = policy;
+        history.add(Entry {
+            at_ns,
+            policy: self.policy.name(),
+            reason: format!("begins anew: {why}"),
+            readings: Some(Readings::of(&self.plan, &self.last)),
+            plan: Some(Wanted::from(&self.plan)),
+        });
     }
 }
 

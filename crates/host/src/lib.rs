@@ -8,5 +8,6 @@ pub mod actuators;
 pub mod clock;
 pub mod guests;
 pub mod journal;
+pub mod managed;
 pub mod named_file;
 pub mod sensors;

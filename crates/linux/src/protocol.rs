@@ -2,6 +2,7 @@
 //! with postcard; descriptors ride along. Never on the data path.
 
 use eft_base::{FamilyId, MacAddress, PoolId, SlotShare};
+use eft_cores::member::{MemberView, Place};
 use eft_messages::ComponentId;
 use serde::{Deserialize, Serialize};
 
@@ -49,31 +50,6 @@ pub struct DeviceSetup {
     pub interface: u8,
     pub mac: MacAddress,
     pub mtu: u16,
-}
-
-/// Where a component runs and how it waits there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
-    /// `None`: anywhere.
-    pub cpu: Option<u32>,
-    pub dedicated: bool,
-}
-
-/// A component as the scheduler is shown it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemberView {
-    pub peer: ComponentId,
-    pub name: String,
-    pub generation: u32,
-    pub pid: Option<u32>,
-    pub running: bool,
-    pub cpu: Option<u32>,
-    /// It was wished to be alone on its CPU.
-    pub dedicated: bool,
-    /// It is, and may poll.
-    pub alone: bool,
-    /// It was told to move and has not yet said that it has.
-    pub moving: bool,
 }
 
 /// Who a server is.

@@ -10,10 +10,11 @@ use eft_base::Instant;
 use eft_channel::account::{AccountLook, QueueLook};
 use eft_channel::status::Status;
 use eft_component::server::FRAME_COUNTERS;
+use eft_cores::attention::Glance;
+use eft_cores::member::MemberView;
 use eft_cores::sample::{ComponentSample, HardwareCounters, Hint, QueueSample, Sample, Traffic};
 use eft_messages::{ComponentId, Role};
 
-use crate::protocol::MemberView;
 use eft_host::clock;
 use eft_host::sensors::counters::{Counters, Target};
 use eft_host::sensors::cpus::CpuSensor;
@@ -188,17 +189,6 @@ impl Watched {
     }
 }
 
-/// What little of a stack says whether a whole look is worth while. All of it grows only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Glance {
-    /// Turns of all components.
-    pub beats: u64,
-    /// Payload bytes and segments, both directions.
-    pub moved: u64,
-    /// Overloads of queues and hints, as often as they arose.
-    pub distress: u64,
-}
-
 /// Reads a stack and its CPUs.
 pub struct StackSensor {
     tree: Tree,
@@ -220,6 +210,11 @@ impl StackSensor {
             energy: EnergySensor::new(&tree),
             tree,
         }
+    }
+
+    /// These CPUs are managed, of what it reads from now on.
+    pub fn manage(&mut self, managed: &eft_machine::CpuSet) {
+        self.cpus = CpuSensor::new(self.tree.clone(), managed.clone());
     }
 
     /// A component is there, was reborn, moved or died.

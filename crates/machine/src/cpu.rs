@@ -35,6 +35,11 @@ impl Machine {
             ..Self::default()
         }
     }
+
+    /// Whether every managed CPU has P-states of its own, so that no duty cycle is needed.
+    pub fn has_frequencies(&self) -> bool {
+        self.cpus.iter().filter(|cpu| self.managed.contains(cpu.cpu)).all(|cpu| cpu.frequency.is_some())
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! What the scheduler has to reach, proven on the modelled machine: the real policies, fed with samples every 10 ms.
 
+use eft_cores::history::History;
 use eft_cores::placement::Spare;
 use eft_cores::plan::Plan;
 use eft_cores::policy::cost::Costs;
@@ -20,6 +21,7 @@ const LEAST_POWER: Objective = Objective::LeastPower { floor: 0.95 };
 struct Run {
     world: World,
     scheduler: Scheduler,
+    history: History,
     /// When the plan changed.
     changed_ns: Vec<u64>,
 }
@@ -34,7 +36,7 @@ impl Run {
         let scheduler =
             Scheduler::new(policy, shape.machine(), &components(), shape.duty_levels(), settings).unwrap();
         world.apply(scheduler.plan());
-        Self { world, scheduler, changed_ns: Vec::new() }
+        Self { world, scheduler, history: History::default(), changed_ns: Vec::new() }
     }
 
     fn adaptive(shape: &Shape, schedule: Schedule, objective: Objective, seed: u64) -> Self {
@@ -44,7 +46,7 @@ impl Run {
     fn look(&mut self) -> Sample {
         let sample = self.world.sample_after(PERIOD_NS);
         let before = self.scheduler.plan().clone();
-        let decision = self.scheduler.look(&sample);
+        let decision = self.scheduler.look(&sample, &mut self.history);
         if !decision.plan.is_same(&before) {
             self.changed_ns.push(self.world.now_ns());
         }
@@ -68,7 +70,7 @@ impl Run {
     }
 
     fn why(&self) -> String {
-        self.scheduler.history().entries().map(|entry| format!("{entry}\n")).collect()
+        self.history.to_string()
     }
 }
 
@@ -359,7 +361,7 @@ fn a_successor_goes_on_from_the_plan_in_force() {
             run.scheduler = successor;
             run.changed_ns.clear();
             run.until(60 * S);
-            assert_eq!(run.changed_ns, [], "seed {seed}, {}: after {plan}\n{}", load.name, run.why());
+            assert_eq!(run.changed_ns, [0u64; 0], "seed {seed}, {}: after {plan}\n{}", load.name, run.why());
         }
     }
 }
@@ -380,8 +382,12 @@ fn a_load_that_flips_is_not_made_worse_by_a_tenth() {
             let plans = [ladder.rung(ladder.consolidated_top()), ladder.rung(ladder.top())];
             let plans = plans.map(|rung| rung.plan.clone());
             let of_fixed = |plan: &Plan| {
-                let settings = Settings { fixed: Some(plan.clone()), ..settings(Objective::Throughput) };
-                Run::new("fixed", &Shape::TWO, schedule.clone(), settings, seed).over(20 * S).0
+                let mut world = World::new(&Shape::TWO, schedule.clone(), seed);
+                world.apply(plan);
+                while world.now_ns() < 20 * S {
+                    world.sample_after(PERIOD_NS);
+                }
+                world.messages() / 20.0
             };
             let better = plans.iter().map(of_fixed).fold(0.0, f64::max);
             let (rate, _) = run.over(20 * S);
@@ -558,7 +564,7 @@ fn what_a_look_costs() {
             for least in &mut least_us {
                 let sample = run.world.sample_after(PERIOD_NS);
                 let begin = std::time::Instant::now();
-                let decision = run.scheduler.look(&sample);
+                let decision = run.scheduler.look(&sample, &mut run.history);
                 *least = least.min(begin.elapsed().as_secs_f64() * 1e6);
                 run.world.apply(&decision.plan);
             }

@@ -1,4 +1,5 @@
-//! Policies: plain functions from observations to plans, by name, with their state in a struct.
+//! Policies: plain functions from observations to plans, by name, with their state in a struct. `fixed` is none of
+//! them: it observes nothing, and the engine leaves everybody where the topology says.
 //!
 //! Promises of every policy: no clock, no I/O, no panic on any observation; its plans name only CPUs of the platform that
 //! it was given. What is not [sound](Observation::is_sound) never reaches a policy: [`crate::scheduler`] keeps the
@@ -17,7 +18,6 @@ use crate::profile::Profiles;
 
 pub mod adaptive;
 pub mod cost;
-pub mod fixed;
 pub mod flapping;
 pub mod follows;
 pub mod known;
@@ -29,7 +29,6 @@ pub mod roles;
 
 pub use crate::objective::Objective;
 pub use adaptive::Adaptive;
-pub use fixed::Fixed;
 pub use profile::Profile;
 
 /// What every policy is told.
@@ -38,8 +37,6 @@ pub struct Settings {
     pub objective: Objective,
     pub spare: Spare,
     pub power: PowerModel,
-    /// For `fixed`: what the topology says; without it the stack is on one CPU.
-    pub fixed: Option<Plan>,
     /// For `profile`.
     pub profiles: Profiles,
     /// For `profile`: of loads that carry requests, the longest that an answer may take, as far as sweeps measured it.
@@ -55,26 +52,23 @@ pub struct Decision {
 
 #[derive(Clone, Debug)]
 pub enum Policy {
-    Fixed(Box<Fixed>),
     Adaptive(Box<Adaptive>),
     Profile(Box<Profile>),
 }
 
-pub const NAMES: [&str; 3] = ["fixed", "adaptive", "profile"];
+pub const NAMES: [&str; 2] = ["adaptive", "profile"];
 
 impl Policy {
     pub fn by_name(name: &str, platform: &Platform, settings: &Settings) -> Result<Self, String> {
         match name {
-            "fixed" => Ok(Self::Fixed(Box::new(Fixed::new(platform, settings)?))),
             "adaptive" => Ok(Self::Adaptive(Box::new(Adaptive::new(platform, settings)))),
             "profile" => Ok(Self::Profile(Box::new(Profile::new(platform, settings)?))),
-            _ => Err(format!("'{name}' is no policy (fixed, adaptive or profile)")),
+            _ => Err(format!("'{name}' is no policy (adaptive or profile)")),
         }
     }
 
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Fixed(_) => "fixed",
             Self::Adaptive(_) => "adaptive",
             Self::Profile(_) => "profile",
         }
@@ -82,7 +76,6 @@ impl Policy {
 
     pub fn decide(&mut self, now_ns: u64, seen: &Observation) -> Decision {
         match self {
-            Self::Fixed(policy) => policy.decide(),
             Self::Adaptive(policy) => policy.decide(now_ns, seen),
             Self::Profile(policy) => policy.decide(now_ns, seen),
         }
@@ -91,8 +84,6 @@ impl Policy {
     /// Goes on from the plan that a predecessor applied. It must pass the check of the machine.
     pub fn resume(&mut self, plan: Plan, now_ns: u64) {
         match self {
-            // What it says does not depend on what was.
-            Self::Fixed(_) => {}
             Self::Adaptive(policy) => policy.resume(plan, now_ns),
             Self::Profile(policy) => policy.resume(plan, now_ns),
         }
@@ -106,7 +97,6 @@ impl Policy {
     /// Whether it wants nothing but that the load stays as it is: then seldom looks will do.
     pub fn is_settled(&self) -> bool {
         match self {
-            Self::Fixed(_) => true,
             Self::Adaptive(policy) => policy.is_settled(),
             Self::Profile(policy) => policy.is_settled(),
         }
@@ -115,7 +105,6 @@ impl Policy {
     /// The plan that it begins with.
     pub fn plan(&self) -> &Plan {
         match self {
-            Self::Fixed(policy) => policy.plan(),
             Self::Adaptive(policy) => policy.plan(),
             Self::Profile(policy) => policy.plan(),
         }

@@ -16,8 +16,39 @@ fn names() -> Vec<String> {
     STACK.iter().map(|name| name.to_string()).collect()
 }
 
-fn settings(cpus: u32, objective: Objective, spare: Spare) -> Settings {
-    let platform = Platform::new(Machine::of_equals(cpus), &names(), Some(&[0.5])).unwrap();
+/// A scheduler with its history.
+struct Noted {
+    scheduler: Scheduler,
+    history: History,
+}
+
+impl Noted {
+    fn new(name: &str, machine: Machine, settings: Settings) -> Noted {
+        let scheduler = Scheduler::new(name, machine, &names(), Some(&[0.5]), settings).unwrap();
+        Noted { scheduler, history: History::default() }
+    }
+
+    fn look(&mut self, sample: &Sample) -> Decision {
+        self.scheduler.look(sample, &mut self.history)
+    }
+}
+
+impl core::ops::Deref for Noted {
+    type Target = Scheduler;
+
+    fn deref(&self) -> &Scheduler {
+        &self.scheduler
+    }
+}
+
+impl core::ops::DerefMut for Noted {
+    fn deref_mut(&mut self) -> &mut Scheduler {
+        &mut self.scheduler
+    }
+}
+
+fn settings(machine: Machine, objective: Objective, spare: Spare) -> Settings {
+    let platform = Platform::new(machine, &names(), Some(&[0.5])).unwrap();
     let mut profiles = Profiles::default();
     for (name, size) in [("small", 0.1), ("large", 0.8)] {
         let mix = crate::indicators::Mix { size, ..Default::default() };
@@ -35,9 +66,9 @@ fn settings(cpus: u32, objective: Objective, spare: Spare) -> Settings {
     Settings { objective, spare, profiles, ..Settings::default() }
 }
 
-fn scheduler(name: &str, cpus: u32, objective: Objective, spare: Spare) -> Scheduler {
-    let settings = settings(cpus, objective, spare);
-    Scheduler::new(name, Machine::of_equals(cpus), &names(), Some(&[0.5]), settings).unwrap()
+fn scheduler(name: &str, cpus: u32, objective: Objective, spare: Spare) -> Noted {
+    let machine = Machine::of_equals(cpus);
+    Noted::new(name, machine.clone(), settings(machine, objective, spare))
 }
 
 /// A sane look: busy for this share, with so many segments a period since the beginning.
@@ -82,7 +113,7 @@ fn a_bad_look_keeps_the_last_good_plan_and_leaves_one_line() {
             scheduler.look(&look(index, 0.9, 1000, 4));
         }
         let good = scheduler.plan();
-        assert!(name == "fixed" || !good.is_consolidated(), "{name}: {good}");
+        assert!(!good.is_consolidated(), "{name}: {good}");
         let bad: [fn(&mut Sample); 5] = [
             |sample| sample.at_ns = 0,
             |sample| sample.components[1].running = false,
@@ -96,7 +127,7 @@ fn a_bad_look_keeps_the_last_good_plan_and_leaves_one_line() {
             spoil(&mut sample);
             let decision = scheduler.look(&sample);
             assert!(decision.plan.is_same(&good), "{name}, {step}: {}", decision.plan);
-            let entry = scheduler.history().entries().last().unwrap().to_string();
+            let entry = scheduler.history.entries().last().unwrap().entry.to_string();
             assert_eq!(Some(entry.lines().count()), Some(1));
             assert!(entry.contains("plan stays"), "{entry}");
             for after in 1..4 {
@@ -142,12 +173,9 @@ fn the_policy_changes_while_it_runs_and_mistakes_change_nothing() {
     assert!(scheduler.set_policy("guess", Settings::default()).is_err());
     assert!(scheduler.set_policy("profile", Settings::default()).unwrap_err().contains("no profile"));
     assert_eq!(scheduler.policy().name(), "adaptive");
-    let nowhere = crate::plan::Seat { cpu: 7, dedicated: true };
-    let fixed = Plan { seats: [("tcp".to_string(), nowhere)].into(), ..Plan::default() };
-    let settings = Settings { fixed: Some(fixed), ..Settings::default() };
-    assert!(scheduler.set_policy("fixed", settings).unwrap_err().contains("CPU 7"));
-    scheduler.set_policy("fixed", Settings::default()).unwrap();
-    assert_eq!(scheduler.policy().name(), "fixed");
+    let settings = settings(Machine::of_equals(2), Objective::Throughput, Spare::GiveBack);
+    scheduler.set_policy("profile", settings).unwrap();
+    assert_eq!(scheduler.policy().name(), "profile");
 }
 
 fn any_count() -> impl Strategy<Value = u64> {
@@ -230,7 +258,7 @@ fn any_stretch() -> impl Strategy<Value = Stretch> {
     ]
 }
 
-fn feed(scheduler: &mut Scheduler, sample: &Sample) -> Result<(), TestCaseError> {
+fn feed(scheduler: &mut Noted, sample: &Sample) -> Result<(), TestCaseError> {
     let decision = scheduler.look(sample);
     let checked = check(&decision.plan, scheduler.machine());
     prop_assert!(checked.is_ok(), "{}: {:?}", decision.plan, checked);
@@ -240,8 +268,8 @@ fn feed(scheduler: &mut Scheduler, sample: &Sample) -> Result<(), TestCaseError>
     }
     let mix = scheduler.observation().indicators.mix();
     prop_assert!(mix.axes().iter().all(|axis| (0.0..=1.0).contains(axis)), "{mix:?}");
-    if let Some(entry) = scheduler.history().entries().last() {
-        prop_assert_eq!(entry.to_string().lines().count(), 1);
+    if let Some(kept) = scheduler.history.entries().last() {
+        prop_assert_eq!(kept.entry.to_string().lines().count(), 1);
     }
     Ok(())
 }
@@ -295,7 +323,7 @@ fn two_packages() -> Machine {
 }
 
 /// Feeds looks of a load that receives much, while others take `busy(look, cpu)` of each CPU.
-fn with_others(scheduler: &mut Scheduler, looks: core::ops::Range<u64>, busy: impl Fn(u64, u32) -> f64) {
+fn with_others(scheduler: &mut Noted, looks: core::ops::Range<u64>, busy: impl Fn(u64, u32) -> f64) {
     let mut sums = [0u64; 8];
     for index in looks {
         let mut sample = look(index, 0.3, 0, 8);
@@ -314,15 +342,14 @@ fn with_others(scheduler: &mut Scheduler, looks: core::ops::Range<u64>, busy: im
     }
 }
 
-fn anew(scheduler: &Scheduler) -> usize {
-    let told = scheduler.history().entries();
-    told.filter(|entry| entry.reason.contains("applications' CPUs are others")).count()
+fn anew(scheduler: &Noted) -> usize {
+    let told = scheduler.history.entries();
+    told.filter(|kept| kept.entry.reason.contains("applications' CPUs are others")).count()
 }
 
 #[test]
 fn the_stack_goes_to_where_others_work_and_does_not_follow_fluctuations() {
-    let mut scheduler =
-        Scheduler::new("adaptive", two_packages(), &names(), Some(&[0.5]), Settings::default()).unwrap();
+    let mut scheduler = Noted::new("adaptive", two_packages(), Settings::default());
     let package = |scheduler: &Scheduler| {
         let used = scheduler.plan().used();
         used.iter().map(|cpu| cpu / 4).collect::<alloc::collections::BTreeSet<u32>>()
@@ -346,20 +373,20 @@ fn the_stack_goes_to_where_others_work_and_does_not_follow_fluctuations() {
 fn where_others_work_is_of_no_matter_in_one_package_or_if_somebody_said_better() {
     let mut one = two_packages();
     one.cpus.iter_mut().for_each(|cpu| cpu.package = Some(0));
-    let mut scheduler = Scheduler::new("adaptive", one, &names(), Some(&[0.5]), Settings::default()).unwrap();
+    let mut scheduler = Noted::new("adaptive", one, Settings::default());
     with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
     assert_eq!((scheduler.applications().to_string().as_str(), anew(&scheduler)), ("4", 0));
-    let mut scheduler =
-        Scheduler::new("adaptive", two_packages(), &names(), Some(&[0.5]), Settings::default()).unwrap();
-    scheduler.set_applications("0".parse().unwrap());
+    let mut scheduler = Noted::new("adaptive", two_packages(), Settings::default());
+    let Noted { scheduler: told, history } = &mut scheduler;
+    told.set_applications("0".parse().unwrap(), history);
     with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
     assert_eq!(anew(&scheduler), 1, "only what was said");
 }
 
 #[test]
 fn a_policy_that_does_not_heed_applications_is_not_begun_anew_by_them() {
-    let mut scheduler =
-        Scheduler::new("fixed", two_packages(), &names(), Some(&[0.5]), Settings::default()).unwrap();
+    let settings = settings(two_packages(), Objective::Throughput, Spare::GiveBack);
+    let mut scheduler = Noted::new("profile", two_packages(), settings);
     with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
     assert_eq!(anew(&scheduler), 0);
     // The next policy knows it from the beginning.

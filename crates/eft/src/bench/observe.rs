@@ -7,6 +7,7 @@ use super::figure::{Aim, Figure};
 use super::report::print;
 use super::stack::{HOST, Serving, Stack, host_peer};
 use super::stolen::Stolen;
+use eft_cores::history::History;
 use eft_cores::policy::Settings;
 use eft_cores::scheduler::Scheduler;
 use eft_host::clock;
@@ -91,6 +92,7 @@ fn observe(
     arguments: &ObserveArguments,
 ) -> Result<Cost, String> {
     let period = Duration::from_millis(arguments.period_ms);
+    let mut history = History::default();
     let (begin, cpu) = (Instant::now(), thread_cpu());
     let (mut looks, mut deciding, mut longest) = (0u64, Duration::ZERO, Duration::ZERO);
     while begin.elapsed().as_secs_f64() < arguments.seconds {
@@ -100,7 +102,7 @@ fn observe(
             return Err("the sensor sees no component".into());
         }
         let seen = thread_cpu();
-        scheduler.look(&sample);
+        scheduler.look(&sample, &mut history);
         let took = thread_cpu() - seen;
         deciding += took;
         longest = longest.max(took);

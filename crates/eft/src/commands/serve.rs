@@ -4,11 +4,13 @@ use eft_base::SlotShare;
 use eft_channel::Segment;
 use eft_component::Component;
 use eft_component::topology::Limits;
+use eft_cores::engine::Cores;
 use eft_linux::capture::{CaptureSlot, Captured};
 use eft_linux::devices::LiveDevice;
 use eft_linux::protocol::{Identity, PROTOCOL};
 use eft_linux::serve::{
-    self, Answering, Applications, Plain, Setup, Surroundings, TransportSurroundings, Versions,
+    self, Answering, Applications, CoresSurroundings, Plain, Setup, Surroundings, TransportSurroundings,
+    Versions,
 };
 use eft_messages::Role;
 use eft_record::file;
@@ -167,7 +169,11 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             let nic = eft_nic::Nic::new(Captured::new(device, capture), pool, setup.identity.peer.instance);
             serve::run(setup, nic, surroundings)
         }
-        Role::Cores => serve::cores::run(setup, super::stat::counters_of),
+        Role::Cores => {
+            let surroundings =
+                CoresSurroundings::new(&setup.control, &setup.status, super::stat::counters_of)?;
+            serve::run(setup, Cores::default(), surroundings)
+        }
     }
 }
 

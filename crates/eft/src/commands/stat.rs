@@ -35,7 +35,7 @@ pub fn counters_of(peer: ComponentId) -> &'static [&'static str] {
         Role::Ip => eft_ip::Ip::COUNTERS,
         Role::Filter => eft_filter::Filter::COUNTERS,
         Role::Nic => <eft_nic::Nic<eft_linux::devices::LiveDevice>>::COUNTERS,
-        Role::Cores => &[],
+        Role::Cores => eft_cores::engine::Cores::COUNTERS,
     }
 }
 

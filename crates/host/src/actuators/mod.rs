@@ -6,6 +6,7 @@
 pub mod affinity;
 pub mod bolt;
 pub mod burner;
+pub mod change;
 pub mod clock_modulation;
 pub mod cpufreq;
 pub mod cpuset_v1;

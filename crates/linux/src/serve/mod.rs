@@ -4,18 +4,19 @@
 //! [`Server::step`], and a sleep when there was nothing to do. All decisions are the engine's.
 
 mod applications;
-pub mod cores;
+mod cores;
 mod park;
 mod setup;
 mod surroundings;
 mod transport;
 
 pub use applications::Applications;
+pub use cores::CoresSurroundings;
 pub use setup::{Setup, Versions};
 pub use surroundings::{Answering, Families, Plain, Surroundings};
 pub use transport::TransportSurroundings;
 
-use crate::protocol::{FromServer, PACKET_MAX, Place, ToServer};
+use crate::protocol::{FromServer, PACKET_MAX, ToServer};
 use crate::{Doing, Result, futex, memory, scm};
 use eft_base::Instant;
 use eft_channel::notify::{Doorbell, Wake};
@@ -24,6 +25,7 @@ use eft_channel::status::Status;
 use eft_channel::{Consumer, PoolView, Producer, Segment, Shared};
 use eft_component::server::counter;
 use eft_component::{Component, FromWorld, Port, Server, World};
+use eft_cores::member::Place;
 use eft_host::clock;
 use eft_messages::ComponentId;
 use park::Parking;
@@ -96,7 +98,8 @@ pub fn run<C: Component, S: Surroundings<C>>(setup: Setup, component: C, surroun
         // A server that runs somewhere is better than none.
         tell(&control, &FromServer::Placed { ticket: 0, place: at, refusal: Some(reason.0) }, &[]);
     }
-    crate::sandbox::enter()?;
+    let mut surroundings = surroundings;
+    surroundings.confine()?;
     let mut running = Running {
         server: Server::new(component, status, identity.seed),
         live: Live { surroundings, component: PhantomData, eventfds: HashMap::new(), now: clock::now() },
@@ -112,7 +115,9 @@ pub fn run<C: Component, S: Surroundings<C>>(setup: Setup, component: C, surroun
         buffer: vec![0; PACKET_MAX],
     };
     running.wait_for_run()?;
-    running.run()
+    running.run()?;
+    running.end();
+    Ok(())
 }
 
 impl<C: Component, S: Surroundings<C>> Running<C, S> {
@@ -122,9 +127,13 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             let Ok(message) = postcard::from_bytes::<ToServer>(&self.buffer[..n]) else {
                 return Err(crate::Error("the supervisor is gone or speaks another version".into()));
             };
-            let begin = matches!(message, ToServer::Run);
+            if matches!(message, ToServer::Run) {
+                self.live.surroundings.begin(self.server.component())?;
+                tell(&self.control, &FromServer::Ready, &[]);
+                return Ok(());
+            }
             self.handle(message, fds)?;
-            if begin || self.stop {
+            if self.stop {
                 return Ok(());
             }
         }
@@ -141,13 +150,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
                     return Ok(());
                 }
             }
-            let now = self.live.now();
-            let server = &mut self.server;
-            let mut news = 0;
-            self.live.surroundings.poll(&self.parking, &mut |event| {
-                news += 1;
-                server.event(now, event);
-            });
+            let news = self.take_news();
             let step = self.server.step(&mut self.live, BUDGET);
             let calls = self.live.surroundings.take_calls();
             if calls > 0 {
@@ -158,6 +161,30 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             }
         }
         Ok(())
+    }
+
+    fn take_news(&mut self) -> usize {
+        let now = self.live.now();
+        let server = &mut self.server;
+        let mut news = 0;
+        self.live.surroundings.poll(&self.parking, &mut |event| {
+            news += 1;
+            server.event(now, event);
+        });
+        news
+    }
+
+    /// What the engine still wants done is done.
+    fn end(&mut self) {
+        let Some(event) = C::Event::end() else { return };
+        self.take_news();
+        self.server.event(clock::now(), event);
+        loop {
+            self.server.step(&mut self.live, BUDGET);
+            if self.take_news() == 0 {
+                return;
+            }
+        }
     }
 
     /// Announces the sleep, looks once more, sleeps.
@@ -263,9 +290,6 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
                 }
             }
             ToServer::Place { place, ticket } => self.move_to(place, ticket),
-            ToServer::Run => {
-                let _ = scm::send(&self.control, &crate::protocol::encode(&FromServer::Ready), &[], false);
-            }
             ToServer::Stop => self.stop = true,
             other => {
                 let server = &mut self.server;

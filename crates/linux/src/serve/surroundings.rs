@@ -15,6 +15,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The hooks of the live loop of a component.
 pub trait Surroundings<C: Component> {
+    /// Gives up every right that a server does not need. Called before anything comes from a neighbour.
+    fn confine(&mut self) -> Result<()> {
+        crate::sandbox::enter()
+    }
+
+    /// All that the engine has to know before it begins has been told to it.
+    fn begin(&mut self, _engine: &C) -> Result<()> {
+        Ok(())
+    }
+
     /// Carries out an effect of the engine.
     fn perform(&mut self, effect: C::Effect);
 

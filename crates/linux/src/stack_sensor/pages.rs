@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::StackSensor;
-use crate::protocol::MemberView;
 use crate::{Doing, Error, Result, memory, operator};
 use eft_channel::status::Status;
+use eft_cores::member::MemberView;
 use eft_messages::ComponentId;
 
 /// Asks a stack how its components are and for the pages that the sensor does not know yet. Returns how its components are; the scheduler is among them,

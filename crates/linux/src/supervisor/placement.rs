@@ -6,8 +6,9 @@
 
 use super::Supervisor;
 use super::member::{Life, Member};
-use crate::protocol::{MemberView, Place, ToServer};
+use crate::protocol::ToServer;
 use crate::{futex, memory};
+use eft_cores::member::{MemberView, Place};
 use eft_host::sensors::{Tree, topology};
 use eft_messages::ComponentId;
 use serde_json::{Value, json};

@@ -5,9 +5,11 @@
 use super::Supervisor;
 use super::member::Life;
 use super::request::Scheduling;
-use crate::protocol::{Place, ToServer};
-use crate::serve::cores::{Actuator, Wanted};
+use crate::protocol::ToServer;
 use eft_control::store::Store;
+use eft_cores::member::Place;
+use eft_cores::wanted::{CpuChange, Wanted};
+use eft_host::actuators::change::Actuator;
 use eft_messages::ComponentId;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -88,11 +90,12 @@ impl Supervisor {
     pub(super) fn undo_for_cores(&mut self) {
         let Some((_, value)) = self.store.get(APPLIED) else { return };
         let applied: Wanted = serde_json::from_slice(value).unwrap_or_default();
-        if applied.speeds.is_empty() && applied.parked.is_empty() {
+        if !applied.touches_cpus() {
             return;
         }
+        let undo = CpuChange::between(&applied, &applied.without_changes());
         let managed = self.config.topology.scheduling.as_ref().map(|s| s.managed.clone()).unwrap_or_default();
-        if let Err(why) = Actuator::new(&managed).and_then(|a| a.undo(&applied)) {
+        if let Err(why) = Actuator::new(&managed).and_then(|a| a.change(&undo)) {
             eprintln!(
                 "eft {}: not everything could be undone: {why}; try `eft cpu restore`",
                 self.config.name

@@ -7,14 +7,16 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use eft_cores::member::{MemberView, Place};
 use eft_cores::placement::Spare;
 use eft_cores::plan::{Plan, Seat};
 use eft_cores::platform::Platform;
+use eft_cores::wanted::{CpuChange, Wanted};
 use eft_host::actuators::burner;
+use eft_host::actuators::change::Actuator;
 use eft_host::actuators::keeper::EndSignals;
+use eft_host::managed::machine;
 use eft_linux::operator;
-use eft_linux::protocol::{MemberView, Place};
-use eft_linux::serve::cores::{Actuator, Wanted, has_frequencies, machine};
 use eft_machine::{CpuSet, Machine};
 use serde_json::{Value, json};
 
@@ -146,7 +148,7 @@ impl Ground {
         let wanted = Wanted::from(plan);
         let old = self.applied.clone();
         if let Some(actuator) = &self.actuator {
-            actuator.make_room(&old, &wanted)?;
+            actuator.change(&CpuChange::making_room(&old, &wanted))?;
         }
         for member in members(&self.stack)?.iter().filter(|m| is_placed(m)) {
             if let Some(place) = wanted.places.get(&member.peer.to_string()) {
@@ -156,7 +158,7 @@ impl Ground {
         // Noted before it is done, so that a half of it is undone, too.
         self.applied = wanted.clone();
         match &self.actuator {
-            Some(actuator) => actuator.take_away(&old, &wanted),
+            Some(actuator) => actuator.change(&CpuChange::taking_away(&old, &wanted)),
             None => Ok(()),
         }
     }
@@ -164,10 +166,8 @@ impl Ground {
     /// Full speed everywhere; nobody parked. Places stay.
     pub fn release_cpus(&mut self) -> Result<(), String> {
         let applied = std::mem::take(&mut self.applied);
-        if applied.speeds.is_empty() && applied.parked.is_empty() {
-            return Ok(());
-        }
-        self.actuator.as_ref().map_or(Ok(()), |actuator| actuator.undo(&applied))
+        let undo = CpuChange::between(&applied, &applied.without_changes());
+        self.actuator.as_ref().map_or(Ok(()), |actuator| actuator.change(&undo))
     }
 
     fn put_back(&mut self) -> Result<(), String> {
@@ -236,7 +236,7 @@ pub fn plan_in_force(stack: &str, status: &Value) -> Result<Plan, String> {
 /// P-states where all managed CPUs have them; else duty cycles, if they are wished.
 fn duty_levels(machine: &Machine, count: usize) -> Result<Option<Vec<f64>>, String> {
     if count == 0 {
-        return Ok(if has_frequencies(machine) { None } else { Some(Vec::new()) });
+        return Ok(if machine.has_frequencies() { None } else { Some(Vec::new()) });
     }
     burner::check_allowed()?;
     Ok(Some(eighths(count)))

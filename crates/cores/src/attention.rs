@@ -8,7 +8,16 @@
 
 use eft_base::Instant;
 
-use crate::stack_sensor::Glance;
+/// What little of a stack says whether a whole look is worth while. All of it grows only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// Turns of all components.
+    pub beats: u64,
+    /// Payload bytes and segments, both directions.
+    pub moved: u64,
+    /// Overloads of queues and hints, as often as they arose.
+    pub distress: u64,
+}
 
 /// Glances in which nothing moved, after which the stack is at rest.
 const IDLE_GLANCES: u32 = 16;
@@ -49,8 +58,8 @@ pub struct Pace {
 
 impl Attention {
     pub fn pay(&mut self, glance: Glance, now: Instant, settled: bool, members: u64) -> Pace {
-        let before = std::mem::replace(&mut self.last, glance);
-        let length_s = now.saturating_since(std::mem::replace(&mut self.last_at, now)).as_secs_f64();
+        let before = core::mem::replace(&mut self.last, glance);
+        let length_s = now.saturating_since(core::mem::replace(&mut self.last_at, now)).as_secs_f64();
         // Timers of an idle stack beat now and then.
         let beats = glance.beats.wrapping_sub(before.beats) > members;
         self.idle = if beats { 0 } else { self.idle.saturating_add(1) };

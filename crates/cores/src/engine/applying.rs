@@ -1,0 +1,184 @@
+//! Makes a plan so, in the order of [`crate::wanted`], and takes back what could not be carried out.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use eft_base::{ComponentId, Instant};
+use eft_component::Outbox;
+
+use super::{Cores, Effect};
+use crate::history::Outcome;
+use crate::member::{MemberView, Place};
+use crate::wanted::{CpuChange, Wanted};
+
+/// How long moves may take before what follows them is done all the same.
+pub const ARRIVAL: Duration = Duration::from_millis(200);
+
+/// A plan on its way.
+#[derive(Clone, Debug)]
+pub struct Applying {
+    old: Wanted,
+    new: Wanted,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// The change with this ticket makes room.
+    MakingRoom(u64),
+    /// Everybody is told where to go.
+    Moving { since: Instant },
+    /// The change with this ticket takes room away.
+    TakingAway { ticket: u64, late: bool },
+}
+
+impl Applying {
+    /// When moves have taken too long.
+    pub fn deadline(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Moving { since } => Some(since + ARRIVAL),
+            Stage::MakingRoom(_) | Stage::TakingAway { .. } => None,
+        }
+    }
+
+    /// What is in force when it ends here.
+    fn reached(self) -> Wanted {
+        match self.stage {
+            Stage::TakingAway { .. } => self.new,
+            Stage::MakingRoom(_) | Stage::Moving { .. } => self.old.with_room_for(self.new),
+        }
+    }
+
+    fn is_there(&self, member: &MemberView) -> bool {
+        let wanted = self.new.places.get(&member.peer.to_string());
+        let at = (member.cpu, member.dedicated);
+        !member.running || wanted.is_none_or(|place| !member.moving && at == (place.cpu, place.dedicated))
+    }
+}
+
+impl Cores {
+    /// Starts to apply what was decided last.
+    pub(super) fn begin(&mut self, wanted: Wanted, now: Instant, out: &mut Outbox<Effect>) {
+        if let Some(applying) = self.applying.take() {
+            self.applied = applying.reached();
+            let newest = self.history.taken();
+            self.history.conclude_where(|number| number < newest, &Outcome::Overtaken);
+        }
+        if wanted.touches_cpus() && self.managed().is_empty() {
+            return self.failed("the plan sets speeds or parks, but no CPU is managed", out);
+        }
+        self.trouble = None;
+        let room = CpuChange::making_room(&self.applied, &wanted);
+        let mut applying =
+            Applying { old: self.applied.clone(), new: wanted, stage: Stage::Moving { since: now } };
+        if room.is_empty() {
+            self.applying = Some(applying);
+            self.arrange(now, out);
+        } else {
+            applying.stage = Stage::MakingRoom(self.change(room, out));
+            self.applying = Some(applying);
+        }
+    }
+
+    fn change(&mut self, change: CpuChange, out: &mut Outbox<Effect>) -> u64 {
+        self.ticket += 1;
+        out.push(Effect::Change { ticket: self.ticket, change });
+        self.ticket
+    }
+
+    /// There is room: everybody may go.
+    fn arrange(&mut self, now: Instant, out: &mut Outbox<Effect>) {
+        let Some(applying) = &mut self.applying else { return };
+        applying.stage = Stage::Moving { since: now };
+        let places: Vec<(ComponentId, Place)> = self
+            .members
+            .iter()
+            .filter_map(|m| Some((m.peer, *applying.new.places.get(&m.peer.to_string())?)))
+            .collect();
+        if !places.is_empty() {
+            out.push(Effect::Arrange(places));
+        }
+        self.go_on(now, out);
+    }
+
+    /// Once everybody is where the plan wants it, the rest of the plan.
+    pub(super) fn go_on(&mut self, now: Instant, out: &mut Outbox<Effect>) {
+        let Some(applying) = &self.applying else { return };
+        let Stage::Moving { since } = applying.stage else { return };
+        let late = now.saturating_since(since) >= ARRIVAL;
+        if !late && !self.members.iter().all(|m| applying.is_there(m)) {
+            return;
+        }
+        let change = CpuChange::taking_away(&applying.old, &applying.new);
+        if change.is_empty() {
+            return self.done(late, out);
+        }
+        let ticket = self.change(change, out);
+        if let Some(applying) = &mut self.applying {
+            applying.stage = Stage::TakingAway { ticket, late };
+        }
+    }
+
+    fn done(&mut self, late: bool, out: &mut Outbox<Effect>) {
+        let Some(applying) = self.applying.take() else { return };
+        self.applied = applying.new;
+        out.push(Effect::Remember(self.applied.clone()));
+        self.history.conclude(if late { Outcome::AppliedLate } else { Outcome::Applied });
+    }
+
+    /// A change of CPUs was carried out, or not.
+    pub(super) fn changed(
+        &mut self,
+        ticket: u64,
+        result: Result<(), String>,
+        now: Instant,
+        out: &mut Outbox<Effect>,
+    ) {
+        if self.undoing.take_if(|undoing| *undoing == ticket).is_some() {
+            return match result {
+                Ok(()) => out.push(Effect::Remember(self.applied.clone())),
+                Err(why) => out.push(Effect::Complain(alloc::format!(
+                    "not everything could be undone: {why}; try `eft cpu restore`"
+                ))),
+            };
+        }
+        let Some(applying) = &self.applying else { return };
+        let next = match applying.stage {
+            Stage::MakingRoom(awaited) if awaited == ticket => None,
+            Stage::TakingAway { ticket: awaited, late } if awaited == ticket => Some(late),
+            // Of a plan that was given up since.
+            _ => return,
+        };
+        match (result, next) {
+            (Err(why), _) => self.failed(&why, out),
+            (Ok(()), None) => self.arrange(now, out),
+            (Ok(()), Some(late)) => self.done(late, out),
+        }
+    }
+
+    /// A plan could not be carried out: one line, and the last good one stays.
+    pub(super) fn failed(&mut self, why: &str, out: &mut Outbox<Effect>) {
+        self.history.conclude(Outcome::Failed(why.to_string()));
+        self.trouble = Some(why.to_string());
+        out.push(Effect::Complain(alloc::format!("the plan was not carried out: {why}")));
+        let Some(Applying { old, new, .. }) = self.applying.take() else { return };
+        // Whatever of it was done is taken back as far as it can be; nobody waits for the answer.
+        let back = CpuChange::between(&new, &old);
+        if !back.is_empty() && !self.managed().is_empty() {
+            self.change(back, out);
+        }
+    }
+
+    /// Takes back all that was changed on the CPUs. Places stay.
+    pub(super) fn undo(&mut self, out: &mut Outbox<Effect>) {
+        if let Some(applying) = self.applying.take() {
+            self.applied = applying.reached();
+        }
+        let applied = core::mem::take(&mut self.applied);
+        if applied.touches_cpus() {
+            let back = CpuChange::between(&applied, &applied.without_changes());
+            self.undoing = Some(self.change(back, out));
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Which policy decides, how one takes over from another, and what it makes of a sample.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use core::time::Duration;
+
+use eft_base::Instant;
+use eft_component::Outbox;
+use eft_component::scheduling::{ObjectiveName, PolicyName, Scheduling, Unneeded};
+use serde_json::Value;
+
+use super::{Cores, Effect, Learnt, Purpose, Survey, roles};
+use crate::history::{Entry, History, Outcome};
+use crate::placement::Spare;
+use crate::plan::Plan;
+use crate::policy::{Objective, Policy, Settings};
+use crate::profile::Profiles;
+use crate::sample::Sample;
+use crate::scheduler::Scheduler;
+use crate::wanted::Wanted;
+
+/// How often learnt profiles are saved.
+const SAVE_EVERY: Duration = Duration::from_secs(60);
+
+/// Who wants which policy.
+#[derive(Clone, Debug)]
+pub enum Choice {
+    /// The settings that it was born with.
+    AtBegin,
+    /// An operator, by this question, to be answered under this key.
+    Asked { key: String, question: Value },
+}
+
+/// What decides.
+#[derive(Default)]
+pub enum Deciding {
+    /// The policy that was asked for cannot be had.
+    #[default]
+    Nothing,
+    /// Everybody stays where the topology, or an operator since, put them.
+    Fixed,
+    Scheduled(Box<Scheduled>),
+}
+
+/// A policy that observes.
+pub struct Scheduled {
+    pub scheduler: Scheduler,
+    /// The plan that was asked for last.
+    asked: Option<Plan>,
+    keeping: Option<Keeping>,
+}
+
+/// What the policy learns goes back into this file.
+struct Keeping {
+    path: String,
+    saved: u64,
+    at_ns: u64,
+}
+
+impl Keeping {
+    fn keep(&mut self, scheduler: &Scheduler, now_ns: u64, every: Duration, out: &mut Outbox<Effect>) {
+        let Policy::Profile(policy) = scheduler.policy() else { return };
+        let due = now_ns.saturating_sub(self.at_ns) >= every.as_nanos() as u64;
+        if !due || policy.learnt() == self.saved {
+            return;
+        }
+        (self.saved, self.at_ns) = (policy.learnt(), now_ns);
+        out.push(Effect::Save(Box::new(Learnt {
+            path: self.path.clone(),
+            profiles: policy.profiles().clone(),
+            machine: scheduler.machine().clone(),
+        })));
+    }
+}
+
+impl Scheduled {
+    /// What shall be from now on; `None`: what is.
+    fn decide(&mut self, sample: &Sample, history: &mut History, out: &mut Outbox<Effect>) -> Option<Wanted> {
+        let before = (history.taken(), history.changes());
+        let begins = self.asked.is_none();
+        // What it notes of its first sample, with nothing to compare it with, is of no use to anybody.
+        let mut unheard = History::default();
+        let noted = if begins { &mut unheard } else { &mut *history };
+        let plan = self.scheduler.look(sample, noted).plan;
+        if let Some(keeping) = &mut self.keeping {
+            keeping.keep(&self.scheduler, sample.at_ns, SAVE_EVERY, out);
+        }
+        // Compared with what was asked for and not with what is: a plan that was refused is not tried a hundred times
+        // a second.
+        let is_new = self.asked.as_ref().is_none_or(|asked| !asked.is_same(&plan));
+        let changes = history.changes() > before.1;
+        if !is_new {
+            if changes {
+                history.conclude_where(|number| number > before.0, &Outcome::PlanStays);
+            }
+            return None;
+        }
+        let wanted = Wanted::from(&plan);
+        if !changes {
+            let reason = if begins { "the plan that it begins with" } else { "the plan, little by little" };
+            history.add(Entry {
+                at_ns: sample.at_ns,
+                policy: self.scheduler.policy().name(),
+                reason: reason.into(),
+                readings: None,
+                plan: Some(wanted.clone()),
+            });
+        }
+        self.asked = Some(plan);
+        Some(wanted)
+    }
+}
+
+impl Deciding {
+    pub fn is_settled(&self) -> bool {
+        matches!(self, Deciding::Scheduled(s) if s.scheduler.policy().is_settled())
+    }
+
+    pub fn decide(
+        &mut self,
+        sample: &Sample,
+        history: &mut History,
+        out: &mut Outbox<Effect>,
+    ) -> Option<Wanted> {
+        match self {
+            Deciding::Scheduled(scheduled) => scheduled.decide(sample, history, out),
+            Deciding::Nothing | Deciding::Fixed => None,
+        }
+    }
+
+    /// The component ends in good order, or another policy takes over.
+    pub fn end(&mut self, now_ns: u64, out: &mut Outbox<Effect>) {
+        if let Deciding::Scheduled(scheduled) = self
+            && let Some(keeping) = &mut scheduled.keeping
+        {
+            keeping.keep(&scheduled.scheduler, now_ns, Duration::ZERO, out);
+        }
+    }
+}
+
+impl Cores {
+    /// Takes a policy up, after those that were chosen before it.
+    pub(super) fn choose(&mut self, choice: Choice, now: Instant, out: &mut Outbox<Effect>) {
+        self.choices.push_back(choice);
+        if self.choices.len() == 1 {
+            self.take_up_next(now, out);
+        }
+    }
+
+    fn take_up_next(&mut self, now: Instant, out: &mut Outbox<Effect>) {
+        while let Some(choice) = self.choices.front().cloned() {
+            match self.settings_of(&choice) {
+                Ok(settings) if settings.policy == PolicyName::Fixed => {
+                    self.deciding.end(now.0, out);
+                    self.take_up_fixed(&choice, settings, now, out);
+                }
+                Ok(settings) => {
+                    // What the present one learnt may be what its successor reads.
+                    self.deciding.end(now.0, out);
+                    let Scheduling { profiles, emulate_speeds, .. } = settings;
+                    return out.push(Effect::Survey { profiles, emulate_speeds });
+                }
+                Err(why) => self.refuse(&choice, why, out),
+            }
+            self.choices.pop_front();
+        }
+    }
+
+    /// What is not named stays.
+    fn settings_of(&self, choice: &Choice) -> Result<Scheduling, String> {
+        let Choice::Asked { question, .. } = choice else { return Ok(self.settings.clone()) };
+        let mut wanted = serde_json::to_value(&self.settings).map_err(|e| format!("{e}"))?;
+        for key in ["policy", "objective", "floor", "profiles"] {
+            if !question[key].is_null() {
+                wanted[key] = question[key].clone();
+            }
+        }
+        let settings: Scheduling = serde_json::from_value(wanted).map_err(|e| format!("{e}"))?;
+        settings.check()?;
+        Ok(settings)
+    }
+
+    fn refuse(&mut self, choice: &Choice, why: String, out: &mut Outbox<Effect>) {
+        match choice {
+            Choice::Asked { key, .. } => self.answer_error(key.clone(), &why, out),
+            Choice::AtBegin => {
+                self.deciding = Deciding::Nothing;
+                out.push(Effect::Complain(format!("{why}; everything stays as it is")));
+                self.trouble = Some(why);
+            }
+        }
+    }
+
+    /// Everybody stays. If it was chosen while running, it first puts back what another policy had changed.
+    fn take_up_fixed(
+        &mut self,
+        choice: &Choice,
+        settings: Scheduling,
+        now: Instant,
+        out: &mut Outbox<Effect>,
+    ) {
+        self.settings = settings;
+        self.deciding = Deciding::Fixed;
+        self.next_glance = None;
+        let Choice::Asked { key, .. } = choice else { return };
+        self.trouble = None;
+        let wanted = Wanted { places: self.topology.clone(), ..Wanted::default() };
+        self.history.add(Entry {
+            at_ns: now.0,
+            policy: PolicyName::Fixed.name(),
+            reason: "policy fixed: everything as the topology says".into(),
+            readings: None,
+            plan: Some(wanted.clone()),
+        });
+        self.begin(wanted, now, out);
+        self.chosen(Some(key.clone()), out);
+    }
+
+    /// What the policy that is to be taken up has to know is known.
+    pub(super) fn surveyed(
+        &mut self,
+        survey: Result<Survey, String>,
+        now: Instant,
+        out: &mut Outbox<Effect>,
+    ) {
+        let Some(choice) = self.choices.front().cloned() else { return };
+        let made = self.settings_of(&choice).and_then(|settings| {
+            let scheduled = self.schedule(&choice, &settings, survey?, now, out)?;
+            Ok((settings, scheduled))
+        });
+        match made {
+            Ok((settings, scheduled)) => {
+                self.settings = settings;
+                self.deciding = Deciding::Scheduled(Box::new(scheduled));
+                let key = match choice {
+                    Choice::AtBegin => None,
+                    Choice::Asked { key, .. } => {
+                        self.trouble = None;
+                        Some(key)
+                    }
+                };
+                out.push(Effect::Sample(Purpose::Begin { key }));
+            }
+            Err(why) => self.refuse(&choice, why, out),
+        }
+        self.choices.pop_front();
+        self.take_up_next(now, out);
+    }
+
+    fn schedule(
+        &self,
+        choice: &Choice,
+        settings: &Scheduling,
+        survey: Survey,
+        now: Instant,
+        out: &mut Outbox<Effect>,
+    ) -> Result<Scheduled, String> {
+        let Survey { machine, duty_levels, profiles } = survey;
+        let name = settings.policy.name();
+        let told = policy_settings(settings, profiles);
+        let mut scheduler =
+            Scheduler::new(name, machine, &roles(&self.members), duty_levels.as_deref(), told)?;
+        let mut asked = None;
+        if matches!(choice, Choice::AtBegin) && !self.applied.places.is_empty() {
+            let applied = self.applied.to_plan(&settings.managed);
+            match applied.and_then(|plan| scheduler.resume(plan, now.0)) {
+                Ok(()) => asked = Some(scheduler.plan().clone()),
+                Err(why) => out
+                    .push(Effect::Complain(format!("begins anew instead of from the plan in force: {why}"))),
+            }
+        }
+        let keeping = settings.profiles.clone().filter(|_| settings.policy == PolicyName::Profile);
+        let keeping = keeping.map(|path| Keeping { path, saved: 0, at_ns: now.0 });
+        Ok(Scheduled { scheduler, asked, keeping })
+    }
+}
+
+fn policy_settings(settings: &Scheduling, profiles: Profiles) -> Settings {
+    Settings {
+        objective: match settings.objective {
+            ObjectiveName::Throughput => Objective::Throughput,
+            ObjectiveName::LeastPower => Objective::LeastPower { floor: settings.floor },
+            ObjectiveName::ThroughputPerWatt => Objective::ThroughputPerWatt,
+        },
+        spare: match settings.unneeded {
+            Unneeded::GiveBack => Spare::GiveBack,
+            Unneeded::Park => Spare::Park,
+        },
+        profiles,
+        latency_us_max: settings.latency_us_max,
+        ..Settings::default()
+    }
+}

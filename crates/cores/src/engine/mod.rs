@@ -1,0 +1,368 @@
+//! The `cores` component: observes, decides, applies what was decided step by step, remembers why, answers operators.
+//!
+//! It owns nothing that the data path needs. Its world reads sensors and changes CPUs for it; the supervisor moves the
+//! components. If it dies the stack runs on under the last plan, which the supervisor remembers for it; reborn, it takes
+//! up there.
+//!
+//! It wakes as often as its policy wants to look, less often while nothing happens, and not at all if the policy needs
+//! no samples. It has no neighbours: all that it hears are [`Event`]s, all that it asks for are [`Effect`]s.
+
+mod applying;
+mod asks;
+mod choosing;
+mod describe;
+#[cfg(test)]
+mod tests;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::time::Duration;
+
+use eft_base::{ComponentId, Instant};
+use eft_component::scheduling::Scheduling;
+use eft_component::{Component, Context, FromWorld, Outbox, Output};
+use eft_machine::{CpuSet, Machine};
+use eft_messages::Encoded;
+use serde::de::DeserializeOwned;
+
+use crate::attention::{Attention, Glance};
+use crate::history::History;
+use crate::member::{MemberView, Place};
+use crate::profile::Profiles;
+use crate::sample::Sample;
+use crate::scheduler::Scheduler;
+use crate::wanted::{CpuChange, Wanted};
+use applying::Applying;
+use choosing::{Choice, Deciding};
+
+/// What the component hears.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// How it is to decide: the topology's `[scheduling]`, or what an operator made of it since.
+    Settings(Result<Scheduling, String>),
+    /// Where the topology puts everybody.
+    Topology(Result<BTreeMap<String, Place>, String>),
+    /// What a predecessor had applied.
+    InForce(Wanted),
+    /// All that a newborn is told has been told.
+    Begin,
+    /// A component is there, was reborn, moved or died.
+    Member(MemberView),
+    Glance(Glance),
+    Sample {
+        purpose: Purpose,
+        sample: Box<Sample>,
+        cost: Cost,
+    },
+    /// The answer to [`Effect::Survey`].
+    Surveyed(Result<Box<Survey>, String>),
+    /// [`Effect::Change`] with this ticket was carried out, or not.
+    Changed {
+        ticket: u64,
+        result: Result<(), String>,
+    },
+    /// The supervisor cannot arrange the components so.
+    Refused(String),
+    /// An operator's question, to be answered under this key.
+    Asked {
+        key: String,
+        question: Vec<u8>,
+    },
+    /// The component is about to end, in good order.
+    End,
+}
+
+impl FromWorld for Event {
+    fn configure(key: String, value: Vec<u8>) -> Option<Event> {
+        fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, String> {
+            serde_json::from_slice(value).map_err(|e| format!("{key}: {e}"))
+        }
+        match key.as_str() {
+            "scheduling" => Some(Event::Settings(read(&key, &value))),
+            "topology.places" => Some(Event::Topology(read(&key, &value))),
+            // If it is damaged, nothing is known to be applied.
+            "cores.applied" => Some(Event::InForce(read(&key, &value).unwrap_or_default())),
+            "cores.refused" => Some(Event::Refused(String::from_utf8_lossy(&value).into_owned())),
+            _ if key.starts_with("cores.ask:") => Some(Event::Asked { key, question: value }),
+            _ => None,
+        }
+    }
+
+    fn end() -> Option<Event> {
+        Some(Event::End)
+    }
+}
+
+/// What the component asks for. What it asks of sensors and actuators is answered by an event, in order.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Answered by [`Event::Glance`].
+    Glance,
+    /// Answered by [`Event::Sample`] with the same purpose.
+    Sample(Purpose),
+    /// What a policy has to know before it begins. Answered by [`Event::Surveyed`].
+    Survey {
+        /// The file that holds them, if the policy needs any.
+        profiles: Option<String>,
+        /// Cores may be slowed down by a real-time thread where the hardware offers nothing else.
+        emulate_speeds: bool,
+    },
+    /// Unpark, speed up, slow down, park, in this order. Answered by [`Event::Changed`].
+    Change { ticket: u64, change: CpuChange },
+    /// Where everybody is to run: asked of the supervisor.
+    Arrange(Vec<(ComponentId, Place)>),
+    /// What is in force now, for a successor.
+    Remember(Wanted),
+    /// To an operator.
+    Answer { key: String, value: Vec<u8> },
+    /// What the policy learnt goes back into the file that its profiles came from.
+    Save(Box<Learnt>),
+    /// One line for whoever watches.
+    Complain(String),
+}
+
+/// What a sample is taken for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The policy's next decision.
+    Look,
+    /// Its first one. Who chose the policy is answered after it.
+    Begin { key: Option<String> },
+    /// An operator wants to see it.
+    Show { key: String },
+}
+
+/// What looking costs, as the world measures it: an engine reads no clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// To take this sample.
+    pub look: Duration,
+    /// To decide upon the one before.
+    pub decide: Duration,
+}
+
+/// The machine, as a policy that begins has to know it.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    pub machine: Machine,
+    /// Speeds by duty cycle; `None`: the P-states that the machine tells.
+    pub duty_levels: Option<Vec<f64>>,
+    pub profiles: Profiles,
+}
+
+/// What a policy learnt on a machine, and where its profiles came from.
+#[derive(Clone, Debug)]
+pub struct Learnt {
+    pub path: String,
+    pub profiles: Profiles,
+    pub machine: Machine,
+}
+
+/// It talks to nobody but its world.
+impl Output for Effect {
+    type Effect = Effect;
+
+    fn peer(&self) -> Option<ComponentId> {
+        None
+    }
+
+    fn encode(&self) -> Encoded {
+        Encoded::default()
+    }
+
+    fn into_effect(self) -> Option<Effect> {
+        Some(self)
+    }
+}
+
+/// What looks have cost so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    glances: u64,
+    looks: u64,
+    look: Duration,
+    decide: Duration,
+}
+
+#[derive(Default)]
+pub struct Cores {
+    settings: Scheduling,
+    topology: BTreeMap<String, Place>,
+    members: Vec<MemberView>,
+    deciding: Deciding,
+    /// Policies that are to be taken up, the first one now.
+    choices: VecDeque<Choice>,
+    applied: Wanted,
+    applying: Option<Applying>,
+    /// Of the last change of CPUs that was asked for.
+    ticket: u64,
+    /// Of the change that undoes everything at the end.
+    undoing: Option<u64>,
+    history: History,
+    /// Why the last plan was not carried out.
+    trouble: Option<String>,
+    attention: Attention,
+    next_glance: Option<Instant>,
+    /// When the glance that is awaited was asked for.
+    glanced: Instant,
+    spent: Spent,
+}
+
+impl Cores {
+    /// CPUs that it may slow down and park.
+    pub fn managed(&self) -> &CpuSet {
+        &self.settings.managed
+    }
+
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// What is in force.
+    pub fn applied(&self) -> &Wanted {
+        &self.applied
+    }
+
+    /// The policy at work; `None` while nothing is observed.
+    pub fn scheduler(&self) -> Option<&Scheduler> {
+        match &self.deciding {
+            Deciding::Scheduled(scheduled) => Some(&scheduled.scheduler),
+            Deciding::Nothing | Deciding::Fixed => None,
+        }
+    }
+
+    fn member(&mut self, view: MemberView) {
+        if view.peer == ComponentId::CORES {
+            return;
+        }
+        match self.members.iter_mut().find(|m| m.peer == view.peer) {
+            Some(m) => *m = view,
+            None => self.members.push(view),
+        }
+    }
+
+    fn period(&self) -> Option<Duration> {
+        self.scheduler().map(|_| Duration::from_millis(self.settings.period_ms))
+    }
+
+    /// Decides whether what a glance showed is worth a whole look.
+    fn glance(&mut self, glance: Glance, out: &mut Outbox<Effect>) {
+        self.spent.glances += 1;
+        let Some(period) = self.period() else { return };
+        let settled = self.deciding.is_settled() && self.applying.is_none();
+        let pace = self.attention.pay(glance, self.glanced, settled, self.members.len() as u64);
+        self.next_glance = Some(self.glanced + period * pace.periods);
+        if pace.look {
+            out.push(Effect::Sample(Purpose::Look));
+        }
+    }
+
+    fn sample(
+        &mut self,
+        now: Instant,
+        purpose: Purpose,
+        sample: &Sample,
+        cost: Cost,
+        out: &mut Outbox<Effect>,
+    ) {
+        if let Purpose::Show { key } = purpose {
+            let value = serde_json::to_vec(sample).unwrap_or_default();
+            return out.push(Effect::Answer { key, value });
+        }
+        self.spent.looks += 1;
+        self.spent.look += cost.look;
+        self.spent.decide += cost.decide;
+        let wanted = self.deciding.decide(sample, &mut self.history, out);
+        if let Some(wanted) = wanted {
+            self.begin(wanted, now, out);
+        }
+        if let Purpose::Begin { key } = purpose {
+            self.next_glance = self.period().map(|period| now + period);
+            self.chosen(key, out);
+        }
+    }
+
+    fn complain(&mut self, why: String, out: &mut Outbox<Effect>) {
+        self.trouble = Some(why.clone());
+        out.push(Effect::Complain(why));
+    }
+
+    /// At the end: what was learnt is saved, and what was changed on the CPUs is undone.
+    fn end(&mut self, now: Instant, out: &mut Outbox<Effect>) {
+        self.deciding.end(now.0, out);
+        self.undo(out);
+        self.next_glance = None;
+        self.choices.clear();
+        self.deciding = Deciding::Nothing;
+    }
+}
+
+impl Component for Cores {
+    type In = Infallible;
+    type Out = Effect;
+    type Event = Event;
+    type Effect = Effect;
+
+    const COUNTERS: &'static [&'static str] = &[];
+
+    fn decode(_peer: ComponentId, _line: &Encoded) -> Option<Infallible> {
+        None
+    }
+
+    fn receive(
+        &mut self,
+        _cx: &mut Context,
+        _from: ComponentId,
+        message: Infallible,
+        _out: &mut Outbox<Effect>,
+    ) {
+        match message {}
+    }
+
+    fn event(&mut self, cx: &mut Context, event: Event, out: &mut Outbox<Effect>) {
+        let now = cx.now;
+        match event {
+            Event::Settings(Ok(settings)) => self.settings = settings,
+            Event::Topology(Ok(places)) => self.topology = places,
+            Event::Settings(Err(why)) | Event::Topology(Err(why)) => self.complain(why, out),
+            Event::InForce(applied) => self.applied = applied,
+            Event::Begin => self.choose(Choice::AtBegin, now, out),
+            Event::Member(view) => {
+                self.member(view);
+                self.go_on(now, out);
+            }
+            Event::Glance(glance) => self.glance(glance, out),
+            Event::Sample { purpose, sample, cost } => self.sample(now, purpose, &sample, cost, out),
+            Event::Surveyed(survey) => self.surveyed(survey.map(|s| *s), now, out),
+            Event::Changed { ticket, result } => self.changed(ticket, result, now, out),
+            Event::Refused(why) => self.failed(&why, out),
+            Event::Asked { key, question } => self.asked(key, &question, now, out),
+            Event::End => self.end(now, out),
+        }
+    }
+
+    fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Effect>) {
+        if self.next_glance.is_some_and(|at| at <= cx.now) {
+            self.next_glance = None;
+            self.glanced = cx.now;
+            out.push(Effect::Glance);
+        }
+        self.go_on(cx.now, out);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let arrival = self.applying.as_ref().and_then(Applying::deadline);
+        self.next_glance.into_iter().chain(arrival).min()
+    }
+
+    fn peer_reborn(&mut self, _cx: &mut Context, _peer: ComponentId, _out: &mut Outbox<Effect>) {}
+}
+
+/// The names by which plans and samples know the components.
+fn roles(members: &[MemberView]) -> Vec<String> {
+    members.iter().map(|m| m.peer.to_string()).collect()
+}

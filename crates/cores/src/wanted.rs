@@ -1,0 +1,164 @@
+//! What shall be, and the way there: first what makes room (unpark, speed up), then the moves, and only when all have
+//! arrived what takes room away (slow down, park), so that no component ever stands on a CPU that is parked or not fast
+//! enough yet.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+
+use eft_machine::CpuSet;
+use serde::{Deserialize, Serialize};
+
+use crate::member::Place;
+use crate::plan::{Plan, SPEED_EQUAL, Seat};
+
+/// What shall be, absolutely: safe to apply again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// By the component's role, as in samples: `tcp`, `nic0`.
+    pub places: BTreeMap<String, Place>,
+    /// Shares of full speed; a managed CPU that is not named runs at full speed.
+    pub speeds: BTreeMap<u32, f64>,
+    pub parked: BTreeSet<u32>,
+}
+
+impl From<&Plan> for Wanted {
+    fn from(plan: &Plan) -> Wanted {
+        let place = |seat: &Seat| Place { cpu: Some(seat.cpu), dedicated: seat.dedicated };
+        Wanted {
+            places: plan.seats.iter().map(|(name, seat)| (name.clone(), place(seat))).collect(),
+            speeds: plan
+                .speeds
+                .iter()
+                .filter(|(_, s)| **s < 1.0 - SPEED_EQUAL)
+                .map(|(c, s)| (*c, *s))
+                .collect(),
+            parked: plan.parked.iter().collect(),
+        }
+    }
+}
+
+impl Wanted {
+    /// As a plan of these managed CPUs: the reverse of `Wanted::from`.
+    pub fn to_plan(&self, managed: &CpuSet) -> Result<Plan, String> {
+        let mut plan = Plan::default();
+        for (name, place) in &self.places {
+            let cpu = place.cpu.ok_or_else(|| format!("{name} was placed anywhere"))?;
+            plan.seats.insert(name.clone(), Seat { cpu, dedicated: place.dedicated });
+        }
+        plan.parked = self.parked.iter().copied().collect();
+        plan.speeds = self.speeds.clone();
+        plan.given_back = managed.minus(&plan.used()).minus(&plan.parked);
+        Ok(plan)
+    }
+
+    fn speed(&self, cpu: u32) -> f64 {
+        self.speeds.get(&cpu).copied().unwrap_or(1.0)
+    }
+
+    /// Whether CPUs have to be changed for it at all.
+    pub fn touches_cpus(&self) -> bool {
+        !self.speeds.is_empty() || !self.parked.is_empty()
+    }
+
+    /// The same places, with every CPU as it was before eft: at the end, and when a plan could not be carried out.
+    pub fn without_changes(&self) -> Wanted {
+        Wanted { places: self.places.clone(), ..Wanted::default() }
+    }
+
+    /// What is in force when room was made for `new` and nothing taken away yet.
+    pub fn with_room_for(&self, new: Wanted) -> Wanted {
+        let speed = |cpu: &u32| (*cpu, self.speed(*cpu).max(new.speed(*cpu)));
+        let speeds = self.speeds.keys().chain(new.speeds.keys()).map(speed).collect();
+        let parked = self.parked.intersection(&new.parked).copied().collect();
+        Wanted { speeds, parked, places: new.places }
+    }
+
+    /// CPUs whose speed changes in one direction on the way to `new`, and to what.
+    fn speeds_to(&self, new: &Wanted, is_wanted: impl Fn(f64, f64) -> bool) -> BTreeMap<u32, f64> {
+        let cpus: BTreeSet<u32> = self.speeds.keys().chain(new.speeds.keys()).copied().collect();
+        cpus.into_iter()
+            .map(|cpu| (cpu, self.speed(cpu), new.speed(cpu)))
+            .filter(|(_, before, after)| (before - after).abs() > SPEED_EQUAL && is_wanted(*before, *after))
+            .map(|(cpu, _, after)| (cpu, after))
+            .collect()
+    }
+}
+
+impl fmt::Display for Wanted {
+    /// One line: `sockets+tcp@1*1.00 ip+nic0@2*0.50 parked 3`; `!` marks a dedicated CPU.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to_plan(&CpuSet::new()) {
+            Ok(plan) => fmt::Display::fmt(&plan, f),
+            Err(reason) => f.pad(&reason),
+        }
+    }
+}
+
+/// What changes on the CPUs, in the order in which it has to be done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CpuChange {
+    pub unpark: CpuSet,
+    /// Shares of full speed.
+    pub faster: BTreeMap<u32, f64>,
+    pub slower: BTreeMap<u32, f64>,
+    pub park: CpuSet,
+}
+
+impl CpuChange {
+    /// What must come before the moves.
+    pub fn making_room(old: &Wanted, new: &Wanted) -> CpuChange {
+        CpuChange {
+            unpark: old.parked.difference(&new.parked).copied().collect(),
+            faster: old.speeds_to(new, |before, after| after > before),
+            ..CpuChange::default()
+        }
+    }
+
+    /// What must come after the moves.
+    pub fn taking_away(old: &Wanted, new: &Wanted) -> CpuChange {
+        CpuChange {
+            slower: old.speeds_to(new, |before, after| after < before),
+            park: new.parked.difference(&old.parked).copied().collect(),
+            ..CpuChange::default()
+        }
+    }
+
+    /// All of it, where nobody moves.
+    pub fn between(old: &Wanted, new: &Wanted) -> CpuChange {
+        let CpuChange { slower, park, .. } = CpuChange::taking_away(old, new);
+        CpuChange { slower, park, ..CpuChange::making_room(old, new) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.unpark.is_empty() && self.faster.is_empty() && self.slower.is_empty() && self.park.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_made_before_and_taken_after() {
+        let plan =
+            |speeds: &[(u32, f64)]| Wanted { speeds: speeds.iter().copied().collect(), ..Wanted::default() };
+        let (old, new) = (plan(&[(0, 0.5), (1, 1.0)]), plan(&[(1, 0.25), (2, 0.999)]));
+        assert_eq!(CpuChange::making_room(&old, &new).faster, BTreeMap::from([(0, 1.0)]));
+        assert_eq!(CpuChange::taking_away(&old, &new).slower, BTreeMap::from([(1, 0.25)]));
+        // Overtaken half way, the next plan starts from what was really done.
+        let between = old.with_room_for(new.clone());
+        assert!(CpuChange::making_room(&between, &new).is_empty());
+        assert_eq!(CpuChange::taking_away(&between, &new).slower, BTreeMap::from([(1, 0.25)]));
+    }
+
+    #[test]
+    fn what_is_parked_comes_back_first_and_goes_last() {
+        let parked = |cpus: &[u32]| Wanted { parked: cpus.iter().copied().collect(), ..Wanted::default() };
+        let change = CpuChange::between(&parked(&[2, 3]), &parked(&[3, 4]));
+        assert_eq!((change.unpark.to_string().as_str(), change.park.to_string().as_str()), ("2", "4"));
+        assert!(CpuChange::between(&parked(&[3]), &parked(&[3])).is_empty());
+        assert_eq!(CpuChange::between(&parked(&[3]), &parked(&[3]).without_changes()).unpark, CpuSet::one(3));
+    }
+}

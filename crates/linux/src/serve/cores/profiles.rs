@@ -1,0 +1,77 @@
+//! What a policy learnt goes back into the file that its profiles came from.
+
+use eft_cores::engine::Learnt;
+use eft_cores::profile::file;
+use eft_host::named_file;
+
+#[derive(Default)]
+pub struct Saver {
+    /// Said once, not each minute.
+    failed: bool,
+}
+
+impl Saver {
+    pub fn save(&mut self, learnt: &Learnt) {
+        match write(learnt) {
+            Ok(()) => self.failed = false,
+            Err(why) if !self.failed => {
+                eprintln!("eft cores: what was learnt is not saved: {why}");
+                self.failed = true;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// All or nothing: whoever reads meanwhile, and whatever happens, finds the old file or the new one. A file that is not a
+/// profile file of this machine any more is somebody else's, and stays.
+fn write(learnt: &Learnt) -> Result<(), String> {
+    let Learnt { path, profiles, machine } = learnt;
+    let told = |e: std::io::Error| format!("{path}: {e}");
+    let before = named_file::regular_text(path).map_err(told)?;
+    let stored = file::read(&before, machine).map_err(|e| format!("{path}: {e}"))?;
+    let text = file::write(&stored.updated(profiles), machine)?;
+    let beside = format!("{path}.new");
+    std::fs::write(&beside, text).map_err(told)?;
+    std::fs::rename(&beside, path).map_err(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eft_cores::indicators::Mix;
+    use eft_cores::plan::{Plan, Seat};
+    use eft_cores::profile::{Outcome, Profiles};
+    use eft_machine::Machine;
+
+    #[test]
+    fn what_was_learnt_is_saved_and_a_file_of_somebody_else_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("profiles.toml").to_string_lossy().into_owned();
+        let machine = Machine { model: Some("this".into()), ..Machine::default() };
+        let plan = |cpu: u32| {
+            let seats = [("tcp".to_string(), Seat { cpu, dedicated: false })].into();
+            Plan { seats, ..Plan::default() }
+        };
+        let outcome =
+            |cpu: u32, throughput: f64| Outcome { throughput, plan: plan(cpu), ..Outcome::default() };
+        let mut stored = Profiles::default();
+        stored.record("bulk", Mix::default(), outcome(0, 1.0));
+        stored.record("bulk", Mix::default(), outcome(5, 7.0));
+        std::fs::write(&path, file::write(&stored, &machine).unwrap()).unwrap();
+        // The policy had no use for CPU 5, and found CPU 0 better than it was.
+        let mut profiles = Profiles::default();
+        profiles.record("bulk", Mix::default(), outcome(0, 3.0));
+        let learnt = Learnt { path: path.clone(), profiles, machine: machine.clone() };
+        write(&learnt).unwrap();
+        let now = file::read(&std::fs::read_to_string(&path).unwrap(), &machine).unwrap();
+        let figures: Vec<f64> = now.loads[0].outcomes.iter().map(|o| o.throughput).collect();
+        assert_eq!(figures, [7.0, 3.0]);
+
+        for bad in ["not ours".to_string(), std::fs::read_to_string(&path).unwrap().replace("7.0", "8.0")] {
+            std::fs::write(&path, &bad).unwrap();
+            assert!(write(&learnt).is_err());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), bad);
+        }
+    }
+}

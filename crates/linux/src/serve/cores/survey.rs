@@ -1,0 +1,39 @@
+//! The machine as a policy that begins has to know it.
+
+use eft_cores::engine::Survey;
+use eft_cores::profile::{Profiles, file};
+use eft_host::actuators::burner;
+use eft_host::{managed, named_file};
+use eft_machine::{CpuSet, Machine};
+
+/// Speeds that duty cycles are set to: the steps of clock modulation, which the emulation follows.
+const EIGHTHS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
+
+pub fn survey(managed: &CpuSet, profiles: Option<&str>, emulate_speeds: bool) -> Result<Survey, String> {
+    let machine = managed::machine(managed)?;
+    let profiles = match profiles {
+        None => Profiles::default(),
+        Some(path) => {
+            let text = named_file::regular_text(path).map_err(|e| format!("{path}: {e}"))?;
+            file::read(&text, &machine).map_err(|e| format!("{path}: {e}"))?
+        }
+    };
+    Ok(Survey { duty_levels: duty_levels(&machine, emulate_speeds), machine, profiles })
+}
+
+/// P-states if all managed CPUs have them; else duty cycles, if that is wished and allowed; else full speed only.
+fn duty_levels(machine: &Machine, emulate: bool) -> Option<Vec<f64>> {
+    if machine.has_frequencies() {
+        return None;
+    }
+    if !emulate {
+        return Some(Vec::new());
+    }
+    match burner::check_allowed() {
+        Ok(()) => Some(EIGHTHS.to_vec()),
+        Err(reason) => {
+            eprintln!("eft cores: cores run at full speed only: {reason}");
+            Some(Vec::new())
+        }
+    }
+}
