@@ -12,6 +12,7 @@ import datagrams
 import guests
 import handover
 import hangups
+import injections
 import inputs
 import options
 import past
@@ -28,6 +29,6 @@ if __name__ == "__main__":
         command = [str(ROOT / "scripts/own-network"), sys.executable, *sys.argv]
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
     cases = inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + handover.CASES + datagrams.CASES
-    cases += hangups.CASES + guests.CASES
+    cases += hangups.CASES + guests.CASES + injections.CASES
     cases += programs.CASES + past.CASES + returns.CASES + sandboxes.CASES + updates.CASES + watchdog.CASES
     sys.exit(run_all(cases, sys.argv[1:]))

@@ -13,6 +13,7 @@ pub const FRAME_COUNTERS: &[&str] = &[
     "late_us_max",
     "peers_reborn",
     "descriptor_calls",
+    "faults_injected",
 ];
 
 /// Indices into [`FRAME_COUNTERS`].
@@ -29,4 +30,6 @@ pub mod counter {
     pub const PEERS_REBORN: usize = 9;
     /// System calls on applications' descriptors (tokens, plugs).
     pub const DESCRIPTOR_CALLS: usize = 10;
+    /// Messages that a fault of [`crate::fault`] struck.
+    pub const FAULTS_INJECTED: usize = 11;
 }

@@ -10,6 +10,7 @@ extern crate alloc;
 
 pub mod component;
 pub mod events;
+pub mod fault;
 mod frame_counters;
 pub mod outbox;
 pub mod scheduling;

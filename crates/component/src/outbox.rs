@@ -54,6 +54,11 @@ impl<O: Output> Outbox<O> {
         self.items.push(item);
     }
 
+    /// Takes one back.
+    pub(crate) fn remove(&mut self, index: usize) {
+        self.items.remove(index);
+    }
+
     pub fn items(&self) -> &[O] {
         &self.items
     }

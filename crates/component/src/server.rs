@@ -6,7 +6,9 @@
 pub use crate::frame_counters::{FRAME_COUNTERS, counter};
 
 use crate::component::{Component, Context, Occasion, Output};
+use crate::fault::{Armed, Fault};
 use crate::{Outbox, World};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -79,6 +81,7 @@ pub struct Server<C: Component> {
     last_turn: Instant,
     due: Option<Instant>,
     receiver_behind: bool,
+    fault: Option<Box<Armed>>,
 }
 
 impl<C: Component> Server<C> {
@@ -96,7 +99,17 @@ impl<C: Component> Server<C> {
             last_turn: Instant(0),
             due: None,
             receiver_behind: false,
+            fault: None,
         }
+    }
+
+    /// Lets `skip` messages pass and breaks the next one. A fault that was armed before and has not struck is forgotten; while
+    /// a message is held back there is no other.
+    pub fn inject(&mut self, fault: Fault, skip: u32) {
+        if self.fault.as_ref().is_some_and(|armed| armed.deadline().is_some()) {
+            return;
+        }
+        self.fault = Some(Box::new(Armed::new(fault, skip, self.random.next_u64())));
     }
 
     /// The first thing that happens to a server opens its account.
@@ -231,7 +244,8 @@ impl<C: Component> Server<C> {
         self.publish(world);
         self.status.beat();
         let quiet = self.quiet_deadline(now);
-        let deadline = self.component.deadline().into_iter().chain(quiet).min();
+        let late = self.fault.as_ref().and_then(|fault| fault.deadline());
+        let deadline = self.component.deadline().into_iter().chain(quiet).chain(late).min();
         self.tell_hints(now, crowded);
         self.due = deadline;
         // Without looking at the clock again: the next mark gives the time to what this turn was.
@@ -294,8 +308,28 @@ impl<C: Component> Server<C> {
         }
     }
 
+    /// Does what the armed fault does to this turn's messages.
+    #[cold]
+    fn strike(&mut self, now: Instant) {
+        let Some(fault) = &mut self.fault else { return };
+        let done = fault.strike(now, &mut self.out);
+        self.status.add(counter::FAULTS_INJECTED, done.struck as u64);
+        if done.over {
+            self.fault = None;
+        }
+        for (peer, line) in done.send {
+            // No port: it died meanwhile, and what was said to it with it.
+            if let Some(c) = self.ports.iter_mut().find(|c| c.port.peer == peer) {
+                c.backlog.push_back(line);
+            }
+        }
+    }
+
     /// Moves the outbox into the queues, carries out effects, and wakes who sleeps.
     fn publish(&mut self, world: &mut impl World<Effect = C::Effect>) {
+        if self.fault.is_some() {
+            self.strike(world.now());
+        }
         let mut sent = 0;
         let mut effects = 0;
         for c in &mut self.ports {

@@ -33,6 +33,8 @@ enum Command {
     Ss(commands::ss::SsArguments),
     /// Crash a component on purpose
     Kill(commands::kill::KillArguments),
+    /// Break a component on purpose, in one of many ways
+    Inject(commands::inject::InjectArguments),
     /// Replace components by those of another program file; connections go on
     Update(commands::update::UpdateArguments),
     /// Place a component on a CPU
@@ -110,6 +112,7 @@ fn main() -> ExitCode {
         Command::Stat(a) => commands::stat::run(&a),
         Command::Ss(a) => commands::ss::run(&a),
         Command::Kill(a) => commands::kill::run(&a),
+        Command::Inject(a) => commands::inject::run(&a),
         Command::Update(a) => commands::update::run(&a),
         Command::Move(a) => commands::place::run(&a),
         Command::Top(a) => commands::top::run(&a),

@@ -10,6 +10,7 @@ pub mod descriptors;
 pub mod devices;
 pub mod futex;
 pub mod host;
+pub mod inject;
 pub mod io_uring;
 pub mod keeper;
 pub mod memory;

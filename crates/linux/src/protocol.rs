@@ -2,6 +2,7 @@
 //! with postcard; descriptors ride along. Never on the data path.
 
 use eft_base::{FamilyId, MacAddress, PoolId, SlotShare};
+use eft_component::fault::Fault;
 use eft_cores::member::{MemberView, Place};
 use eft_messages::ComponentId;
 use serde::{Deserialize, Serialize};
@@ -162,6 +163,11 @@ pub enum ToServer {
     Member(MemberView),
     /// End now.
     Stop,
+    /// Let so many messages pass, and break the next one. (The last, so that servers of before do not take others for it.)
+    Inject {
+        fault: Fault,
+        skip: u32,
+    },
 }
 
 /// From a server to the supervisor.

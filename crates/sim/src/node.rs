@@ -5,6 +5,7 @@ use eft_channel::Memory;
 use eft_channel::notify::{Doorbell, Wake};
 use eft_channel::socket::Arena;
 use eft_channel::status::Status;
+use eft_component::fault::Fault;
 use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Answer, Component, Configure, FromWorld, Port, Server, Step, World, sockets, transport};
 use eft_messages::ComponentId;
@@ -133,6 +134,8 @@ pub trait Node {
     fn connect(&mut self, world: &mut Surroundings, port: Port);
     fn disconnect(&mut self, peer: ComponentId);
     fn event(&mut self, now: Instant, event: Event);
+    /// See [`Server::inject`].
+    fn inject(&mut self, fault: Fault, skip: u32);
     fn has_message(&self) -> bool;
     fn memory(&mut self) -> &mut Memory;
     fn status(&self) -> &Status;
@@ -156,6 +159,10 @@ impl<C: Component<Event: Hears, Effect: Into<Effect>>> Node for Server<C> {
     fn event(&mut self, now: Instant, event: Event) {
         let event = C::Event::hear(event).expect("an event of this component");
         Server::event(self, now, event)
+    }
+
+    fn inject(&mut self, fault: Fault, skip: u32) {
+        Server::inject(self, fault, skip)
     }
 
     fn has_message(&self) -> bool {

@@ -7,6 +7,7 @@ use crate::stack::{Shape, Stack};
 use eft_base::{Cidr, Endpoint, Instant, MacAddress, Random};
 use eft_channel::socket::Geometry;
 use eft_component::DeviceInfo;
+use eft_component::fault::Fault;
 use eft_messages::ComponentId;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -24,6 +25,9 @@ pub struct Faults {
     /// Nobody dies while another server of its stack is dead. What a NIC has handed to an ip that
     /// is dead can only come again from that NIC.
     pub one_at_a_time: bool,
+    /// What else may befall them, and the chance per step.
+    pub kinds: Vec<Fault>,
+    pub inject: f64,
 }
 
 /// Two stacks and the wire between them.
@@ -177,6 +181,7 @@ impl Simulation {
     pub fn step(&mut self) -> bool {
         self.steps += 1;
         self.maybe_kill();
+        self.maybe_inject();
         self.revive();
         self.pump();
         let mut runnable: Vec<(usize, Option<ComponentId>)> = Vec::new();
@@ -242,6 +247,18 @@ impl Simulation {
             return;
         }
         self.kill(side, peer);
+    }
+
+    fn maybe_inject(&mut self) {
+        if self.faults.kinds.is_empty() || !self.random.chance(self.faults.inject) {
+            return;
+        }
+        let mut below = |n: usize| self.random.below(n as u64) as usize;
+        let (side, skip) = (below(2), below(16) as u32);
+        let peer = self.faults.peers[below(self.faults.peers.len())];
+        let fault = self.faults.kinds[below(self.faults.kinds.len())];
+        self.note(format!("{} us: {peer} of side {side} suffers {fault:?}", self.now.as_micros()));
+        self.stacks[side].inject(peer, fault, skip);
     }
 
     /// Kills a server; it comes back after a random part of the downtime.

@@ -14,6 +14,7 @@ use eft_channel::notify::Mode;
 use eft_channel::socket::{Arena, Geometry};
 use eft_channel::status::Status;
 use eft_channel::{Pool, PoolView, Segment};
+use eft_component::fault::Fault;
 use eft_component::{Component, Server, Topology, sockets, transport};
 use eft_control::plan;
 use eft_ip::IpConfig;
@@ -248,6 +249,15 @@ impl Stack {
         {
             node.event(now, event);
             self.wake(peer);
+        }
+    }
+
+    /// Arms a fault in a server that lives.
+    pub fn inject(&mut self, peer: ComponentId, fault: Fault, skip: u32) {
+        if let Some(i) = self.index(peer)
+            && let Some(node) = &mut self.members[i].node
+        {
+            node.inject(fault, skip);
         }
     }
 

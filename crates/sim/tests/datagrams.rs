@@ -62,6 +62,7 @@ fn sockets_outlive_udp_and_streams_do_not_notice() {
             crash: 0.002,
             downtime: Duration::from_millis(2),
             one_at_a_time: true,
+            ..Faults::default()
         };
         for _ in 0..20 {
             s.applications[0].send_more(20);

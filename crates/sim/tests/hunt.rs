@@ -53,6 +53,7 @@ fn hunt() {
             crash: [0.0002, 0.001, 0.005][r.below(3) as usize],
             downtime: Duration::from_millis(3),
             one_at_a_time: lossless,
+            ..Faults::default()
         };
         let mut s = Simulation::new(seed, settings.clone());
         let most = [2_000, 100_000, 1_000_000][r.below(3) as usize];

@@ -35,6 +35,7 @@ fn recorded(seed: u64) -> Simulation {
         crash: 0.0005,
         downtime: Duration::from_millis(2),
         one_at_a_time: false,
+        ..Faults::default()
     };
     let to = Some(Endpoint::new(address(1).address, 53));
     s.applications[0].exchange(Datagrams { port: 0, to, count: 200, len_max: 4000 });

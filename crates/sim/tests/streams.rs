@@ -1,6 +1,7 @@
 //! Bytes through two whole stacks.
 
 use eft_component::DeviceInfo;
+use eft_component::fault::Fault;
 use eft_messages::ComponentId;
 use eft_sim::simulation::Settings;
 use eft_sim::{Conditions, Faults, Simulation};
@@ -75,6 +76,7 @@ fn without_loss(peers: &[ComponentId], seeds: std::ops::Range<u64>) {
             crash: 0.001,
             downtime: Duration::from_millis(2),
             one_at_a_time: true,
+            ..Faults::default()
         };
         let s = transfer(seed, settings, 2, 3_000_000, 4_000_000);
         deaths += s.stacks[0].crashes + s.stacks[1].crashes;
@@ -117,11 +119,51 @@ fn tcp_may_die_and_its_streams_go_on() {
             crash: 0.002,
             downtime: Duration::from_millis(2),
             one_at_a_time: true,
+            ..Faults::default()
         };
         let s = transfer(seed, settings, 2, 1_000_000, 2_000_000);
         deaths += s.stacks[0].crashes + s.stacks[1].crashes;
     }
     assert!(deaths > 30, "only {deaths} deaths");
+}
+
+/// All of them suffer from such faults now and then; every byte is compared.
+fn with_faults(fault: Fault, seeds: std::ops::Range<u64>) {
+    let mut struck = 0;
+    for seed in seeds {
+        let mut settings = settings();
+        settings.conditions.rate = 500_000_000;
+        settings.faults = Faults {
+            peers: vec![
+                ComponentId::IP,
+                ComponentId::FILTER,
+                ComponentId::nic(0),
+                ComponentId::TCP,
+                ComponentId::SOCKETS,
+            ],
+            kinds: vec![fault],
+            inject: 0.001,
+            ..Faults::default()
+        };
+        let s = transfer(seed, settings, 2, 1_000_000, 2_000_000);
+        struck += s.faults.peers.iter().map(|p| s.total(*p, "faults_injected")).sum::<u64>();
+    }
+    assert!(struck > 20, "only {struck} faults");
+}
+
+#[test]
+fn messages_may_come_late() {
+    with_faults(Fault::Delay, 1000..1012);
+}
+
+#[test]
+fn messages_may_come_twice() {
+    with_faults(Fault::Repeat, 1100..1112);
+}
+
+#[test]
+fn buffers_may_be_given_back_twice() {
+    with_faults(Fault::DoubleFree, 1300..1324);
 }
 
 #[test]
@@ -141,6 +183,7 @@ fn anybody_may_die_on_a_bad_wire() {
             crash: 0.0003,
             downtime: Duration::from_millis(5),
             one_at_a_time: true,
+            ..Faults::default()
         };
         transfer(seed, settings, 2, 200_000, 300_000);
     }
@@ -157,6 +200,7 @@ fn a_stack_speaks_with_itself_while_its_servers_die() {
             crash: 0.02,
             downtime: Duration::from_millis(2),
             one_at_a_time: true,
+            ..Faults::default()
         };
         for _ in 0..3 {
             s.stream_from(1, 6_000_000, 8_000_000, 0);
@@ -230,6 +274,7 @@ fn a_connection_whose_worker_died_is_reset_although_tcp_dies_too() {
             crash: 0.002,
             downtime: Duration::from_millis(2),
             one_at_a_time: true,
+            ..Faults::default()
         };
         worker_dies(seed, faults);
     }

@@ -59,6 +59,17 @@ Examples:
   eft kill nic:eft0
 
 The supervisor starts the component again; connections go on."),
+    ("inject", "\
+Examples:
+  eft inject tcp flip-heap
+  eft inject ip loop --seed 7
+  eft inject --list
+
+For tests, on stacks that nobody needs: what a damaged server does to others is what is to be found out. The supervisor
+starts again what dies of it, at once each time. A damaged server that lives goes on damaged until `eft kill`. Needs the
+right to debug the servers (root, or the stack's user).
+
+--json: {component, kind, pid, seed, what}"),
     ("update", "\
 Examples:
   eft update tcp --binary /usr/local/bin/eft.new

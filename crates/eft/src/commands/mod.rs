@@ -4,6 +4,7 @@ pub mod capture;
 pub mod cpu;
 pub mod custodian;
 pub mod help;
+pub mod inject;
 pub mod keep;
 pub mod kill;
 pub mod pf;

@@ -291,6 +291,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             }
             ToServer::Place { place, ticket } => self.move_to(place, ticket),
             ToServer::Stop => self.stop = true,
+            ToServer::Inject { fault, skip } => self.server.inject(fault, skip),
             other => {
                 let server = &mut self.server;
                 let now = clock::now();

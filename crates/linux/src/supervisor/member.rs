@@ -59,6 +59,7 @@ pub struct Member {
     pub device: Vec<OwnedFd>,
     pub pools: Vec<OwnedPool>,
     pub restarts: Restarts,
+    /// This process was killed or broken by an operator.
     pub killed_on_purpose: bool,
     pub cpu: Option<u32>,
     /// It is to be alone on its CPU.

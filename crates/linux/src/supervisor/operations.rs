@@ -1,10 +1,12 @@
 //! What operators ask for.
 
 use super::ending::Ending;
+use super::member::Life;
 use super::request::{self, Request};
 use super::{Supervisor, Watched};
 use crate::protocol::ToServer;
 use crate::{memory, operator, scm};
+use eft_component::fault::Fault;
 use eft_messages::ComponentId;
 use serde_json::{Value, json};
 use std::os::fd::OwnedFd;
@@ -69,6 +71,9 @@ impl Supervisor {
                 self.members[i].kill();
                 Ok(Some((json!({ "killed": self.members[i].name }), Vec::new())))
             }
+            Request::Inject { component, fault, skip } => {
+                self.operator_injects(&component, fault, skip).map(|answer| Some((answer, Vec::new())))
+            }
             Request::Update { component } => {
                 self.operator_updates(id, &component, fds.into_iter().next()).map(|()| None)
             }
@@ -91,6 +96,28 @@ impl Supervisor {
                 Ok(Some((json!({}), Vec::new())))
             }
         }
+    }
+
+    /// From now on this process is not what its operator takes it for: its death is none to be slowed down for.
+    fn operator_injects(
+        &mut self,
+        component: &str,
+        fault: Option<Fault>,
+        skip: u32,
+    ) -> Result<Value, String> {
+        let i = self.find(component)?;
+        let member = &mut self.members[i];
+        let pid = member.pid().filter(|_| member.life == Life::Running);
+        let pid =
+            pid.ok_or_else(|| format!("{component} does not run now: try again when `eft ps` says so"))?;
+        if fault.is_some() && member.peer == ComponentId::CORES {
+            return Err("cores sends no messages to neighbours that could be broken".into());
+        }
+        member.killed_on_purpose = true;
+        if let Some(fault) = fault {
+            member.tell(&ToServer::Inject { fault, skip }, &[]);
+        }
+        Ok(json!({ "component": component, "pid": pid, "generation": member.generation }))
     }
 
     pub(super) fn find(&self, component: &str) -> Result<usize, String> {

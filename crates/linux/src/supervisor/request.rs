@@ -2,6 +2,7 @@
 //!
 //! Promise: any bytes give a request whose numbers are in range, or one line that says what is wrong.
 
+use eft_component::fault::Fault;
 use serde::{Deserialize, Serialize};
 
 /// A request of `eft ps`, `stat`, `kill` and the like.
@@ -25,6 +26,15 @@ pub enum Request {
     },
     Kill {
         component: String,
+    },
+    /// It is going to be broken by whoever asks, or by its own loop if there is a fault.
+    Inject {
+        component: String,
+        #[serde(default)]
+        fault: Option<Fault>,
+        /// Messages that pass before.
+        #[serde(default)]
+        skip: u32,
     },
     /// By the program file whose descriptor comes along.
     Update {
@@ -126,6 +136,10 @@ mod tests {
             (r#"{"op":"place","component":"tcp","cpu":1,"dedicated":true}"#, place),
             (r#"{"op":"pf-show"}"#, Request::PfShow { what: Shown::Rules }),
             (r#"{"op":"pf-show","what":"states"}"#, Request::PfShow { what: Shown::States }),
+            (
+                r#"{"op":"inject","component":"tcp","fault":"DoubleFree"}"#,
+                Request::Inject { component: "tcp".into(), fault: Some(Fault::DoubleFree), skip: 0 },
+            ),
             (r#"{"op":"capture","interface":3,"more":[]}"#, Request::Capture { interface: 3 }),
         ] {
             assert_eq!(parse(text.as_bytes()), Ok(expected), "{text}");
@@ -146,6 +160,7 @@ mod tests {
             (r#"{"op":"capture","interface":256}"#, "invalid value"),
             (r#"{"op":"place","component":"tcp","cpu":4294967296}"#, "invalid value"),
             (r#"{"op":"pf-show","what":"secrets"}"#, "unknown variant"),
+            (r#"{"op":"inject","component":"tcp","fault":"Explode"}"#, "unknown variant"),
         ] {
             let e = parse(text.as_bytes()).expect_err(text);
             assert!(e.contains(reason) && !e.contains('\n'), "{text}: {e}");

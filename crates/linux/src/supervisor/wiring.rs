@@ -45,6 +45,7 @@ impl Supervisor {
         member.stderr = stderr;
         member.generation += 1;
         member.life = Life::Starting;
+        member.killed_on_purpose = false;
         member.restarts.started(clock::now());
         watched?;
         self.keep_member(i);

@@ -1,0 +1,141 @@
+//! A process's memory as its debugger sees it: which parts there are, and a bit of one turned over.
+
+use crate::{Doing, Error, Result};
+use eft_base::Random;
+use std::fs::{self, File};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+const PAGE: u64 = 4096;
+/// How often a place with something in it is looked for before any place will do.
+const LOOKS: usize = 2000;
+/// Bytes above the stack's end in which frames that will be returned to lie.
+const STACK_IN_USE: u64 = 2048;
+
+/// Which part of a server's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Heap,
+    Arena,
+    Channel,
+    Payload,
+    Stack,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Part::Heap => "heap",
+            Part::Arena => "durable state",
+            Part::Channel => "channels",
+            Part::Payload => "packets",
+            Part::Stack => "stack",
+        }
+    }
+
+    /// The writable mappings that it is made of. Segments have names that the supervisor gave them.
+    fn holds(self, mapping: &Mapping) -> bool {
+        let segment = |kinds: &[&str]| {
+            let name = mapping.name.strip_prefix("/memfd:eft-");
+            name.is_some_and(|name| kinds.iter().any(|kind| name.starts_with(kind)))
+        };
+        match self {
+            Part::Heap => mapping.name == "[heap]" || mapping.name.is_empty(),
+            Part::Arena => segment(&["arena-"]),
+            Part::Channel => segment(&["queue-", "position", "status-"]),
+            Part::Payload => segment(&["pool-", "family-"]),
+            Part::Stack => mapping.name == "[stack]",
+        }
+    }
+}
+
+struct Mapping {
+    range: Range<u64>,
+    name: String,
+}
+
+/// One line of /proc/PID/maps, if the process writes there.
+fn writable(line: &str) -> Option<Mapping> {
+    let mut fields = line.split_ascii_whitespace();
+    let (from, to) = fields.next()?.split_once('-')?;
+    let rights = fields.next()?;
+    let name = fields.nth(3).unwrap_or_default().to_string();
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    rights.starts_with("rw").then_some(Mapping { range: number(from)?..number(to)?, name })
+}
+
+/// The memory of a process.
+pub struct Memory {
+    bytes: File,
+    pages: File,
+    mappings: Vec<Mapping>,
+}
+
+impl Memory {
+    pub fn open(pid: u32) -> Result<Memory> {
+        let place = |name: &str| format!("/proc/{pid}/{name}");
+        let open = |name, write| File::options().read(true).write(write).open(place(name));
+        let refused = "its memory cannot be changed (only its own user and root may)";
+        let maps = fs::read_to_string(place("maps")).doing(refused)?;
+        Ok(Memory {
+            bytes: open("mem", true).doing(refused)?,
+            pages: open("pagemap", false).doing(refused)?,
+            mappings: maps.lines().filter_map(writable).collect(),
+        })
+    }
+
+    pub fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
+        self.bytes.write_all_at(bytes, at).doing("its memory cannot be changed")
+    }
+
+    /// Turns a bit of a byte over, and says which.
+    pub fn flip(&self, at: u64, random: &mut Random) -> Result<u64> {
+        let bit = random.below(8);
+        let mut byte = [0];
+        self.bytes.read_exact_at(&mut byte, at).doing("its memory cannot be read")?;
+        self.write(at, &[byte[0] ^ 1 << bit])?;
+        Ok(bit)
+    }
+
+    /// A byte of a word that is not zero, in a page that the process has touched.
+    pub fn pick(&self, part: Part, random: &mut Random) -> Result<(&str, u64)> {
+        let touched: Vec<(&Mapping, u64)> =
+            self.mappings.iter().filter(|m| part.holds(m)).flat_map(|m| self.touched(m)).collect();
+        if touched.is_empty() {
+            return Err(Error(format!("it has written no {}", part.name())));
+        }
+        let mut place = (part.name(), 0);
+        for _ in 0..LOOKS {
+            let (mapping, page) = touched[random.below(touched.len() as u64) as usize];
+            let name = mapping.name.strip_prefix("/memfd:").unwrap_or(part.name());
+            place = (name, page + 8 * random.below(PAGE / 8));
+            let mut word = [0; 8];
+            if self.bytes.read_exact_at(&mut word, place.1).is_ok() && word != [0; 8] {
+                break;
+            }
+        }
+        Ok((place.0, place.1 + random.below(8)))
+    }
+
+    /// A byte of the frames above the stack's end.
+    pub fn pick_in_stack(&self, end: u64, random: &mut Random) -> Result<u64> {
+        let stack = self.mappings.iter().find(|m| Part::Stack.holds(m) && m.range.contains(&end));
+        let stack = stack.ok_or_else(|| Error("it runs on no stack".into()))?;
+        Ok(end + random.below(STACK_IN_USE.min(stack.range.end - end)))
+    }
+
+    /// The pages of a mapping that are there.
+    fn touched<'a>(&'a self, mapping: &'a Mapping) -> impl Iterator<Item = (&'a Mapping, u64)> {
+        let count = ((mapping.range.end - mapping.range.start) / PAGE) as usize;
+        let mut entries = vec![0; count * 8];
+        let read = self.pages.read_at(&mut entries, mapping.range.start / PAGE * 8).unwrap_or(0);
+        entries.truncate(read / 8 * 8);
+        let present: Vec<usize> = entries
+            .chunks_exact(8)
+            .enumerate()
+            .filter(|(_, entry)| entry[7] & 0x80 != 0)
+            .map(|(i, _)| i)
+            .collect();
+        present.into_iter().map(move |i| (mapping, mapping.range.start + i as u64 * PAGE))
+    }
+}

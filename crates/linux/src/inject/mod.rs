@@ -1,0 +1,236 @@
+//! Breaks a running server on purpose, from outside: as its debugger and through the kernel's view of its memory.
+//!
+//! Nothing of this runs in a server or in the supervisor. The kernel lets only whoever may debug the process do it: its
+//! user, or root. What needs the server's own hands, a message that is lost or comes twice, is
+//! [`eft_component::fault`].
+//!
+//! Promise: the process is let go in any case, also if we are killed meanwhile.
+
+mod memory;
+mod tracee;
+
+use crate::{Doing, Error, Result};
+use eft_base::Random;
+use eft_component::fault::Fault;
+use memory::{Memory, Part};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use tracee::Tracee;
+
+/// Instructions that a server goes on, one by one, before it breaks: within a turn.
+const STEPS_MAX: u64 = 3000;
+/// How long it may sleep meanwhile. Then it breaks where it sleeps.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How a server breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Kill,
+    Segv,
+    Abort,
+    Loop,
+    Null,
+    FlipCode,
+    FlipStack,
+    FlipHeap,
+    FlipArena,
+    FlipChannel,
+    FlipPayload,
+    Enomem,
+    /// By the server's own loop.
+    Message(Fault),
+}
+
+/// Name, kind, what it is.
+pub const KINDS: &[(&str, Kind, &str)] = &[
+    ("kill", Kind::Kill, "SIGKILL"),
+    ("segv", Kind::Segv, "SIGSEGV"),
+    ("abort", Kind::Abort, "SIGABRT at a random instruction"),
+    ("loop", Kind::Loop, "an endless loop at a random instruction"),
+    ("null", Kind::Null, "a write through NULL at a random instruction"),
+    ("flip-code", Kind::FlipCode, "a bit of the instruction that comes next"),
+    ("flip-stack", Kind::FlipStack, "a bit of the stack in use"),
+    ("flip-heap", Kind::FlipHeap, "a bit of the heap"),
+    ("flip-arena", Kind::FlipArena, "a bit of the durable state"),
+    ("flip-channel", Kind::FlipChannel, "a bit of a queue, position or status page that it writes"),
+    ("flip-payload", Kind::FlipPayload, "a bit of a packet pool or of a program's rings that it writes"),
+    ("flip-message", Kind::Message(Fault::FlipMessage), "a bit of a message"),
+    ("delay", Kind::Message(Fault::Delay), "a message that comes 50 ms late"),
+    ("repeat", Kind::Message(Fault::Repeat), "a message that comes twice"),
+    ("leak", Kind::Message(Fault::Leak), "a buffer that is not given back"),
+    ("double-free", Kind::Message(Fault::DoubleFree), "a buffer that is given back twice"),
+    ("enomem", Kind::Enomem, "ENOMEM from the next call that sends"),
+];
+
+impl Kind {
+    pub fn parse(name: &str) -> std::result::Result<Kind, String> {
+        let found = KINDS.iter().find(|(n, ..)| *n == name).map(|(_, kind, _)| *kind);
+        let names = || KINDS.iter().map(|(n, ..)| *n).collect::<Vec<_>>().join(", ");
+        found.ok_or_else(|| format!("there is no kind of fault `{name}`; there are: {}", names()))
+    }
+
+    pub fn name(self) -> &'static str {
+        KINDS.iter().find(|(_, kind, _)| *kind == self).map_or("", |(name, ..)| name)
+    }
+
+    /// The process cannot go on after it.
+    pub fn is_deadly(self) -> bool {
+        matches!(self, Kind::Kill | Kind::Segv | Kind::Abort | Kind::Loop | Kind::Null)
+    }
+
+    /// What the server's own loop does.
+    pub fn fault(self) -> Option<Fault> {
+        match self {
+            Kind::Message(fault) => Some(fault),
+            _ => None,
+        }
+    }
+}
+
+/// Breaks a process in such a way and says what was done to it.
+pub fn inject(pid: u32, kind: Kind, random: &mut Random) -> Result<String> {
+    let process = Process::open(pid)?;
+    let signal = match kind {
+        Kind::Kill => libc::SIGKILL,
+        Kind::Segv => libc::SIGSEGV,
+        Kind::FlipHeap => return flip(&process, Part::Heap, random),
+        Kind::FlipArena => return flip(&process, Part::Arena, random),
+        Kind::FlipChannel => return flip(&process, Part::Channel, random),
+        Kind::FlipPayload => return flip(&process, Part::Payload, random),
+        Kind::Enomem => return fail_a_send(&process),
+        Kind::Message(_) => return Err(Error("its own loop does that, and not its debugger".into())),
+        Kind::Abort | Kind::Loop | Kind::Null | Kind::FlipCode | Kind::FlipStack => {
+            return at_a_random_instruction(&process, kind, random);
+        }
+    };
+    process.signal(signal)?;
+    Ok(format!("signal {signal}"))
+}
+
+/// A process that is known not to be another one of its number.
+struct Process {
+    pid: u32,
+    handle: OwnedFd,
+}
+
+impl Process {
+    fn open(pid: u32) -> Result<Process> {
+        let number = rustix::process::Pid::from_raw(pid as i32).ok_or_else(|| Error("no process".into()))?;
+        let handle =
+            rustix::process::pidfd_open(number, rustix::process::PidfdFlags::empty()).doing("the process")?;
+        Ok(Process { pid, handle })
+    }
+
+    fn signal(&self, signal: i32) -> Result<()> {
+        use std::os::fd::AsRawFd;
+        // SAFETY: plain numbers and no memory.
+        let sent =
+            unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.handle.as_raw_fd(), signal, 0usize, 0) };
+        if sent < 0 { Err(std::io::Error::last_os_error()).doing("cannot signal it") } else { Ok(()) }
+    }
+}
+
+fn flip(process: &Process, part: Part, random: &mut Random) -> Result<String> {
+    let memory = Memory::open(process.pid)?;
+    let (name, address) = memory.pick(part, random)?;
+    memory.flip(address, random).map(|bit| format!("bit {bit} of byte {address:#x} of {name}"))
+}
+
+/// Lets it go on for some instructions, and breaks it there.
+fn at_a_random_instruction(process: &Process, kind: Kind, random: &mut Random) -> Result<String> {
+    let memory = Memory::open(process.pid)?;
+    let mut tracee = Tracee::seize(process.pid)?;
+    let steps = random.below(STEPS_MAX);
+    let done = tracee.step(steps, PATIENCE)?;
+    let (at, stack) = tracee.instruction_and_stack()?;
+    let place = format!("at {at:#x}, {done} instructions on");
+    match kind {
+        Kind::Loop => memory.write(at, tracee::ENDLESS)?,
+        Kind::Null => memory.write(at, tracee::WRITE_THROUGH_NULL)?,
+        Kind::FlipCode => {
+            let byte = at + random.below(tracee::INSTRUCTION);
+            let bit = memory.flip(byte, random)?;
+            tracee.release(0);
+            return Ok(format!("bit {bit} of code byte {byte:#x}, {done} instructions on"));
+        }
+        Kind::FlipStack => {
+            let byte = memory.pick_in_stack(stack, random)?;
+            let bit = memory.flip(byte, random)?;
+            tracee.release(0);
+            return Ok(format!(
+                "bit {bit} of stack byte {byte:#x}, {} above its end, {done} instructions on",
+                byte - stack
+            ));
+        }
+        _ => {
+            tracee.release(libc::SIGABRT);
+            return Ok(format!("SIGABRT {place}"));
+        }
+    }
+    tracee.release(0);
+    Ok(format!("{} {place}", kind.name()))
+}
+
+/// The next system call that sends fails with ENOMEM.
+fn fail_a_send(process: &Process) -> Result<String> {
+    let mut tracee = Tracee::seize(process.pid)?;
+    let (name, fd) = tracee.fail_a_send(PATIENCE * 10)?;
+    tracee.release(0);
+    Ok(format!("{name} on descriptor {fd}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Child, Command};
+
+    #[test]
+    fn kinds_have_names_of_their_own() {
+        for (name, kind, _) in KINDS {
+            assert_eq!((Kind::parse(name), kind.name()), (Ok(*kind), *name));
+        }
+        assert!(Kind::parse("flip").unwrap_err().contains("flip-code, flip-stack"));
+    }
+
+    /// A shell that computes for ever.
+    fn busy() -> Child {
+        Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_process_dies_as_it_was_told() {
+        for (kind, signal) in [
+            (Kind::Kill, libc::SIGKILL),
+            (Kind::Segv, libc::SIGSEGV),
+            (Kind::Abort, libc::SIGABRT),
+            (Kind::Null, libc::SIGSEGV),
+        ] {
+            let mut child = busy();
+            std::thread::sleep(Duration::from_millis(20));
+            let said = inject(child.id(), kind, &mut Random::new(7)).unwrap();
+            assert_eq!(child.wait().unwrap().signal(), Some(signal), "{kind:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn one_that_sleeps_breaks_where_it_sleeps_and_not_otherwise() {
+        let mut child = Command::new("sleep").arg("1").spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        let said = inject(child.id(), Kind::FlipStack, &mut Random::new(7)).unwrap();
+        assert!(said.ends_with(" 0 instructions on"), "{said}");
+        // The bit may be its death; that we looked may not.
+        assert_ne!(child.wait().unwrap().signal(), Some(libc::SIGTRAP));
+    }
+
+    #[test]
+    fn what_is_not_there_is_one_line() {
+        let mut child = busy();
+        std::thread::sleep(Duration::from_millis(20));
+        let refusal = inject(child.id(), Kind::FlipArena, &mut Random::new(7)).unwrap_err();
+        assert_eq!(refusal.0, "it has written no durable state");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(inject(child.id(), Kind::Abort, &mut Random::new(7)).is_err(), "it has ended");
+    }
+}

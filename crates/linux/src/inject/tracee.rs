@@ -1,0 +1,199 @@
+//! A process in a debugger's hands (ptrace(2)): stopped, moved on by instructions, let go.
+
+use crate::{Doing, Error, Result};
+use std::time::{Duration, Instant};
+
+/// An instruction that jumps to itself.
+#[cfg(target_arch = "x86_64")]
+pub const ENDLESS: &[u8] = &[0xeb, 0xfe];
+#[cfg(target_arch = "aarch64")]
+pub const ENDLESS: &[u8] = &[0x00, 0x00, 0x00, 0x14];
+/// `movq $0, 0`; `mov x0, #0` and `str x0, [x0]`.
+#[cfg(target_arch = "x86_64")]
+pub const WRITE_THROUGH_NULL: &[u8] = &[0x48, 0xc7, 0x04, 0x25, 0, 0, 0, 0, 0, 0, 0, 0];
+#[cfg(target_arch = "aarch64")]
+pub const WRITE_THROUGH_NULL: &[u8] = &[0x00, 0x00, 0x80, 0xd2, 0x00, 0x00, 0x00, 0xf9];
+/// Bytes of an instruction, or most of one.
+pub const INSTRUCTION: u64 = 4;
+
+/// System calls that hand something to the kernel to pass on.
+const SENDS: &[(i64, &str)] = &[
+    (libc::SYS_write, "write"),
+    (libc::SYS_writev, "writev"),
+    (libc::SYS_sendto, "sendto"),
+    (libc::SYS_sendmsg, "sendmsg"),
+];
+
+/// A stopped process. It is let go when this is dropped; the kernel lets it go if we die.
+pub struct Tracee {
+    pid: i32,
+    released: bool,
+}
+
+impl Tracee {
+    pub fn seize(pid: u32) -> Result<Tracee> {
+        let pid = pid as i32;
+        request(libc::PTRACE_SEIZE, pid, 0, libc::PTRACE_O_TRACESYSGOOD as usize).doing(
+            "it cannot be stopped (only its own user and root may, and only one debugger at a time)",
+        )?;
+        let mut tracee = Tracee { pid, released: false };
+        tracee.interrupt()?;
+        Ok(tracee)
+    }
+
+    fn interrupt(&mut self) -> Result<()> {
+        request(libc::PTRACE_INTERRUPT, self.pid, 0, 0).doing("it cannot be stopped")?;
+        self.wait(Duration::from_secs(5))?.map(drop).ok_or_else(|| Error("it cannot be stopped".into()))
+    }
+
+    /// The status of its next stop; `None`: it goes on all the time.
+    fn wait(&mut self, limit: Duration) -> Result<Option<i32>> {
+        let until = Instant::now() + limit;
+        let mut looks = 0;
+        loop {
+            let mut status = 0;
+            // SAFETY: waits for a process that we trace; `status` lives through the call.
+            match unsafe { libc::waitpid(self.pid, &mut status, libc::WNOHANG | libc::__WALL) } {
+                0 if Instant::now() >= until => return Ok(None),
+                0 => {
+                    looks += 1;
+                    // An instruction takes some microseconds so; one that sleeps is not to keep us busy.
+                    if looks > 200 {
+                        std::thread::sleep(Duration::from_micros(200));
+                    } else {
+                        std::thread::yield_now();
+                    }
+                }
+                n if n < 0 => return Err(std::io::Error::last_os_error()).doing("the process"),
+                _ if libc::WIFSTOPPED(status) => return Ok(Some(status)),
+                _ => {
+                    self.released = true;
+                    return Err(Error("it died meanwhile".into()));
+                }
+            }
+        }
+    }
+
+    /// Goes on in such a way until it stops for a reason of ours. Signals that come meanwhile are its own matter.
+    fn go_on(&mut self, how: u32, limit: Duration) -> Result<Option<i32>> {
+        let mut signal = 0;
+        loop {
+            request(how, self.pid, 0, signal).doing("it cannot go on")?;
+            let Some(status) = self.wait(limit)? else { return Ok(None) };
+            let stop = libc::WSTOPSIG(status);
+            if stop & !0x80 == libc::SIGTRAP {
+                return Ok(Some(status));
+            }
+            signal = stop as usize;
+        }
+    }
+
+    /// Lets it go on by so many instructions, and says how many were done when it slept for longer than `patience`.
+    pub fn step(&mut self, count: u64, patience: Duration) -> Result<u64> {
+        for done in 0..count {
+            if self.go_on(libc::PTRACE_SINGLESTEP, patience)?.is_none() {
+                self.interrupt()?;
+                self.end_step()?;
+                return Ok(done);
+            }
+        }
+        Ok(count)
+    }
+
+    /// The end of a step that was begun before a sleep has become a SIGTRAP, which would kill it once it is let go.
+    fn end_step(&mut self) -> Result<()> {
+        request(libc::PTRACE_CONT, self.pid, 0, 0).doing("it cannot go on")?;
+        if self.wait(Duration::from_millis(10))?.is_none() {
+            self.interrupt()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the next system call that sends, but on an eventfd, return ENOMEM without being made.
+    #[cfg(target_arch = "x86_64")]
+    pub fn fail_a_send(&mut self, patience: Duration) -> Result<(&'static str, i32)> {
+        let until = Instant::now() + patience;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if self.go_on(libc::PTRACE_SYSCALL, left)?.is_none() || left.is_zero() {
+                return Err(Error(format!(
+                    "it sent nothing through the kernel for {} s",
+                    patience.as_secs_f32()
+                )));
+            }
+            let mut registers = self.registers()?;
+            let call = SENDS.iter().find(|(number, _)| *number as u64 == registers.orig_rax);
+            // At its end rax is what it returned; at its begin that there is nothing yet.
+            let begins = registers.rax as i64 == -i64::from(libc::ENOSYS);
+            let fd = registers.rdi as i32;
+            let Some((_, name)) = call.filter(|_| begins && !self.is_event(fd)) else { continue };
+            registers.orig_rax = u64::MAX;
+            self.set_registers(&registers)?;
+            self.go_on(libc::PTRACE_SYSCALL, patience)?;
+            let mut registers = self.registers()?;
+            registers.rax = -i64::from(libc::ENOMEM) as u64;
+            self.set_registers(&registers)?;
+            return Ok((name, fd));
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn fail_a_send(&mut self, _patience: Duration) -> Result<(&'static str, i32)> {
+        Err(Error("a call can be made to fail on x86-64 only".into()))
+    }
+
+    /// Waking a neighbour cannot fail for want of memory.
+    #[cfg(target_arch = "x86_64")]
+    fn is_event(&self, fd: i32) -> bool {
+        let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", self.pid)).unwrap_or_default();
+        link.to_string_lossy().contains("[eventfd]")
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn set_registers(&mut self, registers: &libc::user_regs_struct) -> Result<()> {
+        let place = std::ptr::from_ref(registers) as usize;
+        request(libc::PTRACE_SETREGS, self.pid, 0, place).doing("its registers")
+    }
+
+    fn registers(&self) -> Result<libc::user_regs_struct> {
+        // SAFETY: plain numbers, for which zero is a value.
+        let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        let mut place = libc::iovec {
+            iov_base: (&raw mut registers).cast(),
+            iov_len: size_of::<libc::user_regs_struct>(),
+        };
+        const NT_PRSTATUS: usize = 1;
+        request(libc::PTRACE_GETREGSET, self.pid, NT_PRSTATUS, (&raw mut place) as usize)
+            .doing("its registers")?;
+        Ok(registers)
+    }
+
+    /// The addresses of the instruction that comes next, and of the stack's end.
+    pub fn instruction_and_stack(&self) -> Result<(u64, u64)> {
+        let registers = self.registers()?;
+        #[cfg(target_arch = "x86_64")]
+        return Ok((registers.rip, registers.rsp));
+        #[cfg(target_arch = "aarch64")]
+        return Ok((registers.pc, registers.sp));
+    }
+
+    /// Lets it go, with a signal or none.
+    pub fn release(mut self, signal: i32) {
+        self.released = true;
+        let _ = request(libc::PTRACE_DETACH, self.pid, 0, signal as usize);
+    }
+}
+
+impl Drop for Tracee {
+    fn drop(&mut self) {
+        if !self.released {
+            let _ = request(libc::PTRACE_DETACH, self.pid, 0, 0);
+        }
+    }
+}
+
+fn request(what: u32, pid: i32, address: usize, data: usize) -> std::io::Result<()> {
+    // SAFETY: what is written to lies behind `data` in the callers' frames; all else are plain numbers.
+    let done = unsafe { libc::ptrace(what as _, pid, address, data) };
+    if done < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+}

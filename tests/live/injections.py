@@ -1,0 +1,69 @@
+"""Servers broken in every way that `eft inject` knows."""
+
+import json
+import os
+import shutil
+
+from harness import EFT, Scene, Stack, check, sh, wait_until
+from inputs import refused
+from watchdog import ECHO, Connections
+
+DEADLY = ("kill", "segv", "abort", "null", "loop")
+
+
+def deadly_faults_end_no_connection():
+    with Scene("inject") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
+        stack.listening(7300)
+        connections = Connections(stack, 20)
+        connections.use()
+        for component in ("ip", f"nic:{stack.device}", "filter", "udp", "sockets", "tcp"):
+            for kind in DEADLY:
+                before = stack.components()[component]
+                said = json.loads(stack.eft("inject", component, kind, "--json").stdout)
+                check(said["pid"] == before["pid"] and said["kind"] == kind, f"{said}")
+                connections.use()
+                wait_until(
+                    lambda: (c := stack.components()[component])["generation"] == before["generation"] + 1
+                    and c["state"] == "running", 20, f"the successor of {component} after {kind}")
+                connections.use()
+        # Five deaths each, and nobody waited: they were injected. The others are theirs alone.
+        parts = stack.components()
+        check(all(c["deaths"] == (0 if name == "cores" else len(DEADLY)) for name, c in parts.items()), f"{parts}")
+        check("times in a row" not in stack.process.log.read_text(), "an injected death slowed a restart down")
+        # Deaths that nobody injected do.
+        for turn in range(4):
+            before = stack.components()["udp"]
+            os.kill(before["pid"], 11)
+            wait_until(lambda: (c := stack.components()["udp"])["generation"] > before["generation"]
+                       and c["state"] == "running", 20, "udp to come back")
+        check("udp died 4 times in a row" in stack.process.log.read_text(), "a real death does not count")
+        connections.use()
+
+
+def wrong_injections_are_refused():
+    with Scene("inject-wrong") as scene:
+        stack = Stack(scene)
+        inject = [EFT, "inject", "--name", stack.name]
+        refused(*inject, "tcp", "explode", says="there is no kind of fault `explode`; there are: kill, segv")
+        refused(*inject, "tpc", "kill", says="there is no component `tpc`; there are: ")
+        refused(*inject, "ip", "flip-arena", says="ip: it has written no durable state")
+        refused(*inject, "cores", "delay", says="cores sends no messages")
+        refused(*inject, "udp", "leak", says="udp gave no buffer back for 2 s")
+        refused(EFT, "inject", "--name", "nosuch", "tcp", "kill", says="there is no running stack `nosuch`")
+        refused(*inject, "tcp", says="<KIND>", status=2)
+        # Another user's programs may not, nor may they that are on the stack.
+        tool = scene.dir / "eft"
+        shutil.copy(EFT, tool)
+        for directory in (tool, *tool.parents):
+            if directory.stat().st_mode & 0o5 != 0o5:
+                tool = shutil.copy(EFT, "/tmp/eft-lt-inject")
+                scene.undo("rm", "-f", "/tmp/eft-lt-inject")
+                break
+        refused("setpriv", "--reuid", "65534", "--clear-groups", tool, *inject[1:], "tcp", "kill", says="no permission")
+        check(all(c["deaths"] == 0 for c in stack.components().values()), "a refused fault killed somebody")
+        check("flip-heap" in sh(EFT, "inject", "--list").stdout, "the list")
+
+
+CASES = [deadly_faults_end_no_connection, wrong_injections_are_refused]
