@@ -111,8 +111,10 @@ impl Cores {
             return;
         }
         let change = CpuChange::taking_away(&applying.old, &applying.new);
+        // Before it is done: whoever dies over it has a successor that undoes it at the end.
+        out.push(Effect::Remember(applying.new.clone()));
         if change.is_empty() {
-            return self.done(late, out);
+            return self.done(late);
         }
         let ticket = self.change(change, out);
         if let Some(applying) = &mut self.applying {
@@ -120,10 +122,9 @@ impl Cores {
         }
     }
 
-    fn done(&mut self, late: bool, out: &mut Outbox<Effect>) {
+    fn done(&mut self, late: bool) {
         let Some(applying) = self.applying.take() else { return };
         self.applied = applying.new;
-        out.push(Effect::Remember(self.applied.clone()));
         self.history.conclude(if late { Outcome::AppliedLate } else { Outcome::Applied });
     }
 
@@ -153,7 +154,7 @@ impl Cores {
         match (result, next) {
             (Err(why), _) => self.failed(&why, out),
             (Ok(()), None) => self.arrange(now, out),
-            (Ok(()), Some(late)) => self.done(late, out),
+            (Ok(()), Some(late)) => self.done(late),
         }
     }
 
@@ -162,11 +163,14 @@ impl Cores {
         self.history.conclude(Outcome::Failed(why.to_string()));
         self.trouble = Some(why.to_string());
         out.push(Effect::Complain(alloc::format!("the plan was not carried out: {why}")));
-        let Some(Applying { old, new, .. }) = self.applying.take() else { return };
+        let Some(Applying { old, new, stage }) = self.applying.take() else { return };
         // Whatever of it was done is taken back as far as it can be; nobody waits for the answer.
         let back = CpuChange::between(&new, &old);
         if !back.is_empty() && !self.managed().is_empty() {
             self.change(back, out);
+        }
+        if matches!(stage, Stage::TakingAway { .. }) {
+            out.push(Effect::Remember(old));
         }
     }
 

@@ -222,6 +222,11 @@ impl Cores {
         &self.history
     }
 
+    /// Whether a plan is on its way.
+    pub fn is_applying(&self) -> bool {
+        self.applying.is_some()
+    }
+
     /// What is in force.
     pub fn applied(&self) -> &Wanted {
         &self.applied

@@ -164,7 +164,7 @@ fn answer(effects: &[Effect]) -> Value {
 }
 
 #[test]
-fn a_plan_is_applied_step_by_step_and_remembered_when_it_is_in_force() {
+fn a_plan_is_applied_step_by_step_and_remembered_before_room_is_taken_away() {
     let (mut bench, asked) = Bench::new(settings("adaptive"), Wanted::default()).arranging();
     let [Effect::Arrange(places)] = &asked[..] else { panic!("{asked:?}") };
     assert!(places.iter().all(|(_, place)| *place == Place { cpu: Some(1), dedicated: false }));
@@ -172,11 +172,12 @@ fn a_plan_is_applied_step_by_step_and_remembered_when_it_is_in_force() {
     // Nothing is taken away while somebody is on the way.
     assert!(bench.tell(Event::Member(view(STACK[0], Some(1), true))).is_empty());
     let asked = bench.arrive(1);
-    let [Effect::Change { ticket, change }] = &asked[..] else { panic!("{asked:?}") };
+    let [Effect::Remember(applied), Effect::Change { ticket, change }] = &asked[..] else {
+        panic!("{asked:?}")
+    };
     assert_eq!((change.park.to_string().as_str(), change.unpark.is_empty()), ("2", true));
     assert!(bench.engine().applied().places.is_empty());
-    let asked = bench.tell(Event::Changed { ticket: *ticket, result: Ok(()) });
-    let [Effect::Remember(applied)] = &asked[..] else { panic!("{asked:?}") };
+    assert!(bench.tell(Event::Changed { ticket: *ticket, result: Ok(()) }).is_empty());
     assert_eq!((applied, bench.outcomes()), (bench.engine().applied(), vec!["applied".into()]));
     assert_eq!(applied.parked, [2].into());
     // At the end the host is as it was, and a successor knows.
@@ -194,7 +195,7 @@ fn who_does_not_arrive_holds_the_rest_up_for_a_fifth_of_a_second() {
     assert!(!bench.turn().iter().any(|effect| matches!(effect, Effect::Change { .. })));
     bench.world.now += Duration::from_millis(1);
     let asked = bench.turn();
-    let [Effect::Change { ticket, .. }] = &asked[..] else { panic!("{asked:?}") };
+    let [Effect::Remember(_), Effect::Change { ticket, .. }] = &asked[..] else { panic!("{asked:?}") };
     bench.tell(Event::Changed { ticket: *ticket, result: Ok(()) });
     assert_eq!(bench.outcomes(), [Outcome::AppliedLate.to_string()]);
 }
@@ -203,11 +204,14 @@ fn who_does_not_arrive_holds_the_rest_up_for_a_fifth_of_a_second() {
 fn what_cannot_be_carried_out_is_taken_back_with_one_line() {
     let (mut bench, _) = Bench::new(settings("adaptive"), Wanted::default()).arranging();
     let asked = bench.arrive(1);
-    let [Effect::Change { ticket, .. }] = &asked[..] else { panic!("{asked:?}") };
+    let [Effect::Remember(_), Effect::Change { ticket, .. }] = &asked[..] else { panic!("{asked:?}") };
     let asked = bench.tell(Event::Changed { ticket: *ticket, result: Err("CPU 2 is busy".into()) });
-    let [Effect::Complain(line), Effect::Change { ticket: back, change }] = &asked[..] else {
+    let [Effect::Complain(line), Effect::Change { ticket: back, change }, Effect::Remember(left)] =
+        &asked[..]
+    else {
         panic!("{asked:?}")
     };
+    assert_eq!(*left, Wanted::default());
     assert_eq!(line, "the plan was not carried out: CPU 2 is busy");
     assert_eq!(change.unpark.to_string(), "2");
     assert_eq!(bench.outcomes(), ["not carried out: CPU 2 is busy"]);
