@@ -4,17 +4,19 @@
 //! It is no packet simulator (that is the rest of this crate): traffic is a flow of messages through components with a
 //! cost each, and a closed or open [load](load::Load) drives it. [`steady`] says what a plan carries in the long run;
 //! [`world`] moves there with a time constant, adds noise and the cost of each change, and produces the
-//! [`Sample`](eft_cores::sample::Sample)s that live sensors would.
+//! [`Sample`](eft_cores::sample::Sample)s that live sensors would; [`host`] runs the `cores` component on it.
 //!
 //! What it takes from measurements: a wake across cores costs the sender 13 µs and comes 35 µs late; a switch on a
 //! shared core takes 1.2 µs; who is alone on a core polls before it sleeps. Everything else is an assumption.
 
+pub mod host;
 pub mod load;
 pub mod others;
 pub mod shape;
 pub mod steady;
 pub mod world;
 
+pub use host::Host;
 pub use load::{Load, Schedule};
 pub use others::Others;
 pub use shape::Shape;

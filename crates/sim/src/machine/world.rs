@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use eft_base::Random;
+use eft_base::{ComponentId, Random};
+use eft_cores::attention::Glance;
 use eft_cores::estimate::{self, Activity};
-use eft_cores::plan::{Change, Plan, changes};
+use eft_cores::member::Place;
+use eft_cores::plan::{Change, Plan, Seat, changes};
 use eft_cores::platform::Platform;
 use eft_cores::power::PowerModel;
 use eft_cores::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traffic};
+use eft_cores::wanted::CpuChange;
 use eft_machine::CpuSet;
 
 use crate::machine::load::{Load, Schedule};
@@ -20,9 +23,11 @@ const STEP_NS: u64 = 2_000_000;
 /// TCP opens its window over several round trips.
 const RAMP_NS: f64 = 15_000_000.0;
 /// What one moved component holds up, and a change of speed.
-const MOVE_NS: u64 = 400_000;
+pub const MOVE_NS: u64 = 400_000;
 const SPEED_NS: u64 = 50_000;
 const NOISE: f64 = 0.02;
+/// How long noise and what others do stay as they are.
+const MOOD_NS: u64 = 10_000_000;
 const QUEUE: u32 = 64;
 const UPPER_MARK: f64 = 0.75;
 const LOWER_MARK: f64 = 0.125;
@@ -37,12 +42,17 @@ pub struct World {
     rate: f64,
     stalled_ns: u64,
     messages: f64,
+    /// Times that a component said that it gets too little time.
+    starved: u64,
     energy_uj: f64,
     parts: BTreeMap<String, Part>,
     cpu_ns: BTreeMap<u32, (f64, f64)>,
     /// What was worked out last, by load and plan; a load that flips has two.
     known: VecDeque<(String, Plan, Rc<Steady>)>,
     disturbance: Disturbance,
+    noise: f64,
+    /// When both change next.
+    mood_ends_ns: u64,
     traffic: Traffic,
     traffic_rest: BTreeMap<&'static str, f64>,
 }
@@ -61,13 +71,19 @@ struct Part {
     underloads: u64,
 }
 
+impl Part {
+    fn unseen() -> Part {
+        Part { low: f64::from(QUEUE), ..Part::default() }
+    }
+}
+
 impl World {
     pub fn new(shape: &Shape, schedule: Schedule, seed: u64) -> Self {
         let platform =
             Platform::new(shape.machine(), &components(), shape.duty_levels()).unwrap_or_else(|reason| {
                 panic!("the modelled machine is none: {reason}");
             });
-        let parts = components().into_iter().map(|name| (name, Part::default())).collect();
+        let parts = components().into_iter().map(|name| (name, Part::unseen())).collect();
         Self {
             platform,
             model: PowerModel::default(),
@@ -78,11 +94,14 @@ impl World {
             rate: 0.0,
             stalled_ns: 0,
             messages: 0.0,
+            starved: 0,
             energy_uj: 0.0,
             parts,
             cpu_ns: BTreeMap::new(),
             known: VecDeque::new(),
             disturbance: Disturbance::default(),
+            noise: 1.0,
+            mood_ends_ns: 0,
             traffic: Traffic::default(),
             traffic_rest: BTreeMap::new(),
         }
@@ -118,6 +137,54 @@ impl World {
         self.plan = plan.clone();
     }
 
+    /// What is in force.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Carries out one step of a plan on the CPUs. What is not managed cannot be changed.
+    ///
+    /// # Panics
+    /// If a component would be left on a parked CPU: whoever applies plans has to prevent that.
+    pub fn change(&mut self, change: &CpuChange) -> Result<(), String> {
+        let slowed: CpuSet = change.faster.keys().chain(change.slower.keys()).copied().collect();
+        let changed = change.unpark.union(&change.park).union(&slowed);
+        if let Some(cpu) = changed.minus(&self.platform.machine().managed).first() {
+            return Err(format!("CPU {cpu} is not managed"));
+        }
+        let stranded = self.plan.used().and(&change.park);
+        assert!(stranded.is_empty(), "{} is parked under {}", stranded, self.plan);
+        let mut plan = self.plan.clone();
+        plan.parked = plan.parked.minus(&change.unpark).union(&change.park);
+        for (cpu, share) in change.faster.iter().chain(&change.slower) {
+            assert!(*share > 0.0 && *share <= 1.0, "CPU {cpu} at {share} of its speed");
+            plan.speeds.insert(*cpu, *share);
+        }
+        plan.speeds.retain(|_, share| *share < 1.0);
+        self.apply(&plan);
+        Ok(())
+    }
+
+    /// Moves components; who is told to go anywhere goes to CPU 0. Answers who had not been there yet.
+    ///
+    /// # Panics
+    /// If one would go to a parked CPU.
+    pub fn arrange(&mut self, places: &[(ComponentId, Place)]) -> Vec<(ComponentId, Place)> {
+        let mut plan = self.plan.clone();
+        for (peer, place) in places {
+            let seat = Seat { cpu: place.cpu.unwrap_or(0), dedicated: place.dedicated };
+            assert!(!plan.parked.contains(seat.cpu), "{peer} goes to CPU {}, which is parked", seat.cpu);
+            plan.seats.insert(peer.to_string(), seat);
+        }
+        let is_new = |peer: &ComponentId| {
+            let name = peer.to_string();
+            plan.seats.get(&name) != self.plan.seats.get(&name)
+        };
+        let moved = places.iter().filter(|(peer, _)| is_new(peer)).copied().collect();
+        self.apply(&plan);
+        moved
+    }
+
     /// What a plan carries of a load, and the modelled power while it does.
     pub fn steady(&self, plan: &Plan, load: &Load) -> (Steady, f64) {
         let result = steady(&self.platform, plan, load);
@@ -140,17 +207,43 @@ impl World {
 
     /// Lets time pass and looks.
     pub fn sample_after(&mut self, period_ns: u64) -> Sample {
+        self.pass(period_ns);
+        self.sample()
+    }
+
+    /// Lets time pass.
+    pub fn pass(&mut self, length_ns: u64) {
+        let end_ns = self.now_ns + length_ns;
+        while self.now_ns < end_ns {
+            if self.now_ns >= self.mood_ends_ns {
+                self.noise = 1.0 + NOISE * (self.random.below(2001) as f64 / 1000.0 - 1.0) * 1.7;
+                self.disturbance.pass(&mut self.random);
+                self.starved += u64::from(self.disturbance.starves());
+                self.mood_ends_ns = self.now_ns + MOOD_NS;
+            }
+            let step_ns = STEP_NS.min(end_ns.min(self.mood_ends_ns) - self.now_ns);
+            self.step(step_ns, self.noise);
+        }
+    }
+
+    /// Looks at what is in memory anyway.
+    pub fn glance(&self) -> Glance {
+        let sum = |of: fn(&Part) -> u64| self.parts.values().map(of).sum::<u64>();
+        let Traffic { received_bytes, sent_bytes, received_segments, sent_segments, .. } = self.traffic;
+        Glance {
+            beats: sum(|part| part.heartbeat as u64),
+            moved: received_bytes + sent_bytes + received_segments + sent_segments,
+            distress: sum(|part| part.overloads) + self.starved,
+        }
+    }
+
+    /// Looks at everything; queues are seen anew from here on.
+    pub fn sample(&mut self) -> Sample {
+        let sample = self.seen();
         for part in self.parts.values_mut() {
             (part.high, part.low) = (0.0, f64::from(QUEUE));
         }
-        let noise = 1.0 + NOISE * (self.random.below(2001) as f64 / 1000.0 - 1.0) * 1.7;
-        self.disturbance.pass(&mut self.random);
-        let end_ns = self.now_ns + period_ns;
-        while self.now_ns < end_ns {
-            let step_ns = STEP_NS.min(end_ns - self.now_ns);
-            self.step(step_ns, noise);
-        }
-        self.sample()
+        sample
     }
 
     fn step(&mut self, step_ns: u64, noise: f64) {
@@ -262,7 +355,7 @@ impl World {
         }
     }
 
-    fn sample(&self) -> Sample {
+    fn seen(&self) -> Sample {
         let components = self.parts.iter().map(|(name, part)| self.component(name, part)).collect();
         let machine = self.platform.machine();
         let cpu = |cpu: u32| {
