@@ -10,7 +10,7 @@ use super::block::{Block, bit};
 use super::connection::Connection;
 use super::counters::Counter;
 use super::live::due;
-use super::sack::Range;
+use super::scoreboard::Range;
 use super::segment::Segment;
 use core::time::Duration;
 use eft_base::Instant;
@@ -87,7 +87,13 @@ impl Connection<'_> {
         let block = &*self.block;
         let oldest = block.rcv_nxt as i64 - (65535 << block.receive_scale);
         if start >= oldest.max(0) && end > start {
-            self.live.duplicate = Some(Range { start: start as u64, end: end as u64 });
+            let mut range = Range { start: start as u64, end: end as u64 };
+            // Several in a batch are reported as one if they touch, else the last.
+            if let Some(before) = self.live.duplicate.filter(|b| b.start <= range.end && range.start <= b.end)
+            {
+                range = Range { start: before.start.min(range.start), end: before.end.max(range.end) };
+            }
+            self.live.duplicate = Some(range);
         }
     }
 

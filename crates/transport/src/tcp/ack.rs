@@ -1,20 +1,69 @@
-//! Acknowledgments and the peer's window (RFC 9293 §3.10.7.4 step 5, RFC 5961 §5, RFC 6675 §5).
+//! Acknowledgments and the peer's window (RFC 9293 §3.10.7.4 step 5, RFC 5961 §5, RFC 2018, RFC 2883). What follows for
+//! recovery is in [`super::recover`].
 
-use super::block::{NOWHERE, State, bit};
-use super::congestion::Acked;
+use super::block::{Block, NOWHERE, State, bit};
 use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
-use super::recovery::Phase;
-use super::sack::Range;
+use super::scoreboard::{Delivered, Range, Witness};
 use super::segment::Segment;
 use crate::timers::NEVER;
+use eft_base::Instant;
 use eft_base::wire::{TCP_ACK, TCP_FIN};
 use eft_component::Context;
 
-/// RFC 5681 §3.2
-const DUPLICATE_THRESHOLD: u32 = 3;
+/// What an acknowledgment brought, besides the window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Heard {
+    /// Bytes and FIN that are now acknowledged.
+    pub acked: u64,
+    pub delivered: Delivered,
+    /// Blocks told something new.
+    pub sacked: bool,
+    /// What the peer has twice (RFC 2883).
+    pub duplicate: Option<Range>,
+    /// A duplicate acknowledgment (RFC 5681 §2).
+    pub repeated: bool,
+    /// In flight before it.
+    pub flight_size: u64,
+}
+
+/// The blocks of an acknowledgment, checked.
+struct SackBlocks {
+    arrived: [Option<Range>; 4],
+    /// What the first block reports to have come twice: it lies below the acknowledgment or within the second block (RFC
+    /// 2883 §4).
+    duplicate: Option<Range>,
+}
+
+impl SackBlocks {
+    fn read(block: &Block, window_max: u32, segment: &Segment, ack: i64) -> SackBlocks {
+        let mut blocks = SackBlocks { arrived: [None; 4], duplicate: None };
+        if !block.has(bit::SACK) {
+            return blocks;
+        }
+        let offsets =
+            |pair: &(u32, u32)| (block.acknowledged_offset(pair.0), block.acknowledged_offset(pair.1));
+        let said = segment.options.sack_blocks();
+        let second = said.get(1).map(offsets);
+        for (i, pair) in said.iter().enumerate() {
+            let (start, end) = offsets(pair);
+            let oldest = (block.snd_una as i64 - window_max as i64).max(0);
+            if start >= end || start < oldest || end > block.snd_nxt as i64 {
+                continue;
+            }
+            let range = Range { start: start as u64, end: end as u64 };
+            let within_second = second.is_some_and(|(from, to)| from <= start && end <= to);
+            if i == 0 && (end <= ack || within_second) {
+                blocks.duplicate = Some(range);
+            } else if start > block.snd_una as i64 {
+                blocks.arrived[i] = Some(range);
+            }
+        }
+        blocks
+    }
+}
 
 impl Connection<'_> {
     /// The offset that an acceptable segment acknowledges. `None` if the segment ends here: it acknowledges nothing, or
@@ -52,64 +101,39 @@ impl Connection<'_> {
         changed
     }
 
-    /// Enters SACK blocks into the scoreboard. True if they told something new. Blocks below
-    /// `snd_una` report duplicates (RFC 2883) and are no news.
-    fn take_sack(&mut self, segment: &Segment) -> bool {
+    /// Enters what an acknowledgment says into the scoreboard.
+    fn take_delivered(&mut self, now: Instant, segment: &Segment, ack: i64) -> Heard {
+        let blocks = SackBlocks::read(&self.block, self.cold.snd_wnd_max, segment, ack);
         let block = &*self.block;
-        if !block.has(bit::SACK) {
-            return false;
+        let recovery = &mut self.live.recovery;
+        let acked = (ack - block.snd_una as i64).max(0) as u64;
+        let mut heard = Heard { acked, duplicate: blocks.duplicate, ..Heard::default() };
+        let (echo, min_rtt) =
+            (segment.options.timestamps.map_or(0, |(_, echo)| echo), block.rtt.min_us as u128);
+        // RFC 8985 §6.2 step 2.
+        let is_older = |sent: Instant| {
+            let echoes_older = echo != 0 && (echo.wrapping_sub(block.timestamp(sent)) as i32) < 0;
+            echoes_older || now.saturating_since(sent).as_micros() < min_rtt
+        };
+        let witness = Witness { is_older, point: recovery.point };
+        for range in blocks.arrived.into_iter().flatten() {
+            recovery.board.arrive(range, &witness, &mut heard.delivered);
         }
-        let mut news = 0;
-        for (start, end) in segment.options.sack_blocks() {
-            let start = block.acknowledged_offset(*start);
-            let end = block.acknowledged_offset(*end);
-            if start > block.snd_una as i64 && end <= block.snd_nxt as i64 && start < end {
-                news += self.live.recovery.board.insert(Range { start: start as u64, end: end as u64 });
-            }
+        heard.sacked = heard.delivered.bytes > 0;
+        if acked > 0 {
+            recovery.board.advance(ack as u64, &witness, &mut heard.delivered);
         }
-        news > 0
+        heard
     }
 
     /// New data is acknowledged.
     fn advance(&mut self, cx: &Context, ack: u64, segment: &Segment) {
-        let flight_size = self.block.flight_size();
-        let acked = ack - self.block.snd_una;
         self.sample_rtt(cx, ack, segment);
         let live = &mut *self.live;
         let block = &mut self.block;
-        let mss = block.segment_size();
         block.snd_una = ack;
         block.backoff = 0;
         live.stuck_since = cx.now;
-        if let Some(undo) = live.recovery.undo.take().filter(|undo| undo.is_due(segment)) {
-            cx.count(Counter::SpuriousTimeouts as usize);
-            let (left, acked) = (block.flight_size() as u32, acked.min(u32::MAX as u64) as u32);
-            block.congestion.restore(&undo.congestion, left, acked, mss);
-            live.recovery.forgive();
-        }
-        let phase = live.recovery.phase;
-        let ended = live.recovery.advance(ack);
-        match (phase, ended) {
-            (Phase::Recovery, true) => {
-                // RFC 6582 §3.2 step 3: no burst at the end.
-                let left = (block.flight_size() as u32).saturating_add(mss);
-                let cc = &mut block.congestion;
-                cc.cwnd = cc.ssthresh.min(left.max(2 * mss));
-            }
-            (Phase::Recovery, false) if !block.has(bit::SACK) => {
-                live.recovery.on_partial(ack, block.snd_nxt, acked, mss);
-            }
-            (Phase::Recovery, false) => {}
-            _ => {
-                live.recovery.duplicates = 0;
-                let srtt_us = block.rtt.srtt_us;
-                let cc = &mut block.congestion;
-                let used = live.window_limited || (cc.in_slow_start() && (cc.cwnd as u64) < 2 * flight_size);
-                if used {
-                    cc.on_ack(Acked { bytes: acked.min(u32::MAX as u64) as u32, mss, now: cx.now, srtt_us });
-                }
-            }
-        }
         live.retransmit_at = if block.flight_size() > 0 { cx.now + block.rtt.rto() } else { NEVER };
         self.release_ring();
         self.mark(due::INFO);
@@ -138,43 +162,6 @@ impl Connection<'_> {
             _ => {}
         }
     }
-
-    /// A duplicate acknowledgment. With SACK it means nothing by itself.
-    fn receive_duplicate(&mut self, cx: &Context) {
-        cx.count(Counter::DuplicateAcks);
-        let live = &mut *self.live;
-        let block = &*self.block;
-        if block.has(bit::SACK) {
-            return;
-        }
-        live.recovery.duplicates += 1;
-        let fresh = block.snd_una >= live.recovery.point || live.recovery.point == 0;
-        if live.recovery.phase == Phase::Open && live.recovery.duplicates == DUPLICATE_THRESHOLD && fresh {
-            self.enter_recovery(cx);
-        }
-    }
-
-    /// The scoreboard grew: is something lost?
-    fn judge_sack(&mut self, cx: &Context) {
-        let block = &*self.block;
-        let (una, mss) = (block.snd_una, block.segment_size());
-        if self.live.recovery.on_sack(una, mss) {
-            self.enter_recovery(cx);
-        }
-    }
-
-    fn enter_recovery(&mut self, cx: &Context) {
-        let live = &mut *self.live;
-        let block = &mut self.block;
-        cx.count(Counter::FastRecoveries);
-        let mss = block.segment_size();
-        // What limited transmit sent beyond the window does not count (RFC 5681 §3.2 step 2).
-        let flight_size = block.flight_size().min(block.congestion.cwnd as u64) as u32;
-        block.congestion.on_loss(flight_size, mss);
-        live.recovery.enter(block.snd_una, block.snd_nxt, mss);
-        live.timing = None;
-        live.retransmit_at = cx.now + block.rtt.rto();
-    }
 }
 
 impl Tcp {
@@ -185,24 +172,20 @@ impl Tcp {
             c.cold.probes = 0;
         }
         let window_changed = c.update_send_window(segment, ack);
-        let news = c.take_sack(segment);
         let before = c.block.snd_una as i64;
-        if ack > before {
+        let flight_size = c.block.flight_size();
+        let bare = segment.len == 0 && !segment.has(TCP_FIN) && !window_changed;
+        let mut heard = c.take_delivered(cx.now, segment, ack);
+        heard.flight_size = flight_size;
+        heard.repeated = ack == before && bare && flight_size > 0;
+        if heard.acked > 0 {
             c.advance(cx, ack as u64, segment);
-            if c.block.fin_acknowledged() {
-                self.receive_fin_acknowledgment(cx, i);
-            }
-        } else if ack == before {
-            let duplicate =
-                segment.len == 0 && !segment.has(TCP_FIN) && !window_changed && c.block.flight_size() > 0;
-            if duplicate {
-                c.receive_duplicate(cx);
-            }
+        }
+        c.recover(cx, segment, &heard);
+        if heard.acked > 0 && c.block.fin_acknowledged() {
+            self.receive_fin_acknowledgment(cx, i);
         }
         let mut c = self.connection(i);
-        if news {
-            c.judge_sack(cx);
-        }
         c.mark(due::SEND);
         !matches!(c.block.state(), State::Closed | State::Free)
     }

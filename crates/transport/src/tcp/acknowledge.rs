@@ -11,7 +11,7 @@ use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::due;
 use super::options::Builder;
-use super::sack::Range;
+use super::scoreboard::Range;
 use crate::edge::Out;
 use crate::page::Page;
 use crate::timers::NEVER;

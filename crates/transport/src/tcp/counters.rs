@@ -20,6 +20,13 @@ eft_component::counters! {
     RetransmitTimeouts => "retransmit_timeouts",
     /// Of the timeouts, those before an acknowledgment that was merely late.
     SpuriousTimeouts => "spurious_timeouts",
+    /// Of the recoveries, those in which nothing had been lost.
+    SpuriousRecoveries => "spurious_recoveries",
+    /// Tail loss probes, and those that repaired a loss.
+    LossProbes => "loss_probes",
+    ProbesRepaired => "loss_probes_repaired",
+    /// Acknowledgments that report what came twice.
+    DuplicatesReported => "duplicates_reported",
     FastRecoveries => "fast_recoveries",
     RetransmittedSegments => "retransmitted_segments",
     RetransmittedBytes => "retransmitted_bytes",

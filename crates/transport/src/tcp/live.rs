@@ -1,7 +1,7 @@
 //! What the engine knows of a block besides the block: derived, lost in a crash, rebuilt.
 
 use super::recovery::Recovery;
-use super::sack::Range;
+use super::scoreboard::Range;
 use crate::in_flight::InFlight;
 use crate::page::Page;
 use crate::timers::NEVER;
@@ -50,6 +50,10 @@ pub(crate) struct Live {
     pub timing: Option<(u64, Instant)>,
     /// Retransmission, or window probe if nothing is in flight, or SYN again.
     pub retransmit_at: Instant,
+    /// When what came late is taken for lost (RFC 8985 §6.3).
+    pub reorder_at: Instant,
+    /// When a tail loss probe is sent (RFC 8985 §7.2).
+    pub probe_at: Instant,
     pub ack_at: Instant,
     pub keepalive_at: Instant,
     pub cork_at: Instant,
@@ -101,6 +105,8 @@ impl Live {
             recovery: Recovery::default(),
             timing: None,
             retransmit_at: NEVER,
+            reorder_at: NEVER,
+            probe_at: NEVER,
             ack_at: NEVER,
             keepalive_at: NEVER,
             cork_at: NEVER,
@@ -135,6 +141,8 @@ impl Live {
     pub fn deadline(&self, close_at: u64) -> Instant {
         let timers = [
             self.retransmit_at,
+            self.reorder_at,
+            self.probe_at,
             self.ack_at,
             self.keepalive_at,
             self.cork_at,
@@ -149,6 +157,8 @@ impl Live {
     /// The timers of the connection; that of its place in the accept queue goes on.
     pub fn stop_timers(&mut self) {
         self.retransmit_at = NEVER;
+        self.reorder_at = NEVER;
+        self.probe_at = NEVER;
         self.ack_at = NEVER;
         self.keepalive_at = NEVER;
         self.cork_at = NEVER;

@@ -14,7 +14,10 @@
 //! | [`receive`], [`reassembly`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
 //! | [`send`], [`decide`], [`emit`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
 //! | [`acknowledge`] | when to acknowledge, and the window | RFC 9293 §3.8.6, RFC 5681 §4.2 |
-//! | [`rtt`], [`retransmit`], [`recovery`], [`sack`] | loss | RFC 6298, RFC 6675, RFC 6582 |
+//! | [`rtt`], [`retransmit`] | round trips and timers | RFC 6298 |
+//! | [`scoreboard`], [`rack`], [`tail_probe`] | what is lost | RFC 6675 §3, RFC 2018, RFC 8985 |
+//! | [`recover`], [`recovery`], [`prr`] | what follows | RFC 6937, RFC 6582, RFC 3042 |
+//! | [`undo`] | what was no loss | RFC 3522, RFC 4015, RFC 5682, RFC 2883 |
 //! | [`congestion`] | how much | RFC 5681, RFC 9438 |
 //! | [`close`], [`time_wait`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191, RFC 1337 |
 //! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
@@ -49,18 +52,23 @@ mod live;
 mod options;
 mod ports;
 mod probe;
+mod prr;
+mod rack;
 mod reassembly;
 mod rebirth;
 mod receive;
+mod recover;
 mod recovery;
 mod retransmit;
 mod route;
 mod rtt;
-mod sack;
+mod scoreboard;
 mod segment;
 mod send;
+mod tail_probe;
 mod tell;
 mod time_wait;
+mod undo;
 mod versions;
 
 pub use durable::{arena_len, examine, forge};

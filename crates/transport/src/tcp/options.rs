@@ -1,6 +1,6 @@
 //! TCP options: MSS (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018).
 
-use super::sack::Range;
+use super::scoreboard::Range;
 
 const END: u8 = 0;
 const NOP: u8 = 1;

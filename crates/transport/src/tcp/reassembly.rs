@@ -3,7 +3,7 @@
 //! The bytes themselves already lie at their place in the receive ring; here is only which ranges
 //! are there. Durable and bounded: a segment that would need one range more is dropped.
 
-use super::sack::Range;
+use super::scoreboard::Range;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 pub const RANGES_MAX: usize = 32;

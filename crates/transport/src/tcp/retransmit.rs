@@ -6,8 +6,8 @@ use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
-use super::recovery::Undo;
 use super::rtt::RETRIES;
+use super::undo::Undo;
 use crate::edge::Out;
 use crate::timers::NEVER;
 use core::time::Duration;
@@ -103,17 +103,20 @@ impl Connection<'_> {
         let mss = block.segment_size();
         let first = block.backoff == 0;
         if first {
-            let clock = block.timestamp(cx.now);
-            let undo = Undo { congestion: block.congestion, clock };
-            live.recovery.undo = block.has(bit::TIMESTAMPS).then_some(undo);
+            let clock = block.has(bit::TIMESTAMPS).then(|| block.timestamp(cx.now));
+            live.recovery.undo = Some(Undo::new(block.congestion, clock, true));
+        } else {
+            // RFC 2018 §8: the receiver may have reneged.
+            live.recovery.board.distrust();
+            if let Some(undo) = &mut live.recovery.undo {
+                undo.on_timeout_again();
+            }
         }
         block.congestion.on_timeout(flight_size, mss, first);
-        if block.backoff > 0 {
-            // RFC 2018 §8: the receiver may have reneged.
-            live.recovery.board.clear();
-        }
         block.backoff = (block.backoff + 1).min(RETRIES);
-        live.recovery.lose_all(block.snd_una, block.snd_nxt);
+        live.recovery.on_timeout(block.snd_una, block.snd_nxt, mss, cx.now, &block.rtt);
+        live.reorder_at = NEVER;
+        live.probe_at = NEVER;
         live.timing = None;
         live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
         let doubt = block.backoff == ROUTE_DOUBT;
@@ -180,6 +183,13 @@ impl Tcp {
         }
         let mut c = self.connection(i);
         c.expire_delays(now);
+        if c.live.reorder_at <= now {
+            c.live.reorder_at = NEVER;
+            c.expire_reordering(cx);
+        }
+        if c.live.probe_at <= now {
+            c.expire_probe(cx);
+        }
         if c.live.retransmit_at <= now {
             c.live.retransmit_at = NEVER;
             self.expire_retransmission(cx, i);

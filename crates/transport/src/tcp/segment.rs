@@ -159,3 +159,21 @@ fn verify(
     }
     Ok(())
 }
+
+#[cfg(test)]
+impl Segment {
+    /// One that says nothing.
+    pub fn nothing() -> Segment {
+        Segment {
+            tuple: Tuple::default(),
+            seq: 0,
+            ack: 0,
+            flags: 0,
+            window: 0,
+            len: 0,
+            payload: Payload::Scratch,
+            count: 1,
+            options: Options::default(),
+        }
+    }
+}

@@ -1,18 +1,18 @@
-//! What to send (RFC 9293 §3.8.6: Nagle, silly windows; RFC 5681 and RFC 6675 for how much).
+//! What to send (RFC 9293 §3.8.6: Nagle, silly windows; RFC 5681, RFC 6675 and RFC 6937 for how much).
 //!
 //! Segments are as large as the device can segment (`segment_max`), so that the cost per byte is
 //! that of a few large messages. What was lost goes before what is new.
 
 use super::asked::Request;
-use super::block::{NOWHERE, State, bit};
+use super::block::{NOWHERE, State};
 use super::connection::Connection;
 use super::counters::Counter;
 use super::decide::{Decision, Situation, Wait};
 use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::due;
-use super::recovery::Phase;
-use super::sack::Range;
+use super::scoreboard::Range;
+use super::tail_probe::TailProbe;
 use crate::edge::Out;
 use crate::timers::NEVER;
 use core::time::Duration;
@@ -34,23 +34,15 @@ const PIECE_TIME_MAX: Duration = Duration::from_millis(10);
 enum How {
     New,
     Again,
-    /// The last one again, on suspicion.
-    Rescue,
 }
 
 impl Connection<'_> {
-    fn has_lost(&self) -> bool {
-        let una = self.block.snd_una;
-        self.live.recovery.next_lost(una).is_some()
-    }
-
     /// The lost bytes that may be sent again now (RFC 6675 §5 step C).
-    fn next_retransmission(&self) -> Option<Range> {
+    fn next_retransmission(&self, lost: Range) -> Option<Range> {
         let block = &*self.block;
         let recovery = &self.live.recovery;
-        let lost = recovery.next_lost(block.snd_una)?;
         let mss = block.segment_size();
-        let pipe = recovery.pipe(block.snd_una, block.snd_nxt, mss);
+        let pipe = recovery.pipe(mss);
         let mss = mss as u64;
         let budget = (block.congestion.cwnd as u64).saturating_sub(pipe);
         if budget < mss && !recovery.force {
@@ -60,31 +52,30 @@ impl Connection<'_> {
         Some(Range { start: lost.start, end: lost.end.min(lost.start + len) })
     }
 
-    /// Bytes that may be lost and are sent again because nothing new can be (RFC 6675 §4 NextSeg, rules 3 and 4).
-    fn next_speculative(&self) -> Option<(Range, How)> {
+    /// A tail loss probe (RFC 8985 §7.3): new data if there is any that the peer's window takes, else the last segment again.
+    fn next_probe(&self) -> Option<(Range, How)> {
         let block = &*self.block;
-        let recovery = &self.live.recovery;
-        if !block.has(bit::SACK) || recovery.phase != Phase::Recovery {
-            return None;
+        let mss = block.segment_size() as u64;
+        let new = block.snd_end.saturating_sub(block.snd_nxt).min(block.send_window()).min(mss);
+        if new > 0 {
+            let fin = block.fin_at == block.snd_nxt + new;
+            return Some((Range { start: block.snd_nxt, end: block.snd_nxt + new + fin as u64 }, How::New));
         }
-        let mss = block.segment_size();
-        let pipe = recovery.pipe(block.snd_una, block.snd_nxt, mss);
-        if pipe + mss as u64 > block.congestion.cwnd as u64 {
-            return None;
-        }
-        let mss = mss as u64;
-        let unsacked = recovery.next_unsacked(block.snd_una, mss).map(|range| (range, How::Again));
-        unsacked.or_else(|| Some((recovery.next_rescue(block.snd_una, block.snd_nxt, mss)?, How::Rescue)))
+        self.live.recovery.board.last_missing(mss).map(|range| (range, How::Again))
     }
 
     /// What goes out next, or why nothing does.
     fn next_piece(&mut self, cx: &Context) -> Result<(Range, How), Wait> {
-        if let Some(range) = self.next_retransmission() {
-            return Ok((range, How::Again));
+        if self.live.recovery.probe_due {
+            match self.next_probe() {
+                Some(probe) => return Ok(probe),
+                None => self.live.recovery.probe_due = false,
+            }
         }
-        if self.has_lost() {
-            // What was lost goes first, but the window has no room.
-            return Err(Wait::Congestion);
+        if let Some(lost) = self.live.recovery.next_lost() {
+            // What was lost goes first, although the window may have no room.
+            let range = self.next_retransmission(lost).ok_or(Wait::Congestion)?;
+            return Ok((range, How::Again));
         }
         match self.situation().decide() {
             Decision::Send { len, fin } => {
@@ -92,7 +83,7 @@ impl Connection<'_> {
                 let start = self.block.snd_nxt;
                 Ok((Range { start, end: start + len + fin as u64 }, How::New))
             }
-            Decision::Wait(wait) => self.next_speculative().ok_or(wait),
+            Decision::Wait(wait) => Err(wait),
         }
     }
 
@@ -107,7 +98,7 @@ impl Connection<'_> {
         let block = &*self.block;
         let live = &*self.live;
         let mss = block.segment_size();
-        let pipe = live.recovery.pipe(block.snd_una, block.snd_nxt, mss);
+        let pipe = live.recovery.pipe(mss);
         let cwnd = block.congestion.cwnd as u64;
         let option = |o| live.page.as_ref().map_or(0, |p| p.option(o));
         let available = block.snd_end.saturating_sub(block.snd_nxt);
@@ -174,14 +165,12 @@ impl Connection<'_> {
             cx.add(Counter::RetransmittedSegments, segments);
             cx.add(Counter::RetransmittedBytes, len);
             self.cold.retransmits = self.cold.retransmits.saturating_add(segments as u32);
-            match how {
-                How::Rescue => live.recovery.on_rescued(),
-                _ => live.recovery.on_retransmitted(range, block.snd_una, block.snd_nxt),
-            }
+            live.recovery.on_sent_again(range, cx.now);
             live.timing = None;
         } else {
             cx.add(Counter::SentBytes, len);
             block.snd_nxt = range.end;
+            live.recovery.on_sent(range, cx.now);
             if !len.is_multiple_of(mss) {
                 block.snd_small = range.start + len;
             }
@@ -203,6 +192,20 @@ impl Connection<'_> {
         }
         if how == How::New {
             self.tell_sent();
+        }
+        self.note_probe(cx, how);
+    }
+
+    /// If what was sent is a probe, its acknowledgment will be looked at; else one may be needed later.
+    fn note_probe(&mut self, cx: &Context, how: How) {
+        let recovery = &mut self.live.recovery;
+        if recovery.probe_due {
+            cx.count(Counter::LossProbes);
+            recovery.probe_due = false;
+            recovery.measured = false;
+            recovery.probe = Some(TailProbe { end: self.block.snd_nxt, again: how == How::Again });
+        } else if how == How::New {
+            self.arm_probe(cx.now);
         }
     }
 

@@ -8,6 +8,7 @@ mod dying;
 mod hostile;
 mod loss;
 mod options;
+mod recovery;
 mod rules;
 mod script;
 mod streams;

@@ -24,6 +24,8 @@ pub struct Script {
     /// TSval to send, if timestamps are used, and the last TSval received.
     pub timestamp: Option<u32>,
     pub echo: u32,
+    /// How long our answer to the SYN-ACK takes.
+    pub rtt: Duration,
     seen: usize,
 }
 
@@ -64,6 +66,7 @@ impl Script {
             window: 65_000,
             timestamp: None,
             echo: 0,
+            rtt: Duration::ZERO,
             seen: 0,
         }
     }
@@ -83,6 +86,7 @@ impl Script {
         let heard = self.hear();
         let syn_ack = heard.iter().find(|h| h.flags == SYN | ACK).expect("a SYN-ACK");
         self.ack = syn_ack.seq.wrapping_add(1);
+        self.world.run_for(self.rtt);
         self.say(ACK, &[]);
         self.world.sides[1].app.streams.last().expect("accepted").socket
     }

@@ -111,12 +111,13 @@ impl Congestion {
         self.credit = 0;
     }
 
-    /// A timeout came too early: back to what `before` it was, without a burst (RFC 4015 §3.2, step 4).
+    /// Nothing was lost: back to what `before` it was, without a burst (RFC 4015 §3.2, step 4).
     pub fn restore(&mut self, before: &Congestion, flight_size: u32, acked: u32, mss: u32) {
         let burst = flight_size.saturating_add(acked.min(initial_window(mss)));
+        let cwnd = burst.max(self.cwnd).clamp(mss, WINDOW_MAX);
         *self = *before;
         self.ssthresh = before.ssthresh.max(before.cwnd);
-        self.cwnd = burst.clamp(mss, WINDOW_MAX);
+        self.cwnd = cwnd;
     }
 
     /// The connection was idle longer than its RTO (RFC 5681 §4.1).

@@ -1,49 +1,52 @@
+use super::super::scoreboard::{Delivered, Witness};
 use super::*;
 
 const MSS: u32 = 100;
 
-#[test]
-fn pipe_counts_what_is_neither_held_nor_lost() {
+fn recovery() -> Recovery {
     let mut r = Recovery::default();
-    assert_eq!(r.pipe(0, 1000, MSS), 1000);
-    r.board.insert(Range { start: 300, end: 600 });
-    assert!(r.on_sack(0, MSS));
-    r.enter(0, 1000, MSS);
-    // 300 held, 300 lost below it.
-    assert_eq!(r.pipe(0, 1000, MSS), 400);
-    assert_eq!(r.next_lost(0), Some(Range { start: 0, end: 300 }));
-    r.on_retransmitted(Range { start: 0, end: 100 }, 0, 1000);
-    assert_eq!(r.pipe(0, 1000, MSS), 500);
-    assert_eq!(r.next_lost(0), Some(Range { start: 100, end: 300 }));
-    r.on_retransmitted(Range { start: 100, end: 300 }, 0, 1000);
-    assert_eq!(r.next_lost(0), None);
-    assert!(r.advance(1000));
-    assert_eq!(r.phase, Phase::Open);
+    r.on_sent(Range { start: 0, end: 1000 }, Instant::from_millis(1));
+    r
 }
 
-#[test]
-fn a_lost_retransmission_is_noticed_by_what_overtakes_it() {
-    let mut r = Recovery::default();
-    r.board.insert(Range { start: 100, end: 500 });
-    assert!(r.on_sack(0, MSS));
-    r.enter(0, 500, MSS);
-    r.on_retransmitted(Range { start: 0, end: 100 }, 0, 500);
-    r.board.insert(Range { start: 500, end: 700 });
-    r.on_sack(0, MSS);
-    assert_eq!(r.next_lost(0), None);
-    r.board.insert(Range { start: 700, end: 800 });
-    r.on_sack(0, MSS);
-    assert_eq!(r.next_lost(0), Some(Range { start: 0, end: 100 }));
+fn advance(r: &mut Recovery, una: u64) {
+    let witness = Witness { is_older: |_| false, point: r.point };
+    r.board.advance(una, &witness, &mut Delivered::default());
 }
 
 #[test]
 fn without_sack_each_partial_acknowledgement_sends_one_more() {
-    let mut r = Recovery { duplicates: 3, ..Recovery::default() };
-    r.enter(0, 1000, MSS);
-    assert_eq!(r.next_lost(0), Some(Range { start: 0, end: 100 }));
-    r.on_retransmitted(Range { start: 0, end: 100 }, 0, 1000);
-    assert_eq!(r.next_lost(0), None);
-    assert!(!r.advance(400));
+    let mut r = recovery();
+    r.duplicates = 3;
+    r.lose_first(0, 1000, MSS);
+    r.enter(1000, 1000);
+    assert_eq!(r.next_lost(), Some(Range { start: 0, end: 100 }));
+    // Three segments have left, and one is lost.
+    assert_eq!(r.pipe(MSS), 600);
+    r.on_sent_again(Range { start: 0, end: 100 }, Instant::from_millis(9));
+    assert_eq!((r.next_lost(), r.pipe(MSS)), (None, 700));
+    advance(&mut r, 400);
+    assert!(!r.ends_at(400, 1000));
     r.on_partial(400, 1000, 400, MSS);
-    assert_eq!(r.next_lost(400), Some(Range { start: 400, end: 500 }));
+    assert_eq!(r.next_lost(), Some(Range { start: 400, end: 500 }));
+    advance(&mut r, 1000);
+    assert!(r.ends_at(1000, 1000));
+    assert_eq!(r.phase, Phase::Open);
+}
+
+#[test]
+fn before_recovery_duplicates_let_two_segments_out() {
+    let mut r = recovery();
+    for (duplicates, pipe) in [(0, 1000), (1, 900), (2, 800), (3, 800)] {
+        r.duplicates = duplicates;
+        assert_eq!(r.pipe(MSS), pipe);
+    }
+}
+
+#[test]
+fn a_rebirth_takes_everything_as_lost_although_nothing_is_known_of_it() {
+    let mut r = Recovery::default();
+    r.lose_all(5000, 9000);
+    assert_eq!(r.next_lost(), Some(Range { start: 5000, end: 9000 }));
+    assert_eq!((r.phase, r.pipe(MSS)), (Phase::Loss, 0));
 }

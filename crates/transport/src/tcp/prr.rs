@@ -1,0 +1,52 @@
+//! Proportional rate reduction (RFC 6937): in a recovery the window shrinks with every acknowledgment a little, instead of
+//! sending pausing for half a round trip, and what left the network is replaced at once.
+
+/// Of one recovery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prr {
+    /// Bytes in flight when it began (`RecoverFS`).
+    flight_size: u64,
+    /// Bytes that left the network since.
+    delivered: u64,
+    /// Bytes sent since.
+    sent: u64,
+}
+
+/// What an acknowledgment in a recovery says.
+#[derive(Clone, Copy, Debug)]
+pub struct News {
+    pub delivered: u64,
+    /// Bytes in the network after it.
+    pub pipe: u64,
+    /// It acknowledges more and shows no further loss.
+    pub is_good: bool,
+}
+
+impl Prr {
+    /// `flight_size`: bytes that had not left the network when the loss was found.
+    pub fn new(flight_size: u64) -> Prr {
+        Prr { flight_size: flight_size.max(1), delivered: 0, sent: 0 }
+    }
+
+    pub fn on_sent(&mut self, bytes: u64) {
+        self.sent += bytes;
+    }
+
+    /// The window after an acknowledgment (§3).
+    pub fn window(&mut self, news: News, ssthresh: u64, mss: u64) -> u64 {
+        self.delivered += news.delivered;
+        let may_send = if news.pipe > ssthresh {
+            let due = (self.delivered as u128 * ssthresh as u128).div_ceil(self.flight_size as u128) as u64;
+            due.saturating_sub(self.sent)
+        } else {
+            // Slow start to the threshold as long as nothing more is lost (PRR-SSRB), else what left (PRR-CRB).
+            let left = self.delivered.saturating_sub(self.sent);
+            let limit = if news.is_good { left.max(news.delivered) + mss } else { left };
+            limit.min(ssthresh - news.pipe)
+        };
+        news.pipe + may_send
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+use super::*;
+
+const MSS: u64 = 1000;
+
+/// RFC 6937 §4, the first figure: 20 segments in flight, the first is lost, the window goes to 14 (CUBIC's 0.7).
+#[test]
+fn sending_is_spread_over_the_recovery() {
+    let mut prr = Prr::new(20 * MSS);
+    let mut sent = 0;
+    let mut pipe = 20 * MSS;
+    for n in 1..=20u64 {
+        pipe -= MSS;
+        let window = prr.window(News { delivered: MSS, pipe, is_good: false }, 14 * MSS, MSS);
+        let now = (window - pipe) / MSS * MSS;
+        prr.on_sent(now);
+        (sent, pipe) = (sent + now, pipe + now);
+        // Seven segments for ten that arrived, at every time.
+        assert!(sent.abs_diff(n * 700) <= 2 * MSS, "{n}: {sent}");
+    }
+    assert_eq!(pipe, 14 * MSS);
+}
+
+#[test]
+fn after_heavy_loss_the_window_grows_to_the_threshold_only_with_good_news() {
+    for (is_good, grown) in [(false, 1), (true, 2)] {
+        let mut prr = Prr::new(20 * MSS);
+        // Most is lost: what is in the network lies below the threshold.
+        let window = prr.window(News { delivered: MSS, pipe: 4 * MSS, is_good }, 10 * MSS, MSS);
+        assert_eq!(window, (4 + grown) * MSS);
+    }
+    let mut prr = Prr::new(20 * MSS);
+    let window = prr.window(News { delivered: 30 * MSS, pipe: 9 * MSS, is_good: true }, 10 * MSS, MSS);
+    assert_eq!(window, 10 * MSS, "never beyond the threshold");
+}

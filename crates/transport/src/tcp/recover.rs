@@ -1,0 +1,267 @@
+//! What an acknowledgment, or the passing of time, means for recovery: what is lost, how much may be sent, and whether an
+//! earlier reduction was wrong. The order is that of RFC 8985 §6.2, §7.4 and RFC 6937 §3.
+
+use super::ack::Heard;
+use super::block::bit;
+use super::congestion::Acked;
+use super::connection::Connection;
+use super::counters::Counter;
+use super::live::due;
+use super::prr::News;
+use super::recovery::Phase;
+use super::segment::Segment;
+use super::tail_probe::{self, Verdict};
+use super::undo::{Evidence, Undo};
+use crate::timers::NEVER;
+use eft_base::Instant;
+use eft_component::Context;
+
+/// RFC 5681 §3.2
+const DUPLICATE_THRESHOLD: u32 = 3;
+
+impl Connection<'_> {
+    /// Draws the conclusions from an acknowledgment that is entered into the scoreboard.
+    pub(super) fn recover(&mut self, cx: &Context, segment: &Segment, heard: &Heard) {
+        let recovery = &mut self.live.recovery;
+        recovery.measured |= heard.delivered.timed_at.is_some();
+        self.judge_probe(cx, heard);
+        self.judge_undo(cx, segment, heard);
+        let before = self.live.recovery.phase;
+        self.end_phase();
+        let lost = if self.block.has(bit::SACK) {
+            self.detect_by_time(cx, heard)
+        } else {
+            self.count_duplicates(cx, heard)
+        };
+        if lost && self.live.recovery.phase == Phase::Open {
+            self.enter_recovery(cx, heard.delivered.bytes);
+        }
+        match self.live.recovery.phase {
+            Phase::Recovery => self.shrink(heard.delivered.bytes, heard.acked > 0 && !lost),
+            _ if before != Phase::Recovery => self.grow(cx, heard),
+            _ => {}
+        }
+        if heard.acked > 0 || heard.sacked {
+            self.arm_probe(cx.now);
+        }
+    }
+
+    /// RFC 8985 §7.4.
+    fn judge_probe(&mut self, cx: &Context, heard: &Heard) {
+        let block = &mut self.block;
+        let recovery = &mut self.live.recovery;
+        let Some(probe) = recovery.probe else {
+            return;
+        };
+        let duplicate = heard.duplicate.map(|range| range.end);
+        match probe.judge(block.snd_una, duplicate, heard.repeated && !heard.sacked) {
+            Verdict::Unknown => return,
+            Verdict::Needless => {}
+            Verdict::Repaired if recovery.phase == Phase::Open => {
+                cx.count(Counter::ProbesRepaired);
+                let mss = block.segment_size();
+                let flight_size = heard.flight_size.min(block.congestion.cwnd as u64) as u32;
+                block.congestion.on_loss(flight_size, mss);
+            }
+            Verdict::Repaired => {}
+        }
+        recovery.probe = None;
+    }
+
+    /// Takes a reduction back that was no loss.
+    fn judge_undo(&mut self, cx: &Context, segment: &Segment, heard: &Heard) {
+        let can_send_new = self.block.send_window() > 0 && self.has_unsent();
+        let block = &mut self.block;
+        let recovery = &mut self.live.recovery;
+        recovery.undo = recovery.undo.take().filter(|undo| !undo.is_over(block.snd_una));
+        let Some(undo) = &mut recovery.undo else {
+            return;
+        };
+        let evidence = Evidence {
+            advanced: heard.acked > 0,
+            // Without SACK the first acknowledgment may be for what waited behind a hole.
+            originals: heard.delivered.originals > 0 && (block.has(bit::SACK) || undo.tries_new_data()),
+            repeated: heard.repeated || heard.sacked,
+            can_send_new,
+            duplicate: heard.duplicate.map_or(0, |range| range.len()),
+        };
+        let tried = undo.tries_new_data();
+        if !undo.judge(segment, &evidence) {
+            // RFC 5682 §3.1 step 3a: the timeout was right, and the window may be full of what was tried.
+            recovery.force |= tried && !undo.tries_new_data();
+            return;
+        }
+        let counter = match undo.after_timeout {
+            true => Counter::SpuriousTimeouts,
+            false => Counter::SpuriousRecoveries,
+        };
+        cx.count(counter);
+        let before = undo.congestion;
+        let acked = heard.acked.min(u32::MAX as u64) as u32;
+        let (mss, flight_size) = (block.segment_size(), block.flight_size() as u32);
+        block.congestion.restore(&before, flight_size, acked, mss);
+        recovery.forgive();
+    }
+
+    /// Whether a phase ends with what is acknowledged now.
+    fn end_phase(&mut self) {
+        let block = &mut self.block;
+        let recovery = &mut self.live.recovery;
+        let phase = recovery.phase;
+        if !recovery.ends_at(block.snd_una, block.snd_nxt) || phase != Phase::Recovery {
+            return;
+        }
+        let mss = block.segment_size();
+        let left = (block.flight_size() as u32).saturating_add(mss);
+        let (sack, congestion) = (block.has(bit::SACK), &mut block.congestion);
+        congestion.cwnd = match sack {
+            // RFC 6937 §3: about as much is in the network.
+            true => congestion.ssthresh,
+            // RFC 6582 §3.2 step 3: no burst at the end.
+            false => congestion.ssthresh.min(left.max(2 * mss)),
+        };
+    }
+
+    /// RFC 8985 §6.2. True if more is lost than was known.
+    fn detect_by_time(&mut self, cx: &Context, heard: &Heard) -> bool {
+        let (una, nxt) = (self.block.snd_una, self.block.snd_nxt);
+        let rack = &mut self.live.recovery.rack;
+        rack.on_delivered(cx.now, &heard.delivered);
+        if heard.duplicate.is_some() {
+            cx.count(Counter::DuplicatesReported);
+            rack.on_duplicate(una, nxt);
+        }
+        self.detect_now(cx.now)
+    }
+
+    fn detect_now(&mut self, now: Instant) -> bool {
+        let mss = self.block.segment_size();
+        let recovery = &mut self.live.recovery;
+        let impatient = recovery.phase != Phase::Open || recovery.board.has_three_beyond(mss);
+        let found = recovery.rack.detect(&mut recovery.board, now, &self.block.rtt, impatient);
+        self.live.reorder_at = found.look_again_at.unwrap_or(NEVER);
+        found.lost > 0
+    }
+
+    /// The reordering window has passed (RFC 8985 §6.3).
+    pub(super) fn expire_reordering(&mut self, cx: &Context) {
+        if !self.detect_now(cx.now) {
+            return;
+        }
+        match self.live.recovery.phase {
+            Phase::Open => {
+                self.enter_recovery(cx, 0);
+                self.shrink(0, false);
+            }
+            Phase::Recovery => self.shrink(0, false),
+            Phase::Loss => {}
+        }
+        self.mark(due::SEND);
+    }
+
+    /// Without SACK (RFC 5681 §3.2, RFC 6582 §3.2). True if the first segment is found to be lost.
+    fn count_duplicates(&mut self, cx: &Context, heard: &Heard) -> bool {
+        let block = &*self.block;
+        let mss = block.segment_size();
+        let recovery = &mut self.live.recovery;
+        if heard.acked > 0 {
+            match recovery.phase {
+                Phase::Recovery => recovery.on_partial(block.snd_una, block.snd_nxt, heard.acked, mss),
+                _ => recovery.duplicates = 0,
+            }
+            return false;
+        }
+        if !heard.repeated {
+            return false;
+        }
+        cx.count(Counter::DuplicateAcks);
+        recovery.duplicates += 1;
+        let fresh = block.snd_una >= recovery.point || recovery.point == 0;
+        let lost = recovery.phase == Phase::Open && recovery.duplicates == DUPLICATE_THRESHOLD && fresh;
+        if lost {
+            recovery.lose_first(block.snd_una, block.snd_nxt, mss);
+        }
+        lost
+    }
+
+    /// `delivered`: bytes that left the network with the news of the loss.
+    fn enter_recovery(&mut self, cx: &Context, delivered: u64) {
+        cx.count(Counter::FastRecoveries);
+        let live = &mut *self.live;
+        let block = &mut self.block;
+        let mss = block.segment_size();
+        let clock = block.has(bit::TIMESTAMPS).then(|| block.timestamp(cx.now));
+        live.recovery.undo = Some(Undo::new(block.congestion, clock, false));
+        // What limited transmit sent beyond the window does not count (RFC 5681 §3.2 step 2).
+        let flight_size = block.flight_size().min(block.congestion.cwnd as u64) as u32;
+        block.congestion.on_loss(flight_size, mss);
+        let not_left = block.flight_size() - live.recovery.board.sacked() + delivered;
+        live.recovery.enter(block.snd_nxt, not_left);
+        live.timing = None;
+        live.probe_at = NEVER;
+        live.retransmit_at = cx.now + block.rtt.rto();
+    }
+
+    /// The window in a recovery (RFC 6937). Without SACK it is the threshold, and duplicates count as what has left.
+    fn shrink(&mut self, delivered: u64, is_good: bool) {
+        if !self.block.has(bit::SACK) {
+            return;
+        }
+        let mss = self.block.segment_size();
+        let recovery = &mut self.live.recovery;
+        let news = News { delivered, pipe: recovery.pipe(mss), is_good };
+        let congestion = &mut self.block.congestion;
+        let window = recovery.prr.window(news, congestion.ssthresh as u64, mss as u64);
+        congestion.cwnd = window.clamp(mss as u64, u32::MAX as u64) as u32;
+    }
+
+    /// The window outside of a recovery (RFC 5681 §3.1), if it was used.
+    fn grow(&mut self, cx: &Context, heard: &Heard) {
+        let live = &*self.live;
+        let block = &mut self.block;
+        // What comes out of order is no sign of more room, unless the network is known to reorder.
+        if heard.acked == 0 && !(heard.sacked && live.recovery.rack.has_seen_reordering()) {
+            return;
+        }
+        let mss = block.segment_size();
+        let srtt_us = block.rtt.srtt_us;
+        let congestion = &mut block.congestion;
+        let starting = congestion.in_slow_start() && (congestion.cwnd as u64) < 2 * heard.flight_size;
+        if live.window_limited || starting {
+            let bytes = heard.delivered.bytes.min(u32::MAX as u64) as u32;
+            congestion.on_ack(Acked { bytes, mss, now: cx.now, srtt_us });
+        }
+    }
+
+    /// When to probe for a loss at the end, if nothing is heard before (RFC 8985 §7.2).
+    pub(super) fn arm_probe(&mut self, now: Instant) {
+        let live = &mut *self.live;
+        let recovery = &live.recovery;
+        let probes = tail_probe::is_of_use(&self.block)
+            && recovery.is_calm()
+            && recovery.probe.is_none()
+            && !recovery.probe_due
+            && recovery.measured;
+        live.probe_at = match probes {
+            true => tail_probe::due_at(&self.block, now, live.retransmit_at),
+            false => NEVER,
+        };
+    }
+
+    /// RFC 8985 §7.3. What our own side has not sent yet, no probe finds.
+    pub(super) fn expire_probe(&mut self, cx: &Context) {
+        self.live.probe_at = NEVER;
+        if self.block.flight_size() == 0 || !self.block.state().may_send() {
+            return;
+        }
+        if self.live.in_flight.count() > 0 {
+            if self.live.retransmit_at > cx.now {
+                self.arm_probe(cx.now);
+            }
+            return;
+        }
+        self.live.recovery.probe_due = true;
+        self.live.retransmit_at = cx.now + self.block.rtt.rto();
+        self.mark(due::SEND);
+    }
+}

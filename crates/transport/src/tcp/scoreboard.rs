@@ -1,0 +1,328 @@
+//! The sender's scoreboard: of every byte in flight, when it was last sent and what became of it (RFC 6675 §3, RFC 8985
+//! §5.2, RFC 2018).
+//!
+//! Derived state: it may be forgotten at any time, as the receiver may renege; then everything counts as lost.
+
+use alloc::collections::VecDeque;
+use eft_base::Instant;
+
+/// Bytes `start..end` of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    pub start: u64,
+    pub end: u64,
+}
+
+impl Range {
+    pub fn len(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// A peer's blocks may not split what was sent into more pieces; what they say beyond is ignored, which costs a needless
+/// retransmission.
+const PIECES_MAX: usize = 4096;
+
+/// Bytes that were sent together and have the same fate. Each begins where the one before it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    pub end: u64,
+    /// When it was last sent.
+    pub at: Instant,
+    /// It was sent more than once.
+    pub again: bool,
+    pub fate: Fate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// In the network, as far as is known.
+    Sent,
+    /// Selectively acknowledged.
+    Arrived,
+    /// Believed lost, and not sent again since.
+    Lost,
+}
+
+/// What an acknowledgment says that was not known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Delivered {
+    /// Bytes that have left the network (RFC 6937 `DeliveredData`).
+    pub bytes: u64,
+    /// Of these, bytes that were sent once only, up to the highest offset sent when recovery began.
+    pub originals: u64,
+    /// Of these pieces, the one that was sent last.
+    pub latest: Option<Sending>,
+    /// When the last-sent one of those that were sent only once was sent: it measures a round trip (Karn's rule).
+    pub timed_at: Option<Instant>,
+    /// One that was sent only once arrived after one that was sent later (RFC 8985 §6.2 step 3).
+    pub reordered: bool,
+}
+
+/// One sending of a piece: when, and where it ends, as RFC 8985 §5.2 orders them.
+pub type Sending = (Instant, u64);
+
+/// What tells whether an acknowledgment is of the last sending of a piece or of an earlier one (RFC 8985 §6.2 step 2).
+pub struct Witness<F: Fn(Instant) -> bool> {
+    /// Whether the acknowledgment is for something older than a sending at that time.
+    pub is_older: F,
+    /// The highest offset sent when recovery began.
+    pub point: u64,
+}
+
+#[derive(Default)]
+pub struct Scoreboard {
+    una: u64,
+    pieces: VecDeque<Piece>,
+    sacked: u64,
+    lost: u64,
+    /// The end of the highest piece that ever arrived (RFC 8985 `RACK.fack`).
+    highest: u64,
+}
+
+impl Scoreboard {
+    /// Bytes selectively acknowledged.
+    pub fn sacked(&self) -> u64 {
+        self.sacked
+    }
+
+    /// Bytes believed lost and not sent again.
+    #[cfg(test)]
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Bytes believed to be in the network (RFC 6675 §4 `SetPipe`).
+    pub fn in_network(&self) -> u64 {
+        self.nxt() - self.una - self.sacked - self.lost
+    }
+
+    fn nxt(&self) -> u64 {
+        self.pieces.back().map_or(self.una, |piece| piece.end)
+    }
+
+    /// New data up to `end`, from `start` on.
+    pub fn send(&mut self, start: u64, end: u64, at: Instant) {
+        if self.pieces.is_empty() {
+            self.una = start;
+        }
+        let full = self.pieces.len() >= PIECES_MAX;
+        match self.pieces.back_mut() {
+            Some(last) if last.fate == Fate::Sent && !last.again && (last.at == at || full) => {
+                (last.end, last.at) = (end, at);
+            }
+            _ => self.pieces.push_back(Piece { end, at, again: false, fate: Fate::Sent }),
+        }
+    }
+
+    /// `range` was sent again.
+    pub fn send_again(&mut self, range: Range, at: Instant) {
+        let (first, last) = self.cut(range);
+        for i in first..last {
+            if self.pieces[i].fate != Fate::Arrived {
+                self.set_fate(i, Fate::Sent);
+                (self.pieces[i].at, self.pieces[i].again) = (at, true);
+            }
+        }
+    }
+
+    /// A block says that `range` arrived.
+    pub fn arrive<F: Fn(Instant) -> bool>(&mut self, range: Range, witness: &Witness<F>, to: &mut Delivered) {
+        if self.pieces.len() >= PIECES_MAX || range.start >= range.end {
+            return;
+        }
+        let (first, last) = self.cut(range);
+        let mut news = false;
+        for i in first..last {
+            if self.pieces[i].fate != Fate::Arrived {
+                self.note_delivered(i, witness, to);
+                self.set_fate(i, Fate::Arrived);
+                news = true;
+            }
+        }
+        if news {
+            self.highest = self.highest.max(range.end);
+            self.merge();
+        }
+    }
+
+    /// Everything below `una` is acknowledged.
+    pub fn advance<F: Fn(Instant) -> bool>(&mut self, una: u64, witness: &Witness<F>, to: &mut Delivered) {
+        let una = una.min(self.nxt());
+        let (_, last) = self.cut(Range { start: self.una, end: una });
+        for i in 0..last {
+            if self.pieces[i].fate != Fate::Arrived {
+                self.note_delivered(i, witness, to);
+            }
+            self.set_fate(i, Fate::Sent);
+        }
+        self.pieces.drain(..last);
+        self.una = self.una.max(una);
+        self.highest = self.highest.max(una);
+        if self.pieces.is_empty() && self.pieces.capacity() > PIECES_MAX / 16 {
+            self.pieces = VecDeque::new();
+        }
+    }
+
+    fn note_delivered<F: Fn(Instant) -> bool>(&self, i: usize, witness: &Witness<F>, to: &mut Delivered) {
+        let piece = self.pieces[i];
+        let bytes = piece.end - self.start(i);
+        to.bytes += bytes;
+        if !piece.again {
+            to.timed_at = to.timed_at.max(Some(piece.at));
+            to.reordered |= piece.end < self.highest;
+            if piece.end <= witness.point {
+                to.originals += bytes;
+            }
+        } else if (witness.is_older)(piece.at) {
+            // An earlier sending of it arrived.
+            return;
+        }
+        to.latest = to.latest.max(Some((piece.at, piece.end)));
+    }
+
+    /// The first bytes that are believed lost and were not sent again.
+    pub fn first_lost(&self) -> Option<Range> {
+        if self.lost == 0 {
+            return None;
+        }
+        let i = self.pieces.iter().position(|piece| piece.fate == Fate::Lost)?;
+        Some(Range { start: self.start(i), end: self.pieces[i].end })
+    }
+
+    /// The last bytes that did not arrive, at most `len`.
+    pub fn last_missing(&self, len: u64) -> Option<Range> {
+        let i = self.pieces.iter().rposition(|piece| piece.fate != Fate::Arrived)?;
+        let end = self.pieces[i].end;
+        Some(Range { start: self.start(i).max(end.saturating_sub(len)), end })
+    }
+
+    /// Whether three segments arrived beyond something missing: by count of blocks or by bytes (RFC 6675 §2, §4 `IsLost`).
+    pub fn has_three_beyond(&self, mss: u32) -> bool {
+        if self.sacked == 0 {
+            return false;
+        }
+        let blocks = self.pieces.iter().filter(|piece| piece.fate == Fate::Arrived).take(3).count();
+        self.sacked > 2 * mss as u64 || blocks == 3
+    }
+
+    /// Marks as lost what `judge` says, of what was sent no later than `latest`. Returns how many bytes.
+    pub fn lose(&mut self, latest: Sending, mut judge: impl FnMut(Instant) -> bool) -> u64 {
+        let before = self.lost;
+        for i in 0..self.pieces.len() {
+            let piece = self.pieces[i];
+            if (piece.at, piece.end) > latest && !piece.again {
+                // Whatever follows was sent later still.
+                break;
+            }
+            if piece.fate == Fate::Sent && (piece.at, piece.end) < latest && judge(piece.at) {
+                self.set_fate(i, Fate::Lost);
+            }
+        }
+        if self.lost > before {
+            self.merge();
+        }
+        self.lost - before
+    }
+
+    /// Everything of `range` that did not arrive is lost. Also what is not known of, after a rebirth.
+    pub fn lose_range(&mut self, range: Range) {
+        if self.pieces.is_empty() && range.start < range.end {
+            self.una = range.start;
+            self.pieces.push_back(Piece { end: range.end, at: Instant::ZERO, again: true, fate: Fate::Sent });
+        }
+        let (first, last) = self.cut(range);
+        for i in first..last {
+            if self.pieces[i].fate == Fate::Sent {
+                self.set_fate(i, Fate::Lost);
+            }
+        }
+        self.merge();
+    }
+
+    /// Nothing is lost after all.
+    pub fn find_all(&mut self) {
+        for i in 0..self.pieces.len() {
+            if self.pieces[i].fate == Fate::Lost {
+                self.set_fate(i, Fate::Sent);
+            }
+        }
+    }
+
+    /// The receiver may have reneged (RFC 2018 §8): what arrived counts as lost.
+    pub fn distrust(&mut self) {
+        for i in 0..self.pieces.len() {
+            if self.pieces[i].fate == Fate::Arrived {
+                self.set_fate(i, Fate::Lost);
+            }
+        }
+        self.merge();
+    }
+
+    fn start(&self, i: usize) -> u64 {
+        match i {
+            0 => self.una,
+            _ => self.pieces[i - 1].end,
+        }
+    }
+
+    fn set_fate(&mut self, i: usize, fate: Fate) {
+        let len = self.pieces[i].end - self.start(i);
+        match core::mem::replace(&mut self.pieces[i].fate, fate) {
+            Fate::Sent => {}
+            Fate::Arrived => self.sacked -= len,
+            Fate::Lost => self.lost -= len,
+        }
+        match fate {
+            Fate::Sent => {}
+            Fate::Arrived => self.sacked += len,
+            Fate::Lost => self.lost += len,
+        }
+    }
+
+    /// Cuts pieces so that some begin and end where `range` does; returns which these are: from, and up to.
+    fn cut(&mut self, range: Range) -> (usize, usize) {
+        (self.cut_at(range.start), self.cut_at(range.end))
+    }
+
+    /// The index of the piece that begins at `offset`, or of the first behind it.
+    fn cut_at(&mut self, offset: u64) -> usize {
+        let i = self.pieces.partition_point(|piece| piece.end <= offset);
+        if i == self.pieces.len() || self.start(i) >= offset {
+            return i;
+        }
+        let piece = self.pieces[i];
+        self.pieces.insert(i, Piece { end: offset, ..piece });
+        i + 1
+    }
+
+    /// Joins neighbours that need not be told apart: what arrived, and what is lost.
+    fn merge(&mut self) {
+        let mut kept = 0;
+        for i in 0..self.pieces.len() {
+            let piece = self.pieces[i];
+            let joins = kept > 0 && {
+                let last = &self.pieces[kept - 1];
+                last.fate == piece.fate
+                    && match piece.fate {
+                        Fate::Arrived => true,
+                        Fate::Lost => last.again == piece.again,
+                        Fate::Sent => (last.again, last.at) == (piece.again, piece.at),
+                    }
+            };
+            if joins {
+                let last = &mut self.pieces[kept - 1];
+                last.end = piece.end;
+                last.at = last.at.max(piece.at);
+                last.again |= piece.again;
+            } else {
+                self.pieces[kept] = piece;
+                kept += 1;
+            }
+        }
+        self.pieces.truncate(kept);
+    }
+}
+
+#[cfg(test)]
+mod tests;

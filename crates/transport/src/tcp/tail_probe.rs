@@ -1,0 +1,69 @@
+//! Tail loss probes (TLP, RFC 8985 §7): when the end of what was sent may be lost, one segment tells, long before the
+//! retransmission timer would.
+
+use super::block::{Block, bit};
+use super::rtt::Rtt;
+use core::time::Duration;
+use eft_base::Instant;
+
+/// How long a peer may put off its acknowledgement (`TLP.max_ack_delay`).
+const ACK_DELAY_MAX: Duration = Duration::from_millis(200);
+/// A probe waits at least so long: longer than a server of ours, or of the peer's, takes to be reborn.
+const PATIENCE_MIN: Duration = Duration::from_millis(10);
+/// §7.2, without a measured round trip.
+const UNMEASURED: Duration = Duration::from_secs(1);
+
+/// A probe that was sent and is not acknowledged (§7.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TailProbe {
+    /// The highest offset sent then (`TLP.end_seq`).
+    pub end: u64,
+    /// It was old data (`TLP.is_retrans`).
+    pub again: bool,
+}
+
+/// What an acknowledgment says of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Unknown,
+    /// Nothing was lost.
+    Needless,
+    /// It repaired a loss, which is a sign of congestion.
+    Repaired,
+}
+
+impl TailProbe {
+    /// §7.4.2. `duplicate`: where what the peer reports to have twice ends; `repeated`: the acknowledgment says nothing new.
+    pub fn judge(&self, ack: u64, duplicate: Option<u64>, repeated: bool) -> Verdict {
+        if ack < self.end {
+            return Verdict::Unknown;
+        }
+        if !self.again || duplicate == Some(self.end) || (repeated && ack == self.end) {
+            return Verdict::Needless;
+        }
+        if ack > self.end { Verdict::Repaired } else { Verdict::Unknown }
+    }
+}
+
+/// How long to wait for an acknowledgment before a probe is sent (§7.2, `TLP_calc_PTO`).
+pub fn patience(rtt: &Rtt, one_segment: bool) -> Duration {
+    if rtt.srtt_us == 0 {
+        return UNMEASURED;
+    }
+    let delay = if one_segment { ACK_DELAY_MAX } else { Duration::ZERO };
+    (Duration::from_micros(2 * rtt.srtt_us as u64) + delay).max(PATIENCE_MIN)
+}
+
+/// Whether a probe makes sense: with SACK its acknowledgment tells what is lost.
+pub fn is_of_use(block: &Block) -> bool {
+    block.has(bit::SACK) && block.flight_size() > 0 && block.backoff == 0
+}
+
+/// When to probe: not after the retransmission timer.
+pub fn due_at(block: &Block, now: Instant, retransmit_at: Instant) -> Instant {
+    let one = block.flight_size() <= block.segment_size() as u64;
+    (now + patience(&block.rtt, one)).min(retransmit_at)
+}
+
+#[cfg(test)]
+mod tests;

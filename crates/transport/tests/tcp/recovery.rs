@@ -1,0 +1,248 @@
+//! Loss by time, probes, and what was no loss: a peer 40 ms away says what the network did.
+
+use crate::loss::{MS, places, sack, sender};
+use crate::script::*;
+use crate::streams::transfer;
+use crate::world::Conditions;
+
+/// Connected over 40 ms, with ten segments of 1000 bytes in flight; where the stream begins.
+fn connected(bytes: u64, options: &[u8]) -> (Script, u32) {
+    let mut s = Script::new(sender(bytes));
+    s.rtt = 40 * MS;
+    s.handshake(options);
+    let base = s.ack;
+    let first = places(&s.hear(), base);
+    assert_eq!(first.iter().map(|(_, len)| len).sum::<usize>(), (bytes as usize).min(10_000));
+    (s, base)
+}
+
+const SACK: [u8; 4] = [4, 2, 1, 1];
+
+fn acknowledge(s: &mut Script, base: u32, ack: u32, ranges: &[(u32, u32)]) -> Vec<(u32, usize)> {
+    s.ack = base.wrapping_add(ack);
+    let option = if ranges.is_empty() { Vec::new() } else { sack(base, ranges) };
+    s.say_with(ACK, &[], &option);
+    places(&s.hear(), base)
+}
+
+/// RFC 6675 §5 (C), RFC 8985 §6.2: until the reordering window is over, new data goes out instead.
+#[test]
+fn selective_acknowledgements_let_new_data_out_before_anything_is_lost() {
+    let (mut s, base) = connected(20_000, &SACK);
+    s.wait(40 * MS);
+    for n in 0..2 {
+        let heard = acknowledge(&mut s, base, 0, &[(1000, 2000 + n * 1000)]);
+        assert_eq!(heard, [(10_000 + n * 1000, 1000)]);
+    }
+    assert_eq!(s.counter("fast_recoveries"), 0);
+    // A quarter of a round trip later the first is lost.
+    assert!(places(&s.wait(9 * MS), base).is_empty());
+    assert_eq!(places(&s.wait(2 * MS), base), [(0, 1000)]);
+    assert_eq!((s.counter("fast_recoveries"), s.counter("retransmit_timeouts")), (1, 0));
+}
+
+#[test]
+fn what_comes_within_the_reordering_window_was_not_lost() {
+    let (mut s, base) = connected(20_000, &SACK);
+    s.wait(40 * MS);
+    acknowledge(&mut s, base, 0, &[(1000, 3000)]);
+    s.wait(8 * MS);
+    acknowledge(&mut s, base, 3000, &[]);
+    s.wait(8 * MS);
+    // Reordering was seen: from now on even three segments prove nothing at once.
+    acknowledge(&mut s, base, 3000, &[(4000, 9000)]);
+    s.wait(5 * MS);
+    acknowledge(&mut s, base, 9000, &[]);
+    s.wait(20 * MS);
+    assert_eq!((s.counter("fast_recoveries"), s.counter("retransmitted_segments")), (0, 0));
+}
+
+/// RFC 8985 §6.2 step 4: without reordering three segments are proof enough.
+#[test]
+fn three_segments_beyond_a_hole_are_proof() {
+    let (mut s, base) = connected(10_000, &SACK);
+    s.wait(40 * MS);
+    assert_eq!(acknowledge(&mut s, base, 0, &[(1000, 4000)]), [(0, 1000)]);
+}
+
+/// RFC 8985 §3.1: what was sent again is lost again if what was sent after it arrives.
+#[test]
+fn a_lost_retransmission_is_sent_again_without_a_timeout() {
+    let (mut s, base) = connected(30_000, &SACK);
+    s.wait(40 * MS);
+    let again = acknowledge(&mut s, base, 0, &[(1000, 6000)]);
+    assert_eq!(again[0], (0, 1000));
+    s.wait(5 * MS);
+    let new = acknowledge(&mut s, base, 0, &[(1000, 10_000)]);
+    assert!(new.iter().all(|(at, _)| *at >= 10_000), "{new:?}");
+    s.wait(40 * MS);
+    let again = acknowledge(&mut s, base, 0, &[(1000, 11_000)]);
+    assert_eq!(again[0], (0, 1000));
+    assert_eq!(s.counter("retransmit_timeouts"), 0);
+}
+
+/// RFC 8985 §7: the last segments are lost; one that tells is sent again after two round trips.
+#[test]
+fn a_lost_tail_is_found_by_a_probe() {
+    let (mut s, base) = connected(10_000, &SACK);
+    s.wait(40 * MS);
+    acknowledge(&mut s, base, 7000, &[]);
+    assert!(places(&s.wait(70 * MS), base).is_empty());
+    assert_eq!(places(&s.wait(20 * MS), base), [(9000, 1000)]);
+    s.wait(30 * MS);
+    assert_eq!(acknowledge(&mut s, base, 7000, &[(9000, 10_000)]), [(7000, 1000)]);
+    assert_eq!(places(&s.wait(12 * MS), base), []);
+    s.wait(30 * MS);
+    // The first of the two arrived: the other one, that was sent with it, has the window's time.
+    let next = acknowledge(&mut s, base, 8000, &[(9000, 10_000)]);
+    assert_eq!(next, [(8000, 1000)]);
+    acknowledge(&mut s, base, 10_000, &[]);
+    assert_eq!((s.counter("retransmit_timeouts"), s.counter("loss_probes")), (0, 1));
+}
+
+/// RFC 8985 §7.3: there is one probe, and then the timer.
+#[test]
+fn one_probe_is_followed_by_the_timer() {
+    let (mut s, base) = connected(10_000, &SACK);
+    assert_eq!(places(&s.wait(90 * MS), base), [(9000, 1000)]);
+    assert_eq!(places(&s.wait(190 * MS), base), []);
+    assert_eq!(places(&s.wait(60 * MS), base)[0], (0, 1000));
+    assert_eq!((s.counter("retransmit_timeouts"), s.counter("loss_probes")), (1, 1));
+}
+
+/// RFC 8985 §7.4.2: what a probe repaired was a loss, and what came twice was none.
+#[test]
+fn a_probe_that_repaired_a_loss_shrinks_the_window() {
+    for needless in [false, true] {
+        let (mut s, base) = connected(30_000, &SACK);
+        let page = s.world.sides[1].page(s.world.sides[1].app.streams[0].socket);
+        s.wait(40 * MS);
+        s.window = 0;
+        let sent = acknowledge(&mut s, base, 9000, &[]);
+        assert!(sent.is_empty());
+        assert_eq!(places(&s.wait(300 * MS), base), [(9000, 1000)]);
+        s.window = 65_000;
+        if needless {
+            acknowledge(&mut s, base, 10_000, &[(9000, 10_000)]);
+        } else {
+            acknowledge(&mut s, base, 10_000, &[]);
+        }
+        s.wait(60 * MS);
+        acknowledge(&mut s, base, 12_000, &[]);
+        s.wait(200 * MS);
+        assert_eq!(s.counter("loss_probes_repaired"), !needless as u64);
+        assert_eq!(page.info().ssthresh_bytes == u32::MAX, needless);
+    }
+}
+
+/// RFC 2883, RFC 3708: what was sent again came twice, so nothing was lost.
+#[test]
+fn a_needless_retransmission_gives_the_window_back() {
+    let (mut s, base) = connected(20_000, &SACK);
+    let page = s.world.sides[1].page(s.world.sides[1].app.streams[0].socket);
+    s.wait(40 * MS);
+    assert_eq!(acknowledge(&mut s, base, 0, &[(1000, 4000)])[0], (0, 1000));
+    s.wait(20 * MS);
+    // The original comes late, and then what was sent again.
+    acknowledge(&mut s, base, 4000, &[]);
+    acknowledge(&mut s, base, 4000, &[(0, 1000)]);
+    s.wait(200 * MS);
+    assert_eq!(page.info().ssthresh_bytes, u32::MAX, "as before");
+    assert_eq!((s.counter("spurious_recoveries"), s.counter("duplicates_reported")), (1, 1));
+}
+
+#[test]
+fn a_timeout_that_came_too_early_sends_nothing_more_again() {
+    // RFC 3522: whether the first acknowledgment after the timeout echoes the original or what was sent again.
+    for late in [true, false] {
+        let mut s = Script::new(sender(60_000));
+        s.timestamp = Some(10);
+        s.handshake(&timestamps(10, 0));
+        let base = s.ack;
+        let sent = s.hear();
+        let outstanding: usize = sent.iter().map(|h| h.len).sum();
+        assert!(outstanding > 5000, "{sent:?}");
+        let original = s.echo;
+        let again = s.wait(500 * MS);
+        assert!(again.iter().any(|h| h.seq == base && h.len > 0), "{again:?}");
+        if late {
+            s.echo = original;
+        }
+        s.ack = base.wrapping_add(2000);
+        s.say(ACK, &[]);
+        // New data may wait a moment for a larger segment.
+        let heard = s.wait(20 * MS);
+        let next: Vec<u32> = heard.iter().filter(|h| h.len > 0).map(|h| h.seq.wrapping_sub(base)).collect();
+        assert!(!next.is_empty(), "late: {late}");
+        if late {
+            assert!(next.iter().all(|offset| *offset >= outstanding as u32), "{next:?} of {outstanding}");
+        } else {
+            assert_eq!(next[0], 2000);
+        }
+        assert_eq!(s.counter("spurious_timeouts"), late as u64);
+        finish(&mut s, base, &heard, 60_000);
+    }
+}
+
+/// The stream is whole in the end.
+fn finish(s: &mut Script, base: u32, heard: &[Heard], bytes: u32) {
+    let end = |heard: &[Heard]| heard.iter().map(|h| h.seq.wrapping_sub(base) + h.len as u32).max();
+    let mut acknowledged = 2000.max(end(heard).unwrap_or(0));
+    for _ in 0..1000 {
+        s.ack = base.wrapping_add(acknowledged);
+        s.say(ACK, &[]);
+        acknowledged = acknowledged.max(end(&s.wait(MS)).unwrap_or(0));
+    }
+    assert_eq!(acknowledged, bytes);
+}
+
+/// RFC 5682 §3.1: without timestamps new data shows whether the timeout was right.
+#[test]
+fn after_a_timeout_without_timestamps_new_data_is_tried_first() {
+    for right in [true, false] {
+        let (mut s, base) = connected(60_000, &[]);
+        let page = s.world.sides[1].page(s.world.sides[1].app.streams[0].socket);
+        let again = places(&s.wait(400 * MS), base);
+        assert_eq!(again, [(0, 1000)]);
+        let new = acknowledge(&mut s, base, 1000, &[]);
+        assert_eq!(new, [(10_000, 2000)], "not what seems to be lost");
+        if right {
+            let lost = acknowledge(&mut s, base, 1000, &[]);
+            assert_eq!(lost[0].0, 1000);
+        } else {
+            let next = acknowledge(&mut s, base, 3000, &[]);
+            assert!(next.iter().all(|(at, _)| *at >= 12_000), "{next:?}");
+            s.wait(200 * MS);
+            assert_eq!(page.info().ssthresh_bytes, u32::MAX, "as before");
+        }
+        assert_eq!(s.counter("spurious_timeouts"), !right as u64);
+        let heard = s.hear();
+        finish(&mut s, base, &heard, 60_000);
+    }
+}
+
+/// RFC 6937: sending goes on during the recovery, seven segments for ten that arrive.
+#[test]
+fn a_recovery_sends_all_the_time() {
+    let (mut s, base) = connected(60_000, &SACK);
+    s.wait(40 * MS);
+    let mut sent = acknowledge(&mut s, base, 0, &[(1000, 4000)]).len();
+    for n in 5..=10 {
+        sent += acknowledge(&mut s, base, 0, &[(1000, n * 1000)]).len();
+        let arrived = n as usize - 1;
+        assert!((arrived * 7 / 10).abs_diff(sent) <= 2, "{arrived} arrived, {sent} sent");
+    }
+}
+
+/// Frames that overtake each other are not lost, and after a while nobody takes them for it.
+#[test]
+fn a_network_that_reorders_costs_few_retransmissions() {
+    let conditions =
+        Conditions { jitter_us: 2000, delay_us: 10_000, split: true, rate: 20, ..Conditions::default() };
+    for seed in 0..5 {
+        let w = transfer(seed, conditions, 8 << 20, 0);
+        let again = w.sides[0].counter("retransmitted_segments");
+        let all = w.sides[0].counter("sent_segments");
+        assert!(again * 100 < all, "seed {seed}: {again} of {all}");
+    }
+}
