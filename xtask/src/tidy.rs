@@ -45,8 +45,24 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("shim", &["base", "channel", "messages"]),
     (
+        "bench",
+        &[
+            "base",
+            "machine",
+            "channel",
+            "messages",
+            "component",
+            "transport",
+            "cores",
+            "vcpu",
+            "host",
+            "linux",
+        ],
+    ),
+    (
         "eft",
         &[
+            "bench",
             "acpi",
             "base",
             "machine",

@@ -14,6 +14,9 @@ use eft_channel::socket::INSTANCES_MAX;
 use eft_messages::{ComponentId, Role};
 use serde::Deserialize;
 
+/// The topology that a stack has unless it is told another one.
+pub const DEFAULT: &str = include_str!("../../../topologies/default.toml");
+
 /// A checked topology.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -261,8 +264,6 @@ impl EdgeSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const DEFAULT: &str = include_str!("../../../topologies/default.toml");
 
     fn error(from: &str, to: &str) -> String {
         assert!(DEFAULT.contains(from), "{from}");

@@ -1,8 +1,6 @@
 //! The binary: wires worlds and engines together; no logic of its own.
 
-mod bench;
 mod commands;
-mod samples;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use eft_base::text::one_line;
@@ -59,7 +57,7 @@ enum Command {
     Vm(commands::vm::VmArguments),
     /// Measure something against a baseline of the same run
     #[command(subcommand)]
-    Bench(bench::Bench),
+    Bench(eft_bench::Bench),
     /// One server of a stack (started by `eft up`)
     #[command(hide = true)]
     Serve(commands::serve::ServeArguments),
@@ -124,7 +122,7 @@ fn main() -> ExitCode {
         Command::Cpu(a) => commands::cpu::run(&a),
         Command::Sim(a) => commands::sim::run(&a),
         Command::Vm(a) => commands::vm::run(&a),
-        Command::Bench(a) => bench::run(&a),
+        Command::Bench(a) => eft_bench::run(&a, commands::stat::counters_of),
         Command::Serve(a) => commands::serve::run(&a),
         Command::Keep(a) => commands::keep::run(&a),
         Command::Custodian(a) => commands::custodian::run(&a),

@@ -23,18 +23,12 @@ pub mod up;
 pub mod update;
 pub mod vm;
 
+pub use eft_bench::print::print_table;
+
 /// Which stack is meant.
 #[derive(clap::Args, Debug)]
 pub struct Stack {
     /// The stack's name
     #[arg(long, default_value = "eft")]
     pub name: String,
-}
-
-/// Prints rows as columns, each as wide as its widest cell.
-pub fn print_table(header: &[&str], rows: &[Vec<String>]) {
-    let header: Vec<String> = header.iter().map(|cell| cell.to_string()).collect();
-    let all: Vec<Vec<String>> = std::iter::once(header).chain(rows.iter().cloned()).collect();
-    // What cannot be written any more nobody wants to read.
-    let _ = cpu::print(&cpu::columns(&all));
 }

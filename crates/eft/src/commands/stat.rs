@@ -1,10 +1,10 @@
 //! `eft stat`: counters and traffic indicators of every component.
 
+use eft_bench::counters::counters;
+use eft_bench::print::print_table;
 use eft_component::Component;
-use eft_component::server::FRAME_COUNTERS;
-use eft_linux::operator;
 use eft_messages::{ComponentId, Role};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 #[derive(clap::Args, Debug)]
 pub struct StatArguments {
@@ -21,12 +21,6 @@ pub struct StatArguments {
 }
 
 /// The names of a component's own counters.
-fn engine_counters(component: &str) -> &'static [&'static str] {
-    // A NIC is listed under the name of its device.
-    counters_of(component.parse().unwrap_or(ComponentId::nic(0)))
-}
-
-/// The same by role.
 pub fn counters_of(peer: ComponentId) -> &'static [&'static str] {
     match peer.role {
         Role::Sockets => eft_sockets::Sockets::COUNTERS,
@@ -39,25 +33,8 @@ pub fn counters_of(peer: ComponentId) -> &'static [&'static str] {
     }
 }
 
-/// All counters of a stack: component → name → value.
-pub fn counters(stack: &str) -> Result<Map<String, Value>, String> {
-    let (answer, _) = operator::ask(stack, &json!({ "op": "stat" })).map_err(|e| e.to_string())?;
-    let mut all = Map::new();
-    for c in answer["components"].as_array().into_iter().flatten() {
-        let name = c["component"].as_str().unwrap_or_default();
-        let values = c["counters"].as_array().cloned().unwrap_or_default();
-        let names = FRAME_COUNTERS.iter().chain(engine_counters(name));
-        let named: Map<String, Value> = names
-            .enumerate()
-            .map(|(i, n)| (n.to_string(), values.get(i).cloned().unwrap_or(json!(0))))
-            .collect();
-        all.insert(name.to_string(), Value::Object(named));
-    }
-    Ok(all)
-}
-
 pub fn run(arguments: &StatArguments) -> Result<(), String> {
-    let mut all = counters(&arguments.stack.name)?;
+    let mut all = counters(&arguments.stack.name, counters_of)?;
     if let Some(wanted) = &arguments.component {
         let known: Vec<String> = all.keys().cloned().collect();
         all.retain(|name, _| name == wanted);
@@ -77,7 +54,7 @@ pub fn run(arguments: &StatArguments) -> Result<(), String> {
             }
         }
     }
-    super::print_table(&["COMPONENT", "COUNTER", "VALUE"], &rows);
+    print_table(&["COMPONENT", "COUNTER", "VALUE"], &rows);
     Ok(())
 }
 

@@ -15,8 +15,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub const DEFAULT_TOPOLOGY: &str = include_str!("../../../../topologies/default.toml");
-
 /// Longer than systemd takes to start the unit again, and short enough that programs do not wait long for a stack that
 /// nobody starts again.
 const KEEP_S: u32 = 2;
@@ -100,7 +98,7 @@ fn options(arguments: &UpArguments) -> Result<Options, String> {
 
 fn config(arguments: Options) -> Result<StackConfig, String> {
     let topology = match &arguments.topology {
-        None => Topology::parse(DEFAULT_TOPOLOGY)?,
+        None => Topology::parse(eft_component::topology::DEFAULT)?,
         Some(path) => {
             let text = eft_host::named_file::text(path).map_err(|e| format!("{}: {e}", path.display()))?;
             Topology::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?

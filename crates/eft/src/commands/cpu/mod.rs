@@ -8,6 +8,7 @@ mod power;
 mod speed;
 mod trace;
 
+pub use eft_bench::print::{columns, print};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -147,32 +148,6 @@ impl Context {
         let text = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;
         print(&(text + "\n"))
     }
-}
-
-/// Standard output may be a closed pipe (`| head`); that is no failure.
-pub fn print(text: &str) -> Result<(), String> {
-    use std::io::Write;
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(format!("the output cannot be written ({error})"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Rows of text in columns as wide as they need.
-pub fn columns(rows: &[Vec<String>]) -> String {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..count).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        cells.join("  ").trim_end().to_string() + "\n"
-    };
-    rows.iter().map(line).collect()
 }
 
 fn keeper(context: &Context) -> Result<(), String> {

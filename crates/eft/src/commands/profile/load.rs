@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::ground::End;
+use eft_bench::ground::End;
 
 /// How long it may take to end by itself, and how long after each signal.
 const GRACE: Duration = Duration::from_millis(500);

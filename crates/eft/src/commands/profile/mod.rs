@@ -1,17 +1,13 @@
 //! `eft profile`: what configurations achieve under known loads; the `profile` policy decides by it.
 
-pub mod ground;
 mod load;
 mod plot;
 mod show;
-pub mod store;
 mod sweep;
-pub mod watch;
 
 use std::path::PathBuf;
 
-/// How often a sweep measures each configuration, unless told otherwise.
-pub const SWEEP_ROUNDS: u8 = 3;
+use eft_bench::store;
 
 #[derive(clap::Args, Debug)]
 pub struct ProfileArguments {

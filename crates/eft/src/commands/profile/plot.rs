@@ -9,7 +9,7 @@ use eft_cores::profile::{LoadProfile, Outcome};
 use serde_json::json;
 
 use super::show::{best, best_throughput, find};
-use super::store;
+use eft_bench::store;
 
 /// Characters of the text plot.
 const COLUMNS: usize = 64;

@@ -11,11 +11,11 @@ use eft_cores::profile::{Outcome, Profiles};
 use eft_machine::CpuSet;
 use serde_json::json;
 
-use super::ground::{End, Ground, Wish};
 use super::load::{Load, Told};
-use super::watch::{Seen, Watch};
-use super::{SWEEP_ROUNDS, store};
-use crate::samples::Samples;
+use eft_bench::ground::{End, Ground, Wish};
+use eft_bench::samples::Samples;
+use eft_bench::watch::{Seen, Watch};
+use eft_bench::{SWEEP_ROUNDS, store};
 
 #[derive(clap::Args, Debug)]
 pub struct SweepArguments {
@@ -121,7 +121,7 @@ struct Sweep<'a> {
 
 impl Sweep<'_> {
     fn all(&mut self, ground: &mut Ground) -> Result<(), String> {
-        let mut watch = Watch::new(&ground.stack, &ground.managed())?;
+        let mut watch = Watch::new(&ground.stack, &ground.managed(), crate::commands::stat::counters_of)?;
         if self.arguments.search == "steps" {
             let mut search = StepMatching::new(&ground.platform, ground.spare);
             let mut next = search.next_configuration(None);

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use eft_base::Random;
 
-use crate::bench::progress::Progress;
-use crate::bench::stack::{HOST, STACK, Serving, Stack, host_peer};
+use crate::progress::Progress;
+use crate::stack::{HOST, STACK, Serving, Stack, host_peer};
 
 /// One kind of traffic in a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

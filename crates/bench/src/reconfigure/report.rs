@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use eft_machine::CpuSet;
 use serde::Serialize;
 
-use crate::bench::figure::{Aim, Figure};
+use crate::figure::{Aim, Figure};
 use crate::samples::Samples;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -181,7 +181,7 @@ pub fn print_table(report: &Report) {
             row.stayed.to_string(),
         ]
     }));
-    print!("{}", crate::commands::cpu::columns(&rows));
+    print!("{}", crate::print::columns(&rows));
     println!("\n{} tasks lost; {} values left changed", report.tasks_lost, report.left_changed.len());
 }
 

@@ -1,4 +1,7 @@
-//! Benchmarks: each prints value, unit, and the ratio to a baseline measured in the same run.
+//! Measurements: each prints value, unit, and the ratio to a baseline measured in the same run.
+//!
+//! [`ground`] takes a running stack over to try configurations on it, and [`watch`] says what one achieves; sweeps of
+//! profiles measure with them, too.
 //!
 //! Rounds of eft and of the baseline alternate, and medians are compared, because machines are
 //! shared and drift. A figure that has an aim and misses it by the median makes the command exit 1.
@@ -7,19 +10,30 @@ mod budget;
 mod bulk;
 mod channel;
 mod commit;
+pub mod counters;
 mod figure;
+pub mod ground;
 mod idle;
 mod latency;
 pub mod load;
 mod observe;
 mod peer;
+pub mod print;
 mod progress;
 pub mod reconfigure;
 mod report;
+pub mod samples;
 mod sched;
 mod stack;
 mod stolen;
+pub mod store;
 mod vm;
+pub mod watch;
+
+use eft_linux::stack_sensor::CounterNames;
+
+/// How often a sweep measures each configuration, unless told otherwise.
+pub const SWEEP_ROUNDS: u8 = 3;
 
 #[derive(clap::Subcommand)]
 pub enum Bench {
@@ -67,17 +81,18 @@ pub struct Common {
     topology: Option<std::path::PathBuf>,
 }
 
-pub fn run(bench: &Bench) -> Result<(), String> {
+/// `names`: those of all engines' counters.
+pub fn run(bench: &Bench, names: CounterNames) -> Result<(), String> {
     match bench {
         Bench::Bulk(a) => bulk::run(a),
-        Bench::Budget(a) => budget::run(a),
+        Bench::Budget(a) => budget::run(a, names),
         Bench::Latency(a) => latency::run(a),
         Bench::Channel(a) => channel::run(a),
         Bench::Commit(a) => commit::run(a),
         Bench::Idle(a) => idle::run(a),
-        Bench::Observe(a) => observe::run(a),
+        Bench::Observe(a) => observe::run(a, names),
         Bench::Reconfigure(a) => reconfigure::run(a),
-        Bench::Sched(a) => sched::run(a),
+        Bench::Sched(a) => sched::run(a, names),
         Bench::Vm(a) => vm::run(a),
         Bench::VmWorker(a) => vm::worker(a),
         Bench::Load(a) => load::run(a),

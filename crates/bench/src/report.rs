@@ -1,7 +1,7 @@
 //! How results are printed, and that a missed aim is a failure.
 
 use super::figure::{Aim, Figure, Interval};
-use crate::commands::print_table;
+use crate::print::print_table;
 use crate::samples::Samples;
 use serde_json::{Value, json};
 

@@ -11,11 +11,11 @@ use eft_cores::platform::Platform;
 use eft_cores::power::PowerModel;
 use eft_host::clock;
 use eft_host::sensors::Tree;
-use eft_linux::stack_sensor::StackSensor;
 use eft_linux::stack_sensor::pages;
+use eft_linux::stack_sensor::{CounterNames, StackSensor};
 use eft_machine::CpuSet;
 
-use super::ground::End;
+use crate::ground::End;
 
 /// A look that is not sound (a component was just reborn) is repeated so often.
 const ATTEMPTS: usize = 3;
@@ -40,8 +40,8 @@ pub struct Seen {
 }
 
 impl Watch {
-    pub fn new(stack: &str, managed: &CpuSet) -> Result<Watch, String> {
-        let sensor = StackSensor::new(Tree::live(), crate::commands::stat::counters_of, managed);
+    pub fn new(stack: &str, managed: &CpuSet, names: CounterNames) -> Result<Watch, String> {
+        let sensor = StackSensor::new(Tree::live(), names, managed);
         let mut watch = Watch { stack: stack.into(), sensor };
         watch.refresh()?;
         Ok(watch)

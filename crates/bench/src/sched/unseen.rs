@@ -10,8 +10,8 @@ use super::judge::relative;
 use super::loads::{Kind, Load, Places};
 use super::scene::Scene;
 use super::{Report, SchedArguments, candidates, search};
-use crate::bench::figure::{Aim, Figure};
-use crate::commands::profile::{SWEEP_ROUNDS, store};
+use crate::figure::{Aim, Figure};
+use crate::{SWEEP_ROUNDS, store};
 
 /// What it is trained with.
 const SWEPT: [Kind; 4] = [Kind::Bulk, Kind::BulkIn, Kind::Requests, Kind::LoneRequests];

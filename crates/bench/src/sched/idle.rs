@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::loads::{Kind, Load};
 use super::scene::Scene;
 use super::{Report, SchedArguments};
-use crate::bench::figure::{Aim, Figure};
-use crate::commands::profile::ground::{is_placed, members};
+use crate::figure::{Aim, Figure};
+use crate::ground::{is_placed, members};
 
 /// Longer than this is not waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -69,7 +69,7 @@ fn rests(scene: &Scene) -> Result<bool, String> {
 
 /// Of all processes of the stack, and of all but `cores`.
 fn cpu_time(scene: &Scene) -> Result<(f64, f64), String> {
-    let answer = crate::commands::profile::ground::ask(&scene.stack.name, serde_json::json!({ "op": "ps" }))?;
+    let answer = crate::ground::ask(&scene.stack.name, serde_json::json!({ "op": "ps" }))?;
     let time = |pid: &serde_json::Value| {
         let pid = pid.as_u64()? as u32;
         eft_host::clock::process_cpu(pid).map(|time| time.as_secs_f64())

@@ -5,14 +5,15 @@ use std::time::{Duration, Instant};
 
 use eft_cores::plan::Plan;
 use eft_host::clock;
+use eft_linux::stack_sensor::CounterNames;
 use eft_machine::CpuSet;
 use serde_json::{Value, json};
 
 use super::judge::{Constants, Slice, energy_j};
 use super::loads::{Load, Places, Running};
-use crate::bench::stack::Stack;
-use crate::commands::profile::ground::{End, Ground, Wish, ask, is_placed, members, plan_in_force};
-use crate::commands::profile::watch::Watch;
+use crate::ground::{End, Ground, Wish, ask, is_placed, members, plan_in_force};
+use crate::stack::Stack;
+use crate::watch::Watch;
 
 /// How finely a policy is watched.
 const SLICE: Duration = Duration::from_millis(100);
@@ -54,7 +55,7 @@ impl Window {
 }
 
 impl Scene {
-    pub fn start(managed: &CpuSet, levels: usize) -> Result<Scene, String> {
+    pub fn start(managed: &CpuSet, levels: usize, names: CounterNames) -> Result<Scene, String> {
         let end = End::new()?;
         // Stack, loads and peers inherit it: what else runs on a shared machine then takes a percent or two of a CPU
         // instead of half of it.
@@ -64,14 +65,14 @@ impl Scene {
         }
         let file = std::env::temp_dir().join(format!("eft-bench-sched-{}.toml", std::process::id()));
         let table = format!("\n[scheduling]\nmanaged = \"{managed}\"\nemulate_speeds = true\n");
-        let text = format!("{}{table}", crate::commands::up::DEFAULT_TOPOLOGY);
+        let text = format!("{}{table}", eft_component::topology::DEFAULT);
         std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
         let stack = Stack::start(Some(&file));
         let _ = std::fs::remove_file(&file);
         let stack = stack?;
         let wish = Wish { managed: Some(managed.clone()), emulated_levels: levels };
         let ground = Ground::take(&stack.name, &wish)?;
-        let watch = Watch::new(&stack.name, managed)?;
+        let watch = Watch::new(&stack.name, managed, names)?;
         Ok(Scene { ground, watch, end, stack, cpus: managed.iter().collect() })
     }
 

@@ -20,6 +20,7 @@ mod unseen;
 
 use super::figure::Figure;
 use super::stolen::Stolen;
+use eft_linux::stack_sensor::CounterNames;
 use eft_machine::CpuSet;
 use loads::{Kind, Places};
 use scene::Scene;
@@ -114,7 +115,7 @@ impl Report {
 
 const ALL: [What; 6] = [What::Idle, What::Start, What::Steady, What::Flips, What::Power, What::Profile];
 
-pub fn run(arguments: &SchedArguments) -> Result<(), String> {
+pub fn run(arguments: &SchedArguments, names: CounterNames) -> Result<(), String> {
     for (option, value) in [("--seconds", arguments.seconds), ("--settle", arguments.settle)] {
         if !(0.1..=3600.0).contains(&value) {
             return Err(format!("{option} {value}: it must be from 0.1 to 3600 s"));
@@ -124,7 +125,7 @@ pub fn run(arguments: &SchedArguments) -> Result<(), String> {
     let wanted = arguments.what.map_or(ALL.to_vec(), |what| vec![what]);
     let mut report = Report::default();
     let stolen = Stolen::begin(Some(&managed));
-    let mut scene = Scene::start(&managed, usize::from(arguments.levels))?;
+    let mut scene = Scene::start(&managed, usize::from(arguments.levels), names)?;
     let mut outcome = Ok(());
     for what in wanted {
         outcome = match what {

@@ -12,8 +12,8 @@ use eft_cores::policy::Settings;
 use eft_cores::scheduler::Scheduler;
 use eft_host::clock;
 use eft_host::sensors::{self, Tree};
-use eft_linux::stack_sensor::StackSensor;
 use eft_linux::stack_sensor::pages;
+use eft_linux::stack_sensor::{CounterNames, StackSensor};
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -28,12 +28,12 @@ pub struct ObserveArguments {
     period_ms: u64,
 }
 
-pub fn run(arguments: &ObserveArguments) -> Result<(), String> {
+pub fn run(arguments: &ObserveArguments, names: CounterNames) -> Result<(), String> {
     let common = &arguments.common;
     let stolen = Stolen::begin(None);
     let stack = Stack::start(common.topology.as_deref())?;
     let managed = eft_machine::CpuSet::one(0);
-    let mut sensor = StackSensor::new(Tree::live(), crate::commands::stat::counters_of, &managed);
+    let mut sensor = StackSensor::new(Tree::live(), names, &managed);
     pages::refresh(&stack.name, &mut sensor).map_err(|e| e.to_string())?;
     let sink = Serving::start(host_peer(&["sink", &format!("{HOST}:5207")])?)?;
     let (mut idle, mut busy, mut look, mut decide) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

@@ -6,7 +6,8 @@ use super::figure::{Aim, Figure};
 use super::report::print;
 use super::stack::{HOST, STACK, Serving, Stack, host_peer};
 use super::stolen::Stolen;
-use crate::commands::stat::counters;
+use crate::counters::counters;
+use eft_linux::stack_sensor::CounterNames;
 use serde_json::{Map, Value};
 
 #[derive(clap::Args)]
@@ -25,7 +26,7 @@ fn sum(all: &Map<String, Value>, component: &str, counter: &str) -> f64 {
         .sum::<u64>() as f64
 }
 
-pub fn run(arguments: &BudgetArguments) -> Result<(), String> {
+pub fn run(arguments: &BudgetArguments, names: CounterNames) -> Result<(), String> {
     let common = &arguments.common;
     let stolen = Stolen::begin(None);
     let stack = Stack::start(common.topology.as_deref())?;
@@ -38,14 +39,14 @@ pub fn run(arguments: &BudgetArguments) -> Result<(), String> {
     let mut rows: [Vec<[f64; 5]>; 2] = Default::default();
     for _ in 0..common.rounds {
         for (i, row) in rows.iter_mut().enumerate() {
-            let before = counters(&stack.name)?;
+            let before = counters(&stack.name, names)?;
             let mut source = match i {
                 0 => stack.peer(&["source", &out_address, &seconds])?,
                 _ => host_peer(&["source", &in_address, &seconds])?,
             };
             source.status().map_err(|e| e.to_string())?;
             let line = sinks[i].line()?;
-            let after = counters(&stack.name)?;
+            let after = counters(&stack.name, names)?;
             row.push(costs(i, &line, &before, &after)?);
         }
     }

@@ -3,7 +3,7 @@
 use super::loads::{Kind, Load};
 use super::scene::Scene;
 use super::{Report, SchedArguments};
-use crate::bench::figure::{Aim, Figure};
+use crate::figure::{Aim, Figure};
 
 /// Settled is who has not changed the plan for so long; not waited for longer than the other.
 const QUIET_S: f64 = 10.0;

@@ -5,7 +5,7 @@ use super::judge::{Constants, Goal, relative};
 use super::loads::{Kind, Load, Places};
 use super::scene::{Scene, Window};
 use super::{Report, SchedArguments, candidates, search};
-use crate::bench::figure::{Aim, Figure};
+use crate::figure::{Aim, Figure};
 use crate::samples::Samples;
 
 const FLOOR: f64 = 0.95;

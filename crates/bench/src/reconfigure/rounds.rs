@@ -11,7 +11,7 @@ use eft_machine::CpuSet;
 
 use super::Bench;
 use super::report::{Row, Way, Which};
-use crate::bench::load::Load;
+use crate::load::Load;
 
 pub const DWELL: Duration = Duration::from_millis(6);
 /// After the steps that run in the background.

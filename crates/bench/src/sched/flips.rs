@@ -5,7 +5,7 @@ use eft_cores::plan::Plan;
 use super::loads::{Kind, Load, Places, Running};
 use super::scene::Scene;
 use super::{Report, SchedArguments, search};
-use crate::bench::figure::{Aim, Figure};
+use crate::figure::{Aim, Figure};
 
 /// In which the policy notices that the load flips.
 const NOTICE_S: f64 = 5.0;

@@ -8,7 +8,7 @@ use eft_cores::plan::Plan;
 use super::loads::{Kind, Load, Places};
 use super::scene::Scene;
 use super::{Report, SchedArguments, candidates, search};
-use crate::bench::figure::{Aim, Figure};
+use crate::figure::{Aim, Figure};
 
 /// The rate is that of so long a while.
 const WHILE_S: f64 = 0.05;
