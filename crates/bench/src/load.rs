@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -27,13 +27,17 @@ pub fn run(arguments: &LoadArguments) -> Result<(), String> {
     let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
     let busy = PERIOD.mul_f64(SHARE * cpus as f64 / arguments.threads.max(1) as f64).min(PERIOD / 2);
     let counters: Vec<Arc<AtomicU64>> = (0..arguments.threads).map(|_| Arc::new(AtomicU64::new(0))).collect();
+    // Whoever reads "ready" takes the masks for what they are to be, so no thread may be about to bind itself.
+    let (started, is_started) = mpsc::channel::<()>();
     for (index, counter) in counters.iter().enumerate() {
         let counter = counter.clone();
         let is_spinner = index < cpus;
         let bound_to = (index % BOUND_EVERY == BOUND_EVERY - 1).then(|| (index / BOUND_EVERY % cpus) as u32);
+        let started = started.clone();
         let work = move || {
             // One that may not is as good a load without.
             let _ = bound_to.map(affinity::pin_myself);
+            drop(started);
             if is_spinner {
                 // SAFETY: plain numbers; 0 names the calling thread. Spinners fill what the others leave.
                 unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
@@ -52,6 +56,9 @@ pub fn run(arguments: &LoadArguments) -> Result<(), String> {
             .spawn(work)
             .map_err(|error| format!("thread {index} cannot be started ({error})"))?;
     }
+    drop(started);
+    // Nobody sends: it ends when the last thread has dropped its end.
+    let _ = is_started.recv();
     let mut output = std::io::stdout();
     let mut say = |text: String| {
         writeln!(output, "{text}").and_then(|()| output.flush()).map_err(|error| error.to_string())
