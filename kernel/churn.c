@@ -4,7 +4,10 @@
  * online in every way that the series has, and looks meanwhile for what must
  * not be. Statically linked.
  *
- * usage: churn CYCLES SEED [PATIENCE_S] [native]
+ * usage: churn CYCLES SEED [PATIENCE_S [SECONDS [native]]]
+ *
+ * It ends after CYCLES, or after SECONDS with what it has done by then (0: no
+ * limit).
  *
  * A cycle takes a CPU or a set away and brings it back: by the online files, by
  * the bulk files, by ioctl, mixed, with a callback that refuses on the way down
@@ -244,10 +247,10 @@ static void one_cycle(void)
 int main(int argc, char **argv)
 {
 	int cycles = argc > 1 ? atoi(argv[1]) : 0;
-	double from = now();
+	double from = now(), limit = argc > 4 ? atof(argv[4]) : 0;
 
 	if (argc < 3 || cycles < 1) {
-		fprintf(stderr, "usage: churn CYCLES SEED [PATIENCE_S] [native]\n");
+		fprintf(stderr, "usage: churn CYCLES SEED [PATIENCE_S [SECONDS [native]]]\n");
 		return 2;
 	}
 	seed = atoi(argv[2]);
@@ -257,12 +260,12 @@ int main(int argc, char **argv)
 	if (cpus < 2 || cpus > MAX_CPUS)
 		failed("%d CPUs", cpus);
 	read_states();
-	native = argc > 4;
+	native = argc > 5;
 	if (!native)
 		must("kernel.cpu_bolt", put("/proc/sys/kernel/cpu_bolt", "1"));
 
 	oracles_start();
-	for (cycle = 1; cycle <= cycles; cycle++) {
+	for (cycle = 1; cycle <= cycles && (!limit || now() - from < limit); cycle++) {
 		one_cycle();
 		if (cycle % 250 == 0) {
 			printf("cycle %d after %.0f s\n", cycle, now() - from);
@@ -272,7 +275,7 @@ int main(int argc, char **argv)
 	/* What is under way still has to come. */
 	pause_ms(1000);
 	look(0);
-	printf("%d cycles of seed %u on %d CPUs, rounds:", cycles, seed, cpus);
+	printf("%d cycles of seed %u on %d CPUs, rounds:", cycle - 1, seed, cpus);
 	oracles_show();
 	return 0;
 }
