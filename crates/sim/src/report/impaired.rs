@@ -58,6 +58,8 @@ fn cases() -> Vec<Case> {
         Case { name: "long, no loss", rtt: ms(50), ..CALM },
         Case { name: "long, no loss, short queue", rtt: ms(50), queue: 0.25, ..CALM },
         Case { name: "long, no loss", rtt: ms(200), ..CALM },
+        Case { name: "long, no loss, long queue", rtt: ms(10), queue: 6.0, streams: (1, 3 * LONG), ..CALM },
+        Case { name: "long, no loss, long queue", rtt: ms(20), queue: 4.0, streams: (1, 3 * LONG), ..CALM },
     ];
     for rtt in [1, 20, 200] {
         for loss in [0.001, 0.01, 0.03, 0.1] {

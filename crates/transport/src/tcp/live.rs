@@ -1,5 +1,6 @@
 //! What the engine knows of a block besides the block: derived, lost in a crash, rebuilt.
 
+use super::congestion::hystart::HyStart;
 use super::recovery::Recovery;
 use super::scoreboard::Range;
 use crate::in_flight::InFlight;
@@ -80,6 +81,9 @@ pub(crate) struct Live {
     pub duplicate: Option<Range>,
     /// The window, not the application, limits what is sent.
     pub window_limited: bool,
+    pub hystart: HyStart,
+    /// Since when what is acknowledged did not fill the window.
+    pub unused_since: Option<Instant>,
     /// When something that anybody may have sent was last answered.
     pub stray_answered_at: Option<Instant>,
     /// When the page's numbers were written, and when they are to be written again.
@@ -123,6 +127,8 @@ impl Live {
             duplicate_acks: 0,
             duplicate: None,
             window_limited: false,
+            hystart: HyStart::default(),
+            unused_since: None,
             stray_answered_at: None,
             info_published: None,
             info_at: NEVER,

@@ -18,7 +18,7 @@
 //! | [`scoreboard`], [`rack`], [`tail_probe`] | what is lost | RFC 6675 §3, RFC 2018, RFC 8985 |
 //! | [`recover`], [`recovery`], [`prr`] | what follows | RFC 6937, RFC 6582, RFC 3042 |
 //! | [`undo`] | what was no loss | RFC 3522, RFC 4015, RFC 5682, RFC 2883 |
-//! | [`congestion`] | how much | RFC 5681, RFC 9438 |
+//! | [`congestion`] | how much | RFC 5681, RFC 9438, RFC 9406 |
 //! | [`close`], [`time_wait`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191, RFC 1337 |
 //! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
 //! | [`route`], [`icmp`] | the path and its errors | RFC 1191, RFC 5461, RFC 5927 |

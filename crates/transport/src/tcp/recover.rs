@@ -4,6 +4,7 @@
 use super::ack::Heard;
 use super::block::bit;
 use super::congestion::Acked;
+use super::congestion::hystart::{Growth, Round};
 use super::connection::Connection;
 use super::counters::Counter;
 use super::live::due;
@@ -217,20 +218,32 @@ impl Connection<'_> {
 
     /// The window outside of a recovery (RFC 5681 §3.1), if it was used.
     fn grow(&mut self, cx: &Context, heard: &Heard) {
-        let live = &*self.live;
+        let live = &mut *self.live;
         let block = &mut self.block;
         // What comes out of order is no sign of more room, unless the network is known to reorder.
         if heard.acked == 0 && !(heard.sacked && live.recovery.rack.has_seen_reordering()) {
             return;
         }
-        let mss = block.segment_size();
-        let srtt_us = block.rtt.srtt_us;
-        let congestion = &mut block.congestion;
+        let congestion = &block.congestion;
         let starting = congestion.in_slow_start() && (congestion.cwnd as u64) < 2 * heard.flight_size;
-        if live.window_limited || starting {
-            let bytes = heard.delivered.bytes.min(u32::MAX as u64) as u32;
-            congestion.on_ack(Acked { bytes, mss, now: cx.now, srtt_us });
+        if !live.window_limited && !starting {
+            live.unused_since.get_or_insert(cx.now);
+            return;
         }
+        if let Some(since) = live.unused_since.take() {
+            block.congestion.on_limited(cx.now.saturating_since(since));
+        }
+        let mut bytes = heard.delivered.bytes.min(u32::MAX as u64) as u32;
+        if block.congestion.in_first_slow_start() {
+            let rtt_us = heard.delivered.timed_at.map(|at| cx.now.saturating_since(at).as_micros() as u32);
+            let round = Round { una: block.snd_una, nxt: block.snd_nxt, rtt_us };
+            match live.hystart.on_ack(round, bytes) {
+                Growth::By(by) => bytes = by,
+                Growth::Over => block.congestion.end_slow_start(),
+            }
+        }
+        let (mss, srtt_us) = (block.segment_size(), block.rtt.srtt_us);
+        block.congestion.on_ack(Acked { bytes, mss, now: cx.now, srtt_us });
     }
 
     /// When to probe for a loss at the end, if nothing is heard before (RFC 8985 §7.2).

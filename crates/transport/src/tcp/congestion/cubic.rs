@@ -1,6 +1,7 @@
 //! CUBIC (RFC 9438). Windows are kept in segments, as the RFC's equations have them.
 
 use super::{Acked, Congestion};
+use core::time::Duration;
 use eft_base::Instant;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -46,6 +47,13 @@ impl Cubic {
     /// Avoidance begins anew with the next acknowledgement.
     pub fn restart(&mut self) {
         self.epoch_at = 0;
+    }
+
+    /// The time since the epoch began does not count what was not used (§4.2, §5.8).
+    pub fn shift(&mut self, pause: Duration) {
+        if self.epoch_at != 0 {
+            self.epoch_at = self.epoch_at.saturating_add(pause.as_nanos() as u64);
+        }
     }
 
     /// Multiplicative decrease (§4.6) and fast convergence (§4.7): the new threshold in bytes.

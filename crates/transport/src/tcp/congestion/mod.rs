@@ -1,8 +1,11 @@
-//! How much may be in flight (RFC 5681): slow start here, congestion avoidance by one of two laws.
+//! How much may be in flight (RFC 5681): slow start here, its first end in [`hystart`], congestion avoidance by one of two
+//! laws.
 
 pub mod cubic;
+pub mod hystart;
 pub mod newreno;
 
+use core::time::Duration;
 use cubic::Cubic;
 use eft_base::Instant;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -86,6 +89,21 @@ impl Congestion {
             }
         }
         self.cwnd = self.cwnd.min(WINDOW_MAX);
+    }
+
+    /// Whether it is the first slow start, that HyStart++ watches (RFC 9406 §4.3).
+    pub fn in_first_slow_start(&self) -> bool {
+        self.ssthresh == UNLIMITED
+    }
+
+    /// Slow start ended without a loss (RFC 9406 §4.2).
+    pub fn end_slow_start(&mut self) {
+        self.ssthresh = self.cwnd;
+    }
+
+    /// For so long the application, not the window, limited what was sent: CUBIC's time stood still (RFC 9438 §5.8).
+    pub fn on_limited(&mut self, pause: Duration) {
+        self.cubic.shift(pause);
     }
 
     /// Loss was detected by duplicate or selective acknowledgements.

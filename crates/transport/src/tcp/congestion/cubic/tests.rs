@@ -69,3 +69,19 @@ fn a_small_window_grows_at_least_as_aimd() {
     // 20 round trips at 0.53 segments (1 beyond the old window).
     assert!(c.cwnd >= start + 8 * MSS, "{}", c.cwnd);
 }
+
+#[test]
+fn time_without_use_does_not_count() {
+    let windows = [0, 30_000].map(|pause_ms| {
+        let mut c = Congestion::new(MSS);
+        c.cwnd = 1000 * MSS;
+        c.on_loss(c.cwnd, MSS);
+        for i in 0..20u64 {
+            round(&mut c, Instant::from_millis(1_000 + i * 100), 100);
+        }
+        c.on_limited(Duration::from_millis(pause_ms));
+        round(&mut c, Instant::from_millis(3_000 + pause_ms), 100);
+        c.cwnd
+    });
+    assert_eq!(windows[0], windows[1]);
+}

@@ -1,0 +1,101 @@
+//! HyStart++ (RFC 9406): slow start ends when round trips grow longer, before a queue overflows.
+//!
+//! Derived state: after a rebirth a round begins anew.
+
+/// §4.3
+const THRESHOLD_MIN_US: u32 = 4_000;
+const THRESHOLD_MAX_US: u32 = 16_000;
+const THRESHOLD_DIVISOR: u32 = 8;
+const SAMPLES: u32 = 8;
+const GROWTH_DIVISOR: u32 = 4;
+const ROUNDS: u32 = 5;
+
+/// No round trip measured yet.
+const UNKNOWN: u32 = u32::MAX;
+
+/// Conservative slow start (§4.2): growth is a quarter, until it is clear that the delay stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Conservative {
+    baseline_us: u32,
+    rounds: u32,
+}
+
+/// Of one connection's first slow start.
+#[derive(Clone, Copy, Debug)]
+pub struct HyStart {
+    /// A round ends when this is acknowledged.
+    window_end: u64,
+    last_us: u32,
+    current_us: u32,
+    samples: u32,
+    conservative: Option<Conservative>,
+}
+
+impl Default for HyStart {
+    fn default() -> Self {
+        HyStart { window_end: 0, last_us: UNKNOWN, current_us: UNKNOWN, samples: 0, conservative: None }
+    }
+}
+
+/// What an acknowledgment in slow start says.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    pub una: u64,
+    pub nxt: u64,
+    pub rtt_us: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// By so many of the acknowledged bytes.
+    By(u32),
+    /// Slow start is over.
+    Over,
+}
+
+impl HyStart {
+    /// How an acknowledgment of `bytes` lets the window grow.
+    pub fn on_ack(&mut self, round: Round, bytes: u32) -> Growth {
+        if round.una > self.window_end && self.begin_round(round.nxt) {
+            return Growth::Over;
+        }
+        if let Some(us) = round.rtt_us {
+            self.current_us = self.current_us.min(us);
+            self.samples += 1;
+        }
+        if self.samples >= SAMPLES {
+            self.judge();
+        }
+        Growth::By(if self.conservative.is_some() { bytes / GROWTH_DIVISOR } else { bytes })
+    }
+
+    /// True if it was the last one.
+    fn begin_round(&mut self, nxt: u64) -> bool {
+        self.window_end = nxt;
+        self.last_us = self.current_us;
+        self.current_us = UNKNOWN;
+        self.samples = 0;
+        let Some(conservative) = &mut self.conservative else {
+            return false;
+        };
+        conservative.rounds += 1;
+        conservative.rounds > ROUNDS
+    }
+
+    fn judge(&mut self) {
+        match self.conservative {
+            None if self.current_us != UNKNOWN && self.last_us != UNKNOWN => {
+                let threshold = (self.last_us / THRESHOLD_DIVISOR).clamp(THRESHOLD_MIN_US, THRESHOLD_MAX_US);
+                if self.current_us >= self.last_us.saturating_add(threshold) {
+                    self.conservative = Some(Conservative { baseline_us: self.current_us, rounds: 0 });
+                }
+            }
+            // The delay was a passing one.
+            Some(conservative) if self.current_us < conservative.baseline_us => self.conservative = None,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
