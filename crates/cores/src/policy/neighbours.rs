@@ -42,6 +42,8 @@ pub struct Position<'a> {
     pub model: &'a PowerModel,
     pub spare: Spare,
     pub plan: &'a Plan,
+    /// What the plan takes, if there is a meter: the model then only says how others differ from it.
+    pub metered_w: Option<f64>,
     /// Work seen at the present throughput.
     pub demand: &'a Demand,
     /// What of it waits for memory.
@@ -73,7 +75,16 @@ pub fn candidates(here: &Position, ladder: &Ladder) -> Vec<Candidate> {
     let is_here = |plan: &Plan| plan.is_same(here.plan);
     let plans =
         distinct(stepped.chain(fitted).chain(rungs).filter(|plan| !is_here(plan)), most, Plan::is_same);
-    plans.into_iter().map(|plan| predict(here, plan)).collect()
+    let bias = bias(here);
+    plans.into_iter().map(|plan| predict(here, plan, bias)).collect()
+}
+
+/// What the meter shows, relative to what the model says of the same plan.
+fn bias(here: &Position) -> f64 {
+    const BIAS_MAX: f64 = 8.0;
+    let Some(metered_w) = here.metered_w else { return 1.0 };
+    let modelled_w = predict(here, here.plan.clone(), 1.0).power_w;
+    (metered_w / modelled_w.max(1e-3)).clamp(1.0 / BIAS_MAX, BIAS_MAX)
 }
 
 /// The first so many that differ. What comes after them is not made at all: most of a search is the making.
@@ -161,7 +172,8 @@ fn one_step(here: &Position, faster: bool) -> Vec<Plan> {
 /// for waking it.
 pub fn slower(here: &Position) -> Vec<Candidate> {
     let able = |next: &Candidate| next.throughput >= 0.99;
-    one_step(here, false).into_iter().map(|plan| predict(here, plan)).filter(able).collect()
+    let bias = bias(here);
+    one_step(here, false).into_iter().map(|plan| predict(here, plan, bias)).filter(able).collect()
 }
 
 /// Time that messages spend being worked on under a plan, relative to another.
@@ -185,7 +197,7 @@ fn crowded(here: &Position, mut busy: Activity) -> Activity {
     busy
 }
 
-fn predict(here: &Position, plan: Plan) -> Candidate {
+fn predict(here: &Position, plan: Plan, bias: f64) -> Candidate {
     let slower = (!here.waits.is_empty())
         .then(|| estimate::carried_over(here.platform, here.demand, here.waits, here.plan, &plan));
     let demand = slower.as_ref().unwrap_or(here.demand);
@@ -196,6 +208,46 @@ fn predict(here: &Position, plan: Plan) -> Candidate {
     let followed = 1.0 / (1.0 + here.elasticity * longer).max(0.05);
     let throughput = if here.saturated { 1.0 / busiest } else { (1.0 / busiest).min(followed) };
     let activity = busy.into_iter().map(|(cpu, share)| (cpu, (share * throughput).min(1.0))).collect();
-    let power_w = estimate::power_w(here.platform, here.model, &plan, &activity);
+    let power_w = estimate::power_w(here.platform, here.model, &plan, &activity) * bias;
     Candidate { plan, throughput, power_w }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ladder::Aims;
+    use alloc::string::String;
+    use eft_machine::Machine;
+
+    #[test]
+    fn what_is_promised_is_told_in_the_watts_of_the_meter() {
+        let names: Vec<String> = ["tcp", "ip"].map(String::from).into();
+        let platform = Platform::new(Machine::of_equals(2), &names, Some(&[0.5])).unwrap();
+        let ladder = Ladder::build(&platform, &Aims::default());
+        let demand = names.iter().map(|name| (name.clone(), 0.2)).collect();
+        let promised = |metered_w: Option<f64>| {
+            let here = Position {
+                platform: &platform,
+                model: &PowerModel::default(),
+                spare: Spare::default(),
+                plan: &ladder.rung(ladder.top()).plan,
+                metered_w,
+                demand: &demand,
+                waits: &Waits::new(),
+                others: &Activity::new(),
+                saturated: false,
+                wanted: Some(1.0),
+                loose: false,
+                elasticity: 0.0,
+            };
+            candidates(&here, &ladder).iter().map(|next| next.power_w).collect::<Vec<f64>>()
+        };
+        let modelled = promised(None);
+        let here_w = 20.0;
+        let (metered, twice) = (promised(Some(here_w)), promised(Some(2.0 * here_w)));
+        for ((modelled, metered), twice) in modelled.iter().zip(&metered).zip(&twice) {
+            assert!((twice / metered - 2.0).abs() < 1e-9 && *modelled > 0.0);
+        }
+        assert!(metered.iter().any(|watts| *watts < here_w), "less speed takes less: {metered:?}");
+    }
 }

@@ -126,6 +126,7 @@ impl Adaptive {
             model: &self.settings.power,
             spare: self.settings.spare,
             plan: &self.plan,
+            metered_w: seen.power_w.map(|_| now.power_w),
             demand,
             waits: &waits,
             others: &others,
