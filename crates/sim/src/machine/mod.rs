@@ -9,6 +9,7 @@
 //! What it takes from measurements: a wake across cores costs the sender 13 µs and comes 35 µs late; a switch on a
 //! shared core takes 1.2 µs; who is alone on a core polls before it sleeps. Everything else is an assumption.
 
+pub mod hardware;
 pub mod host;
 pub mod load;
 pub mod others;
@@ -16,6 +17,7 @@ pub mod shape;
 pub mod steady;
 pub mod world;
 
+pub use hardware::Hardware;
 pub use host::Host;
 pub use load::{Load, Schedule};
 pub use others::Others;

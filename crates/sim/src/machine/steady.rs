@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use eft_cores::plan::Plan;
-use eft_cores::platform::Platform;
 
+use crate::machine::hardware::Hardware;
 use crate::machine::load::Load;
 
 /// Measured on a 2-core virtual machine, see the design.
@@ -56,7 +56,7 @@ struct Station {
     share: CpuShare,
 }
 
-pub fn steady(platform: &Platform, plan: &Plan, load: &Load) -> Steady {
+pub fn steady(platform: &Hardware, plan: &Plan, load: &Load) -> Steady {
     let mut stations: BTreeMap<u32, Station> =
         plan.used().iter().map(|cpu| (cpu, Station::default())).collect();
     let mut result = Steady::default();
@@ -91,7 +91,7 @@ fn is_alone(plan: &Plan, cpu: u32) -> bool {
     plan.seats.values().any(|seat| seat.cpu == cpu && seat.dedicated)
 }
 
-fn round(platform: &Platform, plan: &Plan, load: &Load, stations: &BTreeMap<u32, Station>) -> Steady {
+fn round(platform: &Hardware, plan: &Plan, load: &Load, stations: &BTreeMap<u32, Station>) -> Steady {
     let mut result = Steady::default();
     let mut demand: BTreeMap<u32, f64> = stations.keys().map(|cpu| (*cpu, 0.0)).collect();
     let mut late_ns = load.outside_ns;
@@ -142,7 +142,7 @@ fn round(platform: &Platform, plan: &Plan, load: &Load, stations: &BTreeMap<u32,
 
 /// What the load's program and peer take of the CPUs for each message, and how much longer tcp's copy is away from the program.
 fn add_ends(
-    platform: &Platform,
+    platform: &Hardware,
     plan: &Plan,
     load: &Load,
     demand: &mut BTreeMap<u32, f64>,
@@ -163,7 +163,7 @@ fn add_ends(
 }
 
 /// By how much computing and waiting for memory take longer on this CPU.
-fn slowness(platform: &Platform, plan: &Plan, cpu: u32, stations: &BTreeMap<u32, Station>) -> (f64, f64) {
+fn slowness(platform: &Hardware, plan: &Plan, cpu: u32, stations: &BTreeMap<u32, Station>) -> (f64, f64) {
     let next_door = platform.siblings(cpu);
     let crowd: f64 = next_door
         .iter()

@@ -5,15 +5,13 @@ use std::rc::Rc;
 
 use eft_base::{ComponentId, Random};
 use eft_cores::attention::Glance;
-use eft_cores::estimate::{self, Activity};
 use eft_cores::member::Place;
-use eft_cores::plan::{Change, Plan, Seat, changes};
-use eft_cores::platform::Platform;
-use eft_cores::power::PowerModel;
+use eft_cores::plan::{Plan, Seat};
 use eft_cores::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traffic};
 use eft_cores::wanted::CpuChange;
 use eft_machine::CpuSet;
 
+use crate::machine::hardware::{Activity, Hardware};
 use crate::machine::load::{Load, Schedule};
 use crate::machine::others::{Disturbance, Others};
 use crate::machine::shape::{Shape, components};
@@ -33,8 +31,7 @@ const UPPER_MARK: f64 = 0.75;
 const LOWER_MARK: f64 = 0.125;
 
 pub struct World {
-    pub platform: Platform,
-    pub model: PowerModel,
+    pub hardware: Hardware,
     pub schedule: Schedule,
     plan: Plan,
     now_ns: u64,
@@ -79,14 +76,10 @@ impl Part {
 
 impl World {
     pub fn new(shape: &Shape, schedule: Schedule, seed: u64) -> Self {
-        let platform =
-            Platform::new(shape.machine(), &components(), shape.duty_levels()).unwrap_or_else(|reason| {
-                panic!("the modelled machine is none: {reason}");
-            });
+        let hardware = Hardware::new(shape.machine(), shape.duty_levels().is_none());
         let parts = components().into_iter().map(|name| (name, Part::unseen())).collect();
         Self {
-            platform,
-            model: PowerModel::default(),
+            hardware,
             schedule,
             plan: Plan::default(),
             now_ns: 0,
@@ -127,13 +120,10 @@ impl World {
     }
 
     pub fn apply(&mut self, plan: &Plan) {
-        for change in changes(&self.plan, plan) {
-            self.stalled_ns += match change {
-                Change::Move { .. } => MOVE_NS,
-                Change::Speed { .. } => SPEED_NS,
-                _ => 0,
-            };
-        }
+        let moved = plan.seats.iter().filter(|(name, seat)| self.plan.seats.get(*name) != Some(seat)).count();
+        let named: CpuSet = self.plan.speeds.keys().chain(plan.speeds.keys()).copied().collect();
+        let changed = named.iter().filter(|cpu| self.plan.speed(*cpu) != plan.speed(*cpu)).count();
+        self.stalled_ns += moved as u64 * MOVE_NS + changed as u64 * SPEED_NS;
         self.plan = plan.clone();
     }
 
@@ -149,7 +139,7 @@ impl World {
     pub fn change(&mut self, change: &CpuChange) -> Result<(), String> {
         let slowed: CpuSet = change.faster.keys().chain(change.slower.keys()).copied().collect();
         let changed = change.unpark.union(&change.park).union(&slowed);
-        if let Some(cpu) = changed.minus(&self.platform.machine().managed).first() {
+        if let Some(cpu) = changed.minus(&self.hardware.machine().managed).first() {
             return Err(format!("CPU {cpu} is not managed"));
         }
         let stranded = self.plan.used().and(&change.park);
@@ -187,10 +177,10 @@ impl World {
 
     /// What a plan carries of a load, and the modelled power while it does.
     pub fn steady(&self, plan: &Plan, load: &Load) -> (Steady, f64) {
-        let result = steady(&self.platform, plan, load);
+        let result = steady(&self.hardware, plan, load);
         let share = |share: &CpuShare| (share.busy + share.polling).min(1.0);
         let activity: Activity = result.cpus.iter().map(|(cpu, of)| (*cpu, share(of))).collect();
-        let power_w = estimate::power_w(&self.platform, &self.model, plan, &activity);
+        let power_w = self.hardware.power_w(plan, &activity);
         (result, power_w)
     }
 
@@ -199,7 +189,7 @@ impl World {
         if let Some((.., result)) = known {
             return result.clone();
         }
-        let result = Rc::new(steady(&self.platform, &self.plan, load));
+        let result = Rc::new(steady(&self.hardware, &self.plan, load));
         self.known.truncate(1);
         self.known.push_front((load.name.clone(), self.plan.clone(), result.clone()));
         result
@@ -309,7 +299,7 @@ impl World {
             *idle_ns -= (busy + polling) * length;
             self.spend_on(cpu, steady, rate, busy, polling, share.messages * used.min(1.0), length);
         }
-        let watts = estimate::power_w(&self.platform, &self.model, &self.plan, &activity);
+        let watts = self.hardware.power_w(&self.plan, &activity);
         self.energy_uj += watts * length * 1e-3;
     }
 
@@ -357,7 +347,7 @@ impl World {
 
     fn seen(&self) -> Sample {
         let components = self.parts.iter().map(|(name, part)| self.component(name, part)).collect();
-        let machine = self.platform.machine();
+        let machine = self.hardware.machine();
         let cpu = |cpu: u32| {
             let (busy_ns, idle_ns) = self.cpu_ns.get(&cpu).copied().unwrap_or_default();
             CpuSample {

@@ -1,0 +1,141 @@
+//! What the modelled machine can do and what it takes: sizes of its cores, who shares what, power.
+//!
+//! It judges the scheduler, so it shares no arithmetic with it. The scheduler's own estimate of power makes other
+//! assumptions: here what a core leaks, how its voltage falls with the clock, what its idle states take and when the
+//! package sleeps are this machine's figures, and a policy has to find out by its meter.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use eft_cores::plan::Plan;
+use eft_machine::{CoreClass, Cpu, CpuSet, Machine};
+
+/// Shares of the time that something runs on each CPU that is used.
+pub type Activity = BTreeMap<u32, f64>;
+
+/// The largest core at full speed, always busy, W.
+const CORE_W: f64 = 9.0;
+/// The part of it that leaks.
+const LEAKS: f64 = 0.25;
+/// Voltage at no and at full clock, relative to the latter: linear between.
+const VOLTAGE: (f64, f64) = (0.55, 1.0);
+/// Between two messages a core goes no deeper than this, relative to `CORE_W`; one that nobody uses goes as deep as it can.
+const LIGHT_IDLE: f64 = 0.2;
+const DEEP_IDLE: f64 = 0.03;
+/// A core of half the capacity takes about a quarter of the power (Cortex-A7 beside A15).
+const SIZE_EXPONENT: f64 = 1.9;
+/// Caches, memory controller, interconnect of a package: while any of its cores is in use, and while none is, W. The
+/// pauses of a load are too short for a package to sleep in.
+const UNCORE_W: f64 = 7.0;
+const UNCORE_ASLEEP_W: f64 = 1.5;
+/// Less than this of its time, and a core counts as unused.
+const USED_MIN: f64 = 0.005;
+/// A little core, where the machine gives no figures.
+const LITTLE: f64 = 0.5;
+
+pub struct Hardware {
+    machine: Machine,
+    /// Speeds are P-states; otherwise the clock is stopped for a part of the time.
+    by_frequency: bool,
+}
+
+impl Hardware {
+    pub fn new(machine: Machine, by_frequency: bool) -> Self {
+        Self { machine, by_frequency }
+    }
+
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    pub fn by_frequency(&self) -> bool {
+        self.by_frequency
+    }
+
+    fn cpu(&self, cpu: u32) -> Option<&Cpu> {
+        self.machine.cpus.iter().find(|known| known.cpu == cpu)
+    }
+
+    pub fn package(&self, cpu: u32) -> u32 {
+        self.cpu(cpu).and_then(|cpu| cpu.package).unwrap_or(0)
+    }
+
+    /// Hardware threads of the same core, itself included.
+    pub fn siblings(&self, cpu: u32) -> CpuSet {
+        self.cpu(cpu).map(|known| known.siblings.union(&CpuSet::one(cpu))).unwrap_or_default()
+    }
+
+    /// Work done per time at full speed, relative to the largest core here.
+    pub fn capacity(&self, cpu: u32) -> f64 {
+        let largest = self.machine.cpus.iter().filter_map(|cpu| cpu.capacity).max();
+        let known = self.cpu(cpu);
+        match (known.and_then(|cpu| cpu.capacity), largest) {
+            (Some(capacity), Some(largest)) => f64::from(capacity) / f64::from(largest),
+            _ if known.is_some_and(|cpu| cpu.class == CoreClass::Little) => LITTLE,
+            _ => 1.0,
+        }
+    }
+
+    /// What a CPU gets done under a plan while it has its core to itself.
+    pub fn effective(&self, cpu: u32, plan: &Plan) -> f64 {
+        self.capacity(cpu) * plan.speed(cpu)
+    }
+
+    /// Power of the packages that have managed CPUs, W.
+    pub fn power_w(&self, plan: &Plan, activity: &Activity) -> f64 {
+        let packages: BTreeSet<u32> = self.machine.managed.iter().map(|cpu| self.package(cpu)).collect();
+        let uncore = |package: &u32| {
+            let used = |(cpu, share): (&u32, &f64)| self.package(*cpu) == *package && *share >= USED_MIN;
+            if activity.iter().any(used) { UNCORE_W } else { UNCORE_ASLEEP_W }
+        };
+        let core = |cpu: u32| self.core_w(cpu, plan.speed(cpu), activity.get(&cpu).copied().unwrap_or(0.0));
+        packages.iter().map(uncore).sum::<f64>() + self.machine.managed.iter().map(core).sum::<f64>()
+    }
+
+    fn core_w(&self, cpu: u32, speed: f64, busy: f64) -> f64 {
+        let full_w = CORE_W * self.capacity(cpu).powf(SIZE_EXPONENT);
+        let busy = busy.clamp(0.0, 1.0);
+        if busy < USED_MIN {
+            return DEEP_IDLE * full_w;
+        }
+        // Under a duty cycle a core that is busy computes for a part of that time, and leaks all of it.
+        let (clock, computes) = if self.by_frequency { (speed, 1.0) } else { (1.0, speed) };
+        let voltage = VOLTAGE.0 + (VOLTAGE.1 - VOLTAGE.0) * clock;
+        let leaks_w = LEAKS * full_w * voltage;
+        let computes_w = (1.0 - LEAKS) * full_w * voltage * voltage * clock * computes;
+        busy * (leaks_w + computes_w) + (1.0 - busy) * LIGHT_IDLE * full_w
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::shape::{Shape, Speeds};
+
+    fn plan(speed: f64) -> Plan {
+        Plan { speeds: BTreeMap::from([(1, speed)]), ..Plan::default() }
+    }
+
+    #[test]
+    fn a_lower_voltage_saves_more_than_a_stopped_clock() {
+        let work = |speeds: Speeds, speed: f64| {
+            let shape = Shape { speeds, ..Shape::TWO };
+            let hardware = Hardware::new(shape.machine(), speeds == Speeds::Frequency);
+            // The same work takes longer on a slower CPU.
+            hardware.power_w(&plan(speed), &Activity::from([(1, 0.4 / speed)]))
+        };
+        let (full, stopped, slow) =
+            (work(Speeds::Duty, 1.0), work(Speeds::Duty, 0.5), work(Speeds::Frequency, 0.5));
+        assert_eq!(full, work(Speeds::Frequency, 1.0));
+        assert!(slow < stopped && slow < full, "{slow} {stopped} {full} W");
+    }
+
+    #[test]
+    fn who_is_unused_sleeps_and_little_cores_take_little() {
+        let shape = Shape { managed: 4, little: 2, ..Shape::TWO };
+        let hardware = Hardware::new(shape.machine(), false);
+        let busy = |cpu: u32| hardware.power_w(&Plan::default(), &Activity::from([(cpu, 1.0)]));
+        let idle = hardware.power_w(&Plan::default(), &Activity::new());
+        assert!(busy(1) - idle < (busy(4) - idle) * 0.75, "{} {} {idle} W", busy(1), busy(4));
+        assert!(idle < UNCORE_W && hardware.capacity(1) < hardware.capacity(4));
+    }
+}
