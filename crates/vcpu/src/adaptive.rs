@@ -28,8 +28,8 @@ pub fn slowdowns(claims: &[Claim], shares: &[Vec<u64>], fair: &[Vec<u64>]) -> Ve
 }
 
 /// The least even part whose largest slowdown stays within `bound_ppm`. All even always does.
-pub fn even_part(host: &Host, claims: &[Claim], bound_ppm: u64) -> u64 {
-    let rule = |step: u64| Rule { even_ppm: step * PPM / STEPS, by: By::Vm };
+pub fn even_part(host: &Host, claims: &[Claim], bound_ppm: u64, tie_ppm: u32) -> u64 {
+    let rule = |step: u64| Rule { even_ppm: step * PPM / STEPS, by: By::Vm, tie_ppm };
     let fair = deal(host, claims, rule(STEPS));
     let keeps = |step: u64| {
         let worst = slowdowns(claims, &deal(host, claims, rule(step)), &fair).into_iter().max();
@@ -56,6 +56,8 @@ mod tests {
     use alloc::vec;
     use proptest::prelude::*;
 
+    const TIE: u32 = 30_000;
+
     fn claim(vm: u64, score: u64, slow: u64) -> Claim {
         Claim {
             vm: VmId(vm),
@@ -72,11 +74,11 @@ mod tests {
     fn guests_far_apart_need_no_fairness_and_equals_need_it() {
         let host = host(1, 1, 0.5);
         let apart = [claim(1, 20, PPM / 2), claim(2, 10, PPM)];
-        assert_eq!(even_part(&host, &apart, 50_000), 0, "the second does not profit from the fast core");
+        assert_eq!(even_part(&host, &apart, 50_000, TIE), 0, "the second does not profit from the fast core");
         let alike = [claim(1, 20, PPM / 2), claim(2, 19, PPM / 2)];
-        assert_eq!(even_part(&host, &alike, 0), PPM);
+        assert_eq!(even_part(&host, &alike, 0, TIE), PPM);
         // With speeds 2 and 2 the second loses (1 - R) / 3 of what amp-fair gives: 5% at R = 85.
-        assert_eq!(even_part(&host, &alike, 50_000), 850_000);
+        assert_eq!(even_part(&host, &alike, 50_000, TIE), 850_000);
     }
 
     proptest! {
@@ -87,8 +89,8 @@ mod tests {
         ) {
             let host = host(2, 3, 0.4);
             let claims: Vec<Claim> = wants.iter().map(|(vm, score, slow)| claim(*vm, *score, *slow)).collect();
-            let rule = |even_ppm| Rule { even_ppm, by: By::Vm };
-            let part = even_part(&host, &claims, bound);
+            let rule = |even_ppm| Rule { even_ppm, by: By::Vm, tie_ppm: TIE };
+            let part = even_part(&host, &claims, bound, TIE);
             let fair = deal(&host, &claims, rule(PPM));
             let lost = slowdowns(&claims, &deal(&host, &claims, rule(part)), &fair);
             prop_assert!(lost.iter().all(|loss| *loss <= bound), "{lost:?} at {part}");

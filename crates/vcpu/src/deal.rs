@@ -38,10 +38,9 @@ pub struct Rule {
     /// This much evenly, the rest in the order of scores.
     pub even_ppm: u64,
     pub by: By,
+    /// Scores that differ less are one.
+    pub tie_ppm: u32,
 }
-
-/// Scores that differ less are one: no order is made out of noise.
-pub const TIE_PPM: u64 = 30_000;
 
 /// Shares of `pool` in proportion to weights; nobody gets more than its limit, and what one leaves the others get.
 pub fn evenly(pool: u64, claims: &[(u64, u64)]) -> Vec<u64> {
@@ -77,7 +76,7 @@ fn in_order(pool: u64, order: &[Vec<usize>], weights: &[u64], limits: &[u64]) ->
 }
 
 /// Claims by score, highest first; those of one score together.
-fn ranks(claims: &[Claim], by: By) -> Vec<Vec<usize>> {
+fn ranks(claims: &[Claim], Rule { by, tie_ppm, .. }: Rule) -> Vec<Vec<usize>> {
     let mean = |vm: VmId| {
         let of = claims.iter().filter(|claim| claim.vm == vm);
         let (sum, count) = of.fold((0u128, 0u128), |(s, n), claim| (s + u128::from(claim.score), n + 1));
@@ -92,7 +91,7 @@ fn ranks(claims: &[Claim], by: By) -> Vec<Vec<usize>> {
     let mut ranks: Vec<Vec<usize>> = Vec::new();
     for i in sorted {
         let near = |lead: u64| {
-            u128::from(lead - scores[i]) * u128::from(PPM) <= u128::from(lead) * u128::from(TIE_PPM)
+            u128::from(lead - scores[i]) * u128::from(PPM) <= u128::from(lead) * u128::from(tie_ppm)
         };
         match ranks.last_mut() {
             Some(rank) if near(scores[rank[0]]) => rank.push(i),
@@ -149,7 +148,7 @@ pub fn deal(host: &Host, claims: &[Claim], rule: Rule) -> Vec<Vec<u64>> {
     let mut time: Vec<u64> = time_limits(host, claims);
     let mut work: Vec<u64> = claims.iter().map(|claim| claim.demand_ppm).collect();
     let weights: Vec<u64> = claims.iter().map(|claim| u64::from(claim.weight.max(1))).collect();
-    let ranks = ranks(claims, rule.by);
+    let ranks = ranks(claims, rule);
     for class in 0..classes {
         let limits: Vec<u64> = (0..claims.len())
             .map(|i| {

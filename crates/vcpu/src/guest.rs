@@ -52,6 +52,8 @@ pub struct Progress<'a> {
     pub run_ns: u64,
     /// Runnable without a core.
     pub wait_ns: u64,
+    /// `run_ns` by class, where the world knows it; empty where all that is known is where the vCPU was placed.
+    pub by_class_ns: &'a [u64],
     /// Empty where there are no counters, and at ticks and turns, which do not look at them.
     pub counts: &'a [Count],
     /// `counts` holds a progress counter of the guest's choice: rates compare between cores, not between guests.

@@ -117,6 +117,8 @@ pub struct Options {
     pub tick: Duration,
     /// IPC that changes by more than this has to stay so for two intervals.
     pub threshold_ppm: u32,
+    /// Scores that differ less are one: no order is made out of noise. The paper orders by any difference.
+    pub tie_ppm: u32,
     /// What a move to another last-level cache has to bring, as core time.
     pub migration_cost: Duration,
 }
@@ -131,6 +133,7 @@ impl Default for Options {
             turn: Duration::from_millis(30),
             tick: Duration::from_millis(10),
             threshold_ppm: 150_000,
+            tie_ppm: 30_000,
             migration_cost: Duration::from_millis(5),
         }
     }

@@ -1,8 +1,12 @@
-//! The scheduler of virtual CPUs: windows, dealing, turns and ticks in one engine.
+//! The scheduler of virtual CPUs: windows, dealing, turns and ticks in one engine. [`learn`] takes in what a window
+//! showed, [`share`] deals out by it.
 //!
 //! The world asks [`Scheduler::due`] when to look again and what for, looks, and tells: at a tick how long those on the
 //! faster classes ran ([`Scheduler::tick`]), at a turn how long everybody ran ([`Scheduler::turn`]), at both ends of a
 //! window what the counters say, too. After each call [`Scheduler::entries`] says where everybody belongs.
+
+mod learn;
+mod share;
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -10,19 +14,13 @@ use core::time::Duration;
 use eft_base::time::Instant;
 
 use crate::PPM;
-use crate::adaptive;
-use crate::deal::{By, Claim, Rule, deal, time_limits};
 use crate::efficiency::{Efficiency, Ratios};
-use crate::guest::{Count, Progress, Vcpu, VcpuId, ratio_ppm};
+use crate::guest::{Count, Progress, Vcpu, VcpuId};
 use crate::host::Host;
-use crate::options::{Options, Policy, Score};
+use crate::options::{Options, Policy};
 use crate::promote::{self, Since};
 use crate::turns::{self, Entry};
 
-/// A vCPU that uses less of a window sleeps: an idle guest's timer.
-const ASLEEP_PPM: u64 = 10_000;
-/// A vCPU that runs or waits for this much of a window wants all it can get.
-const SATURATED_PPM: u64 = 950_000;
 /// With more vCPUs ticks come half a turn apart at least: looking costs as much as there are, and a core that idles is still
 /// found within 20 ms.
 const MANY: usize = 48;
@@ -66,6 +64,8 @@ struct Memory {
     /// At the last turn or tick; ticks look at some only.
     turn: Seen,
     tick: Seen,
+    /// Run time by class at the last turn, where the world tells it.
+    by_class_ns: Vec<u64>,
     /// When the present window began, by class.
     window_ran_ns: Vec<u64>,
     window_waited_ns: u64,
@@ -76,6 +76,25 @@ struct Memory {
     /// Work that it would do alone on a core, sleeping as long between as it does.
     room_ppm: u64,
     known: Known,
+}
+
+impl Memory {
+    /// What it ran since the last turn, by class: as the world tells, which is not beyond `ran` in all; else all of it
+    /// where it was placed.
+    fn by_class(&mut self, host: &Host, told: &[u64], ran: u64) -> Vec<u64> {
+        let mut all = alloc::vec![0; host.classes.len()];
+        if told.len() == all.len() {
+            let mut left = ran;
+            for (class, (now, then)) in told.iter().zip(&self.by_class_ns).enumerate() {
+                all[class] = now.saturating_sub(*then).min(left);
+                left -= all[class];
+            }
+            self.by_class_ns.copy_from_slice(told);
+        } else if let Some(group) = self.placed {
+            all[host.class_of(group)] = ran;
+        }
+        all
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -186,6 +205,7 @@ impl Scheduler {
             efficiency: Efficiency::new(&self.host),
             turn: Seen::default(),
             tick: Seen::default(),
+            by_class_ns: alloc::vec![0; classes],
             window_ran_ns: alloc::vec![0; classes],
             window_waited_ns: 0,
             counts: Vec::new(),
@@ -340,161 +360,20 @@ impl Scheduler {
                 if is_first { 0 } else { seen.wait_ns.saturating_sub(memory.turn.wait_ns).min(length) };
             (memory.turn, memory.tick) = (seen, seen);
             memory.waited_ns += waited;
-            if let Some(group) = memory.placed {
-                memory.known.ran_ns[self.host.class_of(group)] += ran;
-            }
-            entry.settle(&self.host, length, ran, waited);
+            let ran = memory.by_class(&self.host, progress.by_class_ns, ran);
+            memory.known.ran_ns.iter_mut().zip(&ran).for_each(|(sum, ran)| *sum += ran);
+            entry.settle(length, &ran, waited);
             // It slept through a window and works now: it need not wait for the next one to get its part.
             if entry.saturated && !entry.active {
                 (entry.active, memory.known.demand_ppm, memory.room_ppm, woke) = (true, PPM, PPM, true);
                 memory.known.score = memory.known.ipc_ppm.unwrap_or(NO_IPC);
             }
         }
+        turns::level(&self.host, &mut self.entries);
         if woke {
             self.deal();
         }
     }
-
-    fn open_window(&mut self, all: &[Progress]) {
-        for (index, (entry, memory)) in self.entries.iter().zip(&mut self.memories).enumerate() {
-            memory.window_ran_ns.clone_from(&memory.known.ran_ns);
-            memory.window_waited_ns = memory.waited_ns;
-            memory.counts.clear();
-            if let Some(progress) = Self::progress_of(all, index, entry.vcpu.id) {
-                memory.counts.extend_from_slice(progress.counts);
-            }
-        }
-    }
-
-    fn close_window(&mut self, all: &[Progress]) {
-        let threshold = self.options.threshold_ppm;
-        for (index, (entry, memory)) in self.entries.iter().zip(&mut self.memories).enumerate() {
-            let Some(progress) = Self::progress_of(all, index, entry.vcpu.id) else { continue };
-            let counts = differences(&memory.counts, progress.counts);
-            memory.efficiency.window(&counts, threshold);
-        }
-        self.ratios.learn(&self.host, self.memories.iter().map(|memory| &memory.efficiency));
-        for index in 0..self.entries.len() {
-            let own_unit =
-                Self::progress_of(all, index, self.entries[index].vcpu.id).is_some_and(|p| p.own_unit);
-            self.learn(index, own_unit);
-        }
-    }
-
-    /// Demand and score of one vCPU from what its window showed.
-    fn learn(&mut self, index: usize, own_unit: bool) {
-        let window = nanos(self.options.window);
-        let speeds = self.speeds(index);
-        let memory = &mut self.memories[index];
-        let ran: Vec<u64> =
-            memory.known.ran_ns.iter().zip(&memory.window_ran_ns).map(|(now, then)| now - then).collect();
-        let all: u64 = ran.iter().sum();
-        let known = &mut memory.known;
-        known.ran_ppm = ratio_ppm(all, window).min(PPM);
-        known.waited_ppm = ratio_ppm(memory.waited_ns - memory.window_waited_ns, window).min(PPM);
-        let wants = known.ran_ppm + known.waited_ppm;
-        let work: u64 = ran.iter().zip(&speeds).map(|(ns, speed)| ratio_ppm(*ns, window) * speed / PPM).sum();
-        // Whoever sleeps between has done what it had to do. If it waits for each answer, it would have done more without
-        // waiting; so it gets the room, and shows by the next window whether it uses it.
-        let (is_saturated, runs) = (wants >= SATURATED_PPM, PPM - known.waited_ppm);
-        known.demand_ppm = if is_saturated { PPM } else { work.min(PPM) };
-        memory.room_ppm = if is_saturated { PPM } else { ratio_ppm(work, runs).min(PPM) };
-        self.entries[index].active = wants >= ASLEEP_PPM;
-        let alone = memory.efficiency.alone(0, &self.ratios);
-        // A unit of one's own compares between cores alone: the gain of a fast core stands for IPC.
-        let own = speeds.last().map(|slow| PPM - *slow);
-        known.ipc_ppm = match (own_unit, self.options.score) {
-            (true, _) => alone.and(own),
-            (false, Score::Predicted) => alone,
-            (false, Score::Paper) => memory.efficiency.raw(),
-        };
-        let used = match self.options.score {
-            Score::Predicted => known.demand_ppm,
-            Score::Paper => known.ran_ppm,
-        };
-        let score = u128::from(known.ipc_ppm.unwrap_or(NO_IPC)) * u128::from(used) / u128::from(PPM);
-        known.score = score.min(u128::from(u64::MAX >> 8)) as u64;
-    }
-
-    /// How fast this vCPU is on each class, relative to the fastest.
-    fn speeds(&self, index: usize) -> Vec<u64> {
-        let efficiency = &self.memories[index].efficiency;
-        let rate = |class: usize| {
-            let ipc = efficiency.alone(class, &self.ratios)?;
-            Some(u128::from(ipc) * u128::from(self.host.classes[class].speed_ppm))
-        };
-        let of = |class: usize| {
-            let by_clock = u64::from(self.host.classes[class].speed_ppm);
-            match (rate(0), rate(class)) {
-                (Some(fast), Some(here)) if fast > 0 => {
-                    (here * u128::from(PPM) / fast).clamp(1, u128::from(PPM)) as u64
-                }
-                _ => by_clock,
-            }
-        };
-        (0..self.host.classes.len()).map(of).collect()
-    }
-
-    fn claims(&self) -> (Vec<usize>, Vec<Claim>) {
-        let active: Vec<usize> = (0..self.entries.len()).filter(|i| self.entries[*i].active).collect();
-        let claim = |i: &usize| {
-            let (entry, known) = (&self.entries[*i], &self.memories[*i].known);
-            Claim {
-                vm: entry.vcpu.vm,
-                weight: entry.vcpu.weight,
-                cap_ppm: entry.vcpu.cap_ppm,
-                allowed: entry.vcpu.allowed,
-                demand_ppm: known.demand_ppm,
-                score: known.score,
-                speed_ppm: self.speeds(*i),
-            }
-        };
-        let claims = active.iter().map(claim).collect();
-        (active, claims)
-    }
-
-    /// Deals out all classes by what is known now.
-    fn deal(&mut self) {
-        let (active, claims) = self.claims();
-        let even = |even_ppm| Rule { even_ppm, by: By::Vm };
-        let rule = match self.options.policy {
-            Policy::AmpVm => even(0),
-            Policy::AmpVcpu => Rule { even_ppm: 0, by: By::Vcpu },
-            Policy::AmpFair(percent) => even(u64::from(percent) * PPM / 100),
-            Policy::AdaptiveFair(bound) => even(adaptive::even_part(&self.host, &claims, u64::from(bound))),
-        };
-        self.even_ppm = rule.even_ppm;
-        let shares = deal(&self.host, &claims, rule);
-        let fair = if rule == even(PPM) { shares.clone() } else { deal(&self.host, &claims, even(PPM)) };
-        let losses = adaptive::slowdowns(&claims, &shares, &fair);
-        for entry in &mut self.entries {
-            entry.shares.fill(0);
-        }
-        let limits = time_limits(&self.host, &claims);
-        for (i, ((index, shares), loss)) in active.into_iter().zip(shares).zip(losses).enumerate() {
-            // Overcommitted, nobody occupies more of a core than its part of all cores.
-            let size = |class| claims[i].time_on(class, self.memories[index].room_ppm);
-            self.entries[index].limit = limits[i].max(1);
-            self.entries[index].sizes = (0..self.host.classes.len()).map(size).collect();
-            self.entries[index].shares = shares;
-            self.memories[index].known.slowdown_ppm = loss;
-        }
-    }
-}
-
-/// What was counted between two readings; a counter that ran backwards counted nothing.
-fn differences(before: &[Count], after: &[Count]) -> Vec<Count> {
-    let of = |now: &Count| {
-        let then =
-            before.iter().find(|then| (then.class, then.sibling_busy) == (now.class, now.sibling_busy));
-        let then = then.copied().unwrap_or_default();
-        Count {
-            instructions: now.instructions.saturating_sub(then.instructions),
-            cycles: now.cycles.saturating_sub(then.cycles),
-            ..*now
-        }
-    };
-    after.iter().map(of).collect()
 }
 
 fn nanos(duration: Duration) -> u64 {

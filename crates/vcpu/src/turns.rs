@@ -58,22 +58,20 @@ impl Entry {
         }
     }
 
-    /// A turn of `length_ns` has passed, in which it ran for `ran_ns` where it was placed.
-    pub fn settle(&mut self, host: &Host, length_ns: u64, ran_ns: u64, waited_ns: u64) {
-        let busy = ran_ns.saturating_add(waited_ns);
+    /// A turn of `length_ns` has passed, in which it ran for so long on each class.
+    pub fn settle(&mut self, length_ns: u64, ran_ns: &[u64], waited_ns: u64) {
+        let busy = ran_ns.iter().fold(waited_ns, |sum, ran| sum.saturating_add(*ran));
         self.awake = busy > 0;
         self.saturated = ratio_ppm(busy, length_ns) >= WHOLE_PPM;
         let bound = TURNS_MAX * length_ns.min(i64::MAX as u64 / 64) as i64;
-        let here = self.group.map(|group| host.class_of(group));
         for class in 0..self.owed_ns.len() {
             let dealt = if self.awake {
                 u128::from(self.shares[class]) * u128::from(length_ns) / u128::from(PPM)
             } else {
                 0
             };
-            let used = if here == Some(class) { ran_ns } else { 0 };
             let owed = self.owed_ns[class] + dealt.min(i64::MAX as u128 / 4) as i64
-                - used.min(i64::MAX as u64 / 4) as i64;
+                - ran_ns[class].min(i64::MAX as u64 / 4) as i64;
             self.owed_ns[class] = owed.clamp(-bound, bound);
         }
     }
@@ -97,6 +95,19 @@ impl Entry {
             share if ratio_ppm(share, all) >= WHOLE_PPM => Some(FIRST / 2 + self.owed_ns[class]),
             _ => Some(self.owed_ns[class]),
         }
+    }
+}
+
+/// Takes from every account of a class what they are off on average: time that sleepers left was used by the others, and
+/// is nobody's debt. Otherwise all accounts drift to their bound, where nothing tells whose turn it is.
+pub fn level(host: &Host, entries: &mut [Entry]) {
+    for class in 0..host.classes.len() {
+        let takes_part = |entry: &Entry| entry.active && entry.awake && entry.shares[class] > 0;
+        let of = entries.iter().filter(|entry| takes_part(entry));
+        let (sum, count) =
+            of.fold((0i64, 0i64), |(sum, count), entry| (sum + entry.owed_ns[class], count + 1));
+        let mean = sum / count.max(1);
+        entries.iter_mut().filter(|entry| takes_part(entry)).for_each(|entry| entry.owed_ns[class] -= mean);
     }
 }
 

@@ -86,6 +86,7 @@ fn cost_of(count: u32) -> Result<f64, String> {
                 id: vcpu.id,
                 run_ns: passed / 10 * 9,
                 wait_ns: passed / 10,
+                by_class_ns: &[],
                 counts: &[],
                 own_unit: false,
             })

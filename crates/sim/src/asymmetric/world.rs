@@ -91,6 +91,7 @@ struct Seen {
     wait_ns: u64,
     /// By class.
     counts: Vec<Count>,
+    by_class_ns: Vec<u64>,
     /// Refilling caches until then.
     refill_ns: u64,
 }
@@ -158,7 +159,12 @@ impl<'a> World<'a> {
             Way::Policy(policy) => machine.scheduler(policy, run.score, &owner[..guests])?,
             _ => (None, Vec::new()),
         };
-        let seen = vec![Seen { counts: machine.no_counts(), ..Seen::default() }; owner.len()];
+        let nothing = Seen {
+            counts: machine.no_counts(),
+            by_class_ns: vec![0; machine.classes.len()],
+            ..Seen::default()
+        };
+        let seen = vec![nothing; owner.len()];
         let usage = vec![Vec::new(); run.vms.len()];
         let ticked = vec![(0, 0); owner.len()];
         let outcome = Outcome { usage, ..Outcome::default() };
@@ -235,6 +241,7 @@ impl<'a> World<'a> {
             let work = (1_000_000 - refill) * rate_ppm / PPM;
             let khz = self.machine.classes[class].khz;
             seen.run_ns += 1_000_000;
+            seen.by_class_ns[class] += 1_000_000;
             let count = &mut seen.counts[class];
             count.cycles += khz;
             let fast_khz = self.machine.classes[0].khz;
@@ -285,6 +292,7 @@ impl<'a> World<'a> {
                     id: VcpuId(vcpu as u64),
                     run_ns: seen.run_ns,
                     wait_ns: seen.wait_ns,
+                    by_class_ns: &seen.by_class_ns,
                     counts,
                     own_unit: false,
                 }

@@ -16,8 +16,8 @@ fn claim(vm: u64, demand: u64, score: u64, slow: u64) -> Claim {
     }
 }
 
-const MAX: Rule = Rule { even_ppm: 0, by: By::Vm };
-const FAIR: Rule = Rule { even_ppm: PPM, by: By::Vm };
+const MAX: Rule = Rule { even_ppm: 0, by: By::Vm, tie_ppm: 30_000 };
+const FAIR: Rule = Rule { even_ppm: PPM, by: By::Vm, tie_ppm: 30_000 };
 
 fn fast(shares: &[Vec<u64>]) -> Vec<u64> {
     shares.iter().map(|share| share[0]).collect()
@@ -29,7 +29,7 @@ fn the_most_efficient_gets_the_fast_core_or_everybody_an_even_part() {
     let claims = [claim(1, PPM, 9, PPM / 2), claim(2, PPM, 5, PPM / 2)];
     assert_eq!(deal(&host, &claims, MAX), [[PPM, 0], [0, PPM]]);
     assert_eq!(fast(&deal(&host, &claims, FAIR)), [PPM / 2, PPM / 2]);
-    let half = Rule { even_ppm: PPM / 2, by: By::Vm };
+    let half = Rule { even_ppm: PPM / 2, by: By::Vm, tie_ppm: 30_000 };
     assert_eq!(fast(&deal(&host, &claims, half)), [PPM * 3 / 4, PPM / 4], "Figure 3 of the paper");
 }
 
@@ -118,7 +118,7 @@ proptest! {
             Claim { weight: *weight, allowed, ..claim(*vm, *demand, *score, *slow) }
         }).collect();
         let by = if by_vcpu { By::Vcpu } else { By::Vm };
-        let shares = deal(&host, &claims, Rule { even_ppm: even, by });
+        let shares = deal(&host, &claims, Rule { even_ppm: even, by, tie_ppm: 30_000 });
         for class in 0..2 {
             prop_assert!(shares.iter().map(|share| share[class]).sum::<u64>() <= host.pool_ppm(class));
         }
@@ -141,4 +141,12 @@ proptest! {
             prop_assert!(shares.iter().zip(&limits).all(|(share, limit)| share + 1 >= level.min(*limit)));
         }
     }
+}
+
+#[test]
+fn noise_makes_no_order_unless_it_is_asked_for() {
+    let host = host(1, 1, 0.5);
+    let claims = [claim(1, PPM, 1000, PPM / 2), claim(2, PPM, 1020, PPM / 2)];
+    assert_eq!(fast(&deal(&host, &claims, MAX)), [PPM / 2; 2]);
+    assert_eq!(fast(&deal(&host, &claims, Rule { tie_ppm: 0, ..MAX })), [0, PPM]);
 }

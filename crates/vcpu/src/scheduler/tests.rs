@@ -1,7 +1,9 @@
 //! Tests of the whole scheduler in a toy world.
 
 use super::*;
+use crate::PPM;
 use crate::guest::VmId;
+use crate::guest::ratio_ppm;
 use crate::host::GroupSet;
 use crate::host::tests::host;
 use proptest::prelude::*;
@@ -87,7 +89,14 @@ impl Toy {
 
 fn progress(guest: &Guest, due: Due) -> Progress<'_> {
     let counts: &[Count] = if due == Due::Window { &guest.counts } else { &[] };
-    Progress { id: guest.vcpu.id, run_ns: guest.run_ns, wait_ns: guest.wait_ns, counts, own_unit: false }
+    Progress {
+        id: guest.vcpu.id,
+        run_ns: guest.run_ns,
+        wait_ns: guest.wait_ns,
+        by_class_ns: &[],
+        counts,
+        own_unit: false,
+    }
 }
 
 const SETTLE: Duration = Duration::from_secs(12);
@@ -203,7 +212,7 @@ proptest! {
                 class, sibling_busy: false, instructions: *instructions, cycles: *cycles,
             })).collect();
             let all: Vec<Progress> = figures.iter().zip(&counts).enumerate().map(|(i, ((run_ns, wait_ns, ..), counts))| {
-                Progress { id: VcpuId(i as u64), run_ns: *run_ns, wait_ns: *wait_ns, counts, own_unit: i == 0 }
+                Progress { id: VcpuId(i as u64), run_ns: *run_ns, wait_ns: *wait_ns, by_class_ns: &[], counts, own_unit: i == 0 }
             }).collect();
             match ms % 3 {
                 0 => drop(scheduler.tick(now, &all)),

@@ -15,6 +15,13 @@ fn entries(host: &Host, shares: &[[u64; 2]]) -> Vec<Entry> {
     shares.iter().enumerate().map(entry).collect()
 }
 
+/// It ran for so long where it was placed.
+fn ran_on(host: &Host, entry: &Entry, ns: u64) -> Vec<u64> {
+    (0..host.classes.len())
+        .map(|class| if entry.group.map(|g| host.class_of(g)) == Some(class) { ns } else { 0 })
+        .collect()
+}
+
 /// Runs turns in which everybody always runs; returns each one's part of the turns on fast cores, in per mille.
 fn fast_turns(host: &Host, entries: &mut [Entry], turns: u64) -> Vec<u64> {
     let mut fast = vec![0; entries.len()];
@@ -22,7 +29,8 @@ fn fast_turns(host: &Host, entries: &mut [Entry], turns: u64) -> Vec<u64> {
         take(host, entries, COST_NS);
         for (i, entry) in entries.iter_mut().enumerate() {
             fast[i] += u64::from(host.class_of(entry.group.unwrap()) == 0);
-            entry.settle(host, TURN_NS, TURN_NS, 0);
+            let ran = ran_on(host, entry, TURN_NS);
+            entry.settle(TURN_NS, &ran, 0);
         }
     }
     fast.iter().map(|turns_fast| turns_fast * 1000 / turns).collect()
@@ -59,7 +67,10 @@ fn turns_stay_behind_their_cache() {
     take(&host, &mut all, COST_NS);
     let mut crossed = 0;
     for _ in 0..300 {
-        all.iter_mut().for_each(|entry| entry.settle(&host, TURN_NS, TURN_NS, 0));
+        for entry in &mut all {
+            let ran = ran_on(&host, entry, TURN_NS);
+            entry.settle(TURN_NS, &ran, 0);
+        }
         let before: Vec<usize> = all.iter().map(|entry| entry.group.unwrap()).collect();
         take(&host, &mut all, COST_NS);
         crossed += all
@@ -118,11 +129,11 @@ fn pins_are_kept_and_nobody_is_left_without_a_place() {
 fn what_was_missed_long_ago_is_forgotten() {
     let host = host(1, 1, 0.5);
     let mut entry = entries(&host, &[[PPM, 0]]).remove(0);
-    (0..100).for_each(|_| entry.settle(&host, TURN_NS, 0, TURN_NS));
+    (0..100).for_each(|_| entry.settle(TURN_NS, &[0, 0], TURN_NS));
     assert_eq!(entry.owed_ns[0], 8 * TURN_NS as i64);
-    entry.settle(&host, u64::MAX, u64::MAX, 0);
+    entry.settle(u64::MAX, &[u64::MAX, 0], 0);
     let before = entry.owed_ns[0];
-    entry.settle(&host, TURN_NS, 0, 0);
+    entry.settle(TURN_NS, &[0, 0], 0);
     assert_eq!(entry.owed_ns[0].min(before), entry.owed_ns[0], "sleeping earns nothing");
 }
 
@@ -142,10 +153,32 @@ fn more_work_than_cores_stays_behind_its_cache() {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
             let noise = (state >> 40) % 60_000;
             entry.sizes = vec![PPM, 620_000 + noise];
-            entry.settle(&host, TURN_NS, TURN_NS / 3, TURN_NS / 3);
+            let ran = ran_on(&host, entry, TURN_NS / 3);
+            entry.settle(TURN_NS, &ran, TURN_NS / 3);
         }
         crossed += groups.iter().zip(&last).filter(|(now, then)| now != then).count();
         last = groups;
     }
     assert!(crossed < 40, "{crossed} moves to another cache in 400 turns");
+}
+
+#[test]
+fn time_that_sleepers_leave_is_shared_as_evenly_as_the_rest() {
+    let host = host(2, 6, 0.5);
+    let mut all = entries(&host, &[[250_000, 750_000]; 8]);
+    let (mut fast, mut state) = ([0u64; 8], 1u64);
+    for _ in 0..4000 {
+        take(&host, &mut all, COST_NS);
+        for (i, entry) in all.iter_mut().enumerate() {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+            // The last three sleep in most turns, and somebody else uses their seat then.
+            let ran =
+                if i >= 5 && (state >> 40) % 10 < 9 { vec![0, 0] } else { ran_on(&host, entry, TURN_NS) };
+            fast[i] += ran[0] / TURN_NS;
+            entry.settle(TURN_NS, &ran, 0);
+        }
+        level(&host, &mut all);
+    }
+    let (least, most) = (fast[..5].iter().min().unwrap(), fast[..5].iter().max().unwrap());
+    assert!((most - least) * 100 <= *most, "turns on the fast cores: {fast:?}");
 }

@@ -257,6 +257,7 @@ impl Session {
                     id,
                     run_ns,
                     wait_ns,
+                    by_class_ns: &[],
                     counts: &watched.sensor.counts,
                     own_unit: watched.sensor.own_unit(),
                 }
