@@ -16,7 +16,7 @@ const CYCLES_MIN: u64 = 1_000_000;
 /// An IPC beyond this is a counter's mistake; the widest cores retire 10 instructions a cycle.
 const IPC_MAX_PPM: u64 = 16 * PPM;
 /// What a busy sibling leaves of a core's IPC until it was measured: two threads reach some 1.2 times one alone.
-const SIBLING_PPM: u64 = 600_000;
+pub const SIBLING_PPM: u64 = 600_000;
 
 /// An IPC that does not follow every whim: section 3.2's filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,13 +84,18 @@ impl Efficiency {
 
     /// Alone on a core of `class`: measured there, or predicted.
     pub fn alone(&self, class: usize, ratios: &Ratios) -> Option<u64> {
-        let wanted = kind(class as u8, false);
+        self.on(class, false, ratios)
+    }
+
+    /// On a core of `class`: measured there, or predicted.
+    pub fn on(&self, class: usize, sibling_busy: bool, ratios: &Ratios) -> Option<u64> {
+        let wanted = kind(class as u8, sibling_busy);
         if let Some(measured) = self.kinds.get(wanted)?.value() {
             return Some(measured);
         }
-        // The nearest kind has the safest ratio: the same class with a busy sibling, then from the fastest on.
+        // The nearest kind has the safest ratio: the same class with the sibling in the other state, then from the fastest on.
         let known = |k: usize| Some((k, self.kinds[k].value()?));
-        let (from, ipc) = known(wanted + 1).or_else(|| (0..self.kinds.len()).find_map(known))?;
+        let (from, ipc) = known(wanted ^ 1).or_else(|| (0..self.kinds.len()).find_map(known))?;
         Some((u128::from(ipc) * u128::from(ratios.0[wanted]) / u128::from(ratios.0[from].max(1))) as u64)
     }
 }
@@ -170,6 +175,10 @@ mod tests {
         shared.window(&[Count { sibling_busy: true, ..count(0, 0.6) }], 150_000);
         assert_eq!(shared.alone(0, &Ratios::described(&host)), Some(1_000_000));
         assert_eq!(shared.raw(), Some(600_000));
+        assert_eq!(shared.on(0, true, &Ratios::described(&host)), Some(600_000));
+        let mut alone = Efficiency::new(&host);
+        alone.window(&[count(0, 2.0)], 150_000);
+        assert_eq!(alone.on(0, true, &Ratios::described(&host)), Some(1_200_000), "predicted from alone");
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub struct Class {
     /// What an instruction stream's IPC is here relative to class 0 until it was measured, in parts per million:
     /// [`PPM`] where only the clock differs.
     pub ipc_ppm: u32,
+    /// Second hardware threads of the cores of this class: a seat there makes a core's other thread slower, so these are
+    /// dealt out after all cores.
+    pub sibling_of: Option<u8>,
 }
 
 /// Cores of one class behind one cache: what a vCPU is placed on. The kernel chooses the core inside.
@@ -31,10 +34,15 @@ pub struct Group {
     pub cores: u32,
     /// Hardware threads; as many as `cores` where there is no SMT.
     pub threads: u32,
-    /// Last-level cache, or the cluster's cache on E cores.
+    /// Last-level cache.
     pub cache: u32,
+    /// Cores that share a cache before the last level, as E cores in fours; 0 where none do.
+    pub cluster: u32,
     pub node: u32,
 }
+
+/// What [`Host::distance`] is between two last-level caches.
+const CACHE: u64 = 5;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
@@ -61,6 +69,11 @@ impl Host {
         if speeds[0] != PPM as u32 || speeds.windows(2).any(|pair| pair[0] < pair[1]) || speeds.contains(&0) {
             return Err("core classes are ordered from the fastest, whose speed is 1, to the slowest".into());
         }
+        let is_no_sibling =
+            |(index, class): (usize, &Class)| class.sibling_of.is_some_and(|of| usize::from(of) >= index);
+        if self.classes.iter().enumerate().any(is_no_sibling) {
+            return Err("a class of second threads comes after that of their cores".into());
+        }
         if self.classes.iter().any(|class| class.ipc_ppm == 0) {
             return Err("a core class executes no instructions".into());
         }
@@ -78,7 +91,23 @@ impl Host {
     }
 
     pub fn is_asymmetric(&self) -> bool {
-        self.classes.len() > 1
+        self.classes.iter().filter(|class| class.sibling_of.is_none()).count() > 1
+    }
+
+    /// The class of a group's cores, also if it stands for their second threads.
+    pub fn core_class_of(&self, group: usize) -> usize {
+        let class = self.class_of(group);
+        self.classes[class].sibling_of.map_or(class, usize::from)
+    }
+
+    /// Whether both stand for the same cores: first and second threads.
+    pub fn are_same_cores(&self, from: usize, to: usize) -> bool {
+        self.core_class_of(from) == self.core_class_of(to) && self.distance(from, to) == 0
+    }
+
+    /// The slowest cores.
+    pub fn slowest_cores(&self) -> usize {
+        self.classes.iter().rposition(|class| class.sibling_of.is_none()).unwrap_or(0)
     }
 
     /// Groups of a class.
@@ -96,14 +125,20 @@ impl Host {
         self.groups[from].cache != self.groups[to].cache
     }
 
-    /// Moves that cost more are farther: 0 in one cache, 1 in one NUMA node, 2 beyond.
+    /// Moves that cost more are farther: 0 in one cluster, 1 in one last-level cache, 5 in one NUMA node, 10 beyond.
     pub fn distance(&self, from: usize, to: usize) -> u64 {
         let (from, to) = (self.groups[from], self.groups[to]);
-        match (from.cache == to.cache, from.node == to.node) {
-            (true, true) => 0,
-            (_, true) => 1,
-            _ => 2,
+        match (from.node == to.node, from.cache == to.cache, from.cluster == to.cluster) {
+            (false, ..) => 2 * CACHE,
+            (_, false, _) => CACHE,
+            (.., false) => 1,
+            _ => 0,
         }
+    }
+
+    /// What a move has to bring, if one to another last-level cache has to bring `cache_ns`.
+    pub fn move_cost_ns(&self, from: usize, to: usize, cache_ns: u64) -> i64 {
+        (self.distance(from, to) * (cache_ns / CACHE)) as i64
     }
 }
 
@@ -139,8 +174,13 @@ pub(crate) mod tests {
 
     /// `fast` and `slow` cores behind one cache; the slow ones run at `speed` of the fast ones.
     pub fn host(fast: u32, slow: u32, speed: f64) -> Host {
-        let class = |name: &str, speed_ppm| Class { name: name.into(), speed_ppm, ipc_ppm: PPM as u32 };
-        let group = |class, cores| Group { class, cores, threads: cores, cache: 0, node: 0 };
+        let class = |name: &str, speed_ppm| Class {
+            name: name.into(),
+            speed_ppm,
+            ipc_ppm: PPM as u32,
+            sibling_of: None,
+        };
+        let group = |class, cores| Group { class, cores, threads: cores, cache: 0, cluster: 0, node: 0 };
         Host {
             classes: vec![class("fast", PPM as u32), class("slow", (speed * 1e6) as u32)],
             groups: vec![group(0, fast), group(1, slow)],
@@ -156,6 +196,9 @@ pub(crate) mod tests {
         assert!(host(1, 1, 1.5).check().is_err());
         let mut bad = host(1, 1, 0.5);
         bad.groups[1].class = 2;
+        assert!(bad.check().is_err());
+        bad = host(1, 1, 0.5);
+        bad.classes[1].sibling_of = Some(1);
         assert!(bad.check().is_err());
         bad = host(1, 1, 0.5);
         bad.classes[1].ipc_ppm = 0;

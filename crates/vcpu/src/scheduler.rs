@@ -256,10 +256,12 @@ impl Scheduler {
             return false;
         }
         let seats = promote::free_seats(&self.host, &self.entries, &since, nanos(length));
-        let slowest = self.host.classes.len() - 1;
-        let below =
-            |entry: &Entry| entry.active && entry.group.is_some_and(|g| self.host.class_of(g) == slowest);
-        seats.iter().any(|free| *free > 0) && self.entries.iter().any(below)
+        let free =
+            (0..seats.len()).filter(|group| seats[*group] > 0).map(|group| self.host.class_of(group)).min();
+        let below = |entry: &Entry, class: usize| {
+            entry.active && entry.group.is_some_and(|g| self.host.class_of(g) > class)
+        };
+        free.is_some_and(|class| self.entries.iter().any(|entry| below(entry, class)))
     }
 
     /// The second half of a tick that found free seats: told about everybody, over the time since `began`.
@@ -317,7 +319,7 @@ impl Scheduler {
     fn count_moves(&mut self) {
         for (entry, memory) in self.entries.iter().zip(&mut self.memories) {
             if let (Some(from), Some(to)) = (memory.placed, entry.group)
-                && from != to
+                && !self.host.are_same_cores(from, to)
             {
                 memory.known.moves += 1;
                 memory.known.cache_moves += u64::from(self.host.crosses_cache(from, to));

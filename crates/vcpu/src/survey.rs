@@ -8,7 +8,8 @@ use alloc::vec::Vec;
 use eft_machine::{CoreClass, Cpu, CpuSet};
 
 use crate::PPM;
-use crate::host::{CLASSES_MAX, Class, Group, Host};
+use crate::efficiency::SIBLING_PPM;
+use crate::host::{CLASSES_MAX, Class, GROUPS_MAX, Group, Host};
 
 /// Cores whose speeds differ less are of one class.
 const SAME_PPM: u64 = 50_000;
@@ -59,11 +60,15 @@ pub fn survey(cpus: &[Cpu], usable: &CpuSet) -> Result<(Host, Vec<CpuSet>), Stri
     kinds.truncate(CLASSES_MAX);
     let class_of =
         |figure: (u64, u64)| kinds.iter().rposition(|kind| total(*kind) >= total(figure)).unwrap_or(0);
-    let mut groups: BTreeMap<(usize, u32, u32), CpuSet> = BTreeMap::new();
+    let mut groups: BTreeMap<Key, CpuSet> = BTreeMap::new();
     for (cpu, figure) in cpus.iter().zip(&figures) {
         let cache = cpu.last_level_cache.as_ref().and_then(|cache| cache.shared.first());
-        // E cores share a cache in fours; moving between clusters costs less than leaving the last level.
-        let key = (class_of(*figure), cache.or(cpu.package).unwrap_or(0), cpu.numa_node.unwrap_or(0));
+        let key = Key {
+            class: class_of(*figure),
+            node: cpu.numa_node.unwrap_or(0),
+            cache: cache.or(cpu.package).unwrap_or(0),
+            cluster: cluster(cpu, &cpus),
+        };
         groups.entry(key).or_default().insert(cpu.cpu);
     }
     let (first_clock, first_ipc) = kinds[0];
@@ -71,13 +76,15 @@ pub fn survey(cpus: &[Cpu], usable: &CpuSet) -> Result<(Host, Vec<CpuSet>), Stri
         name: class_name(index, kinds.len()),
         speed_ppm: (clock * PPM / first_clock.max(1)).clamp(1, PPM) as u32,
         ipc_ppm: (ipc * PPM / first_ipc.max(1)).max(1) as u32,
+        sibling_of: None,
     };
-    let group = |(key, set): (&(usize, u32, u32), &CpuSet)| Group {
-        class: key.0 as u8,
+    let group = |(key, set): (&Key, &CpuSet)| Group {
+        class: key.class as u8,
         cores: physical(&cpus, set),
         threads: set.len() as u32,
-        cache: key.1,
-        node: key.2,
+        cache: key.cache,
+        cluster: key.cluster,
+        node: key.node,
     };
     let mut host = Host {
         classes: kinds.iter().enumerate().map(class).collect(),
@@ -87,8 +94,63 @@ pub fn survey(cpus: &[Cpu], usable: &CpuSet) -> Result<(Host, Vec<CpuSet>), Stri
     for i in 1..host.classes.len() {
         host.classes[i].speed_ppm = host.classes[i].speed_ppm.min(host.classes[i - 1].speed_ppm);
     }
+    let mut sets: Vec<CpuSet> = groups.into_values().collect();
+    if host.is_asymmetric() {
+        add_siblings(&mut host, &mut sets);
+    }
     host.check()?;
-    Ok((host, groups.into_values().collect()))
+    Ok((host, sets))
+}
+
+/// What the CPUs of a group have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    class: usize,
+    node: u32,
+    cache: u32,
+    cluster: u32,
+}
+
+/// The cluster of cores that share a cache before the last level, counted from 1; 0 if only hardware threads share it, as
+/// on P cores.
+fn cluster(cpu: &Cpu, all: &[&Cpu]) -> u32 {
+    let place = |cpu: &Cpu| (cpu.package, cpu.die, cpu.cluster);
+    let is_other = |other: &&&Cpu| {
+        place(other) == place(cpu) && !cpu.siblings.contains(other.cpu) && other.cpu != cpu.cpu
+    };
+    match cpu.cluster {
+        Some(number) if all.iter().any(|other| is_other(&other)) => number.saturating_add(1),
+        _ => 0,
+    }
+}
+
+/// A class for the second hardware threads of each class that has some. All of these come last: what they add to a core
+/// is less than any core of its own does.
+fn add_siblings(host: &mut Host, sets: &mut Vec<CpuSet>) {
+    for class in 0..host.classes.len() {
+        let of: Vec<usize> = host
+            .of_class(class)
+            .filter(|group| host.groups[*group].threads > host.groups[*group].cores)
+            .collect();
+        if of.is_empty() || host.classes.len() == CLASSES_MAX || host.groups.len() + of.len() > GROUPS_MAX {
+            continue;
+        }
+        let (own, last) = (host.classes[class].clone(), &host.classes[host.classes.len() - 1]);
+        let speed = (u64::from(own.speed_ppm) * SIBLING_PPM / PPM) as u32;
+        let sibling = Class {
+            name: format!("{} with busy sibling", own.name),
+            speed_ppm: speed.clamp(1, last.speed_ppm),
+            ipc_ppm: own.ipc_ppm,
+            sibling_of: Some(class as u8),
+        };
+        let number = host.classes.len() as u8;
+        host.classes.push(sibling);
+        for group in of {
+            let own = host.groups[group];
+            host.groups.push(Group { class: number, cores: own.threads - own.cores, ..own });
+            sets.push(sets[group].clone());
+        }
+    }
 }
 
 fn class_name(index: usize, count: usize) -> String {
@@ -132,9 +194,47 @@ mod tests {
             .collect();
         cpus.extend((4..8).map(|i| cpu(i, CoreClass::Little, 4_000_000, &format!("{i}"), "0-7")));
         let (host, sets) = survey(&cpus, &"0-7".parse().unwrap()).unwrap();
-        assert_eq!(sets.iter().map(CpuSet::to_string).collect::<Vec<_>>(), ["0-3", "4-7"]);
+        assert_eq!(sets.iter().map(CpuSet::to_string).collect::<Vec<_>>(), ["0-3", "4-7", "0-3"]);
         assert_eq!((host.groups[0].cores, host.groups[0].threads, host.groups[1].cores), (2, 4, 4));
         assert_eq!((host.classes[1].speed_ppm, host.classes[1].ipc_ppm), (800_000, 650_000));
+        let (second, group) = (&host.classes[2], host.groups[2]);
+        assert_eq!((second.name.as_str(), second.sibling_of), ("fast with busy sibling", Some(0)));
+        assert_eq!((group.cores, host.core_class_of(2), host.slowest_cores()), (2, 0, 1));
+        assert_eq!(host.distance(0, 2), 0);
+    }
+
+    #[test]
+    fn equal_cores_with_threads_are_one_class() {
+        let cpus: Vec<Cpu> =
+            (0..4).map(|i| cpu(i, CoreClass::Equal, 1, if i < 2 { "0-1" } else { "2-3" }, "0-3")).collect();
+        let (host, _) = survey(&cpus, &"0-3".parse().unwrap()).unwrap();
+        assert_eq!((host.classes.len(), host.groups.len(), host.is_asymmetric()), (1, 1, false));
+    }
+
+    #[test]
+    fn clusters_of_e_cores_and_nodes_are_told_apart() {
+        // Two nodes of two P cores, whose clusters are their own, and eight E cores in two clusters.
+        let of_node = |node: u32| {
+            (0..10).map(move |i| {
+                let (number, first) = (node * 10 + i, node * 10);
+                let kind = if i < 2 { CoreClass::Big } else { CoreClass::Little };
+                Cpu {
+                    cluster: Some(first + if i < 2 { i } else { 2 + (i - 2) / 4 * 4 }),
+                    numa_node: Some(node),
+                    package: Some(node),
+                    ..cpu(number, kind, 4_000_000, &number.to_string(), &format!("{first}-{}", first + 9))
+                }
+            })
+        };
+        let cpus: Vec<Cpu> = of_node(0).chain(of_node(1)).collect();
+        let (host, sets) = survey(&cpus, &"0-19".parse().unwrap()).unwrap();
+        let shown: Vec<String> = sets.iter().map(CpuSet::to_string).collect();
+        assert_eq!(shown, ["0-1", "10-11", "2-5", "6-9", "12-15", "16-19"]);
+        let distances: Vec<u64> =
+            [(2, 2), (2, 3), (0, 2), (0, 1), (2, 4)].map(|(a, b)| host.distance(a, b)).into();
+        assert_eq!(distances, [0, 1, 1, 10, 10]);
+        assert!(!host.crosses_cache(2, 3) && host.crosses_cache(2, 4));
+        assert_eq!(host.move_cost_ns(2, 3, 5_000_000), 1_000_000);
     }
 
     #[test]

@@ -203,8 +203,8 @@ fn best_seat(
             if room == 0 || room * u128::from(PPM) < u128::from(size) * u128::from(worth) {
                 continue;
             }
-            let distance = entry.group.map_or(0, |from| host.distance(from, *group));
-            let value = (urgency - (distance * cost_ns) as i64, entry.group == Some(*group), free[*group]);
+            let cost = entry.group.map_or(0, |from| host.move_cost_ns(from, *group, cost_ns));
+            let value = (urgency - cost, entry.group == Some(*group), free[*group]);
             if best.is_none_or(|(old, ..)| value > old) {
                 best = Some((value, *group, position));
             }
@@ -215,7 +215,7 @@ fn best_seat(
 
 /// Where a vCPU that sleeps is kept: on the slowest cores that it may use.
 fn resting_place(host: &Host, entry: &Entry) -> Option<usize> {
-    (0..host.classes.len())
+    (0..=host.slowest_cores())
         .rev()
         .flat_map(|class| host.of_class(class))
         .find(|group| entry.vcpu.allowed.contains(*group))

@@ -57,8 +57,9 @@ fn cost_of(count: u32) -> Result<f64, String> {
         .collect();
     let mut sensors: Vec<_> =
         ids.iter().map(|task| eft_host::guests::sense::Sensor::new(&tree, me, task.id, None)).collect();
-    let class = |name: &str, speed_ppm| Class { name: name.into(), speed_ppm, ipc_ppm: PPM as u32 };
-    let group = |class, cores, cache| Group { class, cores, threads: cores, cache, node: cache };
+    let class =
+        |name: &str, speed_ppm| Class { name: name.into(), speed_ppm, ipc_ppm: PPM as u32, sibling_of: None };
+    let group = |class, cores, cache| Group { class, cores, threads: cores, cache, cluster: 0, node: cache };
     let (fast, slow) = ((count / 3).max(1), (count / 2).max(1));
     let host = Host {
         classes: vec![class("fast", PPM as u32), class("slow", 500_000)],

@@ -10,3 +10,4 @@ pub mod place;
 pub mod qmp;
 pub mod sense;
 pub mod session;
+pub mod siblings;

@@ -85,9 +85,10 @@ impl ThreadCounters {
         self.sets.len() == 1
     }
 
-    /// Counts by class since the counters are open; `here` is the class on which the thread was since the last call. A set
-    /// that cannot be read any more counts nothing.
-    pub fn read(&mut self, here: Option<u8>) -> &[Count] {
+    /// Counts by class since the counters are open; `here` is the class on which the thread was since the last call, and
+    /// `busy` says of a class whether hardware threads had a busy sibling there meanwhile. A set that cannot be read any
+    /// more counts nothing.
+    pub fn read(&mut self, here: Option<u8>, busy: impl Fn(u8) -> bool) -> &[Count] {
         let is_hybrid = !self.is_of_all_classes();
         for set in &mut self.sets {
             let mut bytes = [0u8; 40];
@@ -97,7 +98,7 @@ impl ThreadCounters {
             let word = |i: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[i * 8 + byte]));
             if let Some(reading) = parse([word(0), word(1), word(2), word(3), word(4)]) {
                 let class = if is_hybrid { set.pmu.class } else { here.unwrap_or(set.pmu.class) };
-                add(&mut self.counts, class, set.last, reading);
+                add(&mut self.counts, (class, busy(class)), set.last, reading);
                 set.last = reading;
             }
         }
@@ -105,10 +106,11 @@ impl ThreadCounters {
     }
 }
 
-/// Adds what was counted between two readings to what is known of a class.
-fn add(counts: &mut Vec<Count>, class: u8, last: Reading, now: Reading) {
-    let index = counts.iter().position(|count| count.class == class).unwrap_or_else(|| {
-        counts.push(Count { class, ..Count::default() });
+/// Adds what was counted between two readings to what is known of a class, with or without a busy sibling.
+fn add(counts: &mut Vec<Count>, (class, sibling_busy): (u8, bool), last: Reading, now: Reading) {
+    let is_it = |count: &Count| (count.class, count.sibling_busy) == (class, sibling_busy);
+    let index = counts.iter().position(is_it).unwrap_or_else(|| {
+        counts.push(Count { class, sibling_busy, ..Count::default() });
         counts.len() - 1
     });
     counts[index].instructions += now.instructions.saturating_sub(last.instructions);
@@ -166,11 +168,13 @@ mod tests {
     fn one_pmu_of_all_cores_counts_for_the_class_where_the_thread_was() {
         let at = |instructions, cycles| Reading { instructions, cycles, ..Reading::default() };
         let mut counts = Vec::new();
-        add(&mut counts, 0, at(0, 0), at(900, 300));
-        add(&mut counts, 1, at(900, 300), at(1000, 500));
-        add(&mut counts, 0, at(1000, 500), at(1300, 600));
+        add(&mut counts, (0, false), at(0, 0), at(900, 300));
+        add(&mut counts, (1, false), at(900, 300), at(1000, 500));
+        add(&mut counts, (0, false), at(1000, 500), at(1300, 600));
         let plain: Vec<(u8, u64, u64)> = counts.iter().map(|c| (c.class, c.instructions, c.cycles)).collect();
         assert_eq!(plain, [(0, 1200, 400), (1, 100, 200)], "not all of it where it is now");
+        add(&mut counts, (0, true), at(1300, 600), at(1400, 700));
+        assert!(counts[2].sibling_busy && counts[2].cycles == 100 && counts[0].cycles == 400, "{counts:?}");
     }
 
     #[test]

@@ -78,8 +78,8 @@ impl Sensor {
         self.told = told;
     }
 
-    /// Counters, too; `class` is where the thread was placed.
-    pub fn look_closely(&mut self, class: Option<u8>) {
+    /// Counters, too; `class` is where the thread was placed, `busy` says of a class whether siblings were busy there.
+    pub fn look_closely(&mut self, class: Option<u8>, busy: impl Fn(u8) -> bool) {
         let run_before = self.run_ns;
         self.look();
         if let Some(path) = &self.progress {
@@ -88,14 +88,14 @@ impl Sensor {
             let (done, ran) = (total.unwrap_or(known).saturating_sub(known), self.run_ns - run_before);
             add(&mut self.counts, class.unwrap_or(0), done, ran);
         } else if let Some(counters) = &mut self.counters {
-            counters.read(class).clone_into(&mut self.counts);
+            counters.read(class, busy).clone_into(&mut self.counts);
         }
     }
 
     /// The thread leaves a class: what one PMU of all classes counted until now was counted there.
-    pub fn leave(&mut self, class: Option<u8>) {
+    pub fn leave(&mut self, class: Option<u8>, busy: impl Fn(u8) -> bool) {
         if let Some(counters) = self.counters.as_mut().filter(|counters| counters.is_of_all_classes()) {
-            counters.read(class);
+            counters.read(class, busy);
         }
     }
 }

@@ -91,10 +91,17 @@ fn overcommitted_guests_get_their_part_of_all_cores() {
 #[test]
 fn three_classes_are_dealt_from_the_fastest_down() {
     let mut host = host(1, 1, 0.5);
-    host.classes
-        .insert(1, crate::host::Class { name: "middle".into(), speed_ppm: 700_000, ipc_ppm: PPM as u32 });
+    host.classes.insert(
+        1,
+        crate::host::Class {
+            name: "middle".into(),
+            speed_ppm: 700_000,
+            ipc_ppm: PPM as u32,
+            sibling_of: None,
+        },
+    );
     host.groups[1].class = 2;
-    host.groups.push(crate::host::Group { class: 1, cores: 1, threads: 1, cache: 0, node: 0 });
+    host.groups.push(crate::host::Group { class: 1, cores: 1, threads: 1, cache: 0, cluster: 0, node: 0 });
     let of = |vm, score| Claim { speed_ppm: vec![PPM, 700_000, 500_000], ..claim(vm, PPM, score, 0) };
     let shares = deal(&host, &[of(1, 1), of(2, 300), of(3, 20)], MAX);
     assert_eq!(shares, [[0, 0, PPM], [PPM, 0, 0], [0, PPM, 0]]);

@@ -77,9 +77,17 @@ impl Scheduler {
     /// How fast this vCPU is on each class, relative to the fastest.
     pub(super) fn speeds(&self, index: usize) -> Vec<u64> {
         let efficiency = &self.memories[index].efficiency;
-        let rate = |class: usize| {
-            let ipc = efficiency.alone(class, &self.ratios)?;
-            Some(u128::from(ipc) * u128::from(self.host.classes[class].speed_ppm))
+        let classes = &self.host.classes;
+        let rate = |class: usize| match classes[class].sibling_of {
+            None => {
+                let ipc = efficiency.alone(class, &self.ratios)?;
+                Some(u128::from(ipc) * u128::from(classes[class].speed_ppm))
+            }
+            Some(of) => {
+                let of = usize::from(of);
+                let ipc = efficiency.on(of, true, &self.ratios)?;
+                Some(u128::from(ipc) * u128::from(classes[of].speed_ppm))
+            }
         };
         let of = |class: usize| {
             let by_clock = u64::from(self.host.classes[class].speed_ppm);

@@ -1,8 +1,10 @@
 //! Tests of the turns.
 
 use super::*;
+use crate::deal::{By, Claim, Rule, deal};
+use crate::guest::VmId;
 use crate::host::tests::host;
-use crate::host::{Group, GroupSet};
+use crate::host::{Class, Group, GroupSet};
 
 const TURN_NS: u64 = 30_000_000;
 const COST_NS: u64 = 5_000_000;
@@ -61,8 +63,8 @@ fn whoever_has_a_fast_core_to_itself_keeps_it() {
 #[test]
 fn turns_stay_behind_their_cache() {
     let mut host = host(1, 2, 0.5);
-    host.groups.push(Group { class: 0, cores: 1, threads: 1, cache: 1, node: 0 });
-    host.groups.push(Group { class: 1, cores: 2, threads: 2, cache: 1, node: 0 });
+    host.groups.push(Group { class: 0, cores: 1, threads: 1, cache: 1, cluster: 0, node: 0 });
+    host.groups.push(Group { class: 1, cores: 2, threads: 2, cache: 1, cluster: 0, node: 0 });
     let mut all = entries(&host, &[[333_333, 666_666]; 6]);
     take(&host, &mut all, COST_NS);
     let mut crossed = 0;
@@ -140,7 +142,7 @@ fn what_was_missed_long_ago_is_forgotten() {
 #[test]
 fn more_work_than_cores_stays_behind_its_cache() {
     let mut host = host(1, 2, 0.5);
-    host.groups.push(Group { class: 1, cores: 2, threads: 2, cache: 1, node: 0 });
+    host.groups.push(Group { class: 1, cores: 2, threads: 2, cache: 1, cluster: 0, node: 0 });
     // Nine for four slow cores; what they would use alone differs, and so does who sleeps in a turn.
     let mut all = entries(&host, &[[0, 444_444]; 9]);
     let (mut crossed, mut state, mut last) = (0, 1u64, Vec::new());
@@ -181,4 +183,48 @@ fn time_that_sleepers_leave_is_shared_as_evenly_as_the_rest() {
     }
     let (least, most) = (fast[..5].iter().min().unwrap(), fast[..5].iter().max().unwrap());
     assert!((most - least) * 100 <= *most, "turns on the fast cores: {fast:?}");
+}
+
+/// Two P cores with two threads each, and two E cores.
+fn host_with_threads() -> Host {
+    let mut host = host(2, 2, 0.5);
+    host.groups[0].threads = 4;
+    let own = host.classes[0].clone();
+    host.classes.push(Class { speed_ppm: 500_000, sibling_of: Some(0), ..own });
+    host.groups.push(Group { class: 2, cores: 2, ..host.groups[0] });
+    host.check().unwrap();
+    host
+}
+
+#[test]
+fn second_threads_are_used_after_all_cores() {
+    let host = host_with_threads();
+    let placed = |count: u64| {
+        let claim = |i: u64| Claim {
+            vm: VmId(i),
+            weight: 256,
+            cap_ppm: u64::MAX,
+            allowed: GroupSet::ALL,
+            demand_ppm: PPM,
+            score: 100 - i,
+            speed_ppm: vec![PPM, 500_000, 500_000],
+        };
+        let claims: Vec<Claim> = (0..count).map(claim).collect();
+        let rule = Rule { even_ppm: 0, by: By::Vcpu, tie_ppm: 0 };
+        let entry =
+            |(i, shares): (usize, Vec<u64>)| Entry { shares, ..Entry::new(Vcpu::new(i as u64, 0), &host) };
+        let mut all: Vec<Entry> = deal(&host, &claims, rule).into_iter().enumerate().map(entry).collect();
+        take(&host, &mut all, COST_NS);
+        all.iter().map(|entry| entry.group.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(placed(4), [0, 0, 1, 1], "a core of one's own comes first, also a slow one");
+    assert_eq!(placed(6), [0, 0, 1, 1, 2, 2], "then the second threads of the fast ones");
+}
+
+#[test]
+fn sleepers_rest_on_slow_cores_and_not_on_second_threads() {
+    let host = host_with_threads();
+    let mut all = vec![Entry { active: false, ..Entry::new(Vcpu::new(0, 0), &host) }];
+    take(&host, &mut all, COST_NS);
+    assert_eq!(all[0].group, Some(1));
 }

@@ -137,7 +137,7 @@ impl Session {
     /// I/O, vhost and emulator threads go to the slowest cores: they wait for devices and for each other.
     fn place_helpers(&mut self) {
         let Some(placer) = &mut self.placer else { return };
-        let slowest = self.scheduler.host().classes.len() - 1;
+        let slowest = self.scheduler.host().slowest_cores();
         let groups = self.scheduler.host().of_class(slowest);
         let cpus = groups.fold(CpuSet::new(), |all, group| all.union(&self.sets[group]));
         let mut notes = Vec::new();

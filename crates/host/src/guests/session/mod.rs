@@ -20,6 +20,7 @@ use super::discover::{Guest, Thread, Wanted};
 use super::perf::{self, Pmu};
 use super::place::Placer;
 use super::sense::Sensor;
+use super::siblings::Siblings;
 use crate::clock;
 use crate::journal::Journal;
 use crate::sensors::Tree;
@@ -84,6 +85,7 @@ pub struct Session {
     guests: Vec<Guest>,
     vms: BTreeMap<String, u64>,
     pmus: Vec<Pmu>,
+    siblings: Siblings,
     /// Told once: why there are no counters.
     blind: Option<String>,
     told: Vec<String>,
@@ -118,6 +120,7 @@ impl Session {
                 .map(|(_, group)| group.class)
         };
         let pmus = perf::pmus(tree, class_of);
+        let siblings = Siblings::new(&host, &sets, &machine);
         if !host.is_asymmetric() {
             news.push(
                 "nothing tells the cores apart, so there is nothing to deal out; turns and followers work"
@@ -142,6 +145,7 @@ impl Session {
             guests: Vec::new(),
             vms: BTreeMap::new(),
             pmus,
+            siblings,
             blind: None,
             told: Vec::new(),
             news,
@@ -201,8 +205,9 @@ impl Session {
                 self.remember(now);
             }
             Due::Window => {
+                self.siblings.look(&self.tree);
                 for watched in &mut self.watched {
-                    watched.sensor.look_closely(watched.class);
+                    watched.sensor.look_closely(watched.class, |class| self.siblings.is_busy(class));
                 }
                 self.with_progress(|scheduler, all| scheduler.window(now, all));
                 self.remember(now);
@@ -272,9 +277,9 @@ impl Session {
         for (entry, watched) in self.scheduler.entries().iter().zip(&mut self.watched) {
             let Some(group) = entry.group else { continue };
             watched.sensor.stretch_ppm = self.stretches[group];
-            let class = Some(self.scheduler.host().groups[group].class);
+            let class = Some(self.scheduler.host().core_class_of(group) as u8);
             if watched.class != class {
-                watched.sensor.leave(watched.class);
+                watched.sensor.leave(watched.class, |class| self.siblings.is_busy(class));
                 watched.class = class;
             }
             if let Err(reason) = placer.put(watched.thread.id, &self.sets[group].and(&watched.within)) {
