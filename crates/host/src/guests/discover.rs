@@ -1,7 +1,7 @@
 //! Which guests there are, and which thread of each is what.
 //!
 //! QEMU guests are found among the processes; their vCPUs by QMP where a socket is given or named on the command line,
-//! else by the names that QEMU gives its threads. A cgroup or some processes can be managed as if they were a guest.
+//! else by the names that QEMU gives its threads, else by the cgroups that libvirt keeps them in. A cgroup or some processes can be managed as if they were a guest.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -35,7 +35,7 @@ pub struct Thread {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Guest {
     pub name: String,
-    /// How its vCPUs were told apart: `qmp`, `thread names`, `group`.
+    /// How its vCPUs were told apart: `qmp`, `thread names`, `libvirt cgroups`, `group`.
     pub by: &'static str,
     /// Of QEMU.
     pub process: Option<i32>,
@@ -150,8 +150,10 @@ fn guest_name(tree: &Tree, words: &[String], process: i32) -> String {
     // libvirt: machine-qemu\x2d3\x2dNAME.scope; Proxmox: qemu.slice/100.scope.
     let cgroup = || {
         let text = tree.text(&format!("proc/{process}/cgroup"))?;
-        let scope =
-            text.lines().find_map(|line| line.rsplit('/').next()?.strip_suffix(".scope"))?.to_string();
+        let scope = text
+            .lines()
+            .find_map(|line| line.rsplit('/').find_map(|part| part.strip_suffix(".scope")))?
+            .to_string();
         let plain = scope.replace("\\x2d", "-");
         let name =
             plain.strip_prefix("machine-qemu-").and_then(|rest| rest.split_once('-')).map(|(_, name)| name);
@@ -206,7 +208,16 @@ fn qemu_guest(
         .map(|task| Thread { id: task.id, process, role: role_by_name(&task.name), name: task.name })
         .collect();
     threads.extend(vhost_threads(tree, process));
+    let is_vcpu = |thread: &Thread| matches!(thread.role, Role::Vcpu(_));
     let mut by = "thread names";
+    if answer.is_none() && !threads.iter().any(is_vcpu) {
+        for thread in threads.iter_mut().filter(|thread| thread.role != Role::Vhost) {
+            thread.role = role_by_cgroup(tree, thread).unwrap_or(thread.role);
+        }
+        if threads.iter().any(is_vcpu) {
+            by = "libvirt cgroups";
+        }
+    }
     if let Some(answer) = &answer {
         // What a monitor says counts for threads of its own process only.
         let own: Vec<&(u32, i32)> = answer
@@ -256,6 +267,22 @@ fn role_by_name(name: &str) -> Role {
     }
 }
 
+/// libvirt keeps each vCPU and I/O thread in a cgroup of its own: `…/libvirt/vcpu0`, `iothread1`, `emulator`.
+fn role_by_cgroup(tree: &Tree, thread: &Thread) -> Option<Role> {
+    let text = tree.text(&format!("proc/{}/task/{}/cgroup", thread.process, thread.id.tid))?;
+    let of = |line: &str| {
+        let last = line.rsplit('/').next()?;
+        let number = |name: &str| last.strip_prefix(name)?.parse::<u32>().ok();
+        match (number("vcpu"), number("iothread"), last) {
+            (Some(index), ..) => Some(Role::Vcpu(index)),
+            (_, Some(_), _) => Some(Role::Io),
+            (.., "emulator") => Some(Role::Emulator),
+            _ => None,
+        }
+    };
+    text.lines().find_map(of)
+}
+
 /// Before Linux 6.4 vhost's workers are kernel threads named after the process.
 fn vhost_threads(tree: &Tree, process: i32) -> Vec<Thread> {
     let wanted = format!("vhost-{process}");
@@ -301,108 +328,4 @@ fn cgroup_processes(path: &Path) -> std::io::Result<Vec<i32>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn words(text: &str) -> Vec<String> {
-        text.split(' ').map(str::to_string).collect()
-    }
-
-    /// A recorded /proc with one QEMU and its threads.
-    fn recorded(command: &str, cgroup: &str, threads: &[(i32, &str)]) -> (tempfile::TempDir, Tree) {
-        let dir = tempfile::tempdir().unwrap();
-        let process = dir.path().join("proc/100");
-        std::fs::create_dir_all(&process).unwrap();
-        std::fs::write(process.join("cmdline"), command.replace(' ', "\0")).unwrap();
-        std::fs::write(process.join("cgroup"), cgroup).unwrap();
-        for (tid, name) in threads {
-            let task = process.join(format!("task/{tid}"));
-            std::fs::create_dir_all(&task).unwrap();
-            let stat = format!(
-                "{tid} ({name}) S 1 1 1 0 -1 4194560 0 0 0 0 5 5 0 0 20 0 9 0 777 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 2 0 0 0 0 0"
-            );
-            std::fs::write(task.join("stat"), &stat).unwrap();
-            if *tid == 100 {
-                std::fs::write(process.join("stat"), stat).unwrap();
-            }
-        }
-        let tree = Tree::at(dir.path());
-        (dir, tree)
-    }
-
-    #[test]
-    fn a_libvirt_guest_is_named_by_its_cgroup_and_its_threads_told_apart() {
-        let (_dir, tree) = recorded(
-            "/usr/bin/qemu-system-x86_64 -accel kvm",
-            "0::/machine.slice/machine-qemu\\x2d3\\x2dweb\\x2d1.scope/libvirt/emulator\n",
-            &[
-                (100, "qemu-system-x86"),
-                (101, "CPU 0/KVM"),
-                (102, "CPU 1/KVM"),
-                (103, "IO mon_iothread"),
-                (104, "vhost-100"),
-            ],
-        );
-        let (guests, notes) = discover(&tree, &Wanted::default());
-        assert_eq!(notes, Vec::<String>::new());
-        let roles: Vec<Role> = guests[0].threads.iter().map(|thread| thread.role).collect();
-        assert_eq!(roles, [Role::Emulator, Role::Vcpu(0), Role::Vcpu(1), Role::Io, Role::Vhost]);
-        assert!(guests[0].kvm && guests[0].by == "thread names");
-    }
-
-    #[test]
-    fn names_come_from_the_command_line_libvirt_or_proxmox() {
-        let name = |command: &str, cgroup: &str| {
-            let (_dir, tree) = recorded(command, cgroup, &[(100, "x"), (101, "CPU 0/TCG")]);
-            discover(&tree, &Wanted::default()).0[0].name.clone()
-        };
-        assert_eq!(name("qemu-system-x86_64 -name guest=db,debug-threads=on", ""), "db");
-        assert_eq!(name("qemu-system-x86_64 -name db", ""), "db");
-        assert_eq!(name("/usr/bin/kvm -id 100", "0::/qemu.slice/100.scope"), "100");
-        assert_eq!(name("qemu-system-x86_64 x", "0::/machine.slice/machine-qemu\\x2d3\\x2dweb.scope"), "web");
-        assert_eq!(name("qemu-system-x86_64 x", ""), "qemu-100");
-    }
-
-    #[test]
-    fn guests_that_are_not_named_are_left_alone() {
-        let (_dir, tree) = recorded("qemu-system-x86_64 -name db", "", &[(100, "x"), (101, "CPU 0/TCG")]);
-        let named =
-            |name: &str| discover(&tree, &Wanted { only: vec![name.into()], ..Wanted::default() }).0.len();
-        assert_eq!((named("db"), named("web")), (1, 0));
-    }
-
-    #[test]
-    fn guests_without_thread_names_are_reported_and_other_programs_ignored() {
-        let (_dir, tree) = recorded("qemu-system-x86_64 -m 64", "", &[(100, "qemu"), (101, "qemu")]);
-        let (guests, notes) = discover(&tree, &Wanted::default());
-        assert!(guests.is_empty() && notes[0].contains("cannot be told apart"), "{notes:?}");
-        let (_dir, tree) = recorded("vim qemu-system-x86_64", "", &[(100, "CPU 0/KVM")]);
-        assert!(discover(&tree, &Wanted::default()).0.is_empty());
-    }
-
-    #[test]
-    fn control_sockets_are_found_on_the_command_line() {
-        let socket = |text: &str| qmp_socket(&words(text)).map(|path| path.display().to_string());
-        assert_eq!(socket("q -qmp unix:/run/a.sock,server=on,wait=off").as_deref(), Some("/run/a.sock"));
-        let chardev = "q -chardev socket,id=qmp,path=/var/run/qemu-server/100.qmp,server=on -mon chardev=qmp,mode=control";
-        assert_eq!(socket(chardev).as_deref(), Some("/var/run/qemu-server/100.qmp"));
-        let libvirt =
-            "q -chardev socket,id=m,path=/var/lib/libvirt/qemu/m.sock -mon chardev=m,id=monitor,mode=control";
-        assert_eq!(socket(libvirt), None, "libvirt holds it");
-        assert_eq!(socket("q -qmp stdio"), None);
-    }
-
-    #[test]
-    fn groups_are_read() {
-        let group = |text: &str| text.parse::<GroupSpec>();
-        assert_eq!(group("a=12,34").unwrap().members, Members::Processes(vec![12, 34]));
-        assert_eq!(group("/sys/fs/cgroup/x").unwrap().name, "/sys/fs/cgroup/x");
-        for bad in ["", "a=", "a=x", "a=-1", "=12", "a=1,,2"] {
-            assert!(group(bad).is_err(), "{bad}");
-        }
-        let spec =
-            GroupSpec { name: "me".into(), members: Members::Processes(vec![std::process::id() as i32]) };
-        let wanted = Wanted { groups: vec![spec], groups_only: true, ..Wanted::default() };
-        assert!(discover(&Tree::live(), &wanted).0[0].vcpus().count() >= 1);
-    }
-}
+mod tests;
