@@ -165,6 +165,15 @@ def affinities_are_as_before_after_an_end_and_after_a_crash():
         out = sh(EFT, "vm", "restore", "--state-dir", run.dir).stdout
         check(out == "1 threads are as they were before\n", out)
         check(os.sched_getaffinity(guest.pid) == ALL - {other}, "not as before after a crash")
+        # Whom somebody else has placed meanwhile, elsewhere than eft might have, stays there.
+        run = Run(scene, *options)
+        wait_until(lambda: os.sched_getaffinity(guest.pid) <= cpus, 10, "the guest to be placed a third time")
+        run.process.kill()
+        run.process.wait()
+        os.sched_setaffinity(guest.pid, {other})
+        out = sh(EFT, "vm", "restore", "--state-dir", run.dir)
+        check("somebody else" in out.stderr and os.sched_getaffinity(guest.pid) == {other}, out)
+        os.sched_setaffinity(guest.pid, ALL - {other})
         # The next one does it by itself, too.
         run = Run(scene, *options)
         run.process.kill()
@@ -309,7 +318,65 @@ def without_permission_nothing_is_touched_and_one_line_says_so():
             check(out.returncode == 1 and out.stderr.count("\n") == 1, f"{out.returncode} {out.stderr}")
 
 
+def the_configuration_file_is_kept():
+    cpus, other = two_cpus()
+    first, second = (str(cpu) for cpu in sorted(cpus))
+    with Scene("guests-config") as scene:
+        pinned, plain, ignored = spinner(scene), spinner(scene), spinner(scene)
+        file = scene.dir / "vm.toml"
+        file.write_text(f"""
+            policy = "amp-fair:40"
+            cpus = "{first},{second}"
+            groups-only = true
+            group = ["pinned={pinned.pid}", "plain={plain.pid}", "ignored={ignored.pid}"]
+            [guest.pinned]
+            cpus = "{second}"
+            weight = 512
+            [guest.ignored]
+            ignore = true
+        """)
+        run = Run(scene, "--config", file)
+        wait_until(lambda: os.sched_getaffinity(pinned.pid) == {int(second)}, 10, "the pinned guest on its CPU")
+        wait_until(lambda: sorted(v["guest"] for v in run.top()) == ["pinned", "plain"], 10, "the two others in eft vm top")
+        check(os.sched_getaffinity(ignored.pid) == ALL, "the ignored guest was placed")
+        shown = sh(EFT, "vm", "top", "--state-dir", run.dir).stdout
+        check("amp-fair:40" in shown, shown)
+        run.end()
+        check(all(os.sched_getaffinity(guest.pid) == ALL for guest in (pinned, plain)), "not as before")
+        # What is given on the command line wins.
+        run = Run(scene, "--config", file, "--policy", "amp-vcpu", "--cpus", other, name="wins")
+        wait_until(lambda: os.sched_getaffinity(plain.pid) == {other}, 10, "the plain guest where the command line says")
+        # Then nothing is left of the CPUs that the file gives this one.
+        check(os.sched_getaffinity(pinned.pid) == ALL, "the pinned guest was placed where it must not be")
+        run.end()
+        for bad in ("policy = 'fast'", "[guest.a]\ncap = 0.0", "nonsense", "group = ['=']"):
+            file.write_text(bad)
+            out = sh(EFT, "vm", "run", "--state-dir", scene.dir / "bad", "--config", file, ok=False)
+            check(out.returncode == 1 and out.stderr.count("\n") == 1, f"{bad}: {out.returncode} {out.stderr}")
+
+
+def advising_touches_nothing_and_metrics_are_served():
+    with Scene("guests-advice") as scene:
+        busy = spinner(scene)
+        paced = scene.start(sys.executable, "-c", "import time\nwhile True:\n  for _ in range(200000): pass\n  time.sleep(0.03)")
+        group = ["--groups-only", "--group", f"busy={busy.pid}", "--group", f"paced={paced.pid}"]
+        out = sh(EFT, "vm", "advise", "--json", "--seconds", "4", *group, "--state-dir", scene.dir / "none")
+        advice = json.loads(out.stdout)
+        use = {v["guest"]: v["utilisation"] + v["waiting"] for v in advice["view"]["vcpus"]}
+        check(use["busy"] > 0.8 and use["paced"] < use["busy"], use)
+        check(os.sched_getaffinity(busy.pid) == ALL and not (scene.dir / "none").exists(), "something was touched")
+        run = Run(scene, *group, "--metrics", "127.0.0.1:19199")
+        wait_until(lambda: len(run.top()) == 2, 10, "both in eft vm top")
+        with socket.create_connection(("127.0.0.1", 19199), timeout=10) as scrape:
+            scrape.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            page = b"".join(iter(lambda: scrape.recv(65536), b"")).decode()
+        for name in ("eft_vcpu_score", "eft_vcpu_fast_ratio", "eft_vcpu_moves_total", "eft_vcpu_slowdown_ratio"):
+            check(f'{name}{{guest="busy"' in page, page)
+        run.end()
+
+
 CASES = [guests_are_found_by_qmp_and_by_thread_names, guests_are_followed,
          affinities_are_as_before_after_an_end_and_after_a_crash, what_somebody_else_places_is_left_alone,
          monitors_that_lie_hang_and_close, threads_that_vanish_are_no_trouble,
-         without_permission_nothing_is_touched_and_one_line_says_so]
+         without_permission_nothing_is_touched_and_one_line_says_so, the_configuration_file_is_kept,
+         advising_touches_nothing_and_metrics_are_served]

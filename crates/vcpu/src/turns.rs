@@ -64,15 +64,11 @@ impl Entry {
         self.awake = busy > 0;
         self.saturated = ratio_ppm(busy, length_ns) >= WHOLE_PPM;
         let bound = TURNS_MAX * length_ns.min(i64::MAX as u64 / 64) as i64;
-        for class in 0..self.owed_ns.len() {
-            let dealt = if self.awake {
-                u128::from(self.shares[class]) * u128::from(length_ns) / u128::from(PPM)
-            } else {
-                0
-            };
-            let owed = self.owed_ns[class] + dealt.min(i64::MAX as u128 / 4) as i64
-                - ran_ns[class].min(i64::MAX as u64 / 4) as i64;
-            self.owed_ns[class] = owed.clamp(-bound, bound);
+        for ((owed, share), ran) in self.owed_ns.iter_mut().zip(&self.shares).zip(ran_ns) {
+            let dealt =
+                if self.awake { u128::from(*share) * u128::from(length_ns) / u128::from(PPM) } else { 0 };
+            let now = *owed + dealt.min(i64::MAX as u128 / 4) as i64 - (*ran).min(i64::MAX as u64 / 4) as i64;
+            *owed = now.clamp(-bound, bound);
         }
     }
 

@@ -1,8 +1,9 @@
-//! What measuring and deciding cost, as own CPU time, for 4, 32 and 96 vCPUs.
+//! What measuring and deciding cost, as own CPU time and, where there is a PMU, in instructions, for 4, 32 and 96 vCPUs.
 
 use std::time::Duration;
 
 use eft_host::clock;
+use eft_host::guests::perf::{self, Pmu, ThreadCounters};
 use eft_host::sensors::Tree;
 use eft_vcpu::PPM;
 use eft_vcpu::guest::{Progress, Vcpu};
@@ -13,22 +14,46 @@ use eft_vcpu::scheduler::{Due, Scheduler};
 use super::super::figure::{Aim, Figure};
 use super::worker::own_cpu;
 
+/// As the kernel names whoever asks.
+const OWN_THREAD: i32 = 0;
 /// Of one core.
 const COST_AIM_PERCENT: f64 = 0.5;
+/// Of the guests' time, for measuring with counters.
+const MEASURING_AIM_PERCENT: f64 = 0.05;
+
+/// What some intervals of looking and deciding took.
+struct Cost {
+    core_percent: f64,
+    /// Where there is a PMU: millions of own instructions a second, and the part of the guests' time that measuring them took.
+    counted: Option<(f64, f64)>,
+}
 
 /// Own CPU time of looking and deciding, as a share of one core, for 4, 32 and 96 vCPUs: threads that sleep, so that
-/// looking costs what it does live, told as busy and waiting, so that deciding does, too.
-pub fn cost() -> Result<Vec<Figure>, String> {
+/// looking costs what it does live, told as busy and waiting, so that deciding does, too. With a note if nothing was counted.
+pub fn cost() -> Result<(Vec<Figure>, Option<String>), String> {
+    let pmus = perf::pmus(&Tree::live(), |_| Some(0));
+    let refusal = ThreadCounters::open(&pmus, OWN_THREAD, false).err();
+    let counting = refusal.is_none().then_some(&pmus[..]);
     let mut figures = Vec::new();
     for count in [4u32, 32, 96] {
         let (stop, threads) = sleepers(count);
-        let samples: Result<Vec<f64>, String> = (0..5).map(|_| cost_of(count)).collect();
+        let costs: Result<Vec<Cost>, String> = (0..5).map(|_| cost_of(count, counting)).collect();
         stop.store(true, std::sync::atomic::Ordering::Release);
         threads.into_iter().for_each(|thread| drop(thread.join()));
+        let costs = costs?;
+        let of = |pick: fn(&Cost) -> Option<f64>| costs.iter().filter_map(pick).collect::<Vec<f64>>();
         let what = format!("own CPU time of measuring and deciding, {count} vCPUs");
-        figures.push(Figure::new(what, "% of a core", samples?).aim(Aim::AtMost(COST_AIM_PERCENT)));
+        let time = of(|cost| Some(cost.core_percent));
+        figures.push(Figure::new(what, "% of a core", time).aim(Aim::AtMost(COST_AIM_PERCENT)));
+        if counting.is_some() {
+            let what = format!("own instructions of measuring and deciding, {count} vCPUs");
+            figures.push(Figure::new(what, "million/s", of(|cost| Some(cost.counted?.0))));
+            let what = format!("measuring {count} vCPUs with counters");
+            let part = of(|cost| Some(cost.counted?.1));
+            figures.push(Figure::new(what, "% of their time", part).aim(Aim::AtMost(MEASURING_AIM_PERCENT)));
+        }
     }
-    Ok(figures)
+    Ok((figures, refusal.map(|reason| format!("instructions are not counted: {reason}"))))
 }
 
 fn sleepers(count: u32) -> (std::sync::Arc<std::sync::atomic::AtomicBool>, Vec<std::thread::JoinHandle<()>>) {
@@ -47,7 +72,7 @@ fn sleepers(count: u32) -> (std::sync::Arc<std::sync::atomic::AtomicBool>, Vec<s
 }
 
 /// Five intervals' worth of looks and decisions, as fast as they go; what they took over how long they last live.
-fn cost_of(count: u32) -> Result<f64, String> {
+fn cost_of(count: u32, counting: Option<&[Pmu]>) -> Result<Cost, String> {
     let tree = Tree::live();
     let me = std::process::id() as i32;
     let ids: Vec<_> = eft_host::sensors::tasks::threads(&tree, me)
@@ -57,6 +82,14 @@ fn cost_of(count: u32) -> Result<f64, String> {
         .collect();
     let mut sensors: Vec<_> =
         ids.iter().map(|task| eft_host::guests::sense::Sensor::new(&tree, me, task.id, None)).collect();
+    let mut own = None;
+    if let Some(pmus) = counting {
+        for (sensor, task) in sensors.iter_mut().zip(&ids) {
+            sensor.count(pmus, task.id.tid, false)?;
+        }
+        own = Some(ThreadCounters::open(pmus, OWN_THREAD, false)?);
+    }
+    let mut measuring = Duration::ZERO;
     let class =
         |name: &str, speed_ppm| Class { name: name.into(), speed_ppm, ipc_ppm: PPM as u32, sibling_of: None };
     let group = |class, cores, cache| Group { class, cores, threads: cores, cache, cluster: 0, node: cache };
@@ -74,11 +107,16 @@ fn cost_of(count: u32) -> Result<f64, String> {
     while now < end {
         let (at, due) = scheduler.due();
         now = at.max(now);
+        let looked = counting.map(|_| own_cpu());
         for (index, sensor) in sensors.iter_mut().enumerate() {
-            if due != Due::Tick || scheduler.watched_at_ticks(index) {
-                sensor.look();
+            match due {
+                Due::Window => sensor.look_closely(Some(0), |_| false),
+                Due::Turn => sensor.look(),
+                Due::Tick if scheduler.watched_at_ticks(index) => sensor.look(),
+                Due::Tick => {}
             }
         }
+        measuring += looked.map_or(Duration::ZERO, |then| own_cpu() - then);
         // Busy for as long as the time that is told has passed.
         let passed = now.saturating_since(begin).as_nanos() as u64;
         let all: Vec<Progress> = vcpus
@@ -99,5 +137,11 @@ fn cost_of(count: u32) -> Result<f64, String> {
         }
     }
     let spent = own_cpu() - before;
-    Ok(spent.as_secs_f64() / (scheduler.options().interval * 5).as_secs_f64() * 100.0)
+    let length = (scheduler.options().interval * 5).as_secs_f64();
+    let counted = own.map(|mut own| {
+        let instructions: u64 = own.read(None, |_| false).iter().map(|count| count.instructions).sum();
+        let guests = vcpus.len() as f64 * length * 0.9;
+        (instructions as f64 / 1e6 / length, measuring.as_secs_f64() / guests * 100.0)
+    });
+    Ok(Cost { core_percent: spent.as_secs_f64() / length * 100.0, counted })
 }

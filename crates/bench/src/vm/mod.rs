@@ -68,7 +68,8 @@ pub fn run(arguments: &VmArguments) -> Result<(), String> {
     if !(0.05..=0.95).contains(&arguments.slow) {
         return Err(format!("--slow {}: it must be from 0.05 to 0.95", arguments.slow));
     }
-    let (mut figures, mut notes) = (cost::cost()?, Vec::new());
+    let (mut figures, uncounted) = cost::cost()?;
+    let mut notes: Vec<String> = uncounted.into_iter().collect();
     if !arguments.cost_only {
         live(arguments, &mut figures, &mut notes)?;
     }

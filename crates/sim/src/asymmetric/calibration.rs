@@ -92,6 +92,13 @@ impl Calibration {
         drawn
     }
 
+    /// Another value of a program's parameter, whatever its range.
+    pub fn set(&mut self, program: &str, parameter: &str, value: u64) {
+        if let Some(parameter) = self.programs.get_mut(program).and_then(|all| all.get_mut(parameter)) {
+            parameter.value = value;
+        }
+    }
+
     pub fn machine(&self, name: &str) -> u64 {
         self.machine.get(name).map_or(0, |parameter| parameter.value)
     }

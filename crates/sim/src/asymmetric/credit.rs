@@ -55,11 +55,13 @@ pub struct Credit {
     pub vcpus: Vec<Vcpu>,
     /// Of each domain.
     pub weights: Vec<i64>,
+    /// Sum of the active vCPUs' credits after the last accounting; what it is below zero is dealt out besides.
+    balance: i64,
 }
 
 impl Credit {
     pub fn new(cores: usize) -> Self {
-        Self { cores: vec![Core::default(); cores], vcpus: Vec::new(), weights: Vec::new() }
+        Self { cores: vec![Core::default(); cores], vcpus: Vec::new(), weights: Vec::new(), balance: 0 }
     }
 
     /// A domain of `vcpus` that begin on `placement` and are blocked.
@@ -128,10 +130,19 @@ impl Credit {
         if self.vcpus[vcpu].priority == Priority::Under {
             self.vcpus[vcpu].priority = Priority::Boost;
         }
-        let core = self.pick(vcpu);
+        // It queues where it was. Whoever then waits there is taken by a core that idles, which is woken for that.
+        let last = self.vcpus[vcpu].last_core;
+        let core = if self.is_home(vcpu, last) { last } else { self.pick(vcpu) };
         self.insert(core, vcpu);
         if self.has_visitor(core) || self.is_preempted(core) {
             self.schedule(core);
+        }
+        if !self.cores[core].queue.is_empty() {
+            for idle in 0..self.cores.len() {
+                if self.is_idle(idle) {
+                    self.schedule(idle);
+                }
+            }
         }
     }
 
@@ -223,7 +234,7 @@ impl Credit {
         others.into_iter().find_map(|other| self.cores[other].queue.iter().find(better).copied())
     }
 
-    /// Each 10 ms: who runs is charged, loses a boost, and leaves a crowded core for an idle one.
+    /// Each 10 ms: who runs is charged, loses a boost, and its core is picked again.
     pub fn tick(&mut self, core: usize) {
         let Some(running) = self.cores[core].current else {
             self.schedule(core);
@@ -235,9 +246,18 @@ impl Credit {
         if vcpu.priority == Priority::Boost {
             vcpu.priority = Priority::Under;
         }
-        let crowded = !self.cores[core].queue.is_empty();
+        self.repick(core, running);
+    }
+
+    /// Xen asks at each tick whether a running vCPU would be better off elsewhere: on an idle core that has more idle
+    /// threads or cores around it than its own. On one package without hardware threads, as the paper's machine is to
+    /// Xen, no core ever has; so only whoever is not at home leaves for an idle core that is.
+    fn repick(&mut self, core: usize, running: usize) {
+        if self.is_home(running, core) {
+            return;
+        }
         let idle = (0..self.cores.len()).find(|other| self.is_home(running, *other) && self.is_idle(*other));
-        if let Some(idle) = idle.filter(|_| crowded) {
+        if let Some(idle) = idle {
             self.cores[core].current = None;
             self.insert(idle, running);
             self.schedule(idle);
@@ -249,29 +269,35 @@ impl Credit {
     pub fn account(&mut self) {
         let mut active = vec![0i64; self.weights.len()];
         self.vcpus.iter().filter(|vcpu| vcpu.active).for_each(|vcpu| active[vcpu.domain] += 1);
-        let mut left = CREDITS_PER_ACCOUNTING * self.cores.len() as i64;
+        // Credits converge to zero again when they have dropped below in all.
+        let lacking = (-self.balance).max(0);
+        let mut left = CREDITS_PER_ACCOUNTING * self.cores.len() as i64 + lacking;
         let mut weight: i64 = (0..active.len()).filter(|d| active[*d] > 0).map(|d| self.weights[d]).sum();
         let mut share = vec![0i64; active.len()];
         // Domains with the least use for credits first, so that what they leave goes to the others.
         let mut order: Vec<usize> = (0..active.len()).filter(|d| active[*d] > 0).collect();
         order.sort_by_key(|d| (active[*d] * 1_000_000 / self.weights[*d].max(1), *d));
+        let all = weight.max(1);
         for domain in order {
             let fair = left * self.weights[domain] / weight.max(1);
-            let given = fair.min(active[domain] * CREDITS_PER_ACCOUNTING);
+            let peak = active[domain] * CREDITS_PER_ACCOUNTING + lacking * self.weights[domain] / all;
+            let given = fair.min(peak);
             left -= given;
             weight -= self.weights[domain];
             share[domain] = given / active[domain];
         }
+        self.balance = 0;
         for vcpu in self.vcpus.iter_mut().filter(|vcpu| vcpu.active) {
             vcpu.credit = (vcpu.credit + share[vcpu.domain]).max(-CREDITS_MAX);
             if vcpu.credit < 0 {
                 vcpu.priority = Priority::Over;
             } else {
-                vcpu.priority = vcpu.priority.max(Priority::Under);
+                vcpu.priority = Priority::Under;
                 if vcpu.credit > CREDITS_MAX {
                     (vcpu.credit, vcpu.active) = (0, false);
                 }
             }
+            self.balance += vcpu.credit;
         }
         for core in 0..self.cores.len() {
             let mut queue = std::mem::take(&mut self.cores[core].queue);

@@ -1,11 +1,11 @@
-//! Charts as SVG: lines over a number, and bars in groups.
+//! Charts as SVG: lines over a number, areas on top of each other, and bars in groups.
 
 use std::fmt::Write;
 
 const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 360.0;
-const LEFT: f64 = 56.0;
-const BOTTOM: f64 = 70.0;
+const HEIGHT: f64 = 400.0;
+const LEFT: f64 = 64.0;
+const BOTTOM: f64 = 110.0;
 const TOP: f64 = 34.0;
 /// Room for the names of the series.
 const RIGHT: f64 = 140.0;
@@ -17,20 +17,35 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
+/// From one multiple of `step` to another.
 struct Scale {
     low: f64,
     high: f64,
+    step: f64,
 }
 
 impl Scale {
     fn over(values: impl Iterator<Item = f64> + Clone, from: Option<f64>) -> Self {
-        let high = values.clone().fold(f64::MIN, f64::max);
-        let low = from.unwrap_or_else(|| values.fold(f64::MAX, f64::min));
-        if high > low { Self { low, high } } else { Self { low, high: low + 1.0 } }
+        let values = values.filter(|value| value.is_finite());
+        let low = from.unwrap_or_else(|| values.clone().fold(f64::MAX, f64::min));
+        let high = values.fold(low, f64::max);
+        let extent = if high > low { high - low } else { 1.0 };
+        // The roundest step of which there are six at most.
+        let decade = 10f64.powf((extent / 6.0).log10().floor());
+        let step =
+            [1.0, 2.0, 2.5, 5.0, 10.0].map(|part| part * decade).into_iter().find(|s| extent / s <= 6.0);
+        let step = step.unwrap_or(extent);
+        let low = (low / step + 1e-9).floor() * step;
+        let high = ((high / step - 1e-9).ceil() * step).max(low + step);
+        Self { low, high, step }
     }
 
     fn part(&self, value: f64) -> f64 {
         (value - self.low) / (self.high - self.low)
+    }
+
+    fn marks(&self) -> impl Iterator<Item = f64> + '_ {
+        (0..=((self.high - self.low) / self.step).round() as u32).map(|i| self.low + f64::from(i) * self.step)
     }
 }
 
@@ -38,14 +53,13 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-fn frame(title: &str, y: &Scale) -> String {
+fn frame(title: &str, y_name: &str, y: &Scale) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"11\">\n\
          <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n<text x=\"{LEFT}\" y=\"20\" font-size=\"14\">{}</text>\n",
         escape(title)
     );
-    for step in 0..=5 {
-        let value = y.low + (y.high - y.low) * f64::from(step) / 5.0;
+    for value in y.marks() {
         let at = up(y, value);
         let _ = writeln!(
             svg,
@@ -54,11 +68,18 @@ fn frame(title: &str, y: &Scale) -> String {
         );
         let _ = writeln!(
             svg,
-            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{value:.2}</text>",
+            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             LEFT - 6.0,
-            at + 4.0
+            at + 4.0,
+            (value * 1000.0).round() / 1000.0
         );
     }
+    let middle = (TOP + HEIGHT - BOTTOM) / 2.0;
+    let _ = writeln!(
+        svg,
+        "<text x=\"16\" y=\"{middle:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 16 {middle:.1})\">{}</text>",
+        escape(y_name)
+    );
     svg
 }
 
@@ -76,32 +97,18 @@ fn legend(svg: &mut String, names: impl Iterator<Item = String>) {
     }
 }
 
-/// One line a series.
-pub fn lines(title: &str, x_name: &str, series: &[Series], from: Option<f64>) -> String {
-    let all = || series.iter().flat_map(|s| s.points.iter().copied());
-    let (x, y) = (Scale::over(all().map(|p| p.0), None), Scale::over(all().map(|p| p.1), from));
-    let mut svg = frame(title, &y);
-    let across = |value: f64| LEFT + x.part(value) * (WIDTH - RIGHT - LEFT);
-    for (i, s) in series.iter().enumerate() {
-        let points: Vec<String> =
-            s.points.iter().map(|(a, b)| format!("{:.1},{:.1}", across(*a), up(&y, *b))).collect();
-        let colour = COLOURS[i % COLOURS.len()];
+fn across(x: &Scale, value: f64) -> f64 {
+    LEFT + x.part(value) * (WIDTH - RIGHT - LEFT)
+}
+
+fn x_axis(svg: &mut String, x: &Scale, name: &str) {
+    for mark in x.marks() {
         let _ = writeln!(
             svg,
-            "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" points=\"{}\"/>",
-            points.join(" ")
-        );
-    }
-    let mut marks: Vec<f64> = all().map(|p| p.0).collect();
-    marks.sort_by(f64::total_cmp);
-    marks.dedup();
-    let every = marks.len().div_ceil(14).max(1);
-    for mark in marks.iter().step_by(every) {
-        let _ = writeln!(
-            svg,
-            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{mark}</text>",
-            across(*mark),
-            HEIGHT - BOTTOM + 16.0
+            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+            across(x, mark),
+            HEIGHT - BOTTOM + 16.0,
+            (mark * 1000.0).round() / 1000.0
         );
     }
     let _ = writeln!(
@@ -109,17 +116,57 @@ pub fn lines(title: &str, x_name: &str, series: &[Series], from: Option<f64>) ->
         "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
         (LEFT + WIDTH - RIGHT) / 2.0,
         HEIGHT - BOTTOM + 36.0,
-        escape(x_name)
+        escape(name)
     );
+}
+
+/// One line a series; dashes let a line be seen beneath another.
+pub fn lines(title: &str, [x_name, y_name]: [&str; 2], series: &[Series], from: Option<f64>) -> String {
+    let all = || series.iter().flat_map(|s| s.points.iter().copied());
+    let (x, y) = (Scale::over(all().map(|p| p.0), None), Scale::over(all().map(|p| p.1), from));
+    let mut svg = frame(title, y_name, &y);
+    for (i, s) in series.iter().enumerate() {
+        let points: Vec<String> =
+            s.points.iter().map(|(a, b)| format!("{:.1},{:.1}", across(&x, *a), up(&y, *b))).collect();
+        let (colour, dashes) = (COLOURS[i % COLOURS.len()], ["", "9 3", "5 5", "2 4"][i % 4]);
+        let _ = writeln!(
+            svg,
+            "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\" points=\"{}\"/>",
+            points.join(" ")
+        );
+    }
+    x_axis(&mut svg, &x, x_name);
+    legend(&mut svg, series.iter().map(|s| s.name.clone()));
+    svg + "</svg>\n"
+}
+
+/// Series on top of each other, the first at the bottom; all have the same points on the x axis.
+pub fn areas(title: &str, [x_name, y_name]: [&str; 2], series: &[Series], most: f64) -> String {
+    let x = Scale::over(series.iter().flat_map(|s| s.points.iter().map(|p| p.0)), Some(0.0));
+    let y = Scale::over([most].into_iter(), Some(0.0));
+    let mut svg = frame(title, y_name, &y);
+    let mut floor: Vec<(f64, f64)> =
+        series.first().map(|s| s.points.iter().map(|(a, _)| (*a, 0.0)).collect()).unwrap_or_default();
+    for (i, s) in series.iter().enumerate() {
+        let top: Vec<(f64, f64)> =
+            s.points.iter().zip(&floor).map(|((a, value), (_, below))| (*a, value + below)).collect();
+        let outline = top.iter().chain(floor.iter().rev());
+        let points: Vec<String> =
+            outline.map(|(a, b)| format!("{:.1},{:.1}", across(&x, *a), up(&y, *b))).collect();
+        let colour = COLOURS[i % COLOURS.len()];
+        let _ = writeln!(svg, "<polygon fill=\"{colour}\" points=\"{}\"/>", points.join(" "));
+        floor = top;
+    }
+    x_axis(&mut svg, &x, x_name);
     legend(&mut svg, series.iter().map(|s| s.name.clone()));
     svg + "</svg>\n"
 }
 
 /// Groups of bars, one bar for each name; with a line at `base`.
-pub fn bars(title: &str, names: &[&str], groups: &[(String, Vec<f64>)], base: f64) -> String {
+pub fn bars(title: &str, y_name: &str, names: &[&str], groups: &[(String, Vec<f64>)], base: f64) -> String {
     let values = groups.iter().flat_map(|(_, values)| values.iter().copied());
     let y = Scale::over(values, Some(0.0));
-    let mut svg = frame(title, &y);
+    let mut svg = frame(title, y_name, &y);
     let wide = (WIDTH - RIGHT - LEFT) / groups.len().max(1) as f64;
     let bar = wide * 0.8 / names.len().max(1) as f64;
     for (g, (name, values)) in groups.iter().enumerate() {
@@ -134,10 +181,10 @@ pub fn bars(title: &str, names: &[&str], groups: &[(String, Vec<f64>)], base: f6
                 HEIGHT - BOTTOM - top
             );
         }
-        let (at, down) = (x + wide * 0.3, HEIGHT - BOTTOM + 14.0);
+        let (at, down) = (x + wide * 0.4, HEIGHT - BOTTOM + 12.0);
         let _ = writeln!(
             svg,
-            "<text x=\"{at:.1}\" y=\"{down}\" text-anchor=\"end\" transform=\"rotate(-25 {at:.1} {down})\">{}</text>",
+            "<text x=\"{at:.1}\" y=\"{down}\" text-anchor=\"end\" transform=\"rotate(-50 {at:.1} {down})\">{}</text>",
             escape(name)
         );
     }
@@ -149,4 +196,31 @@ pub fn bars(title: &str, names: &[&str], groups: &[(String, Vec<f64>)], base: f6
     );
     legend(&mut svg, names.iter().map(|name| name.to_string()));
     svg + "</svg>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_have_round_marks_around_all_values() {
+        let marks = |values: &[f64], from| {
+            let scale = Scale::over(values.iter().copied(), from);
+            scale.marks().map(|mark| (mark * 1000.0).round() / 1000.0).collect::<Vec<_>>()
+        };
+        assert_eq!(marks(&[1.0, 2.21], None), [1.0, 1.25, 1.5, 1.75, 2.0, 2.25]);
+        assert_eq!(marks(&[0.0, 2.0, 12.0], None), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
+        assert_eq!(marks(&[4.0], Some(0.0)), [0.0, 1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(marks(&[1.0, f64::NAN], None).first(), Some(&1.0));
+    }
+
+    #[test]
+    fn areas_lie_on_top_of_each_other() {
+        let of =
+            |name: &str, value: f64| Series { name: name.into(), points: vec![(0.0, value), (1.0, value)] };
+        let svg = areas("t", ["x", "y"], &[of("fast", 1.0), of("slow", 3.0)], 4.0);
+        let heights: Vec<&str> = svg.lines().filter(|line| line.contains("<polygon")).collect();
+        assert_eq!(heights.len(), 2);
+        assert!(heights[1].contains(&format!(",{TOP:.1} ")), "the second reaches the top: {}", heights[1]);
+    }
 }

@@ -39,6 +39,7 @@ fn machine(classes: [CoreClass; 2], dies: usize, of_each: [usize; 2], traffic_ma
         move_in_cache_ns: 50_000,
         move_across_ns: 400_000,
         contention: vec![1000; dies],
+        plain_policies: false,
     };
     for die in 0..dies {
         for (class, cores) in of_each.into_iter().enumerate() {

@@ -30,6 +30,9 @@ pub struct Machine {
     pub move_across_ns: u64,
     /// What memory waits are multiplied by on each die, per mille.
     pub contention: Vec<u64>,
+    /// Policies are as the paper builds them: they know fast and slow cores and nothing of caches, and order scores by
+    /// any difference (sections 3.3 and 4.2).
+    pub plain_policies: bool,
 }
 
 impl Machine {
@@ -48,6 +51,7 @@ impl Machine {
             move_in_cache_ns: calibration.machine("move_in_cache_us") * 1000,
             move_across_ns: calibration.machine("move_across_us") * 1000,
             contention: vec![1000; 2],
+            plain_policies: true,
         }
     }
 
@@ -87,7 +91,20 @@ impl Machine {
         of_class.fold(0, |mask, core| mask | 1 << core)
     }
 
-    /// The policy, told of groups by class and die as a hypervisor would know them, and the cores of each group.
+    /// Cores that a policy tells apart: of a class, and on a die where it knows of dies.
+    fn groups(&self) -> Vec<(usize, usize, u128)> {
+        let dies: Vec<(usize, u128)> = if self.plain_policies {
+            vec![(0, u128::MAX)]
+        } else {
+            let of =
+                |die| (0..self.die.len()).filter(|c| self.die[*c] == die).fold(0, |mask, c| mask | 1 << c);
+            (0..self.node.len()).map(|die| (die, of(die))).collect()
+        };
+        let of_class = |class| dies.iter().map(move |(die, mask)| (class, *die, mask & self.mask(class)));
+        (0..self.classes.len()).flat_map(of_class).filter(|(.., mask)| *mask != 0).collect()
+    }
+
+    /// The policy, and the cores of each group that it is told of.
     pub fn scheduler(
         &self,
         policy: Policy,
@@ -98,26 +115,25 @@ impl Machine {
         let mut masks = Vec::new();
         let present: Vec<usize> = (0..self.classes.len()).filter(|class| self.mask(*class) != 0).collect();
         let first = present.first().map_or(self.classes[0], |class| self.classes[*class]);
-        for class in present {
-            let own = self.classes[class];
+        for class in &present {
+            let own = self.classes[*class];
             host.classes.push(Class {
                 name: own.name.into(),
                 speed_ppm: (PPM * own.khz / first.khz) as u32,
                 ipc_ppm: (PPM * own.ipc_milli / first.ipc_milli) as u32,
+                sibling_of: None,
             });
-            for die in 0..self.node.len() {
-                let here = (0..self.class.len()).filter(|c| self.class[*c] == class && self.die[*c] == die);
-                let mask = here.fold(0u128, |mask, core| mask | 1 << core);
-                if mask != 0 {
-                    let cores = mask.count_ones();
-                    let class = host.classes.len() as u8 - 1;
-                    let node = self.node[die];
-                    host.groups.push(Group { class, cores, threads: cores, cache: die as u32, node });
-                    masks.push(mask);
-                }
-            }
         }
-        let options = Options { policy, score, ..Options::default() };
+        for (class, die, mask) in self.groups() {
+            let (cores, node) = (mask.count_ones(), self.node[die]);
+            let class = present.iter().position(|present| *present == class).unwrap_or(0) as u8;
+            host.groups.push(Group { class, cores, threads: cores, cache: die as u32, cluster: 0, node });
+            masks.push(mask);
+        }
+        let mut options = Options { policy, score, ..Options::default() };
+        if self.plain_policies {
+            options.tie_ppm = 0;
+        }
         let mut scheduler = Scheduler::new(host, options)?;
         let vcpus: Vec<Vcpu> =
             owner.iter().enumerate().map(|(id, (vm, _))| Vcpu::new(id as u64, *vm as u64)).collect();

@@ -24,11 +24,12 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    pub fn name(self) -> &'static str {
+    /// Of the paper's figure.
+    pub fn title(self) -> &'static str {
         match self {
-            Self::Single => "single",
-            Self::Multi => "multi",
-            Self::Overcommitted => "over",
+            Self::Single => "Figure 7: single-vCPU, non-overcommitted",
+            Self::Multi => "Figure 8: multi-vCPU, non-overcommitted",
+            Self::Overcommitted => "Figure 10: multi-vCPU, overcommitted",
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod calibration;
 pub mod claims;
 pub mod credit;
 pub mod draw;
+pub mod fit;
 pub mod hosts;
 pub mod machine;
 pub mod mixes;

@@ -74,6 +74,8 @@ pub struct Outcome {
     /// Of each VM: programs that end, work over their time; servers, over the whole run. In parts per million of a
     /// fast core's.
     pub performance: Vec<u64>,
+    /// VMs that serve requests without end.
+    pub serves: Vec<bool>,
     /// Each VM's fast and slow milliseconds in each second.
     pub usage: Vec<Vec<(u32, u32)>>,
     /// Each VM's instructions, cycles (both in thousands) and milliseconds on a core.
@@ -329,6 +331,7 @@ impl<'a> World<'a> {
             let ms = program.finished_at.unwrap_or(self.outcome.ms) - self.learnt.0;
             done / ms.max(1) / self.run.vms[vm].1 as u64
         };
+        self.outcome.serves = self.programs[..self.run.vms.len()].iter().map(Running::is_server).collect();
         self.outcome.counted = vec![(0, 0, 0); self.run.vms.len()];
         for ((vm, _), seen) in self.owner.iter().zip(&self.seen) {
             if let Some(counted) = self.outcome.counted.get_mut(*vm) {

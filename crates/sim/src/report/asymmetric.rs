@@ -1,18 +1,17 @@
 //! `eft-sim paper asymmetric`: runs, judges, draws.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use eft_sim::asymmetric::analytic::figure_4;
 use eft_sim::asymmetric::calibration::Calibration;
 use eft_sim::asymmetric::claims::{self, Claim, Verdict};
-use eft_sim::asymmetric::draw::{Series, bars, lines};
-use eft_sim::asymmetric::mixes::{self, MIXES, Scenario};
+use eft_sim::asymmetric::fit::{Fitted, fit};
 use eft_sim::asymmetric::reasons::reason;
 use eft_sim::asymmetric::runs::{self, Extent, Figures};
-use eft_vcpu::options::Policy;
 use serde_json::json;
 
+use super::figures::draw;
 use crate::table;
 
 #[derive(Args)]
@@ -30,6 +29,9 @@ pub struct AsymmetricArguments {
     seed: u64,
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=128))]
     threads: u8,
+    /// Fit what may be fitted to the numbers in the text on Figures 7 and 8 instead, and print it for calibration.toml
+    #[arg(long, conflicts_with_all = ["figures", "json"])]
+    fit: bool,
     /// Draw the paper's figures again, as SVG into this folder
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
@@ -53,6 +55,9 @@ pub fn run(arguments: &AsymmetricArguments) -> Result<(), String> {
         every_point: true,
         threads: usize::from(arguments.threads),
     };
+    if arguments.fit {
+        return print_fit(&fit(&calibration, extent)?);
+    }
     let nominal = figures(&calibration, extent)?;
     // The same twice, to the bit: one placement of everything is enough to see it.
     let once = Extent { placements: 1, ..extent };
@@ -76,6 +81,16 @@ pub fn run(arguments: &AsymmetricArguments) -> Result<(), String> {
     let by_constant = judged.iter().filter(|j| j.claim.holds(&flat)).count();
     report(arguments, &judged, by_constant, &nominal)?;
     check(&judged)
+}
+
+fn print_fit(fitted: &Fitted) -> Result<(), String> {
+    for (program, parameter, value) in &fitted.values {
+        table::print(&format!("{program}: {parameter} {value}\n"))?;
+    }
+    for (name, ours, paper) in &fitted.numbers {
+        table::print(&format!("{name}: {ours:.3}, fitted to {paper}\n"))?;
+    }
+    Ok(())
 }
 
 fn figures(calibration: &Calibration, extent: Extent) -> Result<Figures, String> {
@@ -155,150 +170,4 @@ fn check(judged: &[Judged]) -> Result<(), String> {
     Err(format!(
         "of the claims held out {orders} of {of_orders} orders (aim 90%) and {numbers} of {of_numbers} numbers (aim 60%) are reproduced"
     ))
-}
-
-fn draw(dir: &Path, figures: &Figures, calibration: &Calibration, extent: Extent) -> Result<(), String> {
-    std::fs::create_dir_all(dir).map_err(|error| format!("{} cannot be made ({error})", dir.display()))?;
-    let write = |name: &str, svg: String| {
-        let path = dir.join(name);
-        std::fs::write(&path, svg).map_err(|error| format!("{} cannot be written ({error})", path.display()))
-    };
-    let get = |name: String| figures.get(&name).copied().unwrap_or(f64::NAN);
-    let programs: Vec<&str> = runs::SINGLE.iter().chain(&runs::PARALLEL).copied().collect();
-    let of = |key: &str, name: &str| get(format!("fig2/{name}/{key}"));
-    let keys = ["measured", "from-fast", "from-slow"];
-    let rows: Vec<(String, Vec<f64>)> = programs
-        .iter()
-        .map(|name| (name.to_string(), keys.iter().map(|key| of(key, name)).collect()))
-        .collect();
-    write("figure-2.svg", bars("Figure 2: speed-ups, measured and predicted", &keys, &rows, 1.0))?;
-    figure_4_charts(&write)?;
-    let scale = |name: &str, way: &str| {
-        let at = |count: usize| get(format!("scale/{name}/{way}/{count}/vm0"));
-        runs::COUNTS.iter().map(|count| (*count as f64, at(*count) / at(0))).collect::<Vec<_>>()
-    };
-    let series: Vec<Series> = runs::PARALLEL
-        .iter()
-        .map(|name| Series { name: name.to_string(), points: scale(name, "pinned") })
-        .collect();
-    write("figure-6.svg", lines("Figure 6: pinned, speed-up over all slow", "fast cores", &series, None))?;
-    for (scenario, file) in [
-        (Scenario::Single, "figure-7.svg"),
-        (Scenario::Multi, "figure-8.svg"),
-        (Scenario::Overcommitted, "figure-10.svg"),
-    ] {
-        write(file, speed_ups(scenario, figures))?;
-    }
-    if let Some(mix) = mixes::find("1H-1M-1L") {
-        for (policy, file) in
-            [(Policy::AmpFair(100), "figure-9-amp-fair.svg"), (Policy::AmpVm, "figure-9-amp-vm.svg")]
-        {
-            let usage = runs::breakdown(calibration, mix, policy, extent)?;
-            let fast = |vm: &Vec<(u32, u32)>| {
-                vm.iter().enumerate().map(|(s, (fast, _))| (s as f64, f64::from(*fast) / 1000.0)).collect()
-            };
-            let series: Vec<Series> = mix
-                .vms
-                .iter()
-                .zip(&usage)
-                .map(|((name, ..), vm)| Series { name: name.to_string(), points: fast(vm) })
-                .collect();
-            write(
-                file,
-                lines(
-                    &format!("Figure 9: fast cores used in 1H-1M-1L under {policy}"),
-                    "seconds",
-                    &series,
-                    Some(0.0),
-                ),
-            )?;
-        }
-    }
-    let partial: Vec<(String, Vec<f64>)> = runs::PARTIAL
-        .iter()
-        .flat_map(|mix| {
-            let ways = ["amp-vm", "amp-fair:20", "amp-fair:40", "amp-fair:60", "amp-fair:80"];
-            ways.map(|way| {
-                (
-                    format!("{mix} {way}"),
-                    ["mean", "most", "least"].map(|key| get(format!("mix/{mix}/{way}/{key}"))).to_vec(),
-                )
-            })
-        })
-        .collect();
-    write(
-        "figure-11.svg",
-        bars("Figure 11: speed-ups with partially fair policies", &["mean", "most", "least"], &partial, 1.0),
-    )?;
-    for name in runs::SCALING {
-        let ways = ["pinned", "credit", "amp-fair", "amp-vm", "amp-vcpu"];
-        let series: Vec<Series> =
-            ways.iter().map(|way| Series { name: way.to_string(), points: scale(name, way) }).collect();
-        write(
-            &format!("figure-12-{name}.svg"),
-            lines(&format!("Figure 12: {name}, one VM"), "fast cores", &series, None),
-        )?;
-    }
-    for mix in MIXES.iter().filter(|mix| mix.scenario == Scenario::Multi) {
-        let at =
-            |way: &str, count: usize, vm: usize| get(format!("scales/{}/{way}/{count}/vm{vm}", mix.name));
-        let ratio = |of: &dyn Fn(usize, usize) -> f64| -> Vec<Series> {
-            let points = |vm| runs::COUNTS.iter().map(|count| (*count as f64, of(*count, vm))).collect();
-            mix.vms
-                .iter()
-                .enumerate()
-                .map(|(vm, (name, ..))| Series { name: name.to_string(), points: points(vm) })
-                .collect()
-        };
-        for way in ["pinned", "amp-vm"] {
-            let series = ratio(&|count, vm| at(way, count, vm) / at(way, 0, vm));
-            write(
-                &format!("figure-13-{}-{way}.svg", mix.name),
-                lines(&format!("Figure 13: {} under {way}", mix.name), "fast cores", &series, None),
-            )?;
-        }
-        let series = ratio(&|count, vm| at("amp-vm", count, vm) / at("amp-fair", count, vm));
-        write(
-            &format!("figure-14-{}.svg", mix.name),
-            lines(&format!("Figure 14: {}, amp-vm over amp-fair", mix.name), "fast cores", &series, None),
-        )?;
-    }
-    Ok(())
-}
-
-fn figure_4_charts(write: &impl Fn(&str, String) -> Result<(), String>) -> Result<(), String> {
-    let points = |fair: f64, of: fn(f64, f64) -> f64| {
-        (0..=10).map(|i| 1.0 + f64::from(i) / 10.0).map(|x| (x, of(fair, x))).collect()
-    };
-    let series = |of: fn(f64, f64) -> f64| -> Vec<Series> {
-        [("max throughput", 0.0), ("50% fair", 0.5), ("100% fair", 1.0)]
-            .map(|(name, fair)| Series { name: name.into(), points: points(fair, of) })
-            .into()
-    };
-    let x = "fast core efficiency of the second VM";
-    write(
-        "figure-4-throughput.svg",
-        lines("Figure 4: throughput over two slow cores", x, &series(|f, e| figure_4(f, e).throughput), None),
-    )?;
-    write(
-        "figure-4-slowdown.svg",
-        lines("Figure 4: largest slowdown", x, &series(|f, e| figure_4(f, e).slowdown), Some(0.0)),
-    )
-}
-
-fn speed_ups(scenario: Scenario, figures: &Figures) -> String {
-    let ways = ["all-slow", "credit", "amp-vm", "amp-vcpu", "all-fast"];
-    let mut rows = Vec::new();
-    for mix in MIXES.iter().filter(|mix| mix.scenario == scenario) {
-        for key in ["high", "medium", "low", "mean"] {
-            let values: Vec<f64> = ways
-                .iter()
-                .filter_map(|way| figures.get(&format!("mix/{}/{way}/{key}", mix.name)).copied())
-                .collect();
-            if values.len() == ways.len() {
-                rows.push((format!("{} {key}", mix.name), values));
-            }
-        }
-    }
-    bars(&format!("Speed-ups over amp-fair, {}", scenario.name()), &ways, &rows, 1.0)
 }

@@ -1,5 +1,6 @@
 //! Reports on the papers' experiments, and on TCP over bad wires.
 
 pub mod asymmetric;
+pub mod figures;
 pub mod hosts;
 pub mod impaired;
