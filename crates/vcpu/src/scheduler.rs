@@ -79,10 +79,10 @@ struct Memory {
 }
 
 impl Memory {
-    /// What it ran since the last turn, by class: as the world tells, which is not beyond `ran` in all; else all of it
-    /// where it was placed.
-    fn by_class(&mut self, host: &Host, told: &[u64], ran: u64) -> Vec<u64> {
-        let mut all = alloc::vec![0; host.classes.len()];
+    /// What it ran since the last turn, by class, into `all`: as the world tells, which is not beyond `ran` in all; else
+    /// all of it where it was placed.
+    fn by_class(&mut self, host: &Host, told: &[u64], ran: u64, all: &mut [u64]) {
+        all.fill(0);
         if told.len() == all.len() {
             let mut left = ran;
             for (class, (now, then)) in told.iter().zip(&self.by_class_ns).enumerate() {
@@ -93,7 +93,6 @@ impl Memory {
         } else if let Some(group) = self.placed {
             all[host.class_of(group)] = ran;
         }
-        all
     }
 }
 
@@ -353,6 +352,7 @@ impl Scheduler {
         let length = nanos(now.saturating_since(self.last_turn));
         (self.last_turn, self.last_tick) = (now, now);
         let mut woke = false;
+        let mut by_class = alloc::vec![0; self.host.classes.len()];
         for (index, (entry, memory)) in self.entries.iter_mut().zip(&mut self.memories).enumerate() {
             let Some(progress) = Self::progress_of(all, index, entry.vcpu.id) else { continue };
             let seen = Seen { run_ns: progress.run_ns, wait_ns: progress.wait_ns };
@@ -362,9 +362,9 @@ impl Scheduler {
                 if is_first { 0 } else { seen.wait_ns.saturating_sub(memory.turn.wait_ns).min(length) };
             (memory.turn, memory.tick) = (seen, seen);
             memory.waited_ns += waited;
-            let ran = memory.by_class(&self.host, progress.by_class_ns, ran);
-            memory.known.ran_ns.iter_mut().zip(&ran).for_each(|(sum, ran)| *sum += ran);
-            entry.settle(length, &ran, waited);
+            memory.by_class(&self.host, progress.by_class_ns, ran, &mut by_class);
+            memory.known.ran_ns.iter_mut().zip(&by_class).for_each(|(sum, ran)| *sum += ran);
+            entry.settle(length, &by_class, waited);
             // It slept through a window and works now: it need not wait for the next one to get its part.
             if entry.saturated && !entry.active {
                 (entry.active, memory.known.demand_ppm, memory.room_ppm, woke) = (true, PPM, PPM, true);
