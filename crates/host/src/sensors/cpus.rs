@@ -1,7 +1,7 @@
 //! Each CPU's load, speed and state, cheap enough to be read a hundred times a second.
 //!
 //! `/proc/stat` counts ticks of 10 ms and is the dearest of all that the scheduler reads, since the kernel sums up
-//! every interrupt for it: it is read when a tick may have passed and not more often than that.
+//! every interrupt for it: it is read at every second tick where that is cheap, and seldom where it is not.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,9 +16,13 @@ use eft_machine::CpuSet;
 use super::{Tree, tasks, topology};
 use crate::actuators::held::{self, Held};
 use crate::actuators::session::state_dir;
+use crate::clock;
 
-/// Times of CPUs are read anew after this long.
-const TIMES_PERIOD: Duration = Duration::from_millis(100);
+/// Times of CPUs are read anew after so long, within these bounds, that reading takes this share of a CPU: 8 us on four
+/// CPUs, some hundred where thousands of interrupts are counted.
+const TIMES_PERIOD_MIN: Duration = Duration::from_millis(20);
+const TIMES_PERIOD_MAX: Duration = Duration::from_millis(100);
+const TIMES_PER_READ: u32 = 1000;
 /// Which CPUs are there, and what eft holds of them.
 const STATE_PERIOD: Duration = Duration::from_millis(200);
 
@@ -67,8 +71,9 @@ impl CpuSensor {
             self.times_due = now;
         }
         if now >= self.times_due {
-            self.times_due = now + TIMES_PERIOD;
+            let began = clock::now();
             self.read_times();
+            self.times_due = now + times_period(Duration::from_nanos(clock::now().0.saturating_sub(began.0)));
         }
         self.cpus.clone()
     }
@@ -120,6 +125,11 @@ impl CpuSensor {
     }
 }
 
+/// How long the times are good for, if reading them took so long.
+fn times_period(took: Duration) -> Duration {
+    (took * TIMES_PER_READ).clamp(TIMES_PERIOD_MIN, TIMES_PERIOD_MAX)
+}
+
 /// Times never go back: what a burner took until it was noticed has been counted as the CPU's work, and is made up for by
 /// what comes; and the kernel's own count of waiting for devices goes back at times (proc_stat(5), `iowait`).
 fn account(cpu: &mut CpuSample, ticks: Ticks) {
@@ -150,6 +160,14 @@ fn times(line: &str) -> Option<(u32, Ticks)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_dear_is_read_seldom() {
+        let period = |us| times_period(Duration::from_micros(us));
+        assert_eq!(period(8), TIMES_PERIOD_MIN);
+        assert_eq!(period(50), Duration::from_millis(50));
+        assert_eq!(period(4000), TIMES_PERIOD_MAX);
+    }
 
     #[test]
     fn times_do_not_go_back_when_a_burner_is_noticed_late() {
