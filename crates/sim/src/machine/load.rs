@@ -40,6 +40,8 @@ pub struct Ends {
     pub peer_ns: f64,
     /// What tcp's copy takes longer if the program's data is in another core's cache.
     pub far_copy_ns: f64,
+    /// What handing a message to another CPU costs the receiver there, which waits for its turn behind program or peer.
+    pub crossing_ns: f64,
 }
 
 /// What the load is over time.
@@ -219,9 +221,17 @@ impl Load {
         }
     }
 
-    /// With program and peer on these CPUs. The figures are those of bulk on two cores of the machine in the design.
+    /// With program and peer on these CPUs. The costs are such that plans compare as they were seen to on two quiet CPUs: the
+    /// stack on the peer's CPU does two thirds of what it does on the program's, and on both half to nine tenths of it.
     pub fn between(self, program: u32, peer: u32) -> Self {
-        let ends = Ends { program, peer, program_ns: 4000.0, peer_ns: 6000.0, far_copy_ns: 2500.0 };
+        let ends = Ends {
+            program,
+            peer,
+            program_ns: 4000.0,
+            peer_ns: 6000.0,
+            far_copy_ns: 4000.0,
+            crossing_ns: 8000.0,
+        };
         Self { name: format!("{} from {program} to {peer}", self.name), ends: Some(ends), ..self }
     }
 

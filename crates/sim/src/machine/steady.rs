@@ -140,7 +140,7 @@ fn round(platform: &Hardware, plan: &Plan, load: &Load, stations: &BTreeMap<u32,
     result
 }
 
-/// What the load's program and peer take of the CPUs for each message, and how much longer tcp's copy is away from the program.
+/// What the load's program and peer take of the CPUs for each message, and what the stack pays for being beside them or away.
 fn add_ends(
     platform: &Hardware,
     plan: &Plan,
@@ -155,11 +155,27 @@ fn add_ends(
         *others.entry(cpu).or_default() += taken_ns;
         *demand.entry(cpu).or_default() += taken_ns;
     }
+    let mut pays = |who: &str, cpu: u32, ns: f64| {
+        *demand.entry(cpu).or_default() += ns;
+        *result.service_ns.entry(who.into()).or_default() += ns;
+    };
     if let Some(tcp) = plan.seats.get("tcp").filter(|seat| seat.cpu != ends.program) {
-        *demand.entry(tcp.cpu).or_default() += ends.far_copy_ns;
-        *result.service_ns.entry("tcp".into()).or_default() += ends.far_copy_ns;
+        pays("tcp", tcp.cpu, ends.far_copy_ns);
+    }
+    for (receiver, cpu) in crossings(plan, load) {
+        if cpu == ends.program || cpu == ends.peer {
+            pays(receiver, cpu, ends.crossing_ns);
+        }
     }
     others
+}
+
+/// Who gets a message from another CPU on its way, and where.
+fn crossings<'a>(plan: &Plan, load: &'a Load) -> Vec<(&'a str, u32)> {
+    let way = load.costs.iter().filter(|cost| cost.cpu_ns + cost.memory_ns > 0.0);
+    let seats = way.filter_map(|cost| Some((cost.component, plan.seats.get(cost.component)?.cpu)));
+    let seats: Vec<(&str, u32)> = seats.collect();
+    seats.windows(2).filter(|pair| pair[0].1 != pair[1].1).map(|pair| pair[1]).collect()
 }
 
 /// By how much computing and waiting for memory take longer on this CPU.

@@ -27,6 +27,9 @@ const NOISE: f64 = 0.02;
 /// How long noise and what others do stay as they are.
 const MOOD_NS: u64 = 10_000_000;
 const QUEUE: u32 = 64;
+/// How often the kernel's account of the CPUs is read, and in which units it counts (proc_stat(5)).
+const ACCOUNT_NS: u64 = 20_000_000;
+const TICK_NS: u64 = 10_000_000;
 const UPPER_MARK: f64 = 0.75;
 const LOWER_MARK: f64 = 0.125;
 
@@ -44,6 +47,9 @@ pub struct World {
     energy_uj: f64,
     parts: BTreeMap<String, Part>,
     cpu_ns: BTreeMap<u32, (f64, f64)>,
+    /// The kernel's account of them as it was last read, and when: busy and idle ns.
+    accounts: BTreeMap<u32, (u64, u64)>,
+    accounted_to_ns: u64,
     /// What was worked out last, by load and plan; a load that flips has two.
     known: VecDeque<(String, Plan, Rc<Steady>)>,
     disturbance: Disturbance,
@@ -91,6 +97,8 @@ impl World {
             energy_uj: 0.0,
             parts,
             cpu_ns: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+            accounted_to_ns: 0,
             known: VecDeque::new(),
             disturbance: Disturbance::default(),
             noise: 1.0,
@@ -229,11 +237,22 @@ impl World {
 
     /// Looks at everything; queues are seen anew from here on.
     pub fn sample(&mut self) -> Sample {
+        if self.now_ns >= self.accounted_to_ns + ACCOUNT_NS {
+            self.account();
+        }
         let sample = self.seen();
         for part in self.parts.values_mut() {
             (part.high, part.low) = (0.0, f64::from(QUEUE));
         }
         sample
+    }
+
+    fn account(&mut self) {
+        let in_ticks = |ns: f64| ns as u64 / TICK_NS * TICK_NS;
+        let counted =
+            |(cpu, (busy_ns, idle_ns)): (&u32, &(f64, f64))| (*cpu, (in_ticks(*busy_ns), in_ticks(*idle_ns)));
+        self.accounts = self.cpu_ns.iter().map(counted).collect();
+        self.accounted_to_ns = self.now_ns;
     }
 
     fn step(&mut self, step_ns: u64, noise: f64) {
@@ -349,15 +368,15 @@ impl World {
         let components = self.parts.iter().map(|(name, part)| self.component(name, part)).collect();
         let machine = self.hardware.machine();
         let cpu = |cpu: u32| {
-            let (busy_ns, idle_ns) = self.cpu_ns.get(&cpu).copied().unwrap_or_default();
+            let (busy_ns, idle_ns) = self.accounts.get(&cpu).copied().unwrap_or_default();
             CpuSample {
                 cpu,
                 online: true,
                 managed: machine.managed.contains(cpu),
                 parked: self.plan.parked.contains(cpu),
                 speed: self.plan.speed(cpu),
-                busy_ns: busy_ns as u64,
-                idle_ns: idle_ns as u64,
+                busy_ns,
+                idle_ns,
                 stolen_ns: 0,
             }
         };
