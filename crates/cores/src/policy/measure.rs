@@ -18,6 +18,8 @@ const LOOKS_MAX: usize = 64;
 pub const SETTLING_LOOKS: usize = 4;
 /// A CPU on which the stack works for more than this has nothing to spare.
 const BUSY_SHARE: f64 = 0.93;
+/// What seems to be others' work may be no more than the kernel's ticks, see [`crate::applications`].
+const OTHERS_DOUBT: f64 = 0.05;
 /// On average over several looks, that much is all.
 const SATURATED_SHARE: f64 = 0.85;
 /// A hint counts where the stack is that busy.
@@ -163,7 +165,7 @@ fn work(plan: &Plan, seen: &Observation) -> Activity {
 /// Whether a used CPU has nothing to spare. What others take of it counts where the stack has much to do there itself:
 /// its program and its peer then get in its way, and a stranger is left where it is.
 fn is_full(work: &Activity, seen: &Observation) -> bool {
-    let others = |cpu: u32| seen.cpu(cpu).map_or(0.0, |load| load.others);
+    let others = |cpu: u32| seen.cpu(cpu).map_or(0.0, |load| (load.others - OTHERS_DOUBT).max(0.0));
     work.iter()
         .any(|(cpu, busy)| *busy > BUSY_SHARE || (*busy >= HINT_SHARE && busy + others(*cpu) > BUSY_SHARE))
 }

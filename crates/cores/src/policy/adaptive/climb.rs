@@ -4,16 +4,23 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::peek::Pace;
 use super::{ABRUPT, Adaptive, Mode, OVERLOADED_LOOKS};
 use crate::estimate;
-use crate::indicators;
+use crate::indicators::{self, Mix};
 use crate::observation::Observation;
 use crate::plan::Plan;
-use crate::policy::measure::Measured;
+use crate::policy::measure::{Measured, SETTLING_LOOKS};
 use crate::policy::memory::SAME_MIX;
 
 /// Work of a component that says that it does not keep up, relative to what it got done.
 const HELD_BACK: f64 = 1.2;
+/// Looks after which a load that grew by less than this has its level.
+const LEVEL_LOOKS: usize = 4;
+const CALM_GROWTH: f64 = 1.05;
+/// Looks after which the end of a climb is compared with its best, and when it is worse.
+const TOP_LOOKS: usize = 6;
+const WORSE: f64 = 0.97;
 /// Looks without overload that end a climb. What others take of the CPUs is known only after some.
 const CALM_LOOKS: usize = 10;
 
@@ -28,38 +35,69 @@ impl Adaptive {
         overloaded: bool,
     ) -> Option<String> {
         let mix = seen.indicators.mix();
-        let now = self.meter.last(2, 2, mix);
-        if let (Some((before, was)), Some(now)) = (&from, now)
+        if let Some((best, was)) = &from
+            && let Some(now) = self.meter.last(2, 2, mix)
             && now.throughput < was.throughput * ABRUPT
             && was.mix.difference(&mix) <= SAME_MIX
             && !indicators::is_silent(&seen.traffic)
         {
-            let (before, bad) = (before.clone(), self.plan.clone());
-            let share = now.throughput / was.throughput.max(1.0) * 100.0;
-            self.memory.bar(&bad, was, now_ns);
-            self.best = self.best.max(was.throughput);
-            self.change(before);
-            return Some(format!(
-                "took the step back: only {share:.0}% of the throughput with the same traffic"
-            ));
+            return Some(self.step_back(now_ns, seen, best.clone(), was, &now));
+        }
+        if from.is_none()
+            && let Some(was) = self.calm_level(mix)
+            && let Some(reason) = self.peek(now_ns, seen, &was, Pace::Hasty)
+        {
+            return Some(reason);
         }
         if self.overloaded_looks >= OVERLOADED_LOOKS
             && let Some(was) = self.meter.last(2, 0, mix)
             && let Some((name, plan)) = self.next_up(now_ns, seen, stride, &was)
         {
-            let from = Some((self.plan.clone(), was));
+            let from = best_of(from, (self.plan.clone(), was));
             self.change(plan);
-            self.mode = Mode::Climbing { stride: (stride * 3).min(9), from, calm: 0 };
+            self.mode = Mode::Climbing { stride: (stride * 3).min(9), from: Some(from), calm: 0 };
             return Some(climbs(&name, seen));
         }
         let calm = if overloaded { 0 } else { calm + 1 };
         let on_top = self.overloaded_looks >= CALM_LOOKS;
+        if on_top
+            && let Some((best, was)) = &from
+            && let Some(now) = self.meter.last(TOP_LOOKS, SETTLING_LOOKS, mix)
+            && now.throughput < was.throughput * WORSE
+            && was.mix.difference(&mix) <= SAME_MIX
+        {
+            return Some(self.step_back(now_ns, seen, best.clone(), was, &now));
+        }
         self.mode = if calm >= CALM_LOOKS || on_top {
             Mode::Measuring
         } else {
             Mode::Climbing { stride, from, calm }
         };
         None
+    }
+
+    /// What the load gets done, once that grows no more: only then a try can be compared with it.
+    fn calm_level(&self, mix: Mix) -> Option<Measured> {
+        let (all, newest) =
+            (self.meter.last(LEVEL_LOOKS, 0, mix)?, self.meter.last(LEVEL_LOOKS / 2, 0, mix)?);
+        (newest.throughput < all.throughput * CALM_GROWTH).then_some(newest)
+    }
+
+    /// Goes back to the best plan of a climb, and remembers the present one.
+    fn step_back(
+        &mut self,
+        now_ns: u64,
+        seen: &Observation,
+        best: Plan,
+        was: &Measured,
+        now: &Measured,
+    ) -> String {
+        let share = now.throughput / was.throughput.max(1.0) * 100.0;
+        self.memory.bar(&self.plan, was, now_ns);
+        self.best = self.best.max(was.throughput);
+        self.steps_back += u32::from(self.is_crowded(seen));
+        self.change(best);
+        format!("took the step back: only {share:.0}% of the throughput with the same traffic")
     }
 
     /// The rung that is `stride` above what we have, by what it is predicted to do.
@@ -88,6 +126,10 @@ impl Adaptive {
         let rung = rungs.get(stride - 1).or(rungs.last())?;
         Some((rung.name.clone(), rung.plan.clone()))
     }
+}
+
+fn best_of(known: Option<(Plan, Measured)>, new: (Plan, Measured)) -> (Plan, Measured) {
+    known.filter(|(_, was)| was.throughput >= new.1.throughput).unwrap_or(new)
 }
 
 pub(super) fn climbs(rung: &str, seen: &Observation) -> String {

@@ -2,8 +2,9 @@
 //!
 //! * Idle: the whole stack rests on one shared core.
 //! * Overload is answered at once: the next rungs in strides of 1, 3, 9, two looks apart, without waiting for
-//!   measurements. A step after which the trend abruptly worsens, while the mix of traffic is unchanged, is taken back
-//!   and remembered (`multiserver-scheduling`, section 5).
+//!   measurements. Steps after which the trend abruptly worsens, while the mix of traffic is unchanged, are taken back to
+//!   the best of them and remembered (`multiserver-scheduling`, section 5); so are those that end on an overload that does
+//!   less. Before that, if others work on an equal CPU, the stack is [tried there](peek): they may be its program.
 //! * When that has calmed down, the most promising [neighbour](super::neighbours) is tried, measured over a window, and
 //!   kept if it serves the objective better; also the step *down*, for slower may be faster (`slower-is-faster`, section
 //!   4). What failed is [remembered](super::memory) for a time that doubles.
@@ -20,7 +21,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use self::peek::Peek;
+use self::peek::{Pace, Peek};
 use self::settled::{Departure, Settled};
 use crate::estimate::{self, Demand};
 use crate::indicators;
@@ -68,9 +69,10 @@ pub struct Adaptive {
     work: Demand,
     /// Who is busy at the same time.
     overlaps: Overlaps,
-    /// Of the present load: its best throughput so far, trials made.
+    /// Of the present load: its best throughput so far, trials made, climbs taken back.
     best: f64,
     trials: u32,
+    steps_back: u32,
     /// What is still to be tried for this load, however little it promises.
     peeks: Vec<Peek>,
     /// The CPU that a trial showed to be the best among its equals.
@@ -88,7 +90,7 @@ pub struct Adaptive {
 #[derive(Clone, Debug)]
 enum Mode {
     Resting,
-    /// Going up; where the last step came from, and what that achieved.
+    /// Going up; the best plan of this climb, and what that achieved.
     Climbing {
         stride: usize,
         from: Option<(Plan, Measured)>,
@@ -109,6 +111,7 @@ struct Trial {
     demand: Demand,
     /// Made to see whether the load takes more at all.
     peek: Option<Peek>,
+    pace: Pace,
 }
 
 impl Adaptive {
@@ -131,6 +134,7 @@ impl Adaptive {
             overlaps: Overlaps::default(),
             best: 0.0,
             trials: 0,
+            steps_back: 0,
             peeks: Vec::new(),
             favoured: None,
             went_home: false,
@@ -228,7 +232,7 @@ impl Adaptive {
     /// The load is another one: what was best says nothing any more.
     fn begin_load(&mut self, now_ns: u64, seen: &Observation) {
         (self.best, self.trials, self.load_changed_ns) = (0.0, 0, now_ns);
-        (self.elasticity, self.went_home) = (0.0, false);
+        (self.elasticity, self.went_home, self.steps_back) = (0.0, false, 0);
         self.peeks = peek::ALL.to_vec();
         self.departure = Departure::default();
         self.patient_until_ns = 0;

@@ -3,7 +3,7 @@
 
 use alloc::string::String;
 
-use super::{Adaptive, Mode, Trial};
+use super::{Adaptive, Mode, Trial, WINDOW_LOOKS};
 use crate::observation::Observation;
 use crate::placement;
 use crate::plan::Plan;
@@ -27,11 +27,11 @@ pub(super) enum Peek {
 
 /// A stack that does less is left where it is.
 const BUSY_MIN: f64 = 0.2;
-/// Where others take less, it makes no difference where they are.
+/// Where others take less, it makes no difference where they are, and they may be no more than the kernel's ticks.
 const OTHERS_MIN: f64 = 0.2;
 
 impl Peek {
-    fn is_sideways(self) -> bool {
+    pub(super) fn is_sideways(self) -> bool {
         matches!(self, Self::Beside | Self::Apart)
     }
 
@@ -44,38 +44,67 @@ impl Peek {
     }
 }
 
+/// When something is tried, and how long it is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// While the load still grows: only what takes nothing away that it may want in a moment.
+    Hasty,
+    /// When that is over.
+    Early,
+    /// When the load has lasted for a while.
+    Thorough,
+}
+
+impl Pace {
+    pub(super) fn looks(self) -> usize {
+        match self {
+            Self::Hasty => 6,
+            Self::Early | Self::Thorough => WINDOW_LOOKS,
+        }
+    }
+}
+
 impl Adaptive {
-    /// A move to an equal CPU needs no calm: it takes nothing away that the load may want in a moment.
-    pub(super) fn peek_sideways(
+    /// The next that is worth it.
+    pub(super) fn peek(
         &mut self,
         now_ns: u64,
         seen: &Observation,
         now: &Measured,
+        pace: Pace,
     ) -> Option<String> {
-        let next = *self.peeks.first()?;
-        if next.is_sideways() { self.peek(now_ns, seen, now) } else { None }
+        if now.busy < BUSY_MIN {
+            return None;
+        }
+        let open = self.peeks.iter().enumerate().filter(|(_, peek)| self.allows(**peek, seen, now, pace));
+        let mut plans = open.filter_map(|(at, peek)| Some((at, self.peeked(*peek, seen)?)));
+        let (at, plan) = plans.find(|(_, plan)| self.is_new(plan, now, now_ns))?;
+        drop(plans);
+        let peek = self.peeks.remove(at);
+        let (base, demand) = (self.plan.clone(), self.work.clone());
+        self.change_steady(plan, now);
+        self.mode = Mode::Trying(Trial { base, was: *now, demand, peek: Some(peek), pace });
+        Some(peek.told().into())
     }
 
-    /// The next that is worth it.
-    pub(super) fn peek(&mut self, now_ns: u64, seen: &Observation, now: &Measured) -> Option<String> {
-        while let Some(peek) = self.peeks.first().copied() {
-            // A CPU that others fill is overloaded whatever the stack does there.
-            if now.busy < BUSY_MIN || (now.overloaded >= 0.5 && !peek.is_sideways()) {
-                return None;
-            }
-            self.peeks.remove(0);
-            let plan = self.peeked(peek, seen);
-            if let Some(plan) = plan
-                && !plan.is_same(&self.plan)
-                && !self.memory.is_barred(&plan, now, now_ns)
-            {
-                let (base, demand) = (self.plan.clone(), self.work.clone());
-                self.change_steady(plan, now);
-                self.mode = Mode::Trying(Trial { base, was: *now, demand, peek: Some(peek) });
-                return Some(peek.told().into());
-            }
+    /// A load that takes all that it gets has shown what it takes; unless its own programs crowd the CPUs, where fewer
+    /// may do more.
+    fn allows(&self, peek: Peek, seen: &Observation, now: &Measured, pace: Pace) -> bool {
+        let saturated = now.overloaded >= 0.5;
+        match peek {
+            Peek::Beside | Peek::Apart => true,
+            Peek::Spread => pace == Pace::Thorough && !saturated,
+            Peek::Consolidated if saturated => pace != Pace::Hasty && self.is_crowded(seen),
+            Peek::Consolidated => pace == Pace::Thorough,
         }
-        None
+    }
+
+    pub(super) fn is_crowded(&self, seen: &Observation) -> bool {
+        self.plan.used().iter().any(|cpu| others(seen, cpu) >= OTHERS_MIN)
+    }
+
+    fn is_new(&self, plan: &Plan, now: &Measured, now_ns: u64) -> bool {
+        !plan.is_same(&self.plan) && !self.memory.is_barred(plan, now, now_ns)
     }
 
     fn peeked(&self, peek: Peek, seen: &Observation) -> Option<Plan> {
@@ -83,7 +112,7 @@ impl Adaptive {
             Peek::Spread => Some(self.ladder.rung(self.ladder.top()).plan.clone()),
             Peek::Consolidated => Some(self.ladder.rung(self.ladder.consolidated_top()).plan.clone()),
             Peek::Beside | Peek::Apart => {
-                let others = |cpu: u32| seen.cpu(cpu).map_or(0.0, |load| load.others);
+                let others = |cpu: u32| others(seen, cpu);
                 let managed = self.platform.managed();
                 let from = self.copies_on(&self.plan)?;
                 let is_equal =
@@ -104,7 +133,7 @@ impl Adaptive {
     }
 
     /// Where that is done.
-    fn copies_on(&self, plan: &Plan) -> Option<u32> {
+    pub(super) fn copies_on(&self, plan: &Plan) -> Option<u32> {
         plan.seats.get(self.copier()?).map(|seat| seat.cpu)
     }
 
@@ -123,17 +152,14 @@ impl Adaptive {
         plan
     }
 
-    /// What a trial says of the CPUs, beyond its plan: the next load begins on the better one.
-    pub(super) fn learn_place(&mut self, peek: Option<Peek>, better: &Plan) {
-        if peek.is_some_and(Peek::is_sideways) {
-            self.favoured = self.copies_on(better);
-        }
-    }
-
     /// Whether a plan leaves the copying where a trial showed that it is best, or takes it to a CPU of another size: of
     /// equal CPUs, predictions do not know one from the other.
     pub(super) fn keeps_place(&self, plan: &Plan) -> bool {
         let (Some(best), Some(cpu)) = (self.favoured, self.copies_on(plan)) else { return true };
         cpu == best || (self.platform.capacity(cpu) - self.platform.capacity(best)).abs() >= 0.01
     }
+}
+
+fn others(seen: &Observation, cpu: u32) -> f64 {
+    seen.cpu(cpu).map_or(0.0, |load| load.others)
 }

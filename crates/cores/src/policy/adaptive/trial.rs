@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::climb::climbs;
+use super::peek::{Pace, Peek};
 use super::{ABRUPT, Adaptive, Mode, TRIALS_MAX, Trial, WINDOW_LOOKS};
 use crate::estimate::{self, Demand};
 use crate::observation::Observation;
@@ -24,6 +25,12 @@ const DOUBT_SPEED: f64 = 0.06;
 const DOUBT_MOVE: f64 = 0.01;
 /// After a change of load, nothing is moved down before this: it may come back.
 const CALM_BEFORE_DOWN_NS: u64 = 1_000_000_000;
+/// So many climbs that did less beside the load's own programs show that more is no answer to its overload.
+const STEPS_BACK_MAX: u32 = 2;
+/// Looks after which what is so much more or less needs no longer measurement.
+const CLEAR_LOOKS: usize = 8;
+const CLEARLY_MORE: f64 = 1.2;
+const CLEARLY_WORSE: f64 = 0.85;
 /// Less than this is noise.
 const MORE: f64 = 1.015;
 
@@ -32,17 +39,18 @@ impl Adaptive {
         let mix = seen.indicators.mix();
         let now = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix)?;
         self.best = self.best.max(now.throughput);
+        if let Some(reason) = self.peek(now_ns, seen, &now, Pace::Early) {
+            return Some(reason);
+        }
         if now.overloaded >= 0.5
             && self.trials == 0
+            && self.steps_back < STEPS_BACK_MAX
             && let Some((name, plan)) = self.next_up(now_ns, seen, 1, &now)
         {
             let from = Some((self.plan.clone(), now));
             self.change(plan);
             self.mode = Mode::Climbing { stride: 2, from, calm: 0 };
             return Some(climbs(&name, seen));
-        }
-        if let Some(reason) = self.peek_sideways(now_ns, seen, &now) {
-            return Some(reason);
         }
         if now_ns.saturating_sub(self.load_changed_ns) < CALM_BEFORE_DOWN_NS {
             return None;
@@ -52,7 +60,7 @@ impl Adaptive {
             self.change(plan);
             return Some("goes to the package where it belongs beside the applications".into());
         }
-        if let Some(reason) = self.peek(now_ns, seen, &now) {
+        if let Some(reason) = self.peek(now_ns, seen, &now, Pace::Thorough) {
             return Some(reason);
         }
         if now_ns < self.patient_until_ns {
@@ -98,7 +106,7 @@ impl Adaptive {
             was.power_w
         );
         self.change_steady(next.plan, &was);
-        self.mode = Mode::Trying(Trial { base, was, demand, peek: None });
+        self.mode = Mode::Trying(Trial { base, was, demand, peek: None, pace: Pace::Thorough });
         Some(promise)
     }
 
@@ -187,7 +195,9 @@ impl Adaptive {
         let mix = seen.indicators.mix();
         let was = trial.was;
         let early = self.meter.last(4, SETTLING_LOOKS, mix);
-        let measured = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix);
+        let measured = self.meter.last(trial.pace.looks(), SETTLING_LOOKS, mix);
+        let clear = self.meter.last(CLEAR_LOOKS, SETTLING_LOOKS, mix).filter(|now| trial.is_clear(now));
+        let measured = measured.or(clear);
         let same_mix = was.mix.difference(&mix) <= SAME_MIX;
         let floor = self.settings.objective.floor().max(0.3);
         let abrupt = early.is_some_and(|early| early.throughput < was.throughput * ABRUPT * floor);
@@ -202,15 +212,22 @@ impl Adaptive {
             return Some("the mix of traffic changed during a trial: begins to measure anew".into());
         }
         self.learn_elasticity(&trial, &now);
+        if trial.pace == Pace::Hasty {
+            self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };
+        }
         let more = now.throughput > was.throughput * MORE;
         if !abrupt && if trial.peek.is_some() { more } else { self.is_better(&now, &was) } {
             self.best = self.best.max(now.throughput);
-            self.learn_place(trial.peek, &self.plan.clone());
+            if trial.is_sideways() {
+                self.favoured = self.copies_on(&self.plan);
+                // The equal CPU that it left does less.
+                self.memory.bar(&trial.base, &now, now_ns);
+            }
             return Some(format!("keeps it: {}", compare(&now, &was)));
         }
         self.memory.bar(&self.plan.clone(), &was, now_ns);
-        if now.throughput * MORE < was.throughput {
-            self.learn_place(trial.peek, &trial.base);
+        if trial.is_sideways() && now.throughput * MORE < was.throughput {
+            self.favoured = self.copies_on(&trial.base);
         }
         self.change_steady(trial.base, &now);
         Some(format!("takes it back: {}", compare(&now, &was)))
@@ -249,6 +266,19 @@ impl Adaptive {
                 now.throughput / now.power_w.max(1e-3) > was.throughput / was.power_w.max(1e-3) * 1.005
             }
         }
+    }
+}
+
+impl Trial {
+    /// Whether its throughput says enough by itself.
+    fn is_clear(&self, now: &Measured) -> bool {
+        let ratio = now.throughput / self.was.throughput.max(1.0);
+        self.peek.is_some() && !(CLEARLY_WORSE..CLEARLY_MORE).contains(&ratio)
+    }
+
+    /// Whether it shows which of equal CPUs is the better place; the next load begins there.
+    fn is_sideways(&self) -> bool {
+        self.peek.is_some_and(Peek::is_sideways)
     }
 }
 
