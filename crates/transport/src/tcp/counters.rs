@@ -22,7 +22,7 @@ eft_component::counters! {
     SpuriousTimeouts => "spurious_timeouts",
     /// Of the recoveries, those in which nothing had been lost.
     SpuriousRecoveries => "spurious_recoveries",
-    /// Tail loss probes, and those that repaired a loss.
+    /// Tail loss probes that sent old data again, and those that repaired a loss.
     LossProbes => "loss_probes",
     ProbesRepaired => "loss_probes_repaired",
     /// Acknowledgments that report what came twice.

@@ -200,7 +200,7 @@ impl Connection<'_> {
     fn note_probe(&mut self, cx: &Context, how: How) {
         let recovery = &mut self.live.recovery;
         if recovery.probe_due {
-            cx.count(Counter::LossProbes);
+            cx.add(Counter::LossProbes, (how == How::Again) as u64);
             recovery.probe_due = false;
             recovery.measured = false;
             recovery.probe = Some(TailProbe { end: self.block.snd_nxt, again: how == How::Again });
