@@ -14,7 +14,9 @@ pub mod counters;
 mod figure;
 pub mod ground;
 mod idle;
+mod impaired;
 mod latency;
+mod link;
 pub mod load;
 mod observe;
 mod peer;
@@ -49,6 +51,8 @@ pub enum Bench {
     Commit(commit::CommitArguments),
     /// What a stack with nothing to do uses
     Idle(idle::IdleArguments),
+    /// One connection over wires that lose, delay and reorder, beside two kernels
+    Impaired(impaired::ImpairedArguments),
     /// What looking at a stack costs, as the scheduler does it
     Observe(observe::ObserveArguments),
     /// Hotplug, expedited hotplug, and parking
@@ -90,6 +94,7 @@ pub fn run(bench: &Bench, names: CounterNames) -> Result<(), String> {
         Bench::Channel(a) => channel::run(a),
         Bench::Commit(a) => commit::run(a),
         Bench::Idle(a) => idle::run(a),
+        Bench::Impaired(a) => impaired::run(a),
         Bench::Observe(a) => observe::run(a, names),
         Bench::Reconfigure(a) => reconfigure::run(a),
         Bench::Sched(a) => sched::run(a, names),

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +20,13 @@ pub enum Peer {
         progress: Option<PathBuf>,
     },
     /// Write as fast as possible for some seconds
-    Source { address: String, seconds: f64 },
+    Source {
+        address: String,
+        seconds: f64,
+        /// Of the kernel's congestion controls, another than its default
+        #[arg(long)]
+        congestion: Option<String>,
+    },
     /// Write as fast as possible for some milliseconds, then nothing for some, on and on
     Bursts { address: String, on_ms: u64, off_ms: u64, seconds: f64 },
     /// Send back what comes, so many bytes at a time
@@ -48,7 +55,7 @@ const REQUEST: usize = 64;
 pub fn run(peer: &Peer) -> Result<(), String> {
     let done = match peer {
         Peer::Sink { address, progress } => sink(address, counter(progress)?),
-        Peer::Source { address, seconds } => source(address, *seconds),
+        Peer::Source { address, seconds, congestion } => source(address, *seconds, congestion.as_deref()),
         Peer::Bursts { address, on_ms, off_ms, seconds } => bursts(address, *on_ms, *off_ms, *seconds),
         Peer::Echo { address, bytes } => echo(address, *bytes),
         Peer::Ask { address, connections, seconds, bytes, progress } => {
@@ -91,14 +98,28 @@ fn sink(address: &str, progress: Option<Progress>) -> std::io::Result<()> {
     }
 }
 
-fn source(address: &str, seconds: f64) -> std::io::Result<()> {
+fn source(address: &str, seconds: f64, congestion: Option<&str>) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(address)?;
+    if let Some(name) = congestion {
+        set_congestion(&stream, name)?;
+    }
     let buffer = vec![7; CHUNK];
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     while Instant::now() < end {
         stream.write_all(&buffer)?;
     }
     Ok(())
+}
+
+fn set_congestion(stream: &TcpStream, name: &str) -> std::io::Result<()> {
+    let (fd, value) = (stream.as_raw_fd(), name.as_ptr().cast());
+    // SAFETY: a socket of ours, and a name that outlives the call.
+    match unsafe {
+        libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, value, name.len() as libc::socklen_t)
+    } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
 }
 
 /// Bursts begin by the clock, so that a slow receiver does not slow their rhythm down.

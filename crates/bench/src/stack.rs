@@ -1,6 +1,8 @@
-//! A stack for a measurement, and two kernels over veth to compare it with. Both are undone when
+//! Stacks and kernels for a measurement: over veth, or over wires that lose and delay. All are undone when
 //! dropped.
 
+use super::link::Link;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -20,16 +22,15 @@ pub struct Stack {
 
 impl Stack {
     pub fn start(topology: Option<&Path>) -> Result<Stack, String> {
+        let device = format!("tap:eftb{}", std::process::id() % 100_000);
+        let addresses = ["--address", &format!("{STACK}/24"), "--host-address", &format!("{HOST}/24")];
+        Stack::start_on(&device, &addresses, topology)
+    }
+
+    pub fn start_on(device: &str, addresses: &[&str], topology: Option<&Path>) -> Result<Stack, String> {
         let name = format!("bench{}", std::process::id());
         let mut command = Command::new(exe()?);
-        command.args([
-            "up",
-            "--name",
-            &name,
-            "--device",
-            &format!("tap:eftb{}", std::process::id() % 100_000),
-        ]);
-        command.args(["--address", &format!("{STACK}/24"), "--host-address", &format!("{HOST}/24")]);
+        command.args(["up", "--name", &name, "--device", device]).args(addresses);
         if let Some(t) = topology {
             command.arg("--topology").arg(t);
         }
@@ -94,6 +95,90 @@ impl Drop for Kernels {
         let _ = ip(&["link", "del", &self.interface]);
         let _ = ip(&["netns", "del", &self.namespace]);
     }
+}
+
+/// The addresses at both ends of a wire.
+#[derive(Clone, Copy)]
+pub struct Ends {
+    pub near: &'static str,
+    pub far: &'static str,
+}
+
+pub const STACK_ENDS: Ends = Ends { near: "10.79.2.2", far: "10.79.2.1" };
+pub const KERNEL_ENDS: Ends = Ends { near: "10.79.3.2", far: "10.79.3.1" };
+
+/// A stack and a kernel, each with a wire of its own to another kernel.
+pub struct Impaired {
+    // Dropped in this order: who uses a device first.
+    stack: Stack,
+    links: [Link; 2],
+    namespaces: Namespaces,
+}
+
+/// That of the near kernel, and that of the far one.
+struct Namespaces([String; 2]);
+
+impl Namespaces {
+    fn make() -> Result<Namespaces, String> {
+        let id = std::process::id() % 100_000;
+        let names = Namespaces([format!("eftnear{id}"), format!("eftfar{id}")]);
+        names.0.iter().try_for_each(|name| ip(&["netns", "add", name]))?;
+        Ok(names)
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            let _ = ip(&["netns", "del", name]);
+        }
+    }
+}
+
+impl Impaired {
+    pub fn start(topology: Option<&Path>) -> Result<Impaired, String> {
+        let namespaces = Namespaces::make()?;
+        let [near, far] = &namespaces.0;
+        let id = std::process::id() % 100_000;
+        let name = |end: &str| format!("efti{id}{end}");
+        let stack_wire = [plain_tap(&name("a"))?, plain_tap(&name("b"))?];
+        let kernel_wire = [plain_tap(&name("c"))?, plain_tap(&name("d"))?];
+        ip(&["link", "set", &name("a"), "up"])?;
+        move_into(far, &name("b"), STACK_ENDS.far)?;
+        move_into(near, &name("c"), KERNEL_ENDS.near)?;
+        move_into(far, &name("d"), KERNEL_ENDS.far)?;
+        let links = [Link::start(stack_wire), Link::start(kernel_wire)];
+        let address = format!("{}/24", STACK_ENDS.near);
+        let stack = Stack::start_on(&format!("packet:{}", name("a")), &["--address", &address], topology)?;
+        Ok(Impaired { stack, links, namespaces })
+    }
+
+    pub fn links(&self) -> [&Link; 2] {
+        [&self.links[0], &self.links[1]]
+    }
+
+    /// A command that runs `eft bench peer …` where `address` is.
+    pub fn peer(&self, address: &str, arguments: &[&str]) -> Result<Command, String> {
+        if address == STACK_ENDS.near {
+            return self.stack.peer(arguments);
+        }
+        let [near, far] = &self.namespaces.0;
+        let namespace = if address == KERNEL_ENDS.near { near } else { far };
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", namespace]).arg(exe()?).args(["bench", "peer"]).args(arguments);
+        Ok(command)
+    }
+}
+
+/// A TAP device that segments nothing: what it gives are frames as on an Ethernet.
+fn plain_tap(name: &str) -> Result<File, String> {
+    eft_linux::devices::tap::open_plain(name).map(File::from).map_err(|e| e.to_string())
+}
+
+fn move_into(namespace: &str, interface: &str, address: &str) -> Result<(), String> {
+    ip(&["link", "set", interface, "netns", namespace])?;
+    ip(&["-n", namespace, "addr", "add", &format!("{address}/24"), "dev", interface])?;
+    ip(&["-n", namespace, "link", "set", interface, "up"])
 }
 
 fn ip(arguments: &[&str]) -> Result<(), String> {

@@ -16,6 +16,32 @@ const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;
 
 /// Opens the TAP device `name`, making it if it does not exist. It lives as long as its descriptors.
 pub fn open(name: &str) -> Result<OwnedFd> {
+    let fd = make(name, IFF_VNET_HDR)?;
+    let ioctl = |number: libc::c_ulong, argument: *mut libc::c_void| request(&fd, number, argument);
+    let mut header_len: libc::c_int = super::vnet::VNET_HEADER_LEN as i32;
+    ioctl(TUNSETVNETHDRSZ, (&raw mut header_len).cast()).doing("TUNSETVNETHDRSZ")?;
+    ioctl(TUNSETOFFLOAD, (TUN_F_CSUM | TUN_F_TSO4) as *mut libc::c_void).doing("TUNSETOFFLOAD")?;
+    Ok(fd)
+}
+
+/// The same without any offload: frames as they are on an Ethernet.
+pub fn open_plain(name: &str) -> Result<OwnedFd> {
+    make(name, 0)
+}
+
+fn request(
+    fd: &OwnedFd,
+    number: libc::c_ulong,
+    argument: *mut libc::c_void,
+) -> std::result::Result<(), std::io::Error> {
+    // SAFETY: each request of this file gets the argument type that tun(4) documents.
+    match unsafe { libc::ioctl(fd.as_raw_fd(), number as _, argument) } {
+        0.. => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+fn make(name: &str, header: i16) -> Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(|e| match e {
         rustix::io::Errno::NOENT => Error(
@@ -31,15 +57,8 @@ pub fn open(name: &str) -> Result<OwnedFd> {
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(15)) {
         *to = from as libc::c_char;
     }
-    request.ifr_ifru.ifru_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
-    let ioctl = |number: libc::c_ulong, argument: *mut libc::c_void| {
-        // SAFETY: each request below gets the argument type that tun(4) documents.
-        match unsafe { libc::ioctl(fd.as_raw_fd(), number as _, argument) } {
-            0.. => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        }
-    };
-    ioctl(TUNSETIFF, (&raw mut request).cast()).map_err(|e| match e.raw_os_error() {
+    request.ifr_ifru.ifru_flags = IFF_TAP | IFF_NO_PI | header;
+    self::request(&fd, TUNSETIFF, (&raw mut request).cast()).map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => {
             Error(format!("TAP device {name} is in use by another program: choose another name"))
         }
@@ -49,8 +68,5 @@ pub fn open(name: &str) -> Result<OwnedFd> {
         Some(libc::EINVAL) => Error(format!("{name} exists and is not a TAP device: choose another name")),
         _ => Error(format!("cannot make TAP device {name}: {e}")),
     })?;
-    let mut header_len: libc::c_int = super::vnet::VNET_HEADER_LEN as i32;
-    ioctl(TUNSETVNETHDRSZ, (&raw mut header_len).cast()).doing("TUNSETVNETHDRSZ")?;
-    ioctl(TUNSETOFFLOAD, (TUN_F_CSUM | TUN_F_TSO4) as *mut libc::c_void).doing("TUNSETOFFLOAD")?;
     Ok(fd)
 }

@@ -1,0 +1,165 @@
+//! `eft bench impaired`: goodput over wires that lose, delay and reorder, beside two kernels over the same wire.
+//!
+//! Both run at the same time, each on a wire of its own with the same chances: such wires are bound by delay and loss, not
+//! by the machine. TCP over random loss varies a lot, so the ratio of one round says little; the median of many does.
+
+use super::Common;
+use super::figure::{Aim, Figure};
+use super::link::Wire;
+use super::progress::Progress;
+use super::report::print;
+use super::stack::{Ends, Impaired, KERNEL_ENDS, STACK_ENDS, Serving};
+use super::stolen::Stolen;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub struct ImpairedArguments {
+    #[command(flatten)]
+    common: Common,
+    /// Seconds of each round
+    #[arg(long, default_value_t = 6.0)]
+    seconds: f64,
+    /// Only wires whose names contain this, as `20 ms`
+    #[arg(long)]
+    only: Option<String>,
+    /// Congestion control of the kernels that send; eft's is CUBIC
+    #[arg(long, default_value = "cubic")]
+    kernel_congestion: String,
+}
+
+/// Bytes a second of a wire: 100 Mb/s.
+const RATE: u64 = 12_500_000;
+/// How long a wire is clear after a round, so that what the ends still have is gone.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Round trip in milliseconds, loss and reordering in percent.
+const WIRES: [(u64, f64, f64); 9] = [
+    (1, 0.1, 0.0),
+    (1, 10.0, 0.0),
+    (20, 0.1, 0.0),
+    (20, 1.0, 0.0),
+    (20, 10.0, 0.0),
+    (20, 1.0, 5.0),
+    (200, 0.1, 0.0),
+    (200, 1.0, 0.0),
+    (200, 1.0, 5.0),
+];
+
+fn wire((rtt_ms, loss, reorder): (u64, f64, f64), seed: u64) -> Wire {
+    let delay = Duration::from_micros(rtt_ms * 500);
+    let queue = (RATE * rtt_ms / 1000).max(64_000);
+    Wire { delay, loss: loss / 100.0, reorder: reorder / 100.0, rate: RATE, queue, seed }
+}
+
+pub fn run(arguments: &ImpairedArguments) -> Result<(), String> {
+    let common = &arguments.common;
+    let stolen = Stolen::begin(None);
+    let scene = Impaired::start(common.topology.as_deref())?;
+    let counts = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let mut port = 5300;
+    let mut figures = Vec::new();
+    for conditions in WIRES {
+        let (rtt, loss, reorder) = conditions;
+        let name = format!("{rtt} ms, {loss}% lost, {reorder}% reordered");
+        if arguments.only.as_ref().is_some_and(|only| !name.contains(only)) {
+            continue;
+        }
+        for outwards in [true, false] {
+            let mut rates: [Vec<f64>; 2] = Default::default();
+            for round in 0..common.rounds as u64 {
+                port += 1;
+                let wire = wire(conditions, round + 1);
+                let both = measure(&scene, counts.path(), (port, outwards), wire, arguments)?;
+                rates.iter_mut().zip(both).for_each(|(to, rate)| to.push(rate));
+            }
+            let [eft, kernel] = rates;
+            let from = if outwards { "eft to Linux" } else { "Linux to eft" };
+            let figure = Figure::new(format!("{from}, {name}"), "Mb/s", eft);
+            figures.push(figure.beside("two kernels", kernel).aim(Aim::AtLeast(0.9)));
+        }
+    }
+    let notes = [format!("kernels use {}, eft cubic", arguments.kernel_congestion), stolen.describe()];
+    print("impaired", &figures, &notes, common.json)
+}
+
+/// Megabits a second over both wires, at the same time.
+fn measure(
+    scene: &Impaired,
+    counts: &Path,
+    (port, outwards): (u16, bool),
+    wire: Wire,
+    arguments: &ImpairedArguments,
+) -> Result<[f64; 2], String> {
+    let seconds = arguments.seconds;
+    let mut running = Vec::new();
+    for ends in [STACK_ENDS, KERNEL_ENDS] {
+        running.push(Stream::start(scene, ends, counts, (port, outwards), arguments)?);
+    }
+    scene.links().into_iter().for_each(|link| link.set(wire));
+    running.iter_mut().try_for_each(Stream::begin)?;
+    std::thread::sleep(Duration::from_secs_f64(seconds));
+    running.iter_mut().try_for_each(Stream::check)?;
+    let rates: Vec<f64> = running.iter().map(|s| s.count.get() as f64 * 8e-6 / seconds).collect();
+    drop(running);
+    scene.links().into_iter().for_each(|link| link.set(Wire::CLEAR));
+    std::thread::sleep(PAUSE);
+    Ok([rates[0], rates[1]])
+}
+
+/// One stream over one wire, ended when dropped.
+struct Stream {
+    _sink: Serving,
+    command: Command,
+    source: Option<Child>,
+    count: Progress,
+}
+
+impl Stream {
+    fn start(
+        scene: &Impaired,
+        ends: Ends,
+        counts: &Path,
+        (port, outwards): (u16, bool),
+        arguments: &ImpairedArguments,
+    ) -> Result<Stream, String> {
+        let path = counts.join(ends.near);
+        let count = Progress::create(&path)?;
+        let (from, to) = if outwards { (ends.near, ends.far) } else { (ends.far, ends.near) };
+        let address = format!("{to}:{port}");
+        let file = path.display().to_string();
+        let sink = Serving::start(scene.peer(to, &["sink", &address, "--progress", &file])?)?;
+        let seconds = (arguments.seconds + 5.0).to_string();
+        let mut command = scene.peer(from, &["source", &address, &seconds])?;
+        if from != STACK_ENDS.near {
+            command.args(["--congestion", &arguments.kernel_congestion]);
+        }
+        Ok(Stream { _sink: sink, command, source: None, count })
+    }
+
+    fn begin(&mut self) -> Result<(), String> {
+        let source = self.command.spawn().map_err(|e| format!("cannot start a source: {e}"))?;
+        self.source = Some(source);
+        Ok(())
+    }
+}
+
+impl Stream {
+    /// A source that has ended by now has failed.
+    fn check(&mut self) -> Result<(), String> {
+        match self.source.as_mut().map(Child::try_wait) {
+            Some(Ok(None)) => Ok(()),
+            _ => Err("a source failed".into()),
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Some(source) = &mut self.source {
+            let _ = source.kill();
+            let _ = source.wait();
+        }
+    }
+}
