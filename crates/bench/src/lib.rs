@@ -8,6 +8,7 @@
 
 mod budget;
 mod bulk;
+mod campaign;
 mod channel;
 mod commit;
 pub mod counters;
@@ -55,6 +56,8 @@ pub enum Bench {
     Impaired(impaired::ImpairedArguments),
     /// What looking at a stack costs, as the scheduler does it
     Observe(observe::ObserveArguments),
+    /// Break every component in every way under mixed load, and count what it cost
+    Campaign(campaign::CampaignArguments),
     /// Hotplug, expedited hotplug, and parking
     Reconfigure(reconfigure::ReconfigureArguments),
     /// What the scheduler's policies reach, beside the best fixed configurations
@@ -96,6 +99,7 @@ pub fn run(bench: &Bench, names: CounterNames) -> Result<(), String> {
         Bench::Idle(a) => idle::run(a),
         Bench::Impaired(a) => impaired::run(a),
         Bench::Observe(a) => observe::run(a, names),
+        Bench::Campaign(a) => campaign::run(a),
         Bench::Reconfigure(a) => reconfigure::run(a),
         Bench::Sched(a) => sched::run(a, names),
         Bench::Vm(a) => vm::run(a),

@@ -35,6 +35,8 @@ pub enum Peer {
         #[arg(long, default_value_t = REQUEST)]
         bytes: usize,
     },
+    /// What `campaign` runs on the stack; its counts lie in the folder
+    Campaign { address: String, folder: PathBuf },
     /// Send so many bytes and wait for them; print requests a second and the median in microseconds
     Ask {
         address: String,
@@ -54,6 +56,7 @@ const REQUEST: usize = 64;
 
 pub fn run(peer: &Peer) -> Result<(), String> {
     let done = match peer {
+        Peer::Campaign { address, folder } => return super::campaign::server::run(address, folder),
         Peer::Sink { address, progress } => sink(address, counter(progress)?),
         Peer::Source { address, seconds, congestion } => source(address, *seconds, congestion.as_deref()),
         Peer::Bursts { address, on_ms, off_ms, seconds } => bursts(address, *on_ms, *off_ms, *seconds),

@@ -31,7 +31,7 @@ pub enum Fault {
 
 impl Fault {
     /// Whether it is about receipts, the messages that nobody is woken for.
-    fn is_about_receipts(self) -> bool {
+    pub fn is_about_receipts(self) -> bool {
         matches!(self, Fault::Leak | Fault::DoubleFree)
     }
 }

@@ -7,12 +7,14 @@
 //! Promise: the process is let go in any case, also if we are killed meanwhile.
 
 mod memory;
+mod stack;
 mod tracee;
 
 use crate::{Doing, Error, Result};
 use eft_base::Random;
 use eft_component::fault::Fault;
 use memory::{Memory, Part};
+pub use stack::{Injected, in_stack};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tracee::Tracee;

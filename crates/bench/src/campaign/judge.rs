@@ -1,0 +1,190 @@
+//! What became of one fault.
+
+use eft_linux::inject::Kind;
+use serde_json::{Value, json};
+
+/// From best to worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    Transparent,
+    /// Connections ended.
+    Lost,
+    /// Nothing went on until somebody replaced a component by hand.
+    RestartNeeded,
+    /// A program got bytes that were never sent.
+    Damaged,
+}
+
+impl Outcome {
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Transparent => "transparent",
+            Outcome::Lost => "connections lost",
+            Outcome::RestartNeeded => "restart needed",
+            Outcome::Damaged => "data damaged",
+        }
+    }
+}
+
+/// One fault.
+#[derive(Clone)]
+pub struct Trial {
+    pub component: String,
+    pub kind: Kind,
+    pub seed: u64,
+    pub what: String,
+    /// Something was broken; what it broke may never have been used.
+    pub struck: bool,
+    /// The component died of it.
+    pub died: bool,
+    pub others_died: u64,
+    /// Connections that were open, and that ended, by the load's parts.
+    pub established: u64,
+    pub lost: Vec<u64>,
+    pub lost_parts: Vec<String>,
+    pub damaged: u64,
+    /// Parts of the load that stood still, and components that were replaced to help them.
+    pub stuck: Vec<String>,
+    pub helped: u64,
+    /// Even all of them replaced did not help: only another stack does.
+    pub is_hopeless: bool,
+    /// Of bulk data, in milliseconds.
+    pub pause: f64,
+    /// Answers to requests, and late ones.
+    pub answers: (u64, u64),
+    pub window: Vec<(f64, f64)>,
+    pub outcome: Outcome,
+}
+
+impl Trial {
+    pub fn new(component: &str, kind: Kind, seed: u64, established: u64) -> Trial {
+        Trial {
+            component: component.into(),
+            kind,
+            seed,
+            what: String::new(),
+            struck: true,
+            died: false,
+            others_died: 0,
+            established,
+            lost: Vec::new(),
+            lost_parts: Vec::new(),
+            damaged: 0,
+            stuck: Vec::new(),
+            helped: 0,
+            is_hopeless: false,
+            pause: 0.0,
+            answers: (0, 0),
+            window: Vec::new(),
+            outcome: Outcome::Transparent,
+        }
+    }
+
+    pub fn judge(&mut self) {
+        self.outcome = match self {
+            _ if self.damaged > 0 => Outcome::Damaged,
+            _ if self.helped > 0 => Outcome::RestartNeeded,
+            _ if self.lost_total() > 0 => Outcome::Lost,
+            _ => Outcome::Transparent,
+        };
+    }
+
+    pub fn lost_total(&self) -> u64 {
+        self.lost.iter().sum()
+    }
+
+    /// A fault that could be seen: somebody died, or a message or call was broken for certain.
+    pub fn is_effective(&self) -> bool {
+        let certain = self.kind.fault().is_some() || self.kind == Kind::Enomem;
+        self.struck && (self.died || certain || self.outcome != Outcome::Transparent)
+    }
+
+    /// Its name without that of the device.
+    pub fn role(&self) -> &str {
+        self.component.split(':').next().unwrap_or_default()
+    }
+
+    /// It strikes what programs sent, wherever that lies.
+    pub fn hits_payload(&self) -> bool {
+        self.kind == Kind::FlipPayload
+    }
+
+    /// It strikes the component's own state, which it may then believe.
+    pub fn hits_own_state(&self) -> bool {
+        let flips = [Kind::FlipCode, Kind::FlipStack, Kind::FlipHeap, Kind::FlipArena, Kind::FlipChannel];
+        flips.contains(&self.kind) || self.kind.name() == "flip-message"
+    }
+
+    fn until(&self) -> String {
+        match self.is_hopeless {
+            true => "although all components were replaced".into(),
+            false => format!("until {} were replaced", self.helped),
+        }
+    }
+
+    pub fn to_json(&self) -> Value {
+        json!({
+            "component": self.component, "kind": self.kind.name(), "seed": self.seed, "what": self.what,
+            "struck": self.struck, "died": self.died, "others_died": self.others_died, "lost": self.lost_parts,
+            "damaged_bytes": self.damaged, "stuck": self.stuck, "replaced_by_hand": self.helped, "hopeless": self.is_hopeless,
+            "pause_ms": self.pause, "answers": self.answers.0, "late_answers": self.answers.1,
+            "outcome": self.outcome.name(),
+        })
+    }
+}
+
+impl std::fmt::Display for Trial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} {} (seed {}: {}): {}",
+            self.component,
+            self.kind.name(),
+            self.seed,
+            self.what,
+            self.outcome.name()
+        )?;
+        if !self.lost_parts.is_empty() {
+            write!(f, "; lost {}", self.lost_parts.join(", "))?;
+        }
+        if !self.stuck.is_empty() {
+            write!(f, "; {} stood still {}", self.stuck.join(", "), self.until())?;
+        }
+        match (self.damaged, self.others_died) {
+            (0, 0) => Ok(()),
+            (damaged, others) => write!(f, "; {damaged} bytes damaged, {others} others died"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_counts() {
+        let mut trial = Trial::new("nic:eft0", Kind::Kill, 1, 16);
+        trial.judge();
+        assert_eq!((trial.outcome, trial.role()), (Outcome::Transparent, "nic"));
+        trial.lost = vec![0, 2, 1];
+        trial.judge();
+        assert_eq!((trial.outcome, trial.lost_total()), (Outcome::Lost, 3));
+        trial.helped = 1;
+        trial.judge();
+        assert_eq!(trial.outcome, Outcome::RestartNeeded);
+        trial.damaged = 1;
+        trial.judge();
+        assert_eq!(trial.outcome, Outcome::Damaged);
+    }
+
+    #[test]
+    fn a_flip_that_nobody_saw_is_not_effective() {
+        let mut flip = Trial::new("ip", Kind::FlipHeap, 1, 16);
+        assert!(!flip.is_effective());
+        flip.died = true;
+        assert!(flip.is_effective());
+        flip.struck = false;
+        assert!(!flip.is_effective());
+        assert!(Trial::new("ip", Kind::Enomem, 1, 16).is_effective());
+    }
+}

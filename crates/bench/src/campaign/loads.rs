@@ -1,0 +1,360 @@
+//! The mixed load: each of its parts counts what it achieved, the connections that it lost, and bytes that were wrong.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use eft_base::Random;
+
+use super::content::{self, CHUNK};
+use super::server::{PAUSE, PORT, RETURN, SEND, TAKE};
+use crate::progress::Progress;
+use crate::stack::{STACK, Serving, Stack};
+
+/// Until a connection without a sign of life is given up: beyond several doublings of TCP's time-out.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One part of the load.
+pub struct Part {
+    pub name: &'static str,
+    /// Connections that it keeps open; 0: a new one each time.
+    pub connections: u64,
+    pub progress: AtomicU64,
+    pub lost: AtomicU64,
+    pub damaged: AtomicU64,
+    /// Requests whose answer took longer than [`LATE`], and all.
+    pub late: AtomicU64,
+    ends: AtomicBool,
+}
+
+/// 99% of answers come within this time around a crash, as an aim.
+pub const LATE: Duration = Duration::from_millis(50);
+
+impl Part {
+    fn goes_on(&self) -> bool {
+        !self.ends.load(Relaxed)
+    }
+
+    fn lost(&self) {
+        self.lost.fetch_add(1, Relaxed);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The whole load. It ends with the value.
+pub struct Loads {
+    pub parts: Vec<Arc<Part>>,
+    pub taken: Progress,
+    damaged: Progress,
+    _servers: Vec<Daemon>,
+    _own: Serving,
+}
+
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // SAFETY: a signal to a child that we have not reaped.
+        unsafe { libc::kill(self.0.id() as i32, libc::SIGTERM) };
+        let _ = self.0.wait();
+    }
+}
+
+impl Loads {
+    /// `folder` is for files of its programs.
+    pub fn start(stack: &Stack, folder: &std::path::Path) -> Result<Loads, String> {
+        let (taken, damaged) =
+            (Progress::create(&folder.join("taken"))?, Progress::create(&folder.join("damaged"))?);
+        let folder_text = folder.to_string_lossy().into_owned();
+        let own = Serving::start(stack.peer(&["campaign", STACK, &folder_text])?)?;
+        let mut loads = Loads { parts: Vec::new(), taken, damaged, _servers: Vec::new(), _own: own };
+        loads.add("bulk from the stack", 2, download);
+        loads.add("bulk to the stack", 2, upload);
+        loads.add("requests", 4, |part| echo(part, 64, Duration::from_millis(1)));
+        loads.add("idle (as ssh)", 8, |part| echo(part, 48, Duration::from_millis(250)));
+        loads.add("new connections", 0, connect);
+        loads.add("datagrams", 0, datagrams);
+        loads.add_nginx(stack, folder)?;
+        loads.add_redis(stack, folder)?;
+        Ok(loads)
+    }
+
+    fn add(&mut self, name: &'static str, connections: u64, run: impl Fn(&Part) + Clone + Send + 'static) {
+        let zero = || AtomicU64::new(0);
+        let ends = AtomicBool::new(false);
+        let part =
+            Part { name, connections, progress: zero(), lost: zero(), damaged: zero(), late: zero(), ends };
+        let part = Arc::new(part);
+        for _ in 0..connections.max(1) {
+            let (part, run) = (part.clone(), run.clone());
+            // One that waits for a connection that hangs is not waited for: it ends with the process.
+            std::thread::spawn(move || {
+                while part.goes_on() {
+                    run(&part);
+                }
+            });
+        }
+        self.parts.push(part);
+    }
+
+    fn add_nginx(&mut self, stack: &Stack, folder: &std::path::Path) -> Result<(), String> {
+        if !is_installed("nginx") || !is_installed("curl") {
+            eprintln!("campaign: without nginx and curl, which are not installed");
+            return Ok(());
+        }
+        let f = folder.display();
+        let mut file = vec![0; CHUNK * 64];
+        file.chunks_mut(CHUNK).enumerate().for_each(|(i, chunk)| content::fill(chunk, (i * CHUNK) as u64));
+        let config = format!(
+            "user root; worker_processes 1; daemon off; pid {f}/nginx.pid; error_log {f}/error.log;\n\
+             events {{ worker_connections 256; }}\n\
+             http {{ access_log off; sendfile on; client_body_temp_path {f}/body; proxy_temp_path {f}/proxy;\n\
+             fastcgi_temp_path {f}/fcgi; uwsgi_temp_path {f}/uwsgi; scgi_temp_path {f}/scgi;\n\
+             server {{ listen {STACK}:8080; root {f}; }} }}\n"
+        );
+        let write = |name: &str, bytes: &[u8]| {
+            std::fs::write(folder.join(name), bytes).map_err(|e| format!("{f}/{name}: {e}"))
+        };
+        write("file", &file)?;
+        write("nginx.conf", config.as_bytes())?;
+        self.serve(stack, &["nginx", "-c", &format!("{f}/nginx.conf")], 8080)?;
+        self.add("nginx and curl", 0, curl);
+        Ok(())
+    }
+
+    fn add_redis(&mut self, stack: &Stack, folder: &std::path::Path) -> Result<(), String> {
+        if !is_installed("redis-server") || !is_installed("redis-cli") {
+            eprintln!("campaign: without redis, which is not installed");
+            return Ok(());
+        }
+        let folder = folder.to_string_lossy();
+        let server = [
+            "redis-server",
+            "--bind",
+            STACK,
+            "--port",
+            "6400",
+            "--save",
+            "",
+            "--dir",
+            &folder,
+            "--protected-mode",
+            "no",
+        ];
+        self.serve(stack, &server, 6400)?;
+        self.add("redis and redis-cli", 1, redis);
+        Ok(())
+    }
+
+    fn serve(&mut self, stack: &Stack, command: &[&str], port: u16) -> Result<(), String> {
+        let mut run = Command::new(crate::stack::exe()?);
+        run.args(["run", "--name", &stack.name, "--"]).args(command).stdout(Stdio::null());
+        let child = run.spawn().map_err(|e| format!("{}: {e}", command[0]))?;
+        self._servers.push(Daemon(child));
+        let until = Instant::now() + Duration::from_secs(10);
+        while TcpStream::connect((STACK, port)).is_err() {
+            if Instant::now() > until {
+                return Err(format!("{} does not listen", command[0]));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// What each part achieved so far.
+    pub fn progress(&self) -> Vec<u64> {
+        let own = |part: &Arc<Part>| match part.name {
+            // What was written may never arrive.
+            "bulk to the stack" => self.taken.get(),
+            _ => part.progress.load(Relaxed),
+        };
+        self.parts.iter().map(own).collect()
+    }
+
+    /// Established connections that ended so far, and new ones that failed.
+    pub fn lost(&self) -> Vec<u64> {
+        self.parts.iter().map(|part| part.lost.load(Relaxed)).collect()
+    }
+
+    pub fn damaged(&self) -> u64 {
+        self.damaged.get() + self.parts.iter().map(|part| part.damaged.load(Relaxed)).sum::<u64>()
+    }
+
+    /// Connections that are always open.
+    pub fn established(&self) -> u64 {
+        self.parts.iter().map(|part| part.connections).sum()
+    }
+
+    /// Answers to requests: all, and those that came late.
+    pub fn answers(&self) -> (u64, u64) {
+        let requests = self.parts.iter().find(|part| part.name == "requests");
+        requests.map_or((0, 0), |part| (part.progress.load(Relaxed), part.late.load(Relaxed)))
+    }
+
+    /// Bytes of all bulk connections so far.
+    pub fn bulk(&self) -> u64 {
+        self.parts[0].progress.load(Relaxed) + self.taken.get()
+    }
+}
+
+impl Drop for Loads {
+    fn drop(&mut self) {
+        self.parts.iter().for_each(|part| part.ends.store(true, Relaxed));
+    }
+}
+
+pub fn is_installed(program: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let sbin = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&folders).chain(sbin).any(|folder| folder.join(program).is_file())
+}
+
+fn open(what: u8) -> std::io::Result<TcpStream> {
+    let address = (STACK.parse::<std::net::Ipv4Addr>().map_err(std::io::Error::other)?, PORT).into();
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(&[what])?;
+    Ok(stream)
+}
+
+/// One connection, until it is lost or the part ends.
+fn keep(part: &Part, what: u8, turn: impl Fn(&mut TcpStream, u64) -> std::io::Result<u64>) {
+    let Ok(mut stream) = open(what) else { return part.lost() };
+    let mut place = 0;
+    while part.goes_on() {
+        match turn(&mut stream, place) {
+            Ok(n) => place += n,
+            Err(_) => return part.lost(),
+        }
+    }
+}
+
+fn download(part: &Part) {
+    keep(part, SEND, |stream, place| {
+        let mut buffer = [0; CHUNK];
+        let n = stream.read(&mut buffer)?;
+        if n == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        part.damaged.fetch_add(content::damaged(&buffer[..n], place), Relaxed);
+        part.progress.fetch_add(n as u64, Relaxed);
+        Ok(n as u64)
+    });
+}
+
+fn upload(part: &Part) {
+    keep(part, TAKE, |stream, place| {
+        let mut buffer = [0; CHUNK];
+        content::fill(&mut buffer, place);
+        stream.write_all(&buffer)?;
+        std::thread::sleep(PAUSE);
+        Ok(CHUNK as u64)
+    });
+}
+
+fn echo(part: &Part, bytes: usize, pause: Duration) {
+    keep(part, RETURN, |stream, place| {
+        ask(part, stream, bytes, place)?;
+        std::thread::sleep(pause);
+        Ok(bytes as u64)
+    });
+}
+
+fn ask(part: &Part, stream: &mut TcpStream, bytes: usize, place: u64) -> std::io::Result<()> {
+    let mut buffer = [0; CHUNK];
+    let buffer = &mut buffer[..bytes];
+    content::fill(buffer, place);
+    let begin = Instant::now();
+    stream.write_all(buffer)?;
+    buffer.fill(0);
+    stream.read_exact(buffer)?;
+    part.late.fetch_add((begin.elapsed() > LATE) as u64, Relaxed);
+    part.damaged.fetch_add(content::damaged(buffer, place), Relaxed);
+    part.progress.fetch_add(1, Relaxed);
+    Ok(())
+}
+
+fn connect(part: &Part) {
+    match open(RETURN).and_then(|mut stream| ask(part, &mut stream, 64, 0)) {
+        Ok(()) => std::thread::sleep(Duration::from_millis(10)),
+        Err(_) => part.lost(),
+    }
+}
+
+/// Datagrams may be lost; what comes must be what was sent.
+fn datagrams(part: &Part) {
+    let Ok(socket) = UdpSocket::bind("0.0.0.0:0").and_then(|s| s.connect((STACK, PORT)).map(|()| s)) else {
+        return;
+    };
+    let _ = socket.set_read_timeout(Some(Duration::from_millis(20)));
+    let mut random = Random::new(part.progress.load(Relaxed));
+    while part.goes_on() {
+        let sent: [u8; 512] = std::array::from_fn(|_| random.next_u32() as u8);
+        let mut got = [0; 2048];
+        let _ = socket.send(&sent);
+        loop {
+            match socket.recv(&mut got) {
+                Ok(n) if got[..n] == sent => drop(part.progress.fetch_add(1, Relaxed)),
+                // The answer to an earlier one, which came after all.
+                Ok(512) => continue,
+                Ok(_) => drop(part.damaged.fetch_add(1, Relaxed)),
+                Err(_) => {}
+            }
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn curl(part: &Part) {
+    let output =
+        Command::new("curl").args(["-sf", "--max-time", "30", &format!("http://{STACK}:8080/file")]).output();
+    let Ok(output) = output.map_err(|_| part.lost()) else { return };
+    let wrong = output
+        .stdout
+        .chunks(CHUNK)
+        .enumerate()
+        .map(|(i, chunk)| content::damaged(chunk, (i * CHUNK) as u64))
+        .sum();
+    part.damaged.fetch_add(wrong, Relaxed);
+    match output.status.success() && output.stdout.len() == CHUNK * 64 {
+        true => drop(part.progress.fetch_add(1, Relaxed)),
+        false => part.lost(),
+    }
+    std::thread::sleep(Duration::from_millis(20));
+}
+
+/// Counts with redis, which must count with us. redis-cli says nothing of a connection that it had to make again; so its
+/// server is asked.
+fn redis(part: &Part) {
+    let command = ["-h", STACK, "-p", "6400"];
+    let child = Command::new("redis-cli").args(command).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut child) = child else { return part.lost() };
+    let Some((mut input, output)) = child.stdin.take().zip(child.stdout.take()) else { return };
+    let mut lines = BufReader::new(output).lines();
+    let mut say = |text: &str| -> Option<String> {
+        writeln!(input, "{text}").ok()?;
+        lines.next()?.ok()
+    };
+    let name = say("CLIENT ID");
+    let mut last: Option<u64> = None;
+    while part.goes_on() {
+        let (count, id) = (say("INCR count").and_then(|line| line.parse().ok()), say("CLIENT ID"));
+        if count.is_none() || id != name {
+            part.lost();
+            break;
+        }
+        part.damaged.fetch_add(last.is_some_and(|last| count != Some(last + 1)) as u64, Relaxed);
+        last = count;
+        part.progress.fetch_add(1, Relaxed);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}

@@ -1,0 +1,272 @@
+//! `eft bench campaign`: breaks every component in every way under mixed load, and says what became of connections.
+//!
+//! As NewtOS was judged (Hruby et al., "Keep Net Working", DSN 2012, section VI): how many faults nobody noticed, how many
+//! cost connections, how many a restart by hand. The faults are those of `eft inject`.
+
+mod content;
+mod judge;
+mod loads;
+mod picture;
+mod pulse;
+mod report;
+pub mod server;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use eft_linux::inject::{KINDS, Kind, in_stack};
+use eft_linux::operator;
+use serde_json::{Value, json};
+
+use super::stack::Stack;
+use judge::{Outcome, Trial};
+use loads::Loads;
+use pulse::Pulse;
+
+#[derive(clap::Args)]
+pub struct CampaignArguments {
+    /// Faults of each kind in each component (100 unless told otherwise, 5 with --quick)
+    #[arg(long)]
+    faults: Option<u64>,
+    /// Few faults of each kind, in ten minutes
+    #[arg(long)]
+    quick: bool,
+    /// Only this component (may be repeated)
+    #[arg(long)]
+    component: Vec<String>,
+    /// Only this kind (may be repeated); `eft inject --list` shows all
+    #[arg(long)]
+    kind: Vec<String>,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where the pictures of the throughput go, and each fault by itself (faults.json)
+    #[arg(long)]
+    report: Option<PathBuf>,
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long a server that should be replaced may take to be.
+const REBIRTH: Duration = Duration::from_secs(20);
+/// How long a fault that kills nobody at once is watched.
+const WATCH: Duration = Duration::from_millis(400);
+/// By then every part of the load has achieved something again; time-outs of TCP double from 0.2 s.
+const REVIVAL: Duration = Duration::from_secs(8);
+
+pub fn run(arguments: &CampaignArguments) -> Result<(), String> {
+    let kinds: Vec<Kind> = match arguments.kind.is_empty() {
+        true => KINDS.iter().map(|(_, kind, _)| *kind).collect(),
+        false => arguments.kind.iter().map(|name| Kind::parse(name)).collect::<Result<_, _>>()?,
+    };
+    let count = arguments.faults.unwrap_or(if arguments.quick { 5 } else { 100 });
+    if let Some(folder) = &arguments.report {
+        std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    }
+    let mut campaign = Campaign::start()?;
+    let all = campaign.components()?;
+    let wanted = |name: &&Component| {
+        arguments.component.is_empty()
+            || arguments.component.iter().any(|c| *c == name.name || *c == name.short())
+    };
+    let components: Vec<String> = all.iter().filter(wanted).map(|c| c.name.clone()).collect();
+    if components.is_empty() {
+        let names: Vec<_> = all.iter().map(Component::short).collect();
+        return Err(format!("there is no such component; there are: {}", names.join(", ")));
+    }
+    let mut trials = Vec::new();
+    for component in &components {
+        for &kind in &kinds {
+            if !is_possible(component, kind) {
+                continue;
+            }
+            for turn in 0..count {
+                let seed =
+                    arguments.seed.wrapping_mul(1_000_003).wrapping_add(trials.len() as u64 * 101 + turn);
+                let trial = campaign.attempt(component, kind, seed)?;
+                if trial.outcome != Outcome::Transparent || trial.others_died > 0 {
+                    eprintln!("campaign: {trial}");
+                }
+                if trial.is_hopeless {
+                    drop(campaign);
+                    campaign = Campaign::start()?;
+                }
+                trials.push(trial);
+            }
+        }
+    }
+    report::print(&trials, arguments.report.as_deref(), arguments.json)
+}
+
+/// What a component does not have cannot be broken.
+fn is_possible(component: &str, kind: Kind) -> bool {
+    let is = |names: &[&str]| names.iter().any(|name| component.starts_with(name));
+    match kind {
+        Kind::FlipArena => is(&["tcp", "udp", "filter"]),
+        Kind::FlipPayload => !is(&["filter", "cores"]),
+        Kind::FlipChannel => true,
+        Kind::Enomem => is(&["tcp", "udp", "sockets", "nic"]),
+        Kind::Message(_) if is(&["cores"]) => false,
+        Kind::Message(fault) if fault.is_about_receipts() => is(&["tcp", "udp", "ip", "nic"]),
+        _ => true,
+    }
+}
+
+/// A component as `eft ps` shows it.
+struct Component {
+    name: String,
+    generation: u64,
+    runs: bool,
+}
+
+impl Component {
+    /// Its name without that of a device.
+    fn short(&self) -> String {
+        self.name.split(':').next().unwrap_or_default().to_string()
+    }
+}
+
+struct Campaign {
+    pulse: Pulse,
+    loads: std::sync::Arc<Loads>,
+    stack: Stack,
+    _folder: tempfile::TempDir,
+}
+
+impl Campaign {
+    fn start() -> Result<Campaign, String> {
+        let stack = Stack::start(None)?;
+        let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let loads = std::sync::Arc::new(Loads::start(&stack, folder.path())?);
+        let campaign = Campaign { pulse: Pulse::start(&loads), loads, stack, _folder: folder };
+        match campaign.revives(&vec![0; campaign.loads.parts.len()], REBIRTH) {
+            true => Ok(campaign),
+            false => {
+                Err(format!("before any fault nothing comes of: {}", campaign.stuck(&[0; 16]).join(", ")))
+            }
+        }
+    }
+
+    fn components(&self) -> Result<Vec<Component>, String> {
+        let (answer, _) =
+            operator::ask(&self.stack.name, &json!({ "op": "ps" })).map_err(|e| e.to_string())?;
+        let component = |c: &Value| Component {
+            name: c["component"].as_str().unwrap_or_default().into(),
+            generation: c["generation"].as_u64().unwrap_or(0),
+            runs: c["state"] == "running",
+        };
+        Ok(answer["components"].as_array().into_iter().flatten().map(component).collect())
+    }
+
+    fn generation(&self, name: &str) -> Result<(u64, bool), String> {
+        let all = self.components()?;
+        all.iter().find(|c| c.name == name).map(|c| (c.generation, c.runs)).ok_or(format!("no {name}"))
+    }
+
+    /// Waits for a successor of `name` at work.
+    fn is_reborn(&self, name: &str, after: u64, limit: Duration) -> Result<bool, String> {
+        let until = Instant::now() + limit;
+        while Instant::now() < until {
+            if let (generation, true) = self.generation(name)?
+                && generation > after
+            {
+                return Ok(true);
+            }
+            std::thread::sleep(Duration::from_millis(4));
+        }
+        Ok(false)
+    }
+
+    /// Whether every part of the load achieves something more than `before`.
+    fn revives(&self, before: &[u64], limit: Duration) -> bool {
+        let until = Instant::now() + limit;
+        loop {
+            if self.loads.progress().iter().zip(before).all(|(now, then)| now > then) {
+                return true;
+            }
+            if Instant::now() > until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(4));
+        }
+    }
+
+    /// The parts that achieve nothing.
+    fn stuck(&self, before: &[u64]) -> Vec<&'static str> {
+        let now = self.loads.progress();
+        let all = self.loads.parts.iter().zip(now.iter().zip(before));
+        all.filter(|(_, (now, then))| now <= then).map(|(part, _)| part.name).collect()
+    }
+
+    fn kill(&self, component: &str) -> Result<bool, String> {
+        let (generation, _) = self.generation(component)?;
+        operator::ask(&self.stack.name, &json!({ "op": "kill", "component": component }))
+            .map_err(|e| e.to_string())?;
+        self.is_reborn(component, generation, REBIRTH)
+    }
+
+    /// One fault, and what came of it.
+    fn attempt(&mut self, component: &str, kind: Kind, seed: u64) -> Result<Trial, String> {
+        let before = self.components()?;
+        let generation = before.iter().find(|c| c.name == component).map_or(0, |c| c.generation);
+        let (lost, damaged, answers) = (self.loads.lost(), self.loads.damaged(), self.loads.answers());
+        let mut trial = Trial::new(component, kind, seed, self.loads.established());
+        let begin = self.pulse.now();
+        match in_stack(&self.stack.name, component, kind, seed) {
+            Ok(done) => trial.what = done.what,
+            // A server that has nothing to break, or did nothing meanwhile: no fault, and no success either.
+            Err(why) => {
+                trial.what = why;
+                trial.struck = false;
+            }
+        }
+        trial.died = self.is_reborn(component, generation, if kind.is_deadly() { REBIRTH } else { WATCH })?;
+        trial.pause = self.pulse.pause(begin, Duration::from_millis(900));
+        if !trial.died && kind.fault().is_none() && kind != Kind::Enomem && trial.struck {
+            // What is broken is not to lie in wait for the next trial.
+            self.kill(component)?;
+        }
+        self.look_after(&mut trial)?;
+        let after = self.components()?;
+        let reborn = |c: &&Component| {
+            let then = before.iter().find(|b| b.name == c.name).map_or(0, |b| b.generation);
+            c.name != component && c.generation > then
+        };
+        // Those that we replaced to get on died of us.
+        trial.others_died = if trial.helped > 1 { 0 } else { after.iter().filter(reborn).count() as u64 };
+        trial.lost = self.loads.lost().iter().zip(&lost).map(|(now, then)| now - then).collect();
+        trial.lost_parts = self
+            .loads
+            .parts
+            .iter()
+            .zip(&trial.lost)
+            .filter(|(_, lost)| **lost > 0)
+            .map(|(part, lost)| format!("{lost} of {}", part.name))
+            .collect();
+        trial.damaged = self.loads.damaged() - damaged;
+        let now = self.loads.answers();
+        trial.answers = (now.0 - answers.0, now.1 - answers.1);
+        trial.window = self.pulse.window(begin);
+        trial.judge();
+        Ok(trial)
+    }
+
+    /// If the load does not go on by itself: replaces the component, then every other, as an operator would.
+    fn look_after(&self, trial: &mut Trial) -> Result<(), String> {
+        let before = self.loads.progress();
+        if self.revives(&before, REVIVAL) {
+            return Ok(());
+        }
+        trial.stuck = self.stuck(&before).iter().map(ToString::to_string).collect();
+        let others: Vec<String> = self.components()?.into_iter().map(|c| c.name).collect();
+        let rest = others.iter().filter(|name| **name != trial.component);
+        for name in std::iter::once(&trial.component).chain(rest) {
+            trial.helped += 1;
+            let before = self.loads.progress();
+            if self.kill(name)? && self.revives(&before, REVIVAL) {
+                return Ok(());
+            }
+        }
+        trial.is_hopeless = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! The throughput of bulk data over time, and its pauses.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use super::loads::Loads;
+
+/// Between two looks.
+pub const TICK: Duration = Duration::from_millis(2);
+/// What is kept of the time around a fault.
+pub const BEFORE: Duration = Duration::from_millis(100);
+pub const AFTER: Duration = Duration::from_millis(500);
+/// How much of the past is kept.
+const KEPT: usize = 20_000;
+
+/// Looks at the bulk connections all the time, from a thread of its own.
+pub struct Pulse {
+    begin: Instant,
+    /// When, since the begin, and bytes until then.
+    looks: Arc<Mutex<Vec<(Duration, u64)>>>,
+    ends: Arc<AtomicBool>,
+}
+
+impl Pulse {
+    pub fn start(loads: &Arc<Loads>) -> Pulse {
+        // The load ends with whoever started it, and not with us.
+        let loads = Arc::downgrade(loads);
+        let pulse = Pulse { begin: Instant::now(), looks: Arc::default(), ends: Arc::default() };
+        let (begin, looks, ends) = (pulse.begin, pulse.looks.clone(), pulse.ends.clone());
+        std::thread::spawn(move || {
+            while !ends.load(Relaxed) {
+                let Some(bytes) = loads.upgrade().map(|loads| loads.bulk()) else { return };
+                if let Ok(mut looks) = looks.lock() {
+                    looks.push((begin.elapsed(), bytes));
+                    let many = looks.len().saturating_sub(KEPT);
+                    looks.drain(..many / 2);
+                }
+                std::thread::sleep(TICK);
+            }
+        });
+        pulse
+    }
+
+    pub fn now(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    fn between(&self, from: Duration, to: Duration) -> Vec<(Duration, u64)> {
+        let looks = self.looks.lock().map(|looks| looks.clone()).unwrap_or_default();
+        looks.into_iter().filter(|(at, _)| (from..to).contains(at)).collect()
+    }
+
+    /// The longest time without a byte that began within `limit` of `from`, in milliseconds.
+    pub fn pause(&self, from: Duration, limit: Duration) -> f64 {
+        longest_pause(&self.between(from, from + limit))
+    }
+
+    /// Milliseconds since `at`, and Gb/s.
+    pub fn window(&self, at: Duration) -> Vec<(f64, f64)> {
+        let looks = self.between(at.saturating_sub(BEFORE), at + AFTER);
+        let rate = |w: &[(Duration, u64)]| {
+            let (seconds, bytes) = ((w[1].0 - w[0].0).as_secs_f64(), w[1].1 - w[0].1);
+            ((w[1].0.as_secs_f64() - at.as_secs_f64()) * 1e3, bytes as f64 * 8.0 / 1e9 / seconds.max(1e-6))
+        };
+        looks.windows(2).map(rate).collect()
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        self.ends.store(true, Relaxed);
+    }
+}
+
+fn longest_pause(looks: &[(Duration, u64)]) -> f64 {
+    let mut longest = Duration::ZERO;
+    let mut since = looks.first().copied();
+    for &(at, bytes) in looks {
+        match since {
+            Some((_, then)) if bytes != then => {
+                longest = longest.max(at - since.map_or(at, |(from, _)| from));
+                since = Some((at, bytes));
+            }
+            _ => {}
+        }
+    }
+    if let (Some((from, _)), Some((to, _))) = (since, looks.last()) {
+        longest = longest.max(*to - from);
+    }
+    longest.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_found_also_at_the_end() {
+        let at = |ms, bytes| (Duration::from_millis(ms), bytes);
+        assert_eq!(longest_pause(&[at(0, 1), at(2, 2), at(4, 2), at(8, 2), at(9, 3), at(10, 4)]), 7.0);
+        assert_eq!(longest_pause(&[at(0, 1), at(2, 2), at(22, 2)]), 20.0);
+        assert_eq!(longest_pause(&[]), 0.0);
+    }
+}

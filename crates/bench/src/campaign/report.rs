@@ -1,0 +1,148 @@
+//! The campaign's tables, aims and files.
+
+use std::path::Path;
+
+use eft_linux::inject::KINDS;
+use serde_json::{Value, json};
+
+use super::judge::{Outcome, Trial};
+use super::picture;
+use crate::figure::{Aim, Figure};
+use crate::print::print_table;
+
+pub fn print(trials: &[Trial], folder: Option<&Path>, as_json: bool) -> Result<(), String> {
+    if let Some(folder) = folder {
+        write(trials, folder)?;
+    }
+    let rows = rows(trials);
+    let notes = vec![format!(
+        "{} faults, {} of them effective; damaged bytes by flips in pools and rings, apart: {}",
+        trials.iter().filter(|t| t.struck).count(),
+        trials.iter().filter(|t| t.is_effective()).count(),
+        trials.iter().filter(|t| t.hits_payload()).map(|t| t.damaged).sum::<u64>(),
+    )];
+    if !as_json {
+        let heading = [
+            "COMPONENT",
+            "KIND",
+            "FAULTS",
+            "EFFECTIVE",
+            "TRANSPARENT",
+            "LOST",
+            "RESTART",
+            "DAMAGED",
+            "OTHERS DIED",
+        ];
+        print_table(&heading, &rows);
+    }
+    let mut notes = notes;
+    if as_json {
+        let table = |row: &Vec<String>| -> Value { json!(row) };
+        notes.push(json!({ "rows": rows.iter().map(table).collect::<Vec<_>>() }).to_string());
+    }
+    crate::report::print("campaign", &figures(trials), &notes, as_json)
+}
+
+fn rows(trials: &[Trial]) -> Vec<Vec<String>> {
+    let mut components: Vec<&str> = trials.iter().map(Trial::role).collect();
+    components.dedup();
+    let mut rows = Vec::new();
+    for component in components {
+        for (name, kind, _) in KINDS {
+            let all: Vec<&Trial> =
+                trials.iter().filter(|t| t.role() == component && t.kind == *kind && t.struck).collect();
+            if all.is_empty() {
+                continue;
+            }
+            let count = |f: &dyn Fn(&Trial) -> bool| all.iter().filter(|t| f(t)).count().to_string();
+            let with = |outcome| count(&|t: &Trial| t.outcome == outcome);
+            rows.push(vec![
+                component.to_string(),
+                name.to_string(),
+                all.len().to_string(),
+                count(&Trial::is_effective),
+                with(Outcome::Transparent),
+                with(Outcome::Lost),
+                with(Outcome::RestartNeeded),
+                with(Outcome::Damaged),
+                all.iter().map(|t| t.others_died).sum::<u64>().to_string(),
+            ]);
+        }
+    }
+    rows
+}
+
+/// Percent of the connections that were open at the faults and lived on.
+fn living(trials: &[&Trial], spared: u64) -> Vec<f64> {
+    let open: u64 = trials.iter().map(|t| t.established).sum();
+    let lost: u64 = trials.iter().map(|t| t.lost_total().saturating_sub(spared)).sum();
+    if open == 0 { Vec::new() } else { vec![100.0 * (1.0 - lost as f64 / open as f64).max(0.0)] }
+}
+
+fn figures(trials: &[Trial]) -> Vec<Figure> {
+    let struck = || trials.iter().filter(|t| t.struck);
+    let sum = |f: &dyn Fn(&Trial) -> u64| vec![struck().map(f).sum::<u64>() as f64];
+    let mut figures = vec![
+        Figure::new("faults that needed a restart", "faults", sum(&|t| (t.helped > 0) as u64))
+            .aim(Aim::AtMost(0.0)),
+        Figure::new("deaths of other components", "deaths", sum(&|t| t.others_died)).aim(Aim::AtMost(0.0)),
+        Figure::new("damaged bytes", "bytes", sum(&|t| if t.hits_payload() { 0 } else { t.damaged }))
+            .aim(Aim::AtMost(0.0)),
+    ];
+    let mut add = |what: &str, trials: Vec<&Trial>, spared, least| {
+        let samples = living(&trials, spared);
+        if !samples.is_empty() {
+            figures.push(Figure::new(what, "%", samples).aim(Aim::AtLeast(least)));
+        }
+    };
+    let of_tcp = |t: &&Trial| t.role() == "tcp";
+    add("connections that live on, not of tcp", struck().filter(|t| !of_tcp(t)).collect(), 0, 100.0);
+    add(
+        "connections that live on, of tcp",
+        struck().filter(|t| of_tcp(t) && !t.hits_own_state()).collect(),
+        0,
+        99.9,
+    );
+    add(
+        "other connections, flips in tcp's state",
+        struck().filter(|t| of_tcp(t) && t.hits_own_state()).collect(),
+        1,
+        99.0,
+    );
+    let deadly = || struck().filter(|t| t.kind.is_deadly() && t.kind.name() != "loop");
+    if deadly().count() > 0 {
+        let pauses = deadly().map(|t| t.pause).collect();
+        figures.push(Figure::new("pause of bulk data at a crash", "ms", pauses).aim(Aim::AtMost(20.0)));
+        let (all, late) = deadly().fold((0, 0), |sum, t| (sum.0 + t.answers.0, sum.1 + t.answers.1));
+        let share = 100.0 * (1.0 - late as f64 / (all as f64).max(1.0));
+        figures.push(
+            Figure::new("answers within 50 ms around a crash", "%", vec![share]).aim(Aim::AtLeast(99.0)),
+        );
+    }
+    figures
+}
+
+fn write(trials: &[Trial], folder: &Path) -> Result<(), String> {
+    let all: Vec<Value> = trials.iter().map(Trial::to_json).collect();
+    let mut files = vec![("faults.json".to_string(), json!(all).to_string())];
+    let mut components: Vec<&str> = trials.iter().map(Trial::role).collect();
+    components.dedup();
+    for component in components {
+        for kind in ["kill", "loop"] {
+            let windows: Vec<_> = trials
+                .iter()
+                .filter(|t| t.role() == component && t.kind.name() == kind && t.struck)
+                .map(|t| t.window.as_slice())
+                .collect();
+            if !windows.is_empty() {
+                let title = format!("{component}: {kind}, {} times", windows.len());
+                files.push((format!("{component}-{kind}.svg"), picture::draw(&title, &windows)));
+            }
+        }
+    }
+    for (name, text) in files {
+        let path = folder.join(name);
+        std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(())
+}

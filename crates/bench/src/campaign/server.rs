@@ -1,0 +1,88 @@
+//! The campaign's program on the stack: sends, takes or returns what each connection asks for by its first byte.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::content::{self, CHUNK};
+use crate::progress::Progress;
+
+pub const PORT: u16 = 7400;
+/// What a connection's first byte asks for.
+pub const SEND: u8 = b'd';
+pub const TAKE: u8 = b'u';
+pub const RETURN: u8 = b'e';
+/// Between two chunks, so that bulk data leave the others something of a machine of few cores.
+pub const PAUSE: Duration = Duration::from_micros(200);
+
+/// Bytes that were taken, and those among them that were others than were sent.
+struct Taken {
+    bytes: Progress,
+    damaged: Progress,
+}
+
+/// Serves until it is killed. The counts lie in two files of `folder`.
+pub fn run(address: &str, folder: &Path) -> Result<(), String> {
+    let taken = Arc::new(Taken {
+        bytes: Progress::open(&folder.join("taken"))?,
+        damaged: Progress::open(&folder.join("damaged"))?,
+    });
+    serve(address, &taken).map_err(|e| format!("campaign: {e}"))
+}
+
+fn serve(address: &str, taken: &Arc<Taken>) -> std::io::Result<()> {
+    let listener = TcpListener::bind((address, PORT))?;
+    let datagrams = UdpSocket::bind((address, PORT))?;
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        loop {
+            if let Ok((n, from)) = datagrams.recv_from(&mut buffer) {
+                let _ = datagrams.send_to(&buffer[..n], from);
+            }
+        }
+    });
+    println!("listening");
+    std::io::stdout().flush()?;
+    loop {
+        // One that ended before it was accepted is no reason to end.
+        let Ok((stream, _)) = listener.accept() else { continue };
+        let taken = taken.clone();
+        std::thread::spawn(move || drop(one(stream, &taken)));
+    }
+}
+
+fn one(mut stream: TcpStream, taken: &Taken) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut what = [0];
+    stream.read_exact(&mut what)?;
+    let mut buffer = [0; CHUNK];
+    let mut place = 0;
+    loop {
+        match what[0] {
+            SEND => {
+                content::fill(&mut buffer, place);
+                stream.write_all(&buffer)?;
+                place += CHUNK as u64;
+                std::thread::sleep(PAUSE);
+            }
+            TAKE => {
+                let n = stream.read(&mut buffer)?;
+                if n == 0 {
+                    return Ok(());
+                }
+                taken.damaged.add(content::damaged(&buffer[..n], place));
+                taken.bytes.add(n as u64);
+                place += n as u64;
+            }
+            _ => {
+                let n = stream.read(&mut buffer)?;
+                if n == 0 {
+                    return Ok(());
+                }
+                stream.write_all(&buffer[..n])?;
+            }
+        }
+    }
+}
