@@ -2,8 +2,8 @@
 //!
 //! Following each flip costs a reconfiguration, and comes too late (thesis 4.6: "not worth to expand or consolidate,
 //! especially when the workload changes frequently"). So when the level of the load turns round often, `adaptive` holds
-//! still: it measures the consolidated and the spread stack, each over several flips, and keeps the one that is better
-//! on average, until the load calms down.
+//! still: it measures the consolidated and the spread stack, on either of equal CPUs that others use, each over several
+//! flips, and keeps the one that is better on average, until the load calms down.
 //!
 //! Throughput also jumps when others use the same processor; such jumps are not the load's. So a turn counts only if it
 //! lasts, and if the stack also had less to do on one side of it, or other traffic came. What was held once is held again

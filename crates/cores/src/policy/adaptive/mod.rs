@@ -300,14 +300,11 @@ impl Adaptive {
     }
 
     fn hold(&mut self, now_ns: u64, look: Look, seen: &Observation) -> Option<Option<String>> {
-        let (ladder, plan) = (&self.ladder, &self.plan);
-        let plans = || {
-            let spread =
-                if plan.is_consolidated() { ladder.rung(ladder.top()).plan.clone() } else { plan.clone() };
-            alloc::vec![spread, ladder.rung(ladder.consolidated_top()).plan.clone()]
-        };
         let mix = seen.indicators.mix();
-        match self.flapping.advise(now_ns, look, mix, self.settings.objective, plans) {
+        let mut flapping = core::mem::take(&mut self.flapping);
+        let advice = flapping.advise(now_ns, look, mix, self.settings.objective, || self.steady_plans(seen));
+        self.flapping = flapping;
+        match advice {
             Advice::Calm => None,
             Advice::Hold(plan, why) => {
                 self.change(plan);
@@ -317,5 +314,15 @@ impl Adaptive {
                 Some(why.map(String::from))
             }
         }
+    }
+
+    /// What there is to choose from for a load that flips: spread and consolidated, each on either of equal CPUs.
+    fn steady_plans(&self, seen: &Observation) -> Vec<Plan> {
+        let rung = |rung: usize| self.ladder.rung(rung).plan.clone();
+        let spread = if self.plan.is_consolidated() { rung(self.ladder.top()) } else { self.plan.clone() };
+        let mut plans = alloc::vec![spread, rung(self.ladder.consolidated_top())];
+        let elsewhere: Vec<Plan> = plans.iter().filter_map(|plan| self.elsewhere(plan, seen)).collect();
+        plans.extend(elsewhere);
+        plans
     }
 }

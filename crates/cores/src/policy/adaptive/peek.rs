@@ -112,18 +112,33 @@ impl Adaptive {
             Peek::Spread => Some(self.ladder.rung(self.ladder.top()).plan.clone()),
             Peek::Consolidated => Some(self.ladder.rung(self.ladder.consolidated_top()).plan.clone()),
             Peek::Beside | Peek::Apart => {
-                let others = |cpu: u32| others(seen, cpu);
-                let managed = self.platform.managed();
                 let from = self.copies_on(&self.plan)?;
-                let is_equal =
-                    |cpu: &u32| (self.platform.capacity(*cpu) - self.platform.capacity(from)).abs() < 0.01;
-                let equal = || managed.iter().filter(is_equal);
-                let most = equal().max_by(|a, b| others(*a).total_cmp(&others(*b)))?;
-                let least = equal().min_by(|a, b| others(*a).total_cmp(&others(*b)))?;
+                let [most, least] = self.extremes(from, seen)?;
                 let to = if peek == Peek::Beside { most } else { least };
-                (others(most) >= OTHERS_MIN && to != from).then(|| self.exchanged(from, to))
+                (to != from).then(|| self.exchanged(&self.plan, from, to))
             }
         }
+    }
+
+    /// The plan with its copying on an equal CPU, of several on the one where others do most. That they do anything may not
+    /// show while a load that flips pauses.
+    pub(super) fn elsewhere(&self, plan: &Plan, seen: &Observation) -> Option<Plan> {
+        let from = self.copies_on(plan)?;
+        let managed = self.platform.managed();
+        let is_equal = |cpu: &u32| (self.platform.capacity(*cpu) - self.platform.capacity(from)).abs() < 0.01;
+        let equal = managed.iter().filter(|cpu| *cpu != from).filter(is_equal);
+        let to = equal.max_by(|a, b| others(seen, *a).total_cmp(&others(seen, *b)))?;
+        Some(self.exchanged(plan, from, to))
+    }
+
+    /// Of the CPUs equal to this one those on which others do most and least, if they do anything to speak of.
+    fn extremes(&self, like: u32, seen: &Observation) -> Option<[u32; 2]> {
+        let managed = self.platform.managed();
+        let is_equal = |cpu: &u32| (self.platform.capacity(*cpu) - self.platform.capacity(like)).abs() < 0.01;
+        let equal = || managed.iter().filter(is_equal);
+        let most = equal().max_by(|a, b| others(seen, *a).total_cmp(&others(seen, *b)))?;
+        let least = equal().min_by(|a, b| others(seen, *a).total_cmp(&others(seen, *b)))?;
+        (others(seen, most) >= OTHERS_MIN).then_some([most, least])
     }
 
     /// Who copies the load's payload to and from the program.
@@ -137,17 +152,17 @@ impl Adaptive {
         plan.seats.get(self.copier()?).map(|seat| seat.cpu)
     }
 
-    fn exchanged(&self, from: u32, to: u32) -> Plan {
+    fn exchanged(&self, plan: &Plan, from: u32, to: u32) -> Plan {
         let other = |cpu: u32| match cpu {
             cpu if cpu == from => to,
             cpu if cpu == to => from,
             cpu => cpu,
         };
-        let mut plan = self.plan.clone();
+        let mut plan = plan.clone();
         for seat in plan.seats.values_mut() {
             seat.cpu = other(seat.cpu);
         }
-        plan.speeds = self.plan.speeds.iter().map(|(cpu, speed)| (other(*cpu), *speed)).collect();
+        plan.speeds = plan.speeds.iter().map(|(cpu, speed)| (other(*cpu), *speed)).collect();
         placement::complete(&self.platform, &mut plan, self.settings.spare);
         plan
     }
