@@ -125,7 +125,7 @@ impl Adaptive {
     pub(super) fn elsewhere(&self, plan: &Plan, seen: &Observation) -> Option<Plan> {
         let from = self.copies_on(plan)?;
         let managed = self.platform.managed();
-        let is_equal = |cpu: &u32| (self.platform.capacity(*cpu) - self.platform.capacity(from)).abs() < 0.01;
+        let is_equal = |cpu: &u32| self.are_equal(*cpu, from);
         let equal = managed.iter().filter(|cpu| *cpu != from).filter(is_equal);
         let to = equal.max_by(|a, b| others(seen, *a).total_cmp(&others(seen, *b)))?;
         Some(self.exchanged(plan, from, to))
@@ -134,7 +134,7 @@ impl Adaptive {
     /// Of the CPUs equal to this one those on which others do most and least, if they do anything to speak of.
     fn extremes(&self, like: u32, seen: &Observation) -> Option<[u32; 2]> {
         let managed = self.platform.managed();
-        let is_equal = |cpu: &u32| (self.platform.capacity(*cpu) - self.platform.capacity(like)).abs() < 0.01;
+        let is_equal = |cpu: &u32| self.are_equal(*cpu, like);
         let equal = || managed.iter().filter(is_equal);
         let most = equal().max_by(|a, b| others(seen, *a).total_cmp(&others(seen, *b)))?;
         let least = equal().min_by(|a, b| others(seen, *a).total_cmp(&others(seen, *b)))?;
@@ -171,7 +171,11 @@ impl Adaptive {
     /// equal CPUs, predictions do not know one from the other.
     pub(super) fn keeps_place(&self, plan: &Plan) -> bool {
         let (Some(best), Some(cpu)) = (self.favoured, self.copies_on(plan)) else { return true };
-        cpu == best || (self.platform.capacity(cpu) - self.platform.capacity(best)).abs() >= 0.01
+        cpu == best || !self.are_equal(cpu, best)
+    }
+
+    fn are_equal(&self, one: u32, other: u32) -> bool {
+        (self.platform.capacity(one) - self.platform.capacity(other)).abs() < 0.01
     }
 }
 
