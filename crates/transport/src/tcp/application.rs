@@ -12,7 +12,7 @@ use crate::requests::{Transport as _, left_to_receive};
 use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::errno::ECONNABORTED;
-use eft_base::{FamilyId, PoolId, SocketId};
+use eft_base::{FamilyId, Instant, PoolId, SocketId};
 use eft_channel::socket::{Arena, Opt, SocketInfo, flag, wish};
 use eft_component::Context;
 
@@ -104,6 +104,47 @@ impl Connection<'_> {
         }
     }
 
+    /// Takes cursors, wishes and options from the page. False if it says what cannot be.
+    fn read_page(&mut self, now: Instant) -> bool {
+        let Some(page) = &self.live.page else {
+            return true;
+        };
+        // The wish is made after the last byte was published; so it is read before.
+        let wishes = page.wishes();
+        let (end, taken) = (page.send_end(), page.receive_taken());
+        let ring = page.send_len() as u64;
+        let keepalive = page.option(Opt::KeepAlive) != 0;
+        let block = &mut self.block;
+        let connected = block.state().is_synchronized() && !block.has(bit::DEAD);
+        let writes = connected && block.fin_at == NOWHERE;
+        let end_ok = !writes || (end >= block.snd_end && end - block.snd_released <= ring);
+        if !end_ok || taken < block.rcv_taken || taken > block.rcv_nxt {
+            return false;
+        }
+        block.rcv_taken = taken;
+        if writes {
+            block.snd_end = end;
+            publish_sent(page, block.snd_nxt);
+        }
+        if !connected {
+            return true;
+        }
+        if writes && wishes & wish::SHUT_WRITE != 0 {
+            self.finish_sending();
+        }
+        if wishes & wish::SHUT_READ != 0 {
+            self.finish_receiving();
+        }
+        self.take_options();
+        self.update_window();
+        match (keepalive, self.live.keepalive_at == NEVER) {
+            (true, true) => self.start_keepalive(now),
+            (false, false) => self.live.keepalive_at = NEVER,
+            _ => {}
+        }
+        true
+    }
+
     fn info(&self) -> SocketInfo {
         let b = &*self.block;
         let clip = |v: u64| v.min(u32::MAX as u64) as u32;
@@ -131,7 +172,7 @@ impl Tcp {
     pub(super) fn open_family(&mut self, cx: &Context, id: FamilyId, pool: PoolId, arena: Arena) {
         let mut members = self.families.open(id, arena, pool);
         // A connection may have to inherit from its listener's page again.
-        members.sort_by_key(|i| self.blocks[*i].state() != State::Listen);
+        members.sort_by_key(|i| self.view(*i).block.state() != State::Listen);
         for i in members {
             self.revive(cx, i);
             cx.advance();
@@ -146,14 +187,17 @@ impl Tcp {
         let Some(slot) = family.allocate(i) else {
             return false;
         };
-        self.blocks[i].family = id;
-        self.blocks[i].slot = slot;
+        let mut c = self.connection(i);
+        c.block.family = id;
+        c.block.slot = slot;
         if !self.attach_page(i) {
             self.take_slot(i);
             return false;
         }
-        if let Some(page) = &self.live[i as usize].page {
-            self.cold[i].incarnation = page.reset(self.config.slots.owner);
+        let owner = self.config.slots.owner;
+        let mut c = self.connection(i);
+        if let Some(page) = &c.live.page {
+            c.cold.incarnation = page.reset(owner);
             page.set_receive_notify(NOWHERE);
         }
         true
@@ -170,11 +214,11 @@ impl Tcp {
         if !end.is_multiple_of(RECORD_LEN) || !family.allocate_at(socket.slot, i) {
             return false;
         }
-        let block = &mut self.blocks[i];
-        block.family = socket.family;
-        block.slot = socket.slot;
-        self.cold[i].incarnation = incarnation;
-        (block.rcv_taken, block.rcv_nxt) = (taken, end);
+        let mut c = self.connection(i);
+        c.block.family = socket.family;
+        c.block.slot = socket.slot;
+        c.cold.incarnation = incarnation;
+        (c.block.rcv_taken, c.block.rcv_nxt) = (taken, end);
         self.attach_page(i);
         self.connection(i).refresh_flags();
         true
@@ -183,18 +227,16 @@ impl Tcp {
     /// Finds the page of a block's slot. False if its arena is not open or has no such slot.
     pub(super) fn attach_page(&mut self, i: u32) -> bool {
         let socket = self.socket(i);
-        let found = self.families.page(socket);
-        let live = &mut self.live[i as usize];
-        match found {
-            Some((page, pool)) => {
-                let block = &self.blocks[i];
-                let published = (block.rcv_nxt, block.snd_released);
-                live.page = Some(Page::new(&self.stage, page, socket, i, published));
-                live.pool = pool;
-                true
-            }
-            None => false,
-        }
+        let Some((page, pool)) = self.families.page(socket) else {
+            return false;
+        };
+        let block = self.view(i).block;
+        let published = (block.rcv_nxt, block.snd_released);
+        let page = Page::new(&self.stage, page, socket, i, published);
+        let live = self.connection(i).live;
+        live.page = Some(page);
+        live.pool = pool;
+        true
     }
 
     /// The application has put bytes in, taken bytes out, or wished something.
@@ -202,53 +244,17 @@ impl Tcp {
         let Some(i) = self.find_socket(socket) else {
             return;
         };
-        if self.blocks[i].has(bit::ORPHAN) {
+        if self.view(i).block.has(bit::ORPHAN) {
             return;
         }
         self.read_page(cx, i);
         self.connection(i).mark(due::SEND | due::WRITABLE | due::INFO);
     }
 
-    /// Reads cursors, wishes and options.
+    /// Reads cursors, wishes and options. A page that says what cannot be ends the connection.
     pub(super) fn read_page(&mut self, cx: &Context, i: u32) {
-        let Some(page) = &self.live[i as usize].page else {
-            return;
-        };
-        // The wish is made after the last byte was published; so it is read before.
-        let wishes = page.wishes();
-        let (end, taken) = (page.send_end(), page.receive_taken());
-        let ring = page.send_len() as u64;
-        let keepalive = page.option(Opt::KeepAlive) != 0;
-        let block = &mut self.blocks[i];
-        let connected = block.state().is_synchronized() && !block.has(bit::DEAD);
-        let writes = connected && block.fin_at == NOWHERE;
-        let end_ok = !writes || (end >= block.snd_end && end - block.snd_released <= ring);
-        if !end_ok || taken < block.rcv_taken || taken > block.rcv_nxt {
-            return self.distrust(cx, i);
-        }
-        block.rcv_taken = taken;
-        if writes {
-            block.snd_end = end;
-            publish_sent(page, block.snd_nxt);
-        }
-        if block.state() == State::Listen {
-            return;
-        }
-        if writes && wishes & wish::SHUT_WRITE != 0 {
-            self.connection(i).finish_sending();
-        }
-        if connected && wishes & wish::SHUT_READ != 0 {
-            self.connection(i).finish_receiving();
-        }
-        if connected {
-            self.connection(i).take_options();
-            self.connection(i).update_window();
-            let live = &mut self.live[i as usize];
-            match (keepalive, live.keepalive_at == NEVER) {
-                (true, true) => self.connection(i).start_keepalive(cx.now),
-                (false, false) => live.keepalive_at = NEVER,
-                _ => {}
-            }
+        if !self.connection(i).read_page(cx.now) {
+            self.distrust(cx, i);
         }
     }
 

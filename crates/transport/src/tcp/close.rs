@@ -2,7 +2,7 @@
 
 use super::asked::PendingReset;
 use super::block::{NONE, NOWHERE, State, Tuple, bit, clock};
-use super::connection::Connection;
+use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
@@ -23,6 +23,30 @@ const ORPHAN_PATIENCE: Duration = Duration::from_secs(60);
 const FAMILY_PATIENCE: Duration = Duration::from_secs(30);
 /// Resets waiting for room at most; more are not sent.
 const PENDING_RESETS_MAX: usize = 1024;
+
+impl View<'_> {
+    /// The reset that tells the peer of the end, if the peer knows of the connection.
+    fn final_reset(&self) -> Option<PendingReset> {
+        let block = self.block;
+        let known = block.state().is_synchronized() || block.state() == State::SynReceived;
+        (known && block.state() != State::TimeWait).then(|| PendingReset {
+            tuple: block.tuple,
+            seq: block.send_sequence(block.snd_nxt),
+            ack: block.acknowledgment(),
+            flags: TCP_RST | TCP_ACK,
+            clocks: block.has(bit::TIMESTAMPS).then_some((block.ts_offset, block.ts_recent)),
+        })
+    }
+
+    /// Whether a new connection may take the place of this one in TIME-WAIT: timestamps tell their segments apart
+    /// (RFC 6191 §2, RFC 7323 §5.5).
+    fn may_be_succeeded(&self, now: Instant) -> bool {
+        let entered = Instant(self.cold.close_at.saturating_sub(TIME_WAIT.as_nanos() as u64));
+        self.block.state() == State::TimeWait
+            && self.block.has(bit::TIMESTAMPS)
+            && now.saturating_since(entered) > Duration::from_secs(1)
+    }
+}
 
 impl Connection<'_> {
     /// Whether closing it is aborting it: bytes that nobody will read are not acknowledged away silently (RFC 9293
@@ -83,6 +107,17 @@ impl Connection<'_> {
         self.rearm();
     }
 
+    /// It waits no longer than if it had begun to wait now.
+    fn limit_wait(&mut self, now: Instant) {
+        let limit = match self.block.state() {
+            State::TimeWait => now + TIME_WAIT,
+            _ if self.cold.close_at == NOWHERE => return,
+            _ => now + ORPHAN_PATIENCE,
+        };
+        self.cold.close_at = self.cold.close_at.min(limit.as_nanos());
+        self.rearm();
+    }
+
     /// No byte will follow: a FIN goes out after the last one.
     pub(super) fn finish_sending(&mut self) {
         let block = &mut self.block;
@@ -128,7 +163,7 @@ impl Connection<'_> {
 impl Tcp {
     /// The application's last descriptor is gone.
     pub(super) fn close_socket(&mut self, cx: &Context, i: u32) {
-        if self.blocks[i].has(bit::ORPHAN) {
+        if self.view(i).block.has(bit::ORPHAN) {
             return;
         }
         // What was put in before the last close is still to be sent.
@@ -163,10 +198,9 @@ impl Tcp {
 
     /// As [`Tcp::reset`], for callers that stand in the middle of something else.
     pub(super) fn abort_later(&mut self, cx: &Context, i: u32, errno: i32) {
-        match self.blocks[i].state() {
+        match self.view(i).block.state() {
             State::Listen => {
-                let b = &self.blocks[i];
-                let tuple = b.tuple;
+                let tuple = self.view(i).block.tuple;
                 self.orphan_children(cx, i);
                 self.ports.unlisten(i, tuple.local, tuple.local_port);
                 self.count_listener(i);
@@ -179,16 +213,7 @@ impl Tcp {
 
     /// Queues a reset for the peer of a connection that is about to end.
     pub(super) fn say_reset(&mut self, i: u32) {
-        let block = &self.blocks[i];
-        let known = block.state().is_synchronized() || block.state() == State::SynReceived;
-        if known && block.state() != State::TimeWait {
-            let reset = PendingReset {
-                tuple: block.tuple,
-                seq: block.send_sequence(block.snd_nxt),
-                ack: block.acknowledgment(),
-                flags: TCP_RST | TCP_ACK,
-                clocks: block.has(bit::TIMESTAMPS).then_some((block.ts_offset, block.ts_recent)),
-            };
+        if let Some(reset) = self.view(i).final_reset() {
             self.queue_reset(reset);
         }
     }
@@ -227,21 +252,24 @@ impl Tcp {
 
     /// Takes a connection out of the table and its place among its port's users.
     fn leave_table(&mut self, i: u32) {
-        let block = &self.blocks[i];
-        let (tuple, state) = (block.tuple, block.state());
-        let (user, shared) = (block.has(bit::PORT_USER), block.has(bit::REUSE_ADDRESS));
+        let mut c = self.connection(i);
+        let (tuple, state) = (c.block.tuple, c.block.state());
+        let (user, shared) = (c.block.has(bit::PORT_USER), c.block.has(bit::REUSE_ADDRESS));
+        if user {
+            c.block.clear(bit::PORT_USER);
+        }
         if state.has_connection() && self.table.get(&tuple) == Some(&i) {
             self.forget_tuple(&tuple);
         }
         if user {
             self.ports.remove_user(tuple.local, tuple.local_port, shared);
-            self.blocks[i].clear(bit::PORT_USER);
         }
         self.timers.cancel(i);
     }
 
     fn count_listener(&mut self, i: u32) {
-        if let Some(f) = self.families.get_mut(self.blocks[i].family) {
+        let family = self.view(i).block.family;
+        if let Some(f) = self.families.get_mut(family) {
             f.listeners = f.listeners.saturating_sub(1);
         }
     }
@@ -254,13 +282,13 @@ impl Tcp {
         }
         self.leave_table(i);
         self.count_end(cx, i);
-        let block = &self.blocks[i];
-        let tuple = block.tuple;
+        let block = self.view(i).block;
+        let (tuple, is_bound) = (block.tuple, block.has(bit::BOUND));
         if block.state() == State::Listen {
             self.ports.unlisten(i, tuple.local, tuple.local_port);
             self.count_listener(i);
         }
-        if self.blocks[i].has(bit::BOUND) {
+        if is_bound {
             self.ports.unbind(i, tuple.local_port);
         }
         self.connection(i).drain();
@@ -300,8 +328,9 @@ impl Tcp {
         if !self.free.put(i) {
             return;
         }
-        self.clear_block(i);
-        let live = &mut self.live[i as usize];
+        let mut c = self.connection(i);
+        c.clear();
+        let live = c.live;
         *live = Live { due: live.due & due::QUEUED, ..Live::new() };
         self.timers.cancel(i);
         self.gauge_blocks(cx);
@@ -321,15 +350,7 @@ impl Tcp {
     /// After a rebirth: no wait ends later than one that begins now.
     pub(super) fn limit_waits(&mut self, now: Instant) {
         for i in 0..self.blocks.len() as u32 {
-            let close_at = self.cold[i].close_at;
-            let limit = match self.blocks[i].state() {
-                State::TimeWait => (now + TIME_WAIT).as_nanos(),
-                _ if close_at == NOWHERE => continue,
-                _ => (now + ORPHAN_PATIENCE).as_nanos(),
-            };
-            let mut c = self.connection(i);
-            c.cold.close_at = close_at.min(limit);
-            c.rearm();
+            self.connection(i).limit_wait(now);
         }
     }
 
@@ -349,8 +370,7 @@ impl Tcp {
     /// Keeps the list of waits as short as there are waits: they end in the order in which they began.
     fn forget_ended_waits(&mut self) {
         while let Some((i, generation)) = self.time_wait.front() {
-            let block = &self.blocks[*i];
-            if block.generation == *generation && block.state() == State::TimeWait {
+            if self.view(*i).waits_since(*generation) {
                 break;
             }
             self.time_wait.pop_front();
@@ -360,27 +380,20 @@ impl Tcp {
     /// Drives out the connection that has been in TIME-WAIT longest.
     pub(super) fn evict_time_wait(&mut self, cx: &Context) {
         while let Some((i, generation)) = self.time_wait.pop_front() {
-            let block = &self.blocks[i];
-            let current = block.generation == generation && block.state() == State::TimeWait;
-            if current && block.slot == NONE {
+            let c = self.view(i);
+            if c.waits_since(generation) && c.block.slot == NONE {
                 cx.count(Counter::TimeWaitEvicted);
                 return self.end_time_wait(cx, i);
             }
         }
     }
 
-    /// Makes `tuple` free for a new active connection: it is, or it is in a TIME-WAIT of ours that
-    /// timestamps protect (RFC 6191 §2, RFC 7323 §5.5).
+    /// Makes `tuple` free for a new active connection: it is, or it is in a TIME-WAIT of ours that timestamps protect.
     pub(super) fn vacate(&mut self, cx: &Context, tuple: &Tuple) -> bool {
         let Some(&i) = self.table.get(tuple) else {
             return true;
         };
-        let block = &self.blocks[i];
-        let second = Duration::from_secs(1);
-        let entered = Instant(self.cold[i].close_at.saturating_sub(TIME_WAIT.as_nanos() as u64));
-        let reusable = block.state() == State::TimeWait
-            && block.has(bit::TIMESTAMPS)
-            && cx.now.saturating_since(entered) > second;
+        let reusable = self.view(i).may_be_succeeded(cx.now);
         if reusable {
             cx.count(Counter::TimeWaitReused);
             self.end_time_wait(cx, i);

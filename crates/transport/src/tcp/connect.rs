@@ -49,7 +49,7 @@ impl Tcp {
         port: u16,
         out: &mut Outbox<Out>,
     ) {
-        let block = &self.blocks[i];
+        let block = self.view(i).block;
         let same = block.tuple.remote == address && block.tuple.remote_port == port;
         let errno = match block.state() {
             State::Closed if block.has(bit::DEAD) && block.has(bit::CONNECTED) => EISCONN,
@@ -101,11 +101,11 @@ impl Tcp {
     }
 
     fn open_actively(&mut self, cx: &Context, i: u32, path: Path) -> Result<(), i32> {
-        let mut tuple = self.blocks[i].tuple;
+        let mut tuple = self.view(i).block.tuple;
         if is_unspecified(tuple.local) {
             tuple.local = path.source;
         }
-        if self.blocks[i].has(bit::BOUND) {
+        if self.view(i).block.has(bit::BOUND) {
             if !self.vacate(cx, &tuple) {
                 return Err(EADDRNOTAVAIL);
             }
@@ -113,7 +113,7 @@ impl Tcp {
             tuple.local_port = self.choose_port(cx, &tuple).ok_or(EADDRNOTAVAIL)?;
             self.ports.add_user(tuple.local, tuple.local_port, true);
             // The socket shares its ephemeral port with connections to elsewhere.
-            self.blocks[i].set(bit::PORT_USER | bit::REUSE_ADDRESS);
+            self.connection(i).block.set(bit::PORT_USER | bit::REUSE_ADDRESS);
         }
         self.table.insert(tuple, i);
         let iss = self.initial_sequence(cx.now, &tuple);

@@ -1,9 +1,9 @@
 //! One connection as its mechanisms see it: the durable block and what is derived from it, together.
 //!
 //! A mechanism that concerns one connection alone is a method of [`Connection`]; what needs the engine's tables, or
-//! ends a connection, is one of [`Tcp`] and knows connections by their index.
+//! ends a connection, is one of [`Tcp`], knows connections by their index, and looks at one through its [`View`].
 
-use super::block::{Block, Cold};
+use super::block::{Block, Cold, State};
 use super::engine::Tcp;
 use super::live::{Live, due};
 use super::reassembly::Reassembly;
@@ -23,7 +23,19 @@ pub(super) struct Connection<'a> {
     timers: &'a mut Timers,
 }
 
+/// A connection to be read, while the engine's tables are read, too.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub block: &'a Block,
+    pub cold: &'a Cold,
+    pub live: &'a Live,
+}
+
 impl Tcp {
+    pub(super) fn view(&self, index: u32) -> View<'_> {
+        View { block: &self.blocks[index], cold: &self.cold[index], live: &self.live[index as usize] }
+    }
+
     pub(super) fn connection(&mut self, index: u32) -> Connection<'_> {
         self.connection_and_scratch(index).0
     }
@@ -43,9 +55,47 @@ impl Tcp {
     }
 }
 
-impl Connection<'_> {
+impl View<'_> {
     pub fn socket(&self) -> SocketId {
         SocketId { family: self.block.family, slot: self.block.slot }
+    }
+
+    /// Whether it is still the use of its block that had this generation.
+    pub fn is_use(&self, generation: u32) -> bool {
+        self.block.generation == generation
+    }
+
+    /// In TIME-WAIT, since it had this generation.
+    pub fn waits_since(&self, generation: u32) -> bool {
+        self.is_use(generation) && self.block.state() == State::TimeWait
+    }
+}
+
+impl Connection<'_> {
+    /// The same, to be read.
+    pub fn view(&self) -> View<'_> {
+        View { block: &self.block, cold: &self.cold, live: self.live }
+    }
+
+    pub fn socket(&self) -> SocketId {
+        self.view().socket()
+    }
+
+    /// Makes the block unused.
+    pub fn clear(&mut self) {
+        let generation = self.block.generation.wrapping_add(1);
+        *self.block = Block::free(generation);
+        *self.cold = Cold::free();
+        if !self.notes.is_empty() {
+            *self.notes = Reassembly::new();
+        }
+    }
+
+    /// Begins another use of the block: a socket without connection.
+    pub fn begin(&mut self) {
+        self.clear();
+        self.block.set_state(State::Closed);
+        *self.live = Live::new();
     }
 
     /// Something is due; `flush` will see to it.

@@ -1,6 +1,7 @@
 //! What sockets asks ([`crate::requests`]), as tcp does it.
 
 use super::block::{State, Tuple, bit};
+use super::connection::{Connection, View};
 use super::engine::Tcp;
 use super::ports::Sharing;
 use crate::edge::Out;
@@ -19,13 +20,14 @@ impl Transport for Tcp {
     }
 
     fn held(&self, i: u32) -> Option<SocketId> {
-        (!self.blocks[i].has(bit::ORPHAN)).then(|| self.socket(i))
+        let c = self.view(i);
+        (!c.block.has(bit::ORPHAN)).then(|| c.socket())
     }
 
     fn place(&self, i: u32) -> Place {
-        let block = &self.blocks[i];
-        let Tuple { local: address, local_port: port, .. } = block.tuple;
-        Place { incarnation: self.cold[i].incarnation, address, port }
+        let c = self.view(i);
+        let Tuple { local: address, local_port: port, .. } = c.block.tuple;
+        Place { incarnation: c.cold.incarnation, address, port }
     }
 
     fn open(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
@@ -35,9 +37,9 @@ impl Transport for Tcp {
             self.free_block(cx, i);
             return Err(ENOBUFS);
         }
-        let block = &mut self.blocks[i];
-        block.set(bit::ATTACHED);
-        self.cold[i].open_request = request.to_u64();
+        let mut c = self.connection(i);
+        c.block.set(bit::ATTACHED);
+        c.cold.open_request = request.to_u64();
         Ok(i)
     }
 
@@ -48,7 +50,7 @@ impl Transport for Tcp {
             self.free_block(cx, i);
             return Err(EINVAL);
         }
-        self.blocks[i].set(bit::ATTACHED);
+        self.connection(i).block.set(bit::ATTACHED);
         Ok(i)
     }
 
@@ -85,15 +87,46 @@ impl Transport for Tcp {
     }
 }
 
+impl View<'_> {
+    /// A socket that neither is nor was connected.
+    fn is_unused(&self) -> bool {
+        self.block.state() == State::Closed && !self.block.has(bit::DEAD)
+    }
+
+    /// Whether a bind to this address asks for what is.
+    fn is_bound_to(&self, address: WireAddress, port: u16) -> bool {
+        let Tuple { local, local_port, .. } = self.block.tuple;
+        local == address && (local_port == port || (port == 0 && self.block.has(bit::ANY_PORT)))
+    }
+}
+
+impl Connection<'_> {
+    /// It is bound; `flags` say how.
+    fn take_address(&mut self, address: WireAddress, port: u16, flags: u32) {
+        self.block.set(flags);
+        self.cold.open_request = 0;
+        self.block.tuple.local = address;
+        self.block.tuple.local_port = port;
+        if let Some(page) = &self.live.page {
+            page.set_local(self.block.tuple.local_endpoint());
+        }
+    }
+
+    fn begin_listening(&mut self, backlog: u32) {
+        self.block.set_state(State::Listen);
+        self.cold.open_request = 0;
+        self.cold.backlog = backlog;
+        self.refresh_flags();
+    }
+}
+
 impl Tcp {
     fn request_bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32 {
-        let block = &self.blocks[i];
-        if block.has(bit::BOUND) {
-            let same = block.tuple.local == address
-                && (block.tuple.local_port == port || (port == 0 && block.has(bit::ANY_PORT)));
-            return if same { 0 } else { EINVAL };
+        let c = self.view(i);
+        if c.block.has(bit::BOUND) {
+            return if c.is_bound_to(address, port) { 0 } else { EINVAL };
         }
-        if block.state() != State::Closed || block.has(bit::DEAD) {
+        if !c.is_unused() {
             return EINVAL;
         }
         if !self.addresses.may_bind(address) {
@@ -118,40 +151,33 @@ impl Tcp {
                 None => return EADDRINUSE,
             }
         } else {
-            let sharing = Sharing { flags, family: self.blocks[i].family.0 };
+            let sharing = Sharing { flags, family: self.view(i).block.family.0 };
             if !self.ports.may_bind(&self.blocks, i, address, port, sharing) {
                 return EADDRINUSE;
             }
             port
         };
-        let block = &mut self.blocks[i];
-        block.set(flags);
-        self.cold[i].open_request = 0;
-        block.tuple.local = address;
-        block.tuple.local_port = port;
         self.ports.bind(i, port);
-        if let Some(page) = &self.live[i as usize].page {
-            page.set_local(self.blocks[i].tuple.local_endpoint());
-        }
+        self.connection(i).take_address(address, port, flags);
         0
     }
 
     fn request_listen(&mut self, cx: &mut Context, i: u32, backlog: u32) -> i32 {
-        let family = self.blocks[i].family;
         let backlog = backlog.clamp(1, BACKLOG_MAX);
-        match self.blocks[i].state() {
-            State::Listen => {
-                self.cold[i].backlog = backlog;
-                return 0;
-            }
-            State::Closed if !self.blocks[i].has(bit::DEAD) => {}
-            _ => return EINVAL,
+        let mut c = self.connection(i);
+        let (family, is_bound) = (c.block.family, c.block.has(bit::BOUND));
+        if c.block.state() == State::Listen {
+            c.cold.backlog = backlog;
+            return 0;
+        }
+        if !c.view().is_unused() {
+            return EINVAL;
         }
         let limit = self.config.listeners_per_family;
         if self.families.get(family).is_none_or(|f| f.listeners >= limit) {
             return ENOBUFS;
         }
-        if !self.blocks[i].has(bit::BOUND) {
+        if !is_bound {
             let any = WireAddress::from(core::net::IpAddr::from([0u8; 4]));
             let errno = self.bind_to(cx, i, any, 0, bit::BOUND);
             if errno != 0 {
@@ -161,16 +187,13 @@ impl Tcp {
         if !self.ports.may_listen(&self.blocks, i) {
             return EADDRINUSE;
         }
-        let block = &mut self.blocks[i];
-        block.set_state(State::Listen);
-        self.cold[i].open_request = 0;
-        self.cold[i].backlog = backlog;
-        let tuple = block.tuple;
+        let mut c = self.connection(i);
+        c.begin_listening(backlog);
+        let tuple = c.block.tuple;
         self.ports.listen(i, tuple.local, tuple.local_port);
         if let Some(f) = self.families.get_mut(family) {
             f.listeners += 1;
         }
-        self.connection(i).refresh_flags();
         0
     }
 }

@@ -5,7 +5,7 @@
 
 use super::asked::Request;
 use super::block::{NONE, Tuple};
-use super::connection::Connection;
+use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::engine::Tcp;
 use crate::edge::Out;
@@ -103,6 +103,13 @@ impl Outgoing<'_> {
     }
 }
 
+impl View<'_> {
+    /// Whether a segment that ends here is still wanted: the connection goes on, and not all of it is acknowledged.
+    fn still_sends(&self, end: u64) -> bool {
+        self.block.state().may_send() && end > self.block.bytes_acknowledged()
+    }
+}
+
 impl Connection<'_> {
     /// The application's TTL and TOS.
     pub(super) fn hop_options(&self) -> (u8, u8) {
@@ -162,7 +169,7 @@ impl Tcp {
             0
         } else {
             (segment.ttl, segment.tos) = self.connection(block).hop_options();
-            self.blocks[block].generation
+            self.view(block).block.generation
         };
         self.transmit(cx, out, &segment, |descriptor| Request::Bare { block, generation, descriptor })
     }
@@ -177,9 +184,10 @@ impl Tcp {
         let (block, generation) = match self.requests.remove(id) {
             Some(Request::Data { block, generation, epoch, descriptor, .. }) => {
                 self.headers.free(descriptor);
-                if self.blocks[block].generation == generation {
-                    self.live[block as usize].in_flight.remove(epoch);
-                    self.connection(block).release_ring();
+                let mut c = self.connection(block);
+                if c.view().is_use(generation) {
+                    c.live.in_flight.remove(epoch);
+                    c.release_ring();
                     self.finish_draining(cx, block);
                 }
                 (block, generation)
@@ -192,7 +200,7 @@ impl Tcp {
         };
         if errno != 0 {
             cx.count(Counter::SendErrors);
-            if block != NONE && self.blocks[block].generation == generation {
+            if block != NONE && self.view(block).is_use(generation) {
                 self.receive_send_error(cx, block, errno);
             }
         }
@@ -208,9 +216,7 @@ impl Tcp {
         for id in self.requests.ids() {
             match self.requests.get(id) {
                 Some(&Request::Data { block, generation, end, descriptor, .. }) => {
-                    let b = &self.blocks[block];
-                    let wanted =
-                        b.generation == generation && b.state().may_send() && end > b.bytes_acknowledged();
+                    let wanted = self.view(block).is_use(generation) && self.view(block).still_sends(end);
                     self.resubmit_segment(cx, id, descriptor, wanted, out);
                 }
                 Some(&Request::Bare { descriptor, .. }) => {
@@ -218,9 +224,10 @@ impl Tcp {
                 }
                 Some(&Request::Route { block, generation }) => {
                     self.requests.remove(id);
-                    if self.blocks[block].generation == generation {
-                        self.live[block as usize].route_request = None;
-                        self.connection(block).mark(super::live::due::ROUTE);
+                    let mut c = self.connection(block);
+                    if c.view().is_use(generation) {
+                        c.live.route_request = None;
+                        c.mark(super::live::due::ROUTE);
                     }
                 }
                 None => {}

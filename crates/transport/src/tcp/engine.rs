@@ -3,7 +3,7 @@
 
 use super::TcpConfig;
 use super::asked::{Path, PendingReset, Request};
-use super::block::{Block, Cold, State, Tuple};
+use super::block::{Cold, State, Tuple};
 use super::counters::{COUNTERS, Counter};
 use super::durable::{Blocks, Tables};
 use super::live::{Live, due};
@@ -127,16 +127,6 @@ impl Tcp {
         self.arena.fuse()
     }
 
-    /// Makes a block unused.
-    pub(super) fn clear_block(&mut self, i: u32) {
-        let generation = self.blocks[i].generation.wrapping_add(1);
-        self.blocks[i] = Block::free(generation);
-        self.cold[i] = Cold::free();
-        if !self.notes[i].is_empty() {
-            self.notes[i] = Reassembly::new();
-        }
-    }
-
     /// Takes a free block, driving out the oldest TIME-WAIT if there is none.
     pub(super) fn allocate(&mut self, cx: &Context) -> Option<u32> {
         if self.free.is_empty() {
@@ -146,9 +136,7 @@ impl Tcp {
             cx.count(Counter::DropNoBlock);
             return None;
         };
-        self.clear_block(i);
-        self.blocks[i].set_state(State::Closed);
-        self.live[i as usize] = Live::new();
+        self.connection(i).begin();
         self.gauge_blocks(cx);
         Some(i)
     }
@@ -163,7 +151,7 @@ impl Tcp {
 
     /// A connection is over, whether or not it is remembered for a while.
     pub(super) fn count_end(&mut self, cx: &Context, i: u32) {
-        if core::mem::take(&mut self.live[i as usize].open) {
+        if core::mem::take(&mut self.connection(i).live.open) {
             self.open -= 1;
             cx.count(Counter::Closed);
             self.gauge_open(cx);
@@ -171,7 +159,7 @@ impl Tcp {
     }
 
     pub(super) fn socket(&self, i: u32) -> SocketId {
-        SocketId { family: self.blocks[i].family, slot: self.blocks[i].slot }
+        self.view(i).socket()
     }
 
     /// The connection that a tuple belongs to.
@@ -297,9 +285,9 @@ impl Component for Tcp {
             let Some(i) = self.turns.pop() else {
                 break;
             };
-            self.live[i as usize].due &= !due::QUEUED;
+            self.connection(i).live.due &= !due::QUEUED;
             self.serve(cx, i, out);
-            match self.live[i as usize].due {
+            match self.view(i).live.due {
                 0 => done += 1,
                 // Could not finish: no room, or its turn was long enough.
                 _ => self.connection(i).mark(0),
@@ -316,15 +304,16 @@ impl Component for Tcp {
 impl Tcp {
     /// Sends what is due, and tells the application what is new.
     fn serve(&mut self, cx: &mut Context, i: u32, out: &mut Outbox<Out>) {
-        if self.blocks[i].state() == State::Free {
-            self.live[i as usize].due = 0;
+        let c = self.connection(i);
+        if c.block.state() == State::Free {
+            c.live.due = 0;
             return;
         }
-        if self.live[i as usize].is_due(due::LOOK) {
-            self.live[i as usize].due &= !due::LOOK;
+        if c.live.is_due(due::LOOK) {
+            c.live.due &= !due::LOOK;
             self.read_page(cx, i);
         }
-        if self.live[i as usize].is_due(due::ROUTE) {
+        if self.view(i).live.is_due(due::ROUTE) {
             self.ask_route(cx, i, out);
         }
         self.send_due(cx, i, out);

@@ -77,7 +77,7 @@ impl Tcp {
         };
         let seq = u32::from_be_bytes([quote[4], quote[5], quote[6], quote[7]]);
         let i = self.find(&tuple)?;
-        self.blocks[i].has_in_flight(seq).then_some(i)
+        self.view(i).block.has_in_flight(seq).then_some(i)
     }
 
     fn apply_error(&mut self, cx: &Context, i: u32, kind: u8, code: u8, mtu: u16) {

@@ -12,7 +12,7 @@
 
 use super::block::{NONE, State, bit};
 use super::connect::scale_for;
-use super::connection::Connection;
+use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
@@ -207,12 +207,12 @@ impl Tcp {
 
     /// The listener of a connection, if it still listens.
     pub(super) fn listener_of(&self, i: u32) -> Option<u32> {
-        let cold = &self.cold[i];
+        let cold = self.view(i).cold;
         if cold.listener == NONE || cold.listener as usize >= self.blocks.len() {
             return None;
         }
-        let listener = &self.blocks[cold.listener];
-        (listener.generation == cold.listener_generation && listener.state() == State::Listen)
+        let listener = self.view(cold.listener);
+        (listener.is_use(cold.listener_generation) && listener.block.state() == State::Listen)
             .then_some(cold.listener)
     }
 
@@ -227,7 +227,7 @@ impl Tcp {
             cx.count(Counter::DropAcceptQueue);
             return false;
         }
-        let family = self.blocks[i].family;
+        let family = self.view(i).block.family;
         let limit = self.config.sockets_per_family;
         if self.families.may_open(family, limit).is_err() || !self.give_slot(i, family) {
             cx.count(Counter::DropNoSlot);
@@ -235,7 +235,7 @@ impl Tcp {
         }
         self.inherit_options(i, listener);
         self.connection(listener).forget_embryonic();
-        let place = self.blocks[listener].rcv_nxt;
+        let place = self.view(listener).block.rcv_nxt;
         let mut child = self.connection(i);
         child.block.set(bit::QUEUED);
         child.cold.accept_at = place;
@@ -274,7 +274,7 @@ impl Tcp {
         let Some(listener) = self.listener_of(i) else {
             return true;
         };
-        let place = self.cold[i].accept_at;
+        let place = self.view(i).cold.accept_at;
         let mut listener = self.connection(listener);
         listener.waiting();
         place < listener.block.rcv_taken
@@ -292,13 +292,13 @@ impl Tcp {
     }
 
     pub(super) fn inherit_options(&mut self, i: u32, listener: u32) {
-        let pages = (&self.live[i as usize].page, &self.live[listener as usize].page);
-        if let (Some(page), Some(parent)) = pages {
+        let (child, parent) = (self.view(i), self.view(listener));
+        if let (Some(page), Some(parent)) = (&child.live.page, &parent.live.page) {
             for option in INHERITED {
                 page.set_option(*option, parent.option(*option));
             }
-            page.set_local(self.blocks[i].tuple.local_endpoint());
-            page.set_remote(self.blocks[i].tuple.remote_endpoint());
+            page.set_local(child.block.tuple.local_endpoint());
+            page.set_remote(child.block.tuple.remote_endpoint());
         }
     }
 
@@ -339,7 +339,7 @@ impl Tcp {
         parent.waiting();
         let (generation, taken) = (parent.block.generation, parent.block.rcv_taken);
         for i in 0..self.blocks.len() as u32 {
-            let (block, cold) = (&self.blocks[i], &self.cold[i]);
+            let View { block, cold, .. } = self.view(i);
             if cold.listener != listener || cold.listener_generation != generation {
                 continue;
             }

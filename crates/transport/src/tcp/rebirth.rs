@@ -5,8 +5,8 @@
 //! acknowledges, and takes unacknowledged data as lost. What was announced before is announced again;
 //! announcing twice is harmless everywhere.
 
-use super::block::{NONE, NOWHERE, State, bit};
-use super::connection::Connection;
+use super::block::{Cold, NONE, NOWHERE, State, bit};
+use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::listen::RECORD_LEN;
@@ -69,31 +69,33 @@ impl Tcp {
     pub(super) fn rebuild(&mut self) {
         let mut waiting = alloc::vec::Vec::new();
         for i in (0..self.blocks.len() as u32).rev() {
-            let used = self.blocks[i].state() != State::Free;
+            let block = self.view(i).block;
+            let used = block.state() != State::Free;
             // What only waited for its sends is done: they ended with us.
-            let drained = self.blocks[i].has(bit::DRAINING);
+            let drained = block.has(bit::DRAINING);
             if used && (drained || !self.rebuild_block(i)) {
                 self.quarantined += !drained as u64;
-                self.clear_block(i);
+                self.connection(i).clear();
             }
-            match self.blocks[i].state() {
+            let c = self.view(i);
+            match c.block.state() {
                 State::Free => {
                     self.free.put(i);
                 }
-                State::TimeWait => waiting.push((self.cold[i].close_at, i)),
+                State::TimeWait => waiting.push((c.cold.close_at, i)),
                 _ => {}
             }
         }
         waiting.sort_unstable();
         for (_, i) in waiting {
-            self.time_wait.push_back((i, self.blocks[i].generation));
+            self.time_wait.push_back((i, self.view(i).block.generation));
         }
         self.rebuild_embryonic();
     }
 
     /// Enters one block into the tables. False if its place is taken or not what it says.
     fn rebuild_block(&mut self, i: u32) -> bool {
-        let block = self.blocks[i];
+        let View { block: &block, cold: &Cold { open_request, .. }, .. } = self.view(i);
         if !self.fits_its_queue(i) {
             return false;
         }
@@ -125,8 +127,8 @@ impl Tcp {
                 self.families.enter(block.family).listeners += 1;
             }
             State::TimeWait => self.connection(i).rearm(),
-            State::Closed if self.cold[i].open_request != 0 && !block.has(bit::DEAD) => {
-                self.families.remember_opened(block.family, self.cold[i].open_request, i);
+            State::Closed if open_request != 0 && !block.has(bit::DEAD) => {
+                self.families.remember_opened(block.family, open_request, i);
             }
             _ => {}
         }
@@ -135,14 +137,14 @@ impl Tcp {
 
     /// Whether a connection in an accept queue lies within it.
     fn fits_its_queue(&self, i: u32) -> bool {
-        let block = &self.blocks[i];
+        let View { block, cold, .. } = self.view(i);
         let Some(listener) = self.listener_of(i).filter(|_| block.has(bit::QUEUED)) else {
             return true;
         };
-        let listener = &self.blocks[listener];
+        let listener = self.view(listener).block;
         listener.family == block.family
-            && self.cold[i].accept_at.is_multiple_of(RECORD_LEN)
-            && self.cold[i].accept_at + RECORD_LEN <= listener.rcv_nxt
+            && cold.accept_at.is_multiple_of(RECORD_LEN)
+            && cold.accept_at + RECORD_LEN <= listener.rcv_nxt
     }
 
     fn disown(&mut self, i: u32) {
@@ -155,7 +157,7 @@ impl Tcp {
     /// Connections under way count with their listener, or are forgotten with it.
     fn rebuild_embryonic(&mut self) {
         for i in 0..self.blocks.len() as u32 {
-            let block = &self.blocks[i];
+            let block = self.view(i).block;
             if block.state() != State::SynReceived || block.slot != NONE {
                 continue;
             }
@@ -166,7 +168,7 @@ impl Tcp {
                 let (tuple, shared) = (block.tuple, block.has(bit::REUSE_ADDRESS));
                 self.forget_tuple(&tuple);
                 self.ports.remove_user(tuple.local, tuple.local_port, shared);
-                self.clear_block(i);
+                self.connection(i).clear();
                 self.free.put(i);
             }
         }
@@ -217,8 +219,9 @@ impl Tcp {
             _ => {}
         }
         self.take_up_listener(i);
-        if self.blocks[i].has(bit::QUEUED) {
-            self.connection(i).expect_attach(cx.now);
+        let mut c = self.connection(i);
+        if c.block.has(bit::QUEUED) {
+            c.expect_attach(cx.now);
         }
         self.read_page(cx, i);
         self.connection(i).ring_socket();
@@ -237,7 +240,7 @@ impl Tcp {
     /// A connection that was revived after its listener: its record is written now. What was taken
     /// stays taken: its place in the ring may be another's by now.
     fn take_up_listener(&mut self, i: u32) {
-        let Some(listener) = self.listener_of(i).filter(|_| self.blocks[i].has(bit::QUEUED)) else {
+        let Some(listener) = self.listener_of(i).filter(|_| self.view(i).block.has(bit::QUEUED)) else {
             return;
         };
         if !self.is_taken(i) {

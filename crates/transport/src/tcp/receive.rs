@@ -200,7 +200,7 @@ impl Tcp {
         let Some(i) = self.find(&segment.tuple) else {
             return self.receive_unconnected(cx, segment);
         };
-        match self.blocks[i].state() {
+        match self.view(i).block.state() {
             State::SynSent => self.receive_in_syn_sent(cx, i, segment),
             State::TimeWait => self.receive_in_time_wait(cx, i, segment, out),
             State::SynReceived => self.receive_in_syn_received(cx, i, segment),
@@ -246,7 +246,7 @@ impl Tcp {
 
     /// §3.10.7.3
     fn receive_in_syn_sent(&mut self, cx: &Context, i: u32, segment: &Segment) {
-        let acceptable = segment.has(TCP_ACK) && segment.ack == self.blocks[i].send_sequence(0);
+        let acceptable = segment.has(TCP_ACK) && segment.ack == self.view(i).block.send_sequence(0);
         if segment.has(TCP_ACK) && !acceptable {
             if !segment.has(TCP_RST) {
                 self.answer_with_reset(cx, segment);
@@ -298,7 +298,7 @@ impl Tcp {
             return;
         }
         if segment.has(TCP_RST) {
-            if segment.seq != self.blocks[i].acknowledgment() {
+            if segment.seq != self.view(i).block.acknowledgment() {
                 return self.connection(i).challenge(cx);
             }
             cx.count(Counter::ResetsReceived);
@@ -310,11 +310,11 @@ impl Tcp {
         if !segment.has(TCP_ACK) {
             return;
         }
-        if segment.ack != self.blocks[i].send_sequence(0) {
+        if segment.ack != self.view(i).block.send_sequence(0) {
             cx.count(Counter::DropAck);
             return self.answer_with_reset(cx, segment);
         }
-        if passive && self.blocks[i].slot == NONE && !self.promote(cx, i) {
+        if passive && self.view(i).block.slot == NONE && !self.promote(cx, i) {
             return;
         }
         self.establish(cx, i);

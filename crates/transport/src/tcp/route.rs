@@ -2,7 +2,7 @@
 
 use super::asked::{MTU_MIN, Path, Request};
 use super::block::{Block, State, bit};
-use super::connection::Connection;
+use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
@@ -138,12 +138,13 @@ impl Tcp {
 
     /// The MSS that we announce.
     pub(super) fn own_mss(&self, i: u32) -> u16 {
-        path_mss(&self.blocks[i], self.cold[i].path_mtu).min(self.wished_mss(i))
+        let View { block, cold, .. } = self.view(i);
+        path_mss(block, cold.path_mtu).min(self.wished_mss(i))
     }
 
     /// TCP_MAXSEG of a connection, or of the listener that it comes from. As on Linux, both ends' segments keep to it.
     pub(super) fn wished_mss(&self, i: u32) -> u16 {
-        let page_of = |i: u32| self.live[i as usize].page.as_ref();
+        let page_of = |i: u32| self.view(i).live.page.as_ref();
         let page = page_of(i).or_else(|| page_of(self.listener_of(i)?));
         match page.map_or(0, |p| p.option(Opt::MaxSegment)) {
             0 => u16::MAX,

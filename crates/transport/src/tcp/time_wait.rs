@@ -2,6 +2,7 @@
 
 use super::acceptable::is_old;
 use super::block::{Block, bit};
+use super::connection::View;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
@@ -21,7 +22,7 @@ impl Tcp {
         if segment.has(TCP_RST) {
             return;
         }
-        let block = &self.blocks[i];
+        let View { block, cold, .. } = self.view(i);
         if segment.has(TCP_SYN) && !segment.has(TCP_ACK) {
             let new = is_new(block, segment) && block.slot == super::block::NONE;
             if new && self.ports.listener(&segment.tuple).is_some() {
@@ -35,12 +36,13 @@ impl Tcp {
         let exact = end == block.acknowledgment();
         if exact
             && segment.has(TCP_FIN)
-            && block.may_acknowledge(segment.ack, self.cold[i].snd_wnd_max)
+            && block.may_acknowledge(segment.ack, cold.snd_wnd_max)
             && !is_old(block, segment, cx.now)
         {
             // The peer repeats its FIN: our last acknowledgement was lost.
-            self.connection(i).mark(due::ACK);
-            self.connection(i).restart_time_wait(cx.now);
+            let mut c = self.connection(i);
+            c.mark(due::ACK);
+            c.restart_time_wait(cx.now);
         } else if !exact || segment.sequence_len() > 0 {
             self.connection(i).answer_stray(cx.now);
         }
