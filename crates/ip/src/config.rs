@@ -13,10 +13,11 @@
 //!
 //! It is checked as a whole; an error is one line, and the old configuration stays.
 
+use crate::v4::address;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::IpAddr;
 use eft_base::Cidr;
 use eft_base::text::complaint;
 use serde::Deserialize;
@@ -100,26 +101,11 @@ impl Config {
 }
 
 fn check_address(cidr: &Cidr) -> Result<(), &'static str> {
-    let IpAddr::V4(a) = cidr.address else {
+    match cidr.address {
+        IpAddr::V4(a) => address::check_host(cidr, a),
         // Kept for the day on which IPv6 packets are understood.
-        return Ok(());
-    };
-    if !is_unicast(a) || a.is_loopback() {
-        return Err("is no host's address");
+        IpAddr::V6(_) => Ok(()),
     }
-    if cidr.prefix_len == 0 {
-        return Err("must have a prefix length of at least 1");
-    }
-    let host_bits = u32::MAX.checked_shr(cidr.prefix_len as u32).unwrap_or(0);
-    if cidr.prefix_len < 31 && (a.to_bits() & host_bits == 0 || cidr.broadcast() == Some(a)) {
-        return Err("is the network's own or its broadcast address");
-    }
-    Ok(())
-}
-
-/// Neither this-network, nor multicast, reserved or broadcast (RFC 1122 §3.2.1.3).
-pub(crate) fn is_unicast(a: Ipv4Addr) -> bool {
-    a.octets()[0] != 0 && a.octets()[0] < 224
 }
 
 #[cfg(test)]

@@ -5,9 +5,8 @@
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::given::Owner;
-use crate::icmp::IcmpError;
 use crate::lane::{Lane, Undelivered};
-use crate::pending::{Arrival, FromPeer, ToPeer};
+use crate::pending::{Arrival, FromPeer, Report, ToPeer};
 use eft_base::errno::ENETUNREACH;
 use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP};
 use eft_base::{PacketRef, WireAddress};
@@ -67,7 +66,6 @@ impl Ip {
         self.release(packet, out);
     }
 
-    /// Whether the topology has this transport.
     /// A packet for this host that may pass.
     pub(crate) fn accept(&mut self, cx: &mut Context, a: Arrival, out: &mut Out) {
         match a.question.protocol {
@@ -91,7 +89,7 @@ impl Ip {
 
     fn refuse_protocol(&mut self, cx: &mut Context, a: Arrival, out: &mut Out) {
         if !a.group {
-            self.send_error(cx, IcmpError::PROTOCOL_UNREACHABLE, a.packet, out);
+            self.send_error(cx, Report::ProtocolUnreachable, a.packet, out);
         }
         self.drop_packet(cx, a.packet, Counter::DropProtocol, out);
     }
@@ -181,7 +179,7 @@ impl Ip {
         match self.given.take(packet, peer) {
             Some(entry) => {
                 if entry.answerable {
-                    self.send_error(cx, IcmpError::PORT_UNREACHABLE, entry.packet, out);
+                    self.send_error(cx, Report::PortUnreachable, entry.packet, out);
                 }
                 self.release(entry.packet, out);
             }

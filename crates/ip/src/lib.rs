@@ -1,10 +1,10 @@
 //! The ip engine: IPv4, ARP and ICMP between the transports and the devices.
 //!
 //! What goes out is a pending transmission ([`pending`]): built by [`send`], judged by the filter ([`verdict`]),
-//! fragmented if need be ([`fragment`]), addressed by [`neighbour`] and [`arp`], kept until the NIC
+//! fragmented if need be ([`datagram`]), addressed by [`resolution`] and [`neighbour`], kept until the NIC
 //! confirms it. What comes in is checked by [`receive`], reassembled ([`reassemble`]), judged, and
-//! given to a transport ([`deliver`]) or to [`icmp`]. Packets to one's own address turn round in
-//! [`local`].
+//! given to a transport ([`deliver`]) or, as ICMP, stays here. Packets to one's own address turn round in
+//! [`local`]. What is IPv4's own lies in [`v4`]; [`family`] chooses.
 //!
 //! Every packet is held here until whoever has it answers, so a crash of the filter or of a NIC
 //! loses nothing: the successor is asked again, in order. Nothing passes the filter unjudged; what it
@@ -16,16 +16,15 @@
 
 extern crate alloc;
 
-mod arp;
 mod bytes;
 pub mod config;
 pub mod counters;
+mod datagram;
 mod deliver;
 mod engine;
-mod fragment;
+mod family;
 mod gate;
 mod given;
-mod icmp;
 mod lane;
 mod limit;
 mod local;
@@ -35,10 +34,12 @@ mod reassemble;
 mod reassembly;
 mod receive;
 mod reject;
+mod resolution;
 mod route;
 mod send;
 #[cfg(test)]
 mod tests;
+mod v4;
 mod verdict;
 
 pub use counters::Counter;

@@ -6,8 +6,8 @@
 use crate::LOCAL_INTERFACE;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::pending::{Arrival, Stage, Transmission};
-use crate::send::{ETHERNET_LEN, IPV4_LEN};
+use crate::family;
+use crate::pending::{Arrival, ETHERNET_LEN, Stage, Transmission};
 use eft_base::errno::{EINVAL, ENOBUFS, EPROTONOSUPPORT};
 use eft_base::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
 use eft_base::{PacketRef, RequestId};
@@ -91,7 +91,7 @@ impl Ip {
         let arrival = Arrival {
             packet,
             interface: LOCAL_INTERFACE,
-            header_len: IPV4_LEN as u16,
+            header_len: family::header_len(transmission.question.source) as u16,
             checksum_ok: true,
             segment_size: transmission.segment_size,
             group: false,

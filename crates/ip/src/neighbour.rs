@@ -7,7 +7,7 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use core::time::Duration;
 use eft_base::{Instant, MacAddress, RequestId};
 
@@ -64,7 +64,7 @@ pub(crate) enum Lookup {
 pub(crate) enum Due {
     Ask {
         interface: u8,
-        address: Ipv4Addr,
+        address: IpAddr,
         mac: Option<MacAddress>,
     },
     /// These packets cannot be sent.
@@ -72,7 +72,7 @@ pub(crate) enum Due {
 }
 
 pub(crate) struct Neighbours {
-    entries: BTreeMap<(u8, Ipv4Addr), Neighbour>,
+    entries: BTreeMap<(u8, IpAddr), Neighbour>,
     waiting: usize,
     waiting_max: usize,
     waiting_max_each: usize,
@@ -94,7 +94,7 @@ impl Neighbours {
     }
 
     /// The way to a neighbour for packet `id`, which is queued if it must wait.
-    pub fn lookup(&mut self, now: Instant, interface: u8, address: Ipv4Addr, id: RequestId) -> Lookup {
+    pub fn lookup(&mut self, now: Instant, interface: u8, address: IpAddr, id: RequestId) -> Lookup {
         let first_wait = now + Duration::from_millis(WAITS_MS[0]);
         if let Some(n) = self.entries.get_mut(&(interface, address)) {
             n.used = now;
@@ -133,7 +133,7 @@ impl Neighbours {
     }
 
     /// Whether there is an entry, in whatever state.
-    pub fn knows(&self, interface: u8, address: Ipv4Addr) -> bool {
+    pub fn knows(&self, interface: u8, address: IpAddr) -> bool {
         self.entries.contains_key(&(interface, address))
     }
 
@@ -142,7 +142,7 @@ impl Neighbours {
         &mut self,
         now: Instant,
         interface: u8,
-        address: Ipv4Addr,
+        address: IpAddr,
         mac: MacAddress,
     ) -> VecDeque<RequestId> {
         if !self.knows(interface, address) && !self.make_room(now) {

@@ -1,11 +1,11 @@
-//! Packets on their way: the nouns of the engine.
+//! Packets on their way: the nouns of the engine, for addresses of any family.
 
 use crate::LOCAL_INTERFACE;
 use core::convert::Infallible;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use eft_base::wire::{
-    ICMP_PARAMETER_PROBLEM, ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE, IcmpHeader, PROTOCOL_ICMP, PROTOCOL_TCP,
-    PROTOCOL_UDP, TcpHeader, UdpHeader,
+    EthernetHeader, ICMP_PARAMETER_PROBLEM, ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE, IcmpHeader, PROTOCOL_ICMP,
+    PROTOCOL_TCP, PROTOCOL_UDP, TcpHeader, UdpHeader,
 };
 use eft_base::{MacAddress, PacketRef, RequestId};
 use eft_component::Output;
@@ -14,6 +14,8 @@ use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Encoded};
 use zerocopy::FromBytes;
+
+pub(crate) const ETHERNET_LEN: usize = size_of::<EthernetHeader>();
 
 /// A message to ip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +71,7 @@ pub(crate) enum Next {
     /// To this host itself.
     Local,
     /// To the neighbour with this address: the destination or a gateway.
-    Neighbour(Ipv4Addr),
+    Neighbour(IpAddr),
     /// To a broadcast or multicast address of the link.
     Group(MacAddress),
 }
@@ -147,11 +149,48 @@ pub(crate) struct Arrival {
     pub question: Question,
 }
 
+/// A packet to be built.
+pub(crate) struct Outgoing<'a> {
+    pub source: IpAddr,
+    pub destination: IpAddr,
+    pub protocol: u8,
+    pub ttl: u8,
+    pub tos: u8,
+    pub dont_fragment: bool,
+    /// The transport header.
+    pub header: &'a [u8],
+    pub payload: &'a [PacketRef],
+    pub segment_size: u16,
+    /// Where in `header` the pseudo-header's sum lies, if the checksum is yet to be completed.
+    pub checksum_offset: Option<u16>,
+    /// The filter ordered it, so it is not asked about it.
+    pub ordered: bool,
+}
+
+impl Outgoing<'_> {
+    /// Bytes after the IP header.
+    pub fn body_len(&self) -> usize {
+        let payload: usize = self.payload.iter().map(|r| r.len as usize).sum();
+        self.header.len() + payload
+    }
+}
+
+/// What the sender of a packet is told of its fate (ICMP, RFC 792).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    ProtocolUnreachable,
+    PortUnreachable,
+    /// Fragments are missing.
+    ReassemblyTimeout,
+    /// The filter wants it to be told; as a port that is unreachable.
+    Blocked,
+}
+
 /// What the filter is asked about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
-    pub source: Ipv4Addr,
-    pub destination: Ipv4Addr,
+    pub source: IpAddr,
+    pub destination: IpAddr,
     pub protocol: u8,
     pub tcp_flags: u8,
     /// For ICMP the type.
@@ -166,8 +205,8 @@ pub(crate) struct Question {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quoted {
     pub header_len: u16,
-    pub source: Ipv4Addr,
-    pub destination: Ipv4Addr,
+    pub source: IpAddr,
+    pub destination: IpAddr,
     pub protocol: u8,
     /// For ICMP the type.
     pub source_port: u16,
@@ -183,7 +222,7 @@ impl Question {
     }
 
     /// Reads the start of the transport header. `None`: too short to be one.
-    pub fn new(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, transport: &[u8]) -> Option<Question> {
+    pub fn new(source: IpAddr, destination: IpAddr, protocol: u8, transport: &[u8]) -> Option<Question> {
         let (source_port, destination_port, tcp_flags) = match protocol {
             PROTOCOL_TCP => {
                 let (h, _) = TcpHeader::ref_from_prefix(transport).ok()?;

@@ -2,16 +2,16 @@
 
 use crate::counters::Counter;
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use eft_base::{Instant, PacketRef};
 
 const FRAGMENTS_MAX: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
-    pub source: Ipv4Addr,
-    pub destination: Ipv4Addr,
-    pub id: u16,
+    pub source: IpAddr,
+    pub destination: IpAddr,
+    pub id: u32,
     pub protocol: u8,
 }
 
@@ -49,6 +49,16 @@ pub(crate) struct Place {
     pub start: usize,
     pub end: usize,
     pub last: bool,
+}
+
+/// A fragment that came in, checked on its own.
+pub(crate) struct Fragment<'a> {
+    pub key: Key,
+    pub place: Place,
+    /// The IP header.
+    pub header: &'a [u8],
+    /// What follows it.
+    pub body: PacketRef,
 }
 
 pub(crate) enum Fit {

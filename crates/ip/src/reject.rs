@@ -8,14 +8,13 @@
 use crate::LOCAL_INTERFACE;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::icmp::IcmpError;
-use crate::pending::{Arrival, Origin, Question, Transmission};
-use crate::send::{ETHERNET_LEN, IPV4_LEN, Outgoing, TRANSPORT_AT, ipv4_header};
-use alloc::vec::Vec;
-use core::net::Ipv4Addr;
+use crate::family;
+use crate::pending::{Arrival, ETHERNET_LEN, Origin, Outgoing, Question, Report, Transmission};
+use alloc::vec;
+use core::net::IpAddr;
 use eft_base::PacketRef;
 use eft_base::checksum::Checksum;
-use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, TcpHeader};
+use eft_base::wire::{PROTOCOL_TCP, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, TcpHeader};
 use eft_component::Context;
 use eft_messages::filter::Judgement;
 use eft_messages::nic::FrameDescriptor;
@@ -33,7 +32,7 @@ impl Ip {
             Judgement::Pass | Judgement::Drop => {}
             Judgement::Unreachable => {
                 cx.count(Counter::FilterReturned);
-                self.send_error(cx, IcmpError::BLOCKED, a.packet, out)
+                self.send_error(cx, Report::Blocked, a.packet, out)
             }
             Judgement::Reset => {
                 let segment = a.packet.skip(a.header_len as u32);
@@ -56,8 +55,8 @@ impl Ip {
     fn send_reset(
         &mut self,
         cx: &mut Context,
-        source: Ipv4Addr,
-        destination: Ipv4Addr,
+        source: IpAddr,
+        destination: IpAddr,
         header: &TcpHeader,
         out: &mut Out,
     ) {
@@ -87,16 +86,16 @@ impl Ip {
         let answer = match how {
             Judgement::Pass | Judgement::Drop => None,
             Judgement::Reset => {
-                let header = d.header.get(TRANSPORT_AT..TRANSPORT_AT + TCP_LEN);
-                let len = transmission.len.saturating_sub(IPV4_LEN as u32);
+                let at = family::transport_at(q.source);
+                let header = d.header.get(at..at + TCP_LEN);
+                let len = transmission.len.saturating_sub(family::header_len(q.source) as u32);
                 let reset = header.and_then(|header| reset(&q, header, len));
                 reset.map(|reset| (q.destination, PROTOCOL_TCP, reset.as_bytes().to_vec()))
             }
             // The headers are quoted alone: enough to know the socket by.
-            Judgement::Unreachable => d.header.get(ETHERNET_LEN..d.header_len as usize).map(|quote| {
-                let mut message = IcmpError::BLOCKED.header(quote).as_bytes().to_vec();
-                message.extend_from_slice(quote);
-                (q.source, PROTOCOL_ICMP, message)
+            Judgement::Unreachable => d.header.get(ETHERNET_LEN..d.header_len as usize).and_then(|quote| {
+                let (protocol, message) = family::error_message(q.source, Report::Blocked, quote)?;
+                Some((q.source, protocol, message))
             }),
         };
         match answer {
@@ -111,7 +110,7 @@ impl Ip {
     fn hand_back(
         &mut self,
         cx: &mut Context,
-        (source, destination): (Ipv4Addr, Ipv4Addr),
+        (source, destination): (IpAddr, IpAddr),
         protocol: u8,
         body: &[u8],
         out: &mut Out,
@@ -123,16 +122,17 @@ impl Ip {
             cx.count(Counter::DropNoSlot);
             return false;
         };
-        let len = IPV4_LEN + body.len();
-        let mut bytes = Vec::with_capacity(len);
-        let header = ipv4_header(&answer(source, destination, protocol, body), len, 0);
-        bytes.extend_from_slice(header.as_bytes());
-        bytes.extend_from_slice(body);
+        let header_len = family::header_len(source);
+        let len = header_len + body.len();
+        let mut bytes = vec![0; len];
+        let (header, rest) = bytes.split_at_mut(header_len);
+        family::write_header(&answer(source, destination, protocol, body), len, 0, header);
+        rest.copy_from_slice(body);
         self.packets.write(slot, 0, &bytes);
         let arrival = Arrival {
             packet: PacketRef { len: len as u32, ..slot },
             interface: LOCAL_INTERFACE,
-            header_len: IPV4_LEN as u16,
+            header_len: header_len as u16,
             checksum_ok: true,
             segment_size: 0,
             group: false,
@@ -144,7 +144,7 @@ impl Ip {
 }
 
 /// An answer without payload whose checksum is done.
-fn answer(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, header: &[u8]) -> Outgoing<'_> {
+fn answer(source: IpAddr, destination: IpAddr, protocol: u8, header: &[u8]) -> Outgoing<'_> {
     Outgoing {
         source,
         destination,
@@ -181,7 +181,7 @@ fn reset(q: &Question, header: &[u8], len: u32) -> Option<TcpHeader> {
         reset.acknowledgment = segment.sequence.get().wrapping_add(payload).wrapping_add(ends).into();
     }
     let sum = Checksum::new()
-        .add_pseudo_header(q.destination.into(), q.source.into(), PROTOCOL_TCP, TCP_LEN as u32)
+        .add_pseudo_header(q.destination, q.source, PROTOCOL_TCP, TCP_LEN as u32)
         .add_bytes(reset.as_bytes());
     reset.checksum = sum.finish().into();
     Some(reset)

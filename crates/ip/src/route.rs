@@ -1,23 +1,24 @@
 //! Which way a packet takes: longest prefix first.
 
-use crate::config::{Config, is_unicast};
+use crate::config::Config;
+use crate::family::{is_spoken, is_unicast, link_group};
 use crate::pending::{Hop, Next};
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::IpAddr;
 use eft_base::{Cidr, MacAddress};
 
 struct Route {
     destination: Cidr,
     interface: u8,
     /// `None`: the destination is a neighbour.
-    gateway: Option<Ipv4Addr>,
+    gateway: Option<IpAddr>,
 }
 
 struct Address {
     cidr: Cidr,
-    address: Ipv4Addr,
-    broadcast: Option<Ipv4Addr>,
+    address: IpAddr,
+    broadcast: Option<IpAddr>,
     interface: u8,
 }
 
@@ -36,22 +37,20 @@ impl Routes {
         for interface in &config.interface {
             r.interfaces.push((interface.index, interface.name.clone()));
             for cidr in &interface.addresses {
-                let IpAddr::V4(address) = cidr.address else {
+                if !is_spoken(cidr.address) {
                     continue;
-                };
+                }
                 r.addresses.push(Address {
                     cidr: *cidr,
-                    address,
-                    broadcast: cidr.broadcast(),
+                    address: cidr.address,
+                    broadcast: cidr.broadcast().map(IpAddr::V4),
                     interface: interface.index,
                 });
                 r.routes.push(Route { destination: *cidr, interface: interface.index, gateway: None });
             }
         }
         for route in &config.route {
-            let IpAddr::V4(gateway) = route.gateway else {
-                continue;
-            };
+            let gateway = route.gateway;
             if let Some(interface) = r.interface_of_neighbour(gateway) {
                 r.routes.push(Route { destination: route.destination, interface, gateway: Some(gateway) });
             }
@@ -61,8 +60,8 @@ impl Routes {
         r
     }
 
-    fn interface_of_neighbour(&self, a: Ipv4Addr) -> Option<u8> {
-        let connected = self.addresses.iter().filter(|x| x.cidr.contains(a.into()));
+    fn interface_of_neighbour(&self, a: IpAddr) -> Option<u8> {
+        let connected = self.addresses.iter().filter(|x| x.cidr.contains(a));
         connected.max_by_key(|x| x.cidr.prefix_len).map(|x| x.interface)
     }
 
@@ -72,48 +71,42 @@ impl Routes {
     }
 
     /// Our addresses on an interface.
-    pub fn addresses_of(&self, interface: u8) -> impl Iterator<Item = Ipv4Addr> {
+    pub fn addresses_of(&self, interface: u8) -> impl Iterator<Item = IpAddr> {
         let here = self.addresses.iter().filter(move |a| a.interface == interface);
         here.map(|a| a.address)
     }
 
-    pub fn is_ours(&self, a: Ipv4Addr) -> bool {
+    pub fn is_ours(&self, a: IpAddr) -> bool {
         self.addresses.iter().any(|x| x.address == a)
     }
 
     /// The limited broadcast address, or the directed one of a network of ours.
-    pub fn is_broadcast(&self, a: Ipv4Addr) -> bool {
-        a.is_broadcast() || self.addresses.iter().any(|x| x.broadcast == Some(a))
+    pub fn is_broadcast(&self, a: IpAddr) -> bool {
+        let limited = matches!(a, IpAddr::V4(a) if a.is_broadcast());
+        limited || self.addresses.iter().any(|x| x.broadcast == Some(a))
     }
 
     /// Whether a neighbour with this address may exist on the link.
-    pub fn is_on_link(&self, interface: u8, a: Ipv4Addr) -> bool {
+    pub fn is_on_link(&self, interface: u8, a: IpAddr) -> bool {
         is_unicast(a)
             && !self.is_broadcast(a)
-            && self.addresses.iter().any(|x| x.interface == interface && x.cidr.contains(a.into()))
+            && self.addresses.iter().any(|x| x.interface == interface && x.cidr.contains(a))
     }
 
     /// The way to `destination`. `source` decides by which interface what concerns all goes out.
-    pub fn hop(&self, source: Ipv4Addr, destination: Ipv4Addr) -> Option<Hop> {
+    pub fn hop(&self, source: IpAddr, destination: IpAddr) -> Option<Hop> {
         if self.is_ours(destination) {
             return Some(Hop::LOCAL);
         }
-        if destination.is_broadcast() || destination.is_multicast() {
+        if let Some(mac) = link_group(destination) {
             let mut from = self.addresses.iter();
             let from = from.find(|a| a.address == source).or(self.addresses.first())?;
-            let [_, b, c, d] = destination.octets();
-            let mac = if destination.is_multicast() {
-                // RFC 1112 §6.4
-                MacAddress([1, 0, 0x5e, b & 0x7f, c, d])
-            } else {
-                MacAddress::BROADCAST
-            };
             return Some(Hop { interface: from.interface, next: Next::Group(mac) });
         }
         if !is_unicast(destination) || destination.is_loopback() {
             return None;
         }
-        let route = self.routes.iter().find(|r| r.destination.contains(destination.into()))?;
+        let route = self.routes.iter().find(|r| r.destination.contains(destination))?;
         let next = if route.gateway.is_none() && self.is_broadcast(destination) {
             Next::Group(MacAddress::BROADCAST)
         } else {
@@ -123,14 +116,14 @@ impl Routes {
     }
 
     /// Our address to use on the way over `hop` to `destination`.
-    pub fn source_for(&self, hop: Hop, destination: Ipv4Addr) -> Option<Ipv4Addr> {
+    pub fn source_for(&self, hop: Hop, destination: IpAddr) -> Option<IpAddr> {
         let toward = match hop.next {
             Next::Local => return Some(destination),
             Next::Neighbour(a) => a,
             Next::Group(_) => destination,
         };
         let here = || self.addresses.iter().filter(|a| a.interface == hop.interface);
-        let same_network = here().find(|a| a.cidr.contains(toward.into()));
+        let same_network = here().find(|a| a.cidr.contains(toward));
         Some(same_network.or(here().next())?.address)
     }
 }

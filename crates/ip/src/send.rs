@@ -7,12 +7,12 @@
 use crate::bytes::PieceSum;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out, SEGMENT_MAX};
+use crate::family;
 use crate::lane::speaks;
-use crate::pending::{Hop, Next, Origin, Question, Stage, ToPeer, Transmission};
-use core::net::{IpAddr, Ipv4Addr};
-use eft_base::checksum::Checksum;
+use crate::pending::{ETHERNET_LEN, Hop, Next, Origin, Outgoing, Question, Stage, ToPeer, Transmission};
+use core::net::IpAddr;
 use eft_base::errno::{EADDRNOTAVAIL, EINVAL, EMSGSIZE, ENETUNREACH, ENOBUFS};
-use eft_base::wire::{ETHERTYPE_IPV4, EthernetHeader, IPV4_DONT_FRAGMENT, Ipv4Header, PROTOCOL_UDP};
+use eft_base::wire::{EthernetHeader, PROTOCOL_UDP};
 use eft_base::{MacAddress, PacketRef, RequestId, WireAddress};
 use eft_component::Context;
 use eft_messages::ComponentId;
@@ -22,41 +22,11 @@ use eft_messages::transport::{
 };
 use zerocopy::{FromZeros, IntoBytes};
 
-pub(crate) const ETHERNET_LEN: usize = size_of::<EthernetHeader>();
-pub(crate) const IPV4_LEN: usize = size_of::<Ipv4Header>();
-/// Where the transport header begins in a frame of ours.
-pub(crate) const TRANSPORT_AT: usize = ETHERNET_LEN + IPV4_LEN;
 const IP_LEN_MAX: usize = 65535;
-const DEFAULT_TTL: u8 = 64;
 /// Requests that wait for a frame slot, per transport.
 const LANE_MAX: usize = 8192;
 /// What local packets may carry: there is no link to be limited by.
 const LOCAL_MTU: u16 = 65535;
-
-/// A packet to be built.
-pub(crate) struct Outgoing<'a> {
-    pub source: Ipv4Addr,
-    pub destination: Ipv4Addr,
-    pub protocol: u8,
-    pub ttl: u8,
-    pub tos: u8,
-    pub dont_fragment: bool,
-    /// The transport header.
-    pub header: &'a [u8],
-    pub payload: &'a [PacketRef],
-    pub segment_size: u16,
-    /// Where in `header` the pseudo-header's sum lies, if the checksum is yet to be completed.
-    pub checksum_offset: Option<u16>,
-    /// The filter ordered it, so it is not asked about it.
-    pub ordered: bool,
-}
-
-impl Outgoing<'_> {
-    fn len(&self) -> usize {
-        let payload: usize = self.payload.iter().map(|r| r.len as usize).sum();
-        IPV4_LEN + self.header.len() + payload
-    }
-}
 
 /// What to count, and what to tell the sender.
 pub(crate) type Refusal = (Counter, i32);
@@ -159,9 +129,10 @@ impl Ip {
             cx.memory.resolve(*r).ok_or(bad)?;
         }
         let unreachable = (Counter::NoRoute, ENETUNREACH);
-        let (IpAddr::V4(source), IpAddr::V4(destination)) = (d.source.into(), d.destination.into()) else {
+        let (source, destination) = (d.source.into(), d.destination.into());
+        if !family::is_spoken_by(source, destination) {
             return Err(unreachable);
-        };
+        }
         if !self.routes.is_ours(source) {
             return Err((Counter::RefusedSource, EADDRNOTAVAIL));
         }
@@ -185,7 +156,7 @@ impl Ip {
     /// Whether a packet of this form can go this way; the payload per segment if it must be cut.
     fn check_size(&self, hop: Hop, o: &Outgoing) -> Result<u16, Refusal> {
         let too_long = (Counter::RefusedTooLong, EMSGSIZE);
-        let len = o.len();
+        let len = family::len(o);
         if len > IP_LEN_MAX {
             return Err(too_long);
         }
@@ -194,7 +165,7 @@ impl Ip {
         }
         let link = self.link(hop.interface).filter(|l| l.up).ok_or((Counter::LinkDown, ENETUNREACH))?;
         let mtu = link.mtu as usize;
-        let headers = IPV4_LEN + o.header.len();
+        let headers = family::header_len(o.source) + o.header.len();
         let segment_size = o.segment_size as usize;
         if segment_size > 0 && len - headers > segment_size {
             if headers + segment_size > mtu || len - headers > link.segment_max as usize {
@@ -225,7 +196,7 @@ impl Ip {
         if question.is_error() {
             question.quoted = o.payload.first().and_then(|quote| self.quoted(cx, *quote));
         }
-        let len = o.len();
+        let len = family::len(&o);
         let mut descriptor = self.build(hop, &o, len, segment_size);
         let full = (Counter::RefusedFull, ENOBUFS);
         let frame = self.frames.allocate().ok_or(full)?;
@@ -259,9 +230,11 @@ impl Ip {
             // Filled in when the neighbour is known.
             destination: MacAddress::default(),
             source: self.link(hop.interface).map_or(MacAddress::default(), |l| l.mac),
-            ethertype: ETHERTYPE_IPV4.into(),
+            ethertype: family::ethertype(o.source).into(),
         };
-        let ipv4 = ipv4_header(o, len, self.identification);
+        let transport_at = family::transport_at(o.source);
+        d.header[..ETHERNET_LEN].copy_from_slice(ethernet.as_bytes());
+        family::write_header(o, len, self.identification, &mut d.header[ETHERNET_LEN..transport_at]);
         // A device that segments counts on from this identification (RFC 6864 §4.1 asks for no
         // more than that they differ while fragments may be about).
         let segments = match segment_size {
@@ -269,17 +242,15 @@ impl Ip {
             s => (len / s as usize + 1) as u16,
         };
         self.identification = self.identification.wrapping_add(segments);
-        let header_len = TRANSPORT_AT + o.header.len();
-        d.header[..ETHERNET_LEN].copy_from_slice(ethernet.as_bytes());
-        d.header[ETHERNET_LEN..TRANSPORT_AT].copy_from_slice(ipv4.as_bytes());
-        d.header[TRANSPORT_AT..header_len].copy_from_slice(o.header);
+        let header_len = transport_at + o.header.len();
+        d.header[transport_at..header_len].copy_from_slice(o.header);
         d.header_len = header_len as u16;
         d.payload[..o.payload.len()].copy_from_slice(o.payload);
         d.payload_count = o.payload.len() as u16;
         d.segment_size = segment_size;
         if let Some(offset) = o.checksum_offset {
             d.flags = FRAME_CHECKSUM;
-            d.checksum_start = TRANSPORT_AT as u16;
+            d.checksum_start = transport_at as u16;
             d.checksum_offset = offset;
         }
         d
@@ -313,7 +284,7 @@ impl Ip {
             if transmission.segment_size > 0 {
                 return self.finish(id, EMSGSIZE, out);
             }
-            if self.complete_checksum(cx, transmission.question.protocol, d).is_none() {
+            if self.complete_checksum(cx, &transmission.question, d).is_none() {
                 return self.finish(id, EINVAL, out);
             }
         }
@@ -324,18 +295,19 @@ impl Ip {
     }
 
     /// Does what a device without checksum offload leaves to us.
-    fn complete_checksum(&self, cx: &Context, protocol: u8, d: &mut FrameDescriptor) -> Option<()> {
+    fn complete_checksum(&self, cx: &Context, q: &Question, d: &mut FrameDescriptor) -> Option<()> {
         let mut sum = PieceSum::default();
-        sum.add(&d.header[TRANSPORT_AT..d.header_len as usize]);
+        let transport_at = family::transport_at(q.source);
+        sum.add(&d.header[transport_at..d.header_len as usize]);
         for r in &d.payload[..d.payload_count as usize] {
             self.sum(cx.memory, *r, &mut sum)?;
         }
         let sum = match sum.finish() {
             // RFC 768: zero would mean "no checksum".
-            0 if protocol == PROTOCOL_UDP => 0xffff,
+            0 if q.protocol == PROTOCOL_UDP => 0xffff,
             sum => sum,
         };
-        let field = TRANSPORT_AT + d.checksum_offset as usize;
+        let field = transport_at + d.checksum_offset as usize;
         d.header[field..field + 2].copy_from_slice(&sum.to_be_bytes());
         d.flags &= !FRAME_CHECKSUM;
         Some(())
@@ -390,30 +362,25 @@ impl Ip {
     ) {
         cx.count(Counter::Routes);
         let answer = match self.route(source.into(), destination.into()) {
-            Ok((source, mtu, segment_max, local)) => IpToTransport::Routed {
-                request,
-                errno: 0,
-                source: IpAddr::V4(source).into(),
-                mtu,
-                segment_max,
-                local,
-            },
+            Ok((source, mtu, segment_max, local)) => {
+                IpToTransport::Routed { request, errno: 0, source: source.into(), mtu, segment_max, local }
+            }
             Err(errno) => Ip::no_route(request, source, errno),
         };
         out.push(ToPeer::Transport(peer, answer));
     }
 
     /// Source, MTU, segment_max, and whether it is local.
-    fn route(&self, source: IpAddr, destination: IpAddr) -> Result<(Ipv4Addr, u16, u32, bool), i32> {
-        let IpAddr::V4(destination) = destination else {
+    fn route(&self, source: IpAddr, destination: IpAddr) -> Result<(IpAddr, u16, u32, bool), i32> {
+        if !family::is_spoken(destination) {
             return Err(ENETUNREACH);
-        };
+        }
         let chosen = match source {
-            IpAddr::V4(s) if self.routes.is_ours(s) => Some(s),
+            s if self.routes.is_ours(s) => Some(s),
             s if s.is_unspecified() => None,
             _ => return Err(EADDRNOTAVAIL),
         };
-        let hop = self.routes.hop(chosen.unwrap_or(Ipv4Addr::UNSPECIFIED), destination).ok_or(ENETUNREACH)?;
+        let hop = self.routes.hop(source, destination).ok_or(ENETUNREACH)?;
         let source = chosen.or_else(|| self.routes.source_for(hop, destination)).ok_or(ENETUNREACH)?;
         if hop.next == Next::Local {
             return Ok((source, LOCAL_MTU, SEGMENT_MAX, true));
@@ -421,21 +388,4 @@ impl Ip {
         let link = self.link(hop.interface).ok_or(ENETUNREACH)?;
         Ok((source, link.mtu, link.segment_max, false))
     }
-}
-
-pub(crate) fn ipv4_header(o: &Outgoing, len: usize, identification: u16) -> Ipv4Header {
-    let mut h = Ipv4Header {
-        version_ihl: 0x45,
-        tos: o.tos,
-        total_len: (len as u16).into(),
-        id: identification.into(),
-        flags_fragment: if o.dont_fragment { IPV4_DONT_FRAGMENT } else { 0 }.into(),
-        ttl: if o.ttl == 0 { DEFAULT_TTL } else { o.ttl },
-        protocol: o.protocol,
-        checksum: 0.into(),
-        source: o.source.octets(),
-        destination: o.destination.octets(),
-    };
-    h.checksum = Checksum::new().add_bytes(h.as_bytes()).finish().into();
-    h
 }

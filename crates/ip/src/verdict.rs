@@ -5,11 +5,10 @@
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::icmp::ICMP_LEN;
 use crate::pending::{Arrival, Question, Stage, ToPeer, Transmission};
-use core::net::{IpAddr, Ipv4Addr};
+use eft_base::RequestId;
 use eft_base::errno::EPERM;
-use eft_base::{RequestId, WireAddress};
+use eft_base::wire::IcmpHeader;
 use eft_component::Context;
 use eft_messages::filter::{IpToFilter, Judgement};
 
@@ -17,12 +16,11 @@ const ARRIVAL: u32 = 1 << 31;
 
 /// Asks, and says before what the packet quotes if it is an error.
 fn ask(request: RequestId, q: &Question, interface: u8, inbound: bool, len: u32, out: &mut Out) {
-    let wire = |a: Ipv4Addr| WireAddress::from(IpAddr::V4(a));
     if let Some(quoted) = q.quoted {
         out.push(ToPeer::Filter(IpToFilter::Quote {
             request,
-            source: wire(quoted.source),
-            destination: wire(quoted.destination),
+            source: quoted.source.into(),
+            destination: quoted.destination.into(),
             source_port: quoted.source_port,
             destination_port: quoted.destination_port,
             protocol: quoted.protocol,
@@ -30,8 +28,8 @@ fn ask(request: RequestId, q: &Question, interface: u8, inbound: bool, len: u32,
     }
     out.push(ToPeer::Filter(IpToFilter::Ask {
         request,
-        source: wire(q.source),
-        destination: wire(q.destination),
+        source: q.source.into(),
+        destination: q.destination.into(),
         source_port: q.source_port,
         destination_port: q.destination_port,
         protocol: q.protocol,
@@ -59,7 +57,7 @@ impl Ip {
         }
         if arrival.question.is_error() {
             let message = arrival.packet.skip(arrival.header_len as u32);
-            arrival.question.quoted = self.quoted(cx, message.skip(ICMP_LEN as u32));
+            arrival.question.quoted = self.quoted(cx, message.skip(size_of::<IcmpHeader>() as u32));
         }
         match self.arrivals.insert(arrival) {
             Ok(id) => {

@@ -1,6 +1,7 @@
 use super::*;
+use core::net::Ipv4Addr;
 
-const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 9]);
 
 fn id(index: u32) -> RequestId {
@@ -75,8 +76,8 @@ fn the_table_is_bounded() {
     let mut n = Neighbours::new(1 << 20, 1 << 19);
     for i in 0..5000u32 {
         let now = Instant::from_millis(i as u64);
-        n.learn(now, 0, Ipv4Addr::from_bits(0x0a00_0000 + i), MAC);
+        n.learn(now, 0, Ipv4Addr::from_bits(0x0a00_0000 + i).into(), MAC);
     }
     assert_eq!(n.entries.len(), ENTRIES_MAX);
-    assert!(n.knows(0, Ipv4Addr::from_bits(0x0a00_0000 + 4999)));
+    assert!(n.knows(0, Ipv4Addr::from_bits(0x0a00_0000 + 4999).into()));
 }

@@ -11,7 +11,7 @@ fn routes() -> Routes {
 #[test]
 fn the_longest_prefix_wins() {
     let r = routes();
-    let a = |s: &str| s.parse::<Ipv4Addr>().unwrap();
+    let a = |s: &str| s.parse::<IpAddr>().unwrap();
     let way = |s: &str| r.hop(a("10.0.0.2"), a(s)).map(|h| (h.interface, h.next));
     assert_eq!(way("10.0.0.9"), Some((0, Next::Neighbour(a("10.0.0.9")))));
     assert_eq!(way("10.0.0.129"), Some((1, Next::Neighbour(a("192.168.9.9")))));

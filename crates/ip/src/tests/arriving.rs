@@ -247,7 +247,7 @@ fn arp_is_answered_and_believed_within_reason() {
     assert_eq!((&reply[..6], &reply[20..22]), (&THEIR_MAC.0[..], &[0, 2][..]));
     assert_eq!((&reply[22..28], &reply[28..32]), (&OUR_MAC.0[..], &US.octets()[..]));
     b.confirm(&out);
-    assert!(b.ip.neighbours.knows(0, THEM));
+    assert!(b.ip.neighbours.knows(0, THEM.into()));
 
     let other = Ipv4Addr::new(10, 77, 0, 50);
     // A probe is answered but not learned; a question to another is neither.
@@ -256,7 +256,7 @@ fn arp_is_answered_and_believed_within_reason() {
     b.arp(ARP_REQUEST, THEIR_MAC, other, THEM);
     b.arp(ARP_REPLY, THEIR_MAC, other, US);
     b.arp(ARP_REPLY, THEIR_MAC, other, other);
-    assert!(!b.ip.neighbours.knows(0, other));
+    assert!(!b.ip.neighbours.knows(0, other.into()));
     // Nobody else has our address, and nobody speaks for another network or another host.
     b.arp(ARP_REPLY, THEIR_MAC, US, US);
     assert_eq!(b.count(Counter::ArpConflicts), 1);

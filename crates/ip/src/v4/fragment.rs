@@ -2,10 +2,10 @@
 //!
 //! Fragments are references to pieces of the same payload; nothing is copied but headers.
 
+use super::header::HEADER_LEN;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::pending::{Datagram, Origin, Transmission};
-use crate::send::{ETHERNET_LEN, IPV4_LEN, TRANSPORT_AT};
+use crate::pending::{Datagram, ETHERNET_LEN, Origin, Transmission};
 use eft_base::checksum::Checksum;
 use eft_base::errno::ENOBUFS;
 use eft_base::wire::{IPV4_MORE_FRAGMENTS, Ipv4Header};
@@ -13,6 +13,8 @@ use eft_base::{PacketRef, RequestId};
 use eft_component::Context;
 use eft_messages::nic::FrameDescriptor;
 use zerocopy::FromBytes;
+
+const TRANSPORT_AT: usize = ETHERNET_LEN + HEADER_LEN;
 
 /// A piece of a datagram's body (transport header and payload).
 struct Piece {
@@ -23,7 +25,7 @@ struct Piece {
 
 impl Ip {
     /// Replaces a transmission by one per fragment. The checksum is complete.
-    pub(crate) fn fragment(
+    pub(crate) fn fragment_ipv4(
         &mut self,
         cx: &mut Context,
         id: RequestId,
@@ -35,8 +37,8 @@ impl Ip {
             return;
         };
         // Offsets are counted in units of eight bytes.
-        let room = (mtu as usize - IPV4_LEN) & !7;
-        let body = transmission.len as usize - IPV4_LEN;
+        let room = (mtu as usize - HEADER_LEN) & !7;
+        let body = transmission.len as usize - HEADER_LEN;
         let count = body.div_ceil(room);
         if self.frames.available() + 1 < count {
             cx.count(Counter::RefusedFull);
@@ -73,7 +75,7 @@ impl Ip {
             origin: Origin::Fragment(datagram),
             frame,
             packet: None,
-            len: (IPV4_LEN + piece.len) as u32,
+            len: (HEADER_LEN + piece.len) as u32,
             ..*whole
         };
         let Ok(id) = self.transmissions.insert(transmission) else {
@@ -83,22 +85,6 @@ impl Ip {
         cx.count(Counter::FragmentsOut);
         let mut d = cut(descriptor, &piece);
         self.address(cx, id, &mut d, out);
-    }
-
-    /// One fragment less; after the last the datagram is answered.
-    pub(crate) fn settle_fragment(&mut self, datagram: RequestId, errno: i32, out: &mut Out) {
-        let Some(d) = self.datagrams.get_mut(datagram) else {
-            return;
-        };
-        d.remaining -= 1;
-        if d.errno == 0 {
-            d.errno = errno;
-        }
-        if d.remaining == 0
-            && let Some(d) = self.datagrams.remove(datagram)
-        {
-            self.settle(d.origin, d.packet, d.errno, out);
-        }
     }
 }
 
@@ -126,7 +112,7 @@ fn cut(whole: &FrameDescriptor, piece: &Piece) -> FrameDescriptor {
         }
     }
     if let Ok((h, _)) = Ipv4Header::mut_from_prefix(&mut d.header[ETHERNET_LEN..]) {
-        h.total_len = ((IPV4_LEN + piece.len) as u16).into();
+        h.total_len = ((HEADER_LEN + piece.len) as u16).into();
         let more = if piece.last { 0 } else { IPV4_MORE_FRAGMENTS };
         h.flags_fragment = (more | (piece.offset / 8) as u16).into();
         h.checksum = 0.into();

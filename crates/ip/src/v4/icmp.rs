@@ -4,15 +4,15 @@
 //! Errors are never sent about errors, about fragments but the first, about what was sent to many
 //! (RFC 1122 §3.2.2), nor faster than [`crate::limit`] allows.
 
+use super::address::is_unicast;
+use super::error;
+use super::header::HEADER_LEN;
 use crate::bytes::PieceSum;
-use crate::config::is_unicast;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::pending::{Arrival, Origin, Quoted};
-use crate::send::{IPV4_LEN, Outgoing};
+use crate::pending::{Arrival, Origin, Outgoing, Quoted, Report};
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::PacketRef;
-use eft_base::checksum::Checksum;
 use eft_base::wire::{
     ICMP_ECHO_REPLY, ICMP_ECHO_REQUEST, ICMP_PARAMETER_PROBLEM, ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE,
     IPV4_OFFSET_MASK, IcmpHeader, Ipv4Header, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP,
@@ -22,9 +22,9 @@ use eft_messages::ComponentId;
 use eft_messages::transport::IpToTransport;
 use zerocopy::{FromBytes, IntoBytes};
 
-pub(crate) const ICMP_LEN: usize = size_of::<IcmpHeader>();
+const ICMP_LEN: usize = size_of::<IcmpHeader>();
 /// As much of the packet as fits an error of 576 bytes (RFC 1812 §4.3.2.3).
-const QUOTE_MAX: usize = 576 - IPV4_LEN - ICMP_LEN;
+const QUOTE_MAX: usize = 576 - HEADER_LEN - ICMP_LEN;
 /// What every quotation must have of the transport header.
 const QUOTE_MIN: usize = 8;
 const CODE_FRAGMENTATION_NEEDED: u8 = 4;
@@ -32,30 +32,6 @@ const CODE_FRAGMENTATION_NEEDED: u8 = 4;
 const MTU_MIN: u16 = 68;
 /// Queries, about which errors may be sent: echo, timestamp, information, address mask.
 const QUERIES: [u8; 10] = [0, 8, 9, 10, 13, 14, 15, 16, 17, 18];
-
-/// An error that we may send.
-#[derive(Clone, Copy)]
-pub(crate) struct IcmpError {
-    kind: u8,
-    code: u8,
-    /// The filter wants it to be sent.
-    ordered: bool,
-}
-
-impl IcmpError {
-    pub const PROTOCOL_UNREACHABLE: IcmpError = IcmpError { kind: ICMP_UNREACHABLE, code: 2, ordered: false };
-    pub const PORT_UNREACHABLE: IcmpError = IcmpError { kind: ICMP_UNREACHABLE, code: 3, ordered: false };
-    pub const REASSEMBLY_TIMEOUT: IcmpError = IcmpError { kind: ICMP_TIME_EXCEEDED, code: 1, ordered: false };
-    /// As a port that is unreachable.
-    pub const BLOCKED: IcmpError = IcmpError { ordered: true, ..IcmpError::PORT_UNREACHABLE };
-
-    /// The message that begins with this header and quotes `quote`.
-    pub fn header(self, quote: &[u8]) -> IcmpHeader {
-        let mut header = IcmpHeader { kind: self.kind, code: self.code, checksum: 0.into(), rest: [0; 4] };
-        header.checksum = Checksum::new().add_bytes(header.as_bytes()).add_bytes(quote).finish().into();
-        header
-    }
-}
 
 impl Ip {
     pub(crate) fn receive_icmp(&mut self, cx: &mut Context, a: Arrival, out: &mut Out) {
@@ -122,8 +98,8 @@ impl Ip {
     fn send_icmp(
         &mut self,
         cx: &mut Context,
-        source: Ipv4Addr,
-        destination: Ipv4Addr,
+        source: IpAddr,
+        destination: IpAddr,
         header: IcmpHeader,
         payload: PacketRef,
         ordered: bool,
@@ -160,13 +136,7 @@ impl Ip {
 
     /// Tells the sender of `packet` (which covers it from its IP header on) what is wrong, if that
     /// is allowed. The packet's buffer stays the caller's.
-    pub(crate) fn send_error(
-        &mut self,
-        cx: &mut Context,
-        error: IcmpError,
-        packet: PacketRef,
-        out: &mut Out,
-    ) {
+    pub(crate) fn send_error(&mut self, cx: &mut Context, report: Report, packet: PacketRef, out: &mut Out) {
         let mut quote = [0; QUOTE_MAX];
         let Some(quote) = self.read_head(cx.memory, packet, &mut quote) else {
             return;
@@ -174,7 +144,7 @@ impl Ip {
         let Ok((ip, _)) = Ipv4Header::ref_from_prefix(quote) else {
             return;
         };
-        let (source, destination) = (Ipv4Addr::from(ip.source), Ipv4Addr::from(ip.destination));
+        let (source, destination) = (Ipv4Addr::from(ip.source), IpAddr::from(ip.destination));
         let is_error = ip.protocol == PROTOCOL_ICMP
             && quote.get(ip.header_len()).is_none_or(|kind| !QUERIES.contains(kind));
         if is_error
@@ -192,7 +162,8 @@ impl Ip {
         };
         self.packets.write(slot, 0, quote);
         let payload = PacketRef { len: quote.len() as u32, ..slot };
-        if self.send_icmp(cx, destination, source, error.header(quote), payload, error.ordered, out) {
+        let (header, ordered) = (error::header(report, quote), report == Report::Blocked);
+        if self.send_icmp(cx, destination, source.into(), header, payload, ordered, out) {
             cx.count(Counter::IcmpErrorsOut);
         }
     }
@@ -217,7 +188,7 @@ impl Ip {
         if needed && mtu != 0 && mtu < MTU_MIN {
             return self.drop_packet(cx, a.packet, Counter::DropIcmp, out);
         }
-        let mut outer = [0; IPV4_LEN];
+        let mut outer = [0; HEADER_LEN];
         let Some(outer) =
             self.read(cx.memory, a.packet, &mut outer).and_then(|_| Ipv4Header::read_from_bytes(&outer).ok())
         else {
@@ -233,7 +204,7 @@ impl Ip {
                 ICMP_PARAMETER_PROBLEM => header.rest[0] as u16,
                 _ => 0,
             },
-            offender: IpAddr::V4(a.question.source).into(),
+            offender: a.question.source.into(),
             ttl: outer.ttl,
             tos: outer.tos,
         };
@@ -247,12 +218,12 @@ impl Ip {
 
     /// What an ICMP error is about. `None`: it quotes too little, or a fragment without ports.
     pub(crate) fn quoted(&self, cx: &Context, quote: PacketRef) -> Option<Quoted> {
-        let mut head = [0; IPV4_LEN];
+        let mut head = [0; HEADER_LEN];
         self.read(cx.memory, quote, &mut head)?;
         let ip = Ipv4Header::read_from_bytes(&head).ok()?;
         let header_len = ip.header_len();
         let first = ip.flags_fragment.get() & IPV4_OFFSET_MASK == 0;
-        if ip.version_ihl >> 4 != 4 || header_len < IPV4_LEN || !first {
+        if ip.version_ihl >> 4 != 4 || header_len < HEADER_LEN || !first {
             return None;
         }
         let mut transport = [0; QUOTE_MIN];

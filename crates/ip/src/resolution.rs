@@ -1,0 +1,132 @@
+//! Link addresses for packets that go out: from the table of neighbours, or asked for in the way of the family.
+
+use crate::counters::Counter;
+use crate::engine::{Ip, Out};
+use crate::neighbour::{Due, Lookup};
+use crate::pending::{Next, Stage};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::mem::offset_of;
+use core::net::IpAddr;
+use eft_base::errno::{EHOSTUNREACH, ENOBUFS};
+use eft_base::{MacAddress, RequestId};
+use eft_component::Context;
+use eft_messages::nic::FrameDescriptor;
+use zerocopy::IntoBytes;
+
+impl Ip {
+    /// Puts the link address into a transmission's frame and submits it, or lets it wait for an answer.
+    pub(crate) fn address(
+        &mut self,
+        cx: &mut Context,
+        id: RequestId,
+        d: &mut FrameDescriptor,
+        out: &mut Out,
+    ) {
+        let Some(&transmission) = self.transmissions.get(id) else {
+            return;
+        };
+        let interface = transmission.hop.interface;
+        let neighbour = match transmission.hop.next {
+            Next::Neighbour(a) => a,
+            Next::Group(mac) => return self.submit_to(cx, id, d, mac, out),
+            Next::Local => return,
+        };
+        match self.neighbours.lookup(cx.now, interface, neighbour, id) {
+            Lookup::Send(mac) => self.submit_to(cx, id, d, mac, out),
+            Lookup::SendAndProbe(mac) => {
+                self.submit_to(cx, id, d, mac, out);
+                self.ask_neighbour(cx, interface, neighbour, Some(mac), out);
+            }
+            Lookup::Wait { ask } => {
+                self.frames.write(transmission.frame, 0, d.as_bytes());
+                if let Some(f) = self.transmissions.get_mut(id) {
+                    f.stage = Stage::Neighbour;
+                }
+                if ask {
+                    self.ask_neighbour(cx, interface, neighbour, None, out);
+                }
+            }
+            Lookup::Unreachable => self.finish(id, EHOSTUNREACH, out),
+            Lookup::Full => {
+                cx.count(Counter::NeighbourFull);
+                self.finish(id, ENOBUFS, out);
+            }
+        }
+    }
+
+    fn submit_to(
+        &mut self,
+        cx: &mut Context,
+        id: RequestId,
+        d: &mut FrameDescriptor,
+        mac: MacAddress,
+        out: &mut Out,
+    ) {
+        d.header[..6].copy_from_slice(&mac.0);
+        if let Some(f) = self.transmissions.get(id) {
+            self.frames.write(f.frame, 0, d.as_bytes());
+            self.submit(cx, id, out);
+        }
+    }
+
+    /// Submits what waited for `mac`, in order.
+    pub(crate) fn release_waiting(
+        &mut self,
+        cx: &mut Context,
+        waiting: VecDeque<RequestId>,
+        mac: MacAddress,
+        out: &mut Out,
+    ) {
+        for id in waiting {
+            if let Some(f) = self.transmissions.get(id) {
+                let header = offset_of!(FrameDescriptor, header);
+                self.frames.write(f.frame, header, &mac.0);
+                self.submit(cx, id, out);
+            }
+        }
+    }
+
+    pub(crate) fn expire_neighbours(&mut self, cx: &mut Context, out: &mut Out) {
+        for due in self.neighbours.expire(cx.now) {
+            match due {
+                Due::Ask { interface, address, mac } => self.ask_neighbour(cx, interface, address, mac, out),
+                Due::GiveUp(waiting) => {
+                    cx.count(Counter::NeighbourTimeouts);
+                    for id in waiting {
+                        self.finish(id, EHOSTUNREACH, out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Who has `address`? Asks one host whether it still has, if `mac` is given (RFC 1122 §2.3.2.1).
+    fn ask_neighbour(
+        &mut self,
+        cx: &mut Context,
+        interface: u8,
+        address: IpAddr,
+        mac: Option<MacAddress>,
+        out: &mut Out,
+    ) {
+        match address {
+            IpAddr::V4(address) => self.ask_by_arp(cx, interface, address, mac, out),
+            IpAddr::V6(_) => {}
+        }
+    }
+
+    /// Tells the link about our addresses, so that neighbours know them anew.
+    pub(crate) fn announce(&mut self, cx: &mut Context, interface: u8, out: &mut Out) {
+        let Some(link) = self.link(interface).copied() else {
+            return;
+        };
+        let addresses: Vec<IpAddr> = self.routes.addresses_of(interface).collect();
+        for a in addresses {
+            match a {
+                IpAddr::V4(a) => self.announce_by_arp(cx, interface, &link, a, out),
+                IpAddr::V6(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What an IPv4 address may stand for.
+
+use core::net::Ipv4Addr;
+use eft_base::{Cidr, MacAddress};
+
+/// Neither this-network, nor multicast, reserved or broadcast (RFC 1122 §3.2.1.3).
+pub(crate) fn is_unicast(a: Ipv4Addr) -> bool {
+    a.octets()[0] != 0 && a.octets()[0] < 224
+}
+
+/// Whether an interface may have this address; why not.
+pub(crate) fn check_host(cidr: &Cidr, a: Ipv4Addr) -> Result<(), &'static str> {
+    if !is_unicast(a) || a.is_loopback() {
+        return Err("is no host's address");
+    }
+    if cidr.prefix_len == 0 {
+        return Err("must have a prefix length of at least 1");
+    }
+    let host_bits = u32::MAX.checked_shr(cidr.prefix_len as u32).unwrap_or(0);
+    if cidr.prefix_len < 31 && (a.to_bits() & host_bits == 0 || cidr.broadcast() == Some(a)) {
+        return Err("is the network's own or its broadcast address");
+    }
+    Ok(())
+}
+
+/// The link's group for an address that means many whatever the networks are. (RFC 1112 §6.4)
+pub(crate) fn link_group(a: Ipv4Addr) -> Option<MacAddress> {
+    let [_, b, c, d] = a.octets();
+    match a {
+        _ if a.is_multicast() => Some(MacAddress([1, 0, 0x5e, b & 0x7f, c, d])),
+        _ if a.is_broadcast() => Some(MacAddress::BROADCAST),
+        _ => None,
+    }
+}

@@ -1,0 +1,80 @@
+//! An IPv4 packet that came in (RFC 1122 §3.2.1).
+
+use super::address::is_unicast;
+use super::header::{Packet, parse};
+use super::reassemble::fragment;
+use crate::counters::Counter;
+use crate::engine::{Ip, Out};
+use crate::pending::{Arrival, Question};
+use eft_base::PacketRef;
+use eft_base::wire::{IPV4_MORE_FRAGMENTS, IPV4_OFFSET_MASK};
+use eft_component::Context;
+
+impl Ip {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn receive_ipv4(
+        &mut self,
+        cx: &mut Context,
+        nic: u8,
+        packet: PacketRef,
+        head: &[u8],
+        link_group: bool,
+        checksum_ok: bool,
+        segment_size: u16,
+        out: &mut Out,
+    ) {
+        let p = match parse(head, packet, segment_size > 0) {
+            Ok(p) => p,
+            Err(why) => return self.drop_packet(cx, packet, why, out),
+        };
+        cx.count(Counter::PacketsIn);
+        cx.add(Counter::BytesIn, p.packet.len as u64);
+        let group = match self.check_addresses(&p, link_group) {
+            Ok(group) => group,
+            Err(why) => return self.drop_packet(cx, packet, why, out),
+        };
+        let flags = p.header.flags_fragment.get();
+        if flags & (IPV4_MORE_FRAGMENTS | IPV4_OFFSET_MASK) != 0 {
+            return self.receive_fragment(cx, nic, p.packet, fragment(&p), group, out);
+        }
+        let transport = &p.head[p.header_len..];
+        let question = Question::new(p.source.into(), p.destination.into(), p.header.protocol, transport);
+        let Some(question) = question else {
+            return self.drop_packet(cx, packet, Counter::DropMalformed, out);
+        };
+        let arrival = Arrival {
+            packet: p.packet,
+            interface: nic,
+            header_len: p.header_len as u16,
+            checksum_ok,
+            segment_size,
+            group,
+            question,
+        };
+        self.judge(cx, arrival, out);
+    }
+
+    /// Whether the packet is for us, and from somebody who can be. True: it was sent to many.
+    fn check_addresses(&self, p: &Packet, link_group: bool) -> Result<bool, Counter> {
+        // RFC 1122 §3.2.1.3: what can never be a source. Our own address comes from nobody else.
+        let source = p.source;
+        if !is_unicast(source)
+            || source.is_loopback()
+            || self.routes.is_broadcast(source.into())
+            || self.routes.is_ours(source.into())
+        {
+            return Err(Counter::DropMartian);
+        }
+        if self.routes.is_broadcast(p.destination.into()) {
+            return Ok(true);
+        }
+        if !self.routes.is_ours(p.destination.into()) {
+            return Err(Counter::DropNotOurs);
+        }
+        // RFC 1122 §3.3.6: a packet to one host in a frame to many is nobody's.
+        if link_group {
+            return Err(Counter::DropNotOurs);
+        }
+        Ok(false)
+    }
+}
