@@ -57,6 +57,8 @@ pub struct Consumer {
     consumed: Shared<Position>,
     head: u64,
     published: u64,
+    /// A line held what no sound producer writes there.
+    broken: bool,
 }
 
 /// # Panics
@@ -141,7 +143,7 @@ pub struct Full;
 impl Consumer {
     pub fn new(lines: Shared<[Line]>, consumed: Shared<Position>) -> Consumer {
         assert!(lines.len().is_power_of_two());
-        Consumer { lines, consumed, head: 0, published: 0 }
+        Consumer { lines, consumed, head: 0, published: 0, broken: false }
     }
 
     /// Goes on where a dead predecessor had published that it was; what it took after that comes
@@ -197,7 +199,10 @@ impl Consumer {
     /// [`Consumer::publish`].
     pub fn pop(&mut self) -> Option<Message> {
         let line = self.next_line();
-        if line.sequence.load(Ordering::Acquire) != self.head + 1 {
+        let sequence = line.sequence.load(Ordering::Acquire);
+        if sequence != self.head + 1 {
+            // Not written yet: it is what the last round left.
+            self.broken |= sequence != (self.head + 1).saturating_sub(self.lines.len() as u64);
             return None;
         }
         let message = core::array::from_fn(|i| line.payload[i].load(Ordering::Relaxed));
@@ -206,6 +211,11 @@ impl Consumer {
             self.publish();
         }
         Some(message)
+    }
+
+    /// Whether the producer damaged the queue: no message will come any more.
+    pub fn is_broken(&self) -> bool {
+        self.broken
     }
 
     /// Tells the producer how far we are. Called at the end of a batch and before sleeping.

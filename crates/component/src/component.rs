@@ -91,7 +91,8 @@ pub trait Component {
     /// Names of the counters that this engine keeps, in order of their index.
     const COUNTERS: &'static [&'static str];
 
-    /// Makes a message of 56 bytes from `peer`. `None`: not a message of that edge (counted, ignored).
+    /// Makes a message of 56 bytes from `peer`. `None`: not a message of that edge (counted; its
+    /// sender is replaced).
     fn decode(peer: ComponentId, line: &Encoded) -> Option<Self::In>;
 
     /// The call of which `occasion` tells comes next. Must be cheap.

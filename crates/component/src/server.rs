@@ -43,6 +43,8 @@ struct Connected {
     quiet: usize,
     /// What is noted of the queue toward us.
     queue: QueueAccount,
+    /// The peer was accused; once is enough.
+    accused: bool,
 }
 
 /// Receipts that may wait for a sleeping peer, and how long: both far below what would run a pool or
@@ -150,6 +152,7 @@ impl<C: Component> Server<C> {
             backlog: VecDeque::new(),
             unrung: false,
             quiet: 0,
+            accused: false,
         };
         match self.ports.iter_mut().find(|c| c.port.peer == peer) {
             Some(old) => *old = connected,
@@ -194,6 +197,7 @@ impl<C: Component> Server<C> {
         let mut undecodable = 0;
         let mut received = 0;
         let mut crowded = false;
+        let mut suspect = None;
         for connected in &mut self.ports {
             let peer = connected.port.peer;
             let mut taken = 0;
@@ -204,6 +208,7 @@ impl<C: Component> Server<C> {
                 taken += 1;
                 let Some(message) = C::decode(peer, &line) else {
                     undecodable += 1;
+                    suspect = Some(peer);
                     continue;
                 };
                 let mut cx =
@@ -213,6 +218,10 @@ impl<C: Component> Server<C> {
                 self.status.advance();
             }
             connected.port.consumer.publish();
+            // A position that cannot be may be the last that it says: our queue would stay full.
+            if connected.port.consumer.is_broken() || connected.port.producer.absurd_positions() > 0 {
+                suspect = Some(peer);
+            }
             received += taken;
             if taken > 0 || connected.queue.awaits_fall() {
                 let left = if taken == budget { connected.port.consumer.backlog() } else { 0 };
@@ -236,6 +245,9 @@ impl<C: Component> Server<C> {
         if undecodable > 0 {
             self.status.add(counter::UNDECODABLE, undecodable);
         }
+        if let Some(peer) = suspect {
+            self.accuse(world, peer);
+        }
         if received > 0 {
             self.status.add(counter::MESSAGES_IN, received as u64);
         }
@@ -251,6 +263,16 @@ impl<C: Component> Server<C> {
         // Without looking at the clock again: the next mark gives the time to what this turn was.
         self.status.account().call_it(if work > 0 { Phase::Busy } else { Phase::Polling });
         Step { work, deadline }
+    }
+
+    /// A neighbour that damages its queue, or sends what is no message, does not go on: what it said with that message is lost,
+    /// and only its successor says it again.
+    #[cold]
+    fn accuse(&mut self, world: &mut impl World<Effect = C::Effect>, peer: ComponentId) {
+        if let Some(c) = self.ports.iter_mut().find(|c| c.port.peer == peer && !c.accused) {
+            c.accused = true;
+            world.accuse(peer);
+        }
     }
 
     /// Says whether it came late to this turn: to a deadline, or to a queue that filled since the last one.

@@ -20,6 +20,9 @@ pub trait World {
 
     /// Carries out an effect.
     fn perform(&mut self, effect: Self::Effect);
+
+    /// `peer` sent what no sound server sends: it is to be replaced. Its successor gets again what it was asked.
+    fn accuse(&mut self, peer: ComponentId);
 }
 
 /// What a device is and can do.

@@ -98,6 +98,8 @@ impl World for Around {
 
     fn wake(&mut self, _: ComponentId, _: Wake, _: &Doorbell) {}
 
+    fn accuse(&mut self, _: ComponentId) {}
+
     fn perform(&mut self, effect: &'static str) {
         self.0.borrow_mut().push(format!("perform {effect}"));
     }

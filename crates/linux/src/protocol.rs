@@ -244,6 +244,10 @@ pub enum FromServer {
     Dying {
         reason: String,
     },
+    /// A neighbour damages its queue, or sends what is no message.
+    Accuse {
+        peer: ComponentId,
+    },
 }
 
 /// Encodes a message; messages of the supervisor and its servers always fit.

@@ -107,6 +107,8 @@ pub struct Surroundings {
     /// Peers that were woken.
     pub woken: Vec<ComponentId>,
     pub effects: Vec<Effect>,
+    /// Peers that were accused.
+    pub accused: Vec<ComponentId>,
 }
 
 /// The surroundings of a server whose effects are `E`.
@@ -125,6 +127,10 @@ impl<E: Into<Effect>> World for Around<'_, E> {
 
     fn perform(&mut self, effect: E) {
         self.0.effects.push(effect.into());
+    }
+
+    fn accuse(&mut self, peer: ComponentId) {
+        self.0.accused.push(peer);
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Faults {
     /// What else may befall them, and the chance per step.
     pub kinds: Vec<Fault>,
     pub inject: f64,
+    /// Chance per step that a number by which one of their queues goes is damaged.
+    pub flip: f64,
 }
 
 /// Two stacks and the wire between them.
@@ -182,6 +184,7 @@ impl Simulation {
         self.steps += 1;
         self.maybe_kill();
         self.maybe_inject();
+        self.maybe_flip();
         self.revive();
         self.pump();
         let mut runnable: Vec<(usize, Option<ComponentId>)> = Vec::new();
@@ -200,6 +203,10 @@ impl Simulation {
                 let budget = 1 + self.random.below(64) as usize;
                 self.stacks[side].step(self.now, peer, budget);
                 self.hand_over_effects(side);
+                for mad in self.stacks[side].take_accused() {
+                    self.note(format!("{} us: {peer} of side {side} accuses {mad}", self.now.as_micros()));
+                    self.kill(side, mad);
+                }
             }
             None => self.applications[side].step(self.now, &mut self.stacks[side], self.seed),
         }
@@ -259,6 +266,16 @@ impl Simulation {
         let fault = self.faults.kinds[below(self.faults.kinds.len())];
         self.note(format!("{} us: {peer} of side {side} suffers {fault:?}", self.now.as_micros()));
         self.stacks[side].inject(peer, fault, skip);
+    }
+
+    fn maybe_flip(&mut self) {
+        if self.faults.flip == 0.0 || !self.random.chance(self.faults.flip) {
+            return;
+        }
+        let side = self.random.below(2) as usize;
+        let peer = self.faults.peers[self.random.below(self.faults.peers.len() as u64) as usize];
+        self.note(format!("{} us: {peer} of side {side} damages a queue", self.now.as_micros()));
+        self.stacks[side].flip_number(peer, &mut self.random);
     }
 
     /// Kills a server; it comes back after a random part of the downtime.

@@ -7,8 +7,8 @@
 use crate::device::{End, SimDevice};
 use crate::node::{Effect, Event, Hears, Node, Surroundings};
 use crate::sizes::{arena_len, filter_config, tcp_config, udp_config};
-use crate::wiring::edge;
-use eft_base::{Cidr, FamilyId, Instant, PoolId, SocketId};
+use crate::wiring::{Numbers, edge};
+use eft_base::{Cidr, FamilyId, Instant, PoolId, Random, SocketId};
 use eft_channel::account::Phase;
 use eft_channel::notify::Mode;
 use eft_channel::socket::{Arena, Geometry};
@@ -77,6 +77,8 @@ pub struct Stack {
     pub family: Arena,
     end: Rc<RefCell<End>>,
     surroundings: Surroundings,
+    /// Of every queue between two that live.
+    numbers: Vec<Numbers>,
     /// What applications are to hear.
     pub effects: Vec<Effect>,
     /// Servers that died so far.
@@ -99,6 +101,7 @@ impl Stack {
             family,
             end,
             surroundings: Surroundings::default(),
+            numbers: Vec::new(),
             effects: Vec::new(),
             crashes: 0,
             kept: BTreeMap::new(),
@@ -252,12 +255,27 @@ impl Stack {
         }
     }
 
+    /// Who was accused since the last call.
+    pub fn take_accused(&mut self) -> Vec<ComponentId> {
+        core::mem::take(&mut self.surroundings.accused)
+    }
+
     /// Arms a fault in a server that lives.
     pub fn inject(&mut self, peer: ComponentId, fault: Fault, skip: u32) {
         if let Some(i) = self.index(peer)
             && let Some(node) = &mut self.members[i].node
         {
             node.inject(fault, skip);
+        }
+    }
+
+    /// Another value for a bit of a number by which a queue of this server goes.
+    pub fn flip_number(&mut self, peer: ComponentId, random: &mut Random) {
+        let own: Vec<&Numbers> = self.numbers.iter().filter(|n| n.writer == peer).collect();
+        let mut below = |n: usize| random.below(n as u64) as usize;
+        if !own.is_empty() {
+            let numbers = own[below(own.len())];
+            numbers.flip(below(numbers.len()), below(64) as u32);
         }
     }
 
@@ -282,10 +300,12 @@ impl Stack {
                 // What the dead one had said is still heard.
                 node.step(&mut self.surroundings, usize::MAX);
                 node.disconnect(peer);
+                self.surroundings.accused.retain(|accused| *accused != peer);
             }
             self.wake(other);
         }
         self.settle();
+        self.numbers.retain(|n| n.writer != peer && n.reader != peer);
         for pool in self.pools.iter_mut().filter(|p| p.owner == peer) {
             pool.dropped_at.get_or_insert(now + OLD_POOLS);
         }
@@ -485,7 +505,8 @@ impl Stack {
                 continue;
             }
             let (a, b) = (&self.members[i], &self.members[j]);
-            let (for_a, for_b) = edge((a.peer, &a.status), (b.peer, &b.status), capacity);
+            let (for_a, for_b, numbers) = edge((a.peer, &a.status), (b.peer, &b.status), capacity);
+            self.numbers.extend(numbers);
             for (k, port) in [(i, for_a), (j, for_b)] {
                 if let Some(node) = &mut self.members[k].node {
                     node.connect(&mut self.surroundings, port);

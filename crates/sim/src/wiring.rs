@@ -1,17 +1,59 @@
 //! Queues between two servers, as the supervisor lays them.
 
-use eft_channel::Shared;
 use eft_channel::notify::Doorbell;
 use eft_channel::queue::{Line, Position, queue};
 use eft_channel::status::Status;
+use eft_channel::{Segment, Shared};
 use eft_component::Port;
 use eft_messages::ComponentId;
+use std::sync::atomic::Ordering;
+
+/// The numbers by which a queue goes, and who writes them.
+pub struct Numbers {
+    pub writer: ComponentId,
+    pub reader: ComponentId,
+    segment: Segment,
+    /// Bytes from one number to the next.
+    stride: usize,
+}
+
+impl Numbers {
+    pub fn len(&self) -> usize {
+        self.segment.len() / self.stride
+    }
+
+    /// Another value for a bit of one of them.
+    pub fn flip(&self, number: usize, bit: u32) {
+        let word = self.segment.atomic_u64(number * self.stride).expect("an aligned word");
+        word.fetch_xor(1 << bit, Ordering::Relaxed);
+    }
+}
+
+/// One direction: a fresh queue, and its numbers.
+fn direction(
+    from: ComponentId,
+    to: ComponentId,
+    capacity: usize,
+) -> (eft_channel::Producer, eft_channel::Consumer, [Numbers; 2]) {
+    let (lines, position) =
+        (Segment::heap(capacity * size_of::<Line>()), Segment::heap(size_of::<Position>()));
+    // SAFETY: both are made of atomics.
+    let shared = unsafe { (lines.shared_slice(0, capacity), position.shared(0)) };
+    let (Ok(at), Ok(taken)) = shared else { unreachable!("long enough and aligned") };
+    let (producer, consumer) = queue(at, taken);
+    let written = Numbers { writer: from, reader: to, segment: lines, stride: size_of::<Line>() };
+    let read = Numbers { writer: to, reader: from, segment: position, stride: size_of::<Position>() };
+    (producer, consumer, [written, read])
+}
 
 /// The two ports of a fresh edge between `a` and `b`.
-pub fn edge(a: (ComponentId, &Status), b: (ComponentId, &Status), capacity: usize) -> (Port, Port) {
-    let lines = || Shared::heap_slice((0..capacity).map(|_| Line::empty()).collect());
-    let (to_b, from_a) = queue(lines(), Shared::heap(Position::zero()));
-    let (to_a, from_b) = queue(lines(), Shared::heap(Position::zero()));
+pub fn edge(
+    a: (ComponentId, &Status),
+    b: (ComponentId, &Status),
+    capacity: usize,
+) -> (Port, Port, Vec<Numbers>) {
+    let (to_b, from_a, numbers) = direction(a.0, b.0, capacity);
+    let (to_a, from_b, others) = direction(b.0, a.0, capacity);
     let (bell_at_a, bell_at_b) = (Shared::heap(Doorbell::new()), Shared::heap(Doorbell::new()));
     let for_a = Port {
         peer: b.0,
@@ -29,5 +71,5 @@ pub fn edge(a: (ComponentId, &Status), b: (ComponentId, &Status), capacity: usiz
         peer_state: a.1.state(),
         incoming: bell_at_b,
     };
-    (for_a, for_b)
+    (for_a, for_b, numbers.into_iter().chain(others).collect())
 }

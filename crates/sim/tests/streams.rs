@@ -156,6 +156,47 @@ fn messages_may_come_late() {
     with_faults(Fault::Delay, 1000..1012);
 }
 
+/// A bit of a message may be a bit of where its payload lies, so other bytes may arrive; that none is lost for ever, or kills
+/// anybody, is what can be asked.
+#[test]
+fn what_is_no_message_gets_its_sender_replaced() {
+    let mut replaced = 0;
+    for seed in 1400..1440 {
+        let mut s = Simulation::new(seed, settings());
+        s.serve(100_000, 100_000, 0);
+        s.faults = Faults { downtime: Duration::from_millis(1), ..Faults::default() };
+        for peer in [ComponentId::IP, ComponentId::FILTER, ComponentId::nic(0), ComponentId::TCP] {
+            s.stacks[(seed % 2) as usize].inject(peer, Fault::FlipMessage, (seed % 13) as u32);
+        }
+        s.stream(100_000, 100_000, 0);
+        s.run_for(Duration::from_secs(5));
+        for side in &s.stacks {
+            replaced += side.crashes;
+            assert!(side.crashes <= 4, "seed {seed}: the sound are accused, too");
+        }
+    }
+    assert!(replaced > 5, "only {replaced} were replaced");
+}
+
+/// Whoever reads what cannot be accuses who wrote it; every byte arrives all the same.
+#[test]
+fn a_damaged_queue_gets_its_writer_replaced() {
+    let mut deaths = 0;
+    for seed in 1500..1524 {
+        let mut settings = settings();
+        settings.conditions.rate = 500_000_000;
+        settings.faults = Faults {
+            peers: vec![ComponentId::IP, ComponentId::FILTER, ComponentId::nic(0), ComponentId::TCP],
+            flip: 0.02,
+            downtime: Duration::from_millis(1),
+            ..Faults::default()
+        };
+        let s = transfer(seed, settings, 2, 1_000_000, 2_000_000);
+        deaths += s.stacks[0].crashes + s.stacks[1].crashes;
+    }
+    assert!(deaths > 20, "only {deaths} were replaced");
+}
+
 #[test]
 fn messages_may_come_twice() {
     with_faults(Fault::Repeat, 1100..1112);

@@ -68,3 +68,33 @@ fn a_mad_consumer_cannot_move_the_producer() {
     assert_eq!(c.pop(), Some([1; 7]));
     assert_eq!(p.room(4), 4);
 }
+
+#[test]
+fn a_queue_is_broken_by_what_no_producer_writes_and_by_nothing_else() {
+    let (mut p, mut c) = pair(4);
+    for i in 0..40u64 {
+        assert_eq!((c.pop(), c.is_broken()), (None, false));
+        p.push(&[i; 7]).unwrap();
+        assert_eq!(c.pop(), Some([i; 7]));
+        c.publish();
+    }
+    // A bit of the line that comes next, before and after it is written.
+    for written in [false, true] {
+        for bit in 0..64 {
+            let (mut p, mut c) = pair(4);
+            for i in 0..6 {
+                p.push(&[i; 7]).unwrap();
+                c.pop();
+                c.publish();
+            }
+            if written {
+                p.push(&[6; 7]).unwrap();
+            }
+            let line = &p.lines[2].sequence;
+            line.store(line.load(Ordering::Relaxed) ^ 1 << bit, Ordering::Relaxed);
+            let taken = c.pop();
+            // One bit may make the old number the new one, or the new one the old; the message after it tells.
+            assert!(c.is_broken() || taken.is_some() != written, "{written} {bit}");
+        }
+    }
+}

@@ -30,6 +30,8 @@ impl World for Noting {
     fn perform(&mut self, effect: Effect) {
         self.effects.push(effect);
     }
+
+    fn accuse(&mut self, _: ComponentId) {}
 }
 
 struct Bench {

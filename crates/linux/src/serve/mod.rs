@@ -45,6 +45,8 @@ struct Live<C, S> {
     component: PhantomData<C>,
     eventfds: HashMap<ComponentId, OwnedFd>,
     now: Instant,
+    /// Neighbours that the supervisor is to be told of.
+    accused: Vec<ComponentId>,
 }
 
 impl<C: Component, S: Surroundings<C>> World for Live<C, S> {
@@ -69,6 +71,10 @@ impl<C: Component, S: Surroundings<C>> World for Live<C, S> {
 
     fn perform(&mut self, effect: C::Effect) {
         self.surroundings.perform(effect);
+    }
+
+    fn accuse(&mut self, peer: ComponentId) {
+        self.accused.push(peer);
     }
 }
 
@@ -102,7 +108,13 @@ pub fn run<C: Component, S: Surroundings<C>>(setup: Setup, component: C, surroun
     surroundings.confine()?;
     let mut running = Running {
         server: Server::new(component, status, identity.seed),
-        live: Live { surroundings, component: PhantomData, eventfds: HashMap::new(), now: clock::now() },
+        live: Live {
+            surroundings,
+            component: PhantomData,
+            eventfds: HashMap::new(),
+            now: clock::now(),
+            accused: Vec::new(),
+        },
         control,
         // Something may have been sent, and rung for, before we looked at the bell for the first time:
         // the first turn looks at the control socket in any case.
@@ -153,6 +165,9 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             let news = self.take_news();
             let step = self.server.step(&mut self.live, BUDGET);
             let calls = self.live.surroundings.take_calls();
+            for peer in self.live.accused.drain(..) {
+                tell(&self.control, &FromServer::Accuse { peer }, &[]);
+            }
             if calls > 0 {
                 self.server.status().add(counter::DESCRIPTOR_CALLS, calls);
             }
@@ -266,6 +281,8 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             ToServer::Disconnect { peer } => {
                 self.server.step(&mut self.live, usize::MAX);
                 self.server.disconnect(peer);
+                // What was to be done about it is done.
+                self.live.accused.retain(|accused| *accused != peer);
                 self.live.eventfds.remove(&peer);
             }
             ToServer::Family { family, pool, shape, writable } => {

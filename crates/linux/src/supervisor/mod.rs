@@ -313,10 +313,24 @@ impl Supervisor {
             FromServer::Answer { key, value } => self.answered(&key, value),
             FromServer::HasFamily { family } => self.family_mapped(self.members[i].peer, Some(family)),
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
+            FromServer::Accuse { peer } => self.accused(i, peer),
             // The rest is about applications, of which only sockets may speak.
             other if self.members[i].peer == ComponentId::SOCKETS => self.heard_of_applications(other, fds),
             _ => {}
         }
+    }
+
+    /// A server says that a neighbour damages messages. One that says so of two in a row may itself be what is damaged.
+    fn accused(&mut self, by: usize, peer: ComponentId) {
+        if !self.neighbours(self.members[by].peer).contains(&peer) {
+            return;
+        }
+        let Some(i) = self.index(peer).filter(|i| self.members[*i].life == Life::Running) else { return };
+        let (accuser, accused) = (self.members[by].name.clone(), self.members[i].name.clone());
+        let guilty = if self.members[by].accuses() { i } else { by };
+        let who = &self.members[guilty].name;
+        eprintln!("eft {}: {accuser} says that {accused} sends nonsense; killing {who}", self.config.name);
+        self.members[guilty].kill();
     }
 
     fn tick(&mut self) {

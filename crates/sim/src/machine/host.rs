@@ -91,6 +91,8 @@ impl Surroundings for Around {
             Effect::Answer { .. } | Effect::Save(_) => {}
         }
     }
+
+    fn accuse(&mut self, _: ComponentId) {}
 }
 
 pub struct Host {
