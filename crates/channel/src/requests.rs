@@ -12,6 +12,9 @@ const NONE: u32 = u32::MAX;
 
 struct Entry<T> {
     generation: u32,
+    /// The round in which it was submitted, and its number among all.
+    round: u32,
+    serial: u64,
     /// Neighbours in the order of submission while in use; `next` links the free list otherwise.
     previous: u32,
     next: u32,
@@ -28,6 +31,20 @@ pub struct Requests<T> {
     limit: usize,
     /// Of entries that were never used.
     first_generation: u32,
+    round: u32,
+    submitted: u64,
+    /// Number of the youngest request that ended.
+    ended: u64,
+}
+
+/// A request that waits long for its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    pub id: RequestId,
+    /// The whole rounds that it has waited, at least one.
+    pub rounds: u32,
+    /// A later request has ended.
+    pub overtaken: bool,
 }
 
 impl<T> Requests<T> {
@@ -42,6 +59,9 @@ impl<T> Requests<T> {
             limit,
             // Multiples of the golden ratio lie far apart: of any thousand lives in a row by two million uses of an entry.
             first_generation: life.wrapping_mul(0x9e37_79b1),
+            round: 0,
+            submitted: 0,
+            ended: 0,
         }
     }
 
@@ -69,6 +89,8 @@ impl<T> Requests<T> {
         } else {
             self.entries.push(Entry {
                 generation: self.first_generation,
+                round: 0,
+                serial: 0,
                 previous: NONE,
                 next: NONE,
                 value: None,
@@ -76,8 +98,11 @@ impl<T> Requests<T> {
             (self.entries.len() - 1) as u32
         };
         let newest = self.newest;
+        self.submitted += 1;
         let entry = &mut self.entries[index as usize];
         entry.generation = entry.generation.wrapping_add(1);
+        entry.round = self.round;
+        entry.serial = self.submitted;
         entry.value = Some(value);
         entry.previous = newest;
         entry.next = NONE;
@@ -111,6 +136,7 @@ impl<T> Requests<T> {
         let entry = &mut self.entries[index];
         let (previous, next) = (entry.previous, entry.next);
         let value = entry.value.take();
+        self.ended = self.ended.max(entry.serial);
         entry.next = self.free;
         self.free = index as u32;
         match previous {
@@ -134,6 +160,34 @@ impl<T> Requests<T> {
             at = entry.next;
             entry.value.as_ref().map(|v| (id, v))
         })
+    }
+
+    /// Begins a round, whose length the owner chooses. Returns the requests that wait so long that their answers may be lost,
+    /// oldest first.
+    pub fn next_round(&mut self) -> Vec<Overdue> {
+        self.round += 1;
+        let mut overdue = Vec::new();
+        let mut at = self.oldest;
+        while let Some(entry) = self.entries.get(at as usize)
+            && entry.round + 1 < self.round
+        {
+            overdue.push(Overdue {
+                id: RequestId { index: at, generation: entry.generation },
+                rounds: self.round - entry.round - 1,
+                overtaken: entry.serial < self.ended,
+            });
+            at = entry.next;
+        }
+        overdue
+    }
+
+    /// All are submitted again: as if that were the first time.
+    pub fn renew(&mut self) {
+        let mut at = self.oldest;
+        while let Some(entry) = self.entries.get_mut(at as usize) {
+            entry.round = self.round;
+            at = entry.next;
+        }
     }
 
     /// The ids, oldest first: for walks that change the database.

@@ -203,6 +203,11 @@ fn messages_may_come_twice() {
 }
 
 #[test]
+fn receipts_may_be_lost() {
+    with_faults(Fault::Leak, 1200..1224);
+}
+
+#[test]
 fn buffers_may_be_given_back_twice() {
     with_faults(Fault::DoubleFree, 1300..1324);
 }

@@ -18,6 +18,7 @@ mod in_flight;
 mod limits;
 mod page;
 mod requests;
+mod rounds;
 mod routes;
 pub mod tcp;
 mod timers;

@@ -9,9 +9,11 @@ use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::engine::Tcp;
 use crate::edge::Out;
+use crate::rounds::LONG;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{PROTOCOL_TCP, TcpHeader};
 use eft_base::{PacketRef, RequestId};
+use eft_channel::requests::Overdue;
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
@@ -213,6 +215,7 @@ impl Tcp {
             return;
         }
         self.routes.clear();
+        self.requests.renew();
         for id in self.requests.ids() {
             match self.requests.get(id) {
                 Some(&Request::Data { block, generation, end, descriptor, .. }) => {
@@ -222,16 +225,41 @@ impl Tcp {
                 Some(&Request::Bare { descriptor, .. }) => {
                     self.resubmit_segment(cx, id, descriptor, true, out)
                 }
-                Some(&Request::Route { block, generation }) => {
-                    self.requests.remove(id);
-                    let mut c = self.connection(block);
-                    if c.view().is_use(generation) {
-                        c.live.route_request = None;
-                        c.mark(super::live::due::ROUTE);
-                    }
-                }
+                Some(&Request::Route { block, generation }) => self.ask_again(id, block, generation),
                 None => {}
             }
+        }
+    }
+
+    /// Nobody answers that question for a route any more.
+    fn ask_again(&mut self, id: RequestId, block: u32, generation: u32) {
+        self.requests.remove(id);
+        let mut c = self.connection(block);
+        if c.view().is_use(generation) {
+            c.live.route_request = None;
+            c.mark(super::live::due::ROUTE);
+        }
+    }
+
+    /// Answers of ip that were lost would hold slots, blocks and rings for good. What the peer has acknowledged may be used
+    /// again even if a copy is still on its way; the rest waits until none can be.
+    pub(super) fn give_up_answers(&mut self, cx: &Context) {
+        for Overdue { id, rounds, overtaken } in self.requests.next_round() {
+            match self.requests.get(id) {
+                Some(&Request::Data { block, generation, end, .. }) => {
+                    let c = self.view(block);
+                    let arrived = c.is_use(generation) && end <= c.block.bytes_acknowledged();
+                    if !arrived && !(overtaken && rounds >= LONG) {
+                        continue;
+                    }
+                    self.receive_sent(cx, id, 0);
+                }
+                // ip copied the header before it answered what came later.
+                Some(Request::Bare { .. }) if overtaken => self.receive_sent(cx, id, 0),
+                Some(&Request::Route { block, generation }) => self.ask_again(id, block, generation),
+                _ => continue,
+            }
+            cx.count(Counter::LostAnswers);
         }
     }
 

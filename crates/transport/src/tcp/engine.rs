@@ -18,6 +18,7 @@ use crate::hash::{Key, Map};
 use crate::limits::Bucket;
 use crate::page::Stage;
 use crate::requests::Transport as _;
+use crate::rounds::Rounds;
 use crate::routes::Routes;
 use crate::timers::Timers;
 use crate::turns::{PER_TURN, Turns};
@@ -59,6 +60,7 @@ pub struct Tcp {
     pub(super) turns: Turns,
     pub(super) headers: Pool,
     pub(super) requests: Requests<Request>,
+    pub(super) rounds: Rounds,
     pub(super) routes: Routes<Path>,
     pub(super) addresses: Addresses,
     pub(super) key: Key,
@@ -105,6 +107,7 @@ impl Tcp {
             turns: Turns::new(),
             headers,
             requests: Requests::new(limit, config.seed as u32),
+            rounds: Rounds::new(),
             routes: Routes::new(key),
             addresses: Addresses::default(),
             key,
@@ -256,6 +259,9 @@ impl Component for Tcp {
 
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
         self.turns.expire(cx.now);
+        if self.rounds.expire(cx.now) {
+            self.give_up_answers(cx);
+        }
         for _ in 0..PER_TURN {
             let Some(i) = self.timers.pop(cx.now) else {
                 break;
@@ -267,7 +273,7 @@ impl Component for Tcp {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.turns.deadline(&self.timers)
+        self.turns.deadline(&self.timers).into_iter().chain(self.rounds.deadline()).min()
     }
 
     fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Outbox<Out>) {
@@ -298,6 +304,7 @@ impl Component for Tcp {
         self.send_pending_resets(cx, out);
         self.answer_ends(out);
         self.turns.finish(cx.now, waited, done);
+        self.rounds.arm(cx.now, !self.requests.is_empty());
     }
 }
 

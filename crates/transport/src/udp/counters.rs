@@ -23,6 +23,8 @@ eft_component::counters! {
     DropIcmp => "drop_icmp",
     HostilePages => "hostile_pages",
     StaleReplies => "stale_replies",
+    /// Requests to ip that were given up, or made again, for want of an answer.
+    LostAnswers => "lost_answers",
     SendErrors => "send_errors",
     Quarantined => "quarantined_blocks",
     Resubmitted => "resubmitted_requests",

@@ -13,6 +13,7 @@ use crate::hash::{Key, Map};
 use crate::in_flight::InFlight;
 use crate::page::{Page, Stage};
 use crate::requests::Transport as _;
+use crate::rounds::Rounds;
 use crate::routes::Routes;
 use crate::timers::Timers;
 use crate::turns::{PER_TURN, Turns};
@@ -66,6 +67,7 @@ pub struct Udp {
     turns: Turns,
     pub(super) headers: Pool,
     pub(super) requests: Requests<Request>,
+    rounds: Rounds,
     /// Source addresses; an errno where there is no way.
     pub(super) routes: Routes<Result<WireAddress, i32>>,
     pub(super) addresses: Addresses,
@@ -97,6 +99,7 @@ impl Udp {
             turns: Turns::new(),
             headers,
             requests: Requests::new(limit, config.seed as u32),
+            rounds: Rounds::new(),
             routes: Routes::new(key),
             addresses: Addresses::default(),
             key,
@@ -302,8 +305,11 @@ impl Component for Udp {
         self.stage.commit(|_| ());
     }
 
-    fn expire(&mut self, cx: &mut Context, _out: &mut Outbox<Out>) {
+    fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
         self.turns.expire(cx.now);
+        if self.rounds.expire(cx.now) {
+            self.give_up_answers(cx, out);
+        }
         for _ in 0..PER_TURN {
             let Some(i) = self.timers.pop(cx.now) else {
                 break;
@@ -314,7 +320,7 @@ impl Component for Udp {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.turns.deadline(&self.timers)
+        self.turns.deadline(&self.timers).into_iter().chain(self.rounds.deadline()).min()
     }
 
     fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Outbox<Out>) {
@@ -350,5 +356,6 @@ impl Component for Udp {
         }
         self.answer_ends(out);
         self.turns.finish(cx.now, waited, done);
+        self.rounds.arm(cx.now, !self.requests.is_empty());
     }
 }

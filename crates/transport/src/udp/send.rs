@@ -8,6 +8,7 @@ use super::engine::{Udp, due};
 use crate::addresses::is_unspecified;
 use crate::edge::Out;
 use crate::page::Page;
+use crate::rounds::LONG;
 use crate::routes::LIFETIME;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -15,6 +16,7 @@ use eft_base::checksum::Checksum;
 use eft_base::errno::{EACCES, ECONNABORTED, EDESTADDRREQ, EINVAL, EMSGSIZE};
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, RequestId, WireAddress};
+use eft_channel::requests::Overdue;
 use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
@@ -349,6 +351,7 @@ impl Udp {
     /// ip was reborn: everything unanswered is sent again, in order.
     pub(super) fn resubmit(&mut self, cx: &Context, out: &mut Outbox<Out>) {
         self.routes.clear();
+        self.requests.renew();
         for id in self.requests.ids() {
             let message = match self.requests.get(id) {
                 Some(&Request::Datagram { descriptor, .. }) => {
@@ -361,6 +364,21 @@ impl Udp {
             };
             cx.count(Counter::Resubmitted);
             out.push(Out::Ip(message));
+        }
+    }
+
+    /// Answers of ip that were lost would hold slots and rings for good. The bytes of a datagram may change only when it cannot
+    /// be on its way any more; a way is asked for again at once.
+    pub(super) fn give_up_answers(&mut self, cx: &Context, out: &mut Outbox<Out>) {
+        for Overdue { id, rounds, overtaken } in self.requests.next_round() {
+            match self.requests.get(id) {
+                Some(Request::Datagram { .. }) if overtaken && rounds >= LONG => self.receive_sent(cx, id, 0),
+                Some(&Request::Route { source, destination, .. }) if out.room(ComponentId::IP) > 0 => {
+                    out.push(Out::Ip(TransportToIp::Route { request: id, source, destination }));
+                }
+                _ => continue,
+            }
+            cx.count(Counter::LostAnswers);
         }
     }
 }
