@@ -28,6 +28,7 @@ impl<O: Output> Outbox<O> {
         }
     }
 
+    /// Server: `peer` is dead.
     pub fn remove_peer(&mut self, peer: ComponentId) {
         self.room.retain(|(p, ..)| *p != peer);
     }
@@ -37,6 +38,11 @@ impl<O: Output> Outbox<O> {
     /// bounded.
     pub fn room(&self, peer: ComponentId) -> usize {
         self.room.iter().find(|(p, ..)| *p == peer).map_or(0, |(_, room, _)| *room)
+    }
+
+    /// Whether `peer` lives, as far as we know.
+    pub fn is_connected(&self, peer: ComponentId) -> bool {
+        self.room.iter().any(|(p, ..)| *p == peer)
     }
 
     /// Whether a message that may be dropped should be sent: more than half of the queue is free,

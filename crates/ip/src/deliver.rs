@@ -15,8 +15,7 @@ use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Role};
 
-/// Packets that wait for room in a transport's queue: enough for a burst of receipts to pass, few
-/// enough that a transport that stays away does not take all of a NIC's buffers from the other.
+/// Packets that wait for room in the queue of a transport that lives: enough for a burst of receipts to pass.
 const UNDELIVERED_MAX: usize = 64;
 
 /// Transports that may die while they have a packet: then it is taken for what they died of.
@@ -94,7 +93,8 @@ impl Ip {
         self.drop_packet(cx, a.packet, Counter::DropProtocol, out);
     }
 
-    /// Hands a packet to a transport if its queue may take what can be dropped; else a few wait.
+    /// Hands a packet to a transport if its queue may take what can be dropped; else a few wait, and for a dead tcp many: a window
+    /// arrives while it is reborn, and a hole in it costs its connection a time-out.
     pub(crate) fn give(
         &mut self,
         cx: &mut Context,
@@ -111,10 +111,15 @@ impl Ip {
         let Some(lane) = self.lanes.get_mut(peer) else {
             return;
         };
+        let waiting = lane.undelivered.len();
         if lane.undelivered.is_empty() && out.may_drop_in(peer) {
             self.given.give(what, peer);
             out.push(ToPeer::Transport(peer, what.message));
-        } else if lane.undelivered.len() < UNDELIVERED_MAX {
+        } else if waiting < UNDELIVERED_MAX
+            || peer.role == Role::Tcp
+                && !out.is_connected(peer)
+                && self.given.may_wait(what.packet.pool, waiting)
+        {
             lane.undelivered.push_back(what);
         } else {
             self.drop_packet(cx, what.packet, Counter::DropTransportFull, out);

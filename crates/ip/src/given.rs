@@ -90,6 +90,13 @@ impl Given {
         Some(entry.what)
     }
 
+    /// Whether a packet of this pool may wait for a transport that is dead, beside so many that do: an eighth of the pool is left
+    /// to the others.
+    pub fn may_wait(&self, id: PoolId, waiting: usize) -> bool {
+        let table = self.pools.get(id.0 as usize).and_then(Option::as_ref);
+        table.is_some_and(|t| t.given + waiting < t.slots.len() - t.slots.len() / 8)
+    }
+
     /// All packets that `from` has, in the order in which it got them.
     pub fn take_all(&mut self, from: ComponentId) -> Vec<Undelivered> {
         let mut all = Vec::new();

@@ -275,7 +275,7 @@ impl Stack {
         let mut below = |n: usize| random.below(n as u64) as usize;
         if !own.is_empty() {
             let numbers = own[below(own.len())];
-            numbers.flip(below(numbers.len()), below(64) as u32);
+            numbers.flip(below(numbers.count()), below(64) as u32);
         }
     }
 

@@ -18,7 +18,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.segment.len() / self.stride
     }
 

@@ -57,7 +57,7 @@ impl Bench {
         let pool = |id, slots: usize, len: usize| Pool::new(id, Segment::heap(slots * len), len);
         let frames = pool(FRAMES, 128, FRAME_SLOT_LEN);
         let packets = pool(PACKETS, 8, PACKET_SLOT_LEN);
-        let nic = pool(NIC, 64, SLOT);
+        let nic = pool(NIC, 160, SLOT);
         let headers = pool(HEADERS, 512, SEND_SLOT_LEN);
         let payload = pool(PAYLOAD, 2, SLOT);
         let mut memory = Memory::new();

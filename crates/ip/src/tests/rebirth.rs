@@ -188,6 +188,24 @@ fn a_reborn_tcp_gets_what_its_predecessor_had_in_order_and_once() {
 }
 
 #[test]
+fn a_window_that_comes_while_tcp_is_dead_waits_for_it() {
+    let mut b = Bench::met(false);
+    let mut slots: Vec<u32> = (0..20).map(|i| receive_tcp(&mut b, 1000 + i).slot).collect();
+    assert_eq!(delivered(&b.drain()), slots);
+    b.out.remove_peer(ComponentId::TCP);
+    slots.extend((0..120).map(|i| receive_tcp(&mut b, 2000 + i).slot));
+    assert_eq!(b.drain(), []);
+    b.out.remove_peer(ComponentId::TCP);
+    // What is left is for others.
+    receive_tcp(&mut b, 3000);
+    assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]));
+    assert_eq!(b.count(Counter::DropTransportFull), 1);
+    b.out.set_room(ComponentId::TCP, 1024, 1024);
+    b.reborn(ComponentId::TCP);
+    assert_eq!(delivered(&b.drain()), slots);
+}
+
+#[test]
 fn a_reborn_ip_holds_what_comes_before_it_knows_where_it_is() {
     let mut b = Bench::raw(false);
     b.reborn(ComponentId::TCP);
