@@ -34,6 +34,7 @@ struct cpu_bolt_set {
 #define CPU_BOLT_ONLINE _IOW(0xBC, 1, struct cpu_bolt_set)
 
 int cpus, cycle;
+static int by_one, as_set;
 unsigned int seed;
 double patience = 60;
 static int native;
@@ -224,6 +225,8 @@ static void one_cycle(void)
 		mask = all;
 	if (!pick(&state, 12))
 		refuse(&state, way, mask, 0);
+	/* CPU by CPU, or more than one as one operation. */
+	*(way && mask & (mask - 1) ? &as_set : &by_one) += 1;
 	must("offline", change(way, mask, 0));
 	if (online() != (all & ~mask) + 1)
 		failed("%x went, online is %x", mask, online());
@@ -275,7 +278,7 @@ int main(int argc, char **argv)
 	/* What is under way still has to come. */
 	pause_ms(1000);
 	look(0);
-	printf("%d cycles of seed %u on %d CPUs, rounds:", cycle - 1, seed, cpus);
+	printf("%d cycles of seed %u on %d CPUs, %d CPU by CPU, %d as a set; rounds:", cycle - 1, seed, cpus, by_one, as_set);
 	oracles_show();
 	return 0;
 }
