@@ -102,6 +102,7 @@ def each_component_is_updated_over_veth():
 # A program file that does what it should not, and then is eft.
 FLAWED = """
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 int main(int argc, char **argv) {
@@ -132,6 +133,9 @@ def programs_that_do_not_work_change_nothing():
         hangs = flawed(scene, "hangs", "pause();")
         foreign = flawed(scene, "foreign", 'for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--protocol")) argv[i + 1] = "99";')
         aborts = flawed(scene, "aborts", "return 3;")
+        # It says that its state takes half of all addresses, and waits for them.
+        greedy = flawed(scene, "greedy", r'static char m[1 << 18]; recv(3, m, sizeof m, 0);'
+                        r'send(3, "\x00\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, 0); pause();')
         before = stack.components()
 
         def refused(program, why, component="tcp"):
@@ -144,6 +148,7 @@ def programs_that_do_not_work_change_nothing():
             refused(foreign, "speaks protocol 99", component)
         refused("/bin/true", "exit status 0")
         refused(hangs, "signal 9")
+        refused(greedy, "wants 9223372036854775807 bytes for its state")
         refused(scene.dir / "none", "No such file")
         refused(scene.dir, "not a program file")
         refused(harness.EFT, "there is no component `tpc`", "tpc")

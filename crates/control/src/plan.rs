@@ -9,6 +9,8 @@
 //! | arena of tcp, udp, filter | its owner | `eft ss`, `eft pf` | successor opens it |
 //! | arena of a family | its programs, tcp, udp, sockets | ip, nics | freed with the family |
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use eft_base::SlotShare;
@@ -74,6 +76,28 @@ pub fn neighbours(topology: &Topology, nics: usize, peer: ComponentId) -> Vec<(C
 /// Slots of a family's arena: as many for each transport as a family may have sockets.
 pub fn family_slots(topology: &Topology) -> usize {
     topology.limits.sockets_per_family * topology.transports().len()
+}
+
+/// What must be the same in two topologies for memory of the one to serve the other.
+pub fn likeness(topology: &Topology) -> String {
+    let mut names: Vec<&str> = topology.component.iter().map(|c| c.name.as_str()).collect();
+    names.sort_unstable();
+    let (memory, limits) = (&topology.memory, &topology.limits);
+    format!(
+        "{}; rings {} {}; families {}, sockets {}, listeners {}, connections {}",
+        names.join(" "),
+        memory.send_ring_bytes,
+        memory.receive_ring_bytes,
+        limits.families,
+        limits.sockets_per_family,
+        limits.listeners_per_family,
+        limits.connections
+    )
+}
+
+/// Whether a newcomer may have an arena of `len` bytes for what lies in one of `now`: a mad one must not fill the machine.
+pub fn may_grow(now: usize, len: usize) -> bool {
+    len / 4 <= now
 }
 
 /// The slots of every family's arena that this transport gives out; `None` if it is none.
@@ -156,5 +180,32 @@ mod tests {
         assert_eq!(slot_share(&t, ComponentId::TCP), Some(SlotShare::TCP));
         assert_eq!(slot_share(&t, ComponentId::UDP), Some(SlotShare::UDP));
         assert_eq!(slot_share(&t, ComponentId::IP), None);
+    }
+
+    #[test]
+    fn another_place_or_order_is_the_same_stack_and_another_size_is_not() {
+        let like = |text: &str| likeness(&Topology::parse(text).unwrap());
+        let default = eft_component::topology::DEFAULT;
+        let changed = |from: &str, to: &str| {
+            assert!(default.contains(from), "{from}");
+            like(&default.replacen(from, to, 1))
+        };
+        assert_eq!(changed("name = \"udp\"", "name = \"udp\"\ncpu = 0"), like(default));
+        assert_eq!(changed("capacity = 1024", "capacity = 2048"), like(default));
+        assert_eq!(like(&format!("{default}\n[memory]\nnic_frames = 64\n")), like(default));
+        let udp = "[[component]]\nname = \"udp\"\n";
+        assert_eq!(like(&format!("{}\n{udp}", default.replacen(udp, "", 1))), like(default));
+        for table in
+            ["[memory]\nsend_ring_bytes = 65536", "[limits]\nconnections = 5", "[limits]\nfamilies = 5"]
+        {
+            assert_ne!(like(&format!("{default}\n{table}\n")), like(default), "{table}");
+        }
+        assert_ne!(like(include_str!("../../../topologies/no-filter.toml")), like(default));
+    }
+
+    #[test]
+    fn an_arena_grows_within_reason() {
+        assert!(may_grow(1000, 1000) && may_grow(1000, 4000) && may_grow(1000, 10));
+        assert!(!may_grow(1000, 4004) && !may_grow(0, 4) && !may_grow(1000, usize::MAX));
     }
 }

@@ -7,6 +7,7 @@ use crate::protocol::encode;
 use crate::{Error, Result, memory, operator, scm};
 use eft_base::MacAddress;
 use eft_channel::socket::LAYOUT_VERSION;
+use eft_control::plan;
 use eft_control::store::Store;
 use eft_host::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -95,16 +96,20 @@ impl Kept {
 }
 
 /// Which form what is left with the keeper has.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// What makes two configurations the same stack: connections go on only over the same devices, addresses and memory. Arenas may
-/// be of an older eft: they are converted.
+/// What makes two configurations the same stack, in words: connections go on only over the same devices, addresses and memory.
+/// Where components run and how long their queues are may change, and arenas may be of an older eft: they are converted.
 fn likeness(config: &StackConfig) -> String {
-    let devices: Vec<_> = config.devices.iter().map(|d| (&d.text, &d.addresses)).collect();
-    let t = &config.topology;
+    let devices = config.devices.iter().map(|d| {
+        let addresses: Vec<String> = d.addresses.iter().map(ToString::to_string).collect();
+        format!("{} {}", d.text, addresses.join(" "))
+    });
+    let devices: Vec<String> = devices.collect();
     format!(
-        "{FORMAT} {LAYOUT_VERSION} {devices:?} {:?} {:?} {:?} {:?}",
-        t.component, t.edge, t.memory, t.limits
+        "form {FORMAT}, pages {LAYOUT_VERSION}; {}; {}",
+        devices.join(", "),
+        plan::likeness(&config.topology)
     )
 }
 

@@ -6,11 +6,12 @@
 //! nothing; one that dies within its first second is replaced by the old program, which finds its state in the arena.
 
 use super::children::{self, Spawned};
-use super::member::Life;
+use super::member::{Life, Member};
 use super::{Supervisor, Watched};
 use crate::protocol::{FromServer, ToServer, encode};
-use crate::{Result, memory, scm};
+use crate::{Error, Result, memory, scm};
 use eft_base::Instant;
+use eft_control::plan;
 use eft_host::clock;
 use serde_json::json;
 use std::io::Read;
@@ -129,23 +130,37 @@ impl Supervisor {
     }
 
     fn end_predecessor(&mut self, arena_len: usize) {
-        let Some(Update { member, client, program, stage: Stage::Examining(newcomer), .. }) =
+        let Some(Update { member, client, program, stage: Stage::Examining(mut newcomer), .. }) =
             self.update.take()
         else {
             return;
         };
         self.unwatch(&newcomer.control, Watched::Newcomer);
-        let name = self.members[member].name.clone();
-        // Where the arena is converted into, if it must be. Not touched, it costs nothing.
-        self.members[member].spare = match arena_len {
-            0 => None,
-            len => memory::create(&format!("eft-arena-{name}"), len).ok(),
-        };
+        match self.spare(member, arena_len) {
+            Ok(spare) => self.members[member].spare = spare,
+            Err(why) => {
+                // A child of ours that has not been reaped: nobody else has its number.
+                let _ = newcomer.child.kill();
+                let _ = newcomer.child.wait();
+                return self.refuse_update(member, client, &why.to_string());
+            }
+        }
         let told = clock::now();
         self.tell_index(member, &ToServer::Stop, &[]);
         let stage = Stage::Ending { newcomer, told };
         let until = told + END;
         self.update = Some(Update { member, client, program, stage, unconverted: None, until });
+    }
+
+    /// Where the arena is converted into, if it must be. Not touched, it costs nothing.
+    fn spare(&self, member: usize, len: usize) -> Result<Option<OwnedFd>> {
+        let Member { name, arena, .. } = &self.members[member];
+        let now = arena.as_ref().map_or(Ok(0), memory::len)?;
+        match len {
+            0 => Ok(None),
+            len if plan::may_grow(now, len) => memory::create(&format!("eft-arena-{name}"), len).map(Some),
+            len => Err(Error(format!("the new program wants {len} bytes for its state, which has {now}"))),
+        }
     }
 
     /// A server ended because a newcomer takes its place, which it does now.
