@@ -323,6 +323,34 @@ fn a_machine_that_others_slow_down_is_not_taken_for_another_load() {
 }
 
 #[test]
+fn a_constant_load_whose_own_program_crowds_the_cpus_is_left_alone() {
+    // Seen live, with program and peer on the two managed CPUs: a settled policy began anew for an overload that came and
+    // went with the turns that they took.
+    const MINUTES: u64 = 4;
+    let loads = [Load::bulk_out(), Load::requests(10, 8)];
+    let places = [(1, 1), (1, 2), (2, 1), (2, 2)];
+    for others in [Others::Neighbours, Others::Stalls] {
+        let (mut changes, mut minutes) = (0, 0);
+        for (load, (program, peer)) in loads.iter().flat_map(|load| places.map(|places| (load, places))) {
+            for seed in SEEDS {
+                let load = load.clone().between(program, peer);
+                let world =
+                    World::new(&Shape::TWO, Schedule::Constant(Some(load.clone())), seed).with(others);
+                let mut run = Run::new(world, "adaptive", &Shape::TWO, LEAST_POWER, Profiles::default());
+                run.until(60 * S);
+                let settled = run.changes();
+                run.until(60 * S * (1 + MINUTES));
+                let later = run.changes() - settled;
+                let told = format!("{others:?}, {}, seed {seed}: {later} changes\n{}", load.name, run.why());
+                assert!(later as u64 <= 3 * MINUTES, "{told}");
+                (changes, minutes) = (changes + later as u64, minutes + MINUTES);
+            }
+        }
+        assert!(changes <= minutes, "{others:?}: {changes} changes in {minutes} minutes");
+    }
+}
+
+#[test]
 fn who_is_starved_by_others_while_the_stack_has_little_to_do_gets_no_more_cores() {
     // Seen live: two late deadlines on a busy machine spread a stack that carried 3 Mbit/s.
     for seed in SEEDS {

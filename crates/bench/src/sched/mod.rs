@@ -22,7 +22,7 @@ use super::figure::Figure;
 use super::stolen::Stolen;
 use eft_linux::stack_sensor::CounterNames;
 use eft_machine::CpuSet;
-use loads::{Kind, Places};
+use loads::{Kind, Load, Places};
 use scene::Scene;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -72,7 +72,7 @@ pub struct SchedArguments {
     /// The CPUs that the stack may use; otherwise the first two
     #[arg(long)]
     managed: Option<CpuSet>,
-    /// For `power`: only this load; may be repeated
+    /// For `power` and `steady`: only this load; may be repeated
     #[arg(long)]
     load: Vec<Kind>,
     #[arg(long)]
@@ -86,6 +86,12 @@ impl SchedArguments {
             Some(places) if cpus.contains(&places.program) && cpus.contains(&places.peer) => Ok(vec![places]),
             Some(places) => Err(format!("--places {},{}: not both are managed", places.program, places.peer)),
         }
+    }
+
+    /// Those that are asked for, or else these.
+    fn loads(&self, otherwise: &[Kind]) -> Vec<Load> {
+        let kinds = if self.load.is_empty() { otherwise } else { &self.load };
+        kinds.iter().copied().map(Load::named).collect()
     }
 }
 

@@ -12,11 +12,7 @@ const FLOOR: f64 = 0.95;
 const SETTLE_S: f64 = 0.3;
 
 pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
-    let kinds = match arguments.load.as_slice() {
-        [] => vec![Kind::Bulk, Kind::Requests, Kind::Mixed],
-        some => some.to_vec(),
-    };
-    for load in kinds.into_iter().map(Load::named) {
+    for load in arguments.loads(&[Kind::Bulk, Kind::Requests, Kind::Mixed]) {
         for places in arguments.places(&scene.cpus)? {
             one(scene, arguments, report, &load, places)?;
         }

@@ -1,6 +1,6 @@
 //! Changes of plan at constant load, once the policy has settled, for long enough that it probes several times.
 
-use super::loads::{Kind, Load};
+use super::loads::Kind;
 use super::scene::Scene;
 use super::{Report, SchedArguments};
 use crate::figure::{Aim, Figure};
@@ -9,13 +9,15 @@ use crate::figure::{Aim, Figure};
 const QUIET_S: f64 = 10.0;
 const SETTLE_MAX_S: f64 = 60.0;
 const MINUTE_S: f64 = 60.0;
+/// Enough to see what a settled policy began anew for, and the whole search after it.
+const REASONS: usize = 24;
 
 pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
     // Each placement would take all the minutes again; apart is where a policy has most to think about.
     let all = arguments.places(&scene.cpus)?;
     let apart = all.iter().find(|places| places.program != places.peer);
     let places = *apart.or(all.first()).ok_or("there is no place for a load")?;
-    for load in [Kind::Bulk, Kind::Requests].map(Load::named) {
+    for load in arguments.loads(&[Kind::Bulk, Kind::Requests]) {
         let name = format!("steady, {load}, {places}");
         let running = scene.load(&load, places)?;
         scene.policy("adaptive", "least-power", None)?;
@@ -26,7 +28,7 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
             scene.sleep(MINUTE_S)?;
             per_minute.push((changes(scene)? - before) as f64);
         }
-        report.note(format!("{name}: the policy's last decisions: {}", scene.reasons(4)?));
+        report.note(format!("{name}: the policy's last decisions: {}", scene.reasons(REASONS)?));
         drop(running);
         scene.fixed()?;
         report.add(Figure::new(format!("{name}: until no change for {QUIET_S} s"), "s", vec![settling]));

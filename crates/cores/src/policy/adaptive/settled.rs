@@ -13,9 +13,12 @@ use crate::observation::Observation;
 use crate::policy::measure::{Measured, is_the_loads};
 use crate::policy::memory::SAME_MIX;
 
-/// A settled load that departs by more than this, for so long, is another load. There is no hurry: what the present plan
-/// cannot carry shows as overload, which is answered at once; and a shared machine makes shorter dents of its own.
+/// A settled load that departs by more than this, for so long, is another load. There is no hurry: more than the present
+/// plan can carry shows as overload, which is answered at once; and a shared machine makes shorter dents of its own.
 const DEPARTED: f64 = 0.25;
+/// A settled plan that carries as much as ever and is overloaded may stand beside a program whose turns on the CPU come and
+/// go, so the overload has to last; one that carries less than this share of it, too, is on a slower machine.
+const AS_MUCH: f64 = 0.9;
 const CHANGED_NS: u64 = 1_000_000_000;
 /// If it is the machine that became slower or faster, since others use it, that has to stay: what is best on it then may
 /// be no longer so when it has been found.
@@ -33,17 +36,24 @@ pub(super) struct Departure {
     at_all_ns: Option<u64>,
     /// By the load's own doing.
     by_load_ns: Option<u64>,
+    overloaded_ns: Option<u64>,
+}
+
+/// Since when something is so, and whether that is long enough.
+fn lasts(since: &mut Option<u64>, is: bool, now_ns: u64, patience_ns: u64) -> bool {
+    *since = since.filter(|_| is).or(is.then_some(now_ns));
+    since.is_some_and(|since| now_ns.saturating_sub(since) >= patience_ns)
 }
 
 impl Departure {
     /// Whether it has lasted long enough to be believed.
     fn is_over(&mut self, now_ns: u64, departed: bool, by_load: bool) -> bool {
-        let lasts = |since: &mut Option<u64>, is: bool, patience_ns: u64| {
-            *since = since.filter(|_| is).or(is.then_some(now_ns));
-            since.is_some_and(|since| now_ns.saturating_sub(since) >= patience_ns)
-        };
-        let machine = lasts(&mut self.at_all_ns, departed, MACHINE_CHANGED_NS);
-        lasts(&mut self.by_load_ns, departed && by_load, CHANGED_NS) || machine
+        let machine = lasts(&mut self.at_all_ns, departed, now_ns, MACHINE_CHANGED_NS);
+        lasts(&mut self.by_load_ns, departed && by_load, now_ns, CHANGED_NS) || machine
+    }
+
+    fn stays_overloaded(&mut self, now_ns: u64, overloaded: bool) -> bool {
+        lasts(&mut self.overloaded_ns, overloaded, now_ns, CHANGED_NS)
     }
 }
 
@@ -72,14 +82,18 @@ impl Adaptive {
     pub(super) fn watch(&mut self, now_ns: u64, seen: &Observation, settled: Settled) -> Option<String> {
         let (at, since_ns) = (settled.at, settled.since_ns);
         let mix = seen.indicators.mix();
-        if self.overloaded_looks > OVERLOADED_LOOKS && at.overloaded < 0.3 {
+        let now = self.meter.last(4, 0, mix).unwrap_or(at);
+        let overloaded = self.overloaded_looks > OVERLOADED_LOOKS && at.overloaded < 0.3;
+        let grew = now.throughput > at.throughput * (1.0 + DEPARTED);
+        // Whether more cores are an answer was tried, unless the load is another one.
+        let unanswered = self.steps_back == 0 && now.throughput > at.throughput * AS_MUCH;
+        if self.departure.stays_overloaded(now_ns, overloaded && unanswered) || (overloaded && grew) {
             self.begin_load(now_ns, seen);
             self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };
             // What carried the load so far is too little; do not come back to it soon.
             self.memory.bar(&self.plan.clone(), &at, now_ns);
-            return None;
+            return Some("more than it was measured with: overloaded, begins anew".into());
         }
-        let now = self.meter.last(4, 0, mix).unwrap_or(at);
         let departed = (now.throughput - at.throughput).abs() > at.throughput * DEPARTED;
         let other_mix = at.mix.difference(&mix) > SAME_MIX;
         let by_load = other_mix || is_the_loads(at.level(), now.level());

@@ -25,7 +25,7 @@ const DOUBT_SPEED: f64 = 0.06;
 const DOUBT_MOVE: f64 = 0.01;
 /// After a change of load, nothing is moved down before this: it may come back.
 const CALM_BEFORE_DOWN_NS: u64 = 1_000_000_000;
-/// So many climbs that did less beside the load's own programs show that more is no answer to its overload.
+/// So many climbs that did less beside the load's own programs, or tries of all that there is, show that more is no answer to its overload.
 const STEPS_BACK_MAX: u32 = 2;
 /// Looks after which what is so much more or less needs no longer measurement.
 const CLEAR_LOOKS: usize = 8;
@@ -228,6 +228,9 @@ impl Adaptive {
         self.memory.bar(&self.plan.clone(), &was, now_ns);
         if trial.is_sideways() && now.throughput * MORE < was.throughput {
             self.favoured = self.copies_on(&trial.base);
+        }
+        if trial.peek == Some(Peek::Spread) && now.throughput < was.throughput * CLEARLY_WORSE {
+            self.steps_back += u32::from(self.is_crowded(seen));
         }
         self.change_steady(trial.base, &now);
         Some(format!("takes it back: {}", compare(&now, &was)))
