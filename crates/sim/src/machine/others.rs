@@ -12,6 +12,9 @@ pub enum Others {
     /// They use the same caches and memory, for a tenth of a second to ten seconds at a time: the same work takes longer,
     /// and so less gets done.
     Neighbours,
+    /// Program, stack and peer fall in and out of step on the CPUs that they share: for a second to ten at a time a third less
+    /// gets done, with as much less work.
+    Moods,
     /// Nothing runs at all for a look or two, neither the stack nor those for whom it works.
     Stalls,
 }
@@ -49,6 +52,7 @@ impl Disturbance {
             Others::Nobody => {}
             Others::Thieves => self.steal(random),
             Others::Neighbours => self.slow_down(random),
+            Others::Moods => self.swing(random),
             Others::Stalls => self.stall(random),
         }
     }
@@ -76,6 +80,15 @@ impl Disturbance {
         self.left = if slow { 0.45 + random.below(25) as f64 / 100.0 } else { 1.0 };
         // Some of the longer time is the stack's, and the rest is that of those for whom it works.
         self.dearer = if slow { 1.15 / self.left } else { 1.0 };
+    }
+
+    fn swing(&mut self, random: &mut Random) {
+        if self.looks > 0 {
+            self.looks -= 1;
+            return;
+        }
+        self.looks = 100 + random.below(900);
+        self.left = if self.left == 1.0 { 0.6 + random.below(15) as f64 / 100.0 } else { 1.0 };
     }
 
     fn stall(&mut self, random: &mut Random) {

@@ -22,7 +22,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use self::peek::{Pace, Peek};
-use self::settled::{Departure, Settled};
+use self::settled::{Departure, Restless, Settled};
 use crate::estimate::{self, Demand};
 use crate::indicators;
 use crate::ladder::{Aims, Ladder};
@@ -82,6 +82,7 @@ pub struct Adaptive {
     elasticity: f64,
     overloaded_looks: usize,
     departure: Departure,
+    restless: Restless,
     last_traffic_ns: u64,
     load_changed_ns: u64,
     probe_wait_ns: u64,
@@ -141,6 +142,7 @@ impl Adaptive {
             elasticity: 0.0,
             overloaded_looks: 0,
             departure: Departure::default(),
+            restless: Restless::default(),
             last_traffic_ns: 0,
             load_changed_ns: 0,
             probe_wait_ns: PROBE_AFTER_NS,
