@@ -8,9 +8,11 @@
 //! the witness of the last close: a far end that was shut down here looks like one whose descriptor is closed, but that
 //! the message still lies there. See [`is_closed`].
 
+use crate::scm;
 use eft_base::SocketId;
 use eft_channel::socket::{Arena, SocketPage, flag};
 use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -44,6 +46,8 @@ pub struct FarEnds {
     ends: HashMap<SocketId, Far>,
     /// System calls made on far ends since the last look.
     pub calls: u64,
+    /// Who is to be told something for which there was no memory; true: a token of which the page speaks.
+    owed: Vec<(SocketId, bool)>,
 }
 
 impl FarEnds {
@@ -54,13 +58,13 @@ impl FarEnds {
         let token_lost = page.read_token().is_posted() && unread_by_peer(&fd) == 0;
         let plug_left = page.write_plug().is_half_taken();
         let far = Far { fd, page, ended: false, hung_up: false };
-        if token_lost {
-            send_token(&far.fd);
-        }
         if plug_left {
             far.take_plug();
         }
         self.ends.insert(socket, far);
+        if token_lost {
+            self.send(socket, send_token);
+        }
         self.mirror(socket);
     }
 
@@ -105,9 +109,31 @@ impl FarEnds {
                 || ((far.page.error() != 0 || far.page.has_errors()) && far.page.read_token().post_anyway())
                 || far.page.post_edge())
         {
-            self.calls += 1;
-            send_token(&far.fd);
-            wake_sleepers(&far.page);
+            self.send(socket, send_token);
+        }
+    }
+
+    /// Sends a token that is due; if that is impossible now, it is owed.
+    fn send(&mut self, socket: SocketId, send: impl Fn(&OwnedFd) -> bool) {
+        let Some(far) = self.ends.get(&socket) else { return };
+        self.calls += 1;
+        if !send(&far.fd) {
+            self.owed.push((socket, true));
+        }
+        wake_sleepers(&far.page);
+    }
+
+    pub fn owes(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    /// Sends what is owed.
+    pub fn settle(&mut self) {
+        for (socket, token) in std::mem::take(&mut self.owed) {
+            match token {
+                true => self.send(socket, send_token),
+                false => self.mirror(socket),
+            }
         }
     }
 
@@ -134,17 +160,18 @@ impl FarEnds {
 
     fn shut(&mut self, socket: SocketId, how: Shutdown) {
         let Some(far) = self.ends.get_mut(&socket) else { return };
-        let before = match how {
-            Shutdown::Both => std::mem::replace(&mut far.hung_up, true),
-            _ => far.ended,
-        };
-        if before {
+        if far.hung_up || far.ended && how != Shutdown::Both {
             return;
         }
-        if !std::mem::replace(&mut far.ended, true) {
+        if !far.ended {
             self.calls += 1;
-            send_token(&far.fd);
+            if !send_token(&far.fd) {
+                // Without it the end looks like the last close.
+                return self.owed.push((socket, false));
+            }
         }
+        far.ended = true;
+        far.hung_up = how == Shutdown::Both;
         self.calls += 1;
         let _ = rustix::net::shutdown(&far.fd, how);
         wake_sleepers(&far.page);
@@ -158,9 +185,10 @@ fn wake_sleepers(page: &SocketPage) {
     }
 }
 
-/// Puts one empty message into the descriptor whose far end this is.
-pub fn send_token(fd: &OwnedFd) {
-    let _ = rustix::net::send(fd, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+/// Puts one empty message into the descriptor whose far end this is. False: the kernel has no memory for it.
+pub fn send_token(fd: &OwnedFd) -> bool {
+    let sent = scm::insist(|| rustix::net::send(fd, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL));
+    !matches!(sent, Err(Errno::NOMEM | Errno::NOBUFS))
 }
 
 /// Something came to the kernel's socket `shadow`: the eft socket beside it, whose far end is given, becomes
@@ -169,7 +197,8 @@ pub fn send_token(fd: &OwnedFd) {
 pub fn shadow_ready(page: &SocketPage, far: &OwnedFd, shadow: &OwnedFd) {
     page.add_shadow_news();
     if is_readable(shadow) && (page.read_token().post_anyway() || page.post_edge()) {
-        send_token(far);
+        // A program that misses it hears of what comes next.
+        let _ = send_token(far);
     }
 }
 
@@ -316,6 +345,24 @@ mod tests {
     }
 
     #[test]
+    fn a_token_for_which_there_is_no_memory_is_sent_later() {
+        let scene = Scene::new();
+        let mut server = scene.server();
+        assert!(scene.page().read_token().post_anyway());
+        server.send(SOCKET, |_| false);
+        assert!(server.owes() && !scene.is(PollFlags::IN));
+        server.settle();
+        assert!(!server.owes() && scene.is(PollFlags::IN));
+        let mut failures = 3;
+        let sent = scm::insist(|| {
+            failures -= 1;
+            if failures > 0 { Err(Errno::NOMEM) } else { Ok(()) }
+        });
+        assert_eq!(sent, Ok(()));
+        assert_eq!(scm::insist(|| Err::<(), _>(Errno::NOBUFS)), Err(Errno::NOBUFS));
+    }
+
+    #[test]
     fn a_death_at_any_step_leaves_no_plug_behind() {
         for steps in 0..=3 {
             let scene = Scene::new();
@@ -373,7 +420,7 @@ mod tests {
                 assert!(page.read_token().post(5));
             }
             if steps >= 2 {
-                send_token(&scene.far);
+                assert!(send_token(&scene.far));
             }
             let _successor = scene.server();
             assert!(scene.is(PollFlags::IN), "the reader hangs after a death at step {steps}");

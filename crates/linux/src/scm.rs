@@ -27,7 +27,23 @@ pub fn send(to: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>], nonblocking: bo
     if nonblocking {
         flags |= SendFlags::DONTWAIT;
     }
-    rustix::io::retry_on_intr(|| sendmsg(&to, &[IoSlice::new(bytes)], &mut control, flags)).map(drop)
+    insist(|| sendmsg(&to, &[IoSlice::new(bytes)], &mut control, flags)).map(drop)
+}
+
+/// Attempts at a call that found no memory. What the kernel gives back meanwhile it gives at once.
+const ATTEMPTS: u32 = 16;
+
+/// Makes a call again that was interrupted, or for which the kernel had no memory: nobody else would, and what is not said once is
+/// never said.
+pub fn insist<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    let mut attempts = 0;
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            Err(Errno::NOMEM | Errno::NOBUFS) if attempts < ATTEMPTS => attempts += 1,
+            result => return result,
+        }
+    }
 }
 
 /// Receives one packet: its length (0 when the peer is gone) and its descriptors.

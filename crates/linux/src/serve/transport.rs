@@ -51,6 +51,9 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
     }
 
     fn poll(&mut self, _parking: &Parking, emit: &mut dyn FnMut(Event)) {
+        if self.far.owes() {
+            self.far.settle();
+        }
         let count = self.families.len();
         let mut left = MARKS_PER_TURN;
         for i in (self.first..).take(count) {
@@ -68,7 +71,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
     }
 
     fn pending(&self) -> bool {
-        self.families.iter().any(|f| f.dirty.any())
+        self.far.owes() || self.families.iter().any(|f| f.dirty.any())
     }
 
     fn bells(&self, watch: &mut dyn FnMut(&Shared<Doorbell>)) {
