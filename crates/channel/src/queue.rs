@@ -1,6 +1,6 @@
 //! A single-producer, single-consumer queue of 64-byte messages between two processes.
 //!
-//! One message is one cache line: its first word is the sequence number that says "written", the
+//! One message is one cache line: its first word is the sequence mark that says "written", the
 //! other seven are payload. So a message costs one line transfer; the consumer never reads an index
 //! of the producer, and the producer reads the consumer's position only when its cached copy says
 //! "full".
@@ -16,7 +16,22 @@ use crate::shared::Shared;
 /// Payload of a message: 56 bytes in seven words.
 pub type Message = [u64; 7];
 
-/// One message slot: sequence and payload in one cache line.
+/// Marks of different messages differ in many bits, so that a flipped one is none.
+const MARK: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Its inverse modulo 2^64.
+const NUMBER: u64 = 0xf1de_83e1_9937_733d;
+const _: () = assert!(MARK.wrapping_mul(NUMBER) == 1);
+
+/// How message `number`, from 1 on, says that it is written; 0 of no message.
+fn mark(number: u64) -> u64 {
+    number.wrapping_mul(MARK)
+}
+
+fn number(mark: u64) -> u64 {
+    mark.wrapping_mul(NUMBER)
+}
+
+/// One message slot: sequence mark and payload in one cache line.
 #[repr(C, align(64))]
 pub struct Line {
     sequence: AtomicU64,
@@ -74,9 +89,9 @@ impl Producer {
     }
 
     /// Goes on with a ring that a dead predecessor wrote: the tail is where the lines' sequence
-    /// numbers end. All lines are this side's own, so they can be believed.
+    /// marks end. All lines are this side's own, so they can be believed.
     pub fn resume(lines: Shared<[Line]>, consumed: Shared<Position>) -> Producer {
-        let tail = lines.iter().map(|l| l.sequence.load(Ordering::Acquire)).max().unwrap_or(0);
+        let tail = lines.iter().map(|l| number(l.sequence.load(Ordering::Acquire))).max().unwrap_or(0);
         let mut producer = Producer::new(lines, consumed);
         producer.tail = tail;
         let head = producer.consumed.0.load(Ordering::Acquire);
@@ -127,7 +142,7 @@ impl Producer {
             to.store(*from, Ordering::Relaxed);
         }
         self.tail += 1;
-        line.sequence.store(self.tail, Ordering::Release);
+        line.sequence.store(mark(self.tail), Ordering::Release);
         Ok(())
     }
 
@@ -168,13 +183,13 @@ impl Consumer {
 
     /// Whether a message waits.
     pub fn has_message(&self) -> bool {
-        self.next_line().sequence.load(Ordering::Acquire) == self.head + 1
+        self.next_line().sequence.load(Ordering::Acquire) == mark(self.head + 1)
     }
 
     fn is_written(&self, ahead: u64) -> bool {
         let position = self.head + ahead;
         let line = &self.lines[(position as usize) & (self.lines.len() - 1)];
-        line.sequence.load(Ordering::Acquire) == position + 1
+        line.sequence.load(Ordering::Acquire) == mark(position + 1)
     }
 
     /// Messages that wait. Looks at a logarithmic number of lines, for it reads no index of the producer.
@@ -200,9 +215,9 @@ impl Consumer {
     pub fn pop(&mut self) -> Option<Message> {
         let line = self.next_line();
         let sequence = line.sequence.load(Ordering::Acquire);
-        if sequence != self.head + 1 {
+        if sequence != mark(self.head + 1) {
             // Not written yet: it is what the last round left.
-            self.broken |= sequence != (self.head + 1).saturating_sub(self.lines.len() as u64);
+            self.broken |= sequence != mark((self.head + 1).saturating_sub(self.lines.len() as u64));
             return None;
         }
         let message = core::array::from_fn(|i| line.payload[i].load(Ordering::Relaxed));
