@@ -424,9 +424,10 @@ impl SocketPage {
     pub fn reset_as(&self, owner: ComponentId, incarnation: u32) {
         self.write_bytes(0, &[0; SEND_LOCK]);
         self.write_bytes(SHIM_WORDS, &[0; 256]);
-        self.store_u32(INCARNATION, incarnation);
         self.store_u32(OWNER, owner.code());
         self.store_u32(KIND, if owner.role == Role::Tcp { 1 } else { 2 });
+        // Last: by it a successor knows that all this was done.
+        self.store_u32(INCARNATION, incarnation);
     }
 
     fn ring_pieces(start: usize, ring_len: usize, offset: u64, len: usize) -> [(usize, usize); 2] {

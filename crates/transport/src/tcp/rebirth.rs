@@ -206,9 +206,12 @@ impl Tcp {
             && page.resume(owner, c.cold.incarnation)
         {
             page.set_receive_notify(NOWHERE);
-            if let Some(listener) = self.listener_of(i) {
-                self.inherit_options(i, listener);
-            }
+        }
+        // The predecessor may have died before it wrote them.
+        if let Some(listener) = self.listener_of(i).filter(|_| self.view(i).block.has(bit::QUEUED))
+            && !self.is_taken(i)
+        {
+            self.inherit_options(i, listener);
         }
         let mut c = self.connection(i);
         c.restore_page();
