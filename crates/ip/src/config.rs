@@ -1,6 +1,8 @@
 //! The configuration: interfaces with their addresses, and routes, as TOML text.
 //!
 //! ```toml
+//! transports = ["tcp", "udp"]
+//!
 //! [[interface]]
 //! index = 0
 //! name = "eft0"
@@ -20,11 +22,15 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use eft_base::Cidr;
 use eft_base::text::complaint;
+use eft_messages::ComponentId;
 use serde::Deserialize;
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    /// Those that the stack has; what comes for one that is dead waits for it.
+    #[serde(default)]
+    pub transports: Vec<String>,
     #[serde(default)]
     pub interface: Vec<InterfaceConfig>,
     #[serde(default)]
@@ -56,7 +62,18 @@ impl Config {
         Ok(config)
     }
 
+    /// The transports that the stack has.
+    pub fn transports(&self) -> impl Iterator<Item = ComponentId> {
+        self.transports
+            .iter()
+            .filter_map(|name| name.parse().ok())
+            .filter(|id: &ComponentId| id.role.is_transport())
+    }
+
     fn check(&self) -> Result<(), String> {
+        if self.transports().count() < self.transports.len() {
+            return Err("transports: tcp and udp are, and a second one is tcp1 or udp1".into());
+        }
         let mut addresses: Vec<IpAddr> = Vec::new();
         for (i, interface) in self.interface.iter().enumerate() {
             let name = &interface.name;

@@ -160,6 +160,7 @@ impl Ip {
             }
         };
         self.last_error = None;
+        self.lanes.expect(config.transports());
         self.routes = Routes::new(&config);
         let interfaces: Vec<u8> = self.routes.interfaces().collect();
         for n in 0..self.links.len() as u8 {

@@ -35,11 +35,20 @@ impl Lane {
     }
 }
 
-/// The lanes of all transports that were connected at least once, in the order of their ids.
+/// The lanes of all transports that the configuration names or that were connected at least once, in the order of their ids.
 #[derive(Default)]
 pub(crate) struct Lanes(pub Vec<(ComponentId, Lane)>);
 
 impl Lanes {
+    /// These belong to the stack: one that is not connected is dead.
+    pub fn expect(&mut self, peers: impl Iterator<Item = ComponentId>) {
+        for peer in peers {
+            if let Err(i) = self.0.binary_search_by_key(&peer, |(id, _)| *id) {
+                self.0.insert(i, (peer, Lane::default()));
+            }
+        }
+    }
+
     /// A transport is connected, for the first time or again.
     pub fn reborn(&mut self, peer: ComponentId) {
         match self.0.binary_search_by_key(&peer, |(id, _)| *id) {

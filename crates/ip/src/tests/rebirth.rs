@@ -206,6 +206,23 @@ fn a_window_that_comes_while_tcp_is_dead_waits_for_it() {
 }
 
 #[test]
+fn what_comes_for_a_dead_transport_is_not_refused_by_a_reborn_ip() {
+    let mut b = Bench::raw(false);
+    b.reborn(ComponentId::nic(0));
+    b.configure(&format!("transports = [\"tcp\"]\n{CONFIG}"));
+    b.link(true, 0);
+    b.drain();
+    b.out.remove_peer(ComponentId::TCP);
+    let slot = receive_tcp(&mut b, 1000).slot;
+    assert_eq!(b.drain(), [], "tcp is dead");
+    b.reborn(ComponentId::TCP);
+    assert_eq!(delivered(&b.drain()), [slot]);
+    // Of udp nobody spoke.
+    receive_udp(&mut b);
+    assert_eq!(b.count(Counter::DropProtocol), 1);
+}
+
+#[test]
 fn a_reborn_ip_holds_what_comes_before_it_knows_where_it_is() {
     let mut b = Bench::raw(false);
     b.reborn(ComponentId::TCP);

@@ -386,7 +386,8 @@ fn configuration(config: &StackConfig) -> Store {
     for peer in config.topology.transports() {
         store.subscribe("addresses", peer);
     }
-    let mut ip = String::new();
+    let transports: Vec<String> = config.topology.transports().iter().map(|t| format!("\"{t}\"")).collect();
+    let mut ip = format!("transports = [{}]\n", transports.join(", "));
     let (mut addresses, mut interfaces) = (String::new(), String::new());
     let mut info = WireAddress::from(config.nameserver.unwrap_or(IpAddr::from([0, 0, 0, 0]))).0.to_vec();
     for (i, d) in config.devices.iter().enumerate() {
