@@ -9,6 +9,7 @@ use eft_component::fault::Fault;
 use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Answer, Component, Configure, FromWorld, Port, Server, Step, World, sockets, transport};
 use eft_messages::ComponentId;
+use eft_transport::Fuse;
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
@@ -109,6 +110,8 @@ pub struct Surroundings {
     pub effects: Vec<Effect>,
     /// Peers that were accused.
     pub accused: Vec<ComponentId>,
+    /// Of the server whose turn it is.
+    pub fuse: Fuse,
 }
 
 /// The surroundings of a server whose effects are `E`.
@@ -122,10 +125,12 @@ impl<E: Into<Effect>> World for Around<'_, E> {
     }
 
     fn wake(&mut self, peer: ComponentId, _: Wake, _: &Doorbell) {
+        self.0.fuse.burn();
         self.0.woken.push(peer);
     }
 
     fn perform(&mut self, effect: E) {
+        self.0.fuse.burn();
         self.0.effects.push(effect.into());
     }
 

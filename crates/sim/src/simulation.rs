@@ -12,6 +12,7 @@ use eft_messages::ComponentId;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Once;
 use std::time::Duration;
 
 /// Who may die, and how often.
@@ -28,8 +29,24 @@ pub struct Faults {
     /// What else may befall them, and the chance per step.
     pub kinds: Vec<Fault>,
     pub inject: f64,
+    /// Chance per step that one of them is to die in the middle of what it does.
+    pub fuse: f64,
+    /// Chance that another of its stack dies with one that dies so.
+    pub together: f64,
     /// Chance per step that a number by which one of their queues goes is damaged.
     pub flip: f64,
+}
+
+static DEATHS_ARE_NO_NEWS: Once = Once::new();
+
+/// A death in the middle of a turn is a panic that is caught: it needs no word.
+fn say_nothing_of_fuses() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !info.payload().downcast_ref::<String>().is_some_and(|s| s == eft_transport::FUSE_BURNT) {
+            usual(info);
+        }
+    }));
 }
 
 /// Two stacks and the wire between them.
@@ -43,6 +60,8 @@ pub struct Simulation {
     pub faults: Faults,
     /// Side, who, and when it comes back.
     dead: Vec<(usize, ComponentId, Instant)>,
+    /// Deaths by fuses that were looked after.
+    buried: [u64; 2],
     pub steps: u64,
     /// The last steps, for failure lines.
     trace: VecDeque<String>,
@@ -84,6 +103,7 @@ impl Default for Settings {
 
 impl Simulation {
     pub fn new(seed: u64, settings: Settings) -> Simulation {
+        DEATHS_ARE_NO_NEWS.call_once(say_nothing_of_fuses);
         let now = Instant::from_millis(1000);
         let ends = [0, 1].map(|side| {
             Rc::new(RefCell::new(End {
@@ -113,6 +133,7 @@ impl Simulation {
             link: Link::new(settings.conditions, ends.clone()),
             faults: settings.faults,
             dead: Vec::new(),
+            buried: [0; 2],
             steps: 0,
             trace: VecDeque::new(),
         }
@@ -185,6 +206,7 @@ impl Simulation {
         self.maybe_kill();
         self.maybe_inject();
         self.maybe_flip();
+        self.maybe_light();
         self.revive();
         self.pump();
         let mut runnable: Vec<(usize, Option<ComponentId>)> = Vec::new();
@@ -202,13 +224,16 @@ impl Simulation {
             Some(peer) => {
                 let budget = 1 + self.random.below(64) as usize;
                 self.stacks[side].step(self.now, peer, budget);
-                self.hand_over_effects(side);
+                self.bury(side);
                 for mad in self.stacks[side].take_accused() {
                     self.note(format!("{} us: {peer} of side {side} accuses {mad}", self.now.as_micros()));
                     self.kill(side, mad);
                 }
             }
-            None => self.applications[side].step(self.now, &mut self.stacks[side], self.seed),
+            None => {
+                self.applications[side].step(self.now, &mut self.stacks[side], self.seed);
+                self.bury(side);
+            }
         }
         self.now += Duration::from_nanos(200 + self.random.below(2000));
         true
@@ -278,17 +303,45 @@ impl Simulation {
         self.stacks[side].flip_number(peer, &mut self.random);
     }
 
-    /// Kills a server; it comes back after a random part of the downtime.
-    pub fn kill(&mut self, side: usize, peer: ComponentId) {
-        if !self.stacks[side].is_alive(peer) {
+    fn maybe_light(&mut self) {
+        if self.faults.fuse == 0.0 || !self.random.chance(self.faults.fuse) {
             return;
         }
-        self.note(format!("{} us: {peer} of side {side} dies", self.now.as_micros()));
+        let mut below = |n: usize| self.random.below(n as u64) as usize;
+        let (side, peer) = (below(2), self.faults.peers[below(self.faults.peers.len())]);
+        // Few for what is made of few accesses, and for the end of a turn.
+        let most = [4, 30, 300][below(3)];
+        let steps = 1 + below(most) as u64;
+        self.stacks[side].light(peer, steps);
+    }
+
+    /// Kills a server; it comes back after a random part of the downtime.
+    pub fn kill(&mut self, side: usize, peer: ComponentId) {
         self.stacks[side].kill(self.now, peer);
+        self.bury(side);
+    }
+
+    /// Those who died come back, each after a random part of the downtime.
+    fn bury(&mut self, side: usize) {
         self.hand_over_effects(side);
-        let downtime = self.faults.downtime.as_nanos() as u64;
-        let back = self.now + Duration::from_nanos(self.random.below(downtime));
-        self.dead.push((side, peer, back));
+        let burnt = self.stacks[side].burnt;
+        loop {
+            let died = self.stacks[side].take_died();
+            if died.is_empty() {
+                return;
+            }
+            for peer in died {
+                self.note(format!("{} us: {peer} of side {side} dies", self.now.as_micros()));
+                let downtime = self.faults.downtime.as_nanos() as u64;
+                let back = self.now + Duration::from_nanos(self.random.below(downtime));
+                self.dead.push((side, peer, back));
+            }
+            if burnt > self.buried[side] && self.random.chance(self.faults.together) {
+                let other = self.faults.peers[self.random.below(self.faults.peers.len() as u64) as usize];
+                self.stacks[side].kill(self.now, other);
+            }
+            self.buried[side] = burnt;
+        }
     }
 
     fn revive(&mut self) {
@@ -298,7 +351,7 @@ impl Simulation {
         for (side, peer, _) in due {
             self.note(format!("{} us: {peer} of side {side} is back", now.as_micros()));
             self.stacks[side].restart(now, peer);
-            self.hand_over_effects(side);
+            self.bury(side);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::node::{Effect, Event, Hears, Node, Surroundings};
 use crate::sizes::{arena_len, filter_config, tcp_config, udp_config};
 use crate::wiring::{Numbers, edge};
 use eft_base::{Cidr, FamilyId, Instant, PoolId, Random, SocketId};
+use eft_channel::access::AccessObserver;
 use eft_channel::account::Phase;
 use eft_channel::notify::Mode;
 use eft_channel::socket::{Arena, Geometry};
@@ -24,10 +25,13 @@ use eft_record::makes::{self, Head, Life};
 use eft_record::recorder::{Make, Recorder};
 use eft_record::recording::{Recorded, Recording};
 use eft_sockets::{Sockets, SocketsConfig};
+use eft_transport::{FUSE_BURNT, Fuse};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub const FAMILY: FamilyId = FamilyId(1);
@@ -57,6 +61,8 @@ struct Member {
     asleep: bool,
     deadline: Option<Instant>,
     generation: u32,
+    /// Kills it in the middle of what it does.
+    fuse: Fuse,
 }
 
 struct MappedPool {
@@ -65,6 +71,17 @@ struct MappedPool {
     owner: ComponentId,
     readers: Vec<ComponentId>,
     dropped_at: Option<Instant>,
+}
+
+/// A word that is written in a page is an access, too.
+struct Burning(Fuse);
+
+impl AccessObserver for Burning {
+    fn read(&self, _: usize, _: &mut [u8]) {}
+
+    fn wrote(&self, _: usize, _: &[u8]) {
+        self.0.burn();
+    }
 }
 
 /// A stack with one device.
@@ -81,8 +98,11 @@ pub struct Stack {
     numbers: Vec<Numbers>,
     /// What applications are to hear.
     pub effects: Vec<Effect>,
-    /// Servers that died so far.
+    /// Servers that died so far, and those of them that died of their fuses.
     pub crashes: u64,
+    pub burnt: u64,
+    /// Those that died since somebody asked.
+    died: Vec<ComponentId>,
     /// Sockets whose descriptors the supervisor holds.
     kept: BTreeMap<SocketId, ComponentId>,
     /// Of all that are recorded.
@@ -104,6 +124,8 @@ impl Stack {
             numbers: Vec::new(),
             effects: Vec::new(),
             crashes: 0,
+            burnt: 0,
+            died: Vec::new(),
             kept: BTreeMap::new(),
             lives: Vec::new(),
             topology,
@@ -121,6 +143,7 @@ impl Stack {
                 asleep: false,
                 deadline: None,
                 generation: 0,
+                fuse: Fuse::default(),
             });
         }
         for i in 0..stack.members.len() {
@@ -195,16 +218,15 @@ impl Stack {
             return;
         };
         self.tell_news(i);
-        let member = &mut self.members[i];
-        let Some(node) = &mut member.node else {
-            return;
+        let Some(step) = self.call(i, |node, around| node.step(around, budget)) else {
+            return self.settle();
         };
-        let step = node.step(&mut self.surroundings, budget);
+        let member = &mut self.members[i];
         member.deadline = step.deadline;
         if step.work == 0 {
             // As live: announce, look once more, sleep.
             member.status.state().announce(Mode::Futex);
-            member.asleep = !node.has_message();
+            member.asleep = !member.node.as_ref().is_some_and(|node| node.has_message());
             match member.asleep {
                 true => member.status.account().enter(Phase::Sleeping, now),
                 false => member.status.state().awake(),
@@ -220,12 +242,13 @@ impl Stack {
             return;
         }
         let now = self.surroundings.now;
-        if let Some(node) = &mut self.members[i].node {
-            self.family.dirty(transport).take(usize::MAX, &mut 0, |slot| {
+        let dirty = self.family.dirty(transport);
+        self.call(i, |node, _| {
+            dirty.take(usize::MAX, &mut 0, |slot| {
                 let socket = SocketId { family: FAMILY, slot: slot as u32 };
                 node.event(now, Event::Transport(transport::Event::Dirty(socket)));
             });
-        }
+        });
     }
 
     /// Wakes whoever was rung, keeps effects for the applications.
@@ -247,12 +270,39 @@ impl Stack {
     }
 
     pub fn event(&mut self, now: Instant, peer: ComponentId, event: Event) {
-        if let Some(i) = self.index(peer)
-            && let Some(node) = &mut self.members[i].node
-        {
-            node.event(now, event);
+        if let Some(i) = self.index(peer) {
+            self.call(i, |node, _| node.event(now, event));
             self.wake(peer);
         }
+    }
+
+    /// Calls a server that lives. `None`: it is dead, or died of it.
+    fn call<R>(&mut self, i: usize, f: impl FnOnce(&mut dyn Node, &mut Surroundings) -> R) -> Option<R> {
+        let member = &mut self.members[i];
+        let node = member.node.as_mut()?;
+        self.surroundings.fuse = member.fuse.clone();
+        let around = &mut self.surroundings;
+        match catch_unwind(AssertUnwindSafe(|| f(node.as_mut(), around))) {
+            Ok(result) => Some(result),
+            Err(why) if why.downcast_ref::<String>().is_some_and(|s| s == FUSE_BURNT) => {
+                self.burnt += 1;
+                self.kill(self.surroundings.now, self.members[i].peer);
+                None
+            }
+            Err(why) => resume_unwind(why),
+        }
+    }
+
+    /// A server dies in the middle of what it does, after so many accesses of its arena and of pages, effects and wakes.
+    pub fn light(&mut self, peer: ComponentId, steps: u64) {
+        if let Some(i) = self.index(peer) {
+            self.members[i].fuse.light(steps);
+        }
+    }
+
+    /// Who died since the last call.
+    pub fn take_died(&mut self) -> Vec<ComponentId> {
+        core::mem::take(&mut self.died)
     }
 
     /// Who was accused since the last call.
@@ -281,7 +331,7 @@ impl Stack {
 
     // -- dying -------------------------------------------------------------------------------
 
-    /// Kills a server between two of its turns.
+    /// Kills a server; or it is dead already, of its fuse.
     pub fn kill(&mut self, now: Instant, peer: ComponentId) {
         self.surroundings.now = now;
         let Some(i) = self.index(peer) else {
@@ -291,17 +341,19 @@ impl Stack {
             return;
         }
         self.crashes += 1;
+        self.died.push(peer);
         self.members[i].deadline = None;
+        self.members[i].fuse.light(0);
         for other in self.neighbours(peer) {
             let Some(j) = self.index(other) else {
                 continue;
             };
-            if let Some(node) = &mut self.members[j].node {
+            self.call(j, |node, around| {
                 // What the dead one had said is still heard.
-                node.step(&mut self.surroundings, usize::MAX);
+                node.step(around, usize::MAX);
                 node.disconnect(peer);
-                self.surroundings.accused.retain(|accused| *accused != peer);
-            }
+                around.accused.retain(|accused| *accused != peer);
+            });
             self.wake(other);
         }
         self.settle();
@@ -394,12 +446,16 @@ impl Stack {
             Role::Tcp => {
                 let (arena, headers, config) = (arena(), pool(), tcp_config());
                 let head = record.then(|| Head::of(config, &[&headers], Some(&arena)));
-                self.serve(head, makes::tcp(arena, headers, config).expect("our arena"), status, seed)
+                let (tcp, make) = makes::tcp(arena, headers, config).expect("our arena");
+                self.members[i].fuse = tcp.fuse();
+                self.serve(head, (tcp, make), status, seed)
             }
             Role::Udp => {
                 let (arena, headers, config) = (arena(), pool(), udp_config());
                 let head = record.then(|| Head::of(config, &[&headers], Some(&arena)));
-                self.serve(head, makes::udp(arena, headers, config).expect("our arena"), status, seed)
+                let (udp, make) = makes::udp(arena, headers, config).expect("our arena");
+                self.members[i].fuse = udp.fuse();
+                self.serve(head, (udp, make), status, seed)
             }
             Role::Ip => {
                 let config = IpConfig { with_filter: self.topology.has("filter"), seed };
@@ -453,8 +509,8 @@ impl Stack {
             return;
         };
         let now = self.surroundings.now;
-        let arena = self.family.clone();
-        if let Some(node) = &mut self.members[i].node {
+        let arena = self.family.clone().observed_by(Arc::new(Burning(self.members[i].fuse.clone())));
+        self.call(i, |node, _| {
             let mut view = arena.view();
             if !writable {
                 view.segment = view.segment.read_only();
@@ -463,24 +519,29 @@ impl Stack {
             if writable {
                 node.event(now, Event::FamilyOpened { family: FAMILY, pool: FAMILY_POOL, arena });
             }
-        }
+        });
     }
 
     /// A reborn sockets hears which descriptors are still open.
     fn tell_survivors(&mut self, i: usize) {
         let now = self.surroundings.now;
-        if self.members[i].peer == ComponentId::SOCKETS
-            && let Some(node) = &mut self.members[i].node
-        {
-            for (&socket, &transport) in &self.kept {
-                node.event(now, Event::Sockets(sockets::Event::Survivor { socket, transport }));
-            }
+        if self.members[i].peer == ComponentId::SOCKETS {
+            let kept = self.kept.clone();
+            self.call(i, |node, _| {
+                for (socket, transport) in kept {
+                    node.event(now, Event::Sockets(sockets::Event::Survivor { socket, transport }));
+                }
+            });
         }
     }
 
     fn configure(&mut self, i: usize) {
         let address = self.shape.address;
-        let ip = format!("[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"{address}\"]\n");
+        let transports: Vec<String> = self.topology.transports().iter().map(|t| format!("\"{t}\"")).collect();
+        let ip = format!(
+            "transports = [{}]\n[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"{address}\"]\n",
+            transports.join(", ")
+        );
         let (key, value) = match self.members[i].peer.role {
             Role::Ip => ("ip", ip),
             Role::Filter => ("filter", self.shape.rules.clone()),
@@ -488,10 +549,8 @@ impl Stack {
             _ => return,
         };
         let now = self.surroundings.now;
-        if let Some(node) = &mut self.members[i].node {
-            let (key, value) = (key.to_string(), value.into_bytes());
-            node.event(now, Event::Configure { key, value });
-        }
+        let (key, value) = (key.to_string(), value.into_bytes());
+        self.call(i, |node, _| node.event(now, Event::Configure { key, value }));
     }
 
     /// Fresh queues to every living neighbour.
@@ -501,16 +560,14 @@ impl Stack {
             let Some(j) = self.index(other) else {
                 continue;
             };
-            if self.members[j].node.is_none() || i == j {
+            if self.members[i].node.is_none() || self.members[j].node.is_none() || i == j {
                 continue;
             }
             let (a, b) = (&self.members[i], &self.members[j]);
             let (for_a, for_b, numbers) = edge((a.peer, &a.status), (b.peer, &b.status), capacity);
             self.numbers.extend(numbers);
             for (k, port) in [(i, for_a), (j, for_b)] {
-                if let Some(node) = &mut self.members[k].node {
-                    node.connect(&mut self.surroundings, port);
-                }
+                self.call(k, |node, around| node.connect(around, port));
             }
             self.wake(other);
         }

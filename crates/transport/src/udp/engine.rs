@@ -5,7 +5,7 @@ use super::asked::{IcmpError, Request};
 use super::counters::{COUNTERS, Counter};
 use super::durable::{self, Block, Blocks, bit};
 use crate::addresses::Addresses;
-use crate::arena::{Arena, Refused};
+use crate::arena::{Arena, Fuse, Refused};
 use crate::edge::{In, Out};
 use crate::families::{Families, NONE};
 use crate::free::FreeBlocks;
@@ -108,6 +108,11 @@ impl Udp {
         };
         udp.rebuild();
         Ok(udp)
+    }
+
+    /// For tests of dying in the middle of a turn.
+    pub fn fuse(&self) -> Fuse {
+        self.arena.fuse()
     }
 
     /// Fills tables from the blocks.
