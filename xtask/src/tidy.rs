@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 const ARROWS: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("machine", &[]),
+    ("text", &[]),
     ("channel", &["base"]),
     ("messages", &["base", "channel"]),
     ("component", &["base", "machine", "channel", "messages"]),
@@ -29,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "base",
             "machine",
+            "text",
             "channel",
             "messages",
             "component",
@@ -49,6 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "base",
             "machine",
+            "text",
             "channel",
             "messages",
             "component",
@@ -66,6 +69,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "acpi",
             "base",
             "machine",
+            "text",
             "channel",
             "messages",
             "component",

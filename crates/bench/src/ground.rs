@@ -7,8 +7,8 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use eft_component::scheduling::Spare;
 use eft_cores::member::{MemberView, Place};
-use eft_cores::placement::Spare;
 use eft_cores::plan::{Plan, Seat};
 use eft_cores::platform::Platform;
 use eft_cores::wanted::{CpuChange, Wanted};

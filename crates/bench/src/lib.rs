@@ -21,7 +21,6 @@ mod link;
 pub mod load;
 mod observe;
 mod peer;
-pub mod print;
 mod progress;
 pub mod reconfigure;
 mod report;

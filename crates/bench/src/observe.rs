@@ -7,6 +7,7 @@ use super::figure::{Aim, Figure};
 use super::report::print;
 use super::stack::{HOST, Serving, Stack, host_peer};
 use super::stolen::Stolen;
+use eft_component::scheduling::PolicyName;
 use eft_cores::history::History;
 use eft_cores::policy::Settings;
 use eft_cores::scheduler::Scheduler;
@@ -74,7 +75,7 @@ fn scheduler(sensor: &mut StackSensor) -> Result<Scheduler, String> {
     machine.managed = machine.online.clone();
     let names: Vec<String> =
         sensor.sample(clock::now()).components.into_iter().map(|component| component.name).collect();
-    Scheduler::new("adaptive", machine, &names, Some(&[]), Settings::default())
+    Scheduler::new(PolicyName::Adaptive, machine, &names, Some(&[]), Settings::default())
 }
 
 /// CPU time of this thread for a round.

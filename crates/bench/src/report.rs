@@ -1,8 +1,8 @@
 //! How results are printed, and that a missed aim is a failure.
 
 use super::figure::{Aim, Figure, Interval};
-use crate::print::print_table;
 use crate::samples::Samples;
+use eft_text::print_table;
 use serde_json::{Value, json};
 
 /// Prints a report as a table or as JSON. An error names the aims that were missed, after everything is printed.

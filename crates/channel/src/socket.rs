@@ -275,6 +275,26 @@ pub enum Opt {
 
 impl Opt {
     pub(crate) const LAST: Opt = Opt::ReceiveErrors;
+
+    /// Those that a connection has from its listener.
+    pub const INHERITED: &[Opt] = &[
+        Opt::NoDelay,
+        Opt::Cork,
+        Opt::KeepAlive,
+        Opt::KeepIdle,
+        Opt::KeepInterval,
+        Opt::KeepCount,
+        Opt::UserTimeout,
+        Opt::Linger,
+        Opt::ReceiveBuffer,
+        Opt::SendBuffer,
+        Opt::Tos,
+        Opt::Ttl,
+        Opt::QuickAck,
+        Opt::Congestion,
+        Opt::MaxSegment,
+        Opt::NotSentLowWater,
+    ];
 }
 
 /// Numbers for `TCP_INFO` and `eft ss`, written by the transport.

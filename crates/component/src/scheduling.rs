@@ -15,7 +15,7 @@ pub struct Scheduling {
     pub floor: f64,
     /// CPUs that may be slowed and parked, as the kernel writes lists (`1-3,6`). None by default.
     pub managed: CpuSet,
-    pub unneeded: Unneeded,
+    pub unneeded: Spare,
     /// How often it looks while there is traffic.
     pub period_ms: u64,
     /// The file of recorded profiles.
@@ -35,7 +35,7 @@ impl Default for Scheduling {
             objective: ObjectiveName::Throughput,
             floor: 0.95,
             managed: CpuSet::new(),
-            unneeded: Unneeded::GiveBack,
+            unneeded: Spare::GiveBack,
             period_ms: 10,
             profiles: None,
             latency_us_max: None,
@@ -66,6 +66,12 @@ impl PolicyName {
     }
 }
 
+impl core::fmt::Display for PolicyName {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// What a policy aims at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -76,10 +82,11 @@ pub enum ObjectiveName {
 }
 
 /// What becomes of managed CPUs that the stack does not need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unneeded {
+pub enum Spare {
     /// Applications may use them.
+    #[default]
     GiveBack,
     /// Nobody may.
     Park,

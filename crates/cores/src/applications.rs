@@ -185,6 +185,11 @@ mod tests {
 
     const LOOK_NS: u64 = 10_000_000;
 
+    fn seen(at_ns: u64, tcp: ComponentLoad, cpus: Vec<CpuLoad>) -> Observation {
+        let components = alloc::vec![tcp];
+        Observation { at_ns, period_ns: LOOK_NS, components, cpus, ..Observation::default() }
+    }
+
     /// Feeds looks for so long; `busy` says how busy CPU 0 is at a look, of which tcp takes `own`.
     fn feed(them: &mut Applications, from_ns: u64, for_ns: u64, own: f64, busy: impl Fn(u64) -> f64) -> u64 {
         for look in 1..=for_ns / LOOK_NS {
@@ -202,13 +207,8 @@ mod tests {
                 cpu_share: own,
                 ..ComponentLoad::default()
             };
-            them.note(&Observation {
-                at_ns: from_ns + look * LOOK_NS,
-                period_ns: LOOK_NS,
-                components: alloc::vec![tcp],
-                cpus: alloc::vec![cpu(0, busy(look)), cpu(1, 0.05)],
-                ..Observation::default()
-            });
+            let cpus = alloc::vec![cpu(0, busy(look)), cpu(1, 0.05)];
+            them.note(&seen(from_ns + look * LOOK_NS, tcp, cpus));
         }
         from_ns + for_ns
     }
@@ -236,13 +236,7 @@ mod tests {
                 ..ComponentLoad::default()
             };
             let cpu = CpuLoad { cpu: 0, online: true, busy, accounted_ns, ..CpuLoad::default() };
-            them.note(&Observation {
-                at_ns: look * LOOK_NS,
-                period_ns: LOOK_NS,
-                components: alloc::vec![tcp],
-                cpus: alloc::vec![cpu],
-                ..Observation::default()
-            });
+            them.note(&seen(look * LOOK_NS, tcp, alloc::vec![cpu]));
             let share = them.share(0);
             assert!(look < 10 || (share - 0.55).abs() < 0.01, "{share} at look {look}");
         }
@@ -260,13 +254,7 @@ mod tests {
                 ..CpuLoad::default()
             };
             let tcp = ComponentLoad { name: "tcp".into(), cpu_share: 0.35, ..ComponentLoad::default() };
-            them.note(&Observation {
-                at_ns: look * LOOK_NS,
-                period_ns: LOOK_NS,
-                components: alloc::vec![tcp],
-                cpus: alloc::vec![cpu(0), cpu(1)],
-                ..Observation::default()
-            });
+            them.note(&seen(look * LOOK_NS, tcp, alloc::vec![cpu(0), cpu(1)]));
         }
         assert!(them.cpus().is_empty(), "{}", them.cpus());
     }
@@ -295,13 +283,7 @@ mod tests {
             let busy = if look % 2 == 0 { 1.0 } else { 0.0 };
             let cpu = CpuLoad { cpu: 0, busy, accounted_ns: LOOK_NS, ..CpuLoad::default() };
             let tcp = ComponentLoad { cpu: Some(0), cpu_share: 0.5, ..ComponentLoad::default() };
-            them.note(&Observation {
-                at_ns: look * LOOK_NS,
-                period_ns: LOOK_NS,
-                components: alloc::vec![tcp],
-                cpus: alloc::vec![cpu],
-                ..Observation::default()
-            });
+            them.note(&seen(look * LOOK_NS, tcp, alloc::vec![cpu]));
             assert!(them.cpus().is_empty(), "look {look}");
         }
     }

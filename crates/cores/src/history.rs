@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
+use eft_component::scheduling::PolicyName;
 use serde::Serialize;
 
 use crate::estimate;
@@ -96,7 +97,7 @@ impl fmt::Display for Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub at_ns: u64,
-    pub policy: &'static str,
+    pub policy: PolicyName,
     pub reason: String,
     /// `None`: it followed from no observation.
     pub readings: Option<Readings>,
@@ -203,7 +204,7 @@ mod tests {
 
     fn entry(reason: &str, plan: Option<Wanted>) -> Entry {
         let readings = Some(Readings { busiest_cpu: Some(1), ..Readings::default() });
-        Entry { at_ns: 1_500_000_000, policy: "adaptive", reason: reason.into(), readings, plan }
+        Entry { at_ns: 1_500_000_000, policy: PolicyName::Adaptive, reason: reason.into(), readings, plan }
     }
 
     #[test]

@@ -14,9 +14,10 @@ use eft_machine::{CoreClass, CpuSet};
 
 use crate::estimate::{self, Demand};
 use crate::overlap::Overlaps;
-use crate::placement::{self, Nearness, Spare};
+use crate::placement::{self, Nearness};
 use crate::plan::Plan;
 use crate::platform::{Platform, usual_demand};
+use eft_component::scheduling::Spare;
 
 /// A step that does not do this much more work is no step.
 const GAIN_MIN: f64 = 1.03;

@@ -14,20 +14,13 @@ use alloc::vec::Vec;
 
 use eft_machine::CpuSet;
 
+use eft_component::scheduling::Spare;
+
 use crate::estimate::Demand;
 use crate::indicators::Indicators;
 use crate::overlap::{self, Overlaps};
 use crate::plan::{Plan, Seat};
 use crate::platform::{self, Platform};
-
-/// What becomes of managed CPUs that the stack does not need.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Spare {
-    #[default]
-    GiveBack,
-    Park,
-}
 
 /// Where the stack should be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

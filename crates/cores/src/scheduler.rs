@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use eft_component::scheduling::PolicyName;
 use eft_machine::{CpuSet, Machine};
 
 use crate::applications::{Applications, Patience};
@@ -53,7 +54,7 @@ struct CpuView {
 impl Scheduler {
     /// `duty_levels`: speeds by duty cycle (MSR or emulated); `None`: the P-states that the machine tells.
     pub fn new(
-        name: &str,
+        name: PolicyName,
         machine: Machine,
         components: &[String],
         duty_levels: Option<&[f64]>,
@@ -178,7 +179,7 @@ impl Scheduler {
     }
 
     /// Changes the policy while everything runs; on an error the old one stays.
-    pub fn set_policy(&mut self, name: &str, settings: Settings) -> Result<(), String> {
+    pub fn set_policy(&mut self, name: PolicyName, settings: Settings) -> Result<(), String> {
         let policy = Policy::by_name(name, &self.platform, &settings)?;
         (self.policy, self.settings) = (policy, settings);
         Ok(())
@@ -287,7 +288,7 @@ impl Scheduler {
 
     /// A policy that does not fit any more gives way: the stack has to be somewhere.
     fn begin_anew(&mut self, why: &str, at_ns: u64, history: &mut History) {
-        let made = [self.policy.name(), "adaptive"]
+        let made = [self.policy.name(), PolicyName::Adaptive]
             .into_iter()
             .filter_map(|name| Policy::by_name(name, &self.platform, &self.settings).ok())
             .find(|policy| check(policy.plan(), self.platform.machine()).is_ok());

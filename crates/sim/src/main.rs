@@ -1,7 +1,6 @@
 //! `eft-sim`, which `eft sim` runs: a program of its own, since the product does not import its simulator.
 
 mod report;
-mod table;
 
 use std::process::ExitCode;
 

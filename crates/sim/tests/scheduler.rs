@@ -1,9 +1,9 @@
 //! What the scheduler has to reach, proven on the modelled machine: the whole component, as it runs live.
 
 use eft_base::Random;
-use eft_component::scheduling::{Scheduling, Unneeded};
+
+use eft_component::scheduling::{PolicyName, Scheduling, Spare};
 use eft_cores::history::History;
-use eft_cores::placement::Spare;
 use eft_cores::plan::Plan;
 use eft_cores::platform::Platform;
 use eft_cores::policy::cost::Costs;
@@ -408,7 +408,7 @@ fn a_scheduler_that_dies_again_and_again_strands_nobody_and_leaves_nothing_chang
             let schedule = Schedule::Flips { loads, every_ns: 700 * MS };
             let world = World::new(&shape, schedule, seed);
             let mut settings = settings("adaptive", &shape, LEAST_POWER);
-            settings.unneeded = Unneeded::Park;
+            settings.unneeded = Spare::Park;
             let mut host = Host::new(world, &shape, settings, Profiles::default());
             // The last death is right before the end.
             let last = 3 * S + random.below(2000) * MS;
@@ -627,7 +627,7 @@ fn what_a_look_costs() {
             let mut world = World::new(&shape, schedule, 1);
             let mut history = History::default();
             let mut scheduler = Scheduler::new(
-                "adaptive",
+                PolicyName::Adaptive,
                 shape.machine(),
                 &components(),
                 shape.duty_levels(),

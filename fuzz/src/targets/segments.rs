@@ -226,25 +226,9 @@ fn page_send_len(arena: &eft_channel::socket::Arena) -> usize {
 }
 
 fn set_option(page: &SocketPage, source: &mut Source) {
-    const ALL: [Opt; 16] = [
-        Opt::NoDelay,
-        Opt::Cork,
-        Opt::KeepAlive,
-        Opt::KeepIdle,
-        Opt::KeepInterval,
-        Opt::KeepCount,
-        Opt::UserTimeout,
-        Opt::Linger,
-        Opt::ReceiveBuffer,
-        Opt::SendBuffer,
-        Opt::Tos,
-        Opt::Ttl,
-        Opt::Broadcast,
-        Opt::QuickAck,
-        Opt::Congestion,
-        Opt::DontFragment,
-    ];
-    page.set_option(ALL[source.below(16) as usize], hostile_u64(0, source) as u32);
+    // Those of datagram sockets, too.
+    let all = [Opt::INHERITED, &[Opt::Broadcast, Opt::DontFragment]].concat();
+    page.set_option(all[source.below(all.len() as u64) as usize], hostile_u64(0, source) as u32);
 }
 
 impl<E: Engine> Target for Segments<E> {

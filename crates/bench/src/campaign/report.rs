@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::judge::{Outcome, Trial};
 use super::picture;
 use crate::figure::{Aim, Figure};
-use crate::print::print_table;
+use eft_text::print_table;
 
 pub fn print(trials: &[Trial], folder: Option<&Path>, as_json: bool) -> Result<(), String> {
     if let Some(folder) = folder {

@@ -112,7 +112,7 @@ pub fn run(arguments: &ReconfigureArguments) -> Result<(), String> {
     report.left_changed.extend(snapshot::differences(&before, &snapshot::take(&tree)));
     if arguments.json {
         let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
-        crate::print::print(&(text + "\n"))?;
+        eft_text::print(&(text + "\n"))?;
     } else {
         report::print_table(&report);
         println!();

@@ -181,7 +181,7 @@ pub fn print_table(report: &Report) {
             row.stayed.to_string(),
         ]
     }));
-    print!("{}", crate::print::columns(&rows));
+    print!("{}", eft_text::columns(&rows));
     println!("\n{} tasks lost; {} values left changed", report.tasks_lost, report.left_changed.len());
 }
 

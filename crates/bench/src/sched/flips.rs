@@ -11,10 +11,7 @@ use crate::figure::{Aim, Figure};
 const NOTICE_S: f64 = 5.0;
 
 pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
-    for places in arguments.places(&scene.cpus)? {
-        one(scene, arguments, report, places)?;
-    }
-    Ok(())
+    arguments.at_each_place(scene, report, one)
 }
 
 fn one(

@@ -80,6 +80,19 @@ pub struct SchedArguments {
 }
 
 impl SchedArguments {
+    /// The same for each placement of the load.
+    fn at_each_place(
+        &self,
+        scene: &mut Scene,
+        report: &mut Report,
+        one: impl Fn(&mut Scene, &SchedArguments, &mut Report, Places) -> Result<(), String>,
+    ) -> Result<(), String> {
+        for places in self.places(&scene.cpus)? {
+            one(scene, self, report, places)?;
+        }
+        Ok(())
+    }
+
     fn places(&self, cpus: &[u32]) -> Result<Vec<Places>, String> {
         match self.places {
             None => Ok(Places::all(cpus)),

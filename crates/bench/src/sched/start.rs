@@ -19,10 +19,7 @@ const WATCHED: Duration = Duration::from_secs(3);
 const STEADY_S: f64 = 0.5;
 
 pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
-    for places in arguments.places(&scene.cpus)? {
-        one(scene, arguments, report, places)?;
-    }
-    Ok(())
+    arguments.at_each_place(scene, report, one)
 }
 
 fn one(

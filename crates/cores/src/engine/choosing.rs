@@ -7,12 +7,11 @@ use core::time::Duration;
 
 use eft_base::Instant;
 use eft_component::Outbox;
-use eft_component::scheduling::{ObjectiveName, PolicyName, Scheduling, Unneeded};
+use eft_component::scheduling::{ObjectiveName, PolicyName, Scheduling};
 use serde_json::Value;
 
 use super::{Cores, Effect, Learnt, Purpose, Survey, roles};
 use crate::history::{Entry, History, Outcome};
-use crate::placement::Spare;
 use crate::plan::Plan;
 use crate::policy::{Objective, Policy, Settings};
 use crate::profile::Profiles;
@@ -208,7 +207,7 @@ impl Cores {
         let wanted = Wanted { places: self.topology.clone(), ..Wanted::default() };
         self.history.add(Entry {
             at_ns: now.0,
-            policy: PolicyName::Fixed.name(),
+            policy: PolicyName::Fixed,
             reason: "policy fixed: everything as the topology says".into(),
             readings: None,
             plan: Some(wanted.clone()),
@@ -257,10 +256,9 @@ impl Cores {
         out: &mut Outbox<Effect>,
     ) -> Result<Scheduled, String> {
         let Survey { machine, duty_levels, profiles } = survey;
-        let name = settings.policy.name();
         let told = policy_settings(settings, profiles);
         let mut scheduler =
-            Scheduler::new(name, machine, &roles(&self.members), duty_levels.as_deref(), told)?;
+            Scheduler::new(settings.policy, machine, &roles(&self.members), duty_levels.as_deref(), told)?;
         let mut asked = None;
         if matches!(choice, Choice::AtBegin) && !self.applied.places.is_empty() {
             let applied = self.applied.to_plan(&settings.managed);
@@ -283,10 +281,7 @@ fn policy_settings(settings: &Scheduling, profiles: Profiles) -> Settings {
             ObjectiveName::LeastPower => Objective::LeastPower { floor: settings.floor },
             ObjectiveName::ThroughputPerWatt => Objective::ThroughputPerWatt,
         },
-        spare: match settings.unneeded {
-            Unneeded::GiveBack => Spare::GiveBack,
-            Unneeded::Park => Spare::Park,
-        },
+        spare: settings.unneeded,
         profiles,
         latency_us_max: settings.latency_us_max,
         ..Settings::default()

@@ -6,11 +6,11 @@
 //! last good plan then.
 
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::string::String;
 
+use eft_component::scheduling::{PolicyName, Spare};
+
 use crate::observation::Observation;
-use crate::placement::Spare;
 use crate::plan::Plan;
 use crate::platform::Platform;
 use crate::power::PowerModel;
@@ -56,21 +56,19 @@ pub enum Policy {
     Profile(Box<Profile>),
 }
 
-pub const NAMES: [&str; 2] = ["adaptive", "profile"];
-
 impl Policy {
-    pub fn by_name(name: &str, platform: &Platform, settings: &Settings) -> Result<Self, String> {
+    pub fn by_name(name: PolicyName, platform: &Platform, settings: &Settings) -> Result<Self, String> {
         match name {
-            "adaptive" => Ok(Self::Adaptive(Box::new(Adaptive::new(platform, settings)))),
-            "profile" => Ok(Self::Profile(Box::new(Profile::new(platform, settings)?))),
-            _ => Err(format!("'{name}' is no policy (adaptive or profile)")),
+            PolicyName::Adaptive => Ok(Self::Adaptive(Box::new(Adaptive::new(platform, settings)))),
+            PolicyName::Profile => Ok(Self::Profile(Box::new(Profile::new(platform, settings)?))),
+            PolicyName::Fixed => Err("policy fixed decides nothing (adaptive and profile do)".into()),
         }
     }
 
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> PolicyName {
         match self {
-            Self::Adaptive(_) => "adaptive",
-            Self::Profile(_) => "profile",
+            Self::Adaptive(_) => PolicyName::Adaptive,
+            Self::Profile(_) => PolicyName::Profile,
         }
     }
 

@@ -9,10 +9,11 @@ use alloc::vec::Vec;
 
 use crate::estimate::{self, Activity, Demand, Waits};
 use crate::ladder::Ladder;
-use crate::placement::{self, Spare};
+use crate::placement;
 use crate::plan::{Plan, Seat};
 use crate::platform::Platform;
 use crate::power::PowerModel;
+use eft_component::scheduling::Spare;
 
 /// How busy the busiest CPU may become when speeds are fitted to the work: tight, and with room.
 const FITS: [f64; 4] = [1.0, 0.9, 0.75, 0.6];

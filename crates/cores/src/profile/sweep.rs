@@ -11,9 +11,10 @@ use alloc::vec::Vec;
 use crate::estimate::{Activity, Demand};
 use crate::ladder::{Aims, Ladder};
 use crate::overlap::Overlaps;
-use crate::placement::{self, Nearness, Spare};
+use crate::placement::{self, Nearness};
 use crate::plan::{Plan, Seat};
 use crate::platform::Platform;
+use eft_component::scheduling::Spare;
 
 /// An exhaustive sweep of more would not end.
 pub const CONFIGURATIONS_MAX: usize = 2048;
@@ -46,7 +47,7 @@ pub fn exhaustive(platform: &Platform, spare: Spare) -> Vec<Configuration> {
     for levels in (1..=longest).rev() {
         let total: usize = seatings.iter().map(|plan| levels.saturating_pow(plan.used().len() as u32)).sum();
         if total <= CONFIGURATIONS_MAX {
-            plans.extend(seatings.iter().flat_map(|plan| at_speeds(platform, plan, levels, spare)));
+            plans.extend(seatings.iter().flat_map(|plan| at_some_speeds(platform, plan, levels, spare)));
             break;
         }
     }
@@ -88,13 +89,11 @@ fn seated(names: &[String], cpu_of: &dyn Fn(usize) -> u32) -> Plan {
     Plan { seats: names.iter().enumerate().map(seat).collect(), ..Plan::default() }
 }
 
-/// Every combination of `count` of each CPU's speeds, the fastest among them.
-fn at_speeds(platform: &Platform, seating: &Plan, count: usize, spare: Spare) -> Vec<Plan> {
+/// The same seats at every combination of the speeds that `levels` names for each CPU.
+pub fn at_speeds(seating: &Plan, levels: impl Fn(u32) -> Vec<f64>) -> Vec<Plan> {
     let mut plans = alloc::vec![seating.clone()];
     for cpu in seating.used().iter() {
-        let levels = platform.levels(cpu);
-        let steps = count.min(levels.len());
-        let chosen = |step: usize| levels[(step + 1) * levels.len() / steps - 1];
+        let levels = levels(cpu);
         let with = |plan: &Plan, level: f64| {
             let mut plan = plan.clone();
             plan.speeds.insert(cpu, level);
@@ -102,9 +101,19 @@ fn at_speeds(platform: &Platform, seating: &Plan, count: usize, spare: Spare) ->
         };
         plans = plans
             .iter()
-            .flat_map(|plan| (0..steps).map(|step| with(plan, chosen(step))).collect::<Vec<_>>())
+            .flat_map(|plan| levels.iter().map(|level| with(plan, *level)).collect::<Vec<_>>())
             .collect();
     }
+    plans
+}
+
+/// Every combination of `count` of each CPU's speeds, the fastest among them.
+fn at_some_speeds(platform: &Platform, seating: &Plan, count: usize, spare: Spare) -> Vec<Plan> {
+    let mut plans = at_speeds(seating, |cpu| {
+        let levels = platform.levels(cpu);
+        let steps = count.min(levels.len());
+        (0..steps).map(|step| levels[(step + 1) * levels.len() / steps - 1]).collect()
+    });
     plans.iter_mut().for_each(|plan| placement::complete(platform, plan, spare));
     plans
 }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::placement::Spare;
 use crate::platform::Platform;
 use crate::profile::sweep::{Achieved, StepMatching, exhaustive};
+use eft_component::scheduling::Spare;
 use eft_machine::{Cpu, Machine};
 use proptest::prelude::*;
 

@@ -1,8 +1,10 @@
 //! Bad looks, CPUs that come and go, and random sequences of samples against every policy.
 
 use super::*;
-use crate::placement::Spare;
-use crate::policy::{NAMES, Objective};
+use eft_component::scheduling::{PolicyName, Spare};
+
+const NAMES: [PolicyName; 2] = [PolicyName::Adaptive, PolicyName::Profile];
+use crate::policy::Objective;
 use crate::profile::sweep::exhaustive;
 use crate::profile::{Outcome, Profiles};
 use crate::sample::{ComponentSample, CpuSample, Hint, QueueSample, Traffic};
@@ -23,7 +25,7 @@ struct Noted {
 }
 
 impl Noted {
-    fn new(name: &str, machine: Machine, settings: Settings) -> Noted {
+    fn new(name: PolicyName, machine: Machine, settings: Settings) -> Noted {
         let scheduler = Scheduler::new(name, machine, &names(), Some(&[0.5]), settings).unwrap();
         Noted { scheduler, history: History::default() }
     }
@@ -66,7 +68,7 @@ fn settings(machine: Machine, objective: Objective, spare: Spare) -> Settings {
     Settings { objective, spare, profiles, ..Settings::default() }
 }
 
-fn scheduler(name: &str, cpus: u32, objective: Objective, spare: Spare) -> Noted {
+fn scheduler(name: PolicyName, cpus: u32, objective: Objective, spare: Spare) -> Noted {
     let machine = Machine::of_equals(cpus);
     Noted::new(name, machine.clone(), settings(machine, objective, spare))
 }
@@ -113,7 +115,7 @@ fn a_bad_look_keeps_the_last_good_plan_and_leaves_one_line() {
             scheduler.look(&look(index, 0.9, 1000, 4));
         }
         let good = scheduler.plan();
-        assert!(!good.is_consolidated(), "{name}: {good}");
+        assert!(!good.is_consolidated(), "{name:?}: {good}");
         let bad: [fn(&mut Sample); 5] = [
             |sample| sample.at_ns = 0,
             |sample| sample.components[1].running = false,
@@ -126,7 +128,7 @@ fn a_bad_look_keeps_the_last_good_plan_and_leaves_one_line() {
             let mut sample = look(100 + step as u64 * 4, 0.9, 1000, 4);
             spoil(&mut sample);
             let decision = scheduler.look(&sample);
-            assert!(decision.plan.is_same(&good), "{name}, {step}: {}", decision.plan);
+            assert!(decision.plan.is_same(&good), "{name:?}, {step}: {}", decision.plan);
             let entry = scheduler.history.entries().last().unwrap().entry.to_string();
             assert_eq!(Some(entry.lines().count()), Some(1));
             assert!(entry.contains("plan stays"), "{entry}");
@@ -150,14 +152,14 @@ fn a_cpu_that_stays_away_is_done_without() {
             scheduler.look(&sample);
         }
         assert_eq!(scheduler.machine().online.to_string(), "0");
-        assert_eq!(scheduler.plan().used().to_string(), "0", "{name}");
+        assert_eq!(scheduler.plan().used().to_string(), "0", "{name:?}");
         check(scheduler.plan(), scheduler.machine()).unwrap();
     }
 }
 
 #[test]
 fn a_further_component_gets_a_seat() {
-    let mut scheduler = scheduler("adaptive", 2, Objective::Throughput, Spare::GiveBack);
+    let mut scheduler = scheduler(PolicyName::Adaptive, 2, Objective::Throughput, Spare::GiveBack);
     for index in 0..10 {
         let mut sample = look(index, 0.1, 10, 2);
         let nic1 = ComponentSample { name: "nic1".into(), ..sample.components[5].clone() };
@@ -169,13 +171,15 @@ fn a_further_component_gets_a_seat() {
 
 #[test]
 fn the_policy_changes_while_it_runs_and_mistakes_change_nothing() {
-    let mut scheduler = scheduler("adaptive", 2, Objective::Throughput, Spare::GiveBack);
-    assert!(scheduler.set_policy("guess", Settings::default()).is_err());
-    assert!(scheduler.set_policy("profile", Settings::default()).unwrap_err().contains("no profile"));
-    assert_eq!(scheduler.policy().name(), "adaptive");
+    let mut scheduler = scheduler(PolicyName::Adaptive, 2, Objective::Throughput, Spare::GiveBack);
+    assert!(scheduler.set_policy(PolicyName::Fixed, Settings::default()).is_err());
+    assert!(
+        scheduler.set_policy(PolicyName::Profile, Settings::default()).unwrap_err().contains("no profile")
+    );
+    assert_eq!(scheduler.policy().name(), PolicyName::Adaptive);
     let settings = settings(Machine::of_equals(2), Objective::Throughput, Spare::GiveBack);
-    scheduler.set_policy("profile", settings).unwrap();
-    assert_eq!(scheduler.policy().name(), "profile");
+    scheduler.set_policy(PolicyName::Profile, settings).unwrap();
+    assert_eq!(scheduler.policy().name(), PolicyName::Profile);
 }
 
 fn any_count() -> impl Strategy<Value = u64> {
@@ -349,7 +353,7 @@ fn anew(scheduler: &Noted) -> usize {
 
 #[test]
 fn the_stack_goes_to_where_others_work_and_does_not_follow_fluctuations() {
-    let mut scheduler = Noted::new("adaptive", two_packages(), Settings::default());
+    let mut scheduler = Noted::new(PolicyName::Adaptive, two_packages(), Settings::default());
     let package = |scheduler: &Scheduler| {
         let used = scheduler.plan().used();
         used.iter().map(|cpu| cpu / 4).collect::<alloc::collections::BTreeSet<u32>>()
@@ -373,10 +377,10 @@ fn the_stack_goes_to_where_others_work_and_does_not_follow_fluctuations() {
 fn where_others_work_is_of_no_matter_in_one_package_or_if_somebody_said_better() {
     let mut one = two_packages();
     one.cpus.iter_mut().for_each(|cpu| cpu.package = Some(0));
-    let mut scheduler = Noted::new("adaptive", one, Settings::default());
+    let mut scheduler = Noted::new(PolicyName::Adaptive, one, Settings::default());
     with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
     assert_eq!((scheduler.applications().to_string().as_str(), anew(&scheduler)), ("4", 0));
-    let mut scheduler = Noted::new("adaptive", two_packages(), Settings::default());
+    let mut scheduler = Noted::new(PolicyName::Adaptive, two_packages(), Settings::default());
     let Noted { scheduler: told, history } = &mut scheduler;
     told.set_applications("0".parse().unwrap(), history);
     with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
@@ -386,10 +390,10 @@ fn where_others_work_is_of_no_matter_in_one_package_or_if_somebody_said_better()
 #[test]
 fn a_policy_that_does_not_heed_applications_is_not_begun_anew_by_them() {
     let settings = settings(two_packages(), Objective::Throughput, Spare::GiveBack);
-    let mut scheduler = Noted::new("profile", two_packages(), settings);
+    let mut scheduler = Noted::new(PolicyName::Profile, two_packages(), settings);
     with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
     assert_eq!(anew(&scheduler), 0);
     // The next policy knows it from the beginning.
-    scheduler.set_policy("adaptive", Settings::default()).unwrap();
+    scheduler.set_policy(PolicyName::Adaptive, Settings::default()).unwrap();
     assert_eq!(scheduler.platform().applications.to_string(), "4");
 }

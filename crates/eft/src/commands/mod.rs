@@ -23,7 +23,7 @@ pub mod up;
 pub mod update;
 pub mod vm;
 
-pub use eft_bench::print::print_table;
+pub use eft_text::print_table;
 
 /// Which stack is meant.
 #[derive(clap::Args, Debug)]

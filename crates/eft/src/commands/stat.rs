@@ -1,9 +1,9 @@
 //! `eft stat`: counters and traffic indicators of every component.
 
 use eft_bench::counters::counters;
-use eft_bench::print::print_table;
 use eft_component::Component;
 use eft_messages::{ComponentId, Role};
+use eft_text::print_table;
 use serde_json::Value;
 
 #[derive(clap::Args, Debug)]

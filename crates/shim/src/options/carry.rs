@@ -9,29 +9,13 @@ use core::sync::atomic::Ordering;
 use eft_channel::socket::Opt;
 use libc::SOL_SOCKET;
 
-/// An accepted connection begins with its listener's options.
+/// An accepted connection begins with its listener's options: also those that were set after its handshake, from when it
+/// has the others by the transport.
 pub fn inherit(listener: &Socket, socket: &Socket) {
-    const INHERITED: [Opt; 15] = [
-        Opt::NoDelay,
-        Opt::Cork,
-        Opt::KeepAlive,
-        Opt::KeepIdle,
-        Opt::KeepInterval,
-        Opt::KeepCount,
-        Opt::UserTimeout,
-        Opt::Linger,
-        Opt::ReceiveBuffer,
-        Opt::SendBuffer,
-        Opt::Tos,
-        Opt::Ttl,
-        Opt::Congestion,
-        Opt::MaxSegment,
-        Opt::NotSentLowWater,
-    ];
-    for opt in INHERITED {
-        let value = listener.page.option(opt);
+    for opt in Opt::INHERITED {
+        let value = listener.page.option(*opt);
         if value != 0 {
-            socket.page.set_option(opt, value);
+            socket.page.set_option(*opt, value);
         }
     }
     socket.set_bits(listener.bits() & (bit::REUSE_ADDRESS | bit::REUSE_PORT | bit::OOB_INLINE));

@@ -12,7 +12,6 @@ use eft_sim::asymmetric::runs::{self, Extent, Figures};
 use serde_json::json;
 
 use super::figures::draw;
-use crate::table;
 
 #[derive(Args)]
 pub struct AsymmetricArguments {
@@ -85,10 +84,10 @@ pub fn run(arguments: &AsymmetricArguments) -> Result<(), String> {
 
 fn print_fit(fitted: &Fitted) -> Result<(), String> {
     for (program, parameter, value) in &fitted.values {
-        table::print(&format!("{program}: {parameter} {value}\n"))?;
+        eft_text::print(&format!("{program}: {parameter} {value}\n"))?;
     }
     for (name, ours, paper) in &fitted.numbers {
-        table::print(&format!("{name}: {ours:.3}, fitted to {paper}\n"))?;
+        eft_text::print(&format!("{name}: {ours:.3}, fitted to {paper}\n"))?;
     }
     Ok(())
 }
@@ -118,7 +117,7 @@ fn report(
                     "share_of_draws": j.share, "fitted": j.claim.fitted, "reason": reason_of(j) })
         };
         let all = json!({ "claims": judged.iter().map(claim).collect::<Vec<_>>(), "constant_model_passes": by_constant, "figures": nominal });
-        return table::print(&(serde_json::to_string_pretty(&all).map_err(|e| e.to_string())? + "\n"));
+        return eft_text::print(&(serde_json::to_string_pretty(&all).map_err(|e| e.to_string())? + "\n"));
     }
     let mut rows =
         vec![["CLAIM", "SAYS", "PAPER", "OURS", "OFF", "DRAWS", "VERDICT"].map(String::from).to_vec()];
@@ -133,14 +132,14 @@ fn report(
             format!("{}{}", j.verdict.name(), if j.claim.fitted { " (may be fitted)" } else { "" }),
         ]);
     }
-    table::print(&table::columns(&rows))?;
+    eft_text::print(&eft_text::columns(&rows))?;
     for (claim, why) in judged.iter().filter_map(|j| Some((&j.claim.id, reason_of(j)?))) {
-        table::print(&format!("{claim}: {why}\n"))?;
+        eft_text::print(&format!("{claim}: {why}\n"))?;
     }
     let count = |verdict| judged.iter().filter(|j| j.verdict == verdict).count();
     let spread =
         nominal.iter().filter(|(name, _)| name.ends_with("/spread")).map(|(_, v)| *v).fold(0.0, f64::max);
-    table::print(&format!(
+    eft_text::print(&format!(
         "{} reproduced, {} fragile, {} missed; a model in which all ways are alike would pass {by_constant}\n\
          {} placements each (means of mixes differ by at most {spread:.3} between them), {} draws; two runs are identical\n",
         count(Verdict::Reproduced),

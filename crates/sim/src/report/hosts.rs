@@ -4,8 +4,6 @@ use clap::Args;
 use eft_sim::asymmetric::hosts::{self, HostOfToday, Result as Row};
 use serde_json::json;
 
-use crate::table;
-
 #[derive(Args)]
 pub struct HostsArguments {
     /// Seconds that a program takes under amp-fair
@@ -36,9 +34,9 @@ pub fn run(arguments: &HostsArguments) -> Result<(), String> {
         };
         let host = |(host, rows): &(HostOfToday, Vec<Row>)| json!({ "host": host.name, "ways": rows.iter().map(row).collect::<Vec<_>>() });
         let all = json!({ "hosts": all.iter().map(host).collect::<Vec<_>>() });
-        table::print(&(serde_json::to_string_pretty(&all).map_err(|e| e.to_string())? + "\n"))?;
+        eft_text::print(&(serde_json::to_string_pretty(&all).map_err(|e| e.to_string())? + "\n"))?;
     } else {
-        table::print(&table::columns(&text(&all)))?;
+        eft_text::print(&eft_text::columns(&text(&all)))?;
     }
     check(&all)
 }

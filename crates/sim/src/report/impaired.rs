@@ -10,8 +10,6 @@ use eft_sim::{Conditions, Simulation};
 use serde_json::json;
 use std::time::Duration;
 
-use crate::table;
-
 #[derive(Args)]
 pub struct ImpairedArguments {
     /// Runs of each wire, each with another seed; medians are shown
@@ -168,7 +166,7 @@ pub fn run(arguments: &ImpairedArguments) -> Result<(), String> {
     }
     if arguments.json {
         let all = json!({ "runs": arguments.runs, "seed": arguments.seed, "wires": results });
-        return table::print(&(serde_json::to_string_pretty(&all).map_err(|e| e.to_string())? + "\n"));
+        return eft_text::print(&(serde_json::to_string_pretty(&all).map_err(|e| e.to_string())? + "\n"));
     }
-    table::print(&table::columns(&lines))
+    eft_text::print(&eft_text::columns(&lines))
 }

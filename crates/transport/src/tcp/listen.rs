@@ -32,26 +32,6 @@ const ATTACH_PATIENCE: Duration = Duration::from_secs(10);
 /// Connections under way per listener: as many as may wait, and some more.
 const EMBRYONIC_MIN: u32 = 128;
 
-/// Options that a connection inherits from its listener.
-const INHERITED: &[Opt] = &[
-    Opt::NoDelay,
-    Opt::Cork,
-    Opt::KeepAlive,
-    Opt::KeepIdle,
-    Opt::KeepInterval,
-    Opt::KeepCount,
-    Opt::UserTimeout,
-    Opt::Linger,
-    Opt::ReceiveBuffer,
-    Opt::SendBuffer,
-    Opt::Tos,
-    Opt::Ttl,
-    Opt::QuickAck,
-    Opt::Congestion,
-    Opt::MaxSegment,
-    Opt::NotSentLowWater,
-];
-
 impl Connection<'_> {
     /// A connection lies in the accept queue, from now on or again.
     pub(super) fn expect_attach(&mut self, now: Instant) {
@@ -294,7 +274,7 @@ impl Tcp {
     pub(super) fn inherit_options(&mut self, i: u32, listener: u32) {
         let (child, parent) = (self.view(i), self.view(listener));
         if let (Some(page), Some(parent)) = (&child.live.page, &parent.live.page) {
-            for option in INHERITED {
+            for option in Opt::INHERITED {
                 page.set_option(*option, parent.option(*option));
             }
             page.set_local(child.block.tuple.local_endpoint());

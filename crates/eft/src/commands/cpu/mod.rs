@@ -8,7 +8,7 @@ mod power;
 mod speed;
 mod trace;
 
-pub use eft_bench::print::{columns, print};
+pub use eft_text::{columns, print};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};

@@ -6,8 +6,8 @@ use eft_cores::policy::Objective;
 use eft_cores::profile::{LoadProfile, Outcome, Profiles, prune};
 use serde_json::{Value, json};
 
-use eft_bench::print::print_table;
 use eft_bench::store;
+use eft_text::print_table;
 
 pub fn list(path: &Path, as_json: bool) -> Result<(), String> {
     let profiles = store::read(path, &store::this_machine()?)?;

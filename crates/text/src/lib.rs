@@ -1,8 +1,8 @@
 //! Text for people: columns, on an output that may be a closed pipe.
 
-use std::io::Write;
-
+/// Standard output may be a closed pipe (`| head`); that is no failure.
 pub fn print(text: &str) -> Result<(), String> {
+    use std::io::Write;
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(format!("the output cannot be written ({error})"))
@@ -24,4 +24,12 @@ pub fn columns(rows: &[Vec<String>]) -> String {
         cells.join("  ").trim_end().to_string() + "\n"
     };
     rows.iter().map(line).collect()
+}
+
+/// Prints rows as columns, each as wide as its widest cell.
+pub fn print_table(header: &[&str], rows: &[Vec<String>]) {
+    let header: Vec<String> = header.iter().map(|cell| cell.to_string()).collect();
+    let all: Vec<Vec<String>> = std::iter::once(header).chain(rows.iter().cloned()).collect();
+    // What cannot be written any more nobody wants to read.
+    let _ = print(&columns(&all));
 }
