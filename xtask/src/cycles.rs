@@ -5,17 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Circles that are not untied yet: the crate, and how many of its files lie in one. Who unties some lowers the number,
-/// so that they stay untied.
-const KNOWN: &[(&str, usize)] = &[("shim", 33)];
-
 /// `files` are those of the crate whose `src` this is.
 pub fn check(crate_name: &str, src: &Path, files: &[PathBuf], problems: &mut Vec<String>) {
-    let known = KNOWN.iter().find(|(name, _)| *name == crate_name).map_or(0, |(_, count)| *count);
-    check_known(crate_name, known, src, files, problems);
-}
-
-fn check_known(crate_name: &str, known: usize, src: &Path, files: &[PathBuf], problems: &mut Vec<String>) {
     let modules: BTreeMap<Vec<String>, &PathBuf> =
         files.iter().filter_map(|file| Some((module_of(file.strip_prefix(src).ok()?)?, file))).collect();
     let mut imports: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
@@ -31,17 +22,10 @@ fn check_known(crate_name: &str, known: usize, src: &Path, files: &[PathBuf], pr
         .map(|module| module.to_vec())
         .collect();
     knotted.sort();
-    if knotted.len() < known {
-        problems.push(format!(
-            "crates/{crate_name}: {} files import each other in circles, and `KNOWN` in xtask/src/cycles.rs says {known}: \
-             lower it",
-            knotted.len()
-        ));
-    }
-    if knotted.len() > known {
+    if !knotted.is_empty() {
         let names: Vec<String> = knotted.iter().map(|module| module.join("::")).collect();
         problems.push(format!(
-            "crates/{crate_name}: {} files import each other in circles, {known} may: {}",
+            "crates/{crate_name}: {} files import each other in circles: {}",
             names.len(),
             names.join(", ")
         ));
@@ -157,7 +141,7 @@ fn reached(from: &[String], imports: &BTreeMap<Vec<String>, BTreeSet<Vec<String>
 mod tests {
     use super::*;
 
-    fn problems(known: usize, files: &[(&str, &str)]) -> Vec<String> {
+    fn problems(files: &[(&str, &str)]) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
         let mut paths = Vec::new();
         for (name, text) in files {
@@ -167,43 +151,30 @@ mod tests {
             paths.push(path);
         }
         let mut problems = Vec::new();
-        check_known("made-up", known, dir.path(), &paths, &mut problems);
+        check("made-up", dir.path(), &paths, &mut problems);
         problems
     }
 
     #[test]
     fn a_circle_is_named() {
-        let circle = problems(
-            0,
-            &[
-                ("a.rs", "use crate::{d::X, b::{self, Y}};"),
-                ("b/mod.rs", "use super::c::Z;"),
-                ("c.rs", "fn f() { crate::a::g() }"),
-                ("d.rs", ""),
-            ],
-        );
-        assert_eq!(circle, ["crates/made-up: 3 files import each other in circles, 0 may: a, b, c"]);
-    }
-
-    #[test]
-    fn a_limit_that_is_too_high_is_a_problem() {
-        let circle: &[(&str, &str)] = &[("a.rs", "use crate::b;"), ("b.rs", "use crate::a;")];
-        assert_eq!(problems(2, circle), Vec::<String>::new());
-        assert!(problems(3, circle)[0].contains("lower it"));
+        let circle = problems(&[
+            ("a.rs", "use crate::{d::X, b::{self, Y}};"),
+            ("b/mod.rs", "use super::c::Z;"),
+            ("c.rs", "fn f() { crate::a::g() }"),
+            ("d.rs", ""),
+        ]);
+        assert_eq!(circle, ["crates/made-up: 3 files import each other in circles: a, b, c"]);
     }
 
     #[test]
     fn parents_and_children_may_know_each_other_and_comments_and_tests_import_nothing() {
-        let fine = problems(
-            0,
-            &[
-                ("lib.rs", "pub use a::b::X; use crate::a;"),
-                ("a/mod.rs", "use crate::a::b::X;"),
-                ("a/b.rs", "use super::Y; use crate::c; // crate::d::E"),
-                ("c.rs", "/// [`crate::a::b`]\n#[cfg(test)]\nmod tests { use crate::a::b; }"),
-                ("d.rs", "use crate::a;"),
-            ],
-        );
+        let fine = problems(&[
+            ("lib.rs", "pub use a::b::X; use crate::a;"),
+            ("a/mod.rs", "use crate::a::b::X;"),
+            ("a/b.rs", "use super::Y; use crate::c; // crate::d::E"),
+            ("c.rs", "/// [`crate::a::b`]\n#[cfg(test)]\nmod tests { use crate::a::b; }"),
+            ("d.rs", "use crate::a;"),
+        ]);
         assert_eq!(fine, Vec::<String>::new());
     }
 }

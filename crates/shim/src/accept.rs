@@ -1,13 +1,13 @@
 //! accept: from the listener's ring, then from the hidden kernel listener.
 
-use crate::convert;
+use crate::descriptor;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table;
 use crate::{address, control, errno, family, fdops, loopback, options, readiness, real};
 use core::ffi::c_int;
 use eft_base::Endpoint;
-use eft_channel::socket::{AcceptRecord, flag};
+use eft_channel::socket::AcceptRecord;
 use eft_messages::control::{Request, op};
 use libc::{sockaddr, socklen_t};
 use zerocopy::IntoBytes;
@@ -40,7 +40,7 @@ pub unsafe fn accept(
             return Ok(accepted);
         }
         if listener.has(bit::ORPHAN) {
-            convert::fall_silent(fd, listener)?;
+            descriptor::fall_silent(fd, listener)?;
         }
         if readiness::must_not_wait(fd, listener, 0) {
             readiness::found_nothing(fd, listener);
@@ -73,7 +73,7 @@ unsafe fn accept_one(
     let inet6 = listener.has(bit::INET6);
     while listener.page.receivable() >= size_of::<AcceptRecord>() {
         // The descriptor first: without one the connection stays in the queue, as in the kernel's.
-        let (near, far, inode) = convert::descriptor_pair()?;
+        let (near, far, inode) = descriptor::descriptor_pair()?;
         let attached = match pop(fd, listener) {
             Ok(Some(record)) => attach(listener, &record, near, far, inode),
             Ok(None) => Ok(None),
@@ -131,7 +131,7 @@ fn pop(fd: c_int, listener: &Socket) -> Result<Option<AcceptRecord>> {
     page.read_receive(taken, record.as_mut_bytes());
     page.set_receive_taken(taken.wrapping_add(size as u64));
     drop(guard);
-    listener.notify_taken();
+    crate::family::notify_taken(listener);
     Ok(Some(record))
 }
 
@@ -151,7 +151,7 @@ fn attach(
     if socket.page.incarnation() != record.incarnation || !socket.is_stream() {
         return Ok(None);
     }
-    convert::begin(socket, inode);
+    descriptor::begin(socket, inode);
     socket.set_bits(bit::CONNECT_TOLD | bit::BOUND | listener.bits() & bit::INET6);
     options::inherit(listener, socket);
     // Without a stack the connection is over, and the next one is looked for.
@@ -169,7 +169,7 @@ fn attach(
         return Ok(None);
     }
     told?;
-    table::set(near, convert::entry(socket));
+    table::set(near, descriptor::entry(socket));
     crate::standard::follow(near);
     Ok(Some(Endpoint::new(record.remote.into(), record.remote_port)))
 }
@@ -214,18 +214,4 @@ unsafe fn accept_kernel(
         Errno(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) if !none_waits() => Err(errno),
         _ => Ok(None),
     }
-}
-
-/// Whether a listener or connection is what `getpeername` may speak of.
-pub fn is_connected(socket: &Socket) -> bool {
-    let flags = socket.page.flags();
-    match socket.is_stream() {
-        true => flags & flag::CONNECTED != 0 && flags & flag::DEAD == 0,
-        false => socket.has(bit::PEER),
-    }
-}
-
-/// Connections that wait in a listener's ring, for `TCP_INFO`.
-pub fn waiting(listener: &Socket) -> u32 {
-    (listener.page.receivable() / size_of::<AcceptRecord>()) as u32
 }

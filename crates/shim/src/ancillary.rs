@@ -1,7 +1,7 @@
 //! Control data of received datagrams: destination address, TOS and TTL, if the program asked; and what an error is.
 
-use crate::datagram::Received;
 use crate::error_queue;
+use crate::received::Received;
 use crate::socket::{Socket, bit};
 use crate::sys;
 use core::ffi::c_int;

@@ -330,7 +330,7 @@ fn receive(fd: c_int) -> Result<Answer> {
     };
     let mut descriptors = Vec::new();
     // SAFETY: the kernel filled in the control buffer.
-    unsafe { crate::rights::each(&message, |fd| descriptors.push(fd)) };
+    unsafe { crate::passed::each(&message, |fd| descriptors.push(fd)) };
     match Reply::read_from_bytes(&bytes) {
         Ok(reply) if n == REPLY_LEN && descriptors.len() <= REPLY_DESCRIPTORS => {
             Ok(Answer { reply, descriptors })

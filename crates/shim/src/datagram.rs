@@ -5,45 +5,23 @@
 //! gone with the socket, as the kernel's is. What goes over the kernel's loopback is `shadow`'s.
 
 use crate::buffers::Buffers;
+use crate::descriptor;
 use crate::error_queue;
 use crate::family::family;
 use crate::interfaces::is_broadcast;
+use crate::received::{Received, quieten};
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
-use crate::{convert, readiness, shadow};
+use crate::{readiness, shadow};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::{Endpoint, WireAddress};
-use eft_channel::socket::{DatagramHeader, ErrorRecord, Opt, datagram_record_len};
+use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
 use zerocopy::IntoBytes;
 
 /// Largest payload over IPv4.
 const PAYLOAD_MAX: usize = 65507;
 const HEADER_LEN: usize = size_of::<DatagramHeader>();
-
-/// A datagram that was received.
-pub struct Received {
-    /// Its full length.
-    pub len: usize,
-    /// Bytes that fitted into the program's buffers.
-    pub copied: usize,
-    pub from: Endpoint,
-    pub header: DatagramHeader,
-    /// It comes from the error queue.
-    pub error: Option<ErrorRecord>,
-}
-
-impl Received {
-    /// What a call with these flags returns.
-    pub fn returned(&self, flags: c_int) -> usize {
-        match flags & libc::MSG_TRUNC {
-            0 => self.copied,
-            // Of an error Linux tells no more than what it copied.
-            _ if self.error.is_some() => self.copied,
-            _ => self.len,
-        }
-    }
-}
 
 /// Sends one datagram to `to`, or to the socket's peer. One that is held back goes where its first
 /// part was sent to.
@@ -123,7 +101,7 @@ fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, 
     if page.sendable() < len {
         readiness::plug(fd, socket);
         drop(guard);
-        socket.notify();
+        crate::family::notify(socket);
         return Ok(false);
     }
     let end = page.send_end();
@@ -140,7 +118,7 @@ fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, 
         _ => release(socket, whole),
     }
     drop(guard);
-    socket.notify();
+    crate::family::notify(socket);
     Ok(true)
 }
 
@@ -213,7 +191,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
             return Err(Errno(libc::ENETDOWN));
         }
         if socket.has(bit::ORPHAN) {
-            convert::fall_silent(fd, socket)?;
+            descriptor::fall_silent(fd, socket)?;
         }
         if readiness::must_not_wait(fd, socket, flags) {
             readiness::found_nothing(fd, socket);
@@ -225,20 +203,6 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
             readiness::examine(fd, socket);
         }
     }
-}
-
-fn is_readable(socket: &Socket) -> bool {
-    let page = &socket.page;
-    page.receivable() > 0
-        || socket.shadow_due()
-        || page.error() != 0
-        || page.has_errors()
-        || socket.is_ended()
-}
-
-/// The descriptor is readable no longer, unless there is something left to take.
-pub fn quieten(fd: c_int, socket: &Socket) {
-    readiness::retire(fd, socket, || is_readable(socket));
 }
 
 /// Takes the next datagram, from the ring or from the shadow.
@@ -276,7 +240,7 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
     }
     drop(guard);
     if !peek {
-        socket.notify_taken();
+        crate::family::notify_taken(socket);
     }
     Ok(Some(Received {
         len,

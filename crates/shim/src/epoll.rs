@@ -82,7 +82,7 @@ pub fn prepare() {
 
 /// After a wait: puts right what the kernel said, and leaves out what is none of the program's. Returns how many are left.
 pub fn answered(set: c_int, events: &mut [epoll_event]) -> usize {
-    let watching = poll::is_watching();
+    let watching = crate::error_watch::is_watching();
     if !watching && events.iter().all(|e| e.events & libc::EPOLLHUP as u32 == 0) {
         return events.len();
     }

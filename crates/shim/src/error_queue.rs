@@ -4,10 +4,10 @@
 //! is readable, so that whoever waits on it wakes; what `poll` then says of it is `poll`'s.
 
 use crate::buffers::Buffers;
-use crate::datagram::{self, Received};
+use crate::received::{self, Received};
 use crate::socket::Socket;
 use crate::sys::{Errno, Result};
-use crate::{address, epoll, poll, readiness};
+use crate::{address, epoll, readiness};
 use core::ffi::c_int;
 use eft_base::Endpoint;
 use eft_channel::socket::{DatagramHeader, ErrorRecord, Opt, QUOTE_MAX};
@@ -21,12 +21,12 @@ pub fn set(fd: c_int, socket: &Socket, on: bool) {
     page.set_option(Opt::ReceiveErrors, on as u32);
     match on {
         true => {
-            poll::watch();
+            crate::error_watch::watch();
             epoll::widen(fd);
         }
         false => {
             page.set_errors_taken(page.errors_end());
-            datagram::quieten(fd, socket);
+            received::quieten(fd, socket);
         }
     }
 }
@@ -51,7 +51,7 @@ pub fn take(fd: c_int, socket: &Socket, to: &mut Buffers) -> Result<Received> {
     };
     page.set_error(pending);
     drop(guard);
-    datagram::quieten(fd, socket);
+    received::quieten(fd, socket);
     let quote = &quote[..error.len as usize];
     Ok(Received {
         len: quote.len(),

@@ -2,6 +2,7 @@
 
 use crate::address::{self, Target};
 use crate::convert;
+use crate::shadow_send;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
@@ -47,7 +48,7 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
                 Target::Eft(to) => {
                     bind_eft(socket, to)?;
                     if !socket.is_stream() && to.address.is_unspecified() {
-                        let _ = loopback::make(fd, socket);
+                        let _ = shadow_send::make(fd, socket);
                     }
                     Ok(0)
                 }
@@ -282,7 +283,7 @@ unsafe fn connect_shadow(
     len: socklen_t,
 ) -> Result<c_int> {
     bind_any(socket)?;
-    let shadow = loopback::make(fd, socket)?;
+    let shadow = shadow_send::make(fd, socket)?;
     // SAFETY: by the caller.
     let peer = unsafe { loopback::connect(shadow, address, len)? };
     request_connect(socket, peer)?;
@@ -411,7 +412,7 @@ pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
         return Err(Errno(libc::ENOTCONN));
     }
     socket.page.add_wish(wishes);
-    socket.notify();
+    crate::family::notify(socket);
     if wishes & wish::SHUT_READ == 0 {
         return Ok(0);
     }

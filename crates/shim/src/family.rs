@@ -58,6 +58,21 @@ pub fn family() -> Option<&'static Family> {
     unsafe { FAMILY.load(Ordering::Acquire).as_ref() }
 }
 
+/// Tells the transport of a socket that it has news.
+pub fn notify(socket: &Socket) {
+    if let Some(family) = family() {
+        family.notify(socket);
+    }
+}
+
+/// The transport's window may have opened noticeably: says so if it asked to be told.
+pub fn notify_taken(socket: &Socket) {
+    core::sync::atomic::fence(Ordering::SeqCst);
+    if socket.page.receive_taken() >= socket.page.receive_notify() {
+        notify(socket);
+    }
+}
+
 impl Family {
     /// `None` if memory is out.
     pub fn new(arena: Arena, memory: c_int, tcp: Status, udp: Option<Status>) -> Option<Family> {

@@ -53,17 +53,9 @@ pub fn hidden_from(low: c_int) -> Vec<c_int> {
     table::numbers(low, c_int::MAX).filter(|&fd| table::get(fd) == Entry::Hidden).collect()
 }
 
-/// Whether the program may see `from`.
-pub fn visible(from: c_int) -> Result<()> {
-    match table::get(from) {
-        Entry::Hidden => Err(Errno(libc::EBADF)),
-        _ => Ok(()),
-    }
-}
-
 /// `dup2` and `dup3`: `call` does it.
 pub fn dup_onto(from: c_int, to: c_int, call: impl FnOnce() -> c_int) -> Result<c_int> {
-    visible(from)?;
+    table::visible(from)?;
     if from == to {
         return errno::of(call());
     }
@@ -136,7 +128,7 @@ fn range(first: c_uint, last: c_uint, flags: c_int) -> Result<c_int> {
 
 /// `fcntl`, with its third argument as a word.
 pub fn fcntl(fd: c_int, command: c_int, arg: usize) -> Result<c_int> {
-    visible(fd)?;
+    table::visible(fd)?;
     // SAFETY: the program's call.
     let done = errno::of(unsafe { real::fcntl64.get()(fd, command, arg) })?;
     match command {

@@ -6,7 +6,7 @@
 use crate::family::{Family, family};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{confined, control, exec, process, real, scan};
+use crate::{confined, control, dispatch, epoll, exec, limit, process, real, scan, stdio};
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -18,6 +18,21 @@ use std::sync::Arc;
 
 /// Rounds of about a second in which sockets may be reborn before the start is given up.
 const HELLO_ATTEMPTS: u32 = 10;
+
+const FORKS: process::Hooks = process::Hooks {
+    lock: control::lock_for_fork,
+    unlock: control::unlock_after_fork,
+    reset_locks: || {
+        control::reset_lock();
+        epoll::reset_lock();
+        limit::reset_lock();
+        stdio::reset_lock();
+    },
+    begin: || {
+        control::forget_connection();
+        dispatch::begin();
+    },
+};
 
 const NEW: u32 = 0;
 const RUNNING: u32 = 1;
@@ -75,7 +90,7 @@ fn start() -> core::result::Result<(), &'static str> {
         "libeft.so was loaded without a stack (EFT_FAMILY_FD is not set): \
          start the program with `eft run --name NAME -- PROGRAM`",
     )?;
-    if !table::install() || !process::install() {
+    if !table::install() || !process::install(FORKS) {
         return Err("out of memory while starting");
     }
     if sys::fcntl(fd, libc::F_GETFD, 0).is_err() {
@@ -97,10 +112,10 @@ fn start() -> core::result::Result<(), &'static str> {
     control::adopt_connection(connection).map_err(|_| "no descriptor is free")?;
     scan::inherited();
     confined::inherited();
-    crate::standard::install();
+    stdio::install();
     #[cfg(not(test))]
     if !under_valgrind() {
-        crate::dispatch::install();
+        dispatch::install();
     }
     Ok(())
 }

@@ -12,7 +12,7 @@
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{address, confined, control, errno, options, process, real};
+use crate::{address, confined, control, errno, process, real};
 use core::ffi::c_int;
 use core::net::{IpAddr, Ipv4Addr};
 use core::sync::atomic::Ordering;
@@ -53,7 +53,7 @@ fn remember(socket: &Socket, hidden: c_int) {
 
 /// Shows a datagram socket's shadow to sockets. If another process of the family was first, that one's
 /// is the shadow.
-fn stand_beside(socket: &Socket, hidden: c_int) -> Result<c_int> {
+pub fn stand_beside(socket: &Socket, hidden: c_int) -> Result<c_int> {
     // Known here before sockets can tell of it, so that no thread takes its news for nobody's.
     remember(socket, hidden);
     let request = Request { op: op::SHADOW, slot: socket.slot, ..Request::default() };
@@ -103,26 +103,6 @@ fn fetch(socket: &Socket) -> Result<c_int> {
     }
 }
 
-/// The shadow of a bound datagram socket, made if there is none yet.
-pub fn make(fd: c_int, socket: &Socket) -> Result<c_int> {
-    if let Some(hidden) = of(socket) {
-        return Ok(hidden);
-    }
-    // What is bound to an address of the stack's has no business on the loopback.
-    if !socket.has(bit::WILDCARD) || !process::owns_memory() {
-        return Err(Errno(libc::ENETUNREACH));
-    }
-    let kernel = options::fresh(socket)?;
-    options::carry_back(fd, socket, kernel);
-    let placed = place(socket, kernel, socket.page.local().port);
-    let hidden = placed.and_then(|()| sys::move_high(kernel, true)).inspect_err(|_| sys::close(kernel))?;
-    table::set(hidden, Entry::Hidden);
-    if socket.has(bit::PEER) {
-        shut_out(hidden);
-    }
-    stand_beside(socket, hidden)
-}
-
 /// Makes a hidden kernel socket that has spoken on the loopback the shadow of the eft socket that it
 /// turned into. What waits there to be received stays.
 pub fn move_beside(socket: &Socket, hidden: c_int) {
@@ -138,7 +118,7 @@ pub fn move_beside(socket: &Socket, hidden: c_int) {
 
 /// Binds a kernel socket as a shadow: to the same port, or, if the program does not care which port it
 /// has and this one is taken there, to any.
-fn place(socket: &Socket, kernel: c_int, port: u16) -> Result<()> {
+pub fn place(socket: &Socket, kernel: c_int, port: u16) -> Result<()> {
     let inet6 = socket.has(bit::INET6);
     let placed = match bind(kernel, port, inet6) {
         Err(_) if socket.has(bit::ANY_PORT) => bind(kernel, 0, inet6),

@@ -3,32 +3,20 @@
 //! A connection that failed shows HUP, and who hears that hears of the error here. A datagram socket with IP_RECVERR is readable
 //! while an error waits; calls are looked at for that in programs that set the option on some socket.
 
+use crate::received;
 use crate::socket::{Socket, bit};
-use crate::{datagram, table};
+use crate::table;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use eft_channel::socket::Opt;
 use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLRDNORM, POLLWRNORM, pollfd};
 use std::time::Instant;
-
-static WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// Lists up to this length are asked about so that a call wakes for an error that did not ask for data. No memory is
 /// allocated: `poll` may be called in signal handlers.
 const LIST_MAX: usize = 64;
 /// Empty-handed rounds for which a call asks about data that it does not want.
 const ROUNDS: u32 = 8;
-
-/// From now on this process has, or had, a socket with an error queue.
-pub fn watch() {
-    WATCHED.store(true, Ordering::Relaxed);
-}
-
-#[inline]
-pub fn is_watching() -> bool {
-    WATCHED.load(Ordering::Relaxed)
-}
 
 /// The eft socket at `fd`, if it has an error queue.
 pub fn queueing(fd: c_int) -> Option<&'static Socket> {
@@ -74,7 +62,7 @@ pub fn told(fd: c_int, mut said: i16, asked: i16) -> i16 {
             said &= !(POLLIN | POLLRDNORM);
         }
         if !error && !data {
-            datagram::quieten(fd, socket);
+            received::quieten(fd, socket);
         }
     }
     said & (asked | POLLERR | POLLHUP | POLLNVAL)

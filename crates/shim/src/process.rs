@@ -5,26 +5,48 @@
 //! tells them apart: it holds the process's number, and the kernel wipes its page in every child
 //! that gets a copy of the memory (`MADV_WIPEONFORK`), but not in one that shares it.
 
-use crate::{control, dispatch, sys};
+use crate::sys;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::sync::OnceLock;
 
 static OWNER: AtomicPtr<AtomicI32> = AtomicPtr::new(core::ptr::null_mut());
 
+/// What others have to do when the process forks. `init` says who.
+pub struct Hooks {
+    /// In the parent: so that no lock is held by a thread that the child does not have.
+    pub lock: fn(),
+    /// In both, after `lock`.
+    pub unlock: fn(),
+    /// In a child that ran no fork handlers: nobody holds a lock in it.
+    pub reset_locks: fn(),
+    /// In every child that got a copy of the memory.
+    pub begin: fn(),
+}
+
+static HOOKS: OnceLock<Hooks> = OnceLock::new();
+
+fn call(hook: impl Fn(&Hooks) -> fn()) {
+    if let Some(hooks) = HOOKS.get() {
+        hook(hooks)();
+    }
+}
+
 extern "C" fn before_fork() {
-    control::lock_for_fork();
+    call(|hooks| hooks.lock);
 }
 
 extern "C" fn after_fork_parent() {
-    control::unlock_after_fork();
+    call(|hooks| hooks.unlock);
 }
 
 extern "C" fn after_fork_child() {
-    control::unlock_after_fork();
+    call(|hooks| hooks.unlock);
     begin();
 }
 
 /// Sets up the word and the fork handlers. False if memory is out.
-pub fn install() -> bool {
+pub fn install(hooks: Hooks) -> bool {
+    let _ = HOOKS.set(hooks);
     let page = sys::map_anonymous(4096);
     if page.is_null() {
         return false;
@@ -52,8 +74,7 @@ fn owner() -> &'static AtomicI32 {
 /// The first thing in a process that got a copy of its parent's memory.
 fn begin() {
     owner().store(sys::getpid(), Ordering::Relaxed);
-    control::forget_connection();
-    dispatch::begin();
+    call(|hooks| hooks.begin);
 }
 
 /// Whether the shim's tables are this process's to change: true except in a vfork child. Asked
@@ -61,10 +82,7 @@ fn begin() {
 pub fn owns_memory() -> bool {
     match owner().load(Ordering::Relaxed) {
         0 => {
-            control::reset_lock();
-            crate::epoll::reset_lock();
-            crate::limit::reset_lock();
-            crate::stdio::reset_lock();
+            call(|hooks| hooks.reset_locks);
             begin();
             true
         }

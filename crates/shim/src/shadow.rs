@@ -6,16 +6,16 @@
 //! something left while the page says that it was seen (the program hangs).
 
 use crate::buffers::Buffers;
-use crate::datagram::{self, Received};
-use crate::socket::{Socket, bit};
+use crate::received::Received;
+use crate::socket::Socket;
 use crate::sys::{self, Errno, Result};
-use crate::{address, loopback, readiness};
+use crate::{address, loopback};
 use core::ffi::c_int;
 use core::net::{IpAddr, Ipv4Addr};
 use core::sync::atomic::Ordering;
 use eft_base::{Endpoint, WireAddress};
 use eft_channel::socket::DatagramHeader;
-use libc::{msghdr, sockaddr, sockaddr_storage, socklen_t};
+use libc::{msghdr, sockaddr_storage, socklen_t};
 
 /// Where the kernel puts control data.
 #[repr(C, align(8))]
@@ -78,7 +78,7 @@ pub fn take(socket: &Socket, shadow: c_int, to: &Buffers, peek: bool) -> Result<
 }
 
 /// Notes if nothing is left, so that the descriptor is readable no longer than it should.
-fn settle(socket: &Socket, shadow: c_int) {
+pub fn settle(socket: &Socket, shadow: c_int) {
     let news = socket.page.shadow_news();
     if sys::poll(shadow, libc::POLLIN, Some(0)) == Ok(0) {
         socket.shadow_seen().store(news, Ordering::Release);
@@ -126,56 +126,6 @@ pub fn next_len(socket: &Socket, shadow: c_int) -> Option<usize> {
     // SAFETY: no buffers.
     let nothing = unsafe { Buffers::new(core::ptr::null(), 0) }.ok()?;
     take(socket, shadow, &nothing, true).ok().flatten().map(|received| received.len)
-}
-
-/// Control data that a program sends along.
-#[derive(Clone, Copy)]
-pub struct Sent {
-    pub pointer: *mut core::ffi::c_void,
-    pub len: usize,
-}
-
-impl Sent {
-    pub const NONE: Sent = Sent { pointer: core::ptr::null_mut(), len: 0 };
-}
-
-/// Sends a datagram to the loopback: to `to`, or, if that is null, to the peer there or where the
-/// beginning that is held back goes.
-///
-/// # Safety
-/// `to` must be null or valid for `len` bytes; `control` as for `sendmsg`.
-pub unsafe fn send(
-    fd: c_int,
-    socket: &Socket,
-    buffers: &Buffers,
-    flags: c_int,
-    (to, len): (*const sockaddr, socklen_t),
-    control: Sent,
-) -> Result<usize> {
-    socket.take_error()?;
-    if socket.wishes_shut_write() {
-        return Err(Errno(libc::EPIPE));
-    }
-    let shadow = loopback::make(fd, socket)?;
-    // SAFETY: all zeroes is a msghdr.
-    let mut message: msghdr = unsafe { core::mem::zeroed() };
-    message.msg_name = to.cast_mut().cast();
-    message.msg_namelen = len;
-    message.msg_iov = buffers.list().as_ptr().cast_mut();
-    message.msg_iovlen = buffers.list().len();
-    message.msg_control = control.pointer;
-    message.msg_controllen = control.len;
-    let patience = if readiness::must_not_wait(fd, socket, flags) { libc::MSG_DONTWAIT } else { 0 };
-    // SAFETY: by the caller.
-    let sent = unsafe { sys::send_message(shadow, &message, flags | patience) };
-    let more = flags & libc::MSG_MORE != 0 || socket.has(bit::DATAGRAM_CORK);
-    socket.put_bits(bit::LOOPBACK_MORE, more && sent.is_ok());
-    if sent.is_err() {
-        // It may be what became of the last one; then the descriptor is readable no longer.
-        settle(socket, shadow);
-        datagram::quieten(fd, socket);
-    }
-    sent
 }
 
 /// SO_ERROR of the shadow, if it may have one; taken.

@@ -5,12 +5,12 @@
 //! this process (how many descriptors it has, the hidden kernel socket) lies here.
 
 use crate::lock::{self, Guard};
-use crate::sys::{self, Errno, Result};
+use crate::sys::{Errno, Result};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use eft_base::Role;
 use eft_channel::shared::Shared;
-use eft_channel::socket::{Opt, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SocketPage, flag, wish};
+use eft_channel::socket::{AcceptRecord, Opt, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SocketPage, flag, wish};
 use eft_channel::token::{ReadToken, WritePlug};
 
 /// Bits of [`Socket::bits`]: what the shim remembers of a socket, for the whole family.
@@ -76,7 +76,7 @@ pub struct Socket {
 impl Socket {
     pub fn new(slot: u32, page: SocketPage) -> Socket {
         if page.option(Opt::ReceiveErrors) != 0 {
-            crate::poll::watch();
+            crate::error_watch::watch();
         }
         Socket {
             slot,
@@ -210,35 +210,33 @@ impl Socket {
         }
     }
 
-    /// Tells the transport that this socket has news.
-    pub fn notify(&self) {
-        if let Some(family) = crate::family::family() {
-            family.notify(self);
-        }
-    }
-
-    /// The transport's window may have opened noticeably: says so if it asked to be told.
-    pub fn notify_taken(&self) {
-        core::sync::atomic::fence(Ordering::SeqCst);
-        if self.page.receive_taken() >= self.page.receive_notify() {
-            self.notify();
-        }
-    }
-
     /// One more descriptor of this process refers to the socket.
     pub fn retain(&self) {
         self.descriptors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One fewer; with the last one goes the hidden socket.
-    pub fn release(&self) {
-        if self.descriptors.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let hidden = self.loopback.swap(-1, Ordering::AcqRel);
-            if hidden >= 0 {
-                crate::table::forget(hidden);
-                sys::close(hidden);
-            }
+    /// One fewer. The hidden socket goes with the last one: the caller closes it.
+    #[must_use]
+    pub fn release(&self) -> Option<c_int> {
+        if self.descriptors.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return None;
         }
+        let hidden = self.loopback.swap(-1, Ordering::AcqRel);
+        (hidden >= 0).then_some(hidden)
+    }
+
+    /// Whether a connection or datagram socket is what `getpeername` may speak of.
+    pub fn is_connected(&self) -> bool {
+        let flags = self.page.flags();
+        match self.is_stream() {
+            true => flags & flag::CONNECTED != 0 && flags & flag::DEAD == 0,
+            false => self.has(bit::PEER),
+        }
+    }
+
+    /// Connections that wait in a listener's ring, for `TCP_INFO`.
+    pub fn waiting(&self) -> u32 {
+        (self.page.receivable() / size_of::<AcceptRecord>()) as u32
     }
 
     pub fn loopback_fd(&self) -> Option<c_int> {

@@ -15,12 +15,13 @@
 
 use crate::process;
 use crate::table::{self, Entry};
-use crate::{errno, fdops, real, stdio, sys};
+use crate::{errno, real, sys};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use libc::FILE;
+use std::sync::OnceLock;
 
 unsafe extern "C" {
     static mut stdin: *mut FILE;
@@ -96,13 +97,29 @@ fn is_eft(fd: c_int) -> bool {
     matches!(table::get(fd), Entry::Eft { .. })
 }
 
+/// A stream's functions, as libc calls them with the number as their cookie.
+pub type Read = unsafe extern "C" fn(*mut c_void, *mut c_char, usize) -> isize;
+pub type Close = unsafe extern "C" fn(*mut c_void) -> c_int;
+
+/// How our streams work on whatever their numbers are.
+pub struct Functions {
+    /// Opens one; the mode is NUL-terminated.
+    pub open: unsafe fn(c_int, *const c_char, Read, Close) -> *mut FILE,
+    pub read: Read,
+    /// Closes its number.
+    pub close: fn(c_int) -> sys::Result<c_int>,
+}
+
+static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+
 /// Makes our streams before `main`; a program started with an eft socket as its standard input or
 /// output (as inetd does) gets them at once.
-pub fn install() {
+pub fn install(functions: Functions) {
+    let functions = FUNCTIONS.get_or_init(|| functions);
     for (fd, standard) in (0..).zip(&STANDARD) {
         let (mode, read) = match fd {
-            0 => (c"r", read_standard as stdio::Read),
-            _ => (c"w", stdio::cookie_read as stdio::Read),
+            0 => (c"r", read_standard as Read),
+            _ => (c"w", functions.read),
         };
         // SAFETY: the mode is NUL-terminated; the variable is libc's.
         unsafe {
@@ -112,7 +129,7 @@ pub fn install() {
                 standard.barred.store(barred, Ordering::Relaxed);
             }
             standard.original.store(original, Ordering::Release);
-            standard.ours.store(stdio::open_with(fd, mode.as_ptr(), read, close_standard), Ordering::Release);
+            standard.ours.store((functions.open)(fd, mode.as_ptr(), read, close_standard), Ordering::Release);
         }
         follow(fd);
     }
@@ -316,7 +333,7 @@ unsafe extern "C" fn read_standard(cookie: *mut c_void, to: *mut c_char, len: us
             funlockfile(original);
         }
         match n {
-            0 => stdio::cookie_read(cookie, to, len),
+            0 => FUNCTIONS.get().map_or(-1, |functions| (functions.read)(cookie, to, len)),
             n => n as isize,
         }
     }
@@ -334,7 +351,7 @@ unsafe extern "C" fn close_standard(cookie: *mut c_void) -> c_int {
             variable(fd).write_volatile(original);
         }
         if real::fileno.get()(original) != fd {
-            return errno::int(fdops::close(fd));
+            return FUNCTIONS.get().map_or(-1, |functions| errno::int((functions.close)(fd)));
         }
         table::forget(fd);
         libc::fclose(original)

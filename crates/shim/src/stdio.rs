@@ -5,15 +5,13 @@
 //! number has become something else, the stream works on that. The standard streams: `standard`.
 
 use crate::spin::Spin;
+use crate::standard::{Close, Read};
 use crate::sys::{Errno, Result};
 use crate::table::{self, Entry};
 use crate::{buffers::Buffers, errno, fdops, real, standard, sys, transfer};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::FILE;
-
-pub type Read = unsafe extern "C" fn(*mut c_void, *mut c_char, usize) -> isize;
-pub type Close = unsafe extern "C" fn(*mut c_void) -> c_int;
 
 #[repr(C)]
 struct CookieFunctions {
@@ -31,15 +29,20 @@ unsafe extern "C" {
 static STREAMS: Spin<Vec<(usize, c_int)>> = Spin::new(Vec::new());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
+/// Makes the standard streams ours where they have to be.
+pub fn install() {
+    standard::install(standard::Functions { open: open_with, read: cookie_read, close: fdops::close });
+}
+
 pub fn reset_lock() {
     STREAMS.reset();
 }
 
-pub unsafe extern "C" fn cookie_read(cookie: *mut c_void, to: *mut c_char, len: usize) -> isize {
+unsafe extern "C" fn cookie_read(cookie: *mut c_void, to: *mut c_char, len: usize) -> isize {
     let fd = cookie as usize as c_int;
     let Some(socket) = table::socket(fd) else {
         // SAFETY: stdio's buffer, as are all below.
-        return match fdops::visible(fd) {
+        return match table::visible(fd) {
             Ok(()) => unsafe { real::read.get()(fd, to.cast(), len) },
             Err(errno) => errno::long(Err(errno)),
         };
@@ -59,7 +62,7 @@ unsafe extern "C" fn cookie_write(cookie: *mut c_void, from: *const c_char, len:
             let buffers = unsafe { Buffers::one(&buffer) };
             errno::long(socket.and_then(|s| transfer::send(fd, s, buffers?, 0)))
         }
-        None => match fdops::visible(fd) {
+        None => match table::visible(fd) {
             Ok(()) => write_all(fd, from, len),
             Err(errno) => errno::long(Err(errno)),
         },
@@ -115,7 +118,7 @@ fn socket(fd: c_int) -> Result<&'static crate::socket::Socket> {
 ///
 /// # Safety
 /// `mode` must be NUL-terminated; the functions must fit their contracts.
-pub unsafe fn open_with(fd: c_int, mode: *const c_char, read: Read, close: Close) -> *mut FILE {
+unsafe fn open_with(fd: c_int, mode: *const c_char, read: Read, close: Close) -> *mut FILE {
     let functions = CookieFunctions {
         read: Some(read),
         write: Some(cookie_write),

@@ -116,8 +116,10 @@ fn put(fd: c_int, entry: Entry) {
     let old = Entry::decode(cell.swap(entry.encode(), Ordering::AcqRel));
     if let Entry::Eft { slot, .. } = old
         && let Some(socket) = family().and_then(|f| f.known_socket(slot))
+        && let Some(hidden) = socket.release()
     {
-        socket.release();
+        forget(hidden);
+        sys::close(hidden);
     }
 }
 
@@ -152,6 +154,14 @@ pub fn begun(fd: c_int) {
 /// `fd` is (about to be) closed.
 pub fn forget(fd: c_int) {
     set(fd, Entry::Foreign);
+}
+
+/// Whether the program may see `fd`.
+pub fn visible(fd: c_int) -> Result<()> {
+    match get(fd) {
+        Entry::Hidden => Err(Errno(libc::EBADF)),
+        _ => Ok(()),
+    }
 }
 
 /// Whether an eft socket could have this number.

@@ -1,6 +1,5 @@
 //! `TCP_INFO`, from the numbers that the transport writes into the page.
 
-use crate::accept;
 use crate::socket::{Socket, bit};
 
 const TCP_LISTEN: u8 = 10;
@@ -22,7 +21,7 @@ pub fn bytes(socket: &Socket) -> [u8; LEN] {
     bytes[6] = info.send_scale & 15 | info.receive_scale << 4;
     let mss = info.mss.max(1);
     let (unacked, sacked) = match listening {
-        true => (accept::waiting(socket), socket.page.receive_len() as u32 / 64),
+        true => (socket.waiting(), socket.page.receive_len() as u32 / 64),
         false => (info.unacked_bytes.div_ceil(mss), 0),
     };
     let words = [

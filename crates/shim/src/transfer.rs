@@ -2,10 +2,11 @@
 
 use crate::address::{self, Target};
 use crate::buffers::Buffers;
+use crate::shadow_send;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
 use crate::table::{self, Entry};
-use crate::{ancillary, datagram, establish, shadow, stream};
+use crate::{ancillary, datagram, establish, stream};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::Endpoint;
@@ -17,7 +18,7 @@ pub fn send(fd: c_int, socket: &Socket, mut buffers: Buffers, flags: c_int) -> R
         true => stream::send(fd, socket, &mut buffers, flags),
         // SAFETY: no address, no control data.
         false => unsafe {
-            send_datagram(fd, socket, buffers, flags, (core::ptr::null(), 0), shadow::Sent::NONE)
+            send_datagram(fd, socket, buffers, flags, (core::ptr::null(), 0), shadow_send::Sent::NONE)
         },
     }
 }
@@ -68,7 +69,7 @@ unsafe fn send_datagram(
     mut buffers: Buffers,
     flags: c_int,
     (to, len): (*const sockaddr, socklen_t),
-    control: shadow::Sent,
+    control: shadow_send::Sent,
 ) -> Result<usize> {
     // SAFETY: by the caller.
     match unsafe { way(socket, to, len) }? {
@@ -82,7 +83,7 @@ unsafe fn send_datagram(
             establish::bind_any(socket)?;
             let to = if addressed { (to, len) } else { (core::ptr::null(), 0) };
             // SAFETY: by the caller.
-            unsafe { shadow::send(fd, socket, &buffers, flags, to, control) }
+            unsafe { shadow_send::send(fd, socket, &buffers, flags, to, control) }
         }
     }
 }
@@ -175,7 +176,7 @@ pub unsafe fn send_to(
         return send(fd, socket, buffers, flags);
     }
     // SAFETY: by the caller.
-    unsafe { send_datagram(fd, socket, buffers, flags, (to, len), shadow::Sent::NONE) }
+    unsafe { send_datagram(fd, socket, buffers, flags, (to, len), shadow_send::Sent::NONE) }
 }
 
 /// `recvfrom`.
@@ -217,7 +218,7 @@ pub unsafe fn send_message(fd: c_int, socket: &Socket, message: &msghdr, flags: 
             return send(fd, socket, buffers, flags);
         }
         let to = (message.msg_name.cast_const().cast(), message.msg_namelen);
-        let control = shadow::Sent { pointer: message.msg_control, len: message.msg_controllen };
+        let control = shadow_send::Sent { pointer: message.msg_control, len: message.msg_controllen };
         send_datagram(fd, socket, buffers, flags, to, control)
     }
 }
@@ -301,7 +302,7 @@ pub fn endpoint(socket: &Socket, peer: bool) -> Result<Endpoint> {
     if !peer {
         return Ok(socket.page.local());
     }
-    match crate::accept::is_connected(socket) {
+    match socket.is_connected() {
         true => Ok(socket.page.remote()),
         false => Err(Errno(libc::ENOTCONN)),
     }

@@ -1,6 +1,6 @@
 //! What the program wants done at SIGSYS. The kernel has our handler; here is what it would have.
 
-use super::signals;
+use super::mask::{self, MASK_LEN};
 use crate::sys;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +14,6 @@ pub struct Action {
     pub restorer: usize,
     pub mask: u64,
 }
-
-/// Bytes of a mask in the kernel.
-pub const MASK_LEN: usize = 8;
 
 impl Action {
     pub const DEFAULT: Action = Action { handler: libc::SIG_DFL, flags: 0, restorer: 0, mask: 0 };
@@ -59,14 +56,14 @@ static KEPT: Kept = Kept { held: AtomicBool::new(false), action: UnsafeCell::new
 /// With every signal blocked, SIGSYS too, so that a handler cannot come to wait for the thread that it
 /// interrupted. Nothing of the program's runs meanwhile.
 fn with<T>(work: impl FnOnce(&mut Action) -> T) -> T {
-    let before = signals::change_mask(libc::SIG_SETMASK, u64::MAX);
+    let before = mask::change_mask(libc::SIG_SETMASK, u64::MAX);
     while KEPT.held.swap(true, Ordering::Acquire) {
         core::hint::spin_loop();
     }
     // SAFETY: `held` is ours.
     let result = work(unsafe { &mut *KEPT.action.get() });
     KEPT.held.store(false, Ordering::Release);
-    signals::change_mask(libc::SIG_SETMASK, before);
+    mask::change_mask(libc::SIG_SETMASK, before);
     result
 }
 

@@ -21,6 +21,7 @@ mod clone;
 mod disposition;
 #[cfg(not(test))]
 mod handler;
+mod mask;
 mod route;
 pub mod signals;
 mod stack;

@@ -16,7 +16,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
-    errno::int(fdops::visible(fd).and_then(|()| {
+    errno::int(table::visible(fd).and_then(|()| {
         // SAFETY: as above.
         let copy = errno::of(unsafe { real::dup.get()(fd) })?;
         fdops::duplicated(fd, copy);

@@ -1,6 +1,6 @@
 //! poll and epoll_wait, whose answers lack errors (`crate::poll`).
 
-use crate::{epoll, poll as watched, real};
+use crate::{epoll, error_watch, poll, real};
 use core::ffi::c_int;
 use core::time::Duration;
 use libc::{epoll_event, nfds_t, pollfd, size_t};
@@ -10,7 +10,7 @@ use libc::{epoll_event, nfds_t, pollfd, size_t};
 /// # Safety
 /// As for `poll`.
 pub unsafe fn list<'a>(list: *mut pollfd, count: nfds_t) -> Option<&'a mut [pollfd]> {
-    if !watched::is_watching() || count == 0 || list.is_null() {
+    if !error_watch::is_watching() || count == 0 || list.is_null() {
         return None;
     }
     // SAFETY: by the caller.
@@ -24,7 +24,7 @@ pub unsafe fn list<'a>(list: *mut pollfd, count: nfds_t) -> Option<&'a mut [poll
 pub unsafe fn answered(list: *mut pollfd, ready: c_int, count: nfds_t) -> c_int {
     if ready > 0 {
         // SAFETY: the kernel has written there.
-        watched::add_errors(unsafe { core::slice::from_raw_parts_mut(list, count as usize) });
+        poll::add_errors(unsafe { core::slice::from_raw_parts_mut(list, count as usize) });
     }
     ready
 }
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn poll(all: *mut pollfd, count: nfds_t, limit: c_int) -> 
             return answered(all, real::poll.get()(all, count, limit), count);
         };
         let limit = u64::try_from(limit).ok().map(Duration::from_millis);
-        watched::wait(list, limit, |list, left| {
+        poll::wait(list, limit, |list, left| {
             real::poll.get()(list.as_mut_ptr(), list.len() as nfds_t, milliseconds(left))
         })
     }

@@ -8,7 +8,7 @@
 mod carry;
 mod table;
 
-use crate::accept;
+use crate::received;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::{datagram, error_queue, interfaces, loopback, shadow, stream, tcp_info};
@@ -142,7 +142,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::NoOptions => return Ok(()),
         Kind::Congestion => {
             page.set_option(Opt::Congestion, congestion(value)?);
-            socket.notify();
+            crate::family::notify(socket);
             return Ok(());
         }
         Kind::Linger => {
@@ -150,7 +150,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             let on = int_of(level, value)? != 0;
             let word = if on { seconds.clamp(0, 65535) as u32 + 1 } else { 0 };
             page.set_option(Opt::Linger, word);
-            socket.notify();
+            crate::family::notify(socket);
             return Ok(());
         }
         _ => {}
@@ -203,7 +203,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::V6Only => return Ok(()),
         _ => return Err(Errno(libc::ENOPROTOOPT)),
     }
-    socket.notify();
+    crate::family::notify(socket);
     Ok(())
 }
 
@@ -307,7 +307,7 @@ fn copy(from: &[u8], to: &mut [u8]) -> usize {
 fn path_mtu(socket: &Socket) -> Result<c_int> {
     /// Headers of a segment with timestamps.
     const HEADERS: c_int = 20 + 20 + 12;
-    if !accept::is_connected(socket) {
+    if !socket.is_connected() {
         return Err(Errno(libc::ENOTCONN));
     }
     let device = interfaces::mtu_towards(socket.page.local().address, socket.page.remote().address);
@@ -325,7 +325,7 @@ fn pending_error(fd: c_int, socket: &Socket) -> c_int {
         _ => socket.page.take_error(),
     };
     if errno != 0 && !socket.is_stream() {
-        datagram::quieten(fd, socket);
+        received::quieten(fd, socket);
     }
     if errno != 0 {
         return errno;

@@ -1,0 +1,97 @@
+//! The descriptor of an eft socket: made, and put in the place of another under all its numbers.
+
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Errno, Result};
+use crate::table::{self, Entry};
+use crate::{confined, epoll, limit, lock, process, readiness, standard};
+use core::ffi::c_int;
+
+/// Both ends of an eft descriptor, the near one with the smallest send buffer, and its inode.
+///
+/// The far end goes to sockets at once, so it takes none of the numbers that the program may have: a
+/// program that has one left can accept.
+pub fn descriptor_pair() -> Result<(c_int, c_int, u64)> {
+    let [near, far] = match sys::pair() {
+        Err(Errno(libc::EMFILE)) => limit::with_one_more(sys::pair)?,
+        pair => pair?,
+    };
+    let _ = sys::set_option(near, libc::SOL_SOCKET, libc::SO_SNDBUF, &1i32.to_ne_bytes());
+    match sys::identity(near) {
+        Ok((inode, _)) => Ok((near, far, inode)),
+        Err(errno) => {
+            sys::close(near);
+            sys::close(far);
+            Err(errno)
+        }
+    }
+}
+
+/// A slot's new life in this family: locks and inode. Before anybody shares it.
+pub fn begin(socket: &Socket, inode: u64) {
+    lock::init(&socket.page);
+    socket.page.set_inode(inode);
+}
+
+/// The table entry of a socket.
+pub fn entry(socket: &Socket) -> Entry {
+    Entry::Eft { slot: socket.slot, incarnation: socket.page.incarnation() }
+}
+
+/// Puts `with` under `number`, keeping close-on-exec and epoll registrations.
+pub fn replace(with: c_int, number: c_int, entry: Entry) {
+    epoll::take_out(number);
+    let cloexec = sys::is_cloexec(number);
+    let flags = if cloexec { libc::O_CLOEXEC } else { 0 };
+    if sys::dup3(with, number, flags).is_ok() {
+        table::set(number, entry);
+        standard::follow(number);
+    }
+    epoll::put_back(number);
+}
+
+/// Returns whether O_NONBLOCK is set.
+pub fn copy_status_flags(from: c_int, to: c_int) -> bool {
+    let wanted = (libc::O_NONBLOCK | libc::O_ASYNC) as usize;
+    if let Ok(flags) = sys::fcntl(from, libc::F_GETFL, 0)
+        && flags & wanted != 0
+    {
+        let _ = sys::fcntl(to, libc::F_SETFL, flags & wanted);
+        return flags & libc::O_NONBLOCK as usize != 0;
+    }
+    false
+}
+
+pub fn numbers_of(socket: &Socket) -> impl Iterator<Item = c_int> {
+    let own = entry(socket);
+    table::numbers(0, c_int::MAX).filter(move |&number| table::get(number) == own)
+}
+
+/// Makes a listener or datagram socket silent whose far ends are all gone. An error if that cannot be helped.
+///
+/// While a stack is away, the family's custodian keeps such descriptors silent. If both were killed, the kernel says that
+/// they have hung up, and a program that waits for them spins: there is nothing to accept, and nobody closes a listener for
+/// that. So a call that finds nothing gets a fresh descriptor, whose far end this process keeps; each process does that
+/// for itself. Its program sleeps until it is started again, and its connections are over as ever.
+pub fn fall_silent(fd: c_int, socket: &Socket) -> Result<()> {
+    if confined::is_confined() || !process::owns_memory() {
+        return Err(Errno(libc::ENETDOWN));
+    }
+    if sys::poll(fd, libc::POLLIN, Some(0))? & libc::POLLHUP == 0 {
+        return Ok(());
+    }
+    let (near, far, inode) = descriptor_pair()?;
+    let kept = sys::move_high(far, true).unwrap_or(far);
+    table::set(kept, Entry::Hidden);
+    if socket.has(bit::LISTENING) {
+        readiness::stop(near);
+    }
+    // The messages that the token stands for went with the old descriptor.
+    socket.token.retire(|| false);
+    socket.page.set_inode(inode);
+    copy_status_flags(fd, near);
+    for number in numbers_of(socket) {
+        replace(near, number, entry(socket));
+    }
+    sys::close(near);
+    Ok(())
+}

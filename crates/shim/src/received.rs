@@ -1,0 +1,46 @@
+//! A datagram that was taken: from the ring, the error queue or the shadow.
+
+use crate::readiness;
+use crate::socket::Socket;
+use core::ffi::c_int;
+use eft_base::Endpoint;
+use eft_channel::socket::{DatagramHeader, ErrorRecord};
+
+/// A datagram that was received.
+pub struct Received {
+    /// Its full length.
+    pub len: usize,
+    /// Bytes that fitted into the program's buffers.
+    pub copied: usize,
+    pub from: Endpoint,
+    pub header: DatagramHeader,
+    /// It comes from the error queue.
+    pub error: Option<ErrorRecord>,
+}
+
+impl Received {
+    /// What a call with these flags returns.
+    pub fn returned(&self, flags: c_int) -> usize {
+        match flags & libc::MSG_TRUNC {
+            0 => self.copied,
+            // Of an error Linux tells no more than what it copied.
+            _ if self.error.is_some() => self.copied,
+            _ => self.len,
+        }
+    }
+}
+
+/// Whether there is something to take.
+pub fn is_readable(socket: &Socket) -> bool {
+    let page = &socket.page;
+    page.receivable() > 0
+        || socket.shadow_due()
+        || page.error() != 0
+        || page.has_errors()
+        || socket.is_ended()
+}
+
+/// The descriptor is readable no longer, unless there is something left to take.
+pub fn quieten(fd: c_int, socket: &Socket) {
+    readiness::retire(fd, socket, || is_readable(socket));
+}
