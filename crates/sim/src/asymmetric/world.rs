@@ -322,6 +322,10 @@ impl<'a> World<'a> {
         self.ticked_at = self.outcome.ms;
         let home = |entry: &Entry| entry.group.map_or(u128::MAX, |group| self.groups[group]);
         let homes: Vec<u128> = scheduler.entries().iter().map(home).collect();
+        if !self.machine.plain_policies {
+            // Linux keeps a thread within its affinity; it takes nobody along as a visitor.
+            self.credit.vcpus.iter_mut().zip(&homes).for_each(|(vcpu, home)| vcpu.allowed = *home);
+        }
         self.credit.settle(&homes);
     }
 
