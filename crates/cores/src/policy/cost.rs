@@ -196,4 +196,28 @@ mod tests {
         costs.learn(f64::NAN);
         assert_eq!(costs.move_ns(), before);
     }
+
+    /// A kernel with Bolt changes CPUs in a hundredth of the time: what a policy demands of a change has to follow.
+    #[test]
+    fn a_faster_way_to_reconfigure_pays_for_smaller_gains() {
+        let mut costs = Costs::default();
+        let (here, there) = (plan([1, 1, 1], 1.0), plan([2, 2, 1], 1.0));
+        costs.load_begins(0);
+        let mut gain_after = |lost_ns: f64, changes: u32| {
+            for _ in 0..changes {
+                costs.begins(&here, &there, 100.0);
+                costs.learn(lost_ns);
+            }
+            costs.gain_min(0.0, &here, &there, 10 * S)
+        };
+        let (native_ns, bolt_ns) = (36_770_000.0, 400_000.0);
+        let native = gain_after(native_ns, 30);
+        assert!(gain_after(bolt_ns, 1) < native * 0.8, "the first one counts");
+        let bolt = gain_after(bolt_ns, 29);
+        assert!((native / bolt - native_ns / bolt_ns).abs() < 2.0, "{native} natively, {bolt} with Bolt");
+        assert!(
+            (gain_after(native_ns, 30) - native).abs() < native / 100.0,
+            "and back, where Bolt is switched off"
+        );
+    }
 }
