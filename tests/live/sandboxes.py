@@ -171,7 +171,21 @@ def services_with_the_filter_of_systemd():
             check(process.poll() is None, f"{name} died: {process.returncode} {process.log.read_text()[-1000:]}")
 
 
+def servers_have_given_up_what_they_do_not_need():
+    with Scene("security") as scene:
+        stack = Stack(scene)
+        parts = json.loads(stack.eft("ps", "--security", "--json").stdout)["components"]
+        for part in parts:
+            held = part["security"]
+            kept = ["perfmon"] if part["component"] == "cores" else []
+            check(held["capabilities"] == kept, f"{part}")
+            check(held["no_new_privileges"] and held["system_calls_filtered"], f"{part}")
+        table = stack.eft("ps", "--security").stdout
+        check(table.count("listed") == len(parts) and "SYSTEM-CALLS" in table, table)
+
+
 CASES = [
+    servers_have_given_up_what_they_do_not_need,
     sshd_with_its_sandbox,
     vsftpd_with_its_sandbox_and_its_limit_of_memory,
     chrony_with_its_filter,

@@ -1,21 +1,30 @@
 //! `eft ps`: the components of a stack and how they are.
 
+mod security;
+
 use eft_linux::operator;
+use security::Security;
 use serde_json::{Value, json};
 
 #[derive(clap::Args, Debug)]
 pub struct PsArguments {
     #[command(flatten)]
     stack: super::Stack,
+    /// Show what each process may do instead: user, capabilities, system calls, namespaces
+    #[arg(long)]
+    security: bool,
     /// Print JSON: see below
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(arguments: &PsArguments) -> Result<(), String> {
-    let (answer, _) =
+    let (mut answer, _) =
         operator::ask(&arguments.stack.name, &json!({ "op": "ps" })).map_err(|e| e.to_string())?;
     if arguments.json {
+        if arguments.security {
+            add_security(&mut answer);
+        }
         println!("{answer}");
         return Ok(());
     }
@@ -24,6 +33,10 @@ pub fn run(arguments: &PsArguments) -> Result<(), String> {
         Value::String(s) => s.clone(),
         v => v.to_string(),
     };
+    if arguments.security {
+        print_security(&answer);
+        return Ok(());
+    }
     let rows: Vec<Vec<String>> = answer["components"]
         .as_array()
         .into_iter()
@@ -47,4 +60,22 @@ pub fn run(arguments: &PsArguments) -> Result<(), String> {
     let header = ["COMPONENT", "PID", "STATE", "WAITS", "GENERATION", "DEATHS", "CPU", "CPU-MS"];
     super::print_table(&header, &rows);
     Ok(())
+}
+
+/// Asks the kernel about each component's process.
+fn add_security(answer: &mut Value) {
+    for c in answer["components"].as_array_mut().into_iter().flatten() {
+        c["security"] = c["pid"].as_u64().and_then(Security::of).map_or(Value::Null, |s| s.to_json());
+    }
+}
+
+fn print_security(answer: &Value) {
+    let row = |c: &Value| {
+        let held = c["pid"].as_u64().and_then(Security::of);
+        let of = held.map_or_else(|| vec!["?".to_string(); security::HEADER.len()], |held| held.row());
+        let name = c["component"].as_str().unwrap_or_default().to_string();
+        [vec![name, c["pid"].to_string()], of].concat()
+    };
+    let rows: Vec<Vec<String>> = answer["components"].as_array().into_iter().flatten().map(row).collect();
+    super::print_table(&[&["COMPONENT", "PID"], &security::HEADER[..]].concat(), &rows);
 }
