@@ -102,7 +102,7 @@ impl QueueAccount {
 
 /// A look at one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueLook {
+pub struct QueueReading {
     /// As the owner was told by [`Account::queue`].
     pub sender: u32,
     pub capacity: u32,
@@ -111,10 +111,10 @@ pub struct QueueLook {
     pub levels: [u32; LEVELS],
 }
 
-impl QueueLook {
+impl QueueReading {
     /// Fewest and most messages seen since `earlier`, each as exact as its class: `(low, high)`. `None`: the queue
     /// was not looked at.
-    pub fn water_since(&self, earlier: &QueueLook) -> Option<(u32, u32)> {
+    pub fn water_since(&self, earlier: &QueueReading) -> Option<(u32, u32)> {
         let seen = |class: &usize| self.levels[*class] != earlier.levels[*class];
         let low = (0..LEVELS).find(seen)?;
         let high = (0..LEVELS).rev().find(seen)?;
@@ -124,7 +124,7 @@ impl QueueLook {
 
 /// A look at a whole account but its queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AccountLook {
+pub struct AccountReading {
     /// Until when the four times below go: their sum grows exactly as this does while the component lives. Later than
     /// the look's own time if the reader lost its CPU after it had read the clock.
     pub until: Instant,
@@ -269,13 +269,13 @@ impl<'a> Account<'a> {
 
     /// Reader: everything but the queues, until `now` or a little later, as [`Phases::look`] says. `None` also if nothing is
     /// there, or another layout.
-    pub fn look(&self, now: Instant) -> Option<AccountLook> {
+    pub fn look(&self, now: Instant) -> Option<AccountReading> {
         if self.word(VERSION).load(Ordering::Acquire) != ACCOUNT_VERSION {
             return None;
         }
         let (until, [busy_ns, polling_ns, waiting_ns, sleeping_ns]) = self.phases().look(now)?;
         let at = |offset: usize| self.word(offset).load(Ordering::Relaxed);
-        Some(AccountLook {
+        Some(AccountReading {
             until,
             busy_ns,
             polling_ns,
@@ -291,14 +291,14 @@ impl<'a> Account<'a> {
     }
 
     /// Reader: the queues toward the owner.
-    pub fn queues(&self) -> impl Iterator<Item = QueueLook> {
+    pub fn queues(&self) -> impl Iterator<Item = QueueReading> {
         let usable = self.word(VERSION).load(Ordering::Acquire) == ACCOUNT_VERSION;
         let count = if usable { QUEUES_MAX } else { 0 };
         let account = *self;
         (0..count).map(move |i| QUEUES + i * QUEUE_LEN).filter_map(move |offset| {
             let at = |field: usize| account.half(offset + field).load(Ordering::Relaxed);
             let sender = account.half(offset + QUEUE_SENDER).load(Ordering::Acquire);
-            (sender != 0).then(|| QueueLook {
+            (sender != 0).then(|| QueueReading {
                 sender,
                 capacity: at(QUEUE_CAPACITY),
                 overloads: at(QUEUE_OVERLOADS),

@@ -1,16 +1,16 @@
-//! When a glance is enough, and when a whole look is taken.
+//! When a quick sample is enough, and when a whole sample is taken.
 //!
-//! A look reads everything and lets the policy decide: a hundred microseconds. A glance reads a few counters that are in
-//! memory anyway. While the policy is at work every period brings a look; when it has settled, or nothing happens, glances
+//! A whole sample reads everything and lets the policy decide: a hundred microseconds. A quick sample reads a few counters that are in
+//! memory anyway. While the policy is at work every period brings a whole sample; when it has settled, or nothing happens, quick samples
 //! watch for what it would want to know: an overload, another load, the first packet.
 //!
-//! Must never happen: an overload that is noticed later than one period after it began, or a look that never comes.
+//! Must never happen: an overload that is noticed later than one period after it began, or a sample that never comes.
 
 use eft_base::Instant;
 
-/// What little of a stack says whether a whole look is worth while. All of it grows only.
+/// What little of a stack says whether a whole sample is worth while. All of it grows only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Glance {
+pub struct QuickSample {
     /// Turns of all components.
     pub beats: u64,
     /// Payload bytes and segments, both directions.
@@ -19,74 +19,74 @@ pub struct Glance {
     pub distress: u64,
 }
 
-/// Glances in which nothing moved, after which the stack is at rest.
-const IDLE_GLANCES: u32 = 16;
-/// At rest, a glance every so many periods.
+/// Quick samples in which nothing moved, after which the stack is at rest.
+const IDLE_QUICK_SAMPLES: u32 = 16;
+/// At rest, a quick sample every so many periods.
 const REST_PERIODS: u32 = 4;
-/// Glances to a look, at rest and settled: the policy wants to see the rest, and that the load is the same.
-const REST_GLANCES: u32 = 8;
-const SETTLED_GLANCES: u32 = 5;
-/// Looks in a row after something was noticed: a policy believes several, not one.
-const ALERT_LOOKS: u32 = 12;
+/// Quick samples to a whole one, at rest and settled: the policy wants to see the rest, and that the load is the same.
+const REST_QUICK_SAMPLES: u32 = 8;
+const SETTLED_QUICK_SAMPLES: u32 = 5;
+/// Whole samples in a row after something was noticed: a policy believes several, not one.
+const ALERT_SAMPLES: u32 = 12;
 /// A load that departs so far from its mean is another one.
 const DEPARTED: f64 = 0.3;
-/// Weight of the newest glance in that mean.
+/// Weight of the newest quick sample in that mean.
 const NEWEST: f64 = 0.05;
-/// Less than this in a glance says nothing about a load.
+/// Less than this in a quick sample says nothing about a load.
 const MOVED_MIN: f64 = 20_000.0;
 
 #[derive(Default)]
 pub struct Attention {
-    last: Glance,
+    last: QuickSample,
     last_at: Instant,
     idle: u32,
-    since_look: u32,
+    since_sample: u32,
     alert: u32,
-    /// Moved per second, and of the newest two glances.
+    /// Moved per second, and of the newest two quick samples.
     mean: f64,
     previous: f64,
-    /// Share of glances with distress: a load that always fills its queues is no news.
+    /// Share of quick samples with distress: a load that always fills its queues is no news.
     distress: f64,
 }
 
 /// What is to be done now, and in how many periods to come again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    pub look: bool,
+    pub sample: bool,
     pub periods: u32,
 }
 
 impl Attention {
-    pub fn pay(&mut self, glance: Glance, now: Instant, settled: bool, members: u64) -> Pace {
-        let before = core::mem::replace(&mut self.last, glance);
+    pub fn pay(&mut self, quick_sample: QuickSample, now: Instant, settled: bool, members: u64) -> Pace {
+        let before = core::mem::replace(&mut self.last, quick_sample);
         let length_s = now.saturating_since(core::mem::replace(&mut self.last_at, now)).as_secs_f64();
         // Timers of an idle stack beat now and then.
-        let beats = glance.beats.wrapping_sub(before.beats) > members;
+        let beats = quick_sample.beats.wrapping_sub(before.beats) > members;
         self.idle = if beats { 0 } else { self.idle.saturating_add(1) };
-        let notice = self.notices(glance, before, length_s);
+        let notice = self.notices(quick_sample, before, length_s);
         if notice {
-            self.alert = ALERT_LOOKS;
+            self.alert = ALERT_SAMPLES;
         }
-        self.since_look += 1;
-        let rest = self.idle >= IDLE_GLANCES;
+        self.since_sample += 1;
+        let rest = self.idle >= IDLE_QUICK_SAMPLES;
         let every = match (rest, settled && self.alert == 0) {
-            (true, _) => REST_GLANCES,
-            (false, true) => SETTLED_GLANCES,
+            (true, _) => REST_QUICK_SAMPLES,
+            (false, true) => SETTLED_QUICK_SAMPLES,
             (false, false) => 1,
         };
         self.alert = self.alert.saturating_sub(1);
-        let look = self.since_look >= every;
-        if look {
-            self.since_look = 0;
+        let sample = self.since_sample >= every;
+        if sample {
+            self.since_sample = 0;
         }
-        Pace { look, periods: if rest { REST_PERIODS } else { 1 } }
+        Pace { sample, periods: if rest { REST_PERIODS } else { 1 } }
     }
 
-    fn notices(&mut self, glance: Glance, before: Glance, length_s: f64) -> bool {
-        let distressed = glance.distress != before.distress;
+    fn notices(&mut self, quick_sample: QuickSample, before: QuickSample, length_s: f64) -> bool {
+        let distressed = quick_sample.distress != before.distress;
         let usual = self.distress > 0.5;
         self.distress += (f64::from(u8::from(distressed)) - self.distress) * NEWEST;
-        let moved = glance.moved.wrapping_sub(before.moved) as f64 / length_s.max(1e-4);
+        let moved = quick_sample.moved.wrapping_sub(before.moved) as f64 / length_s.max(1e-4);
         // Two together: a pause between two segments is no pause of the load.
         let level = (moved + self.previous) / 2.0;
         self.previous = moved;
@@ -101,38 +101,43 @@ mod tests {
     use super::*;
 
     /// Looks in so many periods of a load.
-    fn looks(attention: &mut Attention, at: &mut (u64, Glance), periods: u32, load: (u64, u64, u64)) -> u32 {
-        let mut looks = 0;
+    fn samples(
+        attention: &mut Attention,
+        at: &mut (u64, QuickSample),
+        periods: u32,
+        load: (u64, u64, u64),
+    ) -> u32 {
+        let mut samples = 0;
         for _ in 0..periods {
             at.0 += 10_000_000;
             at.1.beats += load.0;
             at.1.moved += load.1;
             at.1.distress += load.2;
-            looks += u32::from(attention.pay(at.1, Instant(at.0), true, 6).look);
+            samples += u32::from(attention.pay(at.1, Instant(at.0), true, 6).sample);
         }
-        looks
+        samples
     }
 
     #[test]
     fn a_settled_load_is_looked_at_seldom_and_news_at_once() {
-        let (mut attention, mut at) = (Attention::default(), (0, Glance::default()));
-        looks(&mut attention, &mut at, 200, (1000, 1_000_000, 0));
-        let calm = looks(&mut attention, &mut at, 100, (1000, 1_000_000, 0));
+        let (mut attention, mut at) = (Attention::default(), (0, QuickSample::default()));
+        samples(&mut attention, &mut at, 200, (1000, 1_000_000, 0));
+        let calm = samples(&mut attention, &mut at, 100, (1000, 1_000_000, 0));
         assert_eq!(calm, 20);
         // An overload is seen in the period in which it arises.
-        assert_eq!(looks(&mut attention, &mut at, 3, (1000, 1_000_000, 1)), 3);
-        looks(&mut attention, &mut at, 100, (1000, 1_000_000, 0));
+        assert_eq!(samples(&mut attention, &mut at, 3, (1000, 1_000_000, 1)), 3);
+        samples(&mut attention, &mut at, 100, (1000, 1_000_000, 0));
         // So is a load that ends or doubles, in two.
-        assert!(looks(&mut attention, &mut at, 4, (1000, 2_000_000, 0)) >= 3);
+        assert!(samples(&mut attention, &mut at, 4, (1000, 2_000_000, 0)) >= 3);
     }
 
     #[test]
     fn a_load_that_always_fills_its_queues_becomes_no_news_and_rest_is_watched() {
-        let (mut attention, mut at) = (Attention::default(), (0, Glance::default()));
-        looks(&mut attention, &mut at, 300, (1000, 1_000_000, 3));
-        assert_eq!(looks(&mut attention, &mut at, 100, (1000, 1_000_000, 3)), 20);
-        looks(&mut attention, &mut at, 200, (0, 0, 0));
-        assert_eq!(looks(&mut attention, &mut at, 80, (0, 0, 0)), 10);
-        assert_eq!(looks(&mut attention, &mut at, 1, (1000, 1_000_000, 0)), 1);
+        let (mut attention, mut at) = (Attention::default(), (0, QuickSample::default()));
+        samples(&mut attention, &mut at, 300, (1000, 1_000_000, 3));
+        assert_eq!(samples(&mut attention, &mut at, 100, (1000, 1_000_000, 3)), 20);
+        samples(&mut attention, &mut at, 200, (0, 0, 0));
+        assert_eq!(samples(&mut attention, &mut at, 80, (0, 0, 0)), 10);
+        assert_eq!(samples(&mut attention, &mut at, 1, (1000, 1_000_000, 0)), 1);
     }
 }

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use eft_base::Instant;
-use eft_channel::account::{AccountLook, QueueLook};
+use eft_channel::account::{AccountReading, QueueReading};
 use eft_channel::status::Status;
 use eft_component::server::FRAME_COUNTERS;
-use eft_cores::attention::Glance;
+use eft_cores::attention::QuickSample;
 use eft_cores::member::MemberView;
 use eft_cores::sample::{ComponentSample, HardwareCounters, Hint, QueueSample, Sample, Traffic};
 use eft_messages::{ComponentId, Role};
@@ -103,8 +103,8 @@ struct Watched {
     view: MemberView,
     status: Status,
     traffic: TrafficMap,
-    account: AccountLook,
-    queues: BTreeMap<u32, QueueLook>,
+    account: AccountReading,
+    queues: BTreeMap<u32, QueueReading>,
     counters: Option<Counters>,
     cpu_ns: u64,
     /// CPU time of dead generations.
@@ -118,7 +118,7 @@ impl Watched {
         self.earlier_cpu_ns + self.cpu_ns
     }
 
-    fn hint(&self, look: &AccountLook) -> Hint {
+    fn hint(&self, look: &AccountReading) -> Hint {
         let (before, hints) = (&self.account, look.hints);
         if hints.starved || look.starved_count != before.starved_count {
             Hint::Starved
@@ -130,8 +130,8 @@ impl Watched {
     }
 
     fn queue_samples(&mut self, names: &BTreeMap<u32, String>) -> Vec<QueueSample> {
-        let looks: Vec<QueueLook> = self.status.account().queues().collect();
-        let sample = |look: &QueueLook| {
+        let looks: Vec<QueueReading> = self.status.account().queues().collect();
+        let sample = |look: &QueueReading| {
             let from = names.get(&look.sender)?.clone();
             let (low, high) =
                 self.queues.get(&look.sender).and_then(|before| look.water_since(before)).unwrap_or((0, 0));
@@ -236,7 +236,7 @@ impl StackSensor {
                 counters: counters(view.pid),
                 view,
                 status,
-                account: AccountLook::default(),
+                account: AccountReading::default(),
                 queues: BTreeMap::new(),
                 cpu_ns: 0,
                 earlier_cpu_ns: 0,
@@ -250,20 +250,20 @@ impl StackSensor {
     }
 
     /// As [`StackSensor::heartbeats`], with what tells an overload or another load: no system call, no memory.
-    pub fn glance(&self, now: Instant) -> Glance {
-        let mut glance = Glance { beats: self.heartbeats(), ..Glance::default() };
+    pub fn quick_sample(&self, now: Instant) -> QuickSample {
+        let mut quick_sample = QuickSample { beats: self.heartbeats(), ..QuickSample::default() };
         for w in &self.watched {
             let account = w.status.account();
             let look = account.look(now).unwrap_or(w.account);
             let hints = look.starved_count.wrapping_add(look.receiver_behind_count);
             let overloads =
                 account.queues().fold(0u64, |sum, queue| sum.wrapping_add(u64::from(queue.overloads)));
-            glance.distress = glance.distress.wrapping_add(hints).wrapping_add(overloads);
+            quick_sample.distress = quick_sample.distress.wrapping_add(hints).wrapping_add(overloads);
             let t = w.traffic.read(&w.status);
             let parts = [t.received_bytes, t.sent_bytes, t.received_segments, t.sent_segments];
-            glance.moved = parts.iter().fold(glance.moved, |sum, part| sum.wrapping_add(*part));
+            quick_sample.moved = parts.iter().fold(quick_sample.moved, |sum, part| sum.wrapping_add(*part));
         }
-        glance
+        quick_sample
     }
 
     /// As [`StackSensor::update`], for a component whose page is known. `false`: it is not.

@@ -110,7 +110,7 @@ fn a_successors_queue_keeps_its_place_and_too_many_are_left_out() {
         account.batch(&mut queue, 1, 0);
     }
     account.queue(3, 128);
-    let queues: alloc::vec::Vec<QueueLook> = account.queues().collect();
+    let queues: alloc::vec::Vec<QueueReading> = account.queues().collect();
     assert_eq!(queues.len(), QUEUES_MAX);
     assert_eq!((queues[2].sender, queues[2].capacity, queues[2].levels[1]), (3, 128, 1));
 }
@@ -125,7 +125,7 @@ fn a_page_full_of_anything_is_read_without_harm() {
         }
         status.account().word(VERSION).store(ACCOUNT_VERSION, Ordering::Relaxed);
         let _ = status.account().look(Instant(random.next_u64()));
-        let looks: alloc::vec::Vec<QueueLook> = status.account().queues().collect();
+        let looks: alloc::vec::Vec<QueueReading> = status.account().queues().collect();
         for pair in looks.windows(2) {
             let _ = pair[1].water_since(&pair[0]);
         }

@@ -201,7 +201,7 @@ impl Cores {
     ) {
         self.settings = settings;
         self.deciding = Deciding::Fixed;
-        self.next_glance = None;
+        self.next_quick_sample = None;
         let Choice::Asked { key, .. } = choice else { return };
         self.trouble = None;
         let wanted = Wanted { places: self.topology.clone(), ..Wanted::default() };

@@ -24,8 +24,9 @@ impl Cores {
             })
             .collect();
         let spent = &self.spent;
-        let us =
-            |all: Duration| if spent.looks > 0 { all.as_secs_f64() * 1e6 / spent.looks as f64 } else { 0.0 };
+        let us = |all: Duration| {
+            if spent.samples > 0 { all.as_secs_f64() * 1e6 / spent.samples as f64 } else { 0.0 }
+        };
         json!({
             "scheduling": self.settings,
             "places": places,
@@ -34,9 +35,9 @@ impl Cores {
             "decisions": self.history.taken(),
             "last": self.history.entries().next_back().map(decision),
             "trouble": self.trouble,
-            "glances": spent.glances,
-            "looks": spent.looks,
-            "look_us": us(spent.look),
+            "quick_samples": spent.quick_samples,
+            "samples": spent.samples,
+            "sample_us": us(spent.sample),
             "decide_us": us(spent.decide),
             "state": self.scheduler().map(|scheduler| json!({
                 "plan": scheduler.plan().to_string(),

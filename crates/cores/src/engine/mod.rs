@@ -29,7 +29,7 @@ use eft_machine::{CpuSet, Machine};
 use eft_messages::Encoded;
 use serde::de::DeserializeOwned;
 
-use crate::attention::{Attention, Glance};
+use crate::attention::{Attention, QuickSample};
 use crate::history::History;
 use crate::member::{MemberView, Place};
 use crate::profile::Profiles;
@@ -52,7 +52,7 @@ pub enum Event {
     Begin,
     /// A component is there, was reborn, moved or died.
     Member(MemberView),
-    Glance(Glance),
+    QuickSample(QuickSample),
     Sample {
         purpose: Purpose,
         sample: Box<Sample>,
@@ -100,8 +100,8 @@ impl FromWorld for Event {
 /// What the component asks for. What it asks of sensors and actuators is answered by an event, in order.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Answered by [`Event::Glance`].
-    Glance,
+    /// Answered by [`Event::QuickSample`].
+    QuickSample,
     /// Answered by [`Event::Sample`] with the same purpose.
     Sample(Purpose),
     /// What a policy has to know before it begins. Answered by [`Event::Surveyed`].
@@ -129,18 +129,18 @@ pub enum Effect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The policy's next decision.
-    Look,
+    Decision,
     /// Its first one. Who chose the policy is answered after it.
     Begin { key: Option<String> },
     /// An operator wants to see it.
     Show { key: String },
 }
 
-/// What looking costs, as the world measures it: an engine reads no clock.
+/// What a sample costs, as the world measures it: an engine reads no clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// To take this sample.
-    pub look: Duration,
+    pub sample: Duration,
     /// To decide upon the one before.
     pub decide: Duration,
 }
@@ -179,12 +179,12 @@ impl Output for Effect {
     }
 }
 
-/// What looks have cost so far.
+/// What samples have cost so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
-    glances: u64,
-    looks: u64,
-    look: Duration,
+    quick_samples: u64,
+    samples: u64,
+    sample: Duration,
     decide: Duration,
 }
 
@@ -206,9 +206,9 @@ pub struct Cores {
     /// Why the last plan was not carried out.
     trouble: Option<String>,
     attention: Attention,
-    next_glance: Option<Instant>,
-    /// When the glance that is awaited was asked for.
-    glanced: Instant,
+    next_quick_sample: Option<Instant>,
+    /// When the quick sample that is awaited was asked for.
+    quick_sample_at: Instant,
     spent: Spent,
 }
 
@@ -254,15 +254,15 @@ impl Cores {
         self.scheduler().map(|_| Duration::from_millis(self.settings.period_ms))
     }
 
-    /// Decides whether what a glance showed is worth a whole look.
-    fn glance(&mut self, glance: Glance, out: &mut Outbox<Effect>) {
-        self.spent.glances += 1;
+    /// Decides whether what a quick sample showed is worth a whole sample.
+    fn quick_sample(&mut self, quick_sample: QuickSample, out: &mut Outbox<Effect>) {
+        self.spent.quick_samples += 1;
         let Some(period) = self.period() else { return };
         let settled = self.deciding.is_settled() && self.applying.is_none();
-        let pace = self.attention.pay(glance, self.glanced, settled, self.members.len() as u64);
-        self.next_glance = Some(self.glanced + period * pace.periods);
-        if pace.look {
-            out.push(Effect::Sample(Purpose::Look));
+        let pace = self.attention.pay(quick_sample, self.quick_sample_at, settled, self.members.len() as u64);
+        self.next_quick_sample = Some(self.quick_sample_at + period * pace.periods);
+        if pace.sample {
+            out.push(Effect::Sample(Purpose::Decision));
         }
     }
 
@@ -278,15 +278,15 @@ impl Cores {
             let value = serde_json::to_vec(sample).unwrap_or_default();
             return out.push(Effect::Answer { key, value });
         }
-        self.spent.looks += 1;
-        self.spent.look += cost.look;
+        self.spent.samples += 1;
+        self.spent.sample += cost.sample;
         self.spent.decide += cost.decide;
         let wanted = self.deciding.decide(sample, &mut self.history, out);
         if let Some(wanted) = wanted {
             self.begin(wanted, now, out);
         }
         if let Purpose::Begin { key } = purpose {
-            self.next_glance = self.period().map(|period| now + period);
+            self.next_quick_sample = self.period().map(|period| now + period);
             self.chosen(key, out);
         }
     }
@@ -300,7 +300,7 @@ impl Cores {
     fn end(&mut self, now: Instant, out: &mut Outbox<Effect>) {
         self.deciding.end(now.0, out);
         self.undo(out);
-        self.next_glance = None;
+        self.next_quick_sample = None;
         self.choices.clear();
         self.deciding = Deciding::Nothing;
     }
@@ -340,7 +340,7 @@ impl Component for Cores {
                 self.member(view);
                 self.go_on(now, out);
             }
-            Event::Glance(glance) => self.glance(glance, out),
+            Event::QuickSample(quick_sample) => self.quick_sample(quick_sample, out),
             Event::Sample { purpose, sample, cost } => self.sample(now, purpose, &sample, cost, out),
             Event::Surveyed(survey) => self.surveyed(survey.map(|s| *s), now, out),
             Event::Changed { ticket, result } => self.changed(ticket, result, now, out),
@@ -351,17 +351,17 @@ impl Component for Cores {
     }
 
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Effect>) {
-        if self.next_glance.is_some_and(|at| at <= cx.now) {
-            self.next_glance = None;
-            self.glanced = cx.now;
-            out.push(Effect::Glance);
+        if self.next_quick_sample.is_some_and(|at| at <= cx.now) {
+            self.next_quick_sample = None;
+            self.quick_sample_at = cx.now;
+            out.push(Effect::QuickSample);
         }
         self.go_on(cx.now, out);
     }
 
     fn deadline(&self) -> Option<Instant> {
         let arrival = self.applying.as_ref().and_then(Applying::deadline);
-        self.next_glance.into_iter().chain(arrival).min()
+        self.next_quick_sample.into_iter().chain(arrival).min()
     }
 
     fn peer_reborn(&mut self, _cx: &mut Context, _peer: ComponentId, _out: &mut Outbox<Effect>) {}

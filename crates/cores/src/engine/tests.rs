@@ -152,7 +152,7 @@ impl Bench {
 
     fn arrive(&mut self, cpu: u32) -> Vec<Effect> {
         for peer in STACK {
-            assert!(self.turn().iter().all(|effect| matches!(effect, Effect::Glance)));
+            assert!(self.turn().iter().all(|effect| matches!(effect, Effect::QuickSample)));
             self.hear(Event::Member(view(peer, Some(cpu), false)));
         }
         self.turn()
@@ -274,25 +274,28 @@ fn a_policy_that_cannot_be_had_changes_nothing_and_the_next_one_waits_for_its_tu
 }
 
 #[test]
-fn a_glance_each_period_and_a_sample_when_there_is_something_to_see() {
+fn a_quick_sample_each_period_and_a_whole_one_when_there_is_something_to_see() {
     let (mut bench, _) = Bench::new(settings("adaptive"), Wanted::default()).arranging();
     bench.arrive(1);
-    let (mut glances, mut looks, mut beats) = (0, 0, 0);
+    let (mut quick_samples, mut samples, mut beats) = (0, 0, 0);
     for period in 0..200 {
         bench.world.now = Instant(bench.world.now.0 + 10 * MS);
         let asked = bench.turn();
-        if asked.iter().any(|effect| matches!(effect, Effect::Glance)) {
-            glances += 1;
+        if asked.iter().any(|effect| matches!(effect, Effect::QuickSample)) {
+            quick_samples += 1;
             beats += if period < 20 { 100 } else { 0 };
-            let asked = bench.tell(Event::Glance(Glance { beats, ..Glance::default() }));
-            if asked.iter().any(|effect| matches!(effect, Effect::Sample(Purpose::Look))) {
-                looks += 1;
-                bench.sample(Purpose::Look);
+            let asked = bench.tell(Event::QuickSample(QuickSample { beats, ..QuickSample::default() }));
+            if asked.iter().any(|effect| matches!(effect, Effect::Sample(Purpose::Decision))) {
+                samples += 1;
+                bench.sample(Purpose::Decision);
             }
         }
     }
     // Each period at first; at rest every fourth, and each eighth of these is a look.
-    assert!((60..100).contains(&glances) && (20..60).contains(&looks), "{glances} glances, {looks} looks");
+    assert!(
+        (60..100).contains(&quick_samples) && (20..60).contains(&samples),
+        "{quick_samples} quick samples, {samples} whole ones"
+    );
     let asked = bench.ask(json!({ "what": "why" }));
     let decisions = answer(&asked)["decisions"].clone();
     assert_eq!(decisions[0]["reason"], "the plan that it begins with");

@@ -63,7 +63,7 @@ impl Surroundings for Around {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Glance => self.news.push_back(Event::Glance(self.world.glance())),
+            Effect::QuickSample => self.news.push_back(Event::QuickSample(self.world.quick_sample())),
             Effect::Sample(purpose) => {
                 let sample = Box::new(self.world.sample());
                 self.news.push_back(Event::Sample { purpose, sample, cost: Cost::default() });

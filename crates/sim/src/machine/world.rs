@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use eft_base::{ComponentId, Random};
-use eft_cores::attention::Glance;
+use eft_cores::attention::QuickSample;
 use eft_cores::member::Place;
 use eft_cores::plan::{Plan, Seat};
 use eft_cores::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traffic};
@@ -225,10 +225,10 @@ impl World {
     }
 
     /// Looks at what is in memory anyway.
-    pub fn glance(&self) -> Glance {
+    pub fn quick_sample(&self) -> QuickSample {
         let sum = |of: fn(&Part) -> u64| self.parts.values().map(of).sum::<u64>();
         let Traffic { received_bytes, sent_bytes, received_segments, sent_segments, .. } = self.traffic;
-        Glance {
+        QuickSample {
             beats: sum(|part| part.heartbeat as u64),
             moved: received_bytes + sent_bytes + received_segments + sent_segments,
             distress: sum(|part| part.overloads) + self.starved,

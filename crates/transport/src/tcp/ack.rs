@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
-use super::scoreboard::{Delivered, Range, Witness};
+use super::scoreboard::{Delivered, Evidence, Range};
 use super::segment::Segment;
 use crate::timers::NEVER;
 use eft_base::Instant;
@@ -115,13 +115,13 @@ impl Connection<'_> {
             let echoes_older = echo != 0 && (echo.wrapping_sub(block.timestamp(sent)) as i32) < 0;
             echoes_older || now.saturating_since(sent).as_micros() < min_rtt
         };
-        let witness = Witness { is_older, point: recovery.point };
+        let evidence = Evidence { is_older, point: recovery.point };
         for range in blocks.arrived.into_iter().flatten() {
-            recovery.board.arrive(range, &witness, &mut heard.delivered);
+            recovery.board.arrive(range, &evidence, &mut heard.delivered);
         }
         heard.sacked = heard.delivered.bytes > 0;
         if acked > 0 {
-            recovery.board.advance(ack as u64, &witness, &mut heard.delivered);
+            recovery.board.advance(ack as u64, &evidence, &mut heard.delivered);
         }
         heard
     }

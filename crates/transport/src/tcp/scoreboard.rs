@@ -63,7 +63,7 @@ pub struct Delivered {
 pub type Sending = (Instant, u64);
 
 /// What tells whether an acknowledgment is of the last sending of a piece or of an earlier one (RFC 8985 §6.2 step 2).
-pub struct Witness<F: Fn(Instant) -> bool> {
+pub struct Evidence<F: Fn(Instant) -> bool> {
     /// Whether the acknowledgment is for something older than a sending at that time.
     pub is_older: F,
     /// The highest offset sent when recovery began.
@@ -127,7 +127,12 @@ impl Scoreboard {
     }
 
     /// A block says that `range` arrived.
-    pub fn arrive<F: Fn(Instant) -> bool>(&mut self, range: Range, witness: &Witness<F>, to: &mut Delivered) {
+    pub fn arrive<F: Fn(Instant) -> bool>(
+        &mut self,
+        range: Range,
+        evidence: &Evidence<F>,
+        to: &mut Delivered,
+    ) {
         if self.pieces.len() >= PIECES_MAX || range.start >= range.end {
             return;
         }
@@ -135,7 +140,7 @@ impl Scoreboard {
         let mut news = false;
         for i in first..last {
             if self.pieces[i].fate != Fate::Arrived {
-                self.note_delivered(i, witness, to);
+                self.note_delivered(i, evidence, to);
                 self.set_fate(i, Fate::Arrived);
                 news = true;
             }
@@ -147,12 +152,12 @@ impl Scoreboard {
     }
 
     /// Everything below `una` is acknowledged.
-    pub fn advance<F: Fn(Instant) -> bool>(&mut self, una: u64, witness: &Witness<F>, to: &mut Delivered) {
+    pub fn advance<F: Fn(Instant) -> bool>(&mut self, una: u64, evidence: &Evidence<F>, to: &mut Delivered) {
         let una = una.min(self.nxt());
         let (_, last) = self.cut(Range { start: self.una, end: una });
         for i in 0..last {
             if self.pieces[i].fate != Fate::Arrived {
-                self.note_delivered(i, witness, to);
+                self.note_delivered(i, evidence, to);
             }
             self.set_fate(i, Fate::Sent);
         }
@@ -164,17 +169,17 @@ impl Scoreboard {
         }
     }
 
-    fn note_delivered<F: Fn(Instant) -> bool>(&self, i: usize, witness: &Witness<F>, to: &mut Delivered) {
+    fn note_delivered<F: Fn(Instant) -> bool>(&self, i: usize, evidence: &Evidence<F>, to: &mut Delivered) {
         let piece = self.pieces[i];
         let bytes = piece.end - self.start(i);
         to.bytes += bytes;
         if !piece.again {
             to.timed_at = to.timed_at.max(Some(piece.at));
             to.reordered |= piece.end < self.highest;
-            if piece.end <= witness.point {
+            if piece.end <= evidence.point {
                 to.originals += bytes;
             }
-        } else if (witness.is_older)(piece.at) {
+        } else if (evidence.is_older)(piece.at) {
             // An earlier sending of it arrived.
             return;
         }

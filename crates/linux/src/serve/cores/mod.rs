@@ -59,7 +59,7 @@ impl CoresSurroundings {
     fn sample(&mut self, purpose: Purpose) {
         let began = clock::now();
         let sample = Box::new(self.sensor.sample(began));
-        let cost = Cost { look: clock::now().saturating_since(began), decide: self.decide };
+        let cost = Cost { sample: clock::now().saturating_since(began), decide: self.decide };
         self.news.push_back(Event::Sample { purpose, sample, cost });
     }
 
@@ -101,7 +101,9 @@ impl Surroundings<Cores> for CoresSurroundings {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Glance => self.news.push_back(Event::Glance(self.sensor.glance(clock::now()))),
+            Effect::QuickSample => {
+                self.news.push_back(Event::QuickSample(self.sensor.quick_sample(clock::now())))
+            }
             Effect::Sample(purpose) => self.sample(purpose),
             Effect::Survey { profiles, emulate_speeds } => {
                 let survey = survey::survey(&self.managed, profiles.as_deref(), emulate_speeds);

@@ -1,4 +1,4 @@
-use super::super::scoreboard::{Range, Witness};
+use super::super::scoreboard::{Evidence, Range};
 use super::*;
 
 const MS: Duration = Duration::from_millis(1);
@@ -23,8 +23,8 @@ fn board(count: u64) -> Scoreboard {
 /// A block that says that segment `n` arrived.
 fn arrive(rack: &mut Rack, board: &mut Scoreboard, n: u64, now: Instant) {
     let mut delivered = Delivered::default();
-    let witness = Witness { is_older: |_| false, point: u64::MAX };
-    board.arrive(Range { start: n * 100, end: n * 100 + 100 }, &witness, &mut delivered);
+    let evidence = Evidence { is_older: |_| false, point: u64::MAX };
+    board.arrive(Range { start: n * 100, end: n * 100 + 100 }, &evidence, &mut delivered);
     rack.on_delivered(now, &delivered);
 }
 

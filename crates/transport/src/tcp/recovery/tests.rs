@@ -1,4 +1,4 @@
-use super::super::scoreboard::{Delivered, Witness};
+use super::super::scoreboard::{Delivered, Evidence};
 use super::*;
 
 const MSS: u32 = 100;
@@ -10,8 +10,8 @@ fn recovery() -> Recovery {
 }
 
 fn advance(r: &mut Recovery, una: u64) {
-    let witness = Witness { is_older: |_| false, point: r.point };
-    r.board.advance(una, &witness, &mut Delivered::default());
+    let evidence = Evidence { is_older: |_| false, point: r.point };
+    r.board.advance(una, &evidence, &mut Delivered::default());
 }
 
 #[test]

@@ -5,8 +5,8 @@ fn ms(n: u64) -> Instant {
     Instant::from_millis(n)
 }
 
-fn witness() -> Witness<impl Fn(Instant) -> bool> {
-    Witness { is_older: |_| false, point: u64::MAX }
+fn evidence() -> Evidence<impl Fn(Instant) -> bool> {
+    Evidence { is_older: |_| false, point: u64::MAX }
 }
 
 /// Ten segments of 100 bytes, sent a millisecond apart from 1 ms on.
@@ -20,7 +20,7 @@ fn board() -> Scoreboard {
 
 fn arrive(b: &mut Scoreboard, start: u64, end: u64) -> Delivered {
     let mut delivered = Delivered::default();
-    b.arrive(Range { start, end }, &witness(), &mut delivered);
+    b.arrive(Range { start, end }, &evidence(), &mut delivered);
     delivered
 }
 
@@ -32,9 +32,9 @@ fn news_are_counted_once() {
     assert_eq!(arrive(&mut b, 150, 450).bytes, 100);
     assert_eq!((b.sacked(), b.in_network()), (300, 700));
     let mut delivered = Delivered::default();
-    b.advance(300, &witness(), &mut delivered);
+    b.advance(300, &evidence(), &mut delivered);
     assert_eq!((delivered.bytes, b.sacked(), b.in_network()), (150, 150, 550));
-    b.advance(1000, &witness(), &mut delivered);
+    b.advance(1000, &evidence(), &mut delivered);
     assert_eq!((b.sacked(), b.lost(), b.in_network()), (0, 0, 0));
 }
 
@@ -62,7 +62,7 @@ fn an_acknowledgment_of_an_earlier_sending_says_nothing_of_the_later_one() {
     let mut b = board();
     b.lose_range(Range { start: 0, end: 100 });
     b.send_again(Range { start: 0, end: 100 }, ms(50));
-    let older = Witness { is_older: |at| at == ms(50), point: 1000 };
+    let older = Evidence { is_older: |at| at == ms(50), point: 1000 };
     let mut delivered = Delivered::default();
     b.advance(200, &older, &mut delivered);
     assert_eq!(delivered.latest, Some((ms(2), 200)));
@@ -78,7 +78,7 @@ fn an_original_behind_what_arrived_is_reordering() {
     b.lose_range(Range { start: 0, end: 100 });
     b.send_again(Range { start: 0, end: 100 }, ms(50));
     let mut delivered = Delivered::default();
-    b.advance(200, &witness(), &mut delivered);
+    b.advance(200, &evidence(), &mut delivered);
     assert!(!delivered.reordered, "it was sent again");
 }
 
@@ -129,7 +129,7 @@ fn a_peer_that_splits_everything_does_not_fill_the_memory() {
     }
     assert!(b.pieces.len() <= PIECES_MAX + 2);
     let mut delivered = Delivered::default();
-    b.advance(1 << 20, &witness(), &mut delivered);
+    b.advance(1 << 20, &evidence(), &mut delivered);
     assert_eq!((delivered.bytes + PIECES_MAX as u64 / 2) >> 20, 1);
     assert!(b.pieces.capacity() < PIECES_MAX);
 }
@@ -164,7 +164,7 @@ fn random_fates_agree_with_a_map_of_every_byte() {
                 }
                 _ => {
                     una = (una + random.below(8)).min(255);
-                    b.advance(una, &witness(), &mut Delivered::default());
+                    b.advance(una, &evidence(), &mut Delivered::default());
                 }
             }
             let count = |fate| bytes[una as usize..].iter().filter(|f| **f == fate).count() as u64;
