@@ -65,6 +65,33 @@ fn a_bad_wire_carries_everything_in_the_end() {
     }
 }
 
+/// A wire that reorders, and slow start that overshoots by its whole queue: hundreds of ranges lie out of order, and all are
+/// noted and reported (RFC 2018 §4).
+#[test]
+fn whatever_comes_out_of_order_is_noted() {
+    let mut again = 0;
+    for seed in 1..4 {
+        let mut settings = settings();
+        settings.geometry.send_len = 1 << 22;
+        settings.geometry.receive_len = 1 << 22;
+        settings.conditions = Conditions {
+            delay: Duration::from_millis(10),
+            reorder: 0.05,
+            late: Duration::from_millis(5),
+            rate: 12_500_000,
+            queue: 250_000,
+            cut: true,
+            ..Conditions::default()
+        };
+        let s = transfer(seed, settings, 1, 4_000_000, 0);
+        let total = |name| s.total(ComponentId::TCP, name);
+        let failed = ["drop_reassembly_full", "retransmit_timeouts"].map(total);
+        assert_eq!(failed, [0, 0], "seed {seed}");
+        again += total("retransmitted_segments");
+    }
+    assert!(again > 500, "only {again} segments were sent again");
+}
+
 /// A lossless wire, while these die at random: nothing may be lost by us.
 fn without_loss(peers: &[ComponentId], seeds: std::ops::Range<u64>) {
     let mut deaths = 0;

@@ -17,6 +17,9 @@ pub struct ImpairedArguments {
     runs: u64,
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Only wires whose description contains this, such as "20 ms, 0.1% lost"
+    #[arg(long)]
+    only: Option<String>,
     #[arg(long)]
     json: bool,
 }
@@ -39,6 +42,13 @@ struct Case {
     /// Bytes that wait for the wire, in parts of what it holds in a round trip.
     queue: f64,
     streams: (usize, u64),
+}
+
+impl Case {
+    fn description(&self) -> String {
+        let (ms, loss, reorder) = (self.rtt.as_millis(), self.loss * 100.0, self.reorder * 100.0);
+        format!("{}, {ms} ms, {loss}% lost, {reorder}% reordered", self.name)
+    }
 }
 
 const CALM: Case = Case {
@@ -88,6 +98,8 @@ struct Run {
     retransmitted: f64,
     timeouts: f64,
     spurious: f64,
+    /// Segments that a receiver had no room to note out of order.
+    unnoted: f64,
 }
 
 fn settings(case: &Case) -> Settings {
@@ -128,6 +140,7 @@ fn measure(case: &Case, seed: u64) -> Run {
         retransmitted: total("retransmitted_segments"),
         timeouts: total("retransmit_timeouts"),
         spurious: total("duplicate_segments"),
+        unnoted: total("drop_reassembly_full"),
     }
 }
 
@@ -138,15 +151,34 @@ fn median(runs: &[Run], of: fn(&Run) -> f64) -> f64 {
 }
 
 pub fn run(arguments: &ImpairedArguments) -> Result<(), String> {
-    let head =
-        ["WHAT", "ROUND TRIP", "LOSS", "REORDERED", "GOODPUT, MBIT/S", "SENT AGAIN", "IN VAIN", "TIMEOUTS"];
+    let wanted = |case: &Case| match &arguments.only {
+        Some(only) => case.description().contains(only.as_str()),
+        None => true,
+    };
+    if let Some(only) = &arguments.only
+        && !cases().iter().any(wanted)
+    {
+        return Err(format!("no wire is called {only:?}"));
+    }
+    let head = [
+        "WHAT",
+        "ROUND TRIP",
+        "LOSS",
+        "REORDERED",
+        "GOODPUT, MBIT/S",
+        "SENT AGAIN",
+        "IN VAIN",
+        "NOT NOTED",
+        "TIMEOUTS",
+    ];
     let mut lines = vec![head.map(String::from).to_vec()];
     let mut results = Vec::new();
-    for case in cases() {
+    for case in cases().into_iter().filter(wanted) {
         let runs: Vec<Run> = (0..arguments.runs).map(|i| measure(&case, arguments.seed + i)).collect();
         let goodput = median(&runs, |r| r.goodput);
         let retransmitted = median(&runs, |r| r.retransmitted);
         let spurious = median(&runs, |r| r.spurious);
+        let unnoted = median(&runs, |r| r.unnoted);
         let timeouts = median(&runs, |r| r.timeouts);
         lines.push(vec![
             case.name.into(),
@@ -156,12 +188,14 @@ pub fn run(arguments: &ImpairedArguments) -> Result<(), String> {
             format!("{goodput:.3}"),
             retransmitted.to_string(),
             spurious.to_string(),
+            unnoted.to_string(),
             timeouts.to_string(),
         ]);
         results.push(json!({
             "what": case.name, "rtt_ms": case.rtt.as_millis() as u64, "loss": case.loss, "reorder": case.reorder,
             "queue": case.queue, "goodput_mbps": goodput, "retransmitted_segments": retransmitted,
-            "duplicate_segments": spurious, "retransmit_timeouts": timeouts,
+            "duplicate_segments": spurious,
+            "drop_reassembly_full": unnoted, "retransmit_timeouts": timeouts,
         }));
     }
     if arguments.json {

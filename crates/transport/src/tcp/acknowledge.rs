@@ -145,8 +145,13 @@ impl Connection<'_> {
             ranges[0] = duplicate;
             count = 1;
         }
-        count += self.notes.report(&mut ranges[count..room]);
+        count += self.live.out_of_order.report(&mut ranges[count..room]);
         options.sack(&ranges[..count], |offset| block.receive_sequence(offset));
+    }
+
+    /// The peer has not been told of all that came out of order.
+    fn has_unreported(&self) -> bool {
+        self.block.has(bit::SACK) && self.live.out_of_order.has_unreported()
     }
 
     /// Acknowledges on behalf of a TIME-WAIT or embryonic connection as well.
@@ -167,6 +172,12 @@ impl Tcp {
         }
         if !self.send_acknowledgement(cx, i, out) {
             return false;
+        }
+        // A batch may have changed more ranges than one acknowledgement reports (RFC 2018 §4).
+        while self.connection(i).has_unreported() {
+            if !self.send_acknowledgement(cx, i, out) {
+                return false;
+            }
         }
         let mut c = self.connection(i);
         c.live.duplicate_acks = 0;

@@ -6,6 +6,7 @@
 use super::block::{Block, Cold, State};
 use super::engine::Tcp;
 use super::live::{Live, due};
+use super::out_of_order::OutOfOrder;
 use super::reassembly::Reassembly;
 use crate::arena::Item;
 use crate::timers::Timers;
@@ -86,8 +87,15 @@ impl Connection<'_> {
         let generation = self.block.generation.wrapping_add(1);
         *self.block = Block::free(generation);
         *self.cold = Cold::free();
-        if !self.notes.is_empty() {
-            *self.notes = Reassembly::new();
+        self.live.out_of_order = OutOfOrder::default();
+        self.keep_notes();
+    }
+
+    /// What a crash must not lose of [`Live::out_of_order`] becomes durable, if that changed.
+    pub fn keep_notes(&mut self) {
+        let ranges = self.live.out_of_order.ranges();
+        if !self.notes.keeps(ranges) {
+            self.notes.keep(ranges);
         }
     }
 

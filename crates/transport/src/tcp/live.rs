@@ -1,6 +1,7 @@
 //! What the engine knows of a block besides the block: derived, lost in a crash, rebuilt.
 
 use super::congestion::hystart::HyStart;
+use super::out_of_order::OutOfOrder;
 use super::recovery::Recovery;
 use super::scoreboard::Range;
 use crate::in_flight::InFlight;
@@ -47,6 +48,8 @@ pub(crate) struct Live {
     pub due: u32,
     pub in_flight: InFlight,
     pub recovery: Recovery,
+    /// What arrived out of order.
+    pub out_of_order: OutOfOrder,
     /// The segment that is being timed: the offset that acknowledges it, and when it was sent.
     pub timing: Option<(u64, Instant)>,
     /// Retransmission, or window probe if nothing is in flight, or SYN again.
@@ -107,6 +110,7 @@ impl Live {
             due: 0,
             in_flight: InFlight::default(),
             recovery: Recovery::default(),
+            out_of_order: OutOfOrder::default(),
             timing: None,
             retransmit_at: NEVER,
             reorder_at: NEVER,

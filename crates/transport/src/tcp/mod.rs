@@ -11,7 +11,7 @@
 //! | [`segment`], [`options`] | arriving headers | RFC 9293 §3.1, RFC 7323, RFC 2018 |
 //! | [`listen`], [`connect`] | opening | RFC 9293 §3.5, RFC 6528 |
 //! | [`acceptable`] | which segments may change anything | RFC 9293 §3.10.7.4, RFC 5961, RFC 7323 §5 |
-//! | [`receive`], [`reassembly`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
+//! | [`receive`], [`out_of_order`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
 //! | [`send`], [`decide`], [`emit`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
 //! | [`acknowledge`] | when to acknowledge, and the window | RFC 9293 §3.8.6, RFC 5681 §4.2 |
 //! | [`rtt`], [`retransmit`] | round trips and timers | RFC 6298 |
@@ -50,6 +50,7 @@ pub mod inspect;
 mod listen;
 mod live;
 mod options;
+mod out_of_order;
 mod ports;
 mod probe;
 mod prr;

@@ -11,6 +11,7 @@ use super::counters::Counter;
 use super::engine::Tcp;
 use super::listen::RECORD_LEN;
 use super::live::due;
+use super::out_of_order::OutOfOrder;
 use eft_component::Context;
 
 impl Connection<'_> {
@@ -118,7 +119,9 @@ impl Tcp {
             self.ports.bind(i, tuple.local_port);
         }
         if block.state().is_synchronized() && block.state() != State::TimeWait {
-            self.connection(i).live.open = true;
+            let c = self.connection(i);
+            c.live.open = true;
+            c.live.out_of_order = OutOfOrder::restored(&c.notes);
             self.open += 1;
         }
         match block.state() {

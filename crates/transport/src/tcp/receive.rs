@@ -82,14 +82,15 @@ impl Connection<'_> {
             return cx.count(Counter::DropUnreadable);
         }
         let block = &mut self.block;
-        let fills = !self.notes.is_empty();
-        block.rcv_nxt = if fills { self.notes.advance(end) } else { end };
+        let fills = !self.live.out_of_order.is_empty();
+        block.rcv_nxt = if fills { self.live.out_of_order.advance(end) } else { end };
         page.set_receive_end(block.rcv_nxt);
         let came = block.rcv_nxt - start;
         self.live.note_run(cx.now, came);
         cx.add(Counter::ReceivedBytes, came);
         self.mark(due::READABLE | due::INFO);
         if fills {
+            self.keep_notes();
             // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
             self.mark(due::ACK);
         }
@@ -104,24 +105,24 @@ impl Connection<'_> {
         (start, end, skip): (u64, u64, u64),
     ) {
         cx.count(Counter::OutOfOrder);
-        let duplicate = self.notes.holds(start, end);
-        if duplicate {
+        if self.live.out_of_order.holds(start, end) {
             cx.count(Counter::DuplicateData);
             self.note_duplicate(start as i64, end as i64);
+            // Its range is reported beside the duplicate (RFC 2883 §4).
+            self.live.out_of_order.insert(start, end);
+        } else if !self.live.out_of_order.has_room(start, end) {
+            cx.count(Counter::DropReassembly);
         } else {
             let Some(page) = &self.live.page else {
                 return;
             };
             let len = (end - start) as u32;
             // Noted only after the bytes are there: what is noted is believed after a crash.
-            let mut noted = *self.notes;
-            if !noted.insert(start, end) {
-                cx.count(Counter::DropReassembly);
-            } else if segment.place(cx.memory, scratch, page, start, skip as u32, len) {
-                *self.notes = noted;
-            } else {
+            if !segment.place(cx.memory, scratch, page, start, skip as u32, len) {
                 return cx.count(Counter::DropUnreadable);
             }
+            self.live.out_of_order.insert(start, end);
+            self.keep_notes();
         }
         self.acknowledge_quickly();
         if !self.block.has(bit::SACK) {

@@ -187,7 +187,7 @@ impl Connection<'_> {
         live.last_sent = cx.now;
         live.due |= due::INFO;
         // What is held out of order needs an acknowledgement of its own, with SACK.
-        if self.notes.is_empty() && live.duplicate_acks == 0 && live.duplicate.is_none() {
+        if live.out_of_order.is_empty() && live.duplicate_acks == 0 && live.duplicate.is_none() {
             self.on_acknowledged();
         }
         if how == How::New {

@@ -18,7 +18,7 @@ fn connection() -> V2 {
     (hot.slot, hot.tuple.local_port, hot.rcv_nxt, hot.rcv_adv) = (2, 80, 1000, 5000);
     let cold = Cold { path_mtu: 1500, incarnation: 3, ..Cold::free() };
     let mut notes = Reassembly::new();
-    notes.insert(2000, 3000);
+    notes.keep(&[[2000, 3000]]);
     V2 { hot, cold, notes }
 }
 
@@ -33,7 +33,10 @@ fn connections_of_layout_2_are_taken_over_with_their_secret() {
     convert(&old, new.clone(), &CONFIG).unwrap();
     let t = Tables::open(new.clone(), &CONFIG).unwrap();
     assert_eq!((t.arena.secret, t.arena.reborn, t.quarantined), ([5, 6], true, 0));
-    assert_eq!((t.blocks[1].rcv_nxt, t.cold[1].incarnation, t.notes[1].holds(2000, 3000)), (1000, 3, true));
+    assert_eq!(
+        (t.blocks[1].rcv_nxt, t.cold[1].incarnation, t.notes[1].keeps(&[[2000, 3000]])),
+        (1000, 3, true)
+    );
     let mut after = alloc::vec![0; old.len()];
     old.read(0, &mut after).unwrap();
     assert_eq!(after, before, "the old one goes on");
@@ -58,7 +61,7 @@ fn a_conversion_is_taken_back_with_what_has_happened_since() {
     let (secret, sockets) = read_v2::<V2>(&back, LAYOUT.magic, 4).unwrap();
     let sockets: Vec<V2> = sockets.collect();
     assert_eq!((secret, sockets[1].hot.rcv_nxt, sockets[1].cold.incarnation), ([5, 6], 1500, 3));
-    assert!(sockets[1].notes.holds(2000, 3000));
+    assert!(sockets[1].notes.keeps(&[[2000, 3000]]));
     assert_eq!(revert(&new, &new, back, &CONFIG), Err(Refused::Foreign), "that is no older one");
 }
 
@@ -81,7 +84,7 @@ fn tables_move_to_their_places_in_another_layout() {
     assert_eq!((t.arena.secret, t.quarantined), ([5, 6], 0));
     assert_eq!(State::from_number(t.blocks[1].state), Some(State::Free), "the damaged one");
     assert_eq!((t.blocks[3].rcv_nxt, t.cold[3].incarnation), (1000, 3));
-    assert!(t.notes[3].holds(2000, 3000));
+    assert!(t.notes[3].keeps(&[[2000, 3000]]));
     assert!(read(&LAYOUT_3, &four, &CONFIG).is_none(), "it is another layout");
 }
 
