@@ -151,6 +151,9 @@ impl Recovery {
 
     /// The retransmission timer ran out: the first segment is lost, and what should have arrived by now (RFC 8985 §6.3).
     pub fn on_timeout(&mut self, una: u64, nxt: u64, mss: u32, now: Instant, rtt: &Rtt) {
+        if self.board.is_reneged() {
+            self.board.distrust();
+        }
         self.rack.detect_all(&mut self.board, now, rtt);
         self.lose_first(una, nxt, mss);
         self.begin_loss(nxt);

@@ -254,6 +254,11 @@ impl Scoreboard {
         }
     }
 
+    /// What the receiver waits for is said to be there: it has reneged (RFC 2018 §8).
+    pub fn is_reneged(&self) -> bool {
+        self.pieces.front().is_some_and(|piece| piece.fate == Fate::Arrived)
+    }
+
     /// The receiver may have reneged (RFC 2018 §8): what arrived counts as lost.
     pub fn distrust(&mut self) {
         for i in 0..self.pieces.len() {

@@ -57,6 +57,25 @@ fn what_comes_within_the_reordering_window_was_not_lost() {
     assert_eq!((s.counter("fast_recoveries"), s.counter("retransmitted_segments")), (0, 0));
 }
 
+/// RFC 2018 §8: a receiver that died may not know any more what it said that it has.
+#[test]
+fn a_receiver_that_forgot_gets_all_again_by_the_first_timeout() {
+    let (mut s, base) = connected(10_000, &SACK);
+    s.wait(40 * MS);
+    assert_eq!(acknowledge(&mut s, base, 0, &[(1000, 9000)]), [(0, 1000)]);
+    s.wait(40 * MS);
+    // It waits for what it has reported: that is gone.
+    acknowledge(&mut s, base, 1000, &[]);
+    let mut heard = s.wait(600 * MS);
+    assert_eq!(s.counter("retransmit_timeouts"), 1);
+    s.ack = base.wrapping_add(2000);
+    s.say(ACK, &[]);
+    heard.extend(s.hear());
+    let again = places(&heard, base);
+    assert!(again.contains(&(1000, 1000)) && again.contains(&(2000, 2000)), "{again:?}");
+    assert_eq!(s.counter("retransmit_timeouts"), 1);
+}
+
 /// RFC 8985 §6.2 step 4: without reordering three segments are proof enough.
 #[test]
 fn three_segments_beyond_a_hole_are_proof() {
