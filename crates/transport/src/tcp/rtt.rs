@@ -5,13 +5,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// §2.1
 const INITIAL_US: u32 = 1_000_000;
-/// §2.4 says one second; every stack in use takes 200 ms, as the measured variance covers delayed
-/// acknowledgements.
-const MIN_US: u32 = 200_000;
+/// §2.4 wants a timeout of a second at least. As Linux does, the variance is never taken for less than this instead: a
+/// peer may delay an acknowledgement by so much however long the round trip is.
+const VARIANCE_MIN_US: u32 = 200_000;
+const MIN_US: u32 = VARIANCE_MIN_US;
 /// §2.5 allows 60 s or more.
 const MAX_US: u32 = 120_000_000;
-/// Clock granularity G.
-const GRANULARITY_US: u32 = 1_000;
 
 /// Timeouts in a row, as Linux's tcp_retries2.
 pub(super) const RETRIES: u8 = 15;
@@ -44,7 +43,7 @@ impl Rtt {
             self.srtt_us = (((7 * self.srtt_us as u64) + us as u64) / 8).max(1) as u32;
             self.min_us = self.min_us.min(us);
         }
-        let rto = self.srtt_us as u64 + (4 * self.rttvar_us as u64).max(GRANULARITY_US as u64);
+        let rto = self.srtt_us as u64 + (4 * self.rttvar_us as u64).max(VARIANCE_MIN_US as u64);
         self.rto_us = rto.clamp(MIN_US as u64, MAX_US as u64) as u32;
     }
 
