@@ -113,13 +113,24 @@ fn likeness(config: &StackConfig) -> String {
     )
 }
 
+/// The same as an eft before form 2 said it: its running stacks are handed over, too. It changes with the fields of a topology,
+/// so it tells those of today alone.
+fn likeness_of_form_1(config: &StackConfig) -> String {
+    let devices: Vec<_> = config.devices.iter().map(|d| (&d.text, &d.addresses)).collect();
+    let t = &config.topology;
+    format!("1 {LAYOUT_VERSION} {devices:?} {:?} {:?} {:?} {:?}", t.component, t.edge, t.memory, t.limits)
+}
+
 /// Asks the running stack of this name, if there is one, to leave everything with its keeper and to end.
 pub fn ask_to_hand_over(config: &StackConfig) -> Result<()> {
     if operator::connect(&config.name, &operator::control_path(&config.name)).is_err() {
         return Ok(());
     }
-    let request = serde_json::json!({ "op": "hand-over", "likeness": likeness(config) });
-    operator::ask(&config.name, &request).map(drop)
+    let ask = |likeness: String| {
+        let request = serde_json::json!({ "op": "hand-over", "likeness": likeness });
+        operator::ask(&config.name, &request).map(drop)
+    };
+    ask(likeness(config)).or_else(|why| ask(likeness_of_form_1(config)).map_err(|_| why))
 }
 
 /// What a predecessor of this name left behind, once all its servers are dead. `None`: nothing, or of another stack.
@@ -132,7 +143,8 @@ pub fn inherit(config: &StackConfig) -> Result<Option<(Kept, Inheritance)>> {
         confirm_death(name, entry)?;
     }
     let mut inheritance = Inheritance(entries);
-    if inheritance.value::<String>("stack").as_ref() != Some(&likeness(config)) {
+    let left = inheritance.value::<String>("stack");
+    if left != Some(likeness(config)) && left != Some(likeness_of_form_1(config)) {
         eprintln!(
             "eft {}: a stack of this name died and had other devices, addresses or sizes: its connections end",
             config.name
