@@ -9,12 +9,15 @@
 
 pub mod application;
 pub mod asymmetric;
+pub mod chart;
 mod content;
 pub mod datagrams;
 pub mod device;
+pub mod judge;
 pub mod link;
 pub mod machine;
 pub mod node;
+pub mod parameter;
 pub mod simulation;
 pub mod sizes;
 pub mod stack;

@@ -7,26 +7,9 @@ use std::collections::BTreeMap;
 use eft_base::random::Random;
 use serde::Deserialize;
 
+use crate::parameter::Parameter;
+
 const TEXT: &str = include_str!("calibration.toml");
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tag {
-    Measured,
-    Datasheet,
-    Fitted,
-    Assumed,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Parameter {
-    pub value: u64,
-    pub low: Option<u64>,
-    pub high: Option<u64>,
-    pub tag: Tag,
-    pub source: String,
-}
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,15 +41,7 @@ impl Calibration {
     pub fn parse(text: &str) -> Result<Self, String> {
         let all: Self = toml::from_str(text).map_err(|error| format!("calibration.toml: {error}"))?;
         for (name, parameter) in all.parameters() {
-            let ranged = matches!(parameter.tag, Tag::Fitted | Tag::Assumed);
-            let range = (parameter.low.unwrap_or(parameter.value), parameter.high.unwrap_or(parameter.value));
-            if parameter.source.is_empty() || ranged && (parameter.low.is_none() || parameter.high.is_none())
-            {
-                return Err(format!("calibration.toml: {name} has no source or no range"));
-            }
-            if !(range.0..=range.1).contains(&parameter.value) {
-                return Err(format!("calibration.toml: {name} lies outside of its range"));
-            }
+            parameter.check().map_err(|wrong| format!("calibration.toml: {name} {wrong}"))?;
         }
         Ok(all)
     }
@@ -85,9 +60,7 @@ impl Calibration {
         let (mut drawn, mut random) = (self.clone(), Random::new(seed));
         let programs = drawn.programs.values_mut().flat_map(BTreeMap::values_mut);
         for parameter in drawn.machine.values_mut().chain(programs) {
-            if let (Some(low), Some(high)) = (parameter.low, parameter.high) {
-                parameter.value = low + random.below(high - low + 1);
-            }
+            parameter.draw(&mut random);
         }
         drawn
     }

@@ -8,7 +8,6 @@ pub mod analytic;
 pub mod calibration;
 pub mod claims;
 pub mod credit;
-pub mod draw;
 pub mod fit;
 pub mod hosts;
 pub mod machine;

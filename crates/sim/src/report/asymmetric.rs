@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use eft_sim::asymmetric::analytic::figure_4;
 use eft_sim::asymmetric::calibration::Calibration;
-use eft_sim::asymmetric::claims::{self, Claim, Verdict};
+use eft_sim::asymmetric::claims;
 use eft_sim::asymmetric::fit::{Fitted, fit};
 use eft_sim::asymmetric::reasons::reason;
 use eft_sim::asymmetric::runs::{self, Extent, Figures};
+use eft_sim::judge::{Claim, Verdict};
 use serde_json::json;
 
 use super::figures::draw;

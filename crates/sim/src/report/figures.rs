@@ -4,9 +4,9 @@ use std::path::Path;
 
 use eft_sim::asymmetric::analytic::figure_4;
 use eft_sim::asymmetric::calibration::Calibration;
-use eft_sim::asymmetric::draw::{Series, areas, bars, lines};
 use eft_sim::asymmetric::mixes::{self, MIXES, Scenario};
 use eft_sim::asymmetric::runs::{self, Extent, Figures};
+use eft_sim::chart::{Series, areas, bars, lines};
 use eft_vcpu::options::Policy;
 
 const OVER_SLOW: [&str; 2] = ["fast cores", "speed-up over all slow"];

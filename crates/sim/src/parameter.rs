@@ -1,0 +1,61 @@
+//! A parameter of a model: its value, where that comes from, and how far it may be off.
+
+use eft_base::random::Random;
+use serde::Deserialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tag {
+    Measured,
+    Datasheet,
+    Fitted,
+    Assumed,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    pub value: u64,
+    pub low: Option<u64>,
+    pub high: Option<u64>,
+    pub tag: Tag,
+    pub source: String,
+}
+
+impl Parameter {
+    /// Without source or, where it was neither measured nor printed, range it is an error.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let ranged = matches!(self.tag, Tag::Fitted | Tag::Assumed);
+        let range = (self.low.unwrap_or(self.value), self.high.unwrap_or(self.value));
+        if self.source.is_empty() || ranged && (self.low.is_none() || self.high.is_none()) {
+            return Err("has no source or no range");
+        }
+        if !(range.0..=range.1).contains(&self.value) {
+            return Err("lies outside of its range");
+        }
+        Ok(())
+    }
+
+    /// Another value within the range, if there is one.
+    pub fn draw(&mut self, random: &mut Random) {
+        if let (Some(low), Some(high)) = (self.low, self.high) {
+            self.value = low + random.below(high - low + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_assumed_has_a_range_and_everything_a_source() {
+        let good =
+            Parameter { value: 5, low: Some(4), high: Some(6), tag: Tag::Assumed, source: "a book".into() };
+        assert!(good.check().is_ok());
+        assert!(Parameter { low: None, ..good.clone() }.check().is_err());
+        assert!(Parameter { low: None, tag: Tag::Datasheet, ..good.clone() }.check().is_ok());
+        assert!(Parameter { source: String::new(), ..good.clone() }.check().is_err());
+        assert!(Parameter { value: 7, ..good }.check().is_err());
+    }
+}
