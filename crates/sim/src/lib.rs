@@ -9,10 +9,12 @@
 
 pub mod application;
 pub mod asymmetric;
+pub mod batch;
 pub mod chart;
 mod content;
 pub mod datagrams;
 pub mod device;
+pub mod hardware;
 pub mod judge;
 pub mod link;
 pub mod machine;

@@ -1,0 +1,47 @@
+//! The wire, and a peer that gathers what arrives and acknowledges it.
+
+use super::profile::Network;
+
+pub struct Wire {
+    network: Network,
+    maximum_segment: u64,
+    free_at_ps: u64,
+    /// Of each stream, what the peer has and has not acknowledged.
+    gathered: Vec<u64>,
+    is_gathering: bool,
+}
+
+impl Wire {
+    pub fn new(network: Network, maximum_segment: u64, streams: usize) -> Self {
+        Self { network, maximum_segment, free_at_ps: 0, gathered: vec![0; streams], is_gathering: false }
+    }
+
+    /// When the last byte of this is out.
+    pub fn send(&mut self, now_ps: u64, bytes: u64) -> u64 {
+        let frames = bytes.div_ceil(self.maximum_segment);
+        let on_wire = bytes + frames * self.network.overhead_bytes;
+        self.free_at_ps = self.free_at_ps.max(now_ps) + on_wire * 8 * 1_000_000 / self.network.mbps;
+        self.free_at_ps
+    }
+
+    /// The peer has this; says when it looks at what it has, unless that is arranged already.
+    pub fn arrive(&mut self, now_ps: u64, stream: usize, bytes: u64) -> Option<u64> {
+        self.gathered[stream] += bytes;
+        let first = !std::mem::replace(&mut self.is_gathering, true);
+        first.then_some(now_ps + self.network.gather_ps)
+    }
+
+    /// Acknowledgements of all that was gathered: stream and bytes of each, and when they are here.
+    pub fn acknowledge(&mut self, now_ps: u64) -> (u64, Vec<(usize, u64)>) {
+        self.is_gathering = false;
+        let mut all = Vec::new();
+        for (stream, gathered) in self.gathered.iter_mut().enumerate() {
+            while *gathered > 0 {
+                let bytes = (*gathered).min(self.network.bytes_per_acknowledgement);
+                *gathered -= bytes;
+                all.push((stream, bytes));
+            }
+        }
+        (now_ps + self.network.turnaround_ps, all)
+    }
+}

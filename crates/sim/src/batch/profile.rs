@@ -1,0 +1,48 @@
+//! What a stack and its load cost, message by message and byte by byte.
+
+use crate::hardware::{Costs, Work};
+
+/// Of one server, for each kind of message; cycles with their waits for memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Messages {
+    pub segment: Work,
+    pub acknowledgement: Work,
+    pub sent: Work,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    pub costs: Costs,
+    /// A synchronous server between programs and tcp, and what a call and its answer cost it each.
+    pub call: Option<Work>,
+    pub write: Work,
+    /// tcp's copy of 1024 bytes.
+    pub copy_kib: Work,
+    pub tcp: Messages,
+    pub ip: Messages,
+    pub driver: Messages,
+    /// Messages that a batch takes at most.
+    pub batch_max: usize,
+    pub streams: usize,
+    pub write_bytes: u64,
+    /// The peer's window, and what tcp keeps of a stream, sent or not.
+    pub window_bytes: u64,
+    pub buffer_bytes: u64,
+    pub segment_bytes: u64,
+    pub maximum_segment: u64,
+    /// What a program does between two writes, on a core of its own.
+    pub program_ps: u64,
+    pub network: Network,
+}
+
+/// The wire and the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    pub mbps: u64,
+    /// Bytes on the wire of a full segment that are no payload.
+    pub overhead_bytes: u64,
+    /// The peer gathers what arrives for so long, then acknowledges so many bytes at a time, and this comes later yet.
+    pub gather_ps: u64,
+    pub bytes_per_acknowledgement: u64,
+    pub turnaround_ps: u64,
+}

@@ -1,0 +1,85 @@
+//! How long work takes at a core's clock.
+//!
+//! A lower frequency stretches cycles and leaves waits for memory alone. A duty cycle stops the core for a part of each
+//! period of some microseconds, so waits, which are much shorter, are stretched like cycles.
+
+use std::ops::{Add, AddAssign};
+
+/// Steps of a duty cycle: each is 12.5% (Intel SDM volume 3, IA32_CLOCK_MODULATION).
+pub const DUTY_STEPS: u64 = 8;
+
+/// What something costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    pub cycles: u64,
+    /// Waiting for memory.
+    pub stall_ps: u64,
+}
+
+impl Work {
+    pub fn cycles(cycles: u64) -> Self {
+        Self { cycles, stall_ps: 0 }
+    }
+}
+
+impl Add for Work {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { cycles: self.cycles + other.cycles, stall_ps: self.stall_ps + other.stall_ps }
+    }
+}
+
+impl AddAssign for Work {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// The speed of a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    pub khz: u64,
+    /// Steps of [`DUTY_STEPS`] in which the clock runs; at least 1.
+    pub duty: u64,
+}
+
+impl Clock {
+    pub fn full(khz: u64) -> Self {
+        Self { khz, duty: DUTY_STEPS }
+    }
+
+    /// Cycles in a second, thousands of them.
+    pub fn effective_khz(self) -> u64 {
+        self.khz * self.duty / DUTY_STEPS
+    }
+
+    fn stretched(self, ps: u64) -> u64 {
+        (ps * DUTY_STEPS).div_ceil(self.duty)
+    }
+
+    pub fn compute_ps(self, work: Work) -> u64 {
+        self.stretched(work.cycles * 1_000_000_000 / self.khz)
+    }
+
+    /// On a core that nobody else uses.
+    pub fn time_ps(self, work: Work) -> u64 {
+        self.compute_ps(work) + self.stretched(work.stall_ps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORK: Work = Work { cycles: 1600, stall_ps: 500_000 };
+
+    #[test]
+    fn frequency_stretches_cycles_and_a_duty_cycle_stretches_everything() {
+        assert_eq!(Clock::full(1_600_000).time_ps(WORK), 1_500_000);
+        assert_eq!(Clock::full(800_000).time_ps(WORK), 2_500_000);
+        let half = Clock { khz: 1_600_000, duty: 4 };
+        assert_eq!(half.time_ps(WORK), 3_000_000);
+        assert_eq!(half.effective_khz(), 800_000);
+    }
+}

@@ -1,0 +1,124 @@
+//! A hardware thread and what it is occupied with; siblings share a pipeline.
+//!
+//! A thread computes at full speed while its sibling waits for memory or sleeps, and at half of it while both compute. The
+//! waits themselves are not shared, so two threads together do more than one by as much as each waits.
+
+use super::clock::{Clock, Work};
+
+/// Multiplies the time that something takes alone, in parts of [`PACE_ONE`].
+const PACE_ONE: u64 = 1_000;
+
+/// What a thread does to the pipeline it shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pipeline {
+    /// Of the time that its current work takes alone, how much it computes, in parts of [`PACE_ONE`].
+    pub compute: u64,
+}
+
+/// Progress of what a thread is occupied with.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    pub clock: Clock,
+    /// Time left if it were alone on the core, and since when that is so.
+    left_ps: u64,
+    since_ps: u64,
+    pace: u64,
+    pub pipeline: Pipeline,
+    /// `None`: it sleeps or wakes up.
+    begun_ps: Option<u64>,
+    busy_ps: u64,
+    /// Counts changes, so that an end that was announced and then changed is recognised.
+    pub version: u64,
+}
+
+impl Thread {
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            left_ps: 0,
+            since_ps: 0,
+            pace: PACE_ONE,
+            pipeline: Pipeline::default(),
+            begun_ps: None,
+            busy_ps: 0,
+            version: 0,
+        }
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.begun_ps.is_some()
+    }
+
+    /// Begins some work beside a sibling; says when it ends unless the sibling changes.
+    pub fn begin(&mut self, now_ps: u64, work: Work, sibling: Pipeline) -> u64 {
+        let alone = self.clock.time_ps(work);
+        self.pipeline =
+            Pipeline { compute: (self.clock.compute_ps(work) * PACE_ONE).checked_div(alone).unwrap_or(0) };
+        self.begun_ps.get_or_insert(now_ps);
+        (self.left_ps, self.since_ps) = (alone, now_ps);
+        self.settle(now_ps, sibling)
+    }
+
+    /// The sibling changed.
+    pub fn repace(&mut self, now_ps: u64, sibling: Pipeline) -> u64 {
+        self.left_ps = self.left_ps.saturating_sub((now_ps - self.since_ps) * PACE_ONE / self.pace);
+        self.since_ps = now_ps;
+        self.settle(now_ps, sibling)
+    }
+
+    /// Cuts what is left to so much work.
+    pub fn cut(&mut self, now_ps: u64, work: Work, sibling: Pipeline) -> u64 {
+        self.repace(now_ps, sibling);
+        self.left_ps = self.left_ps.min(self.clock.time_ps(work));
+        self.settle(now_ps, sibling)
+    }
+
+    fn settle(&mut self, now_ps: u64, sibling: Pipeline) -> u64 {
+        self.pace = PACE_ONE + self.pipeline.compute * sibling.compute / PACE_ONE;
+        self.version += 1;
+        now_ps + (self.left_ps * self.pace).div_ceil(PACE_ONE)
+    }
+
+    /// It sleeps from now on.
+    pub fn rest(&mut self, now_ps: u64) {
+        self.busy_ps += self.begun_ps.take().map_or(0, |begun| now_ps - begun);
+        self.pipeline = Pipeline::default();
+        self.version += 1;
+    }
+
+    /// Time spent awake until now.
+    pub fn busy_ps(&self, now_ps: u64) -> u64 {
+        self.busy_ps + self.begun_ps.map_or(0, |begun| now_ps - begun)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How long two threads take for the same work side by side, relative to one alone.
+    fn together(work: Work) -> (u64, u64) {
+        let mut thread = Thread::new(Clock::full(1_000_000));
+        let alone = thread.begin(0, work, Pipeline::default());
+        let pipeline = thread.pipeline;
+        (alone, thread.repace(0, pipeline))
+    }
+
+    #[test]
+    fn siblings_hide_each_others_waits_and_nothing_else() {
+        let (alone, both) = together(Work::cycles(1000));
+        assert_eq!(both, 2 * alone);
+        let (alone, both) = together(Work { cycles: 500, stall_ps: 500_000 });
+        assert_eq!(both * 4, alone * 5);
+    }
+
+    #[test]
+    fn what_was_done_stays_done_when_the_sibling_changes() {
+        let mut thread = Thread::new(Clock::full(1_000_000));
+        assert_eq!(thread.begin(0, Work::cycles(1000), Pipeline::default()), 1_000_000);
+        assert_eq!(thread.repace(500_000, Pipeline { compute: 1000 }), 1_500_000);
+        assert_eq!(thread.repace(1_000_000, Pipeline::default()), 1_250_000);
+        thread.rest(1_250_000);
+        assert_eq!((thread.busy_ps(2_000_000), thread.is_busy()), (1_250_000, false));
+    }
+}
