@@ -10,6 +10,7 @@
 pub mod application;
 pub mod asymmetric;
 pub mod batch;
+pub mod calibration;
 pub mod chart;
 mod content;
 pub mod datagrams;
@@ -22,6 +23,7 @@ pub mod node;
 pub mod parameter;
 pub mod simulation;
 pub mod sizes;
+pub mod slower_is_faster;
 pub mod stack;
 pub mod wiring;
 

@@ -28,11 +28,14 @@ enum Command {
 enum Paper {
     /// Virtualizing Performance Asymmetric Multi-core Systems (ISCA 2011)
     Asymmetric(report::asymmetric::AsymmetricArguments),
+    /// When Slower is Faster: On Heterogeneous Multicores for Reliable Systems (USENIX ATC 2013)
+    SlowerIsFaster(report::slower_is_faster::SlowerArguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Paper(Paper::Asymmetric(arguments)) => report::asymmetric::run(&arguments),
+        Command::Paper(Paper::SlowerIsFaster(arguments)) => report::slower_is_faster::run(&arguments),
         Command::Impaired(arguments) => report::impaired::run(&arguments),
         Command::Hosts(arguments) => report::hosts::run(&arguments),
     };

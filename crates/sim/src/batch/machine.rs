@@ -243,8 +243,13 @@ impl Machine {
         !self.inbox[server as usize].is_empty()
     }
 
-    /// What the thread does next; `handle` says what a message costs and causes.
-    pub fn go_on(&mut self, profile: &Profile, place: usize, handle: impl FnMut(Server, Message, &mut Turn)) {
+    /// What the thread does next; `serve` says what a batch costs and causes.
+    pub fn go_on(
+        &mut self,
+        profile: &Profile,
+        place: usize,
+        serve: impl FnOnce(Server, Vec<Message>, &mut Turn),
+    ) {
         let p = &self.places[place];
         let (count, current) = (p.servers.len(), p.current);
         let others = (1..count).map(|i| (current + i) % count);
@@ -260,7 +265,7 @@ impl Machine {
             return self.occupy(place, Doing::Switching, Work::cycles(profile.costs.switch_cycles));
         }
         if work_here {
-            return self.batch(profile, place, server, handle);
+            return self.batch(profile, place, server, serve);
         }
         match p.doing {
             Doing::Entering => {
@@ -282,7 +287,7 @@ impl Machine {
         profile: &Profile,
         place: usize,
         server: Server,
-        mut handle: impl FnMut(Server, Message, &mut Turn),
+        serve: impl FnOnce(Server, Vec<Message>, &mut Turn),
     ) {
         // Whoever was on the way to sleep turns back.
         let turns_back = matches!(self.places[place].doing, Doing::Entering);
@@ -291,9 +296,8 @@ impl Machine {
             turn.work += Work::cycles(profile.costs.leave_cycles);
         }
         let count = self.inbox[server as usize].len().min(profile.batch_max);
-        for message in self.inbox[server as usize].drain(..count) {
-            handle(server, message, &mut turn);
-        }
+        let batch: Vec<Message> = self.inbox[server as usize].drain(..count).collect();
+        serve(server, batch, &mut turn);
         let clock = self.places[place].thread.clock;
         let tally = &mut self.tally[server as usize];
         tally.batches += 1;

@@ -4,6 +4,7 @@
 //! switched; there are messages and bytes, but no packets' content. A batch is charged when it begins and takes effect
 //! when it ends. Polling is computed: it ends at the next arrival or when the server has polled enough.
 
+pub mod calibrated;
 pub mod machine;
 pub mod network;
 pub mod profile;

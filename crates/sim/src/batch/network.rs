@@ -24,15 +24,14 @@ impl Wire {
         self.free_at_ps
     }
 
-    /// The peer has this; says when it looks at what it has, unless that is arranged already.
-    pub fn arrive(&mut self, now_ps: u64, stream: usize, bytes: u64) -> Option<u64> {
+    /// The peer has this; whether it begins to gather with it.
+    pub fn arrive(&mut self, stream: usize, bytes: u64) -> bool {
         self.gathered[stream] += bytes;
-        let first = !std::mem::replace(&mut self.is_gathering, true);
-        first.then_some(now_ps + self.network.gather_ps)
+        !std::mem::replace(&mut self.is_gathering, true)
     }
 
-    /// Acknowledgements of all that was gathered: stream and bytes of each, and when they are here.
-    pub fn acknowledge(&mut self, now_ps: u64) -> (u64, Vec<(usize, u64)>) {
+    /// Acknowledgements of all that was gathered: stream and bytes of each.
+    pub fn acknowledge(&mut self) -> Vec<(usize, u64)> {
         self.is_gathering = false;
         let mut all = Vec::new();
         for (stream, gathered) in self.gathered.iter_mut().enumerate() {
@@ -42,6 +41,6 @@ impl Wire {
                 all.push((stream, bytes));
             }
         }
-        (now_ps + self.network.turnaround_ps, all)
+        all
     }
 }

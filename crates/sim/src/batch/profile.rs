@@ -30,6 +30,8 @@ pub struct Profile {
     pub buffer_bytes: u64,
     pub segment_bytes: u64,
     pub maximum_segment: u64,
+    /// tcp sends once at the end of a batch, not after each message of it.
+    pub flushes: bool,
     /// What a program does between two writes, on a core of its own.
     pub program_ps: u64,
     pub network: Network,

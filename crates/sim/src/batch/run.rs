@@ -7,7 +7,7 @@ use eft_base::random::Random;
 use super::machine::{Event, Machine, Tally};
 use super::network::Wire;
 use super::profile::Profile;
-use super::servers::{Message, SERVERS, Server, Target, handle};
+use super::servers::{Message, SERVERS, Server, Target, serve};
 use super::transport::Streams;
 use crate::hardware::{Clock, PS_PER_MS};
 
@@ -39,8 +39,8 @@ pub struct Outcome {
 }
 
 /// Before anything is counted, and while it is.
-const WARM_UP_PS: u64 = 10 * PS_PER_MS;
-const MEASURED_PS: u64 = 40 * PS_PER_MS;
+const WARM_UP_PS: u64 = 5 * PS_PER_MS;
+const MEASURED_PS: u64 = 25 * PS_PER_MS;
 
 struct World<'a> {
     profile: &'a Profile,
@@ -49,9 +49,15 @@ struct World<'a> {
     wire: Wire,
     /// Acknowledgements on their way, in the order in which they come.
     coming: VecDeque<Vec<(usize, u64)>>,
+    random: Random,
 }
 
 impl World<'_> {
+    /// Programs and peers are not clockwork: anything from half to one and a half of it.
+    fn about(&mut self, time_ps: u64) -> u64 {
+        time_ps / 2 + self.random.below(time_ps + 1)
+    }
+
     fn handle(&mut self, event: Event) {
         match event {
             Event::Ends { thread, version } => self.ended(thread, version),
@@ -63,14 +69,15 @@ impl World<'_> {
             }
             Event::WireFree { stream, bytes } => {
                 self.machine.deliver_sent(Message::Sent);
-                if let Some(at) = self.wire.arrive(self.machine.now_ps, stream, bytes) {
-                    self.machine.at(at, Event::Gathered);
+                if self.wire.arrive(stream, bytes) {
+                    let after = self.about(self.profile.network.gather_ps);
+                    self.machine.at(self.machine.now_ps + after, Event::Gathered);
                 }
             }
             Event::Gathered => {
-                let (at, all) = self.wire.acknowledge(self.machine.now_ps);
-                self.coming.push_back(all);
-                self.machine.at(at, Event::Acknowledged);
+                self.coming.push_back(self.wire.acknowledge());
+                let after = self.about(self.profile.network.turnaround_ps);
+                self.machine.at(self.machine.now_ps + after, Event::Acknowledged);
             }
             Event::Acknowledged => {
                 for (stream, bytes) in self.coming.pop_front().unwrap_or_default() {
@@ -87,8 +94,8 @@ impl World<'_> {
             match (to, message) {
                 (Target::Server(to), _) => self.machine.deliver(self.profile, Some(from), to, message),
                 (Target::Program, Message::Written { stream }) => {
-                    let at = self.machine.now_ps + self.profile.program_ps;
-                    self.machine.at(at, Event::Program { stream });
+                    let after = self.about(self.profile.program_ps);
+                    self.machine.at(self.machine.now_ps + after, Event::Program { stream });
                 }
                 (Target::Wire, Message::Segment { stream, bytes }) => {
                     let at = self.wire.send(self.machine.now_ps, bytes);
@@ -98,8 +105,8 @@ impl World<'_> {
             }
         }
         let (profile, streams) = (self.profile, &mut self.streams);
-        self.machine.go_on(profile, thread, |server, message, turn| {
-            handle(profile, streams, server, message, turn);
+        self.machine.go_on(profile, thread, |server, batch, turn| {
+            serve(profile, streams, server, batch.into_iter(), turn);
         });
     }
 }
@@ -113,10 +120,11 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
         streams: Streams::new(profile.streams),
         wire: Wire::new(profile.network, profile.maximum_segment, profile.streams),
         coming: VecDeque::new(),
+        random: Random::new(seed),
     };
-    let mut random = Random::new(seed);
     for stream in 0..profile.streams {
-        world.machine.at(random.below(PS_PER_MS), Event::Program { stream });
+        let at = world.random.below(PS_PER_MS);
+        world.machine.at(at, Event::Program { stream });
     }
     let begin = advance(&mut world, WARM_UP_PS);
     let end = advance(&mut world, WARM_UP_PS + MEASURED_PS);
@@ -156,3 +164,7 @@ fn outcome(begin: &Reading, end: &Reading) -> Outcome {
             .map(|server| of(server, |t| t.messages) * 1000 / of(server, |t| t.batches).max(1)),
     }
 }
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -54,7 +54,7 @@ fn of(costs: &Messages, message: Message) -> Work {
 }
 
 /// One message of a batch.
-pub fn handle(profile: &Profile, streams: &mut Streams, server: Server, message: Message, turn: &mut Turn) {
+fn handle(profile: &Profile, streams: &mut Streams, server: Server, message: Message, turn: &mut Turn) {
     match server {
         Server::Calls => {
             turn.work += profile.call.unwrap_or_default();
@@ -104,8 +104,33 @@ fn tcp(profile: &Profile, streams: &mut Streams, message: Message, turn: &mut Tu
         let to = if profile.call.is_some() { Target::Server(Server::Calls) } else { Target::Program };
         turn.out.push((to, Message::Written { stream }));
     }
+    send(profile, stream, segments, turn);
+}
+
+fn send(profile: &Profile, stream: usize, segments: Vec<u64>, turn: &mut Turn) {
     for bytes in segments {
         turn.work += profile.tcp.segment;
         turn.out.push((Target::Server(Server::Ip), Message::Segment { stream, bytes }));
     }
+}
+
+/// The end of a batch.
+fn flush(profile: &Profile, streams: &mut Streams, server: Server, turn: &mut Turn) {
+    if server == Server::Tcp && profile.flushes {
+        for stream in 0..streams.count() {
+            send(profile, stream, streams.emit(profile, stream), turn);
+        }
+    }
+}
+
+/// A whole batch.
+pub fn serve(
+    profile: &Profile,
+    streams: &mut Streams,
+    server: Server,
+    batch: impl Iterator<Item = Message>,
+    turn: &mut Turn,
+) {
+    batch.for_each(|message| handle(profile, streams, server, message, turn));
+    flush(profile, streams, server, turn);
 }

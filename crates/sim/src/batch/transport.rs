@@ -32,10 +32,8 @@ impl Streams {
     }
 
     pub fn write(&mut self, profile: &Profile, stream: usize) -> Done {
-        let mut done = Done::default();
         self.all[stream].waits = true;
-        self.go_on(profile, stream, &mut done);
-        done
+        self.go_on(profile, stream)
     }
 
     pub fn acknowledge(&mut self, profile: &Profile, stream: usize, bytes: u64) -> Done {
@@ -43,12 +41,11 @@ impl Streams {
         state.in_flight -= bytes;
         state.kept -= bytes;
         self.acknowledged_bytes += bytes;
-        let mut done = Done::default();
-        self.go_on(profile, stream, &mut done);
-        done
+        self.go_on(profile, stream)
     }
 
-    fn go_on(&mut self, profile: &Profile, stream: usize, done: &mut Done) {
+    fn go_on(&mut self, profile: &Profile, stream: usize) -> Done {
+        let mut done = Done::default();
         let state = &mut self.all[stream];
         if state.waits && state.kept + profile.write_bytes <= profile.buffer_bytes {
             state.waits = false;
@@ -57,16 +54,29 @@ impl Streams {
             done.copied_bytes += profile.write_bytes;
             done.accepted = true;
         }
+        if !profile.flushes {
+            done.segments = self.emit(profile, stream);
+        }
+        done
+    }
+
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Segments that may go now.
+    pub fn emit(&mut self, profile: &Profile, stream: usize) -> Vec<u64> {
+        let (state, mut segments) = (&mut self.all[stream], Vec::new());
         loop {
             let room = profile.window_bytes - state.in_flight;
             let bytes = state.unsent.min(room).min(profile.segment_bytes);
             // No small segment while an acknowledgement is due (RFC 1122, section 4.2.3.4).
             if bytes == 0 || bytes < profile.maximum_segment && state.in_flight > 0 {
-                return;
+                return segments;
             }
             state.unsent -= bytes;
             state.in_flight += bytes;
-            done.segments.push(bytes);
+            segments.push(bytes);
         }
     }
 }

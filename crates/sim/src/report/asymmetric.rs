@@ -9,10 +9,11 @@ use eft_sim::asymmetric::claims;
 use eft_sim::asymmetric::fit::{Fitted, fit};
 use eft_sim::asymmetric::reasons::reason;
 use eft_sim::asymmetric::runs::{self, Extent, Figures};
-use eft_sim::judge::{Claim, Verdict};
+use eft_sim::judge::Verdict;
 use serde_json::json;
 
 use super::figures::draw;
+use super::judged::{Judged, check};
 
 #[derive(Args)]
 pub struct AsymmetricArguments {
@@ -39,13 +40,6 @@ pub struct AsymmetricArguments {
     json: bool,
 }
 
-struct Judged {
-    claim: Claim,
-    ours: Option<f64>,
-    verdict: Verdict,
-    share: f64,
-}
-
 pub fn run(arguments: &AsymmetricArguments) -> Result<(), String> {
     let calibration = Calibration::read()?;
     let extent = Extent {
@@ -69,11 +63,8 @@ pub fn run(arguments: &AsymmetricArguments) -> Result<(), String> {
         let drawn = calibration.draw(arguments.seed.wrapping_add(1000 + draw));
         draws.push(figures(&drawn, Extent { seed: extent.seed + draw, every_point: false, ..once })?);
     }
-    let judge = |claim: Claim| {
-        let (verdict, share) = claim.verdict(&nominal, &draws);
-        Judged { ours: (claim.ours)(&nominal), verdict, share, claim }
-    };
-    let judged: Vec<Judged> = claims::claims().into_iter().map(judge).collect();
+    let judged: Vec<Judged> =
+        claims::claims().into_iter().map(|claim| Judged::new(claim, &nominal, &draws)).collect();
     if let Some(dir) = &arguments.figures {
         draw(dir, &nominal, &calibration, once)?;
     }
@@ -154,20 +145,4 @@ fn report(
 /// Why a claim is not reproduced.
 fn reason_of(judged: &Judged) -> Option<&'static str> {
     if judged.verdict == Verdict::Reproduced { None } else { reason(judged.claim.id) }
-}
-
-/// Of what was held out, nine in ten orders and six in ten numbers are to be reproduced.
-fn check(judged: &[Judged]) -> Result<(), String> {
-    let share = |numbers: bool| {
-        let of = judged.iter().filter(|j| !j.claim.fitted && j.claim.rule.is_number() == numbers);
-        let good = of.clone().filter(|j| j.verdict == Verdict::Reproduced).count();
-        (good, of.count())
-    };
-    let ((orders, of_orders), (numbers, of_numbers)) = (share(false), share(true));
-    if orders * 10 >= of_orders * 9 && numbers * 10 >= of_numbers * 6 {
-        return Ok(());
-    }
-    Err(format!(
-        "of the claims held out {orders} of {of_orders} orders (aim 90%) and {numbers} of {of_numbers} numbers (aim 60%) are reproduced"
-    ))
 }

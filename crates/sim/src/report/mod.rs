@@ -4,3 +4,6 @@ pub mod asymmetric;
 pub mod figures;
 pub mod hosts;
 pub mod impaired;
+pub mod judged;
+pub mod slower_figures;
+pub mod slower_is_faster;

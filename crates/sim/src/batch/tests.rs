@@ -1,0 +1,100 @@
+use super::*;
+use crate::batch::calibrated::{Ablation, profile};
+use crate::calibration::Calibration;
+
+fn newtos() -> Profile {
+    profile(&Calibration::e5520().unwrap(), "newtos", Ablation::default()).unwrap()
+}
+
+/// tcp, ip and driver on cores (or threads of cores) at these clocks.
+fn setting(seats: [(usize, usize, Clock); 3]) -> Setting {
+    let seat = |(core, thread, clock)| Seat { core, thread, clock };
+    let [tcp, ip, driver] = seats.map(seat);
+    Setting { seats: [seat((0, 0, Clock::full(1_600_000))), tcp, ip, driver] }
+}
+
+fn throttled(duty: u64) -> Clock {
+    Clock { khz: 1_600_000, duty }
+}
+
+fn dedicated(tcp: Clock, others: Clock) -> Setting {
+    setting([(1, 0, tcp), (2, 0, others), (3, 0, others)])
+}
+
+#[test]
+fn a_seed_repeats_a_run_to_the_bit_and_another_one_does_not() {
+    let setting = dedicated(throttled(8), throttled(8));
+    let profile = newtos();
+    assert_eq!(run(&profile, &setting, 1), run(&profile, &setting, 1));
+    assert_ne!(run(&profile, &setting, 1), run(&profile, &setting, 2));
+}
+
+#[test]
+fn an_eighth_of_the_clock_makes_tcp_the_bottleneck_and_keeps_it_awake() {
+    let outcome = run(&newtos(), &dedicated(throttled(1), throttled(8)), 1);
+    assert_eq!(outcome.busy_ppm[Server::Tcp as usize], 1_000_000);
+    assert_eq!(outcome.sleeps_per_ms[Server::Tcp as usize], 0);
+    let more = run(&newtos(), &dedicated(throttled(2), throttled(8)), 1);
+    let ratio = more.kbps as f64 / outcome.kbps as f64;
+    assert!((1.8..2.2).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn nothing_exceeds_the_wire() {
+    let mut profile = newtos();
+    profile.copy_kib = Default::default();
+    profile.window_bytes = 1 << 20;
+    profile.buffer_bytes = 1 << 20;
+    let fast = Clock::full(8_000_000);
+    let outcome = run(&profile, &dedicated(fast, fast), 1);
+    // 1460 of 1538 bytes are payload; the edges of the measurement blur it.
+    assert!((9_000_000..9_600_000).contains(&outcome.kbps), "{outcome:?}");
+}
+
+#[test]
+fn waking_takes_time_and_who_never_sleeps_does_not_mind() {
+    let slow_to_wake = |profile: &Profile| {
+        let mut profile = *profile;
+        profile.costs.core_exit_ps *= 20;
+        profile
+    };
+    let rate = |profile: &Profile, setting: &Setting| run(profile, setting, 1).kbps;
+    let (profile, idle) = (newtos(), dedicated(throttled(8), throttled(8)));
+    assert!(rate(&slow_to_wake(&profile), &idle) * 100 < rate(&profile, &idle) * 97);
+    let mut tireless = profile;
+    tireless.costs.polls = 1_000_000;
+    let (before, after) = (rate(&tireless, &idle), rate(&slow_to_wake(&tireless), &idle));
+    assert!(before.abs_diff(after) * 50 < before, "{before} {after}");
+}
+
+#[test]
+fn one_thread_for_all_is_busy_and_does_less() {
+    let clock = throttled(8);
+    let one = run(&newtos(), &setting([(1, 0, clock), (1, 0, clock), (1, 0, clock)]), 1);
+    let three = run(&newtos(), &dedicated(clock, clock), 1);
+    assert!(one.kbps * 10 < three.kbps * 9, "{one:?} {three:?}");
+    assert!(one.busy_ppm[Server::Tcp as usize] > 950_000);
+}
+
+#[test]
+fn threads_of_one_core_do_more_than_half_each_only_by_what_they_wait_for() {
+    let (fast, slow) = (throttled(8), throttled(1));
+    let share = |profile: &Profile| {
+        let threads = run(profile, &setting([(1, 0, fast), (2, 0, slow), (2, 1, slow)]), 1);
+        let cores = run(profile, &dedicated(fast, slow), 1);
+        threads.kbps as f64 / cores.kbps as f64
+    };
+    let no_stalls = Ablation { no_memory_stalls: true, ..Ablation::default() };
+    let computing = profile(&Calibration::e5520().unwrap(), "newtos", no_stalls).unwrap();
+    let (waiting, computing) = (share(&newtos()), share(&computing));
+    assert!(waiting > 0.55 && computing < 0.55, "{waiting} {computing}");
+}
+
+#[test]
+fn a_stack_that_flushes_once_a_batch_sends_fewer_segments() {
+    let mut profile = Profile { batch_max: 32, ..newtos() };
+    let setting = dedicated(throttled(2), throttled(8));
+    let each = run(&profile, &setting, 1).kbps;
+    profile.flushes = true;
+    assert!(run(&profile, &setting, 1).kbps > each);
+}

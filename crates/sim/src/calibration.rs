@@ -1,0 +1,84 @@
+//! A machine's calibration file: tables of parameters, each with tag, source and range.
+
+use std::collections::BTreeMap;
+
+use eft_base::random::Random;
+
+use crate::parameter::{Parameter, Tag};
+
+#[derive(Clone, Debug)]
+pub struct Calibration(BTreeMap<String, BTreeMap<String, Parameter>>);
+
+impl Calibration {
+    pub fn e5520() -> Result<Self, String> {
+        Self::parse("e5520.toml", include_str!("../calibration/e5520.toml"))
+    }
+
+    pub fn parse(file: &str, text: &str) -> Result<Self, String> {
+        let all: BTreeMap<String, BTreeMap<String, Parameter>> =
+            toml::from_str(text).map_err(|error| format!("{file}: {error}"))?;
+        for (table, parameters) in &all {
+            for (name, parameter) in parameters {
+                parameter.check().map_err(|wrong| format!("{file}: {table}.{name} {wrong}"))?;
+            }
+        }
+        Ok(Self(all))
+    }
+
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, &str, &Parameter)> {
+        self.0.iter().flat_map(|(table, all)| all.iter().map(move |(n, p)| (table.as_str(), n.as_str(), p)))
+    }
+
+    pub fn parameter(&self, table: &str, name: &str) -> Result<&Parameter, String> {
+        let known = self.0.get(table).and_then(|all| all.get(name));
+        known.ok_or_else(|| format!("the calibration file has no {table}.{name}"))
+    }
+
+    pub fn get(&self, table: &str, name: &str) -> Result<u64, String> {
+        self.parameter(table, name).map(|parameter| parameter.value)
+    }
+
+    pub fn set(&mut self, table: &str, name: &str, value: u64) {
+        if let Some(parameter) = self.0.get_mut(table).and_then(|all| all.get_mut(name)) {
+            parameter.value = value;
+        }
+    }
+
+    /// Another value for each parameter that was assumed.
+    pub fn draw(&self, seed: u64) -> Self {
+        let (mut drawn, mut random) = (self.clone(), Random::new(seed));
+        let all = drawn.0.values_mut().flat_map(BTreeMap::values_mut);
+        all.filter(|parameter| parameter.tag == Tag::Assumed).for_each(|p| p.draw(&mut random));
+        drawn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draw_repeats_and_moves_what_was_assumed_and_nothing_else() {
+        let nominal = Calibration::e5520().unwrap();
+        let (one, two) = (nominal.draw(3), nominal.draw(3));
+        let mut moved = 0;
+        for ((table, name, drawn), (_, _, before)) in one.parameters().zip(nominal.parameters()) {
+            assert_eq!(drawn.value, two.get(table, name).unwrap());
+            assert!(drawn.check().is_ok(), "{table}.{name}");
+            assert!(drawn.tag == Tag::Assumed || drawn.value == before.value, "{table}.{name}");
+            moved += usize::from(drawn.value != before.value);
+        }
+        assert!(moved > 40, "{moved}");
+    }
+
+    #[test]
+    fn a_file_that_hides_something_is_refused() {
+        let of = |text: &str| Calibration::parse("x.toml", text).err().unwrap_or_default();
+        assert_eq!(
+            of("[a]\nb = { value = 1, tag = \"assumed\", source = \"s\" }"),
+            "x.toml: a.b has no source or no range"
+        );
+        assert!(of("[a]\nb = { value = 1, tag = \"guessed\", source = \"s\" }").contains("guessed"));
+        assert!(of("[a]\nb = { value = -1, tag = \"measured\", source = \"s\" }").starts_with("x.toml:"));
+    }
+}

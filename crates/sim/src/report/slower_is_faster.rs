@@ -1,0 +1,152 @@
+//! `eft-sim paper slower-is-faster`: runs, fits, judges, draws.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::Args;
+use eft_sim::batch::calibrated::Ablation;
+use eft_sim::calibration::Calibration;
+use eft_sim::judge::Figures;
+use eft_sim::slower_is_faster::claims::claims;
+use eft_sim::slower_is_faster::reasons::reason;
+use eft_sim::slower_is_faster::runs::{ABLATIONS, Bench, ablations as ablations_of, figures};
+use eft_sim::slower_is_faster::{fit, models};
+
+use super::judged::{self, Column, Judged, Totals};
+
+#[derive(Args)]
+pub struct SlowerArguments {
+    /// Draws of the parameters that were assumed; each is fitted to the fit points
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    draws: u64,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=128))]
+    threads: u8,
+    /// Draw the paper's figures again, as SVG into this folder
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
+    #[arg(long)]
+    json: bool,
+}
+
+/// Both columns.
+#[derive(Clone, PartialEq)]
+struct Both {
+    newtos: Figures,
+    eft: Figures,
+}
+
+fn both(calibration: &Calibration, seed: u64) -> Result<Both, String> {
+    let of = |system: &str| -> Result<Figures, String> {
+        Ok(figures(&Bench::new(calibration, system, Ablation::default(), seed)?))
+    };
+    let mut newtos = of("newtos")?;
+    newtos.extend(ablations_of(calibration, seed)?);
+    Ok(Both { newtos, eft: of("eft")? })
+}
+
+pub fn run(arguments: &SlowerArguments) -> Result<(), String> {
+    let fitted = fit::fit(&Calibration::e5520()?, arguments.seed)?;
+    let nominal = both(&fitted, arguments.seed)?;
+    if nominal != both(&fit::fit(&Calibration::e5520()?, arguments.seed)?, arguments.seed)? {
+        return Err("two runs with one seed differ; the simulator is broken".into());
+    }
+    let draws = draws(arguments, &fitted)?;
+    let column = |pick: fn(&Both) -> &Figures| -> Vec<Judged> {
+        let all: Vec<Figures> = draws.iter().map(|both| pick(both).clone()).collect();
+        claims().into_iter().map(|claim| Judged::new(claim, pick(&nominal), &all)).collect()
+    };
+    let (newtos, eft) = (column(|both| &both.newtos), column(|both| &both.eft));
+    let columns = [
+        Column { name: "newtos", judged: &newtos, reason },
+        Column { name: "eft", judged: &eft, reason: |_| None },
+    ];
+    let pass = |model: Figures| newtos.iter().filter(|j| j.claim.holds(&model)).count();
+    let totals = Totals {
+        constant: pass(models::constant(&nominal.newtos)),
+        linear: pass(models::linear(&nominal.newtos)),
+        draws: arguments.draws,
+    };
+    let ablations = ablations(&nominal, &draws);
+    if arguments.json {
+        let extra = serde_json::json!({ "newtos": nominal.newtos, "eft": nominal.eft });
+        eft_text::print(&judged::json(&columns, &totals, extra)?)?;
+    } else {
+        eft_text::print(&judged::text(&columns, &totals))?;
+        for (name, value) in fit::values(&fitted)? {
+            eft_text::print(&format!("fitted: {name} = {value}\n"))?;
+        }
+        for ablation in &ablations {
+            eft_text::print(&format!("ablation: {}\n", ablation.text))?;
+        }
+    }
+    if let Some(dir) = &arguments.figures {
+        super::slower_figures::draw(dir, &nominal.newtos, &nominal.eft)?;
+    }
+    if let Some(broken) = ablations.iter().find(|a| !a.breaks) {
+        return Err(format!("an ablation does not break what it should: {}", broken.text));
+    }
+    judged::check(&newtos)
+}
+
+/// Each draw is fitted anew; the same for any number of threads.
+fn draws(arguments: &SlowerArguments, fitted: &Calibration) -> Result<Vec<Both>, String> {
+    let calibration = Calibration::e5520()?;
+    let (next, done) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let work = || -> Result<(), String> {
+        loop {
+            let draw = next.fetch_add(1, Ordering::Relaxed);
+            if draw >= arguments.draws {
+                return Ok(());
+            }
+            let seed = arguments.seed.wrapping_add(1000 + draw);
+            let figures = both(&fit::fit_draw(&calibration.draw(seed), fitted, seed)?, seed)?;
+            done.lock().map_err(|_| "a thread of the draws failed")?.push((draw, figures));
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..arguments.threads).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .try_for_each(|t| t.join().map_err(|_| "a thread of the draws failed".to_string())?)
+    })?;
+    let mut all = done.into_inner().map_err(|_| "a thread of the draws failed")?;
+    all.sort_by_key(|(draw, _)| *draw);
+    Ok(all.into_iter().map(|(_, figures)| figures).collect())
+}
+
+struct Broken {
+    text: String,
+    breaks: bool,
+}
+
+/// The least that counts as an effect, over 1.
+const EFFECT: f64 = 0.01;
+
+/// Without what is said to cause an effect, the effect is to be gone, wherever it is there: less than half of it is left.
+fn ablations(nominal: &Both, draws: &[Both]) -> Vec<Broken> {
+    let judge = |(name, what): (&str, &str)| {
+        let pair = |both: &Both| {
+            let get =
+                |suffix: &str| both.newtos.get(&format!("{name}/{suffix}")).copied().unwrap_or(f64::NAN);
+            (get("with"), get("without"))
+        };
+        let there: Vec<(f64, f64)> =
+            draws.iter().map(pair).filter(|(with, _)| *with >= 1.0 + EFFECT).collect();
+        let gone = there.iter().filter(|(with, without)| without - 1.0 < (with - 1.0) / 2.0).count();
+        let (with, without) = pair(nominal);
+        let text = format!(
+            "{what}: {with:.3} becomes {without:.3}; of {} draws {} show the effect, of which {gone} lose it",
+            draws.len(),
+            there.len(),
+        );
+        Broken { text, breaks: gone * 10 >= there.len() * 9 }
+    };
+    let what = [
+        "without wake-up latency, ip and driver at 600 MHz over all at 1600 MHz",
+        "without memory stalls, two threads at 400 MHz over two cores at 200 MHz",
+    ];
+    ABLATIONS.iter().map(|(name, ..)| *name).zip(what).map(judge).collect()
+}
