@@ -22,8 +22,8 @@ const MARK: u64 = 0x9e37_79b9_7f4a_7c15;
 const NUMBER: u64 = 0xf1de_83e1_9937_733d;
 const _: () = assert!(MARK.wrapping_mul(NUMBER) == 1);
 
-/// How message `number`, from 1 on, says that it is written; 0 of no message.
-fn mark(number: u64) -> u64 {
+/// How the line of message `number`, from 1 on, says that it is written; 0: of no message.
+pub fn mark(number: u64) -> u64 {
     number.wrapping_mul(MARK)
 }
 

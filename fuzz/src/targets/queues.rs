@@ -3,7 +3,7 @@
 use super::Target;
 use crate::mutate::hostile_u64;
 use crate::source::Source;
-use eft_channel::queue::{Consumer, Line, Position, Producer};
+use eft_channel::queue::{Consumer, Line, Position, Producer, mark};
 use eft_channel::{Segment, Shared};
 use std::collections::VecDeque;
 
@@ -54,8 +54,8 @@ impl Target for HostileProducer {
             };
             // Often just what a line's first word must be, or nothing would ever be taken.
             let (word, value) = match source.below(3) {
-                0 => (0, self.taken + 1),
-                _ => (source.below(8) as usize, hostile_u64(self.taken + 1, source)),
+                0 => (0, mark(self.taken + 1)),
+                _ => (source.below(8) as usize, hostile_u64(mark(self.taken + 1), source)),
             };
             self.memory.lines.write(line * 64 + word * 8, &value.to_le_bytes()).expect("within");
         }
@@ -104,7 +104,11 @@ impl HostileConsumer {
                 .chunks_exact(8)
                 .map(|c| u64::from_le_bytes(c.try_into().expect("eight bytes")))
                 .collect();
-            assert_eq!((words[0], &words[1..]), (at + 1, &message[..]), "an unread message was overwritten");
+            assert_eq!(
+                (words[0], &words[1..]),
+                (mark(at + 1), &message[..]),
+                "an unread message was overwritten"
+            );
         }
     }
 }
