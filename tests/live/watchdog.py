@@ -115,12 +115,14 @@ def stop_and_go(stack):
 
 @contextlib.contextmanager
 def burners():
-    """A real-time thread on every CPU leaves the others what the kernel saves from it, 5%."""
-    code = "import time\nend = time.monotonic() + 3\nwhile time.monotonic() < end: pass"
-    cpus = sorted(os.sched_getaffinity(0))
-    all = [subprocess.Popen(["taskset", "-c", str(n), "chrt", "-f", "10", "python3", "-c", code]) for n in cpus]
+    """A real-time thread on every CPU leaves the others what the kernel saves from it, 5%. Gives a question whether one burns."""
+    code = "import time\nend = time.monotonic() + 3\nprint(flush=True)\nwhile time.monotonic() < end: pass"
+    burn = lambda cpu: subprocess.Popen(["taskset", "-c", str(cpu), "chrt", "-f", "10", "python3", "-c", code],
+                                        stdout=subprocess.PIPE)
+    all = [burn(cpu) for cpu in sorted(os.sched_getaffinity(0))]
     try:
-        yield
+        check(all[0].stdout.readline() == b"\n", "nothing burns")
+        yield lambda: any(p.poll() is None for p in all)
     finally:
         for p in all:
             p.wait(60)
@@ -144,6 +146,8 @@ def quota(pids):
         for pid in pids:
             (group / "cgroup.procs").write_text(str(pid))
         yield
+        stolen = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
+        check(int(stolen["nr_throttled"]) > 0, f"the quota took nothing: {stolen}")
     finally:
         for pid, place in home.items():
             with contextlib.suppress(OSError):
@@ -175,8 +179,11 @@ def stolen_time_kills_nobody():
         stopping.start()
         while stopping.is_alive():
             connections.use()
-        with burners():
-            connections.use()
+        rounds = connections.round
+        with burners() as burning:
+            while burning():
+                connections.use()
+        check(connections.round > rounds, "nothing was asked while others had the CPUs")
         with quota(pids):
             connections.use()
         connections.use()

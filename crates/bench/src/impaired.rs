@@ -35,7 +35,9 @@ const RATE: u64 = 12_500_000;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Round trip in milliseconds, loss and reordering in percent.
-const WIRES: [(u64, f64, f64); 9] = [
+type Conditions = (u64, f64, f64);
+
+const WIRES: [Conditions; 9] = [
     (1, 0.1, 0.0),
     (1, 10.0, 0.0),
     (20, 0.1, 0.0),
@@ -47,7 +49,11 @@ const WIRES: [(u64, f64, f64); 9] = [
     (200, 1.0, 5.0),
 ];
 
-fn wire((rtt_ms, loss, reorder): (u64, f64, f64), seed: u64) -> Wire {
+fn name_of((rtt_ms, loss, reorder): &Conditions) -> String {
+    format!("{rtt_ms} ms, {loss}% lost, {reorder}% reordered")
+}
+
+fn wire((rtt_ms, loss, reorder): Conditions, seed: u64) -> Wire {
     let delay = Duration::from_micros(rtt_ms * 500);
     let queue = (RATE * rtt_ms / 1000).max(64_000);
     Wire { delay, loss: loss / 100.0, reorder: reorder / 100.0, rate: RATE, queue, seed }
@@ -55,17 +61,20 @@ fn wire((rtt_ms, loss, reorder): (u64, f64, f64), seed: u64) -> Wire {
 
 pub fn run(arguments: &ImpairedArguments) -> Result<(), String> {
     let common = &arguments.common;
+    let is_wanted =
+        |wire: &Conditions| arguments.only.as_ref().is_none_or(|only| name_of(wire).contains(only));
+    let wires: Vec<Conditions> = WIRES.into_iter().filter(is_wanted).collect();
+    if wires.is_empty() {
+        let all: Vec<String> = WIRES.iter().map(name_of).collect();
+        return Err(format!("--only fits none of the wires: {}", all.join("; ")));
+    }
     let stolen = Stolen::begin(None);
     let scene = Impaired::start(common.topology.as_deref())?;
     let counts = tempfile::tempdir().map_err(|e| e.to_string())?;
     let mut port = 5300;
     let mut figures = Vec::new();
-    for conditions in WIRES {
-        let (rtt, loss, reorder) = conditions;
-        let name = format!("{rtt} ms, {loss}% lost, {reorder}% reordered");
-        if arguments.only.as_ref().is_some_and(|only| !name.contains(only)) {
-            continue;
-        }
+    for conditions in wires {
+        let name = name_of(&conditions);
         for outwards in [true, false] {
             let mut rates: [Vec<f64>; 2] = Default::default();
             for round in 0..common.rounds as u64 {

@@ -29,8 +29,11 @@ pub fn print(name: &str, figures: &[Figure], notes: &[String], as_json: bool) ->
     verdict(name, figures)
 }
 
-/// An error names the aims that were missed.
+/// An error names the aims that were missed. Whoever measured nothing has reached none.
 pub fn verdict(name: &str, figures: &[Figure]) -> Result<(), String> {
+    if figures.is_empty() {
+        return Err(format!("{name} measured nothing"));
+    }
     let one = |figure: &Figure| {
         let median = number(Samples::new(figure.judged()).median);
         format!("{} ({median}, aim {})", figure.what, figure.aim.map_or(String::new(), Aim::text))
@@ -106,6 +109,7 @@ mod tests {
             verdict("bulk", &[figure(1.0, Aim::AtLeast(1.0)), Figure::new("else", "", vec![])]),
             Ok(())
         );
+        assert_eq!(verdict("bulk", &[]), Err("bulk measured nothing".into()));
         let error =
             verdict("bulk", &[figure(0.5, Aim::AtLeast(0.7)), figure(1.0, Aim::AtMost(1.0))]).unwrap_err();
         assert_eq!(error, "bulk missed 1 of its aims: speed (0.500, aim at least 0.7)");

@@ -19,6 +19,7 @@ use eft_linux::operator;
 use serde_json::{Value, json};
 
 use super::stack::Stack;
+use super::stolen::Stolen;
 use judge::{Outcome, Trial};
 use loads::Loads;
 use pulse::Pulse;
@@ -62,6 +63,7 @@ pub fn run(arguments: &CampaignArguments) -> Result<(), String> {
     if let Some(folder) = &arguments.report {
         std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
+    let stolen = Stolen::begin(None);
     let mut campaign = Campaign::start()?;
     let all = campaign.components()?;
     let wanted = |name: &&Component| {
@@ -94,7 +96,7 @@ pub fn run(arguments: &CampaignArguments) -> Result<(), String> {
             }
         }
     }
-    report::print(&trials, arguments.report.as_deref(), arguments.json)
+    report::print(&trials, stolen.describe(), arguments.report.as_deref(), arguments.json)
 }
 
 /// What a component does not have cannot be broken.

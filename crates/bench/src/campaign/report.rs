@@ -10,17 +10,19 @@ use super::picture;
 use crate::figure::{Aim, Figure};
 use eft_text::print_table;
 
-pub fn print(trials: &[Trial], folder: Option<&Path>, as_json: bool) -> Result<(), String> {
+/// `remark` stands below the tables.
+pub fn print(trials: &[Trial], remark: String, folder: Option<&Path>, as_json: bool) -> Result<(), String> {
     if let Some(folder) = folder {
         write(trials, folder)?;
     }
     let rows = rows(trials);
-    let notes = vec![format!(
+    let totals = format!(
         "{} faults, {} of them effective; damaged bytes by flips in pools and rings, apart: {}",
         trials.iter().filter(|t| t.struck).count(),
         trials.iter().filter(|t| t.is_effective()).count(),
         trials.iter().filter(|t| t.hits_payload()).map(|t| t.damaged).sum::<u64>(),
-    )];
+    );
+    let mut notes = vec![totals, remark];
     if !as_json {
         let heading = [
             "COMPONENT",
@@ -35,7 +37,6 @@ pub fn print(trials: &[Trial], folder: Option<&Path>, as_json: bool) -> Result<(
         ];
         print_table(&heading, &rows);
     }
-    let mut notes = notes;
     if as_json {
         let table = |row: &Vec<String>| -> Value { json!(row) };
         notes.push(json!({ "rows": rows.iter().map(table).collect::<Vec<_>>() }).to_string());
@@ -81,6 +82,9 @@ fn living(trials: &[&Trial], spared: u64) -> Vec<f64> {
 
 fn figures(trials: &[Trial]) -> Vec<Figure> {
     let struck = || trials.iter().filter(|t| t.struck);
+    if struck().count() == 0 {
+        return Vec::new();
+    }
     let sum = |f: &dyn Fn(&Trial) -> u64| vec![struck().map(f).sum::<u64>() as f64];
     let mut figures = vec![
         Figure::new("faults that needed a restart", "faults", sum(&|t| (t.helped > 0) as u64))

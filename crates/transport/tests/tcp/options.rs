@@ -127,3 +127,28 @@ fn a_flush_goes_through_a_cork() {
     write(&mut s, socket, &page, 50);
     assert_eq!(sent(s.wait(10 * MS)), 100);
 }
+
+/// SYN options take no more room than they need in whole words (RFC 9293 §3.1), and whoever accepted a connection has said
+/// its window: nothing follows the handshake until the program reads.
+#[test]
+fn a_handshake_is_as_short_as_it_can_be() {
+    const SCALE: [u8; 4] = [1, 3, 3, 7];
+    const SACK: [u8; 2] = [4, 2];
+    let timestamps = [8, 10, 0, 0, 0, 1, 0, 0, 0, 0];
+    let offers: [(Vec<u8>, usize); 3] = [
+        ([&SCALE[..], &SACK, &[1, 1]].concat(), 12),
+        ([&SCALE[..], &SACK, &timestamps].concat(), 20),
+        (SCALE.to_vec(), 8),
+    ];
+    for (offer, needed) in offers {
+        let mut s = Script::new(quiet_plan());
+        s.timestamp = offer.ends_with(&timestamps).then_some(1);
+        s.handshake(&offer);
+        let capture = s.world.capture.as_ref().unwrap();
+        let (_, _, syn_ack) =
+            capture.iter().find(|(_, side, p)| *side == 1 && p.flags() == SYN | ACK).unwrap();
+        assert_eq!(syn_ack.header_len() - 20, needed, "{offer:?}");
+        let after = s.wait(500 * MS);
+        assert!(after.is_empty(), "{offer:?}: {after:?}");
+    }
+}
