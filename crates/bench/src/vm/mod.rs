@@ -71,10 +71,10 @@ pub fn run(arguments: &VmArguments) -> Result<(), String> {
     let stolen = Stolen::begin(None);
     let (mut figures, uncounted) = cost::cost()?;
     let mut notes: Vec<String> = uncounted.into_iter().collect();
+    notes.push(format!("cost: {}", stolen.describe()));
     if !arguments.cost_only {
         live(arguments, &mut figures, &mut notes)?;
     }
-    notes.push(stolen.describe());
     report::print("vm", &figures, &notes, arguments.json)
 }
 
@@ -98,6 +98,7 @@ fn live(arguments: &VmArguments, figures: &mut Vec<Figure>, notes: &mut Vec<Stri
     // Guests and judge come before whatever else runs here; without the privilege the figures are noisier.
     let (first, note) = First::begin();
     notes.extend(note);
+    let stolen = Stolen::begin(Some(&cpus));
     let slowed = Slowed::begin(&cpus, cpus.last().unwrap_or(0), arguments.slow)?;
     let setting = round::Setting::prepare(arguments, cpus, &slowed, &kinds)?;
     let mut rounds: BTreeMap<(Kind, Way), Vec<Round>> = BTreeMap::new();
@@ -113,6 +114,7 @@ fn live(arguments: &VmArguments, figures: &mut Vec<Figure>, notes: &mut Vec<Stri
         let of = |way: Way| rounds[&(kind, way)].as_slice();
         report_kind(kind, of, figures, notes);
     }
+    notes.push(stolen.describe());
     Ok(())
 }
 
