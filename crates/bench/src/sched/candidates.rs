@@ -41,6 +41,23 @@ fn seated(cpus_of: BTreeMap<String, u32>, cpus: &[u32]) -> Plan {
     plan
 }
 
+/// The same seats at every combination of these speeds. The sweep of profiles has its own: judge and policy share no code.
+pub fn at_speeds(plan: &Plan, levels: &[f64]) -> Vec<Plan> {
+    let mut plans = vec![plan.clone()];
+    for cpu in plan.used().iter() {
+        let with = |plan: &Plan, level: f64| {
+            let mut plan = plan.clone();
+            plan.speeds.insert(cpu, level);
+            plan
+        };
+        plans = plans
+            .iter()
+            .flat_map(|plan| levels.iter().map(|level| with(plan, *level)).collect::<Vec<_>>())
+            .collect();
+    }
+    plans
+}
+
 /// What anybody would do without a policy: all on one CPU, for each, and each component on a CPU in turn; at full speed.
 pub fn trivial(components: &[String], cpus: &[u32]) -> Vec<(String, Plan)> {
     let on = |cpu_of: &dyn Fn(usize) -> u32| {
@@ -55,7 +72,6 @@ pub fn trivial(components: &[String], cpus: &[u32]) -> Vec<(String, Plan)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eft_cores::profile::sweep::at_speeds;
 
     fn names() -> Vec<String> {
         ["sockets", "tcp", "udp", "ip", "filter", "nic0"].map(String::from).to_vec()
@@ -77,9 +93,9 @@ mod tests {
     fn every_speed_of_every_used_cpu_is_tried() {
         let all = seatings(&names(), &[0, 1]);
         let levels = [0.25, 0.5, 1.0];
-        assert_eq!(at_speeds(&all[0], |_| levels.to_vec()).len(), 3);
+        assert_eq!(at_speeds(&all[0], &levels).len(), 3);
         let spread = all.iter().find(|plan| !plan.is_consolidated()).unwrap();
-        assert_eq!(at_speeds(spread, |_| levels.to_vec()).len(), 9);
+        assert_eq!(at_speeds(spread, &levels).len(), 9);
     }
 
     #[test]

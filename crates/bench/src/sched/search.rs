@@ -2,7 +2,6 @@
 //! drop the worse half and measure the rest for longer.
 
 use eft_cores::plan::Plan;
-use eft_cores::profile::sweep::at_speeds;
 
 use super::candidates;
 use super::judge::{Constants, Goal, ranked, relative};
@@ -87,7 +86,7 @@ pub fn best(
         }
     }
     let speeds: Vec<f64> = (1..=levels).map(|step| step as f64 / levels as f64).collect();
-    let plans = seatings.iter().flat_map(|plan| at_speeds(plan, |_| speeds.clone()));
+    let plans = seatings.iter().flat_map(|plan| candidates::at_speeds(plan, &speeds));
     Ok((halve(scene, load, plans.map(Tried::new).collect(), goal)?, top))
 }
 

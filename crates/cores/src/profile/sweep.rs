@@ -90,7 +90,7 @@ fn seated(names: &[String], cpu_of: &dyn Fn(usize) -> u32) -> Plan {
 }
 
 /// The same seats at every combination of the speeds that `levels` names for each CPU.
-pub fn at_speeds(seating: &Plan, levels: impl Fn(u32) -> Vec<f64>) -> Vec<Plan> {
+fn at_speeds(seating: &Plan, levels: impl Fn(u32) -> Vec<f64>) -> Vec<Plan> {
     let mut plans = alloc::vec![seating.clone()];
     for cpu in seating.used().iter() {
         let levels = levels(cpu);
