@@ -13,6 +13,7 @@
 //! * A load that [flaps](super::flapping) is not followed.
 
 mod climb;
+mod deal;
 mod peek;
 mod settled;
 mod trial;
@@ -21,6 +22,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use self::deal::{Found, Search};
 use self::peek::{Pace, Peek};
 use self::settled::{Departure, Restless, Settled};
 use crate::estimate::{self, Demand};
@@ -75,6 +77,9 @@ pub struct Adaptive {
     steps_back: u32,
     /// What is still to be tried for this load, however little it promises.
     peeks: Vec<Peek>,
+    /// Whether the best way to deal the stack out beside the load's programs was searched for; what was found.
+    is_dealt: bool,
+    found: Vec<Found>,
     /// The CPU that a trial showed to be the best among its equals.
     favoured: Option<u32>,
     /// Whether it was seen to that the stack is in the right package.
@@ -101,6 +106,8 @@ enum Mode {
     Measuring,
     /// Measuring a neighbour.
     Trying(Trial),
+    /// Comparing ways to deal the stack out.
+    Dealing(Search),
     Settled(Settled),
 }
 
@@ -137,6 +144,8 @@ impl Adaptive {
             trials: 0,
             steps_back: 0,
             peeks: Vec::new(),
+            is_dealt: false,
+            found: Vec::new(),
             favoured: None,
             went_home: false,
             elasticity: 0.0,
@@ -155,6 +164,7 @@ impl Adaptive {
         self.change(plan);
         (self.trials, self.went_home) = (TRIALS_MAX, true);
         self.peeks.clear();
+        self.is_dealt = true;
         (self.last_traffic_ns, self.load_changed_ns) = (now_ns, now_ns);
         self.costs.load_begins(now_ns);
         self.mode = Mode::Measuring;
@@ -204,6 +214,7 @@ impl Adaptive {
             Mode::Climbing { stride, from, calm } => self.climb(now_ns, seen, stride, from, calm, overloaded),
             Mode::Measuring => self.measure(now_ns, seen),
             Mode::Trying(trial) => self.judge(now_ns, seen, trial),
+            Mode::Dealing(search) => self.search(now_ns, seen, search),
             Mode::Settled(settled) => self.watch(now_ns, seen, settled),
         }
     }
@@ -236,6 +247,7 @@ impl Adaptive {
         (self.best, self.trials, self.load_changed_ns) = (0.0, 0, now_ns);
         (self.elasticity, self.went_home, self.steps_back) = (0.0, false, 0);
         self.peeks = peek::ALL.to_vec();
+        self.is_dealt = false;
         self.departure = Departure::default();
         self.patient_until_ns = 0;
         self.costs.load_begins(now_ns);

@@ -132,7 +132,7 @@ impl Adaptive {
     }
 
     /// Of the CPUs equal to this one those on which others do most and least, if they do anything to speak of.
-    fn extremes(&self, like: u32, seen: &Observation) -> Option<[u32; 2]> {
+    pub(super) fn extremes(&self, like: u32, seen: &Observation) -> Option<[u32; 2]> {
         let managed = self.platform.managed();
         let is_equal = |cpu: &u32| self.are_equal(*cpu, like);
         let equal = || managed.iter().filter(is_equal);

@@ -26,7 +26,7 @@ const DOUBT_MOVE: f64 = 0.01;
 /// After a change of load, nothing is moved down before this: it may come back.
 const CALM_BEFORE_DOWN_NS: u64 = 1_000_000_000;
 /// So many climbs that did less beside the load's own programs, or tries of all that there is, show that more is no answer to its overload.
-const STEPS_BACK_MAX: u32 = 2;
+pub(super) const STEPS_BACK_MAX: u32 = 2;
 /// Looks after which what is so much more or less needs no longer measurement.
 const CLEAR_LOOKS: usize = 8;
 const CLEARLY_MORE: f64 = 1.2;
@@ -65,6 +65,9 @@ impl Adaptive {
         }
         if now_ns < self.patient_until_ns {
             return None;
+        }
+        if let Some(reason) = self.deal(now_ns, seen, &now) {
+            return Some(reason);
         }
         if self.trials < TRIALS_MAX {
             if let Some(next) = self.promising(now_ns, seen, &now, &demand) {
@@ -215,8 +218,7 @@ impl Adaptive {
         if trial.pace == Pace::Hasty {
             self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };
         }
-        let more = now.throughput > was.throughput * MORE;
-        if !abrupt && if trial.peek.is_some() { more } else { self.is_better(&now, &was) } {
+        if !abrupt && self.is_kept(&trial, &now) {
             self.best = self.best.max(now.throughput);
             if trial.is_sideways() {
                 self.favoured = self.copies_on(&self.plan);
@@ -234,6 +236,21 @@ impl Adaptive {
         }
         self.change_steady(trial.base, &now);
         Some(format!("takes it back: {}", compare(&now, &was)))
+    }
+
+    /// A place is worth what the load takes there, and only trying shows what that is; how the stack is dealt out is worth
+    /// what the objective says.
+    fn is_kept(&mut self, trial: &Trial, now: &Measured) -> bool {
+        let more = now.throughput > trial.was.throughput * MORE;
+        match trial.peek {
+            None => self.is_better(now, &trial.was),
+            Some(Peek::Beside | Peek::Apart | Peek::Spread) => more,
+            Some(Peek::Consolidated) => {
+                // What falls short of a floor is known only from what is possible.
+                self.best = self.best.max(now.throughput);
+                self.is_better(now, &trial.was)
+            }
+        }
     }
 
     /// How much throughput followed the time that messages take.

@@ -1,0 +1,219 @@
+//! Dealing the stack out beside the load's own programs: what a CPU still does for the stack while they take what they
+//! want of it, no prediction knows. So each way to cut the way of a packet in two, between the CPU on which others do
+//! most and the one on which they do least, is tried when the load has lasted long enough for that to pay.
+//!
+//! Each try is compared with the plan that it started from as that did just before and just after: if the two differ, the
+//! load or the machine moved meanwhile, and the try says nothing. What turned out best is remembered for its kind of
+//! traffic, so that a load that comes back is not searched again.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::trial::STEPS_BACK_MAX;
+use super::{ABRUPT, Adaptive, Mode, WINDOW_LOOKS};
+use crate::indicators::Mix;
+use crate::observation::Observation;
+use crate::placement;
+use crate::plan::{Plan, Seat};
+use crate::policy::measure::{Measured, SETTLING_LOOKS};
+use crate::policy::memory::SAME_MIX;
+
+/// A search takes some seconds, at half of which the load gets less; it must pay in what is left of the load.
+const LOAD_LASTS_NS: u64 = 4_000_000_000;
+/// Who does less of the stack's work may be on either side of a cut.
+const WORK_MIN: f64 = 0.02;
+/// A plan that does so much more or less after a try than before it is on another machine, or under another load.
+const SAME: f64 = 0.05;
+/// How often a try that said nothing is made again, for all of them.
+const AGAIN_MAX: u32 = 4;
+/// For so long what a search found is believed; twice as long each time.
+const BELIEVED_NS: u64 = 600_000_000_000;
+const DOUBLINGS_MAX: u32 = 6;
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    mix: Mix,
+    plan: Plan,
+    until_ns: u64,
+    times: u32,
+}
+
+/// A search: the plan that it started from is the present one between two tries.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    base: Plan,
+    was: Measured,
+    left: Vec<Plan>,
+    again: u32,
+    /// Measured under a plan that is compared when the base has been measured again.
+    tried: Option<(Plan, Measured)>,
+    /// Throughput relative to the base, and power.
+    results: Vec<(Plan, f64, f64)>,
+    at_base: bool,
+}
+
+impl Adaptive {
+    /// Begins a search, if one may pay.
+    pub(super) fn deal(&mut self, now_ns: u64, seen: &Observation, now: &Measured) -> Option<String> {
+        if self.is_dealt {
+            return None;
+        }
+        let left = self.ways(now_ns, seen, now.mix);
+        let lasts_ns = now_ns.saturating_sub(self.load_changed_ns);
+        if !left.is_empty() && lasts_ns < LOAD_LASTS_NS {
+            self.patient_until_ns = self.load_changed_ns + LOAD_LASTS_NS;
+            return Some("waits whether the load lasts: other ways to deal the stack out may do more".into());
+        }
+        self.is_dealt = true;
+        if left.is_empty() {
+            return None;
+        }
+        let search = Search {
+            base: self.plan.clone(),
+            was: *now,
+            left,
+            again: 0,
+            tried: None,
+            results: Vec::new(),
+            at_base: true,
+        };
+        Some(self.next_way(now_ns, search))
+    }
+
+    /// One look of a search.
+    pub(super) fn search(&mut self, now_ns: u64, seen: &Observation, mut search: Search) -> Option<String> {
+        let mix = seen.indicators.mix();
+        if search.was.mix.difference(&mix) > SAME_MIX {
+            self.begin_load(now_ns, seen);
+            return Some("the mix of traffic changed during a search: begins to measure anew".into());
+        }
+        let early = self.meter.last(4, SETTLING_LOOKS, mix);
+        let abrupt =
+            early.filter(|early| !search.at_base && early.throughput < search.was.throughput * ABRUPT);
+        let Some(now) = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix).or(abrupt) else {
+            self.mode = Mode::Dealing(search);
+            return None;
+        };
+        if !search.at_base {
+            search.tried = Some((self.plan.clone(), now));
+            search.at_base = true;
+            self.change_steady(search.base.clone(), &now);
+            self.mode = Mode::Dealing(search);
+            return None;
+        }
+        search.compare(now);
+        Some(self.next_way(now_ns, search))
+    }
+
+    fn next_way(&mut self, now_ns: u64, mut search: Search) -> String {
+        let Some(plan) = search.left.pop() else { return self.take_best(now_ns, search) };
+        let told = format!("tries another way to deal the stack out: {plan}");
+        self.change_steady(plan, &search.was);
+        search.at_base = false;
+        self.mode = Mode::Dealing(search);
+        told
+    }
+
+    fn take_best(&mut self, now_ns: u64, search: Search) -> String {
+        let Search { base, was, results, .. } = search;
+        let most = results.iter().map(|(_, share, _)| *share).fold(1.0, f64::max);
+        self.best = self.best.max(was.throughput * most);
+        let score = |share: f64, power_w: f64| self.settings.objective.score(share / most, power_w);
+        let of = |(_, share, power_w): &&(Plan, f64, f64)| score(*share, *power_w);
+        let best = results.iter().max_by(|a, b| of(a).total_cmp(&of(b)));
+        let better = best.filter(|(_, share, power_w)| {
+            let then = Measured { throughput: was.throughput * share, power_w: *power_w, ..was };
+            score(*share, *power_w) > score(1.0, was.power_w) && self.is_better(&then, &was)
+        });
+        // Its overload beside the load's programs has been answered as well as it can be.
+        self.steps_back = STEPS_BACK_MAX;
+        let (plan, told) = match better {
+            Some((plan, share, power_w)) => {
+                let told = format!(
+                    "of {} ways to deal the stack out takes the best: {:.1}% of the throughput, {power_w:.1} W instead of {:.1} W",
+                    results.len(),
+                    share * 100.0,
+                    was.power_w
+                );
+                (plan.clone(), told)
+            }
+            None => (base, format!("of {} ways to deal the stack out none is better", results.len())),
+        };
+        let times = self.found.iter().find(|found| found.is_of(was.mix)).map_or(0, |found| found.times);
+        self.found.retain(|found| !found.is_of(was.mix) && found.until_ns > now_ns);
+        let until_ns = now_ns.saturating_add(BELIEVED_NS << times.min(DOUBLINGS_MAX));
+        self.found.push(Found { mix: was.mix, plan: plan.clone(), until_ns, times: times + 1 });
+        self.change_steady(plan, &was);
+        self.favoured = self.copies_on(&self.plan);
+        self.mode = Mode::Measuring;
+        told
+    }
+
+    /// Those worth a try: none where no others are in the way or the stack has more than two CPUs; only what was found
+    /// before, if this kind of traffic has been searched.
+    fn ways(&self, now_ns: u64, seen: &Observation, mix: Mix) -> Vec<Plan> {
+        let extremes = self.copies_on(&self.plan).and_then(|cpu| self.extremes(cpu, seen));
+        let Some([most, least]) = extremes.filter(|[most, least]| most != least) else { return Vec::new() };
+        if self.plan.used().len() > 2 {
+            return Vec::new();
+        }
+        let known = self.found.iter().find(|found| found.is_of(mix) && found.until_ns > now_ns);
+        let mut ways: Vec<Plan> = match known {
+            Some(found) => Vec::from([found.plan.clone()]),
+            None => {
+                let both = [[most, least], [least, most]];
+                self.cuts().into_iter().flat_map(|at| both.map(|cpus| self.cut(cpus, at))).collect()
+            }
+        };
+        ways.retain(|way| !way.is_same(&self.plan));
+        ways
+    }
+
+    /// After how many components the way of a packet may be cut: after each that has something to do.
+    fn cuts(&self) -> Vec<usize> {
+        let names = self.platform.components();
+        let total: f64 = self.work.values().sum();
+        let works = |name: &String| self.work.get(name).is_some_and(|work| *work >= WORK_MIN * total);
+        let mut cuts: Vec<usize> =
+            (0..names.len()).filter(|at| works(&names[*at])).map(|at| at + 1).collect();
+        // After the last there is nothing to cut off.
+        cuts.pop();
+        cuts.push(names.len());
+        cuts
+    }
+
+    /// The first components on one CPU, the others on another, both at full speed.
+    fn cut(&self, [first, second]: [u32; 2], at: usize) -> Plan {
+        let names = self.platform.components().iter().enumerate();
+        let seat = |index| Seat { cpu: if index < at { first } else { second }, dedicated: false };
+        let mut plan = Plan {
+            seats: names.map(|(index, name)| (name.clone(), seat(index))).collect(),
+            ..Plan::default()
+        };
+        placement::complete(&self.platform, &mut plan, self.settings.spare);
+        plan
+    }
+}
+
+impl Found {
+    fn is_of(&self, mix: Mix) -> bool {
+        self.mix.difference(&mix) <= SAME_MIX
+    }
+}
+
+impl Search {
+    /// Notes what a try did, if the base did as much after it as before.
+    fn compare(&mut self, now: Measured) {
+        let Some((plan, then)) = self.tried.take() else { return };
+        let was = core::mem::replace(&mut self.was, now).throughput;
+        let level = (was + now.throughput) / 2.0;
+        if (was - now.throughput).abs() <= level * SAME {
+            self.results.push((plan, then.throughput / level.max(1.0), then.power_w));
+        } else if self.again < AGAIN_MAX {
+            self.again += 1;
+            self.left.insert(0, plan);
+        }
+    }
+}
