@@ -61,12 +61,13 @@ def killed_under_load(component, rounds, kind="tap", lossless=True):
             # Into the stack, so that arriving segments are covered too.
             sink = stack.on("python3", "-c", f"""
 import hashlib, socket
-s = socket.create_server(("{stack.address}", 7100)); c, _ = s.accept(); h = hashlib.sha256()
+s = socket.create_server(("{stack.address}", 7100)); print("listening", flush=True)
+c, _ = s.accept(); h = hashlib.sha256()
 while d := c.recv(1 << 16): h.update(d)
 print(h.hexdigest())""")
             server = scene.start(*sink, log="sink.log")
-            stack.listening_quietly = None
-            time.sleep(0.7)
+            # It accepts one connection, so that no other may ask whether it listens.
+            wait_until(lambda: "listening" in server.log.read_text(), 10, "the sink to listen")
             data = b"eft" * (1 << 20)
             sh(*stack.beside("python3", "-c", f"""
 import socket, time
@@ -75,7 +76,7 @@ for _ in range(16):
     c.sendall(b"eft" * (1 << 20)); time.sleep(0.1)
 """), timeout=60)
             server.wait(30)
-            result["up"] = server.log.read_text().strip() == hashlib.sha256(data * 16).hexdigest()
+            result["up"] = server.log.read_text().split()[-1] == hashlib.sha256(data * 16).hexdigest()
 
         threads = [threading.Thread(target=download), threading.Thread(target=upload)]
         for t in threads:
