@@ -76,6 +76,7 @@ fn scheduler(sensor: &mut StackSensor) -> Result<Scheduler, String> {
     let names: Vec<String> =
         sensor.sample(clock::now()).components.into_iter().map(|component| component.name).collect();
     Scheduler::new(PolicyName::Adaptive, machine, &names, Some(&[]), Settings::default())
+        .map_err(String::from)
 }
 
 /// CPU time of this thread for a round.

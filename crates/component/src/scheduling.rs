@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Scheduling {
     pub policy: PolicyName,
-    pub objective: ObjectiveName,
+    pub objective: Objective,
     /// Share of the best throughput below which `least-power` must not fall.
     pub floor: f64,
     /// CPUs that may be slowed and parked, as the kernel writes lists (`1-3,6`). None by default.
@@ -32,7 +32,7 @@ impl Default for Scheduling {
     fn default() -> Self {
         Scheduling {
             policy: PolicyName::Fixed,
-            objective: ObjectiveName::Throughput,
+            objective: Objective::Throughput,
             floor: 0.95,
             managed: CpuSet::new(),
             unneeded: Spare::GiveBack,
@@ -73,10 +73,12 @@ impl core::fmt::Display for PolicyName {
 }
 
 /// What a policy aims at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ObjectiveName {
+pub enum Objective {
+    #[default]
     Throughput,
+    /// With throughput at or above the floor.
     LeastPower,
     ThroughputPerWatt,
 }

@@ -3,17 +3,17 @@
 //! Promises: unknown keys, speeds out of range and a CPU named twice are errors with the place in the file, so that a
 //! typing mistake does not pass for an experiment.
 
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use eft_base::text::complaint;
 use eft_machine::{CoreClass, CpuSet};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::duty::Phase;
-use crate::power::PowerModel;
-use crate::speed::Speed;
+use crate::power::{PowerError, PowerModel};
+use crate::speed::{Speed, SpeedError};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,23 +44,42 @@ fn full() -> String {
     "full".into()
 }
 
+/// What is wrong with a description.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum DescriptionError {
+    /// No TOML, or keys and values that are not known; with the place in the file.
+    #[error("{0}")]
+    Syntax(String),
+    #[error("CPU {0} is described twice")]
+    Twice(CpuSet),
+    #[error("a [[core]] names no CPU")]
+    CoreWithoutCpu,
+    #[error("the description has no [[core]]")]
+    NoCore,
+    #[error(transparent)]
+    Speed(#[from] SpeedError),
+    #[error(transparent)]
+    Power(#[from] PowerError),
+}
+
 impl Description {
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let description: Self = toml::from_str(text).map_err(|e| complaint(text, e.span(), e.message()))?;
+    pub fn parse(text: &str) -> Result<Self, DescriptionError> {
+        let description: Self = toml::from_str(text)
+            .map_err(|e| DescriptionError::Syntax(complaint(text, e.span(), e.message())))?;
         let mut named = CpuSet::new();
         for core in &description.cores {
             core.speed()?;
             let twice = named.and(&core.cpus);
             if !twice.is_empty() {
-                return Err(format!("CPU {twice} is described twice"));
+                return Err(DescriptionError::Twice(twice));
             }
             if core.cpus.is_empty() {
-                return Err("a [[core]] names no CPU".into());
+                return Err(DescriptionError::CoreWithoutCpu);
             }
             named = named.union(&core.cpus);
         }
         if named.is_empty() {
-            return Err("the description has no [[core]]".into());
+            return Err(DescriptionError::NoCore);
         }
         if let Some(power) = &description.power {
             power.check()?;
@@ -74,7 +93,7 @@ impl Description {
 }
 
 impl CoreDescription {
-    pub fn speed(&self) -> Result<Speed, String> {
+    pub fn speed(&self) -> Result<Speed, SpeedError> {
         self.speed.parse()
     }
 
@@ -109,7 +128,7 @@ mod tests {
             "\u{0}",
         ];
         for text in bad {
-            let error = Description::parse(text).unwrap_err();
+            let error = Description::parse(text).unwrap_err().to_string();
             assert!(!error.contains('\n'), "{error}");
         }
     }

@@ -14,14 +14,17 @@ use core::fmt;
 
 use serde::Serialize;
 
+mod component;
+mod doubt;
+
+use component::{Differences, differences};
+pub use doubt::Doubt;
+
 use crate::indicators::{Indicators, Window};
 use crate::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traffic};
 
 /// More components or CPUs than this in one sample are absurd.
 const PARTS_MAX: usize = 8192;
-const SHARE_TOLERANCE: f64 = 0.05;
-/// Accounts may be ahead of the look's time by as long as the look took, which is long if it lost its CPU.
-const AHEAD_NS_MAX: u64 = 1_000_000_000;
 /// Two looks farther apart than this (a suspended machine) do not make a period.
 const PERIOD_NS_MAX: u64 = 60_000_000_000;
 /// A component whose account stands still (it lost its CPU while it left a phase) is taken to go on as before for so long.
@@ -100,7 +103,7 @@ pub struct CpuLoad {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Problem {
     pub part: Part,
-    pub why: String,
+    pub why: Doubt,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -178,9 +181,9 @@ impl Observer {
         }
         let named = |name: &str| sample.components.iter().any(|component| component.name == name);
         for gone in previous.components.iter().filter(|before| before.running && !named(&before.name)) {
-            problem(&mut seen, component_part(&gone.name), "is missing from the sample".into());
+            problem(&mut seen, component_part(&gone.name), Doubt::Missing);
         }
-        look_at_cpus(&previous.cpus, &sample.cpus, &mut seen);
+        observe_cpus(&previous.cpus, &sample.cpus, &mut seen);
         seen.power_w = power(&previous, sample, &mut seen.problems);
         let open = sample.components.iter().map(|component| component.traffic.connections_open);
         seen.traffic.connections_open = open.fold(0, u64::saturating_add);
@@ -202,15 +205,15 @@ impl Observer {
         if !now.running {
             let since = *self.down_since.entry(name.clone()).or_insert(seen.at_ns);
             if seen.at_ns.saturating_sub(since) < DOWN_NS {
-                problem(seen, component_part(&name), "is not running".into());
+                problem(seen, component_part(&name), Doubt::NotRunning);
             }
             return seen.components.push(load);
         }
         self.down_since.remove(&name);
         match before.map(|before| differences(now, before, seen.at_ns, seen.period_ns)) {
-            None => problem(seen, component_part(&name), "is new: nothing to compare with yet".into()),
+            None => problem(seen, component_part(&name), Doubt::New),
             Some(Ok(Differences { shares: None, .. })) if self.known_shares(&name, seen.at_ns).is_none() => {
-                problem(seen, component_part(&name), "is stale: its account stands still".into());
+                problem(seen, component_part(&name), Doubt::AccountStandsStill);
             }
             Some(Err(why)) => problem(seen, component_part(&name), why),
             Some(Ok(Differences {
@@ -248,17 +251,15 @@ impl Observer {
     }
 }
 
-fn period(previous: Option<&Sample>, sample: &Sample) -> Result<(), String> {
+fn period(previous: Option<&Sample>, sample: &Sample) -> Result<(), Doubt> {
     if sample.components.len() > PARTS_MAX || sample.cpus.len() > PARTS_MAX {
-        return Err(format!("it lists more than {PARTS_MAX} components or CPUs"));
+        return Err(Doubt::TooManyParts);
     }
-    let previous = previous.ok_or("it is the first, with nothing to compare")?;
+    let previous = previous.ok_or(Doubt::First)?;
     match sample.at_ns.checked_sub(previous.at_ns) {
-        None => Err("its time went back".into()),
-        Some(0) => Err("it is stale: time did not advance".into()),
-        Some(length) if length > PERIOD_NS_MAX => {
-            Err(format!("{} s passed since the previous one", length / 1_000_000_000))
-        }
+        None => Err(Doubt::TimeWentBack),
+        Some(0) => Err(Doubt::Stale),
+        Some(length) if length > PERIOD_NS_MAX => Err(Doubt::TooLate { seconds: length / 1_000_000_000 }),
         Some(_) => Ok(()),
     }
 }
@@ -271,145 +272,13 @@ fn component_part(name: &str) -> Part {
     Part::Component(one_line(name))
 }
 
-fn problem(seen: &mut Observation, part: Part, why: String) {
+fn problem(seen: &mut Observation, part: Part, why: Doubt) {
     seen.problems.push(Problem { part, why });
 }
 
 /// Names come from outside; a line that shows them stays a line.
 fn one_line(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(64).collect()
-}
-
-struct Differences {
-    /// Busy, polling, waiting, sleeping. `None`: the account stands still.
-    shares: Option<[f64; 4]>,
-    cpu_ns: u64,
-    traffic: Traffic,
-    wake_ups: u64,
-    wakes_sent: u64,
-    wakes_sent_ns: u64,
-    queues: Vec<QueueSample>,
-    counters: (Option<f64>, Option<f64>),
-}
-
-fn differences(
-    now: &ComponentSample,
-    before: &ComponentSample,
-    at_ns: u64,
-    period_ns: u64,
-) -> Result<Differences, String> {
-    if now.generation != before.generation {
-        return Err(format!("was reborn (generation {} after {})", now.generation, before.generation));
-    }
-    let since = |what: &str, now: u64, before: u64| {
-        now.checked_sub(before).ok_or_else(|| format!("its {what} went back from {before} to {now}"))
-    };
-    // A turn counts as busy until it turns out to have been an idle poll: between the two, time goes over.
-    let working = |sample: &ComponentSample| sample.busy_ns.saturating_add(sample.polling_ns);
-    let working_ns = since("busy and polling time", working(now), working(before))?;
-    let busy_ns = now.busy_ns.saturating_sub(before.busy_ns).min(working_ns);
-    let waiting_ns = since("waiting time", now.waiting_ns, before.waiting_ns)?;
-    since("sleeping time", now.sleeping_ns, before.sleeping_ns)?;
-    let cpu_ns = since("CPU time", now.cpu_ns, before.cpu_ns)?;
-    let turns = since("heartbeat", now.heartbeat, before.heartbeat)?;
-    if turns == 0 && before.running && cpu_ns > period_ns / 2 {
-        return Err("is stale: its heartbeat stands still while it takes CPU time".into());
-    }
-    Ok(Differences {
-        shares: accounted_ns(now, before, at_ns)?
-            .map(|accounted_ns| shares(busy_ns, working_ns - busy_ns, waiting_ns, accounted_ns))
-            .transpose()?,
-        cpu_ns,
-        traffic: traffic_since(&now.traffic, &before.traffic)?,
-        wake_ups: since("wake-ups", now.wake_ups, before.wake_ups)?,
-        wakes_sent: since("sent wakes", now.wakes_sent, before.wakes_sent)?,
-        wakes_sent_ns: since("time of sent wakes", now.wakes_sent_ns, before.wakes_sent_ns)?,
-        queues: queues_since(&now.queues, &before.queues)?,
-        counters: counters_since(now, before),
-    })
-}
-
-/// The time between two accounts. It is not that between the looks: whoever looks may lose its CPU after it has read
-/// the clock and before it reads the page, and then the page knows more than the look's time tells. `None`: there is no
-/// other account than before; the next one goes back to that.
-fn accounted_ns(now: &ComponentSample, before: &ComponentSample, at_ns: u64) -> Result<Option<u64>, String> {
-    if now.accounted_to_ns == 0 || before.accounted_to_ns == 0 {
-        return Err("has only begun its account: nothing to compare with yet".into());
-    }
-    if now.accounted_to_ns.saturating_sub(at_ns) > AHEAD_NS_MAX {
-        return Err("accounts for time that has not come yet".into());
-    }
-    match now.accounted_to_ns.checked_sub(before.accounted_to_ns) {
-        None => Err("accounts for less time than before".into()),
-        Some(length) => Ok((length > 0).then_some(length)),
-    }
-}
-
-/// What is accounted for as busy or polling is believed, waiting as far as there is room, and all else is sleep.
-fn shares(busy_ns: u64, polling_ns: u64, waiting_ns: u64, accounted_ns: u64) -> Result<[f64; 4], String> {
-    let length = accounted_ns as f64;
-    let (busy, polling) = (busy_ns as f64 / length, polling_ns as f64 / length);
-    if busy + polling > 1.0 + SHARE_TOLERANCE {
-        return Err(format!("was busy or polling for {:.0}% of the time", (busy + polling) * 100.0));
-    }
-    let busy = busy.min(1.0);
-    let polling = polling.min(1.0 - busy);
-    let waiting = (waiting_ns as f64 / length).min(1.0 - busy - polling).max(0.0);
-    Ok([busy, polling, waiting, (1.0 - busy - polling - waiting).max(0.0)])
-}
-
-fn queues_since(now: &[QueueSample], before: &[QueueSample]) -> Result<Vec<QueueSample>, String> {
-    let mut queues = Vec::with_capacity(now.len().min(64));
-    for queue in now.iter().take(64) {
-        if queue.high > queue.capacity || queue.low > queue.capacity {
-            return Err(format!(
-                "a queue of {} holds {} messages",
-                queue.capacity,
-                queue.high.max(queue.low)
-            ));
-        }
-        let Some(earlier) = before.iter().find(|earlier| earlier.from == queue.from) else {
-            continue;
-        };
-        let since = |what: &str, now: u64, before: u64| {
-            now.checked_sub(before)
-                .ok_or_else(|| format!("the {what} of a queue went back from {before} to {now}"))
-        };
-        queues.push(QueueSample {
-            from: one_line(&queue.from),
-            overloads: since("overloads", queue.overloads, earlier.overloads)?,
-            underloads: since("underloads", queue.underloads, earlier.underloads)?,
-            ..queue.clone()
-        });
-    }
-    Ok(queues)
-}
-
-/// A PMU may be taken from us at any time: what is absurd is absent.
-fn counters_since(now: &ComponentSample, before: &ComponentSample) -> (Option<f64>, Option<f64>) {
-    let (Some(now), Some(before)) = (now.counters, before.counters) else {
-        return (None, None);
-    };
-    let cycles = now.cycles.checked_sub(before.cycles).filter(|cycles| *cycles > 0);
-    let per_cycle = |now: u64, before: u64| Some(now.checked_sub(before)? as f64 / cycles? as f64);
-    (per_cycle(now.instructions, before.instructions), per_cycle(now.cache_misses, before.cache_misses))
-}
-
-/// Every counter of [`Traffic`], with its name.
-fn traffic_since(now: &Traffic, before: &Traffic) -> Result<Traffic, String> {
-    let mut since = Traffic { connections_open: now.connections_open, ..Traffic::default() };
-    macro_rules! subtract {
-        ($($field:ident),*) => {$(
-            since.$field = now.$field.checked_sub(before.$field).ok_or_else(|| {
-                format!("its counter {} went back from {} to {}", stringify!($field), before.$field, now.$field)
-            })?;
-        )*};
-    }
-    subtract!(received_bytes, sent_bytes, received_segments, sent_segments);
-    subtract!(sent_empty_segments, received_empty_segments);
-    subtract!(outbound_connections, accepted_connections, closed_connections, opened_sockets, closed_sockets);
-    subtract!(ip_received_bytes, ip_sent_bytes, arp_packets, icmp_packets);
-    Ok(since)
 }
 
 fn add_traffic(sum: &mut Traffic, more: &Traffic) {
@@ -422,11 +291,11 @@ fn add_traffic(sum: &mut Traffic, more: &Traffic) {
     add!(ip_received_bytes, ip_sent_bytes, arp_packets, icmp_packets);
 }
 
-fn look_at_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation) {
+fn observe_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation) {
     let earlier: BTreeMap<u32, &CpuSample> = before.iter().map(|cpu| (cpu.cpu, cpu)).collect();
     let named: alloc::collections::BTreeSet<u32> = now.iter().map(|cpu| cpu.cpu).collect();
     for gone in before.iter().filter(|cpu| !named.contains(&cpu.cpu)) {
-        problem(seen, Part::Cpu(gone.cpu), "vanished".into());
+        problem(seen, Part::Cpu(gone.cpu), Doubt::Vanished);
     }
     for cpu in now {
         let mut load = CpuLoad {
@@ -438,12 +307,12 @@ fn look_at_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation)
             ..CpuLoad::default()
         };
         if !(cpu.speed > 0.0 && cpu.speed <= 1.0) {
-            problem(seen, Part::Cpu(cpu.cpu), format!("its speed reads {}", cpu.speed));
+            problem(seen, Part::Cpu(cpu.cpu), Doubt::Speed(cpu.speed));
             load.speed = 1.0;
         }
         if let Some(earlier) = earlier.get(&cpu.cpu) {
             if earlier.online && !cpu.online && !cpu.parked {
-                problem(seen, Part::Cpu(cpu.cpu), "went offline, and eft did not park it".into());
+                problem(seen, Part::Cpu(cpu.cpu), Doubt::WentOffline);
             }
             match cpu_share(cpu, earlier) {
                 Ok((busy, accounted_ns, stolen)) => {
@@ -457,16 +326,15 @@ fn look_at_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation)
 }
 
 /// Idle counters of the kernel go back by a tick now and then (proc(5)); that much is forgiven.
-fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(f64, u64, f64), String> {
+fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(f64, u64, f64), Doubt> {
     const TICK_NS: u64 = 20_000_000;
-    let since = |what: &str, now: u64, before: u64| match now.checked_sub(before) {
-        Some(length) => Ok(length),
-        None if before - now <= TICK_NS => Ok(0),
-        None => Err(format!("its {what} time went back from {before} to {now}")),
+    let since = |what: &str, now: u64, before: u64| match Doubt::since(what, now, before) {
+        Err(_) if before - now <= TICK_NS => Ok(0),
+        length => length,
     };
-    let busy = since("busy", now.busy_ns, before.busy_ns)?;
-    let idle = since("idle", now.idle_ns, before.idle_ns)?;
-    let stolen = since("stolen", now.stolen_ns, before.stolen_ns)?;
+    let busy = since("its busy time", now.busy_ns, before.busy_ns)?;
+    let idle = since("its idle time", now.idle_ns, before.idle_ns)?;
+    let stolen = since("its stolen time", now.stolen_ns, before.stolen_ns)?;
     let accounted = busy.saturating_add(idle);
     let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
     Ok((share(busy, accounted), accounted, share(stolen, accounted.saturating_add(stolen))))
@@ -481,7 +349,7 @@ fn power(before: &Sample, now: &Sample, problems: &mut Vec<Problem>) -> Option<f
     match watts {
         Some(watts) if watts <= WATTS_MAX => Some(watts),
         _ => {
-            let why = format!("the meter went from {before_uj} to {now_uj} uJ");
+            let why = Doubt::Meter { before_uj, now_uj };
             problems.push(Problem { part: Part::Energy, why });
             None
         }

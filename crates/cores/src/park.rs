@@ -11,6 +11,7 @@ use core::str::FromStr;
 
 use eft_machine::CpuSet;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -113,14 +114,40 @@ impl fmt::Display for ParkBackEnd {
 }
 
 impl FromStr for ParkBackEnd {
-    type Err = String;
+    type Err = UnknownBackEnd;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, UnknownBackEnd> {
         Self::IN_ORDER
             .into_iter()
             .find(|back_end| back_end.name() == text)
-            .ok_or_else(|| format!("'{text}' is no parking back end (v2, v1 or affinity)"))
+            .ok_or_else(|| UnknownBackEnd(text.into()))
     }
+}
+
+/// A name that is none of [`ParkBackEnd::IN_ORDER`].
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("'{0}' is no parking back end (v2, v1 or affinity)")]
+pub struct UnknownBackEnd(pub String);
+
+/// Why CPUs cannot be parked, taken offline or slowed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ParkError {
+    #[error("no CPU was named")]
+    NoneNamed,
+    #[error("CPU {cpu} does not exist (this machine has {present})")]
+    NoSuchCpu { cpu: u32, present: CpuSet },
+    #[error("CPU {cpus} is not managed ({}); list it with --managed", only(managed))]
+    NotManaged { cpus: CpuSet, managed: CpuSet },
+    #[error("CPU 0 is the base CPU: it keeps the interrupts, and can be neither parked nor taken offline")]
+    BaseCpu,
+    #[error("CPU {cpu} is offline, and not by eft; bring it online first")]
+    OfflineByOthers { cpu: u32 },
+    #[error("CPU {cpus} is the last one that runs tasks; something must be left to run on")]
+    LastOnes { cpus: CpuSet },
+}
+
+fn only(managed: &CpuSet) -> String {
+    if managed.is_empty() { "none".into() } else { format!("only {managed}") }
 }
 
 /// What the checks need to know.
@@ -140,43 +167,37 @@ impl Situation {
         self.online.minus(&self.parked)
     }
 
-    pub fn check_exists(&self, cpus: &CpuSet) -> Result<(), String> {
+    pub fn check_exists(&self, cpus: &CpuSet) -> Result<(), ParkError> {
         if cpus.is_empty() {
-            return Err("no CPU was named".into());
+            return Err(ParkError::NoneNamed);
         }
         match cpus.minus(&self.present).first() {
-            Some(cpu) => Err(format!("CPU {cpu} does not exist (this machine has {})", self.present)),
+            Some(cpu) => Err(ParkError::NoSuchCpu { cpu, present: self.present.clone() }),
             None => Ok(()),
         }
     }
 
-    pub fn check_managed(&self, cpus: &CpuSet) -> Result<(), String> {
+    pub fn check_managed(&self, cpus: &CpuSet) -> Result<(), ParkError> {
         self.check_exists(cpus)?;
         let foreign = cpus.minus(&self.managed);
         if foreign.is_empty() {
             return Ok(());
         }
-        let managed = if self.managed.is_empty() { "none".into() } else { format!("only {}", self.managed) };
-        Err(format!("CPU {foreign} is not managed ({managed}); list it with --managed"))
+        Err(ParkError::NotManaged { cpus: foreign, managed: self.managed.clone() })
     }
 
     /// May these be parked or taken offline?
-    pub fn check_leave(&self, cpus: &CpuSet) -> Result<(), String> {
+    pub fn check_leave(&self, cpus: &CpuSet) -> Result<(), ParkError> {
         self.check_exists(cpus)?;
         if cpus.contains(0) {
-            return Err(
-                "CPU 0 is the base CPU: it keeps the interrupts, and can be neither parked nor taken offline"
-                    .into(),
-            );
+            return Err(ParkError::BaseCpu);
         }
         self.check_managed(cpus)?;
         if let Some(cpu) = cpus.minus(&self.online).minus(&self.offlined).first() {
-            return Err(format!("CPU {cpu} is offline, and not by eft; bring it online first"));
+            return Err(ParkError::OfflineByOthers { cpu });
         }
         if self.usable().minus(cpus).is_empty() {
-            return Err(format!(
-                "CPU {cpus} is the last one that runs tasks; something must be left to run on"
-            ));
+            return Err(ParkError::LastOnes { cpus: cpus.clone() });
         }
         Ok(())
     }
@@ -196,15 +217,15 @@ mod tests {
 
     #[test]
     fn each_refusal_names_its_reason() {
-        let reason = |cpus: &str| situation().check_leave(&set(cpus)).unwrap_err();
+        let reason = |cpus: &str| situation().check_leave(&set(cpus)).unwrap_err().to_string();
         assert!(reason("0").contains("base CPU"));
         assert!(reason("9").contains("does not exist"));
         assert!(reason("1,3").contains("not by eft"));
         assert!(reason("").contains("no CPU"));
         let unmanaged = Situation { managed: set("1"), ..situation() };
-        assert!(unmanaged.check_leave(&set("2")).unwrap_err().contains("not managed"));
+        assert!(unmanaged.check_leave(&set("2")).unwrap_err().to_string().contains("not managed"));
         let only = Situation { online: set("1-2"), parked: set("2"), ..situation() };
-        assert!(only.check_leave(&set("1")).unwrap_err().contains("last one"));
+        assert!(only.check_leave(&set("1")).unwrap_err().to_string().contains("last one"));
         assert!(situation().check_leave(&set("1-2")).is_ok());
     }
 

@@ -15,8 +15,9 @@ use core::fmt;
 
 use eft_machine::{CpuSet, Machine};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-use crate::park::Situation;
+use crate::park::{ParkError, Situation};
 
 /// Two speeds closer than this are one.
 pub const SPEED_EQUAL: f64 = 0.005;
@@ -96,8 +97,48 @@ impl fmt::Display for Plan {
     }
 }
 
+/// Why a machine cannot do what a plan says.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum PlanError {
+    #[error("the plan puts {component} on CPU {cpu}, which {problem}")]
+    Seat { component: String, cpu: u32, problem: SeatProblem },
+    #[error("the plan dedicates CPU {cpu} to {component}, and puts others there too")]
+    NotAlone { component: String, cpu: u32 },
+    #[error("the plan sets CPU {cpu} to {share} of its speed (above 0, at most 1)")]
+    Share { cpu: u32, share: f64 },
+    #[error("the plan sets a speed for CPU {cpu}, which is offline")]
+    SpeedOffline { cpu: u32 },
+    #[error("the plan asks for {asked} of CPU {cpu}, which does not exist")]
+    NoSuchCpu { cpu: u32, asked: &'static str },
+    #[error("the plan asks for {asked} of CPU {cpu}, which is not managed")]
+    NotManaged { cpu: u32, asked: &'static str },
+    #[error("the plan both parks CPU {cpu} and gives it back")]
+    ParkedAndGivenBack { cpu: u32 },
+    #[error("the plan cannot park: {0}")]
+    Park(#[from] ParkError),
+    #[error("the plan has no place for {component}")]
+    NoPlace { component: String },
+    #[error("{component} was placed anywhere")]
+    PlacedAnywhere { component: String },
+}
+
+/// Why a component cannot be put on a CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SeatProblem {
+    #[error("does not exist (this machine has {present})")]
+    NoSuchCpu { present: CpuSet },
+    #[error("it parks")]
+    ParkedByPlan,
+    #[error("it gives back")]
+    GivenBackByPlan,
+    #[error("is offline")]
+    Offline,
+    #[error("is parked, and not managed")]
+    ParkedByOthers,
+}
+
 /// Refuses, with one reason, what this machine cannot do.
-pub fn check(plan: &Plan, machine: &Machine) -> Result<(), String> {
+pub fn check(plan: &Plan, machine: &Machine) -> Result<(), PlanError> {
     let present = machine.online.union(&machine.offline);
     // A parked CPU may have been taken offline by us; it comes back when it is unparked.
     let available = machine.online.union(&machine.parked);
@@ -109,18 +150,18 @@ pub fn check(plan: &Plan, machine: &Machine) -> Result<(), String> {
     }
     for (cpu, share) in &plan.speeds {
         if !(*share > 0.0 && *share <= 1.0) {
-            return Err(format!("the plan sets CPU {cpu} to {share} of its speed (above 0, at most 1)"));
+            return Err(PlanError::Share { cpu: *cpu, share: *share });
         }
         check_ours(*cpu, "a speed", machine, &present)?;
         if !available.contains(*cpu) {
-            return Err(format!("the plan sets a speed for CPU {cpu}, which is offline"));
+            return Err(PlanError::SpeedOffline { cpu: *cpu });
         }
     }
     for cpu in plan.given_back.iter() {
         check_ours(cpu, "giving back", machine, &present)?;
     }
     if let Some(cpu) = plan.given_back.and(&plan.parked).first() {
-        return Err(format!("the plan both parks CPU {cpu} and gives it back"));
+        return Err(PlanError::ParkedAndGivenBack { cpu });
     }
     check_parked(plan, machine, present)
 }
@@ -132,46 +173,44 @@ fn check_seat(
     machine: &Machine,
     present: &CpuSet,
     available: &CpuSet,
-) -> Result<(), String> {
+) -> Result<(), PlanError> {
     let cpu = seat.cpu;
-    let reason = if !present.contains(cpu) {
-        format!("does not exist (this machine has {present})")
+    let problem = if !present.contains(cpu) {
+        SeatProblem::NoSuchCpu { present: present.clone() }
     } else if plan.parked.contains(cpu) {
-        "it parks".into()
+        SeatProblem::ParkedByPlan
     } else if plan.given_back.contains(cpu) {
-        "it gives back".into()
+        SeatProblem::GivenBackByPlan
     } else if !available.contains(cpu) {
-        "is offline".into()
+        SeatProblem::Offline
     } else if machine.parked.contains(cpu) && !machine.managed.contains(cpu) {
-        "is parked, and not managed".into()
+        SeatProblem::ParkedByOthers
     } else {
         return Ok(());
     };
-    Err(format!("the plan puts {name} on CPU {cpu}, which {reason}"))
+    Err(PlanError::Seat { component: name.into(), cpu, problem })
 }
 
-fn check_neighbours(plan: &Plan, cpu: u32) -> Result<(), String> {
+fn check_neighbours(plan: &Plan, cpu: u32) -> Result<(), PlanError> {
     let mut alone = plan.seats.iter().filter(|(_, seat)| seat.cpu == cpu && seat.dedicated);
     match (alone.next(), plan.on(cpu).count()) {
-        (Some((name, _)), 2..) => {
-            Err(format!("the plan dedicates CPU {cpu} to {name}, and puts others there too"))
-        }
+        (Some((name, _)), 2..) => Err(PlanError::NotAlone { component: name.clone(), cpu }),
         _ => Ok(()),
     }
 }
 
-fn check_ours(cpu: u32, what: &str, machine: &Machine, present: &CpuSet) -> Result<(), String> {
+fn check_ours(cpu: u32, asked: &'static str, machine: &Machine, present: &CpuSet) -> Result<(), PlanError> {
     if !present.contains(cpu) {
-        return Err(format!("the plan asks for {what} of CPU {cpu}, which does not exist"));
+        return Err(PlanError::NoSuchCpu { cpu, asked });
     }
     if !machine.managed.contains(cpu) {
-        return Err(format!("the plan asks for {what} of CPU {cpu}, which is not managed"));
+        return Err(PlanError::NotManaged { cpu, asked });
     }
     Ok(())
 }
 
 /// The rules of [`crate::park`]: the base CPU stays, something is left to run on.
-fn check_parked(plan: &Plan, machine: &Machine, present: CpuSet) -> Result<(), String> {
+fn check_parked(plan: &Plan, machine: &Machine, present: CpuSet) -> Result<(), PlanError> {
     if plan.parked.is_empty() {
         return Ok(());
     }
@@ -182,7 +221,7 @@ fn check_parked(plan: &Plan, machine: &Machine, present: CpuSet) -> Result<(), S
         parked: CpuSet::new(),
         offlined: machine.offline.and(&machine.parked),
     };
-    situation.check_leave(&plan.parked).map_err(|reason| format!("the plan cannot park: {reason}"))
+    Ok(situation.check_leave(&plan.parked)?)
 }
 
 /// One step from a plan to the next.
@@ -295,7 +334,7 @@ mod tests {
 
     #[test]
     fn each_refusal_names_its_reason() {
-        let reason = |plan: Plan| check(&plan, &machine()).unwrap_err();
+        let reason = |plan: Plan| check(&plan, &machine()).unwrap_err().to_string();
         let parked =
             |seats: &[(&str, u32, bool)], cpus: &str| Plan { parked: cpus.parse().unwrap(), ..plan(seats) };
         let speed = |cpu, share| Plan { speeds: BTreeMap::from([(cpu, share)]), ..Plan::default() };

@@ -4,12 +4,12 @@
 //! or speeds that are known; what is not known makes CPUs look alike.
 
 use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use eft_machine::{CoreClass, Cpu, CpuSet, Machine};
 
+use crate::error::SchedulerError;
 use crate::plan::Plan;
 
 /// More components than this are no stack.
@@ -51,9 +51,13 @@ pub struct Home {
 impl Platform {
     /// `duty_levels`: shares that each managed CPU can be slowed down to by a duty cycle; `None`: only the P-states
     /// that the machine tells.
-    pub fn new(machine: Machine, components: &[String], duty_levels: Option<&[f64]>) -> Result<Self, String> {
+    pub fn new(
+        machine: Machine,
+        components: &[String],
+        duty_levels: Option<&[f64]>,
+    ) -> Result<Self, SchedulerError> {
         if components.len() > COMPONENTS_MAX {
-            return Err(format!("{} components are more than {COMPONENTS_MAX}", components.len()));
+            return Err(SchedulerError::TooManyComponents { count: components.len(), most: COMPONENTS_MAX });
         }
         let mut components = components.to_vec();
         components.sort_by_key(|name| (rank(name), name.clone()));

@@ -6,11 +6,11 @@
 //! power, and falls asleep when all of its cores but one are parked (Bolt section 4: 55 mW instead of 97 mW on an
 //! Exynos 5410).
 
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,35 +113,50 @@ impl Default for PowerModel {
     }
 }
 
+/// What is wrong with the figures of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PowerError {
+    #[error("power: {name} must lie between 0 and 100000 W")]
+    Watts { name: &'static str },
+    #[error("power: static_share must lie between 0 and 1")]
+    StaticShare,
+    #[error("power: a sleeping package cannot take more than an awake one")]
+    SleepAboveAwake,
+    #[error("power: needs operating points with frequency and voltage relative to the highest")]
+    OperatingPoints,
+    #[error("power: operating points must rise in frequency")]
+    Unordered,
+    #[error("power: needs idle states with power relative to core_full_w")]
+    IdleStates,
+}
+
 impl PowerModel {
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), PowerError> {
         let watts = [
             ("core_full_w", self.core_full_w),
             ("uncore_w", self.uncore_w),
             ("package_sleep_w", self.package_sleep_w),
         ];
         if let Some((name, _)) = watts.iter().find(|(_, watts)| !(0.0..=100_000.0).contains(watts)) {
-            return Err(format!("power: {name} must lie between 0 and 100000 W"));
+            return Err(PowerError::Watts { name });
         }
         if !(0.0..=1.0).contains(&self.static_share) {
-            return Err("power: static_share must lie between 0 and 1".into());
+            return Err(PowerError::StaticShare);
         }
         if self.package_sleep_w > self.uncore_w {
-            return Err("power: a sleeping package cannot take more than an awake one".into());
+            return Err(PowerError::SleepAboveAwake);
         }
         let relative = |value: f64| (0.0..=2.0).contains(&value);
         if self.points.is_empty()
             || !self.points.iter().all(|point| relative(point.frequency) && relative(point.voltage))
         {
-            return Err(
-                "power: needs operating points with frequency and voltage relative to the highest".into()
-            );
+            return Err(PowerError::OperatingPoints);
         }
         if !self.points.is_sorted_by(|low, high| low.frequency < high.frequency) {
-            return Err("power: operating points must rise in frequency".into());
+            return Err(PowerError::Unordered);
         }
         if self.idle.is_empty() || !self.idle.iter().all(|state| relative(state.power)) {
-            return Err("power: needs idle states with power relative to core_full_w".into());
+            return Err(PowerError::IdleStates);
         }
         Ok(())
     }

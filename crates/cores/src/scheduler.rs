@@ -12,10 +12,11 @@ use eft_component::scheduling::PolicyName;
 use eft_machine::{CpuSet, Machine};
 
 use crate::applications::{Applications, Patience};
+use crate::error::SchedulerError;
 use crate::estimate::PowerReport;
 use crate::history::{Entry, History, Readings};
 use crate::observation::{Observation, Observer};
-use crate::plan::{Plan, check};
+use crate::plan::{Plan, PlanError, check};
 use crate::platform::{COMPONENTS_MAX, Home, Platform};
 use crate::policy::{Decision, Policy, Settings};
 use crate::sample::Sample;
@@ -59,7 +60,7 @@ impl Scheduler {
         components: &[String],
         duty_levels: Option<&[f64]>,
         settings: Settings,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, SchedulerError> {
         let platform = Platform::new(machine, components, duty_levels)?;
         let policy = Policy::by_name(name, &platform, &settings)?;
         let plan = policy.plan().clone();
@@ -82,10 +83,10 @@ impl Scheduler {
 
     /// Takes up where a predecessor ended: from the plan that it had applied. One that does not fit the machine or the
     /// components is refused with the reason, and everything stays as it was.
-    pub fn resume(&mut self, plan: Plan, now_ns: u64) -> Result<(), String> {
+    pub fn resume(&mut self, plan: Plan, now_ns: u64) -> Result<(), PlanError> {
         check(&plan, self.machine())?;
         if let Some(name) = self.platform.components().iter().find(|name| !plan.seats.contains_key(*name)) {
-            return Err(format!("the plan has no place for {name}"));
+            return Err(PlanError::NoPlace { component: name.clone() });
         }
         self.policy.resume(plan, now_ns);
         self.plan = self.policy.plan().clone();
@@ -128,8 +129,8 @@ impl Scheduler {
         &self.policy
     }
 
-    pub fn objective(&self) -> crate::policy::Objective {
-        self.settings.objective
+    pub fn goal(&self) -> crate::policy::Goal {
+        self.settings.goal
     }
 
     pub fn observation(&self) -> &Observation {
@@ -179,7 +180,7 @@ impl Scheduler {
     }
 
     /// Changes the policy while everything runs; on an error the old one stays.
-    pub fn set_policy(&mut self, name: PolicyName, settings: Settings) -> Result<(), String> {
+    pub fn set_policy(&mut self, name: PolicyName, settings: Settings) -> Result<(), SchedulerError> {
         let policy = Policy::by_name(name, &self.platform, &settings)?;
         (self.policy, self.settings) = (policy, settings);
         Ok(())
@@ -193,7 +194,7 @@ impl Scheduler {
     fn checked(&self, decision: Decision) -> Decision {
         match check(&decision.plan, self.machine()) {
             Ok(()) => decision,
-            Err(why) => self.kept(why),
+            Err(why) => self.kept(why.to_string()),
         }
     }
 

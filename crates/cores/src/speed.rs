@@ -4,13 +4,13 @@
 //! (a thread takes the time away). A back end that cannot come within [`TOLERANCE`] of the wish is passed over unless
 //! it was asked for by name; then the nearest setting is taken and shown.
 
-use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// The emulated speed's bar, and the error that choosing by itself accepts.
 pub const TOLERANCE: f64 = 0.05;
@@ -25,11 +25,42 @@ pub enum Speed {
     Khz(u64),
 }
 
-impl FromStr for Speed {
-    type Err = String;
+/// Why a core cannot be made as fast as asked.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SpeedError {
+    #[error("'{0}' is no speed (write 7/8, 0.421, 42.1%, 1200MHz, 1.2GHz or full)")]
+    Unreadable(String),
+    #[error("a share of a core's speed lies above 0 and at most at 1, not at '{0}'")]
+    OutOfRange(String),
+    #[error("'{0}' is no back end (cpufreq, msr or emulated)")]
+    UnknownBackEnd(String),
+    #[error("this machine does not tell its clock, so name a share (such as 1/2) instead of a frequency")]
+    UnknownClock,
+    #[error("{} MHz is more than the {} MHz of this core", asked_khz / 1000, full_khz / 1000)]
+    AboveFull { asked_khz: u64, full_khz: u64 },
+    #[error("cpufreq: this machine has none for this CPU")]
+    NoCpufreq,
+    #[error("msr: no clock-modulation MSR on this CPU")]
+    NoClockModulation,
+    #[error(
+        "emulated: not below {SHARE_MIN} of a core, where the kernel's real-time throttle would take over"
+    )]
+    BelowThrottle,
+    #[error("{back_end} comes no nearer than {share:.3}")]
+    TooFar { back_end: BackEnd, share: f64 },
+    #[error("no back end can run a core at {share:.3} of its speed: {}", joined(why))]
+    NoBackEnd { share: f64, why: Vec<SpeedError> },
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("'{text}' is no speed (write 7/8, 0.421, 42.1%, 1200MHz, 1.2GHz or full)");
+fn joined(errors: &[SpeedError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl FromStr for Speed {
+    type Err = SpeedError;
+
+    fn from_str(text: &str) -> Result<Self, SpeedError> {
+        let bad = || SpeedError::Unreadable(text.into());
         let text = text.trim();
         let number = |digits: &str| {
             digits.trim().parse::<f64>().ok().filter(|value| value.is_finite()).ok_or_else(bad)
@@ -54,7 +85,7 @@ impl FromStr for Speed {
         if share > 0.0 && share <= 1.0 {
             Ok(Self::Share(share))
         } else {
-            Err(format!("a share of a core's speed lies above 0 and at most at 1, not at '{text}'"))
+            Err(SpeedError::OutOfRange(text.into()))
         }
     }
 }
@@ -86,13 +117,13 @@ impl fmt::Display for BackEnd {
 }
 
 impl FromStr for BackEnd {
-    type Err = String;
+    type Err = SpeedError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, SpeedError> {
         Self::IN_ORDER
             .into_iter()
             .find(|back_end| back_end.name() == text)
-            .ok_or_else(|| format!("'{text}' is no back end (cpufreq, msr or emulated)"))
+            .ok_or_else(|| SpeedError::UnknownBackEnd(text.into()))
     }
 }
 
@@ -125,36 +156,34 @@ pub struct Setting {
     pub eighths: Option<u8>,
 }
 
-pub fn choose(speed: Speed, offers: &Capabilities, named: Option<BackEnd>) -> Result<Setting, String> {
+pub fn choose(speed: Speed, offers: &Capabilities, named: Option<BackEnd>) -> Result<Setting, SpeedError> {
     let asked_share = share_of(speed, offers)?;
     if let Some(back_end) = named {
         return attempt(back_end, speed, asked_share, offers);
     }
-    let mut passed_over = Vec::new();
+    let mut why = Vec::new();
     for back_end in BackEnd::IN_ORDER {
         match attempt(back_end, speed, asked_share, offers) {
             Ok(setting) if (setting.share - asked_share).abs() <= TOLERANCE * asked_share => {
                 return Ok(setting);
             }
-            Ok(setting) => passed_over.push(format!("{back_end} comes no nearer than {:.3}", setting.share)),
-            Err(reason) => passed_over.push(reason),
+            Ok(setting) => why.push(SpeedError::TooFar { back_end, share: setting.share }),
+            Err(reason) => why.push(reason),
         }
     }
-    Err(format!("no back end can run a core at {asked_share:.3} of its speed: {}", passed_over.join("; ")))
+    Err(SpeedError::NoBackEnd { share: asked_share, why })
 }
 
-fn share_of(speed: Speed, offers: &Capabilities) -> Result<f64, String> {
+fn share_of(speed: Speed, offers: &Capabilities) -> Result<f64, SpeedError> {
     let khz = match speed {
         Speed::Share(share) => return Ok(share),
         Speed::Khz(khz) => khz,
     };
     let full =
         offers.cpufreq.as_ref().map(|range| range.max_khz).or(offers.full_khz).filter(|full| *full > 0);
-    let full = full.ok_or(
-        "this machine does not tell its clock, so name a share (such as 1/2) instead of a frequency",
-    )?;
+    let full = full.ok_or(SpeedError::UnknownClock)?;
     if khz > full {
-        return Err(format!("{} MHz is more than the {} MHz of this core", khz / 1000, full / 1000));
+        return Err(SpeedError::AboveFull { asked_khz: khz, full_khz: full });
     }
     Ok(khz as f64 / full as f64)
 }
@@ -164,11 +193,11 @@ fn attempt(
     speed: Speed,
     asked_share: f64,
     offers: &Capabilities,
-) -> Result<Setting, String> {
+) -> Result<Setting, SpeedError> {
     let setting = |share, khz, eighths| Setting { back_end, asked_share, share, khz, eighths };
     match back_end {
         BackEnd::Cpufreq => {
-            let range = offers.cpufreq.as_ref().ok_or("cpufreq: this machine has none for this CPU")?;
+            let range = offers.cpufreq.as_ref().ok_or(SpeedError::NoCpufreq)?;
             let wish = match speed {
                 Speed::Khz(khz) => khz,
                 Speed::Share(share) => (share * range.max_khz as f64) as u64,
@@ -182,16 +211,12 @@ fn attempt(
             };
             Ok(setting(khz as f64 / range.max_khz.max(1) as f64, Some(khz), None))
         }
-        BackEnd::Msr if !offers.clock_modulation => {
-            Err("msr: no clock-modulation MSR on this CPU".to_string())
-        }
+        BackEnd::Msr if !offers.clock_modulation => Err(SpeedError::NoClockModulation),
         BackEnd::Msr => {
             let eighths = libm_round(asked_share * MODULATION_STEPS).clamp(1.0, MODULATION_STEPS);
             Ok(setting(eighths / MODULATION_STEPS, None, Some(eighths as u8)))
         }
-        BackEnd::Emulated if asked_share < SHARE_MIN => Err(format!(
-            "emulated: not below {SHARE_MIN} of a core, where the kernel's real-time throttle would take over"
-        )),
+        BackEnd::Emulated if asked_share < SHARE_MIN => Err(SpeedError::BelowThrottle),
         BackEnd::Emulated => Ok(setting(asked_share, None, None)),
     }
 }

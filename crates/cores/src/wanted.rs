@@ -3,7 +3,6 @@
 //! enough yet.
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
@@ -11,7 +10,7 @@ use eft_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
 use crate::member::Place;
-use crate::plan::{Plan, SPEED_EQUAL, Seat};
+use crate::plan::{Plan, PlanError, SPEED_EQUAL, Seat};
 
 /// What shall be, absolutely: safe to apply again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,10 +40,10 @@ impl From<&Plan> for Wanted {
 
 impl Wanted {
     /// As a plan of these managed CPUs: the reverse of `Wanted::from`.
-    pub fn to_plan(&self, managed: &CpuSet) -> Result<Plan, String> {
+    pub fn to_plan(&self, managed: &CpuSet) -> Result<Plan, PlanError> {
         let mut plan = Plan::default();
         for (name, place) in &self.places {
-            let cpu = place.cpu.ok_or_else(|| format!("{name} was placed anywhere"))?;
+            let cpu = place.cpu.ok_or_else(|| PlanError::PlacedAnywhere { component: name.clone() })?;
             plan.seats.insert(name.clone(), Seat { cpu, dedicated: place.dedicated });
         }
         plan.parked = self.parked.iter().copied().collect();
@@ -91,7 +90,7 @@ impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.to_plan(&CpuSet::new()) {
             Ok(plan) => fmt::Display::fmt(&plan, f),
-            Err(reason) => f.pad(&reason),
+            Err(reason) => fmt::Display::fmt(&reason, f),
         }
     }
 }

@@ -7,7 +7,7 @@ use eft_cores::history::History;
 use eft_cores::plan::Plan;
 use eft_cores::platform::Platform;
 use eft_cores::policy::cost::Costs;
-use eft_cores::policy::{Objective, Policy, Settings};
+use eft_cores::policy::{Goal, Policy, Settings};
 use eft_cores::profile::sweep::{Configuration, exhaustive};
 use eft_cores::profile::{Outcome, Profiles};
 use eft_cores::scheduler::Scheduler;
@@ -19,37 +19,33 @@ const PERIOD_NS: u64 = 10_000_000;
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
 const SEEDS: [u64; 3] = [1, 2, 3];
-const LEAST_POWER: Objective = Objective::LeastPower { floor: 0.95 };
+const LEAST_POWER: Goal = Goal::least_power(0.95);
 
 struct Run {
     host: Host,
 }
 
 /// What a topology says of its scheduling; all managed CPUs of the shape are managed.
-fn settings(policy: &str, shape: &Shape, objective: Objective) -> Scheduling {
-    let (objective, floor) = match objective {
-        Objective::Throughput => ("throughput", 0.95),
-        Objective::LeastPower { floor } => ("least-power", floor),
-        Objective::ThroughputPerWatt => ("throughput-per-watt", 0.95),
-    };
+fn settings(policy: &str, shape: &Shape, goal: Goal) -> Scheduling {
+    let Goal { objective, floor } = goal;
     let managed = shape.machine().managed;
     let text = json!({ "policy": policy, "managed": managed, "objective": objective, "floor": floor });
     serde_json::from_value(text).unwrap()
 }
 
 impl Run {
-    fn new(world: World, policy: &str, shape: &Shape, objective: Objective, profiles: Profiles) -> Self {
-        Self { host: Host::new(world, shape, settings(policy, shape, objective), profiles) }
+    fn new(world: World, policy: &str, shape: &Shape, goal: Goal, profiles: Profiles) -> Self {
+        Self { host: Host::new(world, shape, settings(policy, shape, goal), profiles) }
     }
 
-    fn adaptive(shape: &Shape, schedule: Schedule, objective: Objective, seed: u64) -> Self {
+    fn adaptive(shape: &Shape, schedule: Schedule, goal: Goal, seed: u64) -> Self {
         let world = World::new(shape, schedule, seed);
-        Self::new(world, "adaptive", shape, objective, Profiles::default())
+        Self::new(world, "adaptive", shape, goal, Profiles::default())
     }
 
-    fn profile(schedule: Schedule, objective: Objective, profiles: &Profiles, seed: u64) -> Self {
+    fn profile(schedule: Schedule, goal: Goal, profiles: &Profiles, seed: u64) -> Self {
         let world = World::new(&Shape::TWO, schedule, seed);
-        Self::new(world, "profile", &Shape::TWO, objective, profiles.clone())
+        Self::new(world, "profile", &Shape::TWO, goal, profiles.clone())
     }
 
     fn until(&mut self, end_ns: u64) {
@@ -94,7 +90,7 @@ fn platform(shape: &Shape) -> Platform {
 }
 
 /// The best of all fixed configurations: its plan, throughput and power.
-fn best_fixed(shape: &Shape, load: &Load, objective: Objective) -> (Plan, f64, f64) {
+fn best_fixed(shape: &Shape, load: &Load, goal: Goal) -> (Plan, f64, f64) {
     let world = World::new(shape, Schedule::Constant(None), 0);
     let all: Vec<(Plan, f64, f64)> = exhaustive(&platform(shape), Spare::GiveBack)
         .into_iter()
@@ -104,7 +100,7 @@ fn best_fixed(shape: &Shape, load: &Load, objective: Objective) -> (Plan, f64, f
         })
         .collect();
     let best = all.iter().map(|(_, rate, _)| *rate).fold(0.0, f64::max);
-    let score = |(_, rate, watts): &(Plan, f64, f64)| objective.score(rate / best, *watts);
+    let score = |(_, rate, watts): &(Plan, f64, f64)| goal.score(rate / best, *watts);
     all.into_iter().max_by(|a, b| score(a).total_cmp(&score(b))).unwrap()
 }
 
@@ -127,7 +123,7 @@ fn when_idle_the_stack_sits_on_one_shared_core_within_a_second() {
     for shape in shapes() {
         for seed in SEEDS {
             let schedule = Schedule::Steps(vec![(S, Some(Load::bulk_out())), (3 * S, None)]);
-            let mut run = Run::adaptive(&shape, schedule, Objective::Throughput, seed);
+            let mut run = Run::adaptive(&shape, schedule, Goal::THROUGHPUT, seed);
             run.until(3 * S);
             assert!(shape.managed == 1 || !run.plan().is_consolidated(), "seed {seed}\n{}", run.why());
             run.until(4 * S);
@@ -143,10 +139,10 @@ fn when_idle_the_stack_sits_on_one_shared_core_within_a_second() {
 fn a_bulk_transfer_reaches_nine_tenths_of_the_best_within_300_ms() {
     for shape in shapes() {
         for load in [Load::bulk_out(), Load::bulk_in()] {
-            let (_, best, _) = best_fixed(&shape, &load, Objective::Throughput);
+            let (_, best, _) = best_fixed(&shape, &load, Goal::THROUGHPUT);
             for seed in SEEDS {
                 let schedule = Schedule::Steps(vec![(2 * S, Some(load.clone()))]);
-                let mut run = Run::adaptive(&shape, schedule, Objective::Throughput, seed);
+                let mut run = Run::adaptive(&shape, schedule, Goal::THROUGHPUT, seed);
                 run.until(2 * S + 300 * MS);
                 let (rate, _) = run.over(50 * MS);
                 assert!(rate >= 0.9 * best, "seed {seed}, {shape:?}: {rate:.0} of {best:.0}\n{}", run.why());
@@ -162,10 +158,10 @@ fn a_bulk_transfer_finds_the_cpu_beside_whose_program_it_does_most() {
     let shape = Shape { speeds: Speeds::None, ..Shape::TWO };
     for (program, peer) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
         let load = Load::bulk_out().between(program, peer);
-        let (plan, best, _) = best_fixed(&shape, &load, Objective::Throughput);
+        let (plan, best, _) = best_fixed(&shape, &load, Goal::THROUGHPUT);
         for seed in SEEDS {
             let schedule = Schedule::Steps(vec![(2 * S, Some(load.clone()))]);
-            let mut run = Run::adaptive(&shape, schedule, Objective::Throughput, seed);
+            let mut run = Run::adaptive(&shape, schedule, Goal::THROUGHPUT, seed);
             run.until(2 * S + 500 * MS);
             let (rate, _) = run.over(2500 * MS);
             let told = format!("seed {seed}, {}: {rate:.0} of {best:.0} ({plan})\n{}", load.name, run.why());
@@ -178,7 +174,7 @@ fn a_bulk_transfer_finds_the_cpu_beside_whose_program_it_does_most() {
 fn least_power_is_within_five_percent_of_the_best_fixed_configuration() {
     for shape in [Shape::TWO, Shape { speeds: Speeds::Frequency, ..Shape::TWO }] {
         for load in loads() {
-            let (_, most, _) = best_fixed(&shape, &load, Objective::Throughput);
+            let (_, most, _) = best_fixed(&shape, &load, Goal::THROUGHPUT);
             let (plan, _, least) = best_fixed(&shape, &load, LEAST_POWER);
             for seed in SEEDS {
                 let mut run =
@@ -205,7 +201,7 @@ fn least_power_finds_the_cpu_on_which_one_does_for_all() {
         for (program, peer) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
             for load in [Load::bulk_out(), Load::bulk_in(), Load::requests(10, 8), Load::mixed(10)] {
                 let load = load.between(program, peer);
-                let (_, most, _) = best_fixed(&shape, &load, Objective::Throughput);
+                let (_, most, _) = best_fixed(&shape, &load, Goal::THROUGHPUT);
                 let (plan, _, least) = best_fixed(&shape, &load, LEAST_POWER);
                 for seed in SEEDS {
                     let schedule = Schedule::Constant(Some(load.clone()));
@@ -234,10 +230,10 @@ fn throughput_beside_its_own_programs_is_near_the_best_fixed_configuration() {
         for (program, peer) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
             for load in [Load::bulk_out(), Load::bulk_in(), Load::requests(10, 8), Load::mixed(10)] {
                 let load = load.between(program, peer);
-                let (plan, most, _) = best_fixed(&shape, &load, Objective::Throughput);
+                let (plan, most, _) = best_fixed(&shape, &load, Goal::THROUGHPUT);
                 for seed in SEEDS {
                     let schedule = Schedule::Constant(Some(load.clone()));
-                    let mut run = Run::adaptive(&shape, schedule, Objective::Throughput, seed);
+                    let mut run = Run::adaptive(&shape, schedule, Goal::THROUGHPUT, seed);
                     run.until(30 * S);
                     let (rate, _) = run.over(5 * S);
                     let told = format!(
@@ -256,9 +252,8 @@ fn throughput_beside_its_own_programs_is_near_the_best_fixed_configuration() {
 fn throughput_is_near_the_best_fixed_configuration() {
     for shape in shapes() {
         for load in loads() {
-            let mut run =
-                Run::adaptive(&shape, Schedule::Constant(Some(load.clone())), Objective::Throughput, 7);
-            let (plan, most, _) = best_fixed(&shape, &load, Objective::Throughput);
+            let mut run = Run::adaptive(&shape, Schedule::Constant(Some(load.clone())), Goal::THROUGHPUT, 7);
+            let (plan, most, _) = best_fixed(&shape, &load, Goal::THROUGHPUT);
             run.until(30 * S);
             let (rate, _) = run.over(5 * S);
             let name = &load.name;
@@ -269,11 +264,10 @@ fn throughput_is_near_the_best_fixed_configuration() {
 
 #[test]
 fn a_constant_load_sees_no_more_than_one_change_a_minute_once_settled() {
-    for objective in [Objective::Throughput, LEAST_POWER, Objective::ThroughputPerWatt] {
+    for goal in [Goal::THROUGHPUT, LEAST_POWER, Goal::THROUGHPUT_PER_WATT] {
         for load in [Load::bulk_out(), Load::requests(10, 16), Load::requests(1000, 16).at_rate(20_000.0)] {
             for seed in SEEDS {
-                let mut run =
-                    Run::adaptive(&Shape::TWO, Schedule::Constant(Some(load.clone())), objective, seed);
+                let mut run = Run::adaptive(&Shape::TWO, Schedule::Constant(Some(load.clone())), goal, seed);
                 run.until(30 * S);
                 let settled = matches!(run.policy(), Policy::Adaptive(policy) if policy.is_settled());
                 assert!(settled, "seed {seed}, {}:\n{}", load.name, run.why());
@@ -295,17 +289,17 @@ fn a_constant_load_sees_no_more_than_one_change_a_minute_once_settled() {
 fn a_load_that_drifts_sees_no_more_than_two_changes_in_two_minutes() {
     // By a tenth each 20 s, up and down: never so much that it is another load.
     let mut probes = 0;
-    for objective in [Objective::Throughput, LEAST_POWER, Objective::ThroughputPerWatt] {
+    for goal in [Goal::THROUGHPUT, LEAST_POWER, Goal::THROUGHPUT_PER_WATT] {
         for seed in SEEDS {
             let rates = (0..30u64).map(|step| if step % 2 == 0 { 20_000.0 } else { 22_000.0 });
             let loads = rates.map(|rate| Some(Load::requests(1000, 16).at_rate(rate)));
             let steps = (0..).map(|step| step * 20 * S).zip(loads).collect();
-            let mut run = Run::adaptive(&Shape::TWO, Schedule::Steps(steps), objective, seed);
+            let mut run = Run::adaptive(&Shape::TWO, Schedule::Steps(steps), goal, seed);
             run.until(600 * S);
             let later: Vec<u64> = run.changed_after(30 * S);
             let crowded = later.windows(3).any(|changes| changes[2] - changes[0] < 120 * S);
             probes += later.len() / 2;
-            assert!(!crowded, "seed {seed}, {objective}: {later:?}\n{}", run.why());
+            assert!(!crowded, "seed {seed}, {goal}: {later:?}\n{}", run.why());
         }
     }
     assert!(probes > 0, "a load that drifts is worth a probe now and then");
@@ -319,7 +313,7 @@ fn a_load_that_comes_back_is_not_measured_anew_each_time() {
         let rates = (0..60u64).map(|step| if step % 2 == 0 { 20_000.0 } else { 12_000.0 });
         let loads = rates.map(|rate| Some(Load::requests(1000, 16).at_rate(rate)));
         let steps = (0..).map(|step| step * 6 * S).zip(loads).collect();
-        let mut run = Run::adaptive(&Shape::TWO, Schedule::Steps(steps), Objective::Throughput, seed);
+        let mut run = Run::adaptive(&Shape::TWO, Schedule::Steps(steps), Goal::THROUGHPUT, seed);
         run.until(90 * S);
         let before = run.changes();
         run.until(300 * S);
@@ -338,7 +332,7 @@ fn others_on_the_same_cpus_are_not_taken_for_another_load() {
     for seed in SEEDS {
         let schedule = Schedule::Steps(vec![(S, Some(Load::bulk_out()))]);
         let world = World::new(&Shape::TWO, schedule, seed).with(Others::Thieves);
-        let mut run = Run::new(world, "adaptive", &Shape::TWO, Objective::Throughput, Profiles::default());
+        let mut run = Run::new(world, "adaptive", &Shape::TWO, Goal::THROUGHPUT, Profiles::default());
         run.until(60 * S);
         assert!(!run.why().contains("flaps"), "seed {seed}\n{}", run.why());
         run.until(240 * S);
@@ -412,7 +406,7 @@ fn who_is_starved_by_others_while_the_stack_has_little_to_do_gets_no_more_cores(
         let load = Load::requests(10, 2).at_rate(500.0);
         let schedule = Schedule::Constant(Some(load));
         let world = World::new(&Shape::TWO, schedule, seed).with(Others::Thieves);
-        let mut run = Run::new(world, "adaptive", &Shape::TWO, Objective::Throughput, Profiles::default());
+        let mut run = Run::new(world, "adaptive", &Shape::TWO, Goal::THROUGHPUT, Profiles::default());
         run.until(20 * S);
         assert!(run.plan().is_consolidated(), "seed {seed}\n{}", run.why());
         assert!(!run.why().contains("climbs"), "seed {seed}\n{}", run.why());
@@ -424,7 +418,7 @@ fn what_a_move_costs_is_learnt() {
     // The modelled machine stops for 0.4 ms for each component that moves, and windows open again over some 15 ms.
     for seed in SEEDS {
         let schedule = Schedule::Constant(Some(Load::requests(10, 16)));
-        let mut run = Run::adaptive(&Shape::TWO, schedule, Objective::Throughput, seed);
+        let mut run = Run::adaptive(&Shape::TWO, schedule, Goal::THROUGHPUT, seed);
         let cost = |run: &Run| match run.policy() {
             Policy::Adaptive(policy) => policy.costs().move_ns(),
             _ => panic!("not adaptive"),
@@ -442,7 +436,7 @@ fn a_successor_goes_on_from_the_plan_in_force() {
     for load in loads() {
         for seed in SEEDS {
             let schedule = Schedule::Constant(Some(load.clone()));
-            let mut run = Run::adaptive(&Shape::TWO, schedule, Objective::Throughput, seed);
+            let mut run = Run::adaptive(&Shape::TWO, schedule, Goal::THROUGHPUT, seed);
             run.until(20 * S);
             let (plan, changes) = (run.plan().clone(), run.changes());
             run.host.kill();
@@ -500,7 +494,7 @@ fn a_load_that_flips_is_not_made_worse_by_a_tenth() {
     for loads in flips {
         for seed in SEEDS {
             let schedule = Schedule::Flips { loads: loads.clone(), every_ns: 100 * MS };
-            let mut run = Run::adaptive(&Shape::TWO, schedule.clone(), Objective::Throughput, seed);
+            let mut run = Run::adaptive(&Shape::TWO, schedule.clone(), Goal::THROUGHPUT, seed);
             let Policy::Adaptive(policy) = run.policy() else { panic!("not adaptive") };
             let ladder = policy.ladder();
             let plans = [ladder.rung(ladder.consolidated_top()), ladder.rung(ladder.top())];
@@ -526,7 +520,7 @@ fn slower_is_found_where_it_is_faster() {
     let load = Load::bulk_with_costly_tcp();
     for seed in SEEDS {
         let schedule = Schedule::Constant(Some(load.clone()));
-        let mut run = Run::adaptive(&Shape::TWO, schedule, Objective::Throughput, seed);
+        let mut run = Run::adaptive(&Shape::TWO, schedule, Goal::THROUGHPUT, seed);
         run.until(30 * S);
         let plan = run.plan().clone();
         let full = Plan { speeds: Default::default(), ..plan.clone() };
@@ -556,7 +550,7 @@ fn swept(shape: &Shape, loads: &[Load]) -> Profiles {
     for load in loads {
         // The nature of the load is what the policy would see of it.
         let mut run =
-            Run::adaptive(&Shape::TWO, Schedule::Constant(Some(load.clone())), Objective::Throughput, 11);
+            Run::adaptive(&Shape::TWO, Schedule::Constant(Some(load.clone())), Goal::THROUGHPUT, 11);
         run.until(2 * S);
         let mix = run.host.scheduler().observation().indicators.mix();
         let each = load.per_thousand;
@@ -589,8 +583,8 @@ fn profile_is_near_the_best_on_loads_that_it_never_saw() {
     for load in unseen {
         for seed in SEEDS {
             let mut run =
-                Run::profile(Schedule::Constant(Some(load.clone())), Objective::Throughput, &profiles, seed);
-            let (plan, most, _) = best_fixed(&shape, &load, Objective::Throughput);
+                Run::profile(Schedule::Constant(Some(load.clone())), Goal::THROUGHPUT, &profiles, seed);
+            let (plan, most, _) = best_fixed(&shape, &load, Goal::THROUGHPUT);
             run.until(5 * S);
             let (rate, _) = run.over(5 * S);
             let name = &load.name;
@@ -609,10 +603,9 @@ fn profile_finds_out_that_few_clients_take_more_from_a_faster_plan() {
     let shape = Shape::TWO;
     let profiles = profiles_of(&shape, &[Load::bulk_out(), Load::requests(10, 1), Load::requests(10, 16)]);
     let load = Load::requests(10, 2);
-    let (plan, most, _) = best_fixed(&shape, &load, Objective::Throughput);
+    let (plan, most, _) = best_fixed(&shape, &load, Goal::THROUGHPUT);
     for seed in SEEDS {
-        let mut run =
-            Run::profile(Schedule::Constant(Some(load.clone())), Objective::Throughput, &profiles, seed);
+        let mut run = Run::profile(Schedule::Constant(Some(load.clone())), Goal::THROUGHPUT, &profiles, seed);
         run.until(3 * S);
         let (rate, _) = run.over(5 * S);
         assert!(rate >= 0.95 * most, "seed {seed}: {rate:.0} of {most:.0} ({plan})\n{}", run.why());
@@ -623,15 +616,15 @@ fn profile_finds_out_that_few_clients_take_more_from_a_faster_plan() {
 #[test]
 fn profile_rests_when_idle_and_is_calm_at_a_constant_load() {
     let profiles = profiles_of(&Shape::TWO, &[Load::bulk_out(), Load::requests(10, 16)]);
-    for (load, objective) in [
-        (Load::bulk_out(), Objective::Throughput),
+    for (load, goal) in [
+        (Load::bulk_out(), Goal::THROUGHPUT),
         (Load::requests(500, 16), LEAST_POWER),
         (Load::requests(500, 16).at_rate(20_000.0), LEAST_POWER),
     ] {
         let mut learnt = 0;
         for seed in SEEDS {
             let schedule = Schedule::Steps(vec![(S, Some(load.clone())), (200 * S, None)]);
-            let mut run = Run::profile(schedule, objective, &profiles, seed);
+            let mut run = Run::profile(schedule, goal, &profiles, seed);
             run.until(20 * S);
             let settled = run.changes();
             run.until(200 * S);

@@ -7,13 +7,13 @@ use core::time::Duration;
 
 use eft_base::Instant;
 use eft_component::Outbox;
-use eft_component::scheduling::{ObjectiveName, PolicyName, Scheduling};
+use eft_component::scheduling::{PolicyName, Scheduling};
 use serde_json::Value;
 
 use super::{Cores, Effect, Learnt, Purpose, Survey, roles};
 use crate::history::{Entry, History, Outcome};
 use crate::plan::Plan;
-use crate::policy::{Objective, Policy, Settings};
+use crate::policy::{Goal, Policy, Settings};
 use crate::profile::Profiles;
 use crate::sample::Sample;
 use crate::scheduler::Scheduler;
@@ -276,11 +276,7 @@ impl Cores {
 
 fn policy_settings(settings: &Scheduling, profiles: Profiles) -> Settings {
     Settings {
-        objective: match settings.objective {
-            ObjectiveName::Throughput => Objective::Throughput,
-            ObjectiveName::LeastPower => Objective::LeastPower { floor: settings.floor },
-            ObjectiveName::ThroughputPerWatt => Objective::ThroughputPerWatt,
-        },
+        goal: Goal { objective: settings.objective, floor: settings.floor },
         spare: settings.unneeded,
         profiles,
         latency_us_max: settings.latency_us_max,

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use crate::indicators::Mix;
 use crate::plan::Plan;
-use crate::policy::Objective;
+use crate::policy::Goal;
 use crate::policy::measure::{Level, Look, is_the_loads};
 use crate::policy::memory::SAME_MIX;
 
@@ -136,7 +136,7 @@ impl Flapping {
         now_ns: u64,
         look: Look,
         mix: Mix,
-        objective: Objective,
+        goal: Goal,
         plans: impl FnOnce() -> Vec<Plan>,
     ) -> Advice {
         if self.is_stale(now_ns) {
@@ -164,7 +164,7 @@ impl Flapping {
         }
         let Some(trial) = &mut self.trial else { return Advice::Calm };
         let was_held = trial.held;
-        let advice = trial.step(now_ns, look, objective);
+        let advice = trial.step(now_ns, look, goal);
         if trial.held && !was_held {
             let plan = trial.chosen();
             self.judge(plan, now_ns, mix);
@@ -206,7 +206,7 @@ impl Trial {
         self.plans.first().cloned().unwrap_or_default()
     }
 
-    fn step(&mut self, now_ns: u64, look: Look, objective: Objective) -> Advice {
+    fn step(&mut self, now_ns: u64, look: Look, goal: Goal) -> Advice {
         let current = |trial: &Self| trial.plans.get(trial.results.len()).cloned().unwrap_or_default();
         if self.held {
             return Advice::Hold(self.chosen(), None);
@@ -222,7 +222,7 @@ impl Trial {
             return Advice::Hold(current(self), Some("the load flaps; measures the next configuration"));
         }
         let best = self.results.iter().map(|result| result.0).fold(1e-9, f64::max);
-        let score = |index: &usize| objective.score(self.results[*index].0 / best, self.results[*index].1);
+        let score = |index: &usize| goal.score(self.results[*index].0 / best, self.results[*index].1);
         let chosen = (0..self.plans.len()).max_by(|a, b| score(a).total_cmp(&score(b))).unwrap_or(0);
         self.plans = alloc::vec![self.plans[chosen].clone()];
         self.held = true;

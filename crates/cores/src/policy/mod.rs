@@ -10,6 +10,7 @@ use alloc::string::String;
 
 use eft_component::scheduling::{PolicyName, Spare};
 
+use crate::error::SchedulerError;
 use crate::observation::Observation;
 use crate::plan::Plan;
 use crate::platform::Platform;
@@ -27,14 +28,14 @@ pub mod neighbours;
 pub mod profile;
 pub mod roles;
 
-pub use crate::objective::Objective;
+pub use crate::goal::Goal;
 pub use adaptive::Adaptive;
 pub use profile::Profile;
 
 /// What every policy is told.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    pub objective: Objective,
+    pub goal: Goal,
     pub spare: Spare,
     pub power: PowerModel,
     /// For `profile`.
@@ -57,11 +58,15 @@ pub enum Policy {
 }
 
 impl Policy {
-    pub fn by_name(name: PolicyName, platform: &Platform, settings: &Settings) -> Result<Self, String> {
+    pub fn by_name(
+        name: PolicyName,
+        platform: &Platform,
+        settings: &Settings,
+    ) -> Result<Self, SchedulerError> {
         match name {
             PolicyName::Adaptive => Ok(Self::Adaptive(Box::new(Adaptive::new(platform, settings)))),
             PolicyName::Profile => Ok(Self::Profile(Box::new(Profile::new(platform, settings)?))),
-            PolicyName::Fixed => Err("policy fixed decides nothing (adaptive and profile do)".into()),
+            PolicyName::Fixed => Err(SchedulerError::FixedDecidesNothing),
         }
     }
 
@@ -106,30 +111,5 @@ impl Policy {
             Self::Adaptive(policy) => policy.plan(),
             Self::Profile(policy) => policy.plan(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn objectives_are_read_and_written() {
-        for text in ["throughput", "throughput-per-watt", "least-power:95%", "least-power:50%"] {
-            assert_eq!(text.parse::<Objective>().unwrap().to_string(), text);
-        }
-        assert_eq!("least-power".parse(), Ok(Objective::LeastPower { floor: 0.95 }));
-        for bad in ["", "power", "least-power:0", "least-power:nan", "least-power:101%"] {
-            assert!(bad.parse::<Objective>().is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn the_score_follows_the_objective() {
-        let least = Objective::LeastPower { floor: 0.95 };
-        assert!(least.score(0.96, 10.0) > least.score(1.0, 11.0));
-        assert!(least.score(0.96, 20.0) > least.score(0.9, 5.0));
-        assert!(Objective::Throughput.score(1.0, 30.0) > Objective::Throughput.score(0.9, 10.0));
-        assert!(Objective::ThroughputPerWatt.score(0.5, 4.0) > Objective::ThroughputPerWatt.score(1.0, 10.0));
     }
 }

@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::error::SchedulerError;
 use crate::indicators::{self, Kind, Mix};
 use crate::ladder::{Aims, Ladder};
 use crate::observation::Observation;
@@ -79,17 +80,14 @@ pub struct Profile {
 
 impl Profile {
     /// Profiles whose plans do not fit the CPUs that are managed now are left out; none left is an error.
-    pub fn new(platform: &Platform, settings: &Settings) -> Result<Self, String> {
+    pub fn new(platform: &Platform, settings: &Settings) -> Result<Self, SchedulerError> {
         let mut profiles = settings.profiles.clone();
         profiles.retain_plans(|plan| {
             let all = platform.components().iter().all(|name| plan.seats.contains_key(name));
             all && check(plan, platform.machine()).is_ok()
         });
         if profiles.is_empty() {
-            return Err(
-                "no profile fits this stack and its managed CPUs; record some with `eft profile sweep`"
-                    .into(),
-            );
+            return Err(SchedulerError::NoProfileFits);
         }
         let aims = Aims { spare: settings.spare, ..Aims::default() };
         let rest = Ladder::build(platform, &aims).rung(0).plan.clone();
@@ -261,7 +259,7 @@ impl Profile {
     /// Enough was tried for now: the best of what was measured stays.
     fn go_back(&mut self, now: &Measured) -> Option<String> {
         let most = self.seen.iter().map(|(_, seen)| seen.throughput).fold(1.0, f64::max);
-        let score = |seen: &Measured| self.settings.objective.score(seen.throughput / most, seen.power_w);
+        let score = |seen: &Measured| self.settings.goal.score(seen.throughput / most, seen.power_w);
         let (best, of_best) = self.seen.iter().max_by(|a, b| score(&a.1).total_cmp(&score(&b.1)))?.clone();
         let is_near = |a: f64, b: f64| (a - b).abs() <= GAIN_MIN * b.abs();
         let is_as_good = is_near(of_best.throughput, now.throughput) && is_near(of_best.power_w, now.power_w);
@@ -375,7 +373,7 @@ impl Profile {
         let wish = Wish {
             mix: now.mix,
             demand: (!takes_all).then_some(now.busy),
-            objective: self.settings.objective,
+            goal: self.settings.goal,
             requests: self.requests,
             latency_us_max: self.settings.latency_us_max,
         };

@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 use eft_base::text::{complaint, one_line};
 use eft_machine::{CoreClass, CpuSet, Machine};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::profile::{LoadProfile, Profiles};
 
@@ -77,39 +78,58 @@ struct Contents {
     loads: Vec<LoadProfile>,
 }
 
-pub fn write(profiles: &Profiles, machine: &Machine) -> Result<String, String> {
+/// Why a profile file is not read or written.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FileError {
+    #[error("the profile file is larger than {} MiB", BYTES_MAX >> 20)]
+    TooLarge,
+    #[error("this is no profile file of eft (its first line names version and digest)")]
+    Foreign,
+    #[error("the profile file has version {0}; this program reads version {VERSION}")]
+    Version(String),
+    #[error("the profile file is damaged or was edited: its digest does not match")]
+    Digest,
+    #[error("the profile file is damaged: {0}")]
+    Damaged(String),
+    /// With what differs.
+    #[error("the profile file is of another machine: {0}")]
+    OtherMachine(String),
+    #[error("{0}")]
+    Unwritable(String),
+}
+
+pub fn write(profiles: &Profiles, machine: &Machine) -> Result<String, FileError> {
     let contents =
         Contents { machine: Fingerprint::of(machine), loads: profiles.loads.iter().cloned().collect() };
-    let body = toml::to_string(&contents).map_err(|error| one_line(&error.to_string()))?;
+    let body =
+        toml::to_string(&contents).map_err(|error| FileError::Unwritable(one_line(&error.to_string())))?;
     Ok(format!("{HEAD}{VERSION}, digest {:016x}\n{body}", digest(&body)))
 }
 
-pub fn read(text: &str, machine: &Machine) -> Result<Profiles, String> {
+pub fn read(text: &str, machine: &Machine) -> Result<Profiles, FileError> {
     if text.len() > BYTES_MAX {
-        return Err(format!("the profile file is larger than {} MiB", BYTES_MAX >> 20));
+        return Err(FileError::TooLarge);
     }
     let (head, body) = text.split_once('\n').unwrap_or((text, ""));
     let told = head.strip_prefix(HEAD).and_then(|rest| rest.split_once(", digest "));
-    let (version, told) =
-        told.ok_or("this is no profile file of eft (its first line names version and digest)")?;
+    let (version, told) = told.ok_or(FileError::Foreign)?;
     if version != VERSION.to_string() {
         let version: String = version.chars().filter(|c| !c.is_control()).take(10).collect();
-        return Err(format!("the profile file has version {version}; this program reads version {VERSION}"));
+        return Err(FileError::Version(version));
     }
     if u64::from_str_radix(told.trim(), 16) != Ok(digest(body)) {
-        return Err("the profile file is damaged or was edited: its digest does not match".into());
+        return Err(FileError::Digest);
     }
-    let contents: Contents = toml::from_str(body).map_err(|error| {
-        format!("the profile file is damaged: {}", complaint(body, error.span(), error.message()))
-    })?;
+    let contents: Contents = toml::from_str(body)
+        .map_err(|error| FileError::Damaged(complaint(body, error.span(), error.message())))?;
     if let Some(difference) = Fingerprint::of(machine).difference(&contents.machine) {
-        return Err(format!("the profile file is of another machine: {difference}"));
+        return Err(FileError::OtherMachine(difference));
     }
     contents.loads.iter().try_for_each(check_load)?;
     Ok(Profiles { loads: contents.loads.into() })
 }
 
-fn check_load(load: &LoadProfile) -> Result<(), String> {
+fn check_load(load: &LoadProfile) -> Result<(), FileError> {
     let sane = |value: f64| value.is_finite() && value >= 0.0;
     let mix = load.mix.axes().iter().all(|axis| (0.0..=1.0).contains(axis));
     let outcomes = load.outcomes.iter().all(|outcome| {
@@ -118,7 +138,7 @@ fn check_load(load: &LoadProfile) -> Result<(), String> {
     if mix && outcomes {
         return Ok(());
     }
-    Err(format!("the profile file is damaged: load '{}' has figures that cannot be", one_line(&load.name)))
+    Err(FileError::Damaged(format!("load '{}' has figures that cannot be", one_line(&load.name))))
 }
 
 /// FNV-1a: finds damage, not malice.

@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::goal::Goal;
 use crate::indicators::Mix;
-use crate::objective::Objective;
 use crate::plan::Plan;
 
 pub mod file;
@@ -74,7 +74,7 @@ pub struct Wish {
     pub mix: Mix,
     /// Share of the present plan's capacity that the load asks for; `None` if it takes all it gets.
     pub demand: Option<f64>,
-    pub objective: Objective,
+    pub goal: Goal,
     /// The load carries requests, so that it matters how long the answer takes.
     pub requests: bool,
     /// Of requests, the longest time that an answer may take.
@@ -205,7 +205,7 @@ impl Profiles {
             Some(needed) => (known.relative / known.weight / needed.max(1e-9)).min(1.0),
             None => known.relative / known.weight / best,
         };
-        let score = |known: &Known| wish.objective.score(achieved(known), known.power_w / known.weight);
+        let score = |known: &Known| wish.goal.score(achieved(known), known.power_w / known.weight);
         let top = known.iter().max_by(|a, b| score(&a.1).total_cmp(&score(&b.1)))?;
         let as_good = || known.iter().filter(|(_, known)| is_close(score(known), score(&top.1), gain));
         let relative = |known: &Known| known.latency().map_or(f64::INFINITY, |(_, relative)| relative);

@@ -28,8 +28,8 @@ fn outcome(plan: &Plan, throughput: f64, power_w: f64) -> Outcome {
     Outcome { throughput, power_w, plan: plan.clone(), ..Outcome::default() }
 }
 
-fn wish(size: f64, objective: Objective) -> Wish {
-    Wish { mix: mix(size), demand: None, objective, requests: false, latency_us_max: None }
+fn wish(size: f64, goal: Goal) -> Wish {
+    Wish { mix: mix(size), demand: None, goal, requests: false, latency_us_max: None }
 }
 
 /// Two plans, and two loads of which each likes another one.
@@ -47,13 +47,13 @@ fn two() -> (Profiles, Plan, Plan) {
 #[test]
 fn the_nearest_load_decides() {
     let (profiles, a, b) = two();
-    let choose = |size, objective| {
-        let wish = wish(size, objective);
+    let choose = |size, goal| {
+        let wish = wish(size, goal);
         profiles.choose(&wish, &Plan::default(), 0.02).unwrap().plan
     };
-    assert_eq!(choose(0.15, Objective::Throughput), a);
-    assert_eq!(choose(0.85, Objective::Throughput), b);
-    assert_eq!(choose(0.85, Objective::LeastPower { floor: 0.4 }), a);
+    assert_eq!(choose(0.15, Goal::THROUGHPUT), a);
+    assert_eq!(choose(0.85, Goal::THROUGHPUT), b);
+    assert_eq!(choose(0.85, Goal::least_power(0.4)), a);
 }
 
 /// Throughput, power and latency of a few plans under one load of requests.
@@ -81,7 +81,7 @@ fn among_plans_that_are_as_good_the_quicker_answers_requests() {
         (plans.iter().position(|plan| *plan == chosen.plan).unwrap(), chosen.latency_us)
     };
     let nowhere = Plan::default();
-    let bulk = wish(0.1, Objective::Throughput);
+    let bulk = wish(0.1, Goal::THROUGHPUT);
     let requests = Wish { requests: true, ..bulk };
     assert_eq!(choose(&bulk, &nowhere), (0, None));
     // The third is quicker yet, but has too little throughput; of the fourth nothing is known.
@@ -90,7 +90,7 @@ fn among_plans_that_are_as_good_the_quicker_answers_requests() {
     assert_eq!(choose(&bulk, &plans[3]).0, 3);
     assert_eq!((choose(&bulk, &plans[0]).0, choose(&requests, &plans[0]).0), (0, 1));
     assert_eq!(choose(&requests, &plans[3]).0, 3);
-    let least = Wish { objective: Objective::LeastPower { floor: 0.95 }, ..requests };
+    let least = Wish { goal: Goal::least_power(0.95), ..requests };
     assert_eq!(choose(&least, &nowhere).0, 1, "one percent of power is no reason for slow answers");
     let (profiles, plans) = with_latencies(&[(100.0, 10.0, Some(52.0)), (99.0, 10.1, Some(50.0))]);
     let chosen = profiles.choose(&requests, &nowhere, 0.02).unwrap().plan;
@@ -106,11 +106,7 @@ fn a_limit_on_latency_is_kept_where_it_can_be() {
         (200.0, 10.0, None),
     ]);
     let choose = |requests: bool, limit_us: f64| {
-        let wish = Wish {
-            requests,
-            latency_us_max: Some(limit_us),
-            ..wish(0.1, Objective::LeastPower { floor: 0.95 })
-        };
+        let wish = Wish { requests, latency_us_max: Some(limit_us), ..wish(0.1, Goal::least_power(0.95)) };
         let chosen = profiles.choose(&wish, &plans[0], 0.02).unwrap().plan;
         plans.iter().position(|plan| *plan == chosen).unwrap()
     };
@@ -119,7 +115,7 @@ fn a_limit_on_latency_is_kept_where_it_can_be() {
     assert_eq!(choose(true, 5.0), 2, "none is quick enough: the one that comes nearest");
     assert_eq!(choose(false, 5.0), 3, "no requests, no limit");
     let (untold, plans) = with_latencies(&[(100.0, 10.0, None), (50.0, 10.0, None)]);
-    let wish = Wish { requests: true, latency_us_max: Some(5.0), ..wish(0.1, Objective::Throughput) };
+    let wish = Wish { requests: true, latency_us_max: Some(5.0), ..wish(0.1, Goal::THROUGHPUT) };
     assert_eq!(untold.choose(&wish, &Plan::default(), 0.02).unwrap().plan, plans[0]);
 }
 
@@ -147,8 +143,8 @@ fn latencies_outlive_learning_and_pruning() {
 #[test]
 fn a_light_load_needs_no_more_than_it_asks_for() {
     let (profiles, a, b) = two();
-    let objective = Objective::LeastPower { floor: 0.95 };
-    let wish = Wish { demand: Some(0.3), ..wish(0.9, objective) };
+    let goal = Goal::least_power(0.95);
+    let wish = Wish { demand: Some(0.3), ..wish(0.9, goal) };
     assert_eq!(profiles.choose(&wish, &b, 0.02).unwrap().plan, a);
     let more = Wish { demand: Some(0.6), ..wish };
     assert_eq!(profiles.choose(&more, &b, 0.02).unwrap().plan, b);
@@ -158,7 +154,7 @@ fn a_light_load_needs_no_more_than_it_asks_for() {
 fn what_is_learnt_changes_the_choice_nearby_only() {
     let (mut profiles, a, b) = two();
     let choose = |profiles: &Profiles, size| {
-        let wish = wish(size, Objective::Throughput);
+        let wish = wish(size, Goal::THROUGHPUT);
         profiles.choose(&wish, &Plan::default(), 0.02).unwrap().plan
     };
     assert_eq!(choose(&profiles, 0.7), b);
@@ -204,7 +200,7 @@ fn a_file_reads_back_and_bad_ones_are_refused_with_one_line() {
     let text = file::write(&profiles, &machine(2)).unwrap();
     assert_eq!(file::read(&text, &machine(2)).unwrap().loads.len(), 2);
     let refused = |text: &str, machine: &Machine, word: &str| {
-        let error = file::read(text, machine).unwrap_err();
+        let error = file::read(text, machine).unwrap_err().to_string();
         assert!(error.contains(word) && !error.contains('\n'), "{error}");
     };
     refused(&text, &machine(4), "another machine");

@@ -4,7 +4,7 @@ use super::*;
 use eft_component::scheduling::{PolicyName, Spare};
 
 const NAMES: [PolicyName; 2] = [PolicyName::Adaptive, PolicyName::Profile];
-use crate::policy::Objective;
+use crate::policy::Goal;
 use crate::profile::sweep::exhaustive;
 use crate::profile::{Outcome, Profiles};
 use crate::sample::{ComponentSample, CpuSample, Hint, QueueSample, Traffic};
@@ -49,7 +49,7 @@ impl core::ops::DerefMut for Noted {
     }
 }
 
-fn settings(machine: Machine, objective: Objective, spare: Spare) -> Settings {
+fn settings(machine: Machine, goal: Goal, spare: Spare) -> Settings {
     let platform = Platform::new(machine, &names(), Some(&[0.5])).unwrap();
     let mut profiles = Profiles::default();
     for (name, size) in [("small", 0.1), ("large", 0.8)] {
@@ -65,12 +65,12 @@ fn settings(machine: Machine, objective: Objective, spare: Spare) -> Settings {
             profiles.record(name, mix, outcome);
         }
     }
-    Settings { objective, spare, profiles, ..Settings::default() }
+    Settings { goal, spare, profiles, ..Settings::default() }
 }
 
-fn scheduler(name: PolicyName, cpus: u32, objective: Objective, spare: Spare) -> Noted {
+fn scheduler(name: PolicyName, cpus: u32, goal: Goal, spare: Spare) -> Noted {
     let machine = Machine::of_equals(cpus);
-    Noted::new(name, machine.clone(), settings(machine, objective, spare))
+    Noted::new(name, machine.clone(), settings(machine, goal, spare))
 }
 
 /// A sane look: busy for this share, with so many segments a period since the beginning.
@@ -110,7 +110,7 @@ fn look(index: u64, busy: f64, segments: u64, cpus: u32) -> Sample {
 #[test]
 fn a_bad_look_keeps_the_last_good_plan_and_leaves_one_line() {
     for name in NAMES {
-        let mut scheduler = scheduler(name, 4, Objective::Throughput, Spare::GiveBack);
+        let mut scheduler = scheduler(name, 4, Goal::THROUGHPUT, Spare::GiveBack);
         for index in 0..100 {
             scheduler.look(&look(index, 0.9, 1000, 4));
         }
@@ -142,7 +142,7 @@ fn a_bad_look_keeps_the_last_good_plan_and_leaves_one_line() {
 #[test]
 fn a_cpu_that_stays_away_is_done_without() {
     for name in NAMES {
-        let mut scheduler = scheduler(name, 3, Objective::Throughput, Spare::Park);
+        let mut scheduler = scheduler(name, 3, Goal::THROUGHPUT, Spare::Park);
         for index in 0..100 {
             scheduler.look(&look(index, 0.9, 1000, 3));
         }
@@ -159,7 +159,7 @@ fn a_cpu_that_stays_away_is_done_without() {
 
 #[test]
 fn a_further_component_gets_a_seat() {
-    let mut scheduler = scheduler(PolicyName::Adaptive, 2, Objective::Throughput, Spare::GiveBack);
+    let mut scheduler = scheduler(PolicyName::Adaptive, 2, Goal::THROUGHPUT, Spare::GiveBack);
     for index in 0..10 {
         let mut sample = look(index, 0.1, 10, 2);
         let nic1 = ComponentSample { name: "nic1".into(), ..sample.components[5].clone() };
@@ -171,13 +171,17 @@ fn a_further_component_gets_a_seat() {
 
 #[test]
 fn the_policy_changes_while_it_runs_and_mistakes_change_nothing() {
-    let mut scheduler = scheduler(PolicyName::Adaptive, 2, Objective::Throughput, Spare::GiveBack);
+    let mut scheduler = scheduler(PolicyName::Adaptive, 2, Goal::THROUGHPUT, Spare::GiveBack);
     assert!(scheduler.set_policy(PolicyName::Fixed, Settings::default()).is_err());
     assert!(
-        scheduler.set_policy(PolicyName::Profile, Settings::default()).unwrap_err().contains("no profile")
+        scheduler
+            .set_policy(PolicyName::Profile, Settings::default())
+            .unwrap_err()
+            .to_string()
+            .contains("no profile")
     );
     assert_eq!(scheduler.policy().name(), PolicyName::Adaptive);
-    let settings = settings(Machine::of_equals(2), Objective::Throughput, Spare::GiveBack);
+    let settings = settings(Machine::of_equals(2), Goal::THROUGHPUT, Spare::GiveBack);
     scheduler.set_policy(PolicyName::Profile, settings).unwrap();
     assert_eq!(scheduler.policy().name(), PolicyName::Profile);
 }
@@ -284,16 +288,16 @@ proptest! {
     fn no_sequence_of_samples_makes_a_policy_panic_or_plan_what_cannot_be(
         stretches in proptest::collection::vec(any_stretch(), 1..6),
         cpus in 1u32..6,
-        objective in proptest::sample::select(alloc::vec![
-            Objective::Throughput,
-            Objective::LeastPower { floor: 0.95 },
-            Objective::ThroughputPerWatt,
+        goal in proptest::sample::select(alloc::vec![
+            Goal::THROUGHPUT,
+            Goal::least_power(0.95),
+            Goal::THROUGHPUT_PER_WATT,
         ]),
         park: bool,
     ) {
         let spare = if park { Spare::Park } else { Spare::GiveBack };
         for name in NAMES {
-            let mut scheduler = scheduler(name, cpus, objective, spare);
+            let mut scheduler = scheduler(name, cpus, goal, spare);
             let mut index = 0;
             for stretch in &stretches {
                 match stretch {
@@ -389,7 +393,7 @@ fn where_others_work_is_of_no_matter_in_one_package_or_if_somebody_said_better()
 
 #[test]
 fn a_policy_that_does_not_heed_applications_is_not_begun_anew_by_them() {
-    let settings = settings(two_packages(), Objective::Throughput, Spare::GiveBack);
+    let settings = settings(two_packages(), Goal::THROUGHPUT, Spare::GiveBack);
     let mut scheduler = Noted::new(PolicyName::Profile, two_packages(), settings);
     with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
     assert_eq!(anew(&scheduler), 0);

@@ -120,7 +120,7 @@ impl Adaptive {
         let Search { base, was, results, .. } = search;
         let most = results.iter().map(|(_, share, _)| *share).fold(1.0, f64::max);
         self.best = self.best.max(was.throughput * most);
-        let score = |share: f64, power_w: f64| self.settings.objective.score(share / most, power_w);
+        let score = |share: f64, power_w: f64| self.settings.goal.score(share / most, power_w);
         let of = |(_, share, power_w): &&(Plan, f64, f64)| score(*share, *power_w);
         let best = results.iter().max_by(|a, b| of(a).total_cmp(&of(b)));
         let better = best.filter(|(_, share, power_w)| {

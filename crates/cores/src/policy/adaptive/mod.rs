@@ -316,7 +316,7 @@ impl Adaptive {
     fn hold(&mut self, now_ns: u64, look: Look, seen: &Observation) -> Option<Option<String>> {
         let mix = seen.indicators.mix();
         let mut flapping = core::mem::take(&mut self.flapping);
-        let advice = flapping.advise(now_ns, look, mix, self.settings.objective, || self.steady_plans(seen));
+        let advice = flapping.advise(now_ns, look, mix, self.settings.goal, || self.steady_plans(seen));
         self.flapping = flapping;
         match advice {
             Advice::Calm => None,

@@ -4,6 +4,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use eft_component::scheduling::Objective;
+
 use super::climb::climbs;
 use super::peek::{Pace, Peek};
 use super::{ABRUPT, Adaptive, Mode, TRIALS_MAX, Trial, WINDOW_LOOKS};
@@ -11,7 +13,7 @@ use crate::estimate::{self, Demand};
 use crate::observation::Observation;
 use crate::placement::Nearness;
 use crate::plan::Plan;
-use crate::policy::Objective;
+use crate::policy::Goal;
 use crate::policy::measure::{Measured, SETTLING_LOOKS};
 use crate::policy::memory::SAME_MIX;
 use crate::policy::neighbours::{Candidate, Position, candidates, slower, time_ratio};
@@ -122,11 +124,11 @@ impl Adaptive {
         now: &Measured,
         demand: &Demand,
     ) -> Option<Candidate> {
-        let objective = self.settings.objective;
+        let Goal { objective, floor } = self.settings.goal;
         let saturated = now.overloaded >= 0.5;
         let wanted = match objective {
             Objective::Throughput | Objective::ThroughputPerWatt if saturated => None,
-            Objective::LeastPower { floor } if saturated => Some(floor * self.best / now.throughput.max(1.0)),
+            Objective::LeastPower if saturated => Some(floor * self.best / now.throughput.max(1.0)),
             _ => Some(1.0),
         };
         self.rebuild(demand, seen);
@@ -163,12 +165,12 @@ impl Adaptive {
         }
         // Slower may be faster, which no prediction shows: whoever is not the bottleneck is tried a step slower.
         let slower = || slower(&here).into_iter().find(|next| !barred(&next.plan));
-        best.or_else(|| if matches!(objective, Objective::LeastPower { .. }) { None } else { slower() })
+        best.or_else(|| if matches!(objective, Objective::LeastPower) { None } else { slower() })
     }
 
     pub(super) fn score(&self, next: &Candidate, now: &Measured) -> f64 {
         let best = self.best.max(1.0);
-        self.settings.objective.score(next.throughput * now.throughput / best, next.power_w)
+        self.settings.goal.score(next.throughput * now.throughput / best, next.power_w)
     }
 
     fn gain_floor(&self, next: &Candidate) -> f64 {
@@ -180,11 +182,12 @@ impl Adaptive {
         // Work that waits for memory is hardly slower on a slower clock, so a step of speed may do better than is
         // predicted.
         let doubt = if next.plan.same_seats(&self.plan) { DOUBT_SPEED } else { DOUBT_MOVE };
-        let reaches = next.throughput * now.throughput / best >= self.settings.objective.floor() - doubt;
+        let reaches = next.throughput * now.throughput / best >= self.settings.goal.least_share() - doubt;
         let cheaper = next.power_w < now.power_w * (1.0 - gain);
-        match self.settings.objective {
+        let Goal { objective, floor } = self.settings.goal;
+        match objective {
             Objective::Throughput => next.throughput > 1.0 + gain || (reaches && cheaper),
-            Objective::LeastPower { floor } => {
+            Objective::LeastPower => {
                 let short = now.throughput < floor * best;
                 (reaches && cheaper) || (short && next.throughput > 1.0 + gain)
             }
@@ -202,7 +205,7 @@ impl Adaptive {
         let clear = self.meter.last(CLEAR_LOOKS, SETTLING_LOOKS, mix).filter(|now| trial.is_clear(now));
         let measured = measured.or(clear);
         let same_mix = was.mix.difference(&mix) <= SAME_MIX;
-        let floor = self.settings.objective.floor().max(0.3);
+        let floor = self.settings.goal.least_share().max(0.3);
         let abrupt = early.is_some_and(|early| early.throughput < was.throughput * ABRUPT * floor);
         if measured.is_none() && !(abrupt && same_mix) {
             self.mode = Mode::Trying(trial);
@@ -271,13 +274,14 @@ impl Adaptive {
         let overloads =
             was.overloaded < 0.2 && now.overloaded >= 0.5 && now.throughput < was.throughput * 0.99;
         let cheaper = now.power_w < was.power_w * CHEAPER;
-        match self.settings.objective {
+        let Goal { objective, floor } = self.settings.goal;
+        match objective {
             _ if overloads => false,
             Objective::Throughput => {
                 now.throughput > was.throughput * MORE
                     || (cheaper && now.throughput >= was.throughput * 0.99 && now.throughput >= best * 0.985)
             }
-            Objective::LeastPower { floor } => {
+            Objective::LeastPower => {
                 let short = was.throughput < floor * best;
                 (cheaper && now.throughput >= floor * best)
                     || (short && now.throughput > was.throughput * MORE)

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use eft_cores::plan::Plan;
-use eft_cores::policy::Objective;
+use eft_cores::policy::Goal;
 use eft_cores::profile::{LoadProfile, Outcome};
 use serde_json::json;
 
@@ -68,8 +68,8 @@ fn text(load: &LoadProfile) -> String {
     for outcome in &load.outcomes {
         put(outcome, if outcome.plan.is_consolidated() { '1' } else { 's' });
     }
-    let marked = [(Objective::Throughput, 'T'), (Objective::LeastPower { floor: 0.95 }, 'P')];
-    let best = marked.map(|(objective, mark)| (best(load, objective), mark));
+    let marked = [(Goal::THROUGHPUT, 'T'), (Goal::least_power(0.95), 'P')];
+    let best = marked.map(|(goal, mark)| (best(load, goal), mark));
     best.iter().for_each(|(outcome, mark)| {
         outcome.iter().for_each(|o| put(o, *mark));
     });
@@ -157,11 +157,10 @@ fn diagram(all: &mut String, load: &LoadProfile) {
             escape(&outcome.plan.to_string())
         );
     }
-    for (objective, what) in [
-        (Objective::Throughput, "most throughput"),
-        (Objective::LeastPower { floor: 0.95 }, "least power at 95%"),
-    ] {
-        let Some(outcome) = best(load, objective) else { continue };
+    for (goal, what) in
+        [(Goal::THROUGHPUT, "most throughput"), (Goal::least_power(0.95), "least power at 95%")]
+    {
+        let Some(outcome) = best(load, goal) else { continue };
         let _ = writeln!(
             all,
             "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"7\" fill=\"none\" stroke=\"black\"><title>{what}: {}</title></circle>",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use eft_cores::policy::Objective;
+use eft_cores::policy::Goal;
 use eft_cores::profile::{LoadProfile, Outcome, Profiles, prune};
 use serde_json::{Value, json};
 
@@ -32,18 +32,18 @@ pub fn best_throughput(load: &LoadProfile) -> f64 {
     load.outcomes.iter().map(|outcome| outcome.throughput).fold(0.0, f64::max)
 }
 
-/// The configuration that serves an objective best.
-pub fn best(load: &LoadProfile, objective: Objective) -> Option<&Outcome> {
+/// The configuration that serves a goal best.
+pub fn best(load: &LoadProfile, goal: Goal) -> Option<&Outcome> {
     let top = best_throughput(load).max(1e-9);
-    let score = |outcome: &Outcome| objective.score(outcome.throughput / top, outcome.power_w);
+    let score = |outcome: &Outcome| goal.score(outcome.throughput / top, outcome.power_w);
     load.outcomes.iter().max_by(|a, b| score(a).total_cmp(&score(b)))
 }
 
 fn summary(load: &LoadProfile) -> Value {
-    let of = |objective| best(load, objective).map(outcome_json);
+    let of = |goal| best(load, goal).map(outcome_json);
     json!({
         "load": load.name, "learnt": load.learnt, "configurations": load.outcomes.len(), "mix": load.mix,
-        "best": of(Objective::Throughput), "least_power": of(Objective::LeastPower { floor: 0.95 }),
+        "best": of(Goal::THROUGHPUT), "least_power": of(Goal::least_power(0.95)),
     })
 }
 
@@ -55,14 +55,14 @@ fn outcome_json(outcome: &Outcome) -> Value {
 }
 
 fn row(load: &LoadProfile) -> Vec<String> {
-    let watts = |objective| best(load, objective).map_or("-".into(), watts);
+    let watts = |goal| best(load, goal).map_or("-".into(), watts);
     let kind = if load.learnt { "seen while running" } else { "a sweep" };
     vec![
         load.name.clone(),
         load.outcomes.len().to_string(),
         format!("{:.1}", best_throughput(load) / 1e6),
-        watts(Objective::Throughput),
-        watts(Objective::LeastPower { floor: 0.95 }),
+        watts(Goal::THROUGHPUT),
+        watts(Goal::least_power(0.95)),
         kind.into(),
     ]
 }

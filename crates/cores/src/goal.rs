@@ -1,0 +1,84 @@
+//! What a policy aims at, and what a plan is worth by it.
+
+use alloc::format;
+use core::fmt;
+
+use eft_component::scheduling::Objective;
+
+const DEFAULT_FLOOR: f64 = 0.95;
+
+/// An objective, and the least throughput that it may cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Goal {
+    pub objective: Objective,
+    /// Of the best throughput, from 0 to 1: `least-power` must not fall below this share. The others do not read it.
+    pub floor: f64,
+}
+
+impl Default for Goal {
+    fn default() -> Self {
+        Self::THROUGHPUT
+    }
+}
+
+impl Goal {
+    pub const THROUGHPUT: Self = Self { objective: Objective::Throughput, floor: DEFAULT_FLOOR };
+    pub const THROUGHPUT_PER_WATT: Self =
+        Self { objective: Objective::ThroughputPerWatt, floor: DEFAULT_FLOOR };
+
+    pub const fn least_power(floor: f64) -> Self {
+        Self { objective: Objective::LeastPower, floor }
+    }
+
+    /// Smallest share of the best throughput that is acceptable.
+    pub fn least_share(self) -> f64 {
+        match self.objective {
+            Objective::Throughput => 0.99,
+            Objective::LeastPower => self.floor.clamp(0.0, 1.0),
+            Objective::ThroughputPerWatt => 0.0,
+        }
+    }
+
+    /// Larger is better: throughput relative to the best known, power in W.
+    pub fn score(self, throughput: f64, power_w: f64) -> f64 {
+        let power_w = power_w.max(1e-3);
+        match self.objective {
+            // Power breaks ties within a percent or two.
+            Objective::Throughput => throughput - 1e-4 * power_w,
+            Objective::LeastPower if throughput < self.floor => throughput - 1e6,
+            Objective::LeastPower => -power_w,
+            Objective::ThroughputPerWatt => throughput / power_w,
+        }
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.objective {
+            Objective::Throughput => f.pad("throughput"),
+            Objective::LeastPower => f.pad(&format!("least-power:{:.0}%", self.floor * 100.0)),
+            Objective::ThroughputPerWatt => f.pad("throughput-per-watt"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_score_follows_the_objective() {
+        let least = Goal::least_power(0.95);
+        assert!(least.score(0.96, 10.0) > least.score(1.0, 11.0));
+        assert!(least.score(0.96, 20.0) > least.score(0.9, 5.0));
+        assert!(Goal::THROUGHPUT.score(1.0, 30.0) > Goal::THROUGHPUT.score(0.9, 10.0));
+        assert!(Goal::THROUGHPUT_PER_WATT.score(0.5, 4.0) > Goal::THROUGHPUT_PER_WATT.score(1.0, 10.0));
+    }
+
+    #[test]
+    fn a_goal_is_printed_with_its_floor() {
+        let printed =
+            [Goal::THROUGHPUT, Goal::least_power(0.5)].map(|goal| alloc::string::ToString::to_string(&goal));
+        assert_eq!(printed, ["throughput", "least-power:50%"]);
+    }
+}

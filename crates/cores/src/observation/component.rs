@@ -1,0 +1,130 @@
+//! What one component did between two samples.
+
+use alloc::vec::Vec;
+
+use super::doubt::Doubt;
+use super::one_line;
+use crate::sample::{ComponentSample, QueueSample, Traffic};
+
+const SHARE_TOLERANCE: f64 = 0.05;
+/// Accounts may be ahead of the sample's time by as long as the sampling took, which is long if it lost its CPU.
+const AHEAD_NS_MAX: u64 = 1_000_000_000;
+
+pub(super) struct Differences {
+    /// Busy, polling, waiting, sleeping. `None`: the account stands still.
+    pub shares: Option<[f64; 4]>,
+    pub cpu_ns: u64,
+    pub traffic: Traffic,
+    pub wake_ups: u64,
+    pub wakes_sent: u64,
+    pub wakes_sent_ns: u64,
+    pub queues: Vec<QueueSample>,
+    pub counters: (Option<f64>, Option<f64>),
+}
+
+pub(super) fn differences(
+    now: &ComponentSample,
+    before: &ComponentSample,
+    at_ns: u64,
+    period_ns: u64,
+) -> Result<Differences, Doubt> {
+    if now.generation != before.generation {
+        return Err(Doubt::Reborn { now: now.generation, before: before.generation });
+    }
+    // A turn counts as busy until it turns out to have been an idle poll: between the two, time goes over.
+    let working = |sample: &ComponentSample| sample.busy_ns.saturating_add(sample.polling_ns);
+    let working_ns = Doubt::since("its busy and polling time", working(now), working(before))?;
+    let busy_ns = now.busy_ns.saturating_sub(before.busy_ns).min(working_ns);
+    let waiting_ns = Doubt::since("its waiting time", now.waiting_ns, before.waiting_ns)?;
+    Doubt::since("its sleeping time", now.sleeping_ns, before.sleeping_ns)?;
+    let cpu_ns = Doubt::since("its CPU time", now.cpu_ns, before.cpu_ns)?;
+    let turns = Doubt::since("its heartbeat", now.heartbeat, before.heartbeat)?;
+    if turns == 0 && before.running && cpu_ns > period_ns / 2 {
+        return Err(Doubt::HeartbeatStandsStill);
+    }
+    Ok(Differences {
+        shares: accounted_ns(now, before, at_ns)?
+            .map(|accounted_ns| shares(busy_ns, working_ns - busy_ns, waiting_ns, accounted_ns))
+            .transpose()?,
+        cpu_ns,
+        traffic: traffic_since(&now.traffic, &before.traffic)?,
+        wake_ups: Doubt::since("its wake-ups", now.wake_ups, before.wake_ups)?,
+        wakes_sent: Doubt::since("its sent wakes", now.wakes_sent, before.wakes_sent)?,
+        wakes_sent_ns: Doubt::since("its time of sent wakes", now.wakes_sent_ns, before.wakes_sent_ns)?,
+        queues: queues_since(&now.queues, &before.queues)?,
+        counters: counters_since(now, before),
+    })
+}
+
+/// The time between two accounts. It is not that between the looks: whoever looks may lose its CPU after it has read
+/// the clock and before it reads the page, and then the page knows more than the look's time tells. `None`: there is no
+/// other account than before; the next one goes back to that.
+fn accounted_ns(now: &ComponentSample, before: &ComponentSample, at_ns: u64) -> Result<Option<u64>, Doubt> {
+    if now.accounted_to_ns == 0 || before.accounted_to_ns == 0 {
+        return Err(Doubt::AccountBegun);
+    }
+    if now.accounted_to_ns.saturating_sub(at_ns) > AHEAD_NS_MAX {
+        return Err(Doubt::AccountAhead);
+    }
+    match now.accounted_to_ns.checked_sub(before.accounted_to_ns) {
+        None => Err(Doubt::AccountWentBack),
+        Some(length) => Ok((length > 0).then_some(length)),
+    }
+}
+
+/// What is accounted for as busy or polling is believed, waiting as far as there is room, and all else is sleep.
+fn shares(busy_ns: u64, polling_ns: u64, waiting_ns: u64, accounted_ns: u64) -> Result<[f64; 4], Doubt> {
+    let length = accounted_ns as f64;
+    let (busy, polling) = (busy_ns as f64 / length, polling_ns as f64 / length);
+    if busy + polling > 1.0 + SHARE_TOLERANCE {
+        return Err(Doubt::MoreThanAll { share: busy + polling });
+    }
+    let busy = busy.min(1.0);
+    let polling = polling.min(1.0 - busy);
+    let waiting = (waiting_ns as f64 / length).min(1.0 - busy - polling).max(0.0);
+    Ok([busy, polling, waiting, (1.0 - busy - polling - waiting).max(0.0)])
+}
+
+fn queues_since(now: &[QueueSample], before: &[QueueSample]) -> Result<Vec<QueueSample>, Doubt> {
+    let mut queues = Vec::with_capacity(now.len().min(64));
+    for queue in now.iter().take(64) {
+        if queue.high > queue.capacity || queue.low > queue.capacity {
+            return Err(Doubt::QueueOverfull { capacity: queue.capacity, held: queue.high.max(queue.low) });
+        }
+        let Some(earlier) = before.iter().find(|earlier| earlier.from == queue.from) else {
+            continue;
+        };
+        queues.push(QueueSample {
+            from: one_line(&queue.from),
+            overloads: Doubt::since("the overloads of a queue", queue.overloads, earlier.overloads)?,
+            underloads: Doubt::since("the underloads of a queue", queue.underloads, earlier.underloads)?,
+            ..queue.clone()
+        });
+    }
+    Ok(queues)
+}
+
+/// A PMU may be taken from us at any time: what is absurd is absent.
+fn counters_since(now: &ComponentSample, before: &ComponentSample) -> (Option<f64>, Option<f64>) {
+    let (Some(now), Some(before)) = (now.counters, before.counters) else {
+        return (None, None);
+    };
+    let cycles = now.cycles.checked_sub(before.cycles).filter(|cycles| *cycles > 0);
+    let per_cycle = |now: u64, before: u64| Some(now.checked_sub(before)? as f64 / cycles? as f64);
+    (per_cycle(now.instructions, before.instructions), per_cycle(now.cache_misses, before.cache_misses))
+}
+
+/// Every counter of [`Traffic`], with its name.
+fn traffic_since(now: &Traffic, before: &Traffic) -> Result<Traffic, Doubt> {
+    let mut since = Traffic { connections_open: now.connections_open, ..Traffic::default() };
+    macro_rules! subtract {
+        ($($field:ident),*) => {$(
+            since.$field = Doubt::since(concat!("its counter ", stringify!($field)), now.$field, before.$field)?;
+        )*};
+    }
+    subtract!(received_bytes, sent_bytes, received_segments, sent_segments);
+    subtract!(sent_empty_segments, received_empty_segments);
+    subtract!(outbound_connections, accepted_connections, closed_connections, opened_sockets, closed_sockets);
+    subtract!(ip_received_bytes, ip_sent_bytes, arp_packets, icmp_packets);
+    Ok(since)
+}

@@ -1,0 +1,68 @@
+//! Why a sample, or a part of it, is not believed.
+
+use alloc::string::String;
+
+use serde::{Serialize, Serializer};
+use thiserror::Error;
+
+use super::PARTS_MAX;
+
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Doubt {
+    #[error("it lists more than {PARTS_MAX} components or CPUs")]
+    TooManyParts,
+    #[error("it is the first, with nothing to compare")]
+    First,
+    #[error("its time went back")]
+    TimeWentBack,
+    #[error("it is stale: time did not advance")]
+    Stale,
+    #[error("{seconds} s passed since the previous one")]
+    TooLate { seconds: u64 },
+    #[error("was reborn (generation {now} after {before})")]
+    Reborn { now: u32, before: u32 },
+    #[error("{what} went back from {before} to {now}")]
+    WentBack { what: String, before: u64, now: u64 },
+    #[error("is stale: its heartbeat stands still while it takes CPU time")]
+    HeartbeatStandsStill,
+    #[error("has only begun its account: nothing to compare with yet")]
+    AccountBegun,
+    #[error("accounts for time that has not come yet")]
+    AccountAhead,
+    #[error("accounts for less time than before")]
+    AccountWentBack,
+    #[error("was busy or polling for {:.0}% of the time", share * 100.0)]
+    MoreThanAll { share: f64 },
+    #[error("a queue of {capacity} holds {held} messages")]
+    QueueOverfull { capacity: u32, held: u32 },
+    #[error("is missing from the sample")]
+    Missing,
+    #[error("is not running")]
+    NotRunning,
+    #[error("is new: nothing to compare with yet")]
+    New,
+    #[error("is stale: its account stands still")]
+    AccountStandsStill,
+    #[error("the meter went from {before_uj} to {now_uj} uJ")]
+    Meter { before_uj: u64, now_uj: u64 },
+    #[error("vanished")]
+    Vanished,
+    #[error("its speed reads {0}")]
+    Speed(f64),
+    #[error("went offline, and eft did not park it")]
+    WentOffline,
+}
+
+impl Doubt {
+    /// `now - before`, of a figure that only grows.
+    pub fn since(what: &str, now: u64, before: u64) -> Result<u64, Doubt> {
+        now.checked_sub(before).ok_or_else(|| Doubt::WentBack { what: what.into(), before, now })
+    }
+}
+
+/// As its line.
+impl Serialize for Doubt {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
