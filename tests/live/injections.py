@@ -42,6 +42,27 @@ def deadly_faults_end_no_connection():
         connections.use()
 
 
+def who_accuses_without_evidence_is_replaced():
+    with Scene("inject-accuse") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
+        stack.listening(7300)
+        connections = Connections(stack, 5)
+        for component in ("ip", "filter", "tcp"):
+            before = stack.components()
+            inject = scene.start(EFT, "inject", "--name", stack.name, component, "accuse", log="accuse.log")
+            # It strikes when the server sends something.
+            wait_until(lambda: connections.use() or inject.poll() is not None, 20, "the fault")
+            check(inject.returncode == 0, inject.log.read_text())
+            wait_until(
+                lambda: connections.use() or (c := stack.components()[component])["generation"] == before[component]["generation"] + 1
+                and c["state"] == "running", 20, f"the successor of {component}")
+            after = stack.components()
+            others = [name for name in after if name != component and after[name]["generation"] != before[name]["generation"]]
+            check(not others, f"{component} accuses, and these were replaced: {others}")
+        check("that is not so; killing tcp" in stack.process.log.read_text(), "no word of it")
+
+
 def wrong_injections_are_refused():
     with Scene("inject-wrong") as scene:
         stack = Stack(scene)
@@ -66,4 +87,8 @@ def wrong_injections_are_refused():
         check("flip-heap" in sh(EFT, "inject", "--list").stdout, "the list")
 
 
-CASES = [deadly_faults_end_no_connection, wrong_injections_are_refused]
+CASES = [
+    deadly_faults_end_no_connection,
+    who_accuses_without_evidence_is_replaced,
+    wrong_injections_are_refused,
+]

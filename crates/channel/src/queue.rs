@@ -10,6 +10,10 @@
 //! peer can therefore feed garbage or stall its own queue, but cannot make the other side leave the
 //! ring or take a message twice.
 
+mod inspection;
+
+pub use inspection::Inspection;
+
 use crate::atomic::{AtomicU64, Ordering};
 use crate::shared::Shared;
 
@@ -42,6 +46,10 @@ impl Line {
     pub fn empty() -> Line {
         Line { sequence: AtomicU64::new(0), payload: core::array::from_fn(|_| AtomicU64::new(0)) }
     }
+
+    fn message(&self) -> Message {
+        core::array::from_fn(|i| self.payload[i].load(Ordering::Relaxed))
+    }
 }
 
 /// The consumer's published position, alone in its line.
@@ -62,8 +70,18 @@ pub struct Producer {
     tail: u64,
     /// The consumer's position as last read; it may have moved on.
     cached_head: u64,
-    /// How often the consumer published an impossible position.
-    absurd: u64,
+    /// What the consumer's position is that was read last.
+    seen: Seen,
+}
+
+/// A consumer's position as its producer finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    Sound,
+    /// Where the consumer was before: not believed, and one that is sound says at its next turn where it is.
+    Back,
+    /// Nowhere that a consumer can be.
+    Impossible,
 }
 
 /// The reading end.
@@ -72,7 +90,7 @@ pub struct Consumer {
     consumed: Shared<Position>,
     head: u64,
     published: u64,
-    /// A line held what no sound producer writes there.
+    /// The next line held what no sound producer writes there.
     broken: bool,
 }
 
@@ -85,7 +103,7 @@ pub fn queue(lines: Shared<[Line]>, consumed: Shared<Position>) -> (Producer, Co
 impl Producer {
     pub fn new(lines: Shared<[Line]>, consumed: Shared<Position>) -> Producer {
         assert!(lines.len().is_power_of_two());
-        Producer { lines, consumed, tail: 0, cached_head: 0, absurd: 0 }
+        Producer { lines, consumed, tail: 0, cached_head: 0, seen: Seen::Sound }
     }
 
     /// Goes on with a ring that a dead predecessor wrote: the tail is where the lines' sequence
@@ -120,9 +138,11 @@ impl Producer {
         if head < self.cached_head || head > self.tail {
             // Positions only grow and never pass the tail. Believing anything else could let a mad
             // consumer make us overwrite what it has not read, or spin.
-            self.absurd += 1;
+            let possible = head < self.tail && self.tail - head <= capacity;
+            self.seen = if possible { Seen::Back } else { Seen::Impossible };
             return known as usize;
         }
+        self.seen = Seen::Sound;
         self.cached_head = head;
         (capacity - (self.tail - head)) as usize
     }
@@ -146,8 +166,9 @@ impl Producer {
         Ok(())
     }
 
-    pub fn absurd_positions(&self) -> u64 {
-        self.absurd
+    /// What was seen of the consumer when its position was read last.
+    pub fn seen(&self) -> Seen {
+        self.seen
     }
 }
 
@@ -210,32 +231,41 @@ impl Consumer {
         written as usize
     }
 
-    /// Takes the next message. The position is published lazily: every quarter of the ring and by
-    /// [`Consumer::publish`].
-    pub fn pop(&mut self) -> Option<Message> {
+    /// The next message, which stays.
+    pub fn peek(&mut self) -> Option<Message> {
         let line = self.next_line();
         let sequence = line.sequence.load(Ordering::Acquire);
-        if sequence != mark(self.head + 1) {
-            // Not written yet: it is what the last round left.
-            self.broken |= sequence != mark((self.head + 1).saturating_sub(self.lines.len() as u64));
-            return None;
-        }
-        let message = core::array::from_fn(|i| line.payload[i].load(Ordering::Relaxed));
+        let written = sequence == mark(self.head + 1);
+        // Not written yet: it is what the last round left.
+        self.broken = !written && sequence != mark((self.head + 1).saturating_sub(self.lines.len() as u64));
+        written.then(|| self.next_line().message())
+    }
+
+    /// Leaves the message behind that was peeked at. The position is published lazily: every quarter of the ring and by
+    /// [`Consumer::publish`].
+    pub fn advance(&mut self) {
         self.head += 1;
         if self.head - self.published >= (self.lines.len() as u64 / 4).max(1) {
             self.publish();
         }
+    }
+
+    /// Takes the next message.
+    pub fn pop(&mut self) -> Option<Message> {
+        let message = self.peek()?;
+        self.advance();
         Some(message)
     }
 
-    /// Whether the producer damaged the queue: no message will come any more.
+    /// Whether the next line held what no sound producer writes there.
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Tells the producer how far we are. Called at the end of a batch and before sleeping.
+    /// Tells the producer how far we are. Called at the end of a batch and before sleeping. What a stray write left there
+    /// is put right.
     pub fn publish(&mut self) {
-        if self.published != self.head {
+        if self.published != self.head || self.consumed.0.load(Ordering::Relaxed) != self.head {
             self.published = self.head;
             self.consumed.0.store(self.head, Ordering::Release);
         }

@@ -1,5 +1,5 @@
 //! Faults of a server toward its neighbours, set off on purpose (`eft inject`, the simulator): a message that comes late,
-//! twice, damaged or not at all.
+//! twice, damaged or not at all; an accusation without a cause.
 //!
 //! The neighbours see what a server with such a defect would send. While no fault is armed a turn pays one branch.
 
@@ -27,6 +27,8 @@ pub enum Fault {
     Leak,
     /// A receipt that gives a buffer back comes twice.
     DoubleFree,
+    /// Whoever gets a message is accused of nonsense, from now on.
+    Accuse,
 }
 
 impl Fault {
@@ -50,6 +52,8 @@ pub(crate) struct Armed {
 pub(crate) struct Done {
     /// The message was found.
     pub struck: bool,
+    /// Who is accused.
+    pub accuse: Option<ComponentId>,
     /// Messages to send before all others.
     pub send: Vec<(ComponentId, Encoded)>,
     /// Nothing is left to do.
@@ -88,10 +92,11 @@ impl Armed {
             return done;
         };
         done.struck = true;
-        done.over = self.fault != Fault::Delay;
+        done.over = !matches!(self.fault, Fault::Delay | Fault::Accuse);
         match self.fault {
             Fault::Repeat | Fault::DoubleFree => done.send.push((peer, line)),
             Fault::Leak => out.remove(index),
+            Fault::Accuse => done.accuse = Some(peer),
             Fault::FlipMessage => {
                 out.remove(index);
                 line[self.random.below(7) as usize] ^= 1 << self.random.below(64);

@@ -16,6 +16,7 @@ pub mod outbox;
 pub mod scheduling;
 pub mod server;
 pub mod sockets;
+mod suspicion;
 pub mod topology;
 pub mod transport;
 pub mod world;

@@ -7,6 +7,7 @@ pub use crate::frame_counters::{FRAME_COUNTERS, counter};
 
 use crate::component::{Component, Context, Occasion, Output};
 use crate::fault::{Armed, Fault};
+use crate::suspicion::Suspicion;
 use crate::{Outbox, World};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -15,6 +16,7 @@ use core::time::Duration;
 use eft_base::{Instant, Random};
 use eft_channel::account::{Hints, Marks, Phase, QueueAccount};
 use eft_channel::notify::{Doorbell, Ringer, StateWord, Wake};
+use eft_channel::queue::Seen;
 use eft_channel::status::Status;
 use eft_channel::{Consumer, Memory, Producer, Shared};
 use eft_messages::{ComponentId, Encoded};
@@ -43,8 +45,7 @@ struct Connected {
     quiet: usize,
     /// What is noted of the queue toward us.
     queue: QueueAccount,
-    /// The peer was accused; once is enough.
-    accused: bool,
+    suspicion: Suspicion,
 }
 
 /// Receipts that may wait for a sleeping peer, and how long: both far below what would run a pool or
@@ -152,7 +153,7 @@ impl<C: Component> Server<C> {
             backlog: VecDeque::new(),
             unrung: false,
             quiet: 0,
-            accused: false,
+            suspicion: Suspicion::default(),
         };
         match self.ports.iter_mut().find(|c| c.port.peer == peer) {
             Some(old) => *old = connected,
@@ -186,31 +187,45 @@ impl<C: Component> Server<C> {
         self.touched = true;
     }
 
+    /// A peer is dead or has a successor: takes all that was said, also behind what is no message.
+    pub fn take_rest(&mut self, world: &mut impl World<Effect = C::Effect>) {
+        self.turn(world, usize::MAX, true);
+    }
+
     /// One turn: at most `budget` messages per peer.
     pub fn step(&mut self, world: &mut impl World<Effect = C::Effect>, budget: usize) -> Step {
+        self.turn(world, budget, false)
+    }
+
+    fn turn(&mut self, world: &mut impl World<Effect = C::Effect>, budget: usize, to_the_end: bool) -> Step {
         self.status.account().leave(Phase::Busy);
         let now = world.now();
         self.account_from(now);
         self.status.account().enter(Phase::Busy, now);
         self.refresh_room();
         let mut work = core::mem::take(&mut self.touched) as usize;
-        let mut undecodable = 0;
         let mut received = 0;
         let mut crowded = false;
         let mut suspect = None;
         for connected in &mut self.ports {
             let peer = connected.port.peer;
             let mut taken = 0;
+            connected.suspicion.nonsense = false;
             while taken < budget {
-                let Some(line) = connected.port.consumer.pop() else {
+                let Some(line) = connected.port.consumer.peek() else {
                     break;
                 };
-                taken += 1;
                 let Some(message) = C::decode(peer, &line) else {
-                    undecodable += 1;
+                    connected.suspicion.nonsense = !to_the_end;
                     suspect = Some(peer);
-                    continue;
+                    if to_the_end {
+                        connected.port.consumer.advance();
+                        continue;
+                    }
+                    break;
                 };
+                connected.port.consumer.advance();
+                taken += 1;
                 let mut cx =
                     Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
                 self.component.begin(Occasion::Message { from: peer, line: &line });
@@ -219,9 +234,11 @@ impl<C: Component> Server<C> {
             }
             connected.port.consumer.publish();
             // A position that cannot be may be the last that it says: our queue would stay full.
-            if connected.port.consumer.is_broken() || connected.port.producer.absurd_positions() > 0 {
+            let seen = connected.port.producer.seen();
+            if connected.port.consumer.is_broken() || seen == Seen::Impossible {
                 suspect = Some(peer);
             }
+            connected.unrung |= seen == Seen::Back;
             received += taken;
             if taken > 0 || connected.queue.awaits_fall() {
                 let left = if taken == budget { connected.port.consumer.backlog() } else { 0 };
@@ -242,11 +259,8 @@ impl<C: Component> Server<C> {
             self.component.flush(&mut cx, &mut self.out);
             self.component.commit(&mut cx);
         }
-        if undecodable > 0 {
-            self.status.add(counter::UNDECODABLE, undecodable);
-        }
         if let Some(peer) = suspect {
-            self.accuse(world, peer);
+            self.accuse(world, peer, now);
         }
         if received > 0 {
             self.status.add(counter::MESSAGES_IN, received as u64);
@@ -257,7 +271,8 @@ impl<C: Component> Server<C> {
         self.status.beat();
         let quiet = self.quiet_deadline(now);
         let late = self.fault.as_ref().and_then(|fault| fault.deadline());
-        let deadline = self.component.deadline().into_iter().chain(quiet).chain(late).min();
+        let again = self.ports.iter().filter_map(|c| c.suspicion.deadline());
+        let deadline = self.component.deadline().into_iter().chain(quiet).chain(late).chain(again).min();
         self.tell_hints(now, crowded);
         self.due = deadline;
         // Without looking at the clock again: the next mark gives the time to what this turn was.
@@ -266,11 +281,12 @@ impl<C: Component> Server<C> {
     }
 
     /// A neighbour that damages its queue, or sends what is no message, does not go on: what it said with that message is lost,
-    /// and only its successor says it again.
+    /// and only its successor says it again. Whether it did is judged by the supervisor, who can see the queue, too.
     #[cold]
-    fn accuse(&mut self, world: &mut impl World<Effect = C::Effect>, peer: ComponentId) {
-        if let Some(c) = self.ports.iter_mut().find(|c| c.port.peer == peer && !c.accused) {
-            c.accused = true;
+    fn accuse(&mut self, world: &mut impl World<Effect = C::Effect>, peer: ComponentId, now: Instant) {
+        let Some(c) = self.ports.iter_mut().find(|c| c.port.peer == peer) else { return };
+        if c.suspicion.accuses(now) {
+            self.status.add(counter::UNDECODABLE, c.suspicion.nonsense as u64);
             world.accuse(peer);
         }
     }
@@ -312,7 +328,11 @@ impl<C: Component> Server<C> {
 
     /// Whether a message waits: the last look before sleeping.
     pub fn has_message(&self) -> bool {
-        self.touched || self.ports.iter().any(|c| c.port.consumer.has_message() || !c.backlog.is_empty())
+        self.touched
+            || self
+                .ports
+                .iter()
+                .any(|c| c.port.consumer.has_message() && !c.suspicion.nonsense || !c.backlog.is_empty())
     }
 
     /// The bells to sleep on.
@@ -332,12 +352,16 @@ impl<C: Component> Server<C> {
 
     /// Does what the armed fault does to this turn's messages.
     #[cold]
-    fn strike(&mut self, now: Instant) {
+    fn strike(&mut self, world: &mut impl World<Effect = C::Effect>) {
+        let now = world.now();
         let Some(fault) = &mut self.fault else { return };
         let done = fault.strike(now, &mut self.out);
         self.status.add(counter::FAULTS_INJECTED, done.struck as u64);
         if done.over {
             self.fault = None;
+        }
+        if let Some(peer) = done.accuse {
+            world.accuse(peer);
         }
         for (peer, line) in done.send {
             // No port: it died meanwhile, and what was said to it with it.
@@ -350,7 +374,7 @@ impl<C: Component> Server<C> {
     /// Moves the outbox into the queues, carries out effects, and wakes who sleeps.
     fn publish(&mut self, world: &mut impl World<Effect = C::Effect>) {
         if self.fault.is_some() {
-            self.strike(world.now());
+            self.strike(world);
         }
         let mut sent = 0;
         let mut effects = 0;

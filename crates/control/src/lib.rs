@@ -1,6 +1,6 @@
 //! Supervisor and store: decisions only, no system calls.
 //!
-//! [`plan`] says which segments exist and who may map them, [`restart`] what to do about a death,
+//! [`accusation`] says who is replaced when one accuses another, [`plan`] which segments exist and who may map them, [`restart`] what to do about a death,
 //! [`hang`] whether a server makes progress, [`store`] keeps opaque bytes by key. The live
 //! supervisor (in the linux crate) carries the decisions out. Nothing here parses anything that an
 //! application or the network sent.
@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+pub mod accusation;
 pub mod hang;
 pub mod plan;
 pub mod restart;

@@ -10,6 +10,7 @@ extern crate alloc;
 
 pub mod codec;
 pub mod control;
+pub mod edges;
 pub mod filter;
 pub mod nic;
 pub mod sockets;

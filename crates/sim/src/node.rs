@@ -142,6 +142,8 @@ impl<E: Into<Effect>> World for Around<'_, E> {
 /// A [`Server`] whose component is forgotten.
 pub trait Node {
     fn step(&mut self, world: &mut Surroundings, budget: usize) -> Step;
+    /// See [`Server::take_rest`].
+    fn take_rest(&mut self, world: &mut Surroundings);
     fn connect(&mut self, world: &mut Surroundings, port: Port);
     fn disconnect(&mut self, peer: ComponentId);
     fn event(&mut self, now: Instant, event: Event);
@@ -157,6 +159,10 @@ pub trait Node {
 impl<C: Component<Event: Hears, Effect: Into<Effect>>> Node for Server<C> {
     fn step(&mut self, world: &mut Surroundings, budget: usize) -> Step {
         Server::step(self, &mut Around(world, PhantomData), budget)
+    }
+
+    fn take_rest(&mut self, world: &mut Surroundings) {
+        Server::take_rest(self, &mut Around(world, PhantomData))
     }
 
     fn connect(&mut self, world: &mut Surroundings, port: Port) {

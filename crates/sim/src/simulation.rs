@@ -8,6 +8,7 @@ use eft_base::{Cidr, Endpoint, Instant, MacAddress, Random};
 use eft_channel::socket::Geometry;
 use eft_component::DeviceInfo;
 use eft_component::fault::Fault;
+use eft_control::accusation::Verdict;
 use eft_messages::ComponentId;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -225,9 +226,14 @@ impl Simulation {
                 let budget = 1 + self.random.below(64) as usize;
                 self.stacks[side].step(self.now, peer, budget);
                 self.bury(side);
-                for mad in self.stacks[side].take_accused() {
-                    self.note(format!("{} us: {peer} of side {side} accuses {mad}", self.now.as_micros()));
-                    self.kill(side, mad);
+                for (accuser, accused, verdict) in self.stacks[side].judge_accused(self.now) {
+                    let now = self.now.as_micros();
+                    self.note(format!("{now} us: {accuser} of side {side} accuses {accused}: {verdict:?}"));
+                    match verdict {
+                        Verdict::Accused => self.kill(side, accused),
+                        Verdict::Accuser => self.kill(side, accuser),
+                        Verdict::Neither => {}
+                    }
                 }
             }
             None => {

@@ -17,6 +17,7 @@ use eft_channel::status::Status;
 use eft_channel::{Pool, PoolView, Segment};
 use eft_component::fault::Fault;
 use eft_component::{Component, Server, Topology, sockets, transport};
+use eft_control::accusation::{Credit, Evidence, Verdict};
 use eft_control::plan;
 use eft_ip::IpConfig;
 use eft_messages::{ComponentId, Role};
@@ -63,6 +64,8 @@ struct Member {
     generation: u32,
     /// Kills it in the middle of what it does.
     fuse: Fuse,
+    /// What it said against others.
+    credit: Credit,
 }
 
 struct MappedPool {
@@ -103,6 +106,8 @@ pub struct Stack {
     pub burnt: u64,
     /// Those that died since somebody asked.
     died: Vec<ComponentId>,
+    /// Who accused whom.
+    accusations: Vec<(ComponentId, ComponentId)>,
     /// Sockets whose descriptors the supervisor holds.
     kept: BTreeMap<SocketId, ComponentId>,
     /// Of all that are recorded.
@@ -126,6 +131,7 @@ impl Stack {
             crashes: 0,
             burnt: 0,
             died: Vec::new(),
+            accusations: Vec::new(),
             kept: BTreeMap::new(),
             lives: Vec::new(),
             topology,
@@ -144,6 +150,7 @@ impl Stack {
                 deadline: None,
                 generation: 0,
                 fuse: Fuse::default(),
+                credit: Credit::default(),
             });
         }
         for i in 0..stack.members.len() {
@@ -162,6 +169,11 @@ impl Stack {
 
     pub fn is_alive(&self, peer: ComponentId) -> bool {
         self.index(peer).is_some_and(|i| self.members[i].node.is_some())
+    }
+
+    /// Which life of a server this is, from 1 on.
+    pub fn generation(&self, peer: ComponentId) -> u32 {
+        self.index(peer).map_or(0, |i| self.members[i].generation)
     }
 
     /// A counter of a server, by name; it goes on over its deaths.
@@ -283,7 +295,11 @@ impl Stack {
         self.surroundings.fuse = member.fuse.clone();
         let around = &mut self.surroundings;
         match catch_unwind(AssertUnwindSafe(|| f(node.as_mut(), around))) {
-            Ok(result) => Some(result),
+            Ok(result) => {
+                let accused = around.accused.drain(..).map(|of| (member.peer, of));
+                self.accusations.extend(accused);
+                Some(result)
+            }
             Err(why) if why.downcast_ref::<String>().is_some_and(|s| s == FUSE_BURNT) => {
                 self.burnt += 1;
                 self.kill(self.surroundings.now, self.members[i].peer);
@@ -305,9 +321,20 @@ impl Stack {
         core::mem::take(&mut self.died)
     }
 
-    /// Who was accused since the last call.
-    pub fn take_accused(&mut self) -> Vec<ComponentId> {
-        core::mem::take(&mut self.surroundings.accused)
+    /// Who accused whom since the last call, and what the supervisor says to it.
+    pub fn judge_accused(&mut self, now: Instant) -> Vec<(ComponentId, ComponentId, Verdict)> {
+        let accusations = core::mem::take(&mut self.accusations);
+        accusations.into_iter().filter_map(|(by, of)| Some((by, of, self.judge(now, by, of)?))).collect()
+    }
+
+    fn judge(&mut self, now: Instant, accuser: ComponentId, accused: ComponentId) -> Option<Verdict> {
+        let queue = |writer, reader| {
+            let mut of = self.numbers.iter().filter(|n| (n.writer, n.reader) == (writer, reader));
+            of.find_map(|n| n.queue.clone())
+        };
+        let (written, read) = (queue(accused, accuser)?, queue(accuser, accused)?);
+        let i = self.index(accuser)?;
+        Some(self.members[i].credit.judge(now, &Evidence { accuser, accused, written, read }))
     }
 
     /// Arms a fault in a server that lives.
@@ -350,13 +377,15 @@ impl Stack {
             };
             self.call(j, |node, around| {
                 // What the dead one had said is still heard.
-                node.step(around, usize::MAX);
+                node.take_rest(around);
                 node.disconnect(peer);
-                around.accused.retain(|accused| *accused != peer);
             });
             self.wake(other);
         }
         self.settle();
+        self.members[i].credit = Credit::default();
+        // What was to be done about it is done.
+        self.accusations.retain(|(by, of)| *by != peer && *of != peer);
         self.numbers.retain(|n| n.writer != peer && n.reader != peer);
         for pool in self.pools.iter_mut().filter(|p| p.owner == peer) {
             pool.dropped_at.get_or_insert(now + OLD_POOLS);

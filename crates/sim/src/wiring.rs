@@ -1,7 +1,7 @@
 //! Queues between two servers, as the supervisor lays them.
 
 use eft_channel::notify::Doorbell;
-use eft_channel::queue::{Line, Position, queue};
+use eft_channel::queue::{Inspection, Line, Position, queue};
 use eft_channel::status::Status;
 use eft_channel::{Segment, Shared};
 use eft_component::Port;
@@ -13,6 +13,8 @@ pub struct Numbers {
     pub writer: ComponentId,
     pub reader: ComponentId,
     segment: Segment,
+    /// What others see of it, of what the queue's writer writes.
+    pub queue: Option<Inspection>,
     /// Bytes from one number to the next.
     stride: usize,
 }
@@ -38,11 +40,14 @@ fn direction(
     let (lines, position) =
         (Segment::heap(capacity * size_of::<Line>()), Segment::heap(size_of::<Position>()));
     // SAFETY: both are made of atomics.
-    let shared = unsafe { (lines.shared_slice(0, capacity), position.shared(0)) };
+    let shared = unsafe { (lines.shared_slice::<Line>(0, capacity), position.shared::<Position>(0)) };
     let (Ok(at), Ok(taken)) = shared else { unreachable!("long enough and aligned") };
+    let seen = Some(Inspection::new(at.clone(), taken.clone()));
     let (producer, consumer) = queue(at, taken);
-    let written = Numbers { writer: from, reader: to, segment: lines, stride: size_of::<Line>() };
-    let read = Numbers { writer: to, reader: from, segment: position, stride: size_of::<Position>() };
+    let written =
+        Numbers { writer: from, reader: to, segment: lines, queue: seen, stride: size_of::<Line>() };
+    let read =
+        Numbers { writer: to, reader: from, segment: position, queue: None, stride: size_of::<Position>() };
     (producer, consumer, [written, read])
 }
 

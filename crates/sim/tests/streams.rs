@@ -205,6 +205,29 @@ fn what_is_no_message_gets_its_sender_replaced() {
     assert!(replaced > 5, "only {replaced} were replaced");
 }
 
+/// A server that accuses others of nothing is replaced, and they are not.
+#[test]
+fn who_accuses_without_evidence_is_replaced() {
+    for (seed, mad) in [
+        (1450, ComponentId::IP),
+        (1451, ComponentId::FILTER),
+        (1452, ComponentId::nic(0)),
+        (1453, ComponentId::TCP),
+    ] {
+        let mut s = Simulation::new(seed, settings());
+        s.serve(100_000, 100_000, 0);
+        s.faults.downtime = Duration::from_millis(1);
+        s.stacks[1].inject(mad, Fault::Accuse, 0);
+        s.stream(100_000, 100_000, 0);
+        s.run(Duration::from_secs(60), |s| {
+            s.applications.iter().all(|a| a.streams.len() == 1 && a.is_done())
+        });
+        assert!(s.stacks[1].counter(mad, "faults_injected") > 0, "seed {seed}: {mad} is sound");
+        let deaths: Vec<_> = s.stacks[1].peers().filter(|p| s.stacks[1].generation(*p) > 1).collect();
+        assert_eq!(deaths, [mad], "seed {seed}");
+    }
+}
+
 /// Whoever reads what cannot be accuses who wrote it; every byte arrives all the same.
 #[test]
 fn a_damaged_queue_gets_its_writer_replaced() {

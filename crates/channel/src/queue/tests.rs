@@ -63,10 +63,15 @@ fn a_mad_consumer_cannot_move_the_producer() {
     p.push(&[1; 7]).unwrap();
     c.consumed.0.store(1 << 60, Ordering::Release);
     assert_eq!(p.room(4), 3);
-    assert!(p.absurd_positions() > 0);
+    assert_eq!(p.seen(), Seen::Impossible);
     c.consumed.0.store(1, Ordering::Release);
     assert_eq!(c.pop(), Some([1; 7]));
     assert_eq!(p.room(4), 4);
+    assert_eq!(p.seen(), Seen::Sound);
+    c.consumed.0.store(0, Ordering::Release);
+    assert_eq!((p.room(5), p.seen()), (4, Seen::Back));
+    c.publish();
+    assert_eq!((p.room(5), p.seen()), (4, Seen::Sound));
 }
 
 #[test]

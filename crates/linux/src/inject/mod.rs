@@ -61,6 +61,7 @@ pub const KINDS: &[(&str, Kind, &str)] = &[
     ("repeat", Kind::Message(Fault::Repeat), "a message that comes twice"),
     ("leak", Kind::Message(Fault::Leak), "a buffer that is not given back"),
     ("double-free", Kind::Message(Fault::DoubleFree), "a buffer that is given back twice"),
+    ("accuse", Kind::Message(Fault::Accuse), "neighbours are accused of nonsense"),
     ("enomem", Kind::Enomem, "ENOMEM from the next call that sends"),
 ];
 

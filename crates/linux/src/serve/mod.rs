@@ -20,7 +20,7 @@ use crate::protocol::{FromServer, PACKET_MAX, ToServer};
 use crate::{Doing, Result, futex, memory, scm};
 use eft_base::Instant;
 use eft_channel::notify::{Doorbell, Wake};
-use eft_channel::queue::{Line, Position};
+use eft_channel::queue::{Inspection, Line, Position};
 use eft_channel::status::Status;
 use eft_channel::{Consumer, PoolView, Producer, Segment, Shared};
 use eft_component::server::counter;
@@ -268,7 +268,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             }
             ToServer::Connect { peer } => {
                 // What a predecessor had already said still counts.
-                self.server.step(&mut self.live, usize::MAX);
+                self.server.take_rest(&mut self.live);
                 let ours = memory::map(&next()?, true)?;
                 let theirs = memory::map(&next()?, false)?;
                 let their_position = memory::map(&next()?, false)?;
@@ -279,7 +279,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
                 self.server.connect(&mut self.live, port);
             }
             ToServer::Disconnect { peer } => {
-                self.server.step(&mut self.live, usize::MAX);
+                self.server.take_rest(&mut self.live);
                 self.server.disconnect(peer);
                 // What was to be done about it is done.
                 self.live.accused.retain(|accused| *accused != peer);
@@ -324,6 +324,24 @@ pub fn queue_len(capacity: usize) -> usize {
     QUEUE_LINES + capacity * size_of::<Line>()
 }
 
+fn lines(s: &Segment) -> Result<Shared<[Line]>> {
+    // Nobody can choose these sizes but the supervisor, who made and sealed the segments.
+    let count = (s.len() - QUEUE_LINES) / size_of::<Line>();
+    // SAFETY: Line is made of atomics.
+    unsafe { s.shared_slice::<Line>(QUEUE_LINES, count) }
+        .map_err(|_| crate::Error("bad queue segment".into()))
+}
+
+fn position(s: &Segment) -> Result<Shared<Position>> {
+    // SAFETY: Position is one atomic.
+    unsafe { s.shared::<Position>(0) }.map_err(|_| crate::Error("bad position segment".into()))
+}
+
+/// A queue for who only looks at it.
+pub(crate) fn inspect_queue(written: &Segment, taken: &Segment) -> Result<Inspection> {
+    Ok(Inspection::new(lines(written)?, position(taken)?))
+}
+
 fn make_port(
     peer: ComponentId,
     ours: &Segment,
@@ -333,14 +351,6 @@ fn make_port(
     status: Segment,
 ) -> Result<Port> {
     let bad = |_| crate::Error(format!("queue with {peer}: bad segment"));
-    // A peer cannot choose these sizes: the supervisor made and sealed the segments.
-    let lines = |s: &Segment| {
-        let count = (s.len() - QUEUE_LINES) / size_of::<Line>();
-        // SAFETY: Line is made of atomics.
-        unsafe { s.shared_slice::<Line>(QUEUE_LINES, count) }.map_err(bad)
-    };
-    // SAFETY: Position is one atomic.
-    let position = |s: &Segment| unsafe { s.shared::<Position>(0) }.map_err(bad);
     // SAFETY: Doorbell is one atomic.
     let bell = |s: &Segment| unsafe { s.shared::<Doorbell>(0) }.map_err(bad);
     Ok(Port {

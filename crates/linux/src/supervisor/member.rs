@@ -7,6 +7,7 @@ use eft_base::{Instant, PoolId};
 use eft_channel::Shared;
 use eft_channel::notify::{Doorbell, Mode};
 use eft_channel::status::Status;
+use eft_control::accusation::Credit;
 use eft_control::hang::{Hang, Sample, Stage, ThreadState, Watch};
 use eft_control::restart::Restarts;
 use eft_host::clock;
@@ -71,14 +72,11 @@ pub struct Member {
     /// It hung and was killed; its process has not ended yet.
     condemned: bool,
     watch: Watch,
-    /// When it last accused a neighbour.
-    accused_at: Option<Instant>,
+    /// What it said against neighbours.
+    pub credit: Credit,
     unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
 }
 
-/// Between two accusations that are believed: long for what befalls a server now and then, short beside the delays with which
-/// those are restarted that die again and again.
-const CREDIBLE: Duration = Duration::from_secs(1);
 /// Messages that may wait for a server that does not listen.
 const UNSENT_MAX: usize = 10_000;
 /// Bytes of a server's last words that are kept.
@@ -122,16 +120,9 @@ impl Member {
             moving: 0,
             condemned: false,
             watch: Watch::default(),
-            accused_at: None,
+            credit: Credit::default(),
             unsent: VecDeque::new(),
         }
-    }
-
-    /// It accuses a neighbour. False: it does so too often to be believed.
-    pub fn accuses(&mut self) -> bool {
-        let now = clock::now();
-        let last = self.accused_at.replace(now);
-        last.is_none_or(|last| now.saturating_since(last) >= CREDIBLE)
     }
 
     /// Running, or dying again and again without harm to the stack.
@@ -204,7 +195,7 @@ impl Member {
         self.moving = 0;
         self.condemned = false;
         self.watch = Watch::default();
-        self.accused_at = None;
+        self.credit = Credit::default();
     }
 
     pub fn kill(&mut self) {

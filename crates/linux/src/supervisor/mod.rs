@@ -4,6 +4,7 @@
 //! It is dull, since so much hangs on it: it parses nothing that an application or the network sent,
 //! touches no packet, and waits for nobody. What is decided comes from the `control` crate.
 
+mod accusations;
 mod children;
 mod ending;
 mod families;
@@ -57,6 +58,8 @@ enum Watched {
 pub struct Supervisor {
     config: StackConfig,
     members: Vec<Member>,
+    /// Between members: both queues of each edge.
+    queues: Vec<accusations::Queue>,
     keeping: Keeping,
     /// The keeper of what must outlive us; `None` while there is none.
     kept: Option<kept::Kept>,
@@ -318,19 +321,6 @@ impl Supervisor {
             other if self.members[i].peer == ComponentId::SOCKETS => self.heard_of_applications(other, fds),
             _ => {}
         }
-    }
-
-    /// A server says that a neighbour damages messages. One that says so of two in a row may itself be what is damaged.
-    fn accused(&mut self, by: usize, peer: ComponentId) {
-        if !self.neighbours(self.members[by].peer).contains(&peer) {
-            return;
-        }
-        let Some(i) = self.index(peer).filter(|i| self.members[*i].life == Life::Running) else { return };
-        let (accuser, accused) = (self.members[by].name.clone(), self.members[i].name.clone());
-        let guilty = if self.members[by].accuses() { i } else { by };
-        let who = &self.members[guilty].name;
-        eprintln!("eft {}: {accuser} says that {accused} sends nonsense; killing {who}", self.config.name);
-        self.members[guilty].kill();
     }
 
     fn tick(&mut self) {

@@ -301,6 +301,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     let mut supervisor = Supervisor {
         config,
         members,
+        queues: Vec::new(),
         keeping,
         kept,
         keeper_due: None,

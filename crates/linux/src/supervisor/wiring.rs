@@ -1,5 +1,6 @@
 //! Giving a server its memory and its neighbours.
 
+use super::accusations::Queue;
 use super::children::{self, Spawned};
 use super::member::{Life, OwnedPool};
 use super::{OLD_POOLS, Supervisor, Watched};
@@ -195,6 +196,8 @@ impl Supervisor {
         // `taken_by_b`: how far b has read of what a sent.
         let (taken_by_b, taken_by_a) = (position()?, position()?);
         let ro = |fd: &OwnedFd| memory::read_only(fd);
+        let kept =
+            [(a.peer, b.peer, ro(&ab)?, ro(&taken_by_b)?), (b.peer, a.peer, ro(&ba)?, ro(&taken_by_a)?)];
         let for_a = [
             ab.try_clone().doing("queue")?,
             ro(&ba)?,
@@ -212,6 +215,9 @@ impl Supervisor {
             a.eventfd.try_clone().doing("queue")?,
         ];
         let (peer_a, peer_b) = (a.peer, b.peer);
+        for (writer, reader, lines, position) in kept {
+            self.keep_queue(Queue { writer, reader, lines, position });
+        }
         self.tell_index(i, &ToServer::Connect { peer: peer_b }, &for_a.each_ref());
         self.tell_index(j, &ToServer::Connect { peer: peer_a }, &for_b.each_ref());
         Ok(())

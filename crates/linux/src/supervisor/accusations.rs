@@ -1,0 +1,56 @@
+//! Servers that accuse their neighbours: who of the two is replaced.
+
+use super::Supervisor;
+use super::member::Life;
+use crate::serve::inspect_queue;
+use crate::{Result, memory};
+use eft_control::accusation::{Evidence, Verdict};
+use eft_host::clock;
+use eft_messages::ComponentId;
+use std::os::fd::OwnedFd;
+
+/// One direction of an edge. It is mapped only while somebody is judged.
+pub struct Queue {
+    pub writer: ComponentId,
+    pub reader: ComponentId,
+    pub lines: OwnedFd,
+    pub position: OwnedFd,
+}
+
+impl Supervisor {
+    /// Keeps a fresh queue in the place of an old one.
+    pub(super) fn keep_queue(&mut self, queue: Queue) {
+        self.queues.retain(|q| (q.writer, q.reader) != (queue.writer, queue.reader));
+        self.queues.push(queue);
+    }
+
+    fn evidence(&self, accuser: ComponentId, accused: ComponentId) -> Result<Option<Evidence>> {
+        let find = |writer, reader| self.queues.iter().find(|q| (q.writer, q.reader) == (writer, reader));
+        let (Some(written), Some(read)) = (find(accused, accuser), find(accuser, accused)) else {
+            return Ok(None);
+        };
+        let look =
+            |q: &Queue| inspect_queue(&memory::map(&q.lines, false)?, &memory::map(&q.position, false)?);
+        Ok(Some(Evidence { accuser, accused, written: look(written)?, read: look(read)? }))
+    }
+
+    /// A server says that a neighbour damages messages. It is believed if that can be seen.
+    pub(super) fn accused(&mut self, by: usize, peer: ComponentId) {
+        let Some(i) = self.index(peer).filter(|i| self.members[*i].life == Life::Running) else { return };
+        let evidence = match self.evidence(self.members[by].peer, peer) {
+            Ok(Some(evidence)) => evidence,
+            // No neighbour of its, or no memory to look: it says so again.
+            Ok(None) | Err(_) => return,
+        };
+        let (accuser, accused) = (self.members[by].name.clone(), self.members[i].name.clone());
+        let (guilty, verdict) = match self.members[by].credit.judge(clock::now(), &evidence) {
+            Verdict::Accused => (Some(i), format!("killing {accused}")),
+            Verdict::Accuser => (Some(by), format!("that is not so; killing {accuser}")),
+            Verdict::Neither => (None, "that is not to be seen".into()),
+        };
+        eprintln!("eft {}: {accuser} says that {accused} sends nonsense; {verdict}", self.config.name);
+        if let Some(guilty) = guilty {
+            self.members[guilty].kill();
+        }
+    }
+}
