@@ -99,15 +99,32 @@ pub fn hosts() -> Vec<HostOfToday> {
     ]
 }
 
+/// All but `amp-fair`: what differs between the two is where chance puts whom, and is no policy's doing.
+const CONTROL: Policy = Policy::AmpFair(99);
+
 /// One way on one host, against `amp-fair`.
 #[derive(Clone, Debug)]
 pub struct Result {
     pub way: String,
-    /// Mean over the VMs of their speed-ups over `amp-fair`.
-    pub mean: f64,
-    /// Of one VM, in percent.
-    pub slowdown: f64,
+    /// Each VM's speed-up over `amp-fair`.
+    pub speed_ups: Vec<f64>,
     pub cache_moves_per_s: f64,
+}
+
+impl Result {
+    pub fn mean(&self) -> f64 {
+        self.speed_ups.iter().sum::<f64>() / self.speed_ups.len() as f64
+    }
+
+    /// Of the VM that loses most, in percent.
+    pub fn slowdown(&self) -> f64 {
+        largest_slowdown(&self.speed_ups)
+    }
+}
+
+/// In percent.
+pub fn largest_slowdown(speed_ups: &[f64]) -> f64 {
+    speed_ups.iter().map(|speed_up| 1.0 - speed_up).fold(0.0, f64::max) * 100.0
 }
 
 struct Trial<'a> {
@@ -142,17 +159,11 @@ impl Trial<'_> {
     }
 }
 
-fn mean_over(fair: &Outcome, outcome: &Outcome) -> f64 {
-    let each = outcome.performance.iter().zip(&fair.performance);
-    each.map(|(now, fair)| *now as f64 / *fair as f64).sum::<f64>() / fair.performance.len() as f64
-}
-
 fn result(way: &str, fair: &Outcome, outcome: &Outcome) -> Result {
-    let loss = outcome.performance.iter().zip(&fair.performance).map(|(n, f)| 1.0 - *n as f64 / *f as f64);
+    let each = outcome.performance.iter().zip(&fair.performance);
     Result {
         way: way.into(),
-        mean: mean_over(fair, outcome),
-        slowdown: loss.fold(0.0, f64::max) * 100.0,
+        speed_ups: each.map(|(now, fair)| *now as f64 / *fair as f64).collect(),
         cache_moves_per_s: outcome.die_moves as f64 * 1000.0 / outcome.ms as f64,
     }
 }
@@ -168,6 +179,7 @@ pub fn compare(host: &HostOfToday, seconds: u64, seed: u64) -> std::result::Resu
         Way::Policy(Policy::AmpVm),
         Way::Policy(Policy::AmpVcpu),
         Way::Policy(Policy::AdaptiveFair(BOUND_PPM)),
+        Way::Policy(CONTROL),
     ] {
         let name = match way {
             Way::Policy(policy) => policy.to_string(),
@@ -198,6 +210,7 @@ fn search(trial: &Trial, fair: &Outcome) -> std::result::Result<Outcome, String>
         fast[vm] = vms[vm].1.min(left);
         left -= fast[vm];
     }
+    let of = |outcome: &Outcome| result("", fair, outcome).mean();
     let mut best = trial.pinned(&fast)?;
     let mut random = Random::new(trial.seed);
     for _ in 0..trial.host.tries {
@@ -211,7 +224,7 @@ fn search(trial: &Trial, fair: &Outcome) -> std::result::Result<Outcome, String>
         other[from] -= count;
         other[to] += count;
         let outcome = trial.pinned(&other)?;
-        if mean_over(fair, &outcome) > mean_over(fair, &best) {
+        if of(&outcome) > of(&best) {
             (fast, best) = (other, outcome);
         }
     }
@@ -232,6 +245,25 @@ mod tests {
         assert_eq!(hosts()[2].machine.node, [0, 0, 0, 0, 1, 1, 1, 1]);
     }
 
+    /// What a VM loses in one run is mostly chance on a host of 40 VMs, under amp-fair:99, too; its mean over placements is
+    /// not.
+    #[test]
+    fn adaptive_fair_keeps_its_bound_on_the_server() {
+        let calibration = Calibration::parse(MODERN).unwrap();
+        let host = &hosts()[2];
+        let (policy, placements) = (Policy::AdaptiveFair(BOUND_PPM), 8);
+        let mut sums = vec![0.0; host.vms.len()];
+        for seed in 1..=placements {
+            let trial = Trial { host, calibration: &calibration, seconds: 10, seed };
+            let fair = trial.run(Way::Policy(Policy::AmpFair(100)), &[]).unwrap();
+            let one = result("", &fair, &trial.run(Way::Policy(policy), &[]).unwrap());
+            sums.iter_mut().zip(one.speed_ups).for_each(|(sum, speed_up)| *sum += speed_up);
+        }
+        let means: Vec<f64> = sums.iter().map(|sum| sum / placements as f64).collect();
+        assert!(largest_slowdown(&means) <= f64::from(BOUND_PPM) / 10_000.0, "{means:?}");
+        assert!(means.iter().sum::<f64>() / means.len() as f64 > 1.02, "{means:?}");
+    }
+
     #[test]
     fn a_policy_comes_close_to_the_pinning_that_knew_all_in_advance() {
         let host = &hosts()[1];
@@ -241,7 +273,7 @@ mod tests {
             1,
         );
         let results = results.unwrap();
-        let mean = |way: &str| results.iter().find(|result| result.way == way).unwrap().mean;
+        let mean = |way: &str| results.iter().find(|result| result.way == way).unwrap().mean();
         assert!(mean("amp-vm") >= 0.95 * mean("best static pinning"), "{results:?}");
         assert!(mean("best static pinning") > 1.0, "{results:?}");
     }
