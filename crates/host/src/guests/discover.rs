@@ -100,8 +100,9 @@ impl Wanted {
     }
 }
 
-/// All guests now, and what there is to say of those that do not answer.
-pub fn discover(tree: &Tree, wanted: &Wanted) -> (Vec<Guest>, Vec<String>) {
+/// All guests now, and what there is to say of those that do not answer. `known` are those of the search before: a guest
+/// whose monitor is held by somebody else now keeps what was known of its threads.
+pub fn discover(tree: &Tree, wanted: &Wanted, known: &[Guest]) -> (Vec<Guest>, Vec<String>) {
     let (mut guests, mut notes) = (Vec::new(), Vec::new());
     let answers: Vec<qmp::Answer> = wanted
         .qmp
@@ -114,7 +115,8 @@ pub fn discover(tree: &Tree, wanted: &Wanted) -> (Vec<Guest>, Vec<String>) {
                 && wanted.wants(&guest_name(tree, &command, process))
             {
                 let answer = answers.iter().find(|answer| answer.process == process).cloned();
-                guests.extend(qemu_guest(tree, process, &command, answer, &mut notes));
+                let before = known.iter().find(|guest| guest.process == Some(process));
+                guests.extend(qemu_guest(tree, process, &command, answer, before, &mut notes));
             }
         }
     }
@@ -193,6 +195,7 @@ fn qemu_guest(
     process: i32,
     words: &[String],
     answer: Option<qmp::Answer>,
+    before: Option<&Guest>,
     notes: &mut Vec<String>,
 ) -> Option<Guest> {
     let name = guest_name(tree, words, process);
@@ -218,6 +221,14 @@ fn qemu_guest(
             by = "libvirt cgroups";
         }
     }
+    let before = before.filter(|_| answer.is_none() && !threads.iter().any(is_vcpu));
+    if let Some(before) = before {
+        for thread in &mut threads {
+            let same = before.threads.iter().find(|old| old.id == thread.id);
+            thread.role = same.map_or(thread.role, |old| old.role);
+        }
+        by = before.by;
+    }
     if let Some(answer) = &answer {
         // What a monitor says counts for threads of its own process only.
         let own: Vec<&(u32, i32)> = answer
@@ -237,10 +248,10 @@ fn qemu_guest(
         by = "qmp";
     }
     let guest = Guest {
-        kvm: words.iter().any(|word| word.contains("kvm")),
+        kvm: uses_kvm(words, &threads),
         by,
         process: Some(process),
-        is_paused: answer.is_some_and(|answer| !answer.is_running),
+        is_paused: answer.map_or(before.is_some_and(|before| before.is_paused), |answer| !answer.is_running),
         threads,
         name,
     };
@@ -252,6 +263,20 @@ fn qemu_guest(
         return None;
     }
     Some(guest)
+}
+
+/// By the names of its vCPUs' threads (`CPU 0/KVM`), else by what was asked for.
+fn uses_kvm(words: &[String], threads: &[Thread]) -> bool {
+    let accelerator =
+        |thread: &Thread| thread.name.strip_prefix("CPU ")?.split_once('/').map(|(_, by)| by == "KVM");
+    threads.iter().find_map(accelerator).unwrap_or_else(|| {
+        let value = |name: &str| option(words, name).unwrap_or_default();
+        let program = words.first().and_then(|word| Path::new(word).file_name()?.to_str());
+        matches!(program, Some("kvm" | "qemu-kvm"))
+            || words.iter().any(|word| word == "-enable-kvm")
+            || value("-accel").split(',').next() == Some("kvm")
+            || ["-machine", "-M"].iter().any(|name| value(name).split(',').any(|part| part == "accel=kvm"))
+    })
 }
 
 /// QEMU's names, given with `debug-threads=on`, which libvirt and Proxmox do.

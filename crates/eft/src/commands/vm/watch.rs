@@ -33,7 +33,7 @@ pub fn run(arguments: &WatchArguments) -> Result<(), String> {
 fn look(arguments: &WatchArguments) -> Result<(), String> {
     let settings = settings(&arguments.common, &arguments.deciding)?;
     let tree = Tree::live();
-    let (guests, notes) = discover(&tree, &settings.wanted);
+    let (guests, notes) = discover(&tree, &settings.wanted, &[]);
     let (host, sets, _) = session::host::host(&tree, &settings.cpu_state_dir, settings.cpus.as_ref())?;
     let features = kernel::features(&tree);
     if arguments.common.json {

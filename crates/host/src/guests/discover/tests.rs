@@ -41,7 +41,7 @@ fn a_libvirt_guest_is_named_by_its_cgroup_and_its_threads_told_apart() {
             (104, "vhost-100"),
         ],
     );
-    let (guests, notes) = discover(&tree, &Wanted::default());
+    let (guests, notes) = discover(&tree, &Wanted::default(), &[]);
     assert_eq!(notes, Vec::<String>::new());
     let roles: Vec<Role> = guests[0].threads.iter().map(|thread| thread.role).collect();
     assert_eq!(roles, [Role::Emulator, Role::Vcpu(0), Role::Vcpu(1), Role::Io, Role::Vhost]);
@@ -53,7 +53,7 @@ fn a_libvirt_guest_is_named_by_its_cgroup_and_its_threads_told_apart() {
 fn names_come_from_the_command_line_libvirt_or_proxmox() {
     let name = |command: &str, cgroup: &str| {
         let (_dir, tree) = recorded(command, cgroup, &[(100, "x"), (101, "CPU 0/TCG")]);
-        discover(&tree, &Wanted::default()).0[0].name.clone()
+        discover(&tree, &Wanted::default(), &[]).0[0].name.clone()
     };
     assert_eq!(name("qemu-system-x86_64 -name guest=db,debug-threads=on", ""), "db");
     assert_eq!(name("qemu-system-x86_64 -name db", ""), "db");
@@ -66,17 +66,17 @@ fn names_come_from_the_command_line_libvirt_or_proxmox() {
 fn guests_that_are_not_named_are_left_alone() {
     let (_dir, tree) = recorded("qemu-system-x86_64 -name db", "", &[(100, "x"), (101, "CPU 0/TCG")]);
     let named =
-        |name: &str| discover(&tree, &Wanted { only: vec![name.into()], ..Wanted::default() }).0.len();
+        |name: &str| discover(&tree, &Wanted { only: vec![name.into()], ..Wanted::default() }, &[]).0.len();
     assert_eq!((named("db"), named("web")), (1, 0));
 }
 
 #[test]
 fn guests_without_thread_names_are_reported_and_other_programs_ignored() {
     let (_dir, tree) = recorded("qemu-system-x86_64 -m 64", "", &[(100, "qemu"), (101, "qemu")]);
-    let (guests, notes) = discover(&tree, &Wanted::default());
+    let (guests, notes) = discover(&tree, &Wanted::default(), &[]);
     assert!(guests.is_empty() && notes[0].contains("cannot be told apart"), "{notes:?}");
     let (_dir, tree) = recorded("vim qemu-system-x86_64", "", &[(100, "CPU 0/KVM")]);
-    assert!(discover(&tree, &Wanted::default()).0.is_empty());
+    assert!(discover(&tree, &Wanted::default(), &[]).0.is_empty());
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn groups_are_read() {
     }
     let spec = GroupSpec { name: "me".into(), members: Members::Processes(vec![std::process::id() as i32]) };
     let wanted = Wanted { groups: vec![spec], groups_only: true, ..Wanted::default() };
-    assert!(discover(&Tree::live(), &wanted).0[0].vcpus().count() >= 1);
+    assert!(discover(&Tree::live(), &wanted, &[]).0[0].vcpus().count() >= 1);
 }
 
 #[test]
@@ -123,8 +123,51 @@ fn threads_without_names_are_told_apart_by_libvirts_cgroups() {
     for (tid, place) in places {
         std::fs::write(dir.path().join(format!("proc/100/task/{tid}/cgroup")), place).unwrap();
     }
-    let (guests, notes) = discover(&tree, &Wanted::default());
+    let (guests, notes) = discover(&tree, &Wanted::default(), &[]);
     let roles: Vec<Role> = guests[0].threads.iter().map(|thread| thread.role).collect();
     assert_eq!(roles, [Role::Emulator, Role::Vcpu(0), Role::Vcpu(1), Role::Io]);
     assert_eq!((guests[0].by, guests[0].name.as_str(), notes.len()), ("libvirt cgroups", "web", 0));
+}
+
+#[test]
+fn a_guest_whose_monitor_is_held_keeps_what_was_known_of_its_threads() {
+    let (_dir, tree) = recorded("qemu-system-x86_64 -name db", "", &[(100, "qemu"), (101, "qemu")]);
+    let thread = |tid: i32, started: u64, role: Role| Thread {
+        id: TaskId { tid, started },
+        process: 100,
+        name: "qemu".into(),
+        role,
+    };
+    let mut before = Guest {
+        name: "db".into(),
+        by: "qmp",
+        process: Some(100),
+        is_paused: true,
+        kvm: false,
+        threads: vec![thread(100, 777, Role::Emulator), thread(101, 777, Role::Vcpu(3))],
+    };
+    let (guests, notes) = discover(&tree, &Wanted::default(), std::slice::from_ref(&before));
+    assert_eq!((&guests, notes.len()), (&vec![before.clone()], 0));
+    // Another process got its id meanwhile.
+    before.threads.iter_mut().for_each(|thread| thread.id.started = 5);
+    assert!(discover(&tree, &Wanted::default(), &[before]).0.is_empty());
+}
+
+#[test]
+fn hardware_virtualisation_is_told_by_threads_and_options_not_by_paths() {
+    let kvm = |command: &str, thread: &str| {
+        let (_dir, tree) = recorded(command, "", &[(100, "x"), (101, thread)]);
+        discover(&tree, &Wanted::default(), &[]).0[0].kvm
+    };
+    assert!(kvm("qemu-system-x86_64 -accel kvm -accel tcg", "CPU 0/KVM"));
+    assert!(!kvm("qemu-system-x86_64 -accel kvm -accel tcg", "CPU 0/TCG"));
+    assert!(!kvm("qemu-system-x86_64 -name kvm1 -hda /srv/kvm/disk.img", "CPU 0/TCG"));
+    let by_options = |text: &str| uses_kvm(&words(text), &[]);
+    for yes in ["/usr/bin/kvm -m 1", "q -enable-kvm", "q -accel kvm,thread=multi", "q -machine q35,accel=kvm"]
+    {
+        assert!(by_options(yes), "{yes}");
+    }
+    for no in ["q -accel tcg", "q -hda /srv/kvm/disk.img", "q -machine q35"] {
+        assert!(!by_options(no), "{no}");
+    }
 }

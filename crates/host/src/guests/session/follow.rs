@@ -26,7 +26,7 @@ impl Session {
     /// Finds out which guests there are now.
     pub fn search(&mut self) {
         self.next_search = clock::now() + SEARCH;
-        let (mut guests, notes) = discover(&self.tree, &self.settings.wanted);
+        let (mut guests, notes) = discover(&self.tree, &self.settings.wanted, &self.guests);
         guests.retain(|guest| !self.settings.guests.get(&guest.name).is_some_and(|options| options.ignore));
         notes.into_iter().for_each(|note| self.tell(note));
         let before: Vec<String> = self.guests.iter().map(|guest| guest.name.clone()).collect();
