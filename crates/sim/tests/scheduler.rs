@@ -216,7 +216,6 @@ fn least_power_finds_the_cpu_on_which_one_does_for_all() {
                     // The fastest of all may need one CPU slower than any prediction asks for, which nobody tries.
                     assert!(rate >= 0.93 * most, "{told}");
                     assert!(watts <= 1.05 * least, "{told}");
-                    eprintln!("MISS {told}");
                 }
             }
         }
