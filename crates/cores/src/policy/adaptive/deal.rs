@@ -2,7 +2,7 @@
 //! want of it, no prediction knows. So each way to cut the way of a packet in two, between the CPU on which others do
 //! most and the one on which they do least, is tried when the load has lasted long enough for that to pay.
 //!
-//! Each try is compared with the plan that it started from as that did just before and just after: if the two differ, the
+//! The best of a first round are tried again, for longer: at a floor on throughput, a twentieth decides. Each try is compared with the plan that it started from as that did just before and just after: if the two differ, the
 //! load or the machine moved meanwhile, and the try says nothing. What turned out best is remembered for its kind of
 //! traffic, so that a load that comes back is not searched again.
 
@@ -20,11 +20,17 @@ use crate::policy::measure::{Measured, SETTLING_LOOKS};
 use crate::policy::memory::SAME_MIX;
 
 /// A search takes some seconds, at half of which the load gets less; it must pay in what is left of the load.
-const LOAD_LASTS_NS: u64 = 4_000_000_000;
+const LOAD_LASTS_NS: u64 = 3_000_000_000;
 /// Who does less of the stack's work may be on either side of a cut.
 const WORK_MIN: f64 = 0.02;
 /// A plan that does so much more or less after a try than before it is on another machine, or under another load.
 const SAME: f64 = 0.05;
+/// Looks of a try in the first round.
+const FIRST_LOOKS: usize = 10;
+/// How many go on from there, how often they are tried, and by how much the first round may have wronged them.
+const FINALISTS: usize = 2;
+const FINAL_TRIES: usize = 2;
+const DOUBT: f64 = 0.05;
 /// How often a try that said nothing is made again, for all of them.
 const AGAIN_MAX: u32 = 4;
 /// For so long what a search found is believed; twice as long each time.
@@ -49,9 +55,23 @@ pub(super) struct Search {
     again: u32,
     /// Measured under a plan that is compared when the base has been measured again.
     tried: Option<(Plan, Measured)>,
-    /// Throughput relative to the base, and power.
-    results: Vec<(Plan, f64, f64)>,
+    results: Vec<Tried>,
     at_base: bool,
+    is_final: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Tried {
+    plan: Plan,
+    /// Of the base's throughput, each time.
+    shares: Vec<f64>,
+    power_w: f64,
+}
+
+impl Tried {
+    fn share(&self) -> f64 {
+        self.shares.iter().sum::<f64>() / self.shares.len().max(1) as f64
+    }
 }
 
 impl Adaptive {
@@ -78,6 +98,7 @@ impl Adaptive {
             tried: None,
             results: Vec::new(),
             at_base: true,
+            is_final: false,
         };
         Some(self.next_way(now_ns, search))
     }
@@ -92,7 +113,8 @@ impl Adaptive {
         let early = self.meter.last(4, SETTLING_LOOKS, mix);
         let abrupt =
             early.filter(|early| !search.at_base && early.throughput < search.was.throughput * ABRUPT);
-        let Some(now) = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix).or(abrupt) else {
+        let looks = if search.is_final { WINDOW_LOOKS } else { FIRST_LOOKS };
+        let Some(now) = self.meter.last(looks, SETTLING_LOOKS, mix).or(abrupt) else {
             self.mode = Mode::Dealing(search);
             return None;
         };
@@ -108,6 +130,10 @@ impl Adaptive {
     }
 
     fn next_way(&mut self, now_ns: u64, mut search: Search) -> String {
+        if search.left.is_empty() && !search.is_final {
+            search.is_final = true;
+            search.left = self.finalists(&search);
+        }
         let Some(plan) = search.left.pop() else { return self.take_best(now_ns, search) };
         let told = format!("tries another way to deal the stack out: {plan}");
         self.change_steady(plan, &search.was);
@@ -116,39 +142,55 @@ impl Adaptive {
         told
     }
 
+    /// Those that may be the best, in turns.
+    fn finalists(&self, search: &Search) -> Vec<Plan> {
+        let most = search.most();
+        let score = |tried: &&Tried| self.settings.goal.score((tried.share() + DOUBT) / most, tried.power_w);
+        let mut all: Vec<&Tried> = search.results.iter().collect();
+        all.sort_by(|a, b| score(b).total_cmp(&score(a)));
+        let best = all.into_iter().take(FINALISTS).map(|tried| tried.plan.clone());
+        let best: Vec<Plan> = best.collect();
+        core::iter::repeat_n(best, FINAL_TRIES).flatten().collect()
+    }
+
     fn take_best(&mut self, now_ns: u64, search: Search) -> String {
+        let most = search.most();
         let Search { base, was, results, .. } = search;
-        let most = results.iter().map(|(_, share, _)| *share).fold(1.0, f64::max);
         self.best = self.best.max(was.throughput * most);
         let score = |share: f64, power_w: f64| self.settings.goal.score(share / most, power_w);
-        let of = |(_, share, power_w): &&(Plan, f64, f64)| score(*share, *power_w);
-        let best = results.iter().max_by(|a, b| of(a).total_cmp(&of(b)));
-        let better = best.filter(|(_, share, power_w)| {
-            let then = Measured { throughput: was.throughput * share, power_w: *power_w, ..was };
-            score(*share, *power_w) > score(1.0, was.power_w) && self.is_better(&then, &was)
+        let of = |tried: &&Tried| score(tried.share(), tried.power_w);
+        let finalists = results.iter().filter(|tried| tried.shares.len() > 1);
+        let best = finalists.max_by(|a, b| of(a).total_cmp(&of(b)));
+        let better = best.filter(|tried| {
+            let throughput = was.throughput * tried.share();
+            let then = Measured { throughput, power_w: tried.power_w, ..was };
+            of(tried) > score(1.0, was.power_w) && self.is_better(&then, &was)
         });
         // Its overload beside the load's programs has been answered as well as it can be.
         self.steps_back = STEPS_BACK_MAX;
-        let (plan, told) = match better {
-            Some((plan, share, power_w)) => {
-                let told = format!(
-                    "of {} ways to deal the stack out takes the best: {:.1}% of the throughput, {power_w:.1} W instead of {:.1} W",
-                    results.len(),
-                    share * 100.0,
-                    was.power_w
-                );
-                (plan.clone(), told)
-            }
-            None => (base, format!("of {} ways to deal the stack out none is better", results.len())),
+        let told = match better {
+            Some(tried) => format!(
+                "of {} ways to deal the stack out takes the best: {:.1}% of the throughput, {:.1} W instead of {:.1} W",
+                results.len(),
+                tried.share() * 100.0,
+                tried.power_w,
+                was.power_w
+            ),
+            None => format!("of {} ways to deal the stack out none is better", results.len()),
         };
-        let times = self.found.iter().find(|found| found.is_of(was.mix)).map_or(0, |found| found.times);
-        self.found.retain(|found| !found.is_of(was.mix) && found.until_ns > now_ns);
-        let until_ns = now_ns.saturating_add(BELIEVED_NS << times.min(DOUBLINGS_MAX));
-        self.found.push(Found { mix: was.mix, plan: plan.clone(), until_ns, times: times + 1 });
+        let plan = better.map_or(base, |tried| tried.plan.clone());
+        self.remember(was.mix, &plan, now_ns);
         self.change_steady(plan, &was);
         self.favoured = self.copies_on(&self.plan);
         self.mode = Mode::Measuring;
         told
+    }
+
+    fn remember(&mut self, mix: Mix, plan: &Plan, now_ns: u64) {
+        let times = self.found.iter().find(|found| found.is_of(mix)).map_or(0, |found| found.times);
+        self.found.retain(|found| !found.is_of(mix) && found.until_ns > now_ns);
+        let until_ns = now_ns.saturating_add(BELIEVED_NS << times.min(DOUBLINGS_MAX));
+        self.found.push(Found { mix, plan: plan.clone(), until_ns, times: times + 1 });
     }
 
     /// Those worth a try: none where no others are in the way or the stack has more than two CPUs; only what was found
@@ -204,16 +246,62 @@ impl Found {
 }
 
 impl Search {
+    fn most(&self) -> f64 {
+        self.results.iter().map(Tried::share).fold(1.0, f64::max)
+    }
+
     /// Notes what a try did, if the base did as much after it as before.
     fn compare(&mut self, now: Measured) {
         let Some((plan, then)) = self.tried.take() else { return };
         let was = core::mem::replace(&mut self.was, now).throughput;
         let level = (was + now.throughput) / 2.0;
-        if (was - now.throughput).abs() <= level * SAME {
-            self.results.push((plan, then.throughput / level.max(1.0), then.power_w));
-        } else if self.again < AGAIN_MAX {
-            self.again += 1;
-            self.left.insert(0, plan);
+        if (was - now.throughput).abs() > level * SAME {
+            if self.again < AGAIN_MAX {
+                self.again += 1;
+                self.left.insert(0, plan);
+            }
+            return;
         }
+        let share = then.throughput / level.max(1.0);
+        match self.results.iter_mut().find(|tried| tried.plan.is_same(&plan)) {
+            Some(known) => known.shares.push(share),
+            None => self.results.push(Tried { plan, shares: Vec::from([share]), power_w: then.power_w }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(throughput: f64) -> Measured {
+        Measured { throughput, power_w: 10.0, ..Measured::default() }
+    }
+
+    #[test]
+    fn a_try_counts_only_if_the_base_stays_what_it_was() {
+        let plan = Plan { given_back: [3].into_iter().collect(), ..Plan::default() };
+        let mut search = Search {
+            base: Plan::default(),
+            was: measured(100.0),
+            left: Vec::new(),
+            again: 0,
+            tried: Some((plan.clone(), measured(150.0))),
+            results: Vec::new(),
+            at_base: true,
+            is_final: false,
+        };
+        // The machine has become faster meanwhile.
+        search.compare(measured(140.0));
+        assert!(search.results.is_empty() && search.left.len() == 1, "it is tried again");
+        search.tried = Some((search.left.pop().unwrap(), measured(140.0)));
+        search.compare(measured(142.0));
+        assert!((search.most() - 1.0).abs() < 0.01 && search.results.len() == 1);
+        // A machine that never stays what it is ends the search all the same.
+        for turn in 0..10 {
+            search.tried = Some((plan.clone(), measured(100.0)));
+            search.compare(measured(if turn % 2 == 0 { 100.0 } else { 200.0 }));
+        }
+        assert!(search.left.len() < AGAIN_MAX as usize && search.results[0].shares.len() == 1);
     }
 }
