@@ -158,7 +158,7 @@ impl Ground {
         // Noted before it is done, so that a half of it is undone, too.
         self.applied = wanted.clone();
         match &self.actuator {
-            Some(actuator) => actuator.change(&CpuChange::taking_away(&old, &wanted)),
+            Some(actuator) => Ok(actuator.change(&CpuChange::taking_away(&old, &wanted))?),
             None => Ok(()),
         }
     }
@@ -167,7 +167,7 @@ impl Ground {
     pub fn release_cpus(&mut self) -> Result<(), String> {
         let applied = std::mem::take(&mut self.applied);
         let undo = CpuChange::between(&applied, &applied.without_changes());
-        self.actuator.as_ref().map_or(Ok(()), |actuator| actuator.change(&undo))
+        self.actuator.as_ref().map_or(Ok(()), |actuator| Ok(actuator.change(&undo)?))
     }
 
     fn put_back(&mut self) -> Result<(), String> {

@@ -12,7 +12,7 @@ pub const DEFAULT: &str = "/var/lib/eft/profiles.toml";
 
 /// What tells machines apart does not depend on what is managed.
 pub fn this_machine() -> Result<Machine, String> {
-    eft_host::managed::machine(&CpuSet::new())
+    Ok(eft_host::managed::machine(&CpuSet::new())?)
 }
 
 /// A file that does not exist is an error with a hint.

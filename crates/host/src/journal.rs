@@ -14,6 +14,7 @@ use eft_machine::CpuSet;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, error};
 use crate::sensors::Tree;
 use crate::sensors::tasks::{self, TaskId, ThreadClass};
 
@@ -171,13 +172,17 @@ pub struct Journal {
 
 impl Journal {
     /// Waits for the lock, but not without end. Changes belong to this process unless [`Journal::own`] says otherwise.
-    pub fn lock(tree: &Tree, dir: &Path) -> Result<Self, String> {
+    pub fn lock(tree: &Tree, dir: &Path) -> Result<Self, Error> {
         Self::lock_within(tree, dir, LOCK_PATIENCE)
     }
 
-    pub fn lock_within(tree: &Tree, dir: &Path, patience: Duration) -> Result<Self, String> {
+    pub fn lock_within(tree: &Tree, dir: &Path, patience: Duration) -> Result<Self, Error> {
         let complain = |what: &Path, error: std::io::Error| {
-            format!("{} cannot be used ({error}); this needs root, or another --state-dir", what.display())
+            error!(
+                Denied,
+                "{} cannot be used ({error}); this needs root, or another --state-dir",
+                what.display()
+            )
         };
         fs::create_dir_all(dir).map_err(|error| complain(dir, error))?;
         let open = |name: &str| {
@@ -189,7 +194,8 @@ impl Journal {
         let lock = open("lock")?;
         take(&lock, patience).map_err(|error| match error {
             rustix::io::Errno::WOULDBLOCK => {
-                format!(
+                error!(
+                    Busy,
                     "another eft is at work and holds {}; try again when it is done",
                     dir.join("lock").display()
                 )
@@ -209,7 +215,7 @@ impl Journal {
         Ok(journal)
     }
 
-    fn load(&mut self) -> Result<(), String> {
+    fn load(&mut self) -> Result<(), Error> {
         let mut text = Vec::new();
         self.file
             .seek(SeekFrom::Start(0))
@@ -225,14 +231,14 @@ impl Journal {
     }
 
     /// Reads the file anew, after others had the lock.
-    pub fn reload(&mut self) -> Result<(), String> {
+    pub fn reload(&mut self) -> Result<(), Error> {
         self.entries.clear();
         self.load()
     }
 
     /// Gives the lock away while `wait` runs. Callers reload if they go on.
-    pub fn unlocked<T>(&mut self, wait: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-        let complain = |error| format!("the lock cannot be used ({error})");
+    pub fn unlocked<T>(&mut self, wait: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let complain = |error| error!(System, "the lock cannot be used ({error})");
         self.trim()?;
         rustix::fs::flock(&self.lock, FlockOperation::Unlock).map_err(complain)?;
         let outcome = wait();
@@ -241,8 +247,8 @@ impl Journal {
         outcome
     }
 
-    fn broken(&self, error: &std::io::Error) -> String {
-        format!("the journal in {} cannot be used ({error})", self.dir.display())
+    fn broken(&self, error: &std::io::Error) -> Error {
+        error!(System, "the journal in {} cannot be used ({error})", self.dir.display())
     }
 
     pub fn tree(&self) -> &Tree {
@@ -263,7 +269,7 @@ impl Journal {
     }
 
     /// Announces a change. It may be made as soon as this returns.
-    pub fn announce(&mut self, change: Change) -> Result<u64, String> {
+    pub fn announce(&mut self, change: Change) -> Result<u64, Error> {
         let entry = Entry { id: self.next, owner: self.owner, change };
         self.append(&Line::Entry(entry.clone()))?;
         self.next += 1;
@@ -272,7 +278,7 @@ impl Journal {
     }
 
     /// The change was undone, or never made.
-    pub fn done(&mut self, id: u64) -> Result<(), String> {
+    pub fn done(&mut self, id: u64) -> Result<(), Error> {
         self.append(&Line::Done { done: id })?;
         self.entries.retain(|entry| entry.id != id);
         Ok(())
@@ -280,7 +286,7 @@ impl Journal {
 
     /// Starts the file afresh if nothing is held, so that it does not grow for ever. Not after each change: on a disk
     /// file system that takes longer than the change itself.
-    fn trim(&mut self) -> Result<(), String> {
+    fn trim(&mut self) -> Result<(), Error> {
         let is_used = self.file.metadata().is_ok_and(|metadata| metadata.len() > 0);
         if self.entries.is_empty() && is_used {
             self.file.set_len(0).map_err(|error| self.broken(&error))?;
@@ -288,14 +294,14 @@ impl Journal {
         Ok(())
     }
 
-    fn append(&mut self, line: &Line) -> Result<(), String> {
-        let mut text = serde_json::to_vec(line).map_err(|error| error.to_string())?;
+    fn append(&mut self, line: &Line) -> Result<(), Error> {
+        let mut text = serde_json::to_vec(line).map_err(|error| error!(System, "{error}"))?;
         text.push(b'\n');
         self.file.write_all(&text).map_err(|error| self.broken(&error))
     }
 
     /// Writes a value, journaled; nothing if it is there already. The entry is taken back if the write fails.
-    pub fn write(&mut self, path: &str, new: &str) -> Result<(), String> {
+    pub fn write(&mut self, path: &str, new: &str) -> Result<(), Error> {
         let old = self.tree.read(path)?.trim().to_string();
         if same_value(&old, new) {
             return Ok(());

@@ -6,6 +6,7 @@
 
 pub mod actuators;
 pub mod clock;
+pub mod error;
 pub mod guests;
 pub mod journal;
 pub mod managed;

@@ -4,10 +4,11 @@ use eft_machine::{CpuSet, Machine};
 
 use crate::actuators::held;
 use crate::actuators::session::state_dir;
+use crate::error::Error;
 use crate::sensors::{self, Tree};
 
 /// This machine, with what of it is managed and parked. An error says what could not be read.
-pub fn machine(managed: &CpuSet) -> Result<Machine, String> {
+pub fn machine(managed: &CpuSet) -> Result<Machine, Error> {
     let tree = Tree::live();
     let mut machine = sensors::observe(&tree)?;
     let parked = held::load(&state_dir(&tree)).parked();

@@ -46,6 +46,12 @@ impl From<String> for Error {
     }
 }
 
+impl From<eft_host::error::Error> for Error {
+    fn from(error: eft_host::error::Error) -> Self {
+        Error(error.to_string())
+    }
+}
+
 /// Adds what was being done to an error of the kernel.
 pub trait Doing<T> {
     fn doing(self, what: impl fmt::Display) -> Result<T>;

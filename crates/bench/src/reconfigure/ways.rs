@@ -118,7 +118,7 @@ fn turn_bolt(tree: &Tree, on: bool) -> Result<(), String> {
     if !bolt::is_there(tree) || bolt::is_on(tree) == on {
         return Ok(());
     }
-    tree.write(bolt::SWITCH, if on { "1" } else { "0" })
+    Ok(tree.write(bolt::SWITCH, if on { "1" } else { "0" })?)
 }
 
 /// All our cpusets that name the CPUs: with parking set up, the kernel takes the CPU out of ours.

@@ -45,7 +45,7 @@ impl Guest {
     pub fn put(&self, cpus: &CpuSet) -> Result<(), String> {
         let tree = Tree::live();
         let threads = tasks::threads(&tree, self.pid());
-        threads.into_iter().try_for_each(|tid| affinity::set(&tree, self.pid(), tid, cpus))
+        Ok(threads.into_iter().try_for_each(|tid| affinity::set(&tree, self.pid(), tid, cpus))?)
     }
 }
 

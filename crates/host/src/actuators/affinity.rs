@@ -3,13 +3,14 @@
 use eft_machine::CpuSet;
 use eft_machine::cpu_set::CPU_MAX;
 
+use crate::error::{Error, error};
 use crate::journal::TaskMask;
 use crate::sensors::{Tree, tasks, topology};
 
 const WORDS: usize = (CPU_MAX as usize + 1) / 64;
 
 /// Sets the mask of a thread (0: of the calling one, live only). In a recorded tree the mask in its `status` changes.
-pub fn set(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), String> {
+pub fn set(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), Error> {
     if !tree.is_live() {
         return set_recorded(tree, process, tid, cpus);
     }
@@ -22,11 +23,14 @@ pub fn set(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), Str
     }
     let error = std::io::Error::last_os_error();
     match error.raw_os_error() {
-        Some(libc::EINVAL) => {
-            Err(format!("thread {tid} may not run on CPU {cpus}: it is offline, or its cpuset forbids it"))
+        Some(libc::EINVAL) => Err(error!(
+            Refused,
+            "thread {tid} may not run on CPU {cpus}: it is offline, or its cpuset forbids it"
+        )),
+        Some(libc::EPERM) => {
+            Err(error!(Denied, "the affinity of thread {tid} may not be changed: this needs root"))
         }
-        Some(libc::EPERM) => Err(format!("the affinity of thread {tid} may not be changed: this needs root")),
-        _ => Err(format!("the affinity of thread {tid} cannot be set ({error})")),
+        _ => Err(error!(System, "the affinity of thread {tid} cannot be set ({error})")),
     }
 }
 
@@ -47,7 +51,7 @@ pub fn get(tree: &Tree, process: i32, tid: i32) -> Option<CpuSet> {
     (outcome >= 0).then(|| named.collect())
 }
 
-fn set_recorded(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), String> {
+fn set_recorded(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), Error> {
     let path = format!("proc/{process}/task/{tid}/status");
     let status = tree.read(&path)?;
     let line = |line: &str| {
@@ -61,7 +65,7 @@ fn set_recorded(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<()
 }
 
 /// Pins the calling thread.
-pub fn pin_myself(cpu: u32) -> Result<(), String> {
+pub fn pin_myself(cpu: u32) -> Result<(), Error> {
     set(&Tree::live(), 0, 0, &CpuSet::one(cpu))
 }
 

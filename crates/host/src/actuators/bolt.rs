@@ -5,6 +5,7 @@
 
 use eft_machine::CpuSet;
 
+use crate::error::{Error, error};
 use crate::sensors::Tree;
 
 /// 0 off, 1 on, 2 with processors started ahead.
@@ -25,11 +26,11 @@ fn file(online: bool) -> String {
 }
 
 /// Switches all of them, or none; who is there already does no harm.
-pub fn set_online(tree: &Tree, cpus: &CpuSet, online: bool) -> Result<(), String> {
+pub fn set_online(tree: &Tree, cpus: &CpuSet, online: bool) -> Result<(), Error> {
     if cpus.is_empty() {
         return Ok(());
     }
     let verb = if online { "online" } else { "offline" };
     tree.write(&file(online), &cpus.to_string())
-        .map_err(|reason| format!("CPU {cpus} does not go {verb} by the kernel's Bolt: {reason}"))
+        .map_err(|reason| error!(Refused, "CPU {cpus} does not go {verb} by the kernel's Bolt: {reason}"))
 }

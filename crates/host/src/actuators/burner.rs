@@ -14,6 +14,8 @@ use eft_cores::duty::{Duty, DutyOptions};
 use super::affinity;
 use super::urgent::RealTime;
 
+use crate::error::{Error, error};
+
 /// Above ordinary real-time work, below the kernel's own watchdogs and migration threads (99).
 const PRIORITY: i32 = 80;
 pub const LIMITS: &str = "emulated: interrupts and softirqs are not slowed; the core stalls for a part of each period instead of running slowly; the kernel's own placement notices";
@@ -25,11 +27,13 @@ pub struct Burner {
 }
 
 /// Tries to become real-time in a thread of its own, and says why it is refused.
-pub fn check_allowed() -> Result<(), String> {
-    std::thread::spawn(become_real_time).join().unwrap_or_else(|_| Err("the real-time check failed".into()))
+pub fn check_allowed() -> Result<(), Error> {
+    std::thread::spawn(become_real_time)
+        .join()
+        .unwrap_or_else(|_| Err(error!(System, "the real-time check failed")))
 }
 
-fn become_real_time() -> Result<(), String> {
+fn become_real_time() -> Result<(), Error> {
     let parameters = libc::sched_param { sched_priority: PRIORITY };
     // SAFETY: the parameters live through the call, which only reads them; 0 names the calling thread.
     if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } == 0 {
@@ -38,15 +42,18 @@ fn become_real_time() -> Result<(), String> {
     let error = std::io::Error::last_os_error();
     Err(match error.raw_os_error() {
         Some(libc::EPERM) if rustix::process::geteuid().is_root() => {
-            "real-time threads are refused: this cgroup has no real-time budget (RT group scheduling: give it cpu.rt_runtime_us, or run eft in the root cgroup), or CAP_SYS_NICE is missing".into()
+            error!(
+                Denied,
+                "real-time threads are refused: this cgroup has no real-time budget (RT group scheduling: give it cpu.rt_runtime_us, or run eft in the root cgroup), or CAP_SYS_NICE is missing"
+            )
         }
-        Some(libc::EPERM) => "real-time threads are refused: this needs root or CAP_SYS_NICE".into(),
-        _ => format!("real-time threads are refused ({error})"),
+        Some(libc::EPERM) => error!(Denied, "real-time threads are refused: this needs root or CAP_SYS_NICE"),
+        _ => error!(System, "real-time threads are refused ({error})"),
     })
 }
 
 impl Burner {
-    pub fn start(cpu: u32, options: DutyOptions) -> Result<Self, String> {
+    pub fn start(cpu: u32, options: DutyOptions) -> Result<Self, Error> {
         let (stop, tid) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI32::new(0)));
         let (report, started) = std::sync::mpsc::channel();
         // The thread begins real-time, too: an ordinary one may not get its first turn on a CPU under load for a long
@@ -65,9 +72,9 @@ impl Burner {
                         burn(options, &stop);
                     }
                 })
-                .map_err(|error| format!("no thread can be started ({error})"))?
+                .map_err(|error| error!(System, "no thread can be started ({error})"))?
         };
-        started.recv().map_err(|_| "the burner thread ended".to_string())??;
+        started.recv().map_err(|_| error!(System, "the burner thread ended"))??;
         Ok(Self { stop, tid, thread: Some(thread) })
     }
 

@@ -11,6 +11,7 @@ use eft_machine::CpuSet;
 use super::parking::ParkOptions;
 use super::scope::Scope;
 use super::session::{Host, Session, state_dir};
+use crate::error::{Error, error};
 use crate::sensors::Tree;
 
 /// Changes speeds and parking on this host.
@@ -19,17 +20,17 @@ pub struct Actuator {
 }
 
 impl Actuator {
-    pub fn new(managed: &CpuSet) -> Result<Actuator, String> {
+    pub fn new(managed: &CpuSet) -> Result<Actuator, Error> {
         let tree = Tree::live();
         let program =
-            std::env::current_exe().map_err(|e| format!("cannot find eft's own program file: {e}"))?;
+            std::env::current_exe().map_err(|e| error!(System, "cannot find eft's own program file: {e}"))?;
         let dir = state_dir(&tree);
-        std::fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+        std::fs::create_dir_all(&dir).map_err(|e| error!(System, "{}: {e}", dir.display()))?;
         Ok(Actuator { host: Host { tree, dir, managed: managed.clone(), program } })
     }
 
     /// Unparks, speeds up, slows down and parks, in this order; ends at the first that fails.
-    pub fn change(&self, change: &CpuChange) -> Result<(), String> {
+    pub fn change(&self, change: &CpuChange) -> Result<(), Error> {
         if change.is_empty() {
             return Ok(());
         }
@@ -54,7 +55,7 @@ impl Actuator {
     }
 }
 
-fn set_speeds(session: &mut Session, speeds: &BTreeMap<u32, f64>) -> Result<(), String> {
+fn set_speeds(session: &mut Session, speeds: &BTreeMap<u32, f64>) -> Result<(), Error> {
     if speeds.is_empty() {
         return Ok(());
     }

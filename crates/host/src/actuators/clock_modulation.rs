@@ -4,6 +4,7 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 
+use crate::error::{Error, error};
 use crate::journal::{Change, Journal};
 use crate::sensors::Tree;
 
@@ -22,28 +23,32 @@ pub fn is_available(tree: &Tree, cpu: u32) -> bool {
     has_flag && info.contains("GenuineIntel") && tree.exists(&format!("dev/cpu/{cpu}/msr"))
 }
 
-pub fn read(tree: &Tree, cpu: u32, register: u64) -> Result<u64, String> {
+pub fn read(tree: &Tree, cpu: u32, register: u64) -> Result<u64, Error> {
     let path = tree.path(&format!("dev/cpu/{cpu}/msr"));
     let mut bytes = [0; 8];
     let read =
         OpenOptions::new().read(true).open(path).and_then(|file| file.read_exact_at(&mut bytes, register));
     read.map_err(|error| {
-        format!("MSR {register:#x} of CPU {cpu} cannot be read ({error}); this needs root and the msr driver")
+        error!(
+            Denied,
+            "MSR {register:#x} of CPU {cpu} cannot be read ({error}); this needs root and the msr driver"
+        )
     })?;
     Ok(u64::from_le_bytes(bytes))
 }
 
-pub fn write(tree: &Tree, cpu: u32, register: u64, value: u64) -> Result<(), String> {
+pub fn write(tree: &Tree, cpu: u32, register: u64, value: u64) -> Result<(), Error> {
     let path = tree.path(&format!("dev/cpu/{cpu}/msr"));
     let written = OpenOptions::new()
         .write(true)
         .open(path)
         .and_then(|file| file.write_all_at(&value.to_le_bytes(), register));
-    written
-        .map_err(|error| format!("MSR {register:#x} of CPU {cpu} cannot be written ({error}); locked down?"))
+    written.map_err(|error| {
+        error!(System, "MSR {register:#x} of CPU {cpu} cannot be written ({error}); locked down?")
+    })
 }
 
-pub fn set(journal: &mut Journal, cpu: u32, eighths: u8) -> Result<(), String> {
+pub fn set(journal: &mut Journal, cpu: u32, eighths: u8) -> Result<(), Error> {
     let tree = journal.tree().clone();
     let now = read(&tree, cpu, IA32_CLOCK_MODULATION)?;
     let duty = if (1..FULL).contains(&eighths) { ENABLE | u64::from(eighths) << 1 } else { 0 };

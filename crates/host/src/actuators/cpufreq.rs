@@ -2,6 +2,7 @@
 
 use eft_cores::speed::FrequencyRange;
 
+use crate::error::Error;
 use crate::journal::Journal;
 use crate::sensors::{Tree, frequency, topology};
 
@@ -14,7 +15,7 @@ pub fn range(tree: &Tree, cpu: u32) -> Option<FrequencyRange> {
     Some(FrequencyRange { min_khz: seen.min_khz?, max_khz: seen.max_khz?, available_khz: seen.available_khz })
 }
 
-pub fn set(journal: &mut Journal, cpu: u32, khz: u64) -> Result<(), String> {
+pub fn set(journal: &mut Journal, cpu: u32, khz: u64) -> Result<(), Error> {
     let dir = format!("{}/cpufreq", topology::dir(cpu));
     let (low, high) = (format!("{dir}/scaling_min_freq"), format!("{dir}/scaling_max_freq"));
     let lowest: u64 = journal.tree().number(&low).unwrap_or(0);

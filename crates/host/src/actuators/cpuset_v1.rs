@@ -6,6 +6,7 @@ use eft_machine::CpuSet;
 
 use super::affinity;
 use super::scope::{self, Scope};
+use crate::error::{Error, error};
 use crate::journal::{Change, Journal, TaskMask};
 use crate::sensors::{Tree, tasks, topology};
 
@@ -81,14 +82,14 @@ pub fn own_naming(tree: &Tree, cpu: u32) -> Vec<(String, CpuSet)> {
 }
 
 /// Makes the cpuset, with `cpus`, and attaches the scope. Returns how many processes; and those that would not go.
-pub fn set_up(journal: &mut Journal, scope: &Scope, cpus: &CpuSet) -> Result<(usize, Vec<String>), String> {
+pub fn set_up(journal: &mut Journal, scope: &Scope, cpus: &CpuSet) -> Result<(usize, Vec<String>), Error> {
     let tree = journal.tree().clone();
-    let mount = mount(&tree).ok_or("no cpuset hierarchy of cgroup v1 is mounted")?;
+    let mount = mount(&tree).ok_or_else(|| error!(Missing, "no cpuset hierarchy of cgroup v1 is mounted"))?;
     let own = format!("{mount}/{OWN}");
     if !tree.exists(&own) {
         let id = journal.announce(Change::MakeCgroup { path: own.clone() })?;
-        let made =
-            std::fs::create_dir(tree.path(&own)).map_err(|error| format!("/{own} cannot be made ({error})"));
+        let made = std::fs::create_dir(tree.path(&own))
+            .map_err(|error| error!(System, "/{own} cannot be made ({error})"));
         let mems = tree.text(&format!("{mount}/cpuset.mems")).unwrap_or_else(|| "0".into());
         let filled = made.and_then(|()| tree.write(&format!("{own}/cpuset.mems"), &mems));
         if let Err(reason) = filled.and_then(|()| apply(&tree, &own, cpus)) {
@@ -101,7 +102,7 @@ pub fn set_up(journal: &mut Journal, scope: &Scope, cpus: &CpuSet) -> Result<(us
 }
 
 /// The root's processes only: whoever sits in another cpuset was put there by somebody.
-fn attach(journal: &mut Journal, mount: &str, scope: &Scope) -> Result<(usize, Vec<String>), String> {
+fn attach(journal: &mut Journal, mount: &str, scope: &Scope) -> Result<(usize, Vec<String>), Error> {
     let tree = journal.tree().clone();
     let own = format!("{mount}/{OWN}");
     let (mut attached, mut refused) = (0, Vec::new());
@@ -149,7 +150,7 @@ fn explicit_masks(tree: &Tree, leaders: &[tasks::Task]) -> Vec<TaskMask> {
 }
 
 /// Kernels before 6.2 forget explicit masks when a task is attached.
-fn keep_masks(journal: &mut Journal, masks: Vec<TaskMask>) -> Result<(), String> {
+fn keep_masks(journal: &mut Journal, masks: Vec<TaskMask>) -> Result<(), Error> {
     let tree = journal.tree().clone();
     let lost = |mask: &TaskMask| {
         tasks::affinity(&tree, mask.process, mask.id.tid).is_some_and(|now| now != mask.old)
@@ -166,7 +167,7 @@ fn keep_masks(journal: &mut Journal, masks: Vec<TaskMask>) -> Result<(), String>
 }
 
 /// The one write that moves every attached task. In v1 it returns when they have left.
-pub fn apply(tree: &Tree, own: &str, usable: &CpuSet) -> Result<(), String> {
+pub fn apply(tree: &Tree, own: &str, usable: &CpuSet) -> Result<(), Error> {
     tree.write(&format!("{own}/cpuset.cpus"), &usable.to_string())
 }
 
@@ -176,7 +177,7 @@ fn members(tree: &Tree, cgroup: &str, file: &str) -> HashSet<i32> {
 }
 
 /// Attaches processes that appeared in the root since. `known` keeps kernel threads from being looked at again.
-pub fn sweep(journal: &mut Journal, known: &mut HashSet<i32>) -> Result<usize, String> {
+pub fn sweep(journal: &mut Journal, known: &mut HashSet<i32>) -> Result<usize, Error> {
     let tree = journal.tree().clone();
     let Some(mount) = mount(&tree) else {
         return Ok(0);

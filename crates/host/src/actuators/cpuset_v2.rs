@@ -3,6 +3,7 @@
 
 use eft_machine::CpuSet;
 
+use crate::error::{Error, error};
 use crate::journal::{Change, Journal};
 use crate::sensors::Tree;
 
@@ -46,9 +47,10 @@ pub fn own(tree: &Tree) -> Option<String> {
     Some(format!("{}/{OWN}", mount(tree)?))
 }
 
-pub fn set_up(journal: &mut Journal) -> Result<(), String> {
+pub fn set_up(journal: &mut Journal) -> Result<(), Error> {
     let tree = journal.tree().clone();
-    let mount = mount(&tree).ok_or("no cgroup v2 with a cpuset controller is mounted")?;
+    let mount =
+        mount(&tree).ok_or_else(|| error!(Missing, "no cgroup v2 with a cpuset controller is mounted"))?;
     enable_controller(journal, &mount)?;
     let own = format!("{mount}/{OWN}");
     if tree.exists(&own) {
@@ -57,11 +59,11 @@ pub fn set_up(journal: &mut Journal) -> Result<(), String> {
     let id = journal.announce(Change::MakeCgroup { path: own.clone() })?;
     std::fs::create_dir(tree.path(&own)).map_err(|error| {
         let _ = journal.done(id);
-        format!("/{own} cannot be made ({error}); this needs root on the host")
+        error!(Denied, "/{own} cannot be made ({error}); this needs root on the host")
     })
 }
 
-fn enable_controller(journal: &mut Journal, mount: &str) -> Result<(), String> {
+fn enable_controller(journal: &mut Journal, mount: &str) -> Result<(), Error> {
     let path = format!("{mount}/cgroup.subtree_control");
     let enabled = journal.tree().text(&path).unwrap_or_default();
     if enabled.split_whitespace().any(|controller| controller == "cpuset") {
@@ -76,7 +78,7 @@ fn enable_controller(journal: &mut Journal, mount: &str) -> Result<(), String> {
 }
 
 /// Makes `parked` the partition's CPUs. An empty set gives all back.
-pub fn apply(tree: &Tree, own: &str, parked: &CpuSet) -> Result<(), String> {
+pub fn apply(tree: &Tree, own: &str, parked: &CpuSet) -> Result<(), Error> {
     let (cpus, partition) = (format!("{own}/cpuset.cpus"), format!("{own}/cpuset.cpus.partition"));
     if parked.is_empty() {
         tree.write(&partition, "member")?;
@@ -92,7 +94,7 @@ pub fn apply(tree: &Tree, own: &str, parked: &CpuSet) -> Result<(), String> {
         match tree.text(&partition) {
             // "isolated invalid (reason)": the CPUs are not ours.
             Some(state) if state.contains("invalid") => {
-                Err(format!("the kernel refuses to isolate CPU {parked}: {state}"))
+                Err(error!(Refused, "the kernel refuses to isolate CPU {parked}: {state}"))
             }
             _ => Ok(()),
         }
@@ -107,6 +109,6 @@ pub fn apply(tree: &Tree, own: &str, parked: &CpuSet) -> Result<(), String> {
 }
 
 /// Older kernels know `root` only: tasks leave just as well, but the load balancer stays.
-fn become_partition(tree: &Tree, partition: &str) -> Result<(), String> {
+fn become_partition(tree: &Tree, partition: &str) -> Result<(), Error> {
     tree.write(partition, "isolated").or_else(|_| tree.write(partition, "root"))
 }

@@ -4,6 +4,7 @@
 //! reference count; a hold whose owner was killed is lowered by the next eft. `rcu_normal` outranks them in the kernel,
 //! and an operator who set it meant it: then nothing is held.
 
+use crate::error::{Error, error};
 use crate::journal::{Change, Journal};
 use crate::sensors::Tree;
 
@@ -13,11 +14,11 @@ const NORMAL: &str = "sys/kernel/rcu_normal";
 /// Runs an operation under expedited grace periods, if they may be had. The second value says why not.
 pub fn while_expedited<T>(
     journal: &mut Journal,
-    operation: impl FnOnce(&mut Journal) -> Result<T, String>,
-) -> Result<(T, Option<String>), String> {
+    operation: impl FnOnce(&mut Journal) -> Result<T, Error>,
+) -> Result<(T, Option<String>), Error> {
     let (hold, why_not) = match raise(journal) {
         Ok(hold) => (hold, None),
-        Err(reason) => (None, Some(reason)),
+        Err(reason) => (None, Some(reason.to_string())),
     };
     let outcome = operation(journal);
     if let Some(id) = hold {
@@ -27,14 +28,14 @@ pub fn while_expedited<T>(
 }
 
 /// `Ok(None)`: somebody else has raised it, so there is nothing to hold.
-fn raise(journal: &mut Journal) -> Result<Option<u64>, String> {
+fn raise(journal: &mut Journal) -> Result<Option<u64>, Error> {
     let flag = |path: &str| journal.tree().number::<u32>(path);
     if flag(NORMAL).is_some_and(|flag| flag != 0) {
-        return Err("rcu_normal is set, so grace periods stay normal".into());
+        return Err(error!(Refused, "rcu_normal is set, so grace periods stay normal"));
     }
     let held = holds(journal);
     match flag(EXPEDITED) {
-        None => return Err("this kernel has no rcu_expedited".into()),
+        None => return Err(error!(Missing, "this kernel has no rcu_expedited")),
         Some(flag) if flag != 0 && held == 0 => return Ok(None),
         Some(_) => {}
     }
@@ -48,7 +49,7 @@ fn raise(journal: &mut Journal) -> Result<Option<u64>, String> {
     }
 }
 
-fn release(journal: &mut Journal, id: u64) -> Result<(), String> {
+fn release(journal: &mut Journal, id: u64) -> Result<(), Error> {
     if holds(journal) == 1 {
         lower(journal.tree())?;
     }
@@ -59,6 +60,6 @@ fn holds(journal: &Journal) -> usize {
     journal.entries().iter().filter(|entry| entry.change == Change::Expedite).count()
 }
 
-pub fn lower(tree: &Tree) -> Result<(), String> {
+pub fn lower(tree: &Tree) -> Result<(), Error> {
     tree.write(EXPEDITED, "0")
 }

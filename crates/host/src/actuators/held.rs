@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lazy::ParkedSince;
 use super::scope::Scope;
+use crate::error::{Error, error};
 use crate::sensors::tasks::TaskId;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -126,7 +127,7 @@ pub fn load(dir: &Path) -> Held {
     read(dir, "held.json")
 }
 
-pub fn save(dir: &Path, held: &Held) -> Result<(), String> {
+pub fn save(dir: &Path, held: &Held) -> Result<(), Error> {
     write(dir, "held.json", held)
 }
 
@@ -134,7 +135,7 @@ pub fn load_status(dir: &Path) -> Status {
     read(dir, "status.json")
 }
 
-pub fn save_status(dir: &Path, status: &Status) -> Result<(), String> {
+pub fn save_status(dir: &Path, status: &Status) -> Result<(), Error> {
     write(dir, "status.json", status)
 }
 
@@ -144,12 +145,12 @@ fn read<T: Default + for<'de> Deserialize<'de>>(dir: &Path, name: &str) -> T {
 }
 
 /// Whole or not at all.
-fn write<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<(), String> {
+fn write<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<(), Error> {
     let (path, fresh) = (dir.join(name), dir.join(format!("{name}.new")));
-    let text = serde_json::to_vec(value).map_err(|error| error.to_string())?;
+    let text = serde_json::to_vec(value).map_err(|error| error!(System, "{error}"))?;
     fs::write(&fresh, text)
         .and_then(|()| fs::rename(&fresh, &path))
-        .map_err(|error| format!("{} cannot be written ({error})", path.display()))
+        .map_err(|error| error!(System, "{} cannot be written ({error})", path.display()))
 }
 
 #[cfg(test)]

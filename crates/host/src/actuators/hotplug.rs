@@ -7,6 +7,7 @@
 use eft_machine::CpuSet;
 
 use super::{affinity, bolt, expedite, urgent};
+use crate::error::{Error, error};
 use crate::journal::{Change, Journal, TaskMask};
 use crate::sensors::{Tree, tasks, topology};
 
@@ -58,19 +59,20 @@ pub fn is_online(tree: &Tree, cpu: u32) -> bool {
 }
 
 /// The bare switch; nothing if it stands so already.
-pub fn set_online(tree: &Tree, cpu: u32, online: bool) -> Result<(), String> {
+pub fn set_online(tree: &Tree, cpu: u32, online: bool) -> Result<(), Error> {
     if is_online(tree, cpu) == online {
         return Ok(());
     }
     let verb = if online { "online" } else { "offline" };
     tree.write(&online_path(cpu), if online { "1" } else { "0" })
-        .map_err(|reason| format!("CPU {cpu} does not go {verb}: {reason}"))
+        .map_err(|reason| error!(Refused, "CPU {cpu} does not go {verb}: {reason}"))
 }
 
 /// May these be switched at all?
-pub fn check(tree: &Tree, cpus: &CpuSet) -> Result<(), String> {
+pub fn check(tree: &Tree, cpus: &CpuSet) -> Result<(), Error> {
     match cpus.iter().find(|cpu| !tree.exists(&online_path(*cpu))) {
-        Some(cpu) => Err(format!(
+        Some(cpu) => Err(error!(
+            Missing,
             "CPU {cpu} cannot be taken offline or brought online: the kernel has no switch for it"
         )),
         None => Ok(()),
@@ -89,7 +91,7 @@ impl Prepared {
     }
 }
 
-pub fn prepare(journal: &Journal, cpus: &CpuSet, options: HotplugOptions) -> Result<Prepared, String> {
+pub fn prepare(journal: &Journal, cpus: &CpuSet, options: HotplugOptions) -> Result<Prepared, Error> {
     let tree = journal.tree();
     check(tree, cpus)?;
     let online: Vec<u32> = cpus.iter().filter(|cpu| is_online(tree, *cpu)).collect();
@@ -109,7 +111,7 @@ pub fn offline(
     journal: &mut Journal,
     cpus: &CpuSet,
     options: HotplugOptions,
-) -> Result<Option<String>, String> {
+) -> Result<Option<String>, Error> {
     with_grace_periods(journal, cpus, options, |journal| {
         if way(journal.tree(), options) == By::Bolt {
             return offline_at_once(journal, cpus, options);
@@ -129,7 +131,7 @@ pub fn offline(
     })
 }
 
-fn offline_at_once(journal: &mut Journal, cpus: &CpuSet, options: HotplugOptions) -> Result<(), String> {
+fn offline_at_once(journal: &mut Journal, cpus: &CpuSet, options: HotplugOptions) -> Result<(), Error> {
     let prepared = prepare(journal, cpus, options)?;
     let (mut leaving, mut announced) = (CpuSet::new(), Vec::new());
     for (cpu, change) in prepared.changes {
@@ -147,8 +149,8 @@ fn with_grace_periods(
     journal: &mut Journal,
     cpus: &CpuSet,
     options: HotplugOptions,
-    operation: impl FnOnce(&mut Journal) -> Result<(), String>,
-) -> Result<Option<String>, String> {
+    operation: impl FnOnce(&mut Journal) -> Result<(), Error>,
+) -> Result<Option<String>, Error> {
     match way(journal.tree(), options) {
         By::Native => operation(journal).map(|()| None),
         // It waits for no grace period.
@@ -159,16 +161,17 @@ fn with_grace_periods(
     }
 }
 
-fn refuse_if_named_by_others(journal: &Journal, cpu: u32) -> Result<(), String> {
+fn refuse_if_named_by_others(journal: &Journal, cpu: u32) -> Result<(), Error> {
     match cpuset_v1::named_by_others(journal.tree(), cpu) {
-        Some(cpuset) => Err(format!(
+        Some(cpuset) => Err(error!(
+            Refused,
             "CPU {cpu} is named by the cpuset {cpuset}, which is not eft's (systemd or a container runtime); it would lose the CPU. Use --force if that is meant"
         )),
         None => Ok(()),
     }
 }
 
-fn offline_one(journal: &mut Journal, cpu: u32, change: Change) -> Result<(), String> {
+fn offline_one(journal: &mut Journal, cpu: u32, change: Change) -> Result<(), Error> {
     let id = journal.announce(change)?;
     match set_online(journal.tree(), cpu, false) {
         Ok(()) => Ok(()),
@@ -231,7 +234,7 @@ pub fn online(
     journal: &mut Journal,
     cpus: &CpuSet,
     options: HotplugOptions,
-) -> Result<Option<String>, String> {
+) -> Result<Option<String>, Error> {
     check(journal.tree(), cpus)?;
     with_grace_periods(journal, cpus, options, |journal| {
         if way(journal.tree(), options) == By::Bolt {
@@ -245,7 +248,7 @@ pub fn online(
 }
 
 /// The switch alone. What the kernel forgot is put right one by one, as without Bolt.
-fn online_at_once(journal: &mut Journal, cpus: &CpuSet) -> Result<(), String> {
+fn online_at_once(journal: &mut Journal, cpus: &CpuSet) -> Result<(), Error> {
     let tree = journal.tree().clone();
     let coming: CpuSet = cpus.iter().filter(|cpu| !is_online(&tree, *cpu)).collect();
     let foreign: Vec<u32> = coming.iter().filter(|cpu| taken_by_us(journal, *cpu).is_none()).collect();
@@ -264,7 +267,7 @@ fn taken_by_us(journal: &Journal, cpu: u32) -> Option<crate::journal::Entry> {
     journal.entries().iter().find(took).cloned()
 }
 
-fn online_one(journal: &mut Journal, cpu: u32) -> Result<(), String> {
+fn online_one(journal: &mut Journal, cpu: u32) -> Result<(), Error> {
     let offlined = taken_by_us(journal, cpu);
     let tree = journal.tree().clone();
     let Some(entry) = offlined else {
@@ -288,7 +291,7 @@ pub fn bring_back(
     cpu: u32,
     cpusets: &[(String, CpuSet)],
     tasks: &[TaskMask],
-) -> Result<(), String> {
+) -> Result<(), Error> {
     set_online(tree, cpu, true)?;
     give_back(tree, cpu, cpusets);
     affinity::give_back(tree, tasks);
@@ -304,11 +307,11 @@ pub fn offlined(journal: &Journal) -> CpuSet {
 }
 
 /// Sets a thread's mask and remembers the old one.
-pub fn move_component(journal: &mut Journal, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), String> {
+pub fn move_component(journal: &mut Journal, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), Error> {
     let tree = journal.tree().clone();
     let task = tasks::read(&tree, process, tid)
-        .ok_or_else(|| format!("thread {tid} of process {process} does not exist"))?;
-    let old = tasks::affinity(&tree, process, tid).ok_or_else(|| format!("thread {tid} has ended"))?;
+        .ok_or_else(|| error!(Missing, "thread {tid} of process {process} does not exist"))?;
+    let old = tasks::affinity(&tree, process, tid).ok_or_else(|| error!(Gone, "thread {tid} has ended"))?;
     let id = journal
         .announce(Change::Masks { tasks: vec![TaskMask { process, id: task.id, old, new: cpus.clone() }] })?;
     affinity::set(&tree, process, tid, cpus).inspect_err(|_| {

@@ -4,6 +4,7 @@
 use eft_machine::CpuSet;
 use serde::Serialize;
 
+use crate::error::Error;
 use crate::journal::{Change, Journal};
 use crate::sensors::Tree;
 
@@ -32,7 +33,7 @@ pub fn set_base(
     base: &CpuSet,
     managed: &CpuSet,
     spread: &[u32],
-) -> Result<InterruptReport, String> {
+) -> Result<InterruptReport, Error> {
     let mut report = InterruptReport { spread: spread.to_vec(), ..InterruptReport::default() };
     let tree = journal.tree().clone();
     if tree.exists(DEFAULT) {

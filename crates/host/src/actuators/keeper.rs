@@ -17,6 +17,7 @@ use super::held::{self, Held, Status};
 use super::lazy::{LazyOptions, LazyWork};
 use super::parking::Parking;
 use super::scope::Scope;
+use crate::error::{Error, error};
 use crate::journal::Journal;
 use crate::sensors::Tree;
 use crate::sensors::tasks::{self, TaskId};
@@ -40,7 +41,7 @@ struct Keeper {
 }
 
 /// The keeper's main loop. `ready` is called once signals are under control.
-pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), String> {
+pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), Error> {
     let signals = block_signals()?;
     close_inherited();
     // Sweeps are short, and late behind a loaded core's own tasks: 17 ms were seen where 10 are promised.
@@ -85,7 +86,7 @@ fn close_inherited() {
 
 impl Keeper {
     /// Brings burners and lazy work up to what is held; returns how long there is nothing to do.
-    fn serve(&mut self, journal: &mut Journal, held: &Held, dir: &Path) -> Result<Duration, String> {
+    fn serve(&mut self, journal: &mut Journal, held: &Held, dir: &Path) -> Result<Duration, Error> {
         let is_news = self.status.generation != held.generation;
         if is_news {
             self.status.errors.clear();
@@ -137,7 +138,7 @@ impl Keeper {
         self.status.burners = self.burners.iter().map(|(cpu, (_, burner))| (*cpu, burner.tid())).collect();
     }
 
-    fn undo_all(&mut self, tree: &Tree, dir: &Path) -> Result<(), String> {
+    fn undo_all(&mut self, tree: &Tree, dir: &Path) -> Result<(), Error> {
         self.burners.clear();
         let mut journal = Journal::lock_within(tree, dir, Duration::MAX)?;
         let notes = journal.undo(|entry| entry.owner == self.me);
@@ -146,7 +147,7 @@ impl Keeper {
 }
 
 /// The last words. Under the lock.
-fn end(dir: &Path, generation: u64, notes: Vec<String>) -> Result<(), String> {
+fn end(dir: &Path, generation: u64, notes: Vec<String>) -> Result<(), Error> {
     held::save_status(dir, &Status { generation, notes, ..Status::default() })?;
     held::save(dir, &Held::nothing(generation))
 }
@@ -155,7 +156,7 @@ fn end(dir: &Path, generation: u64, notes: Vec<String>) -> Result<(), String> {
 pub struct EndSignals(libc::sigset_t);
 
 impl EndSignals {
-    pub fn block() -> Result<Self, String> {
+    pub fn block() -> Result<Self, Error> {
         block_signals().map(Self)
     }
 
@@ -168,7 +169,7 @@ impl EndSignals {
 const SIGNALS: [i32; 4] = [libc::SIGUSR1, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
 /// Signals are taken by waiting for them, so no handler runs at a bad moment. Threads started later inherit this.
-fn block_signals() -> Result<libc::sigset_t, String> {
+fn block_signals() -> Result<libc::sigset_t, Error> {
     // SAFETY: `set` is initialised by sigemptyset before anything reads it, and all pointers live through the calls.
     unsafe {
         let mut set = std::mem::zeroed();
@@ -178,7 +179,9 @@ fn block_signals() -> Result<libc::sigset_t, String> {
         }
         match libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) {
             0 => Ok(set),
-            code => Err(format!("signals cannot be blocked ({})", std::io::Error::from_raw_os_error(code))),
+            code => {
+                Err(error!(System, "signals cannot be blocked ({})", std::io::Error::from_raw_os_error(code)))
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use eft_machine::CpuSet;
 
 use super::parking::{Parking, give_masks_back};
 use super::{affinity, hotplug, interrupts};
+use crate::error::{Error, error};
 use crate::journal::{Change, Journal, TaskMask};
 use crate::sensors::{tasks, topology};
 
@@ -70,7 +71,7 @@ impl LazyWork {
             self.swept_ms = now_ms;
             match parking.sweep(journal, &set, &mut self.known) {
                 Ok(count) => self.swept += count,
-                Err(reason) => self.note(reason),
+                Err(reason) => self.note(reason.to_string()),
             }
         }
         for (step, _) in
@@ -105,7 +106,7 @@ fn take(
     parked: &CpuSet,
     due: &CpuSet,
     options: &LazyOptions,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let usable = topology::cpu_sets(journal.tree())?.online.minus(parked);
     match step {
         Step::SweepKernelThreads => move_kernel_threads(journal, parked, &usable),
@@ -120,7 +121,7 @@ fn take(
             if refused.is_empty() {
                 Ok(())
             } else {
-                Err(format!("the kernel will not move interrupt {}", refused.join(",")))
+                Err(error!(System, "the kernel will not move interrupt {}", refused.join(",")))
             }
         }
         // Folds the per-CPU counters of the VM; changes nothing, so nothing is journaled.
@@ -134,7 +135,7 @@ fn take(
 }
 
 /// Kernel threads that may run anywhere. Those bound to a CPU stay: the kernel parks them when it goes offline.
-fn move_kernel_threads(journal: &mut Journal, parked: &CpuSet, usable: &CpuSet) -> Result<(), String> {
+fn move_kernel_threads(journal: &mut Journal, parked: &CpuSet, usable: &CpuSet) -> Result<(), Error> {
     let tree = journal.tree().clone();
     let mask = |task: tasks::Task| {
         let old = tasks::affinity(&tree, task.process, task.id.tid)?;
@@ -157,7 +158,7 @@ fn move_kernel_threads(journal: &mut Journal, parked: &CpuSet, usable: &CpuSet) 
 }
 
 /// After CPUs came back: what was done lazily for them is undone.
-pub fn give_back(journal: &mut Journal, parked: &CpuSet, spread: &[u32]) -> Result<Vec<String>, String> {
+pub fn give_back(journal: &mut Journal, parked: &CpuSet, spread: &[u32]) -> Result<Vec<String>, Error> {
     let mut notes = give_masks_back(journal, parked)?;
     notes.extend(interrupts::move_back(journal, spread));
     let is_global = |path: &str| path == WORKQUEUE_MASK || path == TIMER_MIGRATION;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::interrupts::InterruptReport;
 use super::scope::{self, Scope};
 use super::{affinity, cpuset_v1, cpuset_v2, hotplug, interrupts};
+use crate::error::{Error, error};
 use crate::journal::{Change, Journal, TaskMask};
 use crate::sensors::{Tree, tasks, topology};
 
@@ -65,19 +66,19 @@ pub fn available(tree: &Tree) -> Vec<ParkBackEnd> {
 }
 
 /// The back end that [`Parking::set_up`] will use.
-pub fn choose(tree: &Tree, options: &ParkOptions) -> Result<ParkBackEnd, String> {
+pub fn choose(tree: &Tree, options: &ParkOptions) -> Result<ParkBackEnd, Error> {
     let available = available(tree);
     match options.back_end {
         Some(named) if !available.contains(&named) => {
-            Err(format!("the back end {named} is not available: no such cpuset is mounted"))
+            Err(error!(Missing, "the back end {named} is not available: no such cpuset is mounted"))
         }
         Some(ParkBackEnd::V2) if options.scope != Scope::All => {
-            Err("the back end v2 isolates CPUs from everybody; a scope needs v1 or affinity".into())
+            Err(error!(Refused, "the back end v2 isolates CPUs from everybody; a scope needs v1 or affinity"))
         }
         Some(named) => Ok(named),
         None => {
             let fits = |back_end: &&ParkBackEnd| **back_end != ParkBackEnd::V2 || options.scope == Scope::All;
-            available.iter().find(fits).copied().ok_or_else(|| "no back end is available".into())
+            available.iter().find(fits).copied().ok_or_else(|| error!(Missing, "no back end is available"))
         }
     }
 }
@@ -99,13 +100,14 @@ impl Parking {
     }
 
     /// Done once: cpusets, attaching, interrupts to the base CPUs.
-    pub fn set_up(journal: &mut Journal, options: &ParkOptions) -> Result<(Self, SetUp), String> {
+    pub fn set_up(journal: &mut Journal, options: &ParkOptions) -> Result<(Self, SetUp), Error> {
         let tree = journal.tree().clone();
         let back_end = choose(&tree, options)?;
         if !options.force {
             for cpu in options.managed.iter() {
                 if let Some(cpuset) = cpuset_v1::named_by_others(&tree, cpu) {
-                    return Err(format!(
+                    return Err(error!(
+                        Refused,
                         "CPU {cpu} is named by the cpuset {cpuset}, which is not eft's (systemd or a container runtime); its tasks would stay. Use --force to park all the same"
                     ));
                 }
@@ -132,7 +134,7 @@ impl Parking {
         journal: &mut Journal,
         parked: &CpuSet,
         components: &[ComponentMove],
-    ) -> Result<Duration, String> {
+    ) -> Result<Duration, Error> {
         let begin = Instant::now();
         for component in components {
             hotplug::move_component(journal, component.process, component.tid, &component.cpus)?;
@@ -157,7 +159,7 @@ impl Parking {
         journal: &mut Journal,
         parked: &CpuSet,
         known: &mut HashSet<i32>,
-    ) -> Result<usize, String> {
+    ) -> Result<usize, Error> {
         match self.back_end {
             // The kernel keeps newcomers out of a partition.
             ParkBackEnd::V2 => Ok(0),
@@ -170,7 +172,7 @@ impl Parking {
 }
 
 /// Affinity back end: takes `parked` out of every mask of the scope that names it. Twice, since threads are born.
-fn take_from_masks(journal: &mut Journal, scope: &Scope, parked: &CpuSet) -> Result<usize, String> {
+fn take_from_masks(journal: &mut Journal, scope: &Scope, parked: &CpuSet) -> Result<usize, Error> {
     let tree = journal.tree().clone();
     if parked.is_empty() {
         return Ok(0);
@@ -205,7 +207,7 @@ fn masks_naming(tree: &Tree, process: i32, parked: &CpuSet, usable: &CpuSet) -> 
 }
 
 /// Undoes mask changes that `parked` no longer calls for, wholly or in part; also those of kernel threads and components.
-pub fn give_masks_back(journal: &mut Journal, parked: &CpuSet) -> Result<Vec<String>, String> {
+pub fn give_masks_back(journal: &mut Journal, parked: &CpuSet) -> Result<Vec<String>, Error> {
     let taken = |task: &TaskMask| task.old.minus(&task.new);
     let is_needed = |task: &TaskMask| !taken(task).and(parked).is_empty();
     let is_free = |change: &Change| matches!(change, Change::Masks { tasks } if !tasks.iter().any(is_needed));

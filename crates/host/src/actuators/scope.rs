@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, error};
 use crate::sensors::{Tree, tasks};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,21 +19,21 @@ pub enum Scope {
 }
 
 impl FromStr for Scope {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Error> {
         if text == "all" {
             return Ok(Self::All);
         }
         let pid = |part: &str| part.trim().parse::<i32>().ok().filter(|pid| *pid > 0);
         let pids: Option<Vec<i32>> = text.split(',').map(pid).collect();
         pids.map(Self::Processes)
-            .ok_or_else(|| format!("'{text}' is no scope (all, or process ids as 12,34)"))
+            .ok_or_else(|| error!(Invalid, "'{text}' is no scope (all, or process ids as 12,34)"))
     }
 }
 
 /// The user processes of a scope that exist now, as leaders.
-pub fn processes(tree: &Tree, scope: &Scope) -> Result<Vec<tasks::Task>, String> {
+pub fn processes(tree: &Tree, scope: &Scope) -> Result<Vec<tasks::Task>, Error> {
     let leaders: Vec<tasks::Task> =
         tasks::processes(tree).into_iter().filter_map(|pid| tasks::leader(tree, pid)).collect();
     let users = leaders.into_iter().filter(|task| !task.kernel);
@@ -41,7 +42,7 @@ pub fn processes(tree: &Tree, scope: &Scope) -> Result<Vec<tasks::Task>, String>
     };
     let users: Vec<tasks::Task> = users.collect();
     if let Some(missing) = roots.iter().find(|pid| !users.iter().any(|task| task.process == **pid)) {
-        return Err(format!("process {missing} does not exist, or is a kernel thread"));
+        return Err(error!(Missing, "process {missing} does not exist, or is a kernel thread"));
     }
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     users.iter().for_each(|task| children.entry(task.parent).or_default().push(task.process));

@@ -19,6 +19,7 @@ use super::held::{self, Held, HeldParking, HeldSpeed, Progress};
 use super::hotplug::{self, HotplugOptions};
 use super::parking::{ParkOptions, Parking, SetUp};
 use super::{burner, clock_modulation, cpufreq, keeper, lazy};
+use crate::error::{Error, error};
 use crate::journal::{Change, Entry, Journal};
 use crate::sensors::tasks::{self, TaskId};
 use crate::sensors::{Tree, frequency, topology};
@@ -58,7 +59,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Session {
     /// Takes the lock and undoes what was left behind.
-    pub fn open(host: &Host) -> Result<Self, String> {
+    pub fn open(host: &Host) -> Result<Self, Error> {
         let mut journal = Journal::lock(&host.tree, &host.dir)?;
         let (recovered, notes) = journal.recover();
         let mut held = held::load(&host.dir);
@@ -90,7 +91,7 @@ impl Session {
         &self.held
     }
 
-    pub fn situation(&self) -> Result<Situation, String> {
+    pub fn situation(&self) -> Result<Situation, Error> {
         let sets = topology::cpu_sets(&self.host.tree)?;
         Ok(Situation {
             present: sets.present,
@@ -102,13 +103,13 @@ impl Session {
     }
 
     /// The keeper, started if there is none. From then on changes are its own.
-    fn ensure_keeper(&mut self) -> Result<(), String> {
+    fn ensure_keeper(&mut self) -> Result<(), Error> {
         let live = Tree::live();
         let owner = match self.held.keeper.filter(|keeper| tasks::is_alive(&live, *keeper)) {
             Some(keeper) => keeper,
             None if !self.host.tree.is_live() => {
                 // A recorded machine needs no process to hold it: its changes last until they are restored.
-                tasks::leader(&live, 1).ok_or("there is no process 1")?.id
+                tasks::leader(&live, 1).ok_or_else(|| error!(Missing, "there is no process 1"))?.id
             }
             None => start_keeper(&self.host)?,
         };
@@ -118,19 +119,19 @@ impl Session {
     }
 
     /// Takes back this operation's changes, and what was to be held.
-    fn abandon(&mut self, before: Held, reason: String) -> String {
+    fn abandon(&mut self, before: Held, reason: Error) -> Error {
         let first = self.first;
         self.journal.undo(|entry| entry.id >= first);
         let keeper = self.held.keeper;
         self.held = Held { keeper, generation: self.held.generation, ..before };
         match self.publish() {
             Ok(()) => reason,
-            Err(more) => format!("{reason}; {more}"),
+            Err(more) => error!(Keeper, "{reason}; {more}"),
         }
     }
 
     /// Lets the keeper know.
-    fn publish(&mut self) -> Result<(), String> {
+    fn publish(&mut self) -> Result<(), Error> {
         self.held.generation += 1;
         self.held.managed = self.host.managed.clone();
         held::save(&self.host.dir, &self.held)?;
@@ -146,7 +147,7 @@ impl Session {
         options: &ParkOptions,
         delays: Delays,
         keep_set_up: bool,
-    ) -> Result<Parked, String> {
+    ) -> Result<Parked, Error> {
         self.situation()?.check_leave(&cpus.minus(&self.held.parked()).union(cpus))?;
         super::parking::choose(&self.host.tree, options)?;
         let before = self.held.clone();
@@ -160,7 +161,7 @@ impl Session {
         options: &ParkOptions,
         delays: Delays,
         keep_set_up: bool,
-    ) -> Result<Parked, String> {
+    ) -> Result<Parked, Error> {
         let (parking, set_up) = match &self.held.parking {
             Some(held) => (Parking::resume(&self.host.tree, held.back_end, held.scope.clone()), None),
             None => {
@@ -191,7 +192,7 @@ impl Session {
         Ok(Parked { set_up, latency, parked })
     }
 
-    pub fn unpark(&mut self, cpus: &CpuSet) -> Result<(Duration, Vec<String>), String> {
+    pub fn unpark(&mut self, cpus: &CpuSet) -> Result<(Duration, Vec<String>), Error> {
         self.situation()?.check_managed(cpus)?;
         let not_parked = cpus.minus(&self.held.parked());
         if not_parked == *cpus && cpus.is_subset(&hotplug::offlined(&self.journal)) {
@@ -201,11 +202,11 @@ impl Session {
                 .map(|(took, note)| (took, note.into_iter().collect()));
         }
         if !not_parked.is_empty() {
-            return Err(format!("CPU {not_parked} is not parked"));
+            return Err(error!(Refused, "CPU {not_parked} is not parked"));
         }
         self.ensure_keeper()?;
         let Some(mut parking) = self.held.parking.clone() else {
-            return Err(format!("CPU {cpus} is not parked"));
+            return Err(error!(Refused, "CPU {cpus} is not parked"));
         };
         self.began_us = burner::now_ns() / 1000;
         let begin = Instant::now();
@@ -238,7 +239,7 @@ impl Session {
         &mut self,
         cpus: &CpuSet,
         options: HotplugOptions,
-    ) -> Result<(Duration, Option<String>), String> {
+    ) -> Result<(Duration, Option<String>), Error> {
         self.situation()?.check_leave(cpus)?;
         hotplug::check(&self.host.tree, cpus)?;
         let before = self.held.clone();
@@ -260,7 +261,7 @@ impl Session {
         &mut self,
         cpus: &CpuSet,
         options: HotplugOptions,
-    ) -> Result<(Duration, Option<String>), String> {
+    ) -> Result<(Duration, Option<String>), Error> {
         self.situation()?.check_managed(cpus)?;
         hotplug::check(&self.host.tree, cpus)?;
         let before = self.held.clone();
@@ -299,17 +300,17 @@ impl Session {
         back_end: Option<BackEnd>,
         phase: Phase,
         machine: Option<String>,
-    ) -> Result<Vec<(u32, Setting)>, String> {
+    ) -> Result<Vec<(u32, Setting)>, Error> {
         let situation = self.situation()?;
         let cpus: CpuSet = wishes.iter().map(|(cpu, _)| *cpu).collect();
         situation.check_managed(&cpus)?;
         if let Some(cpu) = cpus.minus(&situation.online).first() {
-            return Err(format!("CPU {cpu} is offline; an offline core has no speed"));
+            return Err(error!(Refused, "CPU {cpu} is offline; an offline core has no speed"));
         }
         let mut settings = Vec::new();
         for (cpu, speed) in wishes {
             let setting = choose(*speed, &self.capabilities(*cpu), back_end)
-                .map_err(|reason| format!("CPU {cpu}: {reason}"))?;
+                .map_err(|reason| error!(Refused, "CPU {cpu}: {reason}"))?;
             settings.push((*cpu, setting));
         }
         let is_emulated =
@@ -339,7 +340,7 @@ impl Session {
         Ok(settings)
     }
 
-    fn set_one(&mut self, cpu: u32, setting: &Setting, phase: Phase, phase_ns: u64) -> Result<(), String> {
+    fn set_one(&mut self, cpu: u32, setting: &Setting, phase: Phase, phase_ns: u64) -> Result<(), Error> {
         let mut held = HeldSpeed {
             back_end: setting.back_end,
             share: setting.share,
@@ -379,7 +380,7 @@ impl Session {
     }
 
     /// Corrects an emulated speed after it was measured.
-    pub fn recalibrate(&mut self, measured: &BTreeMap<u32, f64>) -> Result<(), String> {
+    pub fn recalibrate(&mut self, measured: &BTreeMap<u32, f64>) -> Result<(), Error> {
         for (cpu, share) in measured {
             if let Some(duty) = self.held.speeds.get_mut(cpu).and_then(|speed| speed.duty.as_mut()) {
                 duty.cost_ns = eft_cores::duty::recalibrate(*duty, *share);
@@ -390,7 +391,7 @@ impl Session {
     }
 
     /// Waits until the keeper has done what was published. The lock is given away meanwhile.
-    fn await_keeper(&mut self) -> Result<(), String> {
+    fn await_keeper(&mut self) -> Result<(), Error> {
         let Some(keeper) = self.held.keeper.filter(|_| self.host.tree.is_live()) else {
             return Ok(());
         };
@@ -401,10 +402,10 @@ impl Session {
                 let (is_alive, dir) = (|| tasks::is_alive(&live, keeper), &self.host.dir);
                 match held::progress(self.held.generation, is_alive, || held::load_status(dir)) {
                     Progress::Served(errors) if errors.is_empty() => return Ok(()),
-                    Progress::Served(errors) => return Err(errors.join("; ")),
+                    Progress::Served(errors) => return Err(error!(Keeper, "{}", errors.join("; "))),
                     Progress::Ended if self.held.is_empty() => return Ok(()),
                     Progress::Working if begin.elapsed() <= PATIENCE => {}
-                    _ => return Err(silence_of(keeper, dir)),
+                    _ => return Err(Error::Keeper(silence_of(keeper, dir))),
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -415,7 +416,7 @@ impl Session {
     }
 
     /// Undoes everything that eft holds on this host. Returns what there is to say, and whose changes were left.
-    pub fn restore(mut self) -> Result<(usize, Vec<String>), String> {
+    pub fn restore(mut self) -> Result<(usize, Vec<String>), Error> {
         let mut notes = std::mem::take(&mut self.notes);
         let live = Tree::live();
         let count = self.journal.entries().len() + self.held.speeds.len() + self.recovered;
@@ -458,8 +459,8 @@ fn is_parking(change: &Change) -> bool {
     }
 }
 
-fn start_keeper(host: &Host) -> Result<TaskId, String> {
-    let complain = |error: std::io::Error| format!("the keeper cannot be started ({error})");
+fn start_keeper(host: &Host) -> Result<TaskId, Error> {
+    let complain = |error: std::io::Error| error!(Keeper, "the keeper cannot be started ({error})");
     let log = std::fs::File::create(host.dir.join("keeper.log")).map_err(complain)?;
     let mut child = Command::new(&host.program)
         .args(["cpu", "--state-dir"])
@@ -473,13 +474,13 @@ fn start_keeper(host: &Host) -> Result<TaskId, String> {
         .map_err(complain)?;
     let pid = child.id() as i32;
     let mut line = String::new();
-    let output = child.stdout.take().ok_or("the keeper has no output")?;
+    let output = child.stdout.take().ok_or_else(|| error!(Keeper, "the keeper has no output"))?;
     BufReader::new(output).read_line(&mut line).map_err(complain)?;
     match tasks::leader(&Tree::live(), pid) {
         Some(task) if line.trim() == "ready" => Ok(task.id),
         _ => {
             let log = std::fs::read_to_string(host.dir.join("keeper.log")).unwrap_or_default();
-            Err(format!("the keeper did not start: {}", log.trim()))
+            Err(error!(Keeper, "the keeper did not start: {}", log.trim()))
         }
     }
 }
@@ -500,14 +501,14 @@ fn silence_of(keeper: TaskId, dir: &Path) -> String {
 }
 
 /// Asks a process to end, and waits for it.
-fn end_process(process: TaskId) -> Result<(), String> {
+fn end_process(process: TaskId) -> Result<(), Error> {
     if let Some(pid) = Pid::from_raw(process.tid) {
         let _ = rustix::process::kill_process(pid, Signal::TERM);
     }
     let begin = Instant::now();
     while tasks::is_alive(&Tree::live(), process) {
         if begin.elapsed() > PATIENCE {
-            return Err(format!("process {} does not end", process.tid));
+            return Err(error!(Keeper, "process {} does not end", process.tid));
         }
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -5,6 +5,7 @@
 use eft_machine::CpuSet;
 
 use super::{affinity, clock_modulation, expedite, hotplug, urgent};
+use crate::error::{Error, error};
 use crate::journal::{Change, Entry, Journal, TaskMask, same_value};
 use crate::sensors::{Tree, tasks};
 
@@ -19,7 +20,7 @@ impl Journal {
             match undo(self.tree(), &entry.change, is_last_hold) {
                 Ok(note) => {
                     notes.extend(note);
-                    notes.extend(self.done(entry.id).err());
+                    notes.extend(self.done(entry.id).err().map(String::from));
                 }
                 Err(reason) => notes.push(format!("not undone, and kept in the journal: {reason}")),
             }
@@ -37,7 +38,7 @@ impl Journal {
 }
 
 /// `Ok` with a note where there is something to say; `Err` if it must be tried again.
-fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<String>, String> {
+fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<String>, Error> {
     match change {
         Change::Write { path, old, new } => undo_write(tree, path, old, new),
         Change::MakeCgroup { path } => remove_cgroup(tree, path).map(|()| None),
@@ -84,7 +85,7 @@ fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<Strin
     }
 }
 
-fn undo_write(tree: &Tree, path: &str, old: &str, new: &str) -> Result<Option<String>, String> {
+fn undo_write(tree: &Tree, path: &str, old: &str, new: &str) -> Result<Option<String>, Error> {
     if !tree.exists(path) {
         return Ok(None);
     }
@@ -127,7 +128,7 @@ fn restore_placed(
     id: tasks::TaskId,
     old: &CpuSet,
     within: &CpuSet,
-) -> Result<Option<String>, String> {
+) -> Result<Option<String>, Error> {
     if tasks::read(tree, process, id.tid).is_none_or(|found| found.id != id) {
         return Ok(None);
     }
@@ -142,7 +143,7 @@ fn restore_placed(
 }
 
 /// Moves the tasks of a cgroup to its parent and removes it, children first.
-fn remove_cgroup(tree: &Tree, path: &str) -> Result<(), String> {
+fn remove_cgroup(tree: &Tree, path: &str) -> Result<(), Error> {
     if !tree.exists(path) {
         return Ok(());
     }
@@ -166,7 +167,7 @@ fn remove_cgroup(tree: &Tree, path: &str) -> Result<(), String> {
         std::fs::remove_dir_all(tree.path(path))
     };
     match removed {
-        Err(error) if tree.exists(path) => Err(format!("/{path} cannot be removed ({error})")),
+        Err(error) if tree.exists(path) => Err(error!(System, "/{path} cannot be removed ({error})")),
         _ => Ok(()),
     }
 }

@@ -7,6 +7,7 @@
 
 use eft_machine::CpuSet;
 
+use crate::error::Error;
 use crate::journal::{Change, Journal};
 use crate::sensors::tasks::{self, TaskId, ThreadClass};
 use crate::sensors::{Tree, topology};
@@ -24,8 +25,8 @@ const OF_CPU: [&str; 2] = ["cpuhp", "ksoftirqd"];
 pub fn while_urgent<T>(
     journal: &mut Journal,
     cpus: &CpuSet,
-    operation: impl FnOnce(&mut Journal) -> Result<T, String>,
-) -> Result<T, String> {
+    operation: impl FnOnce(&mut Journal) -> Result<T, Error>,
+) -> Result<T, Error> {
     let caller = journal.tree().is_live().then(RealTime::begin).flatten();
     let raised = if caller.is_some() { raise(journal, cpus)? } else { None };
     let outcome = operation(journal);
@@ -37,7 +38,7 @@ pub fn while_urgent<T>(
     outcome
 }
 
-fn raise(journal: &mut Journal, cpus: &CpuSet) -> Result<Option<(u64, Vec<ThreadClass>)>, String> {
+fn raise(journal: &mut Journal, cpus: &CpuSet) -> Result<Option<(u64, Vec<ThreadClass>)>, Error> {
     let threads: Vec<ThreadClass> =
         helpers(journal.tree(), cpus).into_iter().filter_map(class).filter(is_ordinary).collect();
     if threads.is_empty() {

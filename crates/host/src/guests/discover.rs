@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::qmp;
+use crate::error::{Error, error};
 use crate::sensors::Tree;
 use crate::sensors::tasks::{self, TaskId};
 
@@ -65,10 +66,11 @@ pub enum Members {
 }
 
 impl FromStr for GroupSpec {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("'{text}' is no group (NAME=/path/of/cgroup, or NAME=12,34 with process ids)");
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let bad =
+            || error!(Invalid, "'{text}' is no group (NAME=/path/of/cgroup, or NAME=12,34 with process ids)");
         let (name, what) = text.split_once('=').unwrap_or((text, text));
         if name.is_empty() || name.contains(char::is_control) {
             return Err(bad());
@@ -107,7 +109,7 @@ pub fn discover(tree: &Tree, wanted: &Wanted, known: &[Guest]) -> (Vec<Guest>, V
     let answers: Vec<qmp::Answer> = wanted
         .qmp
         .iter()
-        .filter_map(|path| qmp::ask(path).map_err(|reason| notes.push(reason)).ok())
+        .filter_map(|path| qmp::ask(path).map_err(|reason| notes.push(reason.to_string())).ok())
         .collect();
     if !wanted.groups_only {
         for process in tasks::processes(tree) {
@@ -123,7 +125,7 @@ pub fn discover(tree: &Tree, wanted: &Wanted, known: &[Guest]) -> (Vec<Guest>, V
     for spec in &wanted.groups {
         match group(tree, spec) {
             Ok(guest) => guests.push(guest),
-            Err(reason) => notes.push(reason),
+            Err(reason) => notes.push(reason.to_string()),
         }
     }
     (guests, notes)
@@ -323,11 +325,12 @@ fn vhost_threads(tree: &Tree, process: i32) -> Vec<Thread> {
 }
 
 /// Every thread of a group counts as a vCPU.
-fn group(tree: &Tree, spec: &GroupSpec) -> Result<Guest, String> {
+fn group(tree: &Tree, spec: &GroupSpec) -> Result<Guest, Error> {
     let processes = match &spec.members {
         Members::Processes(pids) => pids.clone(),
-        Members::Cgroup(path) => cgroup_processes(path)
-            .map_err(|error| format!("group {}: {} cannot be read ({error})", spec.name, path.display()))?,
+        Members::Cgroup(path) => cgroup_processes(path).map_err(|error| {
+            error!(System, "group {}: {} cannot be read ({error})", spec.name, path.display())
+        })?,
     };
     let mut threads = Vec::new();
     for process in processes {
@@ -338,7 +341,7 @@ fn group(tree: &Tree, spec: &GroupSpec) -> Result<Guest, String> {
         }
     }
     if threads.is_empty() {
-        return Err(format!("group {} has no threads", spec.name));
+        return Err(error!(Missing, "group {} has no threads", spec.name));
     }
     Ok(Guest { name: spec.name.clone(), by: "group", process: None, is_paused: false, kvm: false, threads })
 }

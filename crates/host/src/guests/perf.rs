@@ -12,6 +12,7 @@ use std::os::fd::AsRawFd;
 use eft_machine::CpuSet;
 use eft_vcpu::guest::Count;
 
+use crate::error::{Error, error};
 use crate::sensors::perf_event::{self, CYCLES, INSTRUCTIONS, Target};
 use crate::sensors::{Tree, topology};
 
@@ -69,7 +70,7 @@ struct Set {
 
 impl ThreadCounters {
     /// With `guest_only`, what the host does for the guest is left out.
-    pub fn open(pmus: &[Pmu], tid: i32, guest_only: bool) -> Result<Self, String> {
+    pub fn open(pmus: &[Pmu], tid: i32, guest_only: bool) -> Result<Self, Error> {
         let open = |pmu: &Pmu| {
             let of = Target::Thread(tid);
             let leader = perf_event::open(INSTRUCTIONS, pmu.kind, of, None, guest_only)?;
@@ -121,17 +122,17 @@ pub fn count(class: u8, reading: Reading) -> Count {
     Count { class, sibling_busy: false, instructions: reading.instructions, cycles: reading.cycles }
 }
 
-fn refusal(error: &io::Error) -> String {
+fn refusal(error: &io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
-            "this machine has no performance counters (PMU)".into()
+            error!(Missing, "this machine has no performance counters (PMU)")
         }
         Some(libc::EACCES | libc::EPERM) => {
-            "performance counters need root, or a lower kernel.perf_event_paranoid".into()
+            error!(Denied, "performance counters need root, or a lower kernel.perf_event_paranoid")
         }
-        Some(libc::EMFILE) => "too many open files for counters; raise the limit (ulimit -n)".into(),
-        Some(libc::ESRCH) => "the thread has ended".into(),
-        _ => format!("the kernel refuses performance counters ({error})"),
+        Some(libc::EMFILE) => error!(System, "too many open files for counters; raise the limit (ulimit -n)"),
+        Some(libc::ESRCH) => error!(Gone, "the thread has ended"),
+        _ => error!(System, "the kernel refuses performance counters ({error})"),
     }
 }
 

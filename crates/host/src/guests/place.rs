@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use eft_machine::CpuSet;
 
 use crate::actuators::affinity;
+use crate::error::{Error, error};
 use crate::journal::{Change, Journal};
 use crate::sensors::tasks::{self, TaskId};
 
@@ -43,19 +44,19 @@ impl Placer {
     }
 
     /// Takes a thread over; its first mask, within what eft may use.
-    pub fn take(&mut self, process: i32, id: TaskId) -> Result<CpuSet, String> {
+    pub fn take(&mut self, process: i32, id: TaskId) -> Result<CpuSet, Error> {
         if let Some(placed) = self.placed.get(&id) {
             return Ok(placed.original.and(&self.usable));
         }
         let tree = self.journal.tree().clone();
-        let gone = || format!("thread {} has ended", id.tid);
+        let gone = || error!(Gone, "thread {} has ended", id.tid);
         let original = affinity::get(&tree, process, id.tid).ok_or_else(gone)?;
         tasks::read(&tree, process, id.tid).filter(|task| task.id == id).ok_or_else(gone)?;
         let within = original.and(&self.usable);
         if within.is_empty() {
-            return Err(format!(
-                "thread {} may run on CPU {original} only, and none of these is to be used",
-                id.tid
+            return Err(error!(
+                Refused,
+                "thread {} may run on CPU {original} only, and none of these is to be used", id.tid
             ));
         }
         let change = Change::Placed { process, thread: id, old: original.clone(), within: within.clone() };
@@ -66,7 +67,7 @@ impl Placer {
 
     /// Puts a thread on `cpus`, as far as its operator allows. Says whether anything changed. One that the kernel does
     /// not let us place is left alone for a while.
-    pub fn put(&mut self, id: TaskId, cpus: &CpuSet) -> Result<bool, String> {
+    pub fn put(&mut self, id: TaskId, cpus: &CpuSet) -> Result<bool, Error> {
         let Some(placed) = self.placed.get_mut(&id) else { return Ok(false) };
         if self.left_alone.contains_key(&id) || self.refused.contains(&id) {
             return Ok(false);
@@ -105,12 +106,12 @@ impl Placer {
     }
 
     /// Gives back a thread that has ended or is not managed any more.
-    pub fn release(&mut self, id: TaskId) -> Result<(), String> {
+    pub fn release(&mut self, id: TaskId) -> Result<(), Error> {
         self.left_alone.remove(&id);
         self.refused.remove(&id);
         let Some(placed) = self.placed.remove(&id) else { return Ok(()) };
         let notes = self.journal.undo(|entry| entry.id == placed.entry);
-        notes.into_iter().next().map_or(Ok(()), Err)
+        notes.into_iter().next().map_or(Ok(()), |note| Err(Error::System(note)))
     }
 
     /// Everything as it was before; what there is to say about it.
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(mask(id), one);
         let (other, gone) = sleeper();
         end(other);
-        assert!(placer.take(gone.tid, gone).unwrap_err().contains("has ended"));
+        assert!(placer.take(gone.tid, gone).unwrap_err().to_string().contains("has ended"));
         end(child);
     }
 }

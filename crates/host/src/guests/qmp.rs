@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::error::{Error, error};
+
 /// A monitor answers within milliseconds; one that is busy with another client does not greet.
 const PATIENCE: Duration = Duration::from_millis(300);
 const LINE_MAX: usize = 1 << 20;
@@ -24,16 +26,17 @@ pub struct Answer {
     pub process: i32,
 }
 
-pub fn ask(path: &Path) -> Result<Answer, String> {
-    exchange(path).map_err(|reason| format!("QMP socket {}: {reason}", path.display()))
+pub fn ask(path: &Path) -> Result<Answer, Error> {
+    exchange(path).map_err(|reason| error!(Refused, "QMP socket {}: {reason}", path.display()))
 }
 
-fn exchange(path: &Path) -> Result<Answer, String> {
-    let stream = UnixStream::connect(path).map_err(|error| format!("cannot be connected to ({error})"))?;
-    let peer = rustix::net::sockopt::socket_peercred(&stream).map_err(|error| error.to_string())?;
+fn exchange(path: &Path) -> Result<Answer, Error> {
+    let stream =
+        UnixStream::connect(path).map_err(|error| error!(System, "cannot be connected to ({error})"))?;
+    let peer = rustix::net::sockopt::socket_peercred(&stream).map_err(|error| error!(System, "{error}"))?;
     let mut monitor = Monitor { stream, until: Instant::now() + PATIENCE, bytes: Vec::new() };
     if monitor.line()?.get("QMP").is_none() {
-        return Err("does not greet as QMP does".into());
+        return Err(error!(Invalid, "does not greet as QMP does"));
     }
     monitor.call("qmp_capabilities")?;
     let cpus = monitor.call("query-cpus-fast")?;
@@ -45,13 +48,17 @@ fn exchange(path: &Path) -> Result<Answer, String> {
     })
 }
 
-fn vcpus(cpus: &Value) -> Result<Vec<(u32, i32)>, String> {
+fn vcpus(cpus: &Value) -> Result<Vec<(u32, i32)>, Error> {
     let of = |cpu: &Value| {
         let thread = cpu["thread-id"].as_i64().and_then(|tid| i32::try_from(tid).ok()).filter(|tid| *tid > 0);
         let index = cpu["cpu-index"].as_u64().and_then(|index| u32::try_from(index).ok());
-        index.zip(thread).ok_or_else(|| "answers with something that is no vCPU".to_string())
+        index.zip(thread).ok_or_else(|| error!(Invalid, "answers with something that is no vCPU"))
     };
-    cpus.as_array().ok_or("answers with something that is no list of vCPUs")?.iter().map(of).collect()
+    cpus.as_array()
+        .ok_or_else(|| error!(Invalid, "answers with something that is no list of vCPUs"))?
+        .iter()
+        .map(of)
+        .collect()
 }
 
 struct Monitor {
@@ -62,15 +69,15 @@ struct Monitor {
 
 impl Monitor {
     /// The reply to a command; events in between are passed over.
-    fn call(&mut self, command: &str) -> Result<Value, String> {
+    fn call(&mut self, command: &str) -> Result<Value, Error> {
         let text = format!("{}\n", json!({ "execute": command }));
-        self.stream.set_write_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
-        self.stream.write_all(text.as_bytes()).map_err(|_| "closes in the middle".to_string())?;
+        self.stream.set_write_timeout(Some(PATIENCE)).map_err(|error| error!(System, "{error}"))?;
+        self.stream.write_all(text.as_bytes()).map_err(|_| error!(Gone, "closes in the middle"))?;
         loop {
             let mut line = self.line()?;
             if let Some(error) = line.get("error") {
                 let what = error["desc"].as_str().unwrap_or("no reason given");
-                return Err(format!("refuses {command} ({})", eft_base::text::one_line(what)));
+                return Err(error!(Refused, "refuses {command} ({})", eft_base::text::one_line(what)));
             }
             if let Some(value) = line.get_mut("return") {
                 return Ok(value.take());
@@ -78,28 +85,29 @@ impl Monitor {
         }
     }
 
-    fn line(&mut self) -> Result<Value, String> {
+    fn line(&mut self) -> Result<Value, Error> {
         let mut buffer = [0u8; 4096];
         loop {
             if let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.bytes.drain(..=end).collect();
-                return serde_json::from_slice(&line).map_err(|_| "says something that is no JSON".into());
+                return serde_json::from_slice(&line)
+                    .map_err(|_| error!(Invalid, "says something that is no JSON"));
             }
             let left = self.until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err("does not answer; somebody else may hold it".into());
+                return Err(error!(Busy, "does not answer; somebody else may hold it"));
             }
             if self.bytes.len() > LINE_MAX {
-                return Err("talks without end".into());
+                return Err(error!(Invalid, "talks without end"));
             }
-            self.stream.set_read_timeout(Some(left)).map_err(|error| error.to_string())?;
+            self.stream.set_read_timeout(Some(left)).map_err(|error| error!(System, "{error}"))?;
             match self.stream.read(&mut buffer) {
-                Ok(0) => return Err("closes in the middle".into()),
+                Ok(0) => return Err(error!(Gone, "closes in the middle")),
                 Ok(count) => self.bytes.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {}
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(format!("cannot be read ({error})")),
+                Err(error) => return Err(error!(System, "cannot be read ({error})")),
             }
         }
     }
@@ -111,7 +119,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     /// A monitor that says these lines, one to each that it hears, and then closes or hangs.
-    fn monitor(lines: &'static [&'static str], hangs: bool) -> Result<Answer, String> {
+    fn monitor(lines: &'static [&'static str], hangs: bool) -> Result<Answer, Error> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("qmp");
         let listener = UnixListener::bind(&path).unwrap();
@@ -168,9 +176,9 @@ mod tests {
             (&[GREETING, r#"{"return": {}}"#], true, "does not answer"),
         ];
         for (lines, hangs, what) in bad {
-            let error = monitor(lines, hangs).unwrap_err();
+            let error = monitor(lines, hangs).unwrap_err().to_string();
             assert!(error.contains(what) && !error.contains('\n'), "{error}");
         }
-        assert!(ask(Path::new("/nowhere")).unwrap_err().contains("cannot be connected"));
+        assert!(ask(Path::new("/nowhere")).unwrap_err().to_string().contains("cannot be connected"));
     }
 }

@@ -8,6 +8,7 @@ use eft_vcpu::PPM;
 use eft_vcpu::guest::Count;
 
 use super::perf::{Pmu, ThreadCounters};
+use crate::error::Error;
 use crate::sensors::Tree;
 use crate::sensors::tasks::TaskId;
 
@@ -47,7 +48,7 @@ impl Sensor {
     }
 
     /// Opens counters; the reason if there are none.
-    pub fn count(&mut self, pmus: &[Pmu], tid: i32, guest_only: bool) -> Result<(), String> {
+    pub fn count(&mut self, pmus: &[Pmu], tid: i32, guest_only: bool) -> Result<(), Error> {
         self.counters = Some(ThreadCounters::open(pmus, tid, guest_only)?);
         Ok(())
     }

@@ -12,22 +12,24 @@ use eft_machine::{PState, PStateSource};
 use super::Tree;
 use super::regions::Regions;
 
+use crate::error::{Error, error};
+
 const TABLES: &str = "sys/firmware/acpi/tables";
 /// Real DSDTs are below 1 MB; a table says its length in 32 bits.
 const TABLE_BYTES_MAX: u64 = 16 << 20;
 const TABLES_MAX: usize = 512;
 
 /// Reads this machine's tables, and of the machine what their code reads and may be read.
-pub fn read_machine(tree: &Tree) -> Result<Processors, String> {
+pub fn read_machine(tree: &Tree) -> Result<Processors, Error> {
     read_tables(&tree.path(TABLES), Box::new(Regions::new(tree)))
 }
 
 /// Reads the tables of a folder, which are some machine's. `dynamic/` below it holds what firmware loads by itself.
-pub fn read_dir(dir: &Path) -> Result<Processors, String> {
+pub fn read_dir(dir: &Path) -> Result<Processors, Error> {
     read_tables(dir, Box::new(NoHardware))
 }
 
-fn read_tables(dir: &Path, hardware: Box<dyn Hardware>) -> Result<Processors, String> {
+fn read_tables(dir: &Path, hardware: Box<dyn Hardware>) -> Result<Processors, Error> {
     let fixed = files(dir)?;
     let dynamic = if dir.join("dynamic").is_dir() { files(&dir.join("dynamic"))? } else { Vec::new() };
     let (tables, mut problems) = parse(&fixed);
@@ -37,20 +39,21 @@ fn read_tables(dir: &Path, hardware: Box<dyn Hardware>) -> Result<Processors, St
     let loadable: Vec<Table> = loadable.into_iter().filter(Table::is_definition_block).collect();
     if blocks.is_empty() && loadable.is_empty() {
         let reason = problems.first().map_or(String::new(), |problem| format!(" ({problem})"));
-        return Err(format!("{} holds neither a DSDT nor an SSDT{reason}", dir.display()));
+        return Err(error!(Missing, "{} holds neither a DSDT nor an SSDT{reason}", dir.display()));
     }
     let madt = tables.iter().find(|table| table.is(b"APIC")).map(Madt::parse).transpose();
     let madt = madt.unwrap_or_else(|problem| {
         problems.push(problem);
         None
     });
-    let mut processors = read_processors(&blocks, &loadable, madt.as_ref(), hardware)?;
+    let mut processors =
+        read_processors(&blocks, &loadable, madt.as_ref(), hardware).map_err(Error::Invalid)?;
     processors.problems.splice(0..0, problems);
     Ok(processors)
 }
 
-fn files(dir: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
-    let complain = |error: std::io::Error| format!("{} cannot be read ({error})", dir.display());
+fn files(dir: &Path) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    let complain = |error: std::io::Error| error!(System, "{} cannot be read ({error})", dir.display());
     let mut found: Vec<_> =
         fs::read_dir(dir).map_err(complain)?.flatten().map(|entry| entry.path()).collect();
     found.sort();
@@ -58,12 +61,12 @@ fn files(dir: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
     for path in found.into_iter().filter(|path| path.is_file()).take(TABLES_MAX) {
         let length = fs::metadata(&path).map(|metadata| metadata.len()).unwrap_or(0);
         if length > TABLE_BYTES_MAX {
-            return Err(format!("{} is too large for an ACPI table", path.display()));
+            return Err(error!(Invalid, "{} is too large for an ACPI table", path.display()));
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         tables.push((
             name,
-            fs::read(&path).map_err(|error| format!("{} cannot be read ({error})", path.display()))?,
+            fs::read(&path).map_err(|error| error!(System, "{} cannot be read ({error})", path.display()))?,
         ));
     }
     Ok(tables)

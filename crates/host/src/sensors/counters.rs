@@ -15,6 +15,8 @@ pub use super::perf_event::Target;
 use super::perf_event::{self, CACHE_MISSES, CACHE_REFERENCES, CYCLES, INSTRUCTIONS};
 use super::{Tree, topology};
 
+use crate::error::{Error, error};
+
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counts {
     /// The PMU's name; `cpu` where all cores are of one type.
@@ -49,17 +51,19 @@ struct EventSet {
 const EVENTS: [u64; 4] = [INSTRUCTIONS, CYCLES, CACHE_MISSES, CACHE_REFERENCES];
 
 impl Counters {
-    pub fn open(tree: &Tree, target: Target) -> Result<Self, String> {
+    pub fn open(tree: &Tree, target: Target) -> Result<Self, Error> {
         let types = core_types(tree, target);
         let open = |(name, pmu): &(String, Option<u32>)| EventSet::open(name, *pmu, target);
         let sets: io::Result<Vec<EventSet>> = types.iter().map(open).collect();
         sets.map(|sets| Self { sets }).map_err(|error| refusal(target, &error))
     }
 
-    pub fn read(&mut self) -> Result<Vec<Counts>, String> {
+    pub fn read(&mut self) -> Result<Vec<Counts>, Error> {
         self.sets
             .iter_mut()
-            .map(|set| set.read().map_err(|error| format!("performance counters cannot be read ({error})")))
+            .map(|set| {
+                set.read().map_err(|error| error!(System, "performance counters cannot be read ({error})"))
+            })
             .collect()
     }
 }
@@ -78,16 +82,19 @@ pub fn core_types(tree: &Tree, target: Target) -> Vec<(String, Option<u32>)> {
     if types.is_empty() { vec![("cpu".into(), None)] } else { types }
 }
 
-fn refusal(target: Target, error: &io::Error) -> String {
+fn refusal(target: Target, error: &io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
-            "not available: this machine has no performance counters (PMU)".into()
+            error!(Missing, "not available: this machine has no performance counters (PMU)")
         }
         Some(libc::EACCES | libc::EPERM) => {
-            "not available: performance counters need root, or a lower kernel.perf_event_paranoid".into()
+            error!(
+                Denied,
+                "not available: performance counters need root, or a lower kernel.perf_event_paranoid"
+            )
         }
-        Some(libc::ESRCH) => format!("not available: {target:?} does not exist"),
-        _ => format!("not available: the kernel refuses performance counters ({error})"),
+        Some(libc::ESRCH) => error!(Gone, "not available: {target:?} does not exist"),
+        _ => error!(System, "not available: the kernel refuses performance counters ({error})"),
     }
 }
 

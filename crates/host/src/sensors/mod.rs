@@ -26,8 +26,10 @@ use eft_machine::class::{Evidence, classify};
 use eft_machine::{Cpu, CpuSet, Machine, PState};
 pub use tree::Tree;
 
+use crate::error::Error;
+
 /// Everything that is read at one moment. Rates (`interrupts_per_s`, `load`) need two moments: see [`rates`].
-pub fn observe(tree: &Tree) -> Result<Machine, String> {
+pub fn observe(tree: &Tree) -> Result<Machine, Error> {
     let sets = topology::cpu_sets(tree)?;
     let isolated = topology::isolated(tree);
     let core_types = topology::core_types(tree);

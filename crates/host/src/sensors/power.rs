@@ -4,6 +4,8 @@ use serde::Serialize;
 
 use super::Tree;
 
+use crate::error::{Error, error};
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Energy {
     pub domain: String,
@@ -31,18 +33,22 @@ impl MeasuredPower {
 const POWERCAP: &str = "sys/class/powercap";
 
 /// Every domain of every package; empty without RAPL. An unreadable counter (not root) is an error, not an absence.
-pub fn read(tree: &Tree) -> Result<Vec<Energy>, String> {
+pub fn read(tree: &Tree) -> Result<Vec<Energy>, Error> {
     let zones = tree.entries(POWERCAP).into_iter().filter(|zone| zone.starts_with("intel-rapl:"));
     zones.map(|zone| energy(tree, &zone)).collect()
 }
 
-fn energy(tree: &Tree, zone: &str) -> Result<Energy, String> {
+fn energy(tree: &Tree, zone: &str) -> Result<Energy, Error> {
     let dir = format!("{POWERCAP}/{zone}");
     let path = format!("{dir}/energy_uj");
     let name = tree.text(&format!("{dir}/name")).unwrap_or_default();
     Ok(Energy {
         domain: format!("{name} ({zone})"),
-        energy_uj: tree.read(&path)?.trim().parse().map_err(|_| format!("/{path} holds no number"))?,
+        energy_uj: tree
+            .read(&path)?
+            .trim()
+            .parse()
+            .map_err(|_| error!(Invalid, "/{path} holds no number"))?,
         range_uj: tree.number(&format!("{dir}/max_energy_range_uj")).unwrap_or(u64::MAX),
     })
 }

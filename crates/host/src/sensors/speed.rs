@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::actuators::affinity;
 use crate::actuators::burner::{now_ns, sleep_until_ns};
+use crate::error::{Error, error};
 use crate::sensors::Tree;
 
 #[derive(Clone, Debug, Serialize)]
@@ -53,7 +54,7 @@ pub fn measure(
     duration: Duration,
     full_rate: Option<f64>,
     burner: Option<i32>,
-) -> Result<SpeedMeasurement, String> {
+) -> Result<SpeedMeasurement, Error> {
     let thread = std::thread::spawn(move || {
         affinity::pin_myself(cpu)?;
         // SAFETY: plain numbers; 0 names the calling thread. Without the privilege the measurement is only noisier.
@@ -68,7 +69,7 @@ pub fn measure(
         let wake_delay = wake_delay(Duration::from_millis(300));
         Ok(summarise(cpu, &chunks, had, full_rate, wake_delay))
     });
-    thread.join().map_err(|_| "the measurement failed".to_string())?
+    thread.join().map_err(|_| error!(System, "the measurement failed"))?
 }
 
 /// CPU time of the two that share the core.
@@ -164,9 +165,9 @@ fn wake_delay(duration: Duration) -> WakeDelay {
 }
 
 /// The wake-up delay alone, on a CPU.
-pub fn measure_wake_delay(cpu: u32, duration: Duration) -> Result<WakeDelay, String> {
+pub fn measure_wake_delay(cpu: u32, duration: Duration) -> Result<WakeDelay, Error> {
     let thread = std::thread::spawn(move || affinity::pin_myself(cpu).map(|()| wake_delay(duration)));
-    thread.join().map_err(|_| "the measurement failed".to_string())?
+    thread.join().map_err(|_| error!(System, "the measurement failed"))?
 }
 
 #[cfg(test)]

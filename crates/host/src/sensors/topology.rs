@@ -4,6 +4,8 @@ use eft_machine::{Cache, Cpu, CpuSet};
 
 use super::Tree;
 
+use crate::error::{Error, error};
+
 pub struct CpuSets {
     pub present: CpuSet,
     pub online: CpuSet,
@@ -13,17 +15,17 @@ pub fn dir(cpu: u32) -> String {
     format!("sys/devices/system/cpu/cpu{cpu}")
 }
 
-pub fn cpu_sets(tree: &Tree) -> Result<CpuSets, String> {
+pub fn cpu_sets(tree: &Tree) -> Result<CpuSets, Error> {
     Ok(CpuSets { present: list(tree, "present")?, online: online(tree)? })
 }
 
-pub fn online(tree: &Tree) -> Result<CpuSet, String> {
+pub fn online(tree: &Tree) -> Result<CpuSet, Error> {
     list(tree, "online")
 }
 
-fn list(tree: &Tree, name: &str) -> Result<CpuSet, String> {
+fn list(tree: &Tree, name: &str) -> Result<CpuSet, Error> {
     let path = format!("sys/devices/system/cpu/{name}");
-    tree.read(&path)?.parse().map_err(|error| format!("/{path}: {error}"))
+    tree.read(&path)?.parse().map_err(|error| error!(Invalid, "/{path}: {error}"))
 }
 
 /// CPUs kept from the scheduler's balancing: at boot, or by an isolated partition of a cgroup.

@@ -15,6 +15,8 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 use super::Tree;
 
+use crate::error::{Error, error};
+
 const PREFIX: &str = "eft-";
 /// Per CPU; a busy CPU switches some ten thousand times a second, at about 80 bytes an event.
 const BUFFER_KIB: u32 = 4096;
@@ -37,7 +39,7 @@ pub struct Event {
 }
 
 /// Where tracefs is, and the descriptor that keeps it there if we mounted it.
-fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
+fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), Error> {
     let mounted = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
     if let Some(dir) = mounted.iter().map(Path::new).find(|dir| dir.join("instances").is_dir()) {
         return Ok((dir.to_path_buf(), None));
@@ -48,21 +50,21 @@ fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
         fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
     };
     let mount = mount().map_err(|error| match error {
-        rustix::io::Errno::PERM | rustix::io::Errno::ACCESS => "tracing needs root".to_string(),
-        error => format!("this kernel has no usable tracefs ({error}), so nothing can be traced"),
+        rustix::io::Errno::PERM | rustix::io::Errno::ACCESS => error!(Denied, "tracing needs root"),
+        error => error!(Missing, "this kernel has no usable tracefs ({error}), so nothing can be traced"),
     })?;
     Ok((PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())), Some(mount)))
 }
 
 impl Tracer {
     /// Records `events` (`group/name`), on `cpus` only if given, once [`Tracer::start`] is called.
-    pub fn new(events: &[&str], cpus: Option<&CpuSet>) -> Result<Self, String> {
+    pub fn new(events: &[&str], cpus: Option<&CpuSet>) -> Result<Self, Error> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (dir, mount) = tracefs()?;
         let name = format!("{PREFIX}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let instance = dir.join("instances").join(name);
         fs::create_dir(&instance)
-            .map_err(|error| format!("no trace instance can be made ({error}); this needs root"))?;
+            .map_err(|error| error!(Denied, "no trace instance can be made ({error}); this needs root"))?;
         let tracer = Self { instance, _mount: mount };
         tracer.set("tracing_on", "0")?;
         tracer.set("trace_clock", "mono")?;
@@ -76,9 +78,9 @@ impl Tracer {
         Ok(tracer)
     }
 
-    fn set(&self, file: &str, value: &str) -> Result<(), String> {
+    fn set(&self, file: &str, value: &str) -> Result<(), Error> {
         fs::write(self.instance.join(file), value)
-            .map_err(|error| format!("tracefs {file} does not take {value} ({error})"))
+            .map_err(|error| error!(System, "tracefs {file} does not take {value} ({error})"))
     }
 
     /// Has the stack recorded when a thread that `filter` describes leaves its CPU. False if this kernel does not do that.
@@ -86,20 +88,20 @@ impl Tracer {
         self.set("events/sched/sched_switch/trigger", &format!("stacktrace if {filter}")).is_ok()
     }
 
-    pub fn start(&self) -> Result<(), String> {
+    pub fn start(&self) -> Result<(), Error> {
         self.set("trace", "0")?;
         self.set("tracing_on", "1")
     }
 
-    pub fn stop(&self) -> Result<(), String> {
+    pub fn stop(&self) -> Result<(), Error> {
         self.set("tracing_on", "0")
     }
 
-    pub fn read(&self) -> Result<Vec<Event>, String> {
+    pub fn read(&self) -> Result<Vec<Event>, Error> {
         let mut bytes = Vec::new();
-        let mut file =
-            fs::File::open(self.instance.join("trace")).map_err(|error| format!("tracefs: {error}"))?;
-        file.read_to_end(&mut bytes).map_err(|error| format!("tracefs: {error}"))?;
+        let mut file = fs::File::open(self.instance.join("trace"))
+            .map_err(|error| error!(System, "tracefs: {error}"))?;
+        file.read_to_end(&mut bytes).map_err(|error| error!(System, "tracefs: {error}"))?;
         // Thread names may hold any bytes.
         Ok(parse_all(&String::from_utf8_lossy(&bytes)))
     }

@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::error::Error;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
     root: PathBuf,
@@ -46,7 +48,7 @@ impl Tree {
         (!text.is_empty()).then(|| text.to_string())
     }
 
-    pub fn read(&self, path: &str) -> Result<String, String> {
+    pub fn read(&self, path: &str) -> Result<String, Error> {
         read_whole(&self.path(path)).map_err(|error| complain(path, "cannot be read", &error))
     }
 
@@ -59,7 +61,7 @@ impl Tree {
     }
 
     /// One `write()` of the whole value, as sysfs demands, to a file that exists.
-    pub fn write(&self, path: &str, value: &str) -> Result<(), String> {
+    pub fn write(&self, path: &str, value: &str) -> Result<(), Error> {
         let write = || {
             use io::Write;
             fs::OpenOptions::new()
@@ -115,15 +117,15 @@ fn read_whole(path: &Path) -> io::Result<String> {
 }
 
 /// One line that says what failed and what to do about it.
-fn complain(path: &str, what: &str, error: &io::Error) -> String {
-    let advice = match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => ": this needs root",
-        Some(libc::EROFS) => ": it is mounted read-only (a container?); run on the host",
-        Some(libc::ENOENT) => ": this kernel does not have it",
-        Some(libc::EBUSY) => ": the kernel is busy with it or refuses it",
-        _ => "",
+fn complain(path: &str, what: &str, error: &io::Error) -> Error {
+    let (kind, advice): (fn(String) -> Error, _) = match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => (Error::Denied, ": this needs root"),
+        Some(libc::EROFS) => (Error::Denied, ": it is mounted read-only (a container?); run on the host"),
+        Some(libc::ENOENT) => (Error::Missing, ": this kernel does not have it"),
+        Some(libc::EBUSY) => (Error::Busy, ": the kernel is busy with it or refuses it"),
+        _ => (Error::System, ""),
     };
     let reason = error.to_string();
     let reason = reason.split(" (os error").next().unwrap_or_default();
-    format!("/{} {what} ({reason}){advice}", path.trim_start_matches('/'))
+    kind(format!("/{} {what} ({reason}){advice}", path.trim_start_matches('/')))
 }

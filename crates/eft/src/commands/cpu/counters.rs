@@ -31,10 +31,8 @@ pub fn run(context: &Context, arguments: &CountersArguments) -> Result<(), Strin
         (None, Some(cpus)) => cpus.iter().map(Target::Cpu).collect(),
         (None, None) => eft_host::sensors::topology::cpu_sets(tree)?.online.iter().map(Target::Cpu).collect(),
     };
-    let mut counters = targets
-        .iter()
-        .map(|target| Counters::open(tree, *target))
-        .collect::<Result<Vec<Counters>, String>>()?;
+    let mut counters =
+        targets.iter().map(|target| Counters::open(tree, *target)).collect::<Result<Vec<Counters>, _>>()?;
     std::thread::sleep(Duration::from_millis(arguments.duration_ms));
     let counts: Vec<Vec<Counts>> = counters.iter_mut().map(Counters::read).collect::<Result<_, _>>()?;
     let counts = counts.concat();

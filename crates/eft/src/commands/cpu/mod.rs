@@ -151,8 +151,8 @@ impl Context {
 }
 
 fn keeper(context: &Context) -> Result<(), String> {
-    eft_host::actuators::keeper::run(&context.host.dir, || {
+    Ok(eft_host::actuators::keeper::run(&context.host.dir, || {
         // The starter waits for this line, and then reads no more.
         let _ = print("ready\n");
-    })
+    })?)
 }

@@ -190,9 +190,10 @@ fn measure_all(
         (cpu, std::thread::spawn(move || speed::measure(cpu, second, full_rate, burner)))
     };
     let threads: Vec<_> = settings.iter().map(|(cpu, _)| start(*cpu)).collect();
-    let join = |(cpu, thread): (u32, std::thread::JoinHandle<Result<SpeedMeasurement, String>>)| {
-        thread.join().map_err(|_| "the measurement failed".to_string())?.map(|measured| (cpu, measured))
-    };
+    let join =
+        |(cpu, thread): (u32, std::thread::JoinHandle<Result<SpeedMeasurement, eft_host::error::Error>>)| {
+            Ok((cpu, thread.join().map_err(|_| "the measurement failed".to_string())??))
+        };
     threads.into_iter().map(join).collect()
 }
 

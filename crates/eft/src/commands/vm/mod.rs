@@ -154,12 +154,11 @@ pub struct Metrics {
 fn restore(arguments: &RestoreArguments) -> Result<(), String> {
     let tree = Tree::live();
     let mut journal = journal::Journal::lock_within(&tree, &arguments.state_dir, Duration::from_millis(500))
-        .map_err(|reason| {
-            if reason.contains("another eft") {
+        .map_err(|error| match error {
+            eft_host::error::Error::Busy(_) => {
                 "'eft vm run' is at work; end it, and it puts everything back itself".to_string()
-            } else {
-                reason
             }
+            error => error.to_string(),
         })?;
     let count = journal.entries().len();
     journal.undo(|_| true).iter().for_each(|note| eprintln!("eft: {note}"));

@@ -12,6 +12,7 @@ use super::super::place::Placer;
 use super::super::sense::Sensor;
 use super::{Session, Watched};
 use crate::clock;
+use crate::error::{Error, error};
 use crate::sensors::tasks::TaskId;
 
 /// From one search for guests to the next.
@@ -28,7 +29,7 @@ impl Session {
         self.next_search = clock::now() + SEARCH;
         let (mut guests, notes) = discover(&self.tree, &self.settings.wanted, &self.guests);
         guests.retain(|guest| !self.settings.guests.get(&guest.name).is_some_and(|options| options.ignore));
-        notes.into_iter().for_each(|note| self.tell(note));
+        notes.into_iter().for_each(|note| self.tell(note.to_string()));
         let before: Vec<String> = self.guests.iter().map(|guest| guest.name.clone()).collect();
         let now: Vec<String> = guests.iter().map(|guest| guest.name.clone()).collect();
         self.news
@@ -39,7 +40,7 @@ impl Session {
         self.guests = guests;
         self.follow();
         let changed = self.placer.as_mut().map(Placer::check).unwrap_or_default();
-        changed.into_iter().for_each(|note| self.tell(note));
+        changed.into_iter().for_each(|note| self.tell(note.to_string()));
     }
 
     /// What was told once is not told again.
@@ -63,7 +64,7 @@ impl Session {
         for watched in gone {
             let released = self.placer.as_mut().map(|placer| placer.release(watched.thread.id));
             if let Some(Err(note)) = released {
-                self.tell(note);
+                self.tell(note.to_string());
             }
         }
         self.watched = kept;
@@ -76,7 +77,7 @@ impl Session {
                     }
                     vcpus.push(vcpu);
                 }
-                Err(note) => self.tell(note),
+                Err(note) => self.tell(note.to_string()),
             }
         }
         self.watched.retain(|watched| vcpus.iter().any(|vcpu| vcpu.id == watched.id));
@@ -86,13 +87,13 @@ impl Session {
         self.place_helpers();
     }
 
-    fn vcpu(&mut self, thread: &Thread, guest: &str) -> Result<(Vcpu, CpuSet), String> {
+    fn vcpu(&mut self, thread: &Thread, guest: &str) -> Result<(Vcpu, CpuSet), Error> {
         let next = self.vms.len() as u64;
         let vm = *self.vms.entry(guest.to_string()).or_insert(next);
         let within = match &mut self.placer {
-            Some(placer) => {
-                placer.take(thread.process, thread.id).map_err(|reason| format!("{guest}: {reason}"))?
-            }
+            Some(placer) => placer
+                .take(thread.process, thread.id)
+                .map_err(|reason| error!(Refused, "{guest}: {reason}"))?,
             None => {
                 crate::actuators::affinity::get(&self.tree, thread.process, thread.id.tid).unwrap_or_default()
             }
@@ -123,11 +124,11 @@ impl Session {
             && !has_progress
             && let Err(reason) = sensor.count(&self.pmus, thread.id.tid, kvm)
         {
-            if reason.contains("ended") {
+            if matches!(reason, Error::Gone(_)) {
                 sensor.has_ended = true;
             } else {
                 self.news.push(format!("{reason}; going by utilisation alone"));
-                self.blind = Some(reason);
+                self.blind = Some(reason.to_string());
             }
         }
         sensor.look();
@@ -151,6 +152,6 @@ impl Session {
                 }
             }
         }
-        notes.into_iter().for_each(|note| self.tell(note));
+        notes.into_iter().for_each(|note| self.tell(note.to_string()));
     }
 }

@@ -8,6 +8,7 @@ use eft_vcpu::host::Host;
 use eft_vcpu::survey::survey;
 
 use crate::actuators::held;
+use crate::error::Error;
 use crate::sensors::{self, Tree};
 
 /// Classes and groups, with the speeds that `eft cpu` set, and the CPUs of each group.
@@ -15,7 +16,7 @@ pub fn host(
     tree: &Tree,
     cpu_state_dir: &Path,
     cpus: Option<&CpuSet>,
-) -> Result<(Host, Vec<CpuSet>, Machine), String> {
+) -> Result<(Host, Vec<CpuSet>, Machine), Error> {
     let mut machine = sensors::observe(tree)?;
     let held = held::load(cpu_state_dir);
     let parked = held.parked();
@@ -28,7 +29,7 @@ pub fn host(
         });
     }
     let usable = cpus.cloned().unwrap_or_else(|| machine.online.clone());
-    let (host, sets) = survey(&machine.cpus, &usable)?;
+    let (host, sets) = survey(&machine.cpus, &usable).map_err(Error::Invalid)?;
     Ok((host, sets, machine))
 }
 

@@ -22,6 +22,7 @@ use super::place::Placer;
 use super::sense::Sensor;
 use super::siblings::Siblings;
 use crate::clock;
+use crate::error::Error;
 use crate::journal::Journal;
 use crate::sensors::Tree;
 
@@ -97,7 +98,7 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn open(tree: &Tree, settings: Settings) -> Result<Self, String> {
+    pub fn open(tree: &Tree, settings: Settings) -> Result<Self, Error> {
         let (host, sets, machine) = host::host(tree, &settings.cpu_state_dir, settings.cpus.as_ref())?;
         let stretches = sets.iter().map(|set| host::stretch(&machine, set)).collect();
         let usable = sets.iter().fold(CpuSet::new(), |all, set| all.union(set));
@@ -133,7 +134,7 @@ impl Session {
         {
             let _ = rustix::process::setpriority_process(None, now.min(NICENESS));
         }
-        let scheduler = Scheduler::new(host, settings.options.clone())?;
+        let scheduler = Scheduler::new(host, settings.options.clone()).map_err(Error::Invalid)?;
         let mut session = Self {
             tree: tree.clone(),
             settings,

@@ -71,7 +71,7 @@ impl CoresSurroundings {
         let done = actuator.change(change);
         state.awake();
         reap_children();
-        done
+        Ok(done?)
     }
 
     fn tell(&self, message: &FromServer) {

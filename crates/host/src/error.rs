@@ -1,0 +1,61 @@
+//! What can go wrong with the CPUs of a host, by what a caller may do about it. Each is printed as its one line.
+
+use eft_cores::error::SchedulerError;
+use eft_cores::park::{ParkError, UnknownBackEnd};
+use eft_cores::plan::PlanError;
+use eft_cores::speed::SpeedError;
+use thiserror::Error;
+
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Error {
+    /// The operating system refused a call, a file or a value.
+    #[error("{0}")]
+    System(String),
+    /// It needs a right that this process does not have.
+    #[error("{0}")]
+    Denied(String),
+    /// Another eft, another program or the kernel is at work on it; the same may succeed later.
+    #[error("{0}")]
+    Busy(String),
+    /// This machine or its kernel does not have it, or a process or CPU is not there.
+    #[error("{0}")]
+    Missing(String),
+    /// A thread or a connection that was there has ended.
+    #[error("{0}")]
+    Gone(String),
+    /// A text or a figure that means nothing.
+    #[error("{0}")]
+    Invalid(String),
+    /// The background process that holds the changes did not start, answer or end.
+    #[error("{0}")]
+    Keeper(String),
+    /// It must not be done in the state that the machine is in.
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Park(#[from] ParkError),
+    #[error(transparent)]
+    UnknownBackEnd(#[from] UnknownBackEnd),
+    #[error(transparent)]
+    Speed(#[from] SpeedError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Scheduler(#[from] SchedulerError),
+}
+
+/// For callers that only show the line.
+impl From<Error> for String {
+    fn from(error: Error) -> String {
+        error.to_string()
+    }
+}
+
+/// `error!(Kind, "a line of {} words", 5)`.
+macro_rules! error {
+    ($kind:ident, $($line:tt)*) => {
+        crate::error::Error::$kind(format!($($line)*))
+    };
+}
+
+pub(crate) use error;
