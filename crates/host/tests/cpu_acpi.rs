@@ -15,8 +15,13 @@ fn source(name: &str) -> String {
 
 /// Compiles into `dir`; `None` without iasl.
 fn compile(dir: &Path, name: &str) -> Option<std::path::PathBuf> {
-    let output = dir.join(name.replace(".asl", ""));
-    let run = Command::new("iasl").args(["-oa", "-p"]).arg(&output).arg(source(name)).output();
+    let file = Path::new(name).file_stem().unwrap();
+    compile_source(Path::new(&source(name)), &dir.join(file))
+}
+
+/// `output` lacks its ending. To iasl it is an error (6074) that both ways of a conditional define the same name.
+fn compile_source(source: &Path, output: &Path) -> Option<std::path::PathBuf> {
+    let run = Command::new("iasl").args(["-vw", "6074", "-oa", "-p"]).arg(output).arg(source).output();
     let Ok(run) = run else {
         eprintln!("skipped: iasl is not installed (Debian: acpica-tools)");
         return None;
@@ -154,9 +159,10 @@ fn rows(states: &[AcpiPState]) -> Vec<Row> {
     states.iter().map(row).collect()
 }
 
-/// What acpiexec evaluates each `_PSS` to after `_PDC`, if every byte that is read of the hardware is `fill`.
+/// What acpiexec evaluates each `_PSS` to after the `_PDC` of the first, if every byte that is read of the hardware is `fill`.
 fn states_if(tables: &[&Path], processors: &Processors, fill: u8) -> Option<Vec<Vec<Row>>> {
-    let mut commands = "evaluate \\_SB.PR00._PDC (01 00 00 00 01 00 00 00 FB 01 00 00)".to_string();
+    let first = &processors.processors[0].path;
+    let mut commands = format!("evaluate {first}._PDC (01 00 00 00 01 00 00 00 FB 01 00 00)");
     processors.processors.iter().for_each(|p| commands += &format!(";evaluate {}._PSS", p.path));
     let fill = fill.to_string();
     let run = Command::new("acpiexec").args(["-di", "-fv", &fill, "-b", &commands]).args(tables).output();
@@ -268,4 +274,149 @@ fn the_running_machines_memory_configuration_and_clock_decide() {
     write("proc/iomem", b"00000000-00000000 : ACPI Non-volatile Storage\n");
     let processors = acpi::read_machine(&tree).unwrap().processors;
     assert_eq!(processors[1].states_depend_on.as_deref(), Some("\\OSYS"));
+}
+
+/// Compiles a whole machine's tables as firmware and the kernel show them: those that firmware loads by itself under
+/// `dynamic/`, found there by their lengths. Gives them in the order in which they are loaded; `None` without iasl.
+fn machine(name: &str, dir: &Path) -> Option<Vec<std::path::PathBuf>> {
+    let source = source(&format!("machines/{name}"));
+    let files = |folder: &Path| {
+        let mut files: Vec<_> =
+            folder.read_dir().into_iter().flatten().map(|file| file.unwrap().path()).collect();
+        files.retain(|path| path.extension().is_some_and(|ending| ending == "asl"));
+        files.sort();
+        files
+    };
+    let mut loaded = Vec::new();
+    let mut lengths = Vec::new();
+    std::fs::create_dir(dir.join("dynamic")).unwrap();
+    for file in files(&Path::new(&source).join("dynamic")) {
+        let stem = file.file_stem().unwrap();
+        let table = compile_source(&file, &dir.join("dynamic").join(stem))?;
+        lengths.push((format!("@{}@", stem.display()), std::fs::metadata(&table).unwrap().len().to_string()));
+        loaded.push(table);
+    }
+    let mut tables = Vec::new();
+    for file in files(Path::new(&source)) {
+        let mut text = std::fs::read_to_string(&file).unwrap();
+        lengths.iter().for_each(|(place, length)| text = text.replace(place, length));
+        let filled = dir.join(file.file_name().unwrap());
+        std::fs::write(&filled, text).unwrap();
+        tables.push(compile_source(&filled, &filled.with_extension(""))?);
+        std::fs::remove_file(filled).unwrap();
+    }
+    Some(tables.into_iter().chain(loaded).collect())
+}
+
+/// For each machine: its processors, and what decides about the states of each, if something that cannot be read does.
+/// Every processor has states but those that are marked with "-".
+const MACHINES: [(&str, &[(&str, Option<&str>)]); 5] = [
+    (
+        "laptop",
+        &[
+            ("\\_SB.PR00", Some("\\CFGD")),
+            ("\\_SB.PR01", Some("\\CFGD")),
+            ("\\_SB.PR02", None),
+            ("\\_SB.PR03", Some("\\_SB.PCI0.LPCB.EC0.THRM")),
+            ("\\_SB.PR04", Some("\\CFGD")),
+        ],
+    ),
+    (
+        "desktop",
+        &[
+            ("\\_SB.PLTF.C000", None),
+            ("\\_SB.PLTF.C001", None),
+            ("\\_SB.PLTF.C002", Some("\\CPB0")),
+            ("\\_SB.PLTF.C003", Some("\\BRDT")),
+            ("\\_SB.PLTF.C004", Some("\\MMSO")),
+            ("\\_SB.PLTF.C005", Some("-")),
+        ],
+    ),
+    (
+        "server",
+        &[
+            ("\\_SB.SCK0.CP00", None),
+            ("\\_SB.SCK0.CP01", Some("\\PSTA")),
+            ("\\_SB.SCK1.CP00", Some("\\SKTN")),
+            ("\\_SB.SCK1.CP01", Some("\\TPMV")),
+        ],
+    ),
+    (
+        "hybrid",
+        &[
+            ("\\_SB.PR00", Some("\\HWPE")),
+            ("\\_SB.PR01", Some("\\HWPE")),
+            ("\\_SB.PR02", None),
+            ("\\_SB.PR03", Some("\\BIGM")),
+        ],
+    ),
+    (
+        "guest",
+        &[
+            ("\\_SB.CPUS.C000", Some("-")),
+            ("\\_SB.CPUS.C001", Some("-")),
+            ("\\_SB.CPUS.C002", Some("\\_SB.HOST")),
+        ],
+    ),
+];
+
+#[test]
+fn whole_machines_have_the_states_that_acpiexec_gives_them() {
+    for (name, expected) in MACHINES {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(tables) = machine(name, dir.path()) else { return };
+        let tables: Vec<&Path> = tables.iter().map(|path| path.as_path()).collect();
+        let processors = acpi::read_dir(dir.path()).unwrap();
+        assert_eq!(processors.problems, Vec::<String>::new(), "{name}");
+        let found: Vec<(&str, Option<&str>)> = processors
+            .processors
+            .iter()
+            .map(|processor| {
+                let none = processor.states.is_empty().then_some("-");
+                (&*processor.path, none.or(processor.states_depend_on.as_deref()))
+            })
+            .collect();
+        assert_eq!(found, expected, "{name}");
+        for fill in [0, 1, 2, 0x10, 0x55, 0xff] {
+            let Some(truth) = states_if(&tables, &processors, fill) else {
+                eprintln!("skipped: acpiexec is not installed (Debian: acpica-tools)");
+                return;
+            };
+            for ((processor, truth), (_, cause)) in processors.processors.iter().zip(truth).zip(expected) {
+                let place = format!("{} of the {name} with {fill:#x}", processor.path);
+                match cause {
+                    Some("-") => assert!(truth.is_empty(), "{place}: {truth:?}"),
+                    _ => agree(processor, &truth, &place),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_laptops_own_variables_decide_among_its_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let tables = dir.path().join("sys/firmware/acpi/tables");
+    for folder in [tables.clone(), dir.path().join("proc"), dir.path().join("dev")] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    if machine("laptop", &tables).is_none() {
+        return;
+    }
+    let memory = std::fs::File::create(dir.path().join("dev/mem")).unwrap();
+    memory.write_all_at(&[0; 0x100], 0x8cb1_a000).unwrap();
+    let iomem = "8cb1a000-8cb1afff : ACPI Non-volatile Storage\n";
+    std::fs::write(dir.path().join("proc/iomem"), iomem).unwrap();
+    // CFGD bit 0 (the system's own way to enter states), TCNT, PPCM.
+    for (native, count, control) in [(0u8, 2u8, 0x83), (1, 8, 0x2300)] {
+        memory.write_all_at(&[native, 0, 0, 0, count, 1], 0x8cb1_a00c).unwrap();
+        let processors = acpi::read_machine(&Tree::at(dir.path())).unwrap().processors;
+        assert_eq!(processors.len(), if count > 4 { 5 } else { 4 });
+        let first = &processors[0];
+        assert_eq!(first.states_depend_on, None, "{first:?}");
+        assert_eq!(first.states[0].control, Some(control));
+        assert_eq!(first.first_usable, Some(1));
+        assert_eq!(first.control.unwrap().space, if native == 1 { 0x7f } else { 1 });
+        assert_eq!(first.dependency.unwrap().processors, u64::from(count));
+    }
 }

@@ -1,11 +1,10 @@
-//! Reading and storing places with the implicit conversions of section 19.3.5, and the explicit ones.
+//! Reading places with the implicit conversions of section 19.3.5, and the explicit ones.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use super::branches::Root;
 use super::namespace::Object;
 use super::path::Path;
 use super::reader::Reader;
@@ -152,7 +151,13 @@ impl Interpreter {
         if bits > 64 { Ok(Value::Buffer(read)) } else { Value::Buffer(read).as_integer().map(Value::Integer) }
     }
 
-    fn write_bits(&mut self, source: &Target, bit: usize, bits: usize, value: &Value) -> Result<(), Error> {
+    pub(super) fn write_bits(
+        &mut self,
+        source: &Target,
+        bit: usize,
+        bits: usize,
+        value: &Value,
+    ) -> Result<(), Error> {
         self.step(bits / 8)?;
         self.remember_target(source)?;
         let written = match value {
@@ -174,86 +179,6 @@ impl Interpreter {
             let is_set = written.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1);
             *byte = if is_set { *byte | mask } else { *byte & !mask };
         }
-        Ok(())
-    }
-
-    pub(super) fn store(&mut self, target: &Target, value: Value) -> Result<(), Error> {
-        match target {
-            Target::Nowhere => Ok(()),
-            Target::Unknown { cause, within: Some(within) } => self.store(within, Value::unknown(cause)),
-            Target::Unknown { cause, within: None } => Err(Error::Unknown(cause.clone())),
-            Target::Argument { .. } => {
-                // Storing to an argument that is a reference stores behind it (section 5.5.2.3.1).
-                if let Value::Reference(behind) = self.place(target)?
-                    && !matches!(**behind, Target::Argument { .. })
-                {
-                    let behind = (**behind).clone();
-                    return self.store(&behind, value);
-                }
-                self.remember_target(target)?;
-                *self.place(target)? = value;
-                Ok(())
-            }
-            Target::Local { .. } => {
-                self.remember_target(target)?;
-                *self.place(target)? = value;
-                Ok(())
-            }
-            Target::Element { of, index } => self.store_element(of, *index, value),
-            Target::Named(path) => self.store_named(path, value),
-        }
-    }
-
-    fn store_element(&mut self, of: &Target, index: usize, value: Value) -> Result<(), Error> {
-        self.remember_target(of)?;
-        match self.place(of)? {
-            Value::Package(elements) => {
-                *elements.get_mut(index).ok_or(Error::OutOfRange("an index"))? = value
-            }
-            place @ Value::Buffer(_) if value.cause().is_some() => *place = value,
-            Value::Unknown(_) => {}
-            Value::Buffer(bytes) => {
-                *bytes.get_mut(index).ok_or(Error::OutOfRange("an index"))? = value.as_integer()? as u8
-            }
-            other => {
-                return Err(Error::WrongType { wanted: "a package or a buffer", found: other.kind() });
-            }
-        }
-        Ok(())
-    }
-
-    /// A named object keeps its type.
-    fn store_named(&mut self, path: &Path, value: Value) -> Result<(), Error> {
-        match self.namespace.get(path) {
-            Some(Object::BufferField { source, bit, bits }) => {
-                let (source, bit, bits) = (source.clone(), *bit, *bits);
-                return self.write_bits(&source, bit, bits, &value);
-            }
-            Some(Object::Field(field)) => {
-                let field = field.clone();
-                self.leave_out_write(&field);
-                return Ok(());
-            }
-            Some(Object::IndirectField) => {
-                self.hardware_writes_left_out += 1;
-                return Ok(());
-            }
-            _ => {}
-        }
-        self.remember(Root::Named(path.clone()))?;
-        let place = self.place(&Target::Named(path.clone()))?;
-        *place = match (&*place, value) {
-            (Value::Integer(_), value @ (Value::Buffer(_) | Value::String(_))) => {
-                Value::Integer(value.as_integer()?)
-            }
-            (Value::String(_), Value::Integer(number)) => Value::String(format!("{number:016X}")),
-            (Value::Buffer(old), value @ (Value::Buffer(_) | Value::String(_) | Value::Integer(_))) => {
-                let mut bytes = to_bytes(&value)?;
-                bytes.resize(old.len(), 0);
-                Value::Buffer(bytes)
-            }
-            (_, value) => value,
-        };
         Ok(())
     }
 
@@ -355,7 +280,7 @@ fn converted(opcode: u8, operands: &[Value]) -> Result<Value, Error> {
     })
 }
 
-fn to_bytes(value: &Value) -> Result<Vec<u8>, Error> {
+pub(super) fn to_bytes(value: &Value) -> Result<Vec<u8>, Error> {
     match value {
         Value::Buffer(bytes) => Ok(bytes.clone()),
         Value::String(text) => Ok(text.bytes().chain([0]).collect()),

@@ -14,6 +14,7 @@ mod namespace;
 mod path;
 mod reader;
 mod statement;
+mod store;
 mod value;
 
 use alloc::boxed::Box;
@@ -201,10 +202,12 @@ impl Interpreter {
     }
 
     fn evaluate_inner(&mut self, path: &Path, arguments: Vec<Value>) -> Result<Value, Error> {
-        let value = match self.namespace.get(path) {
-            None => return Err(Error::UnknownName(path.to_text())),
-            Some(Object::Method { .. }) => self.call(path, arguments)?,
-            Some(_) => self.read_target(&Target::Named(path.clone()))?,
+        let Some(named) = self.namespace.behind_aliases(path.clone()) else {
+            return Err(Error::UnknownName(path.to_text()));
+        };
+        let value = match self.namespace.get(&named) {
+            Some(Object::Method { .. }) => self.call(&named, arguments)?,
+            _ => self.read_target(&Target::Named(named))?,
         };
         self.settle(value)
     }
@@ -215,14 +218,16 @@ impl Interpreter {
 
     /// What decides whether there is such an object, or which, if that is unknown.
     pub fn depends_on(&self, path: &Path) -> Option<&Rc<str>> {
-        let mut path = path.clone();
-        while path != Path::root() {
-            if let Some(cause) = self.perhaps.get(&path) {
-                return Some(cause);
+        let named = self.namespace.behind_aliases(path.clone()).filter(|named| named != path);
+        [Some(path.clone()), named].into_iter().flatten().find_map(|mut path| {
+            while path != Path::root() {
+                if let Some(cause) = self.perhaps.get(&path) {
+                    return Some(cause);
+                }
+                path = path.parent();
             }
-            path = path.parent();
-        }
-        None
+            None
+        })
     }
 
     /// Processor objects and processor devices (`ACPI0007`), with the id that the MADT knows them by.

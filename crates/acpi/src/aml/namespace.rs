@@ -123,7 +123,8 @@ impl Namespace {
         }
     }
 
-    fn behind_aliases(&self, mut path: Path) -> Option<Path> {
+    /// What a path names in the end; `None` if that is nothing.
+    pub fn behind_aliases(&self, mut path: Path) -> Option<Path> {
         for _ in 0..ALIASES_MAX {
             match self.objects.get(&path)? {
                 Object::Alias(target) => path = target.clone(),
