@@ -118,7 +118,16 @@ pub fn run(arguments: &ReconfigureArguments) -> Result<(), String> {
         println!();
     }
     // One of them is told if both went wrong: what must be repaired comes first.
-    verdict(&report).and(judged(&report, arguments.json))
+    let missing = report::unmeasured(&report.rows, &ways, &arguments.threads);
+    verdict(&report).and(judged(&report, arguments.json)).and(all_measured(&missing))
+}
+
+/// An aim that was asked for and not measured is not reached.
+fn all_measured(missing: &[String]) -> Result<(), String> {
+    match missing.len() {
+        0 => Ok(()),
+        count => Err(format!("reconfigure never measured {count} of its aims: {}", missing.join("; "))),
+    }
 }
 
 /// Aims are ratios to native hotplug: rounds without it are times alone, and miss none.
@@ -129,7 +138,7 @@ fn judged(report: &Report, as_json: bool) -> Result<(), String> {
         (true, true) => Ok(()),
         (true, false) => {
             report.notes.iter().for_each(|note| println!("{note}"));
-            println!("no aim is judged: they need native hotplug among the ways");
+            println!("no aim is judged: none was measured beside native hotplug");
             Ok(())
         }
         (false, true) => verdict_of("reconfigure", &figures),

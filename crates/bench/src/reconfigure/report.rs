@@ -193,10 +193,41 @@ const AIMS: [(Way, Option<usize>, Where, f64); 4] = [
     (Way::Expedited, None, Where::Back, 2.0),
 ];
 
+/// Aims of the ways and loads that were asked for which no round has measured: the run ended before.
+pub fn unmeasured(rows: &[Row], ways: &[Way], threads: &[usize]) -> Vec<String> {
+    let has = |way: Way, threads: usize| {
+        let is_it = |row: &&Row| row.way == way && row.which == Which::One && row.threads == threads;
+        rows.iter().find(is_it).is_some_and(|row| !row.back.call_us.samples.is_empty())
+    };
+    if !ways.contains(&Way::Native) {
+        return Vec::new();
+    }
+    let mut missing = Vec::new();
+    for load in threads {
+        for (way, _, at, _) in
+            AIMS.iter().filter(|(way, of, ..)| ways.contains(way) && of.is_none_or(|of| of == *load))
+        {
+            if !has(*way, *load) || !has(Way::Native, *load) {
+                missing.push(format!("native hotplug beside {}, {}, {load} threads", way.name(), at.name()));
+            }
+        }
+    }
+    missing
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Where {
     Leave,
     Back,
+}
+
+impl Where {
+    fn name(self) -> &'static str {
+        match self {
+            Where::Leave => "leave",
+            Where::Back => "back",
+        }
+    }
 }
 
 /// Native hotplug beside each way, of the same rounds, for one CPU.
@@ -208,11 +239,11 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
         };
         let Some(native) = rows.iter().find(is_native) else { continue };
         for place in [Where::Leave, Where::Back] {
-            let (name, own, natives) = match place {
-                Where::Leave => ("leave", &row.leave, &native.leave),
-                Where::Back => ("back", &row.back, &native.back),
+            let (own, natives) = match place {
+                Where::Leave => (&row.leave, &native.leave),
+                Where::Back => (&row.back, &native.back),
             };
-            let what = format!("native hotplug, {name}, {} threads", row.threads);
+            let what = format!("native hotplug, {}, {} threads", place.name(), row.threads);
             let aim = AIMS.iter().find(|(way, threads, at, _)| {
                 *way == row.way && *at == place && threads.is_none_or(|threads| threads == row.threads)
             });
@@ -225,3 +256,6 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests;
