@@ -178,7 +178,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
             return Ok(received);
         }
         quieten(fd, socket);
-        if socket.wishes_shut_read() {
+        if socket.wishes_shut_read() && !readiness::must_not_wait(fd, socket, flags) {
             return Ok(Received {
                 len: 0,
                 copied: 0,

@@ -392,7 +392,7 @@ fn await_connected(fd: c_int, socket: &Socket) -> Result<c_int> {
     }
 }
 
-/// How long `shutdown` waits until the descriptor shows what it did; tcp takes some microseconds.
+/// How long `shutdown` waits until the descriptor shows what it did; the transport takes some microseconds.
 const END_SHOWN_MS: u64 = 20;
 
 /// `shutdown` of an eft socket.
@@ -407,25 +407,27 @@ pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
     let listening = socket.has(bit::LISTENING);
     if socket.is_stream() && !listening && flags & (flag::CONNECTED | flag::CONNECTING) == 0
         || flags & flag::DEAD != 0
-        || !socket.is_stream() && !socket.has(bit::PEER)
     {
         return Err(Errno(libc::ENOTCONN));
     }
     socket.page.add_wish(wishes);
     crate::family::notify(socket);
-    if wishes & wish::SHUT_READ == 0 {
-        return Ok(0);
+    // Without a peer a datagram socket says that it has none, and is shut down all the same, as on Linux.
+    let done = if socket.is_stream() || socket.has(bit::PEER) { Ok(0) } else { Err(Errno(libc::ENOTCONN)) };
+    if !socket.wishes_shut_read() {
+        return done;
     }
-    // Whoever waits to receive or accept wakes, for good. On a connection tcp sees to that, so that the descriptor can show
-    // later that all is over; else we do, and the far end does not notice.
-    if listening || !socket.is_stream() || family::family().is_none_or(|family| family.is_away()) {
+    // Whoever waits to receive or accept wakes, for good. The transport sees to that, so that the descriptor can show
+    // that all is over; of a listener we do, and the far end does not notice.
+    if listening || family::family().is_none_or(|family| family.is_away()) {
         sys::shutdown(fd, libc::SHUT_RD);
         if let Some(hidden) = socket.loopback_fd().filter(|_| listening) {
             sys::shutdown(hidden, libc::SHUT_RDWR);
         }
     } else if !confined::is_confined() {
-        // Whoever polls next is to see it. A tcp that is just being reborn shows it later.
-        let _ = sys::poll(fd, libc::POLLRDHUP, Some(END_SHOWN_MS));
+        // Whoever polls next is to see it. A transport that is just being reborn shows it later.
+        let over = !socket.is_stream() && socket.wishes_shut_write();
+        let _ = sys::poll(fd, if over { 0 } else { libc::POLLRDHUP }, Some(END_SHOWN_MS));
     }
-    Ok(0)
+    done
 }

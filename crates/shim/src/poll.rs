@@ -25,7 +25,7 @@ pub fn queueing(fd: c_int) -> Option<&'static Socket> {
 }
 
 pub fn has_data(socket: &Socket) -> bool {
-    socket.page.receivable() > 0 || socket.shadow_due() || socket.is_ended()
+    socket.page.receivable() > 0 || socket.shadow_due() || socket.is_ended() || socket.wishes_shut_read()
 }
 
 fn has_error(socket: &Socket) -> bool {

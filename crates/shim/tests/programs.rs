@@ -33,7 +33,7 @@ cases! { on_both;
         shut_read automatic exhausted bad_options last_number bad_addresses lingering splicing;
     events: level edge edge_unread edge_unread_datagram edge_unread_listener edge_out oneshot nested early selecting exclusive shared_set own_signal
         listener;
-    hangups: reset reset_unread finished by_oneself refused held waiting queue;
+    hangups: reset reset_unread finished by_oneself refused held waiting queue by_number shut_datagrams;
     datagrams: echo messages refused many_waiters more broadcast mtu errors errors_and_data;
     shadows: beside together peeked either_first connected_peer loopback_peer waits family handed six held refused;
     processes: dups forks execs scrubbed spawns closes_all passing stdio files handlers threads

@@ -4,7 +4,8 @@ use eft_base::checksum::Checksum;
 use eft_base::errno::*;
 use eft_base::{Endpoint, FamilyId, Instant, PacketRef, PoolId, Random, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{
-    Arena, DatagramHeader, ERRORS_MAX, ErrorRecord, Geometry, Opt, QUOTE_MAX, SocketPage, datagram_record_len,
+    Arena, DatagramHeader, ERRORS_MAX, ErrorRecord, Geometry, Opt, QUOTE_MAX, SocketPage,
+    datagram_record_len, wish,
 };
 use eft_channel::status::Status;
 use eft_channel::{Memory, Pool, Segment};
@@ -54,9 +55,12 @@ struct Host {
 
 impl Host {
     fn new() -> Host {
-        let config = UdpConfig { sockets: 32, sockets_per_family: 12, seed: 1, ..UdpConfig::default() };
+        Host::of(UdpConfig { sockets: 32, sockets_per_family: 12, seed: 1, ..UdpConfig::default() }, GEOMETRY)
+    }
+
+    fn of(config: UdpConfig, geometry: Geometry) -> Host {
         let durable = Segment::heap(arena_len(&config));
-        let arena = Arena::new(Segment::heap(GEOMETRY.arena_len()), GEOMETRY).unwrap();
+        let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
         let packets = Pool::new(PACKETS, Segment::heap(8 << 16), 1 << 16);
         let headers = Pool::new(PoolId(10), Segment::heap(64 * SEND_SLOT_LEN), SEND_SLOT_LEN);
         let mut memory = Memory::new();
@@ -767,4 +771,64 @@ fn a_late_request_finds_nobody_rather_than_the_slots_next_socket() {
     let socket = old;
     h.ask(|request| SocketsToTransport::CloseFamily { request, socket, pool: PoolId(77) });
     assert_eq!(h.bind(new, OWN, 53, 0), 0, "the new socket is untouched");
+}
+
+/// Wishes, and what the descriptor is to show of them.
+#[test]
+fn a_shutdown_shows_in_the_descriptor_also_after_a_crash() {
+    let mut h = Host::new();
+    let s = h.open();
+    h.bind(s, OWN, 5000, 0);
+    let dirty = |h: &mut Host, wish: u32| {
+        h.page(s).add_wish(wish);
+        h.effects.clear();
+        h.event(Event::Dirty(s));
+        h.flush();
+        h.effects.clone()
+    };
+    assert!(!dirty(&mut h, 0).contains(&Effect::EndOfStream(s)));
+    assert!(dirty(&mut h, wish::SHUT_READ).contains(&Effect::EndOfStream(s)));
+    let over = dirty(&mut h, wish::SHUT_WRITE);
+    assert!(over.contains(&Effect::HangUp(s)) && !over.contains(&Effect::EndOfStream(s)), "{over:?}");
+    h.crash();
+    assert!(dirty(&mut h, 0).contains(&Effect::HangUp(s)));
+    let other = h.open();
+    h.bind(other, OWN, 5001, 0);
+    h.page(other).add_wish(wish::SHUT_WRITE);
+    h.effects.clear();
+    h.event(Event::Dirty(other));
+    h.flush();
+    let ends = |e: &&Effect| matches!(e, Effect::HangUp(_) | Effect::EndOfStream(_));
+    assert_eq!(h.effects.iter().filter(ends).count(), 0, "sending alone is over");
+}
+
+#[test]
+fn a_turn_serves_so_many_sockets_and_no_more() {
+    const SOCKETS: usize = 1000;
+    let config =
+        UdpConfig { sockets: SOCKETS + 24, sockets_per_family: SOCKETS, seed: 1, ..UdpConfig::default() };
+    let geometry = Geometry { slots: 4 * SOCKETS, send_len: 1 << 12, receive_len: 1 << 12 };
+    let mut h = Host::of(config, geometry);
+    let sockets: Vec<SocketId> = (0..SOCKETS).map(|_| h.open()).collect();
+    for s in sockets {
+        h.page(s).add_wish(wish::SHUT_READ | wish::SHUT_WRITE);
+        h.event(Event::Dirty(s));
+    }
+    let (mut turns, mut most, mut all) = (0, 0, 0);
+    loop {
+        h.with(|udp, cx, out| {
+            udp.flush(cx, out);
+            udp.commit(cx);
+        });
+        let served = h.out.drain().filter(|item| matches!(item, Out::Effect(Effect::HangUp(_)))).count();
+        if served == 0 {
+            break;
+        }
+        // Those whose turn did not come have it at once.
+        let waits = all + served < SOCKETS;
+        assert_eq!(h.with(|udp, cx, _| udp.deadline().is_some_and(|at| at <= cx.now)), waits);
+        (turns, most, all) = (turns + 1, most.max(served), all + served);
+    }
+    assert_eq!(all, SOCKETS, "everybody has a turn");
+    assert!(most <= 256 && turns >= 4, "{turns} turns, {most} in one");
 }

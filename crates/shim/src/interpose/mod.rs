@@ -8,6 +8,7 @@ mod names;
 mod polling;
 mod programs;
 pub mod raw;
+mod raw_polling;
 #[cfg(target_arch = "x86_64")]
 mod signals;
 mod sockets;

@@ -4,7 +4,7 @@
 //! `eft run` has the kernel refuse io_uring, whose rings nobody could look into; what the older `io_submit` would
 //! do to eft's descriptors is refused here.
 
-use super::{descriptors, io, programs, sockets};
+use super::{descriptors, io, programs, raw_polling, sockets};
 use crate::names::files;
 use crate::sys::Errno;
 use crate::{confined, dispatch, errno, init, sys, table};
@@ -97,7 +97,7 @@ pub unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
             libc::SYS_openat => return files::open(b as _, c as _).map(|opened| int(errno::int(opened))),
             libc::SYS_execve => int(programs::execve(a as _, b as _, c as _)),
             libc::SYS_execveat => int(programs::execveat(fd, b as _, c as _, d as _, e as _)),
-            _ => return older(number, args),
+            _ => return raw_polling::known(number, args).map(int).or_else(|| older(number, args)),
         })
     }
 }

@@ -60,7 +60,7 @@ pub unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
 ///
 /// # Safety
 /// `limit` must be null or valid.
-unsafe fn duration(limit: *const timespec) -> Result<Option<Duration>, ()> {
+pub unsafe fn duration(limit: *const timespec) -> Result<Option<Duration>, ()> {
     // SAFETY: by the caller.
     match unsafe { limit.as_ref() } {
         None => Ok(None),
@@ -71,7 +71,7 @@ unsafe fn duration(limit: *const timespec) -> Result<Option<Duration>, ()> {
     }
 }
 
-fn timespec_of(limit: Duration) -> timespec {
+pub fn timespec_of(limit: Duration) -> timespec {
     timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos() as _ }
 }
 

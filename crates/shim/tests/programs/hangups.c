@@ -330,10 +330,105 @@ static void queue(void) {
     EQUAL(epoll_wait(data, &e, 1, 20), 0);
 }
 
+/* Calls that a program makes by their numbers say the same. */
+static int by_poll(int fd, int asked, const sigset_t *mask, size_t len) {
+    struct pollfd p = {.fd = fd, .events = asked};
+    struct timespec limit = {10, 0};
+    EQUAL(syscall(SYS_ppoll, &p, 1, &limit, mask, len), 1);
+#ifdef SYS_poll
+    int seen = p.revents;
+    EQUAL(syscall(SYS_poll, &p, 1, 10000), 1);
+    EQUAL(p.revents, seen);
+#endif
+    return p.revents;
+}
+
+static int by_epoll(int set, const sigset_t *mask, size_t len) {
+    struct epoll_event e;
+    EQUAL(syscall(SYS_epoll_pwait, set, &e, 1, 10000, mask, len), 1);
+#ifdef SYS_epoll_wait
+    int seen = e.events;
+    EQUAL(syscall(SYS_epoll_wait, set, &e, 1, 10000), 1);
+    EQUAL(e.events, seen);
+#endif
+    return e.events;
+}
+
+static void by_number(void) {
+    int fds[2], other[2];
+    connected(fds);
+    connected(other);
+    struct sets sets = sets_of(fds[0]), others = sets_of(other[0]);
+    EQUAL(by_poll(fds[0], ASKED, NULL, 0), POLLOUT);
+    EQUAL(by_epoll(sets.level, NULL, 0), POLLOUT);
+    struct pollfd p = {.fd = fds[0], .events = POLLIN};
+    struct timespec short_time = {0, 1000000};
+    EQUAL(syscall(SYS_ppoll, &p, 1, &short_time, NULL, 0), 0);
+    reset_by(fds);
+    CHECK(shutdown(other[0], SHUT_RDWR) == 0);
+    sigset_t mask;
+    sigfillset(&mask);
+    EQUAL(by_poll(fds[0], 0, NULL, 0), POLLHUP | POLLERR);
+    EQUAL(by_poll(fds[0], ASKED, &mask, 8), OVER | POLLERR);
+    EQUAL(by_epoll(sets.nothing, NULL, 0), EPOLLHUP | EPOLLERR);
+    EQUAL(by_epoll(sets.level, &mask, 8), OVER | EPOLLERR);
+    EQUAL(by_poll(other[0], ASKED, NULL, 0), OVER);
+    EQUAL(by_epoll(others.level, NULL, 0), OVER);
+    /* Masks have one length. */
+    FAILS(syscall(SYS_ppoll, &p, 1, &short_time, &mask, 4), EINVAL);
+    struct epoll_event e;
+    FAILS(syscall(SYS_epoll_pwait, sets.level, &e, 1, 0, &mask, 4), EINVAL);
+    EQUAL(pending(fds[0]), ECONNRESET);
+    EQUAL(by_poll(fds[0], ASKED, NULL, 0), OVER);
+    EQUAL(by_epoll(sets.level, NULL, 0), OVER);
+    close(fds[0]), close(other[0]), close(other[1]);
+    /* Errors that are queued. */
+    struct sockaddr_in to = nobody_there();
+    int c = bound(SOCK_DGRAM, host), on = 1;
+    CHECK(setsockopt(c, IPPROTO_IP, IP_RECVERR, &on, sizeof on) == 0);
+    EQUAL(sendto(c, "x", 1, 0, (void *)&to, sizeof to), 1);
+    EQUAL(by_poll(c, 0, NULL, 0), POLLERR);
+    EQUAL(by_poll(c, POLLIN, &mask, 8), POLLERR);
+}
+
+/* A datagram socket that is shut down, with a peer or without one, at once or in two steps. */
+static void shut_datagrams(void) {
+    for (int how = 0; how < 8; how++) {
+        int with_peer = how < 4, steps = how % 4;
+        int fd = bound(SOCK_DGRAM, host), peer = bound(SOCK_DGRAM, host);
+        struct sockaddr_in ours = at(host, port_of(fd)), theirs = at(host, port_of(peer));
+        if (with_peer) CHECK(connect(fd, (void *)&theirs, sizeof theirs) == 0);
+        EQUAL(sendto(peer, "left", 4, 0, (void *)&ours, sizeof ours), 4);
+        EQUAL(await(fd, POLLIN), POLLIN);
+        struct sets sets = sets_of(fd);
+        static const int first[] = {SHUT_RD, SHUT_WR, SHUT_RDWR, SHUT_RD}, second[] = {SHUT_WR, SHUT_RD, -1, -1};
+        static const int between[] = {POLLIN | POLLOUT | POLLRDHUP, POLLIN | POLLOUT, 0, POLLIN | POLLOUT | POLLRDHUP};
+        errno = 0;
+        EQUAL(shutdown(fd, first[steps]), with_peer ? 0 : -1);
+        EQUAL(errno, with_peer ? 0 : ENOTCONN);
+        settle();
+        if (between[steps]) EQUAL(now(fd, ASKED), between[steps]);
+        if (steps < 2) EQUAL(shutdown(fd, second[steps]), with_peer ? 0 : -1);
+        if (steps < 3) {
+            shows(fd, sets, 0);
+            FAILS(sendto(fd, "x", 1, MSG_NOSIGNAL, with_peer ? NULL : (void *)&theirs, with_peer ? 0 : sizeof theirs), EPIPE);
+        }
+        /* What came is there, and it stays readable behind it. */
+        char to[10];
+        EQUAL(recv(fd, to, 10, 0), 4);
+        EQUAL(recv(fd, to, 10, 0), 0);
+        FAILS(recv(fd, to, 10, MSG_DONTWAIT), EAGAIN);
+        EQUAL(now(fd, ASKED), steps < 3 ? OVER : POLLIN | POLLOUT | POLLRDHUP);
+        closes(sets, fd);
+        close(peer);
+    }
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"reset", reset}, {"reset_unread", reset_unread}, {"finished", finished}, {"by_oneself", by_oneself},
-        {"refused", refused}, {"held", held}, {"waiting", waiting}, {"queue", queue}, {0},
+        {"refused", refused}, {"held", held}, {"waiting", waiting}, {"queue", queue},
+        {"by_number", by_number}, {"shut_datagrams", shut_datagrams}, {0},
     };
     return run_case(cases, argc, argv);
 }

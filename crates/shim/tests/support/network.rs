@@ -418,6 +418,9 @@ impl Network {
     }
 
     fn serve_datagrams(&mut self, id: Id) {
+        if let Some(s) = self.slot(id) {
+            s.show_end();
+        }
         while let Some(s) = self.slot(id) {
             let page = s.page.clone();
             let released = page.send_released();

@@ -20,7 +20,7 @@ use crate::turns::{PER_TURN, Turns};
 use alloc::vec;
 use alloc::vec::Vec;
 use eft_base::{Instant, PoolId, RequestId, SocketId, WireAddress};
-use eft_channel::socket::flag;
+use eft_channel::socket::{flag, wish};
 use eft_channel::{Pool, Requests, Segment};
 use eft_component::transport::{Effect, Event};
 use eft_component::{Component, Context, Outbox};
@@ -37,6 +37,7 @@ pub(super) mod due {
     pub const WRITABLE: u32 = 4;
     pub const SEND: u32 = 8;
     pub const HANG_UP: u32 = 16;
+    pub const END_OF_STREAM: u32 = 32;
 }
 
 /// Derived state of one socket.
@@ -226,7 +227,7 @@ impl Udp {
 
     fn tell(&mut self, i: u32, out: &mut Outbox<Out>) {
         let live = &mut self.live[i as usize];
-        let what = live.due & (due::READABLE | due::WRITABLE | due::HANG_UP);
+        let what = live.due & (due::READABLE | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP);
         live.due &= !what;
         let block = &self.blocks[i];
         if !block.has(bit::USED) || block.has(bit::ORPHAN) || block.slot == NONE {
@@ -241,6 +242,19 @@ impl Udp {
         }
         if what & due::HANG_UP != 0 {
             out.push(Out::Effect(Effect::HangUp(socket)));
+        }
+        if what & due::END_OF_STREAM != 0 {
+            out.push(Out::Effect(Effect::EndOfStream(socket)));
+        }
+    }
+
+    /// What the application's `shutdown` makes the descriptor show.
+    fn wished_end(&self, i: u32) -> u32 {
+        let wishes = self.live[i as usize].page.as_ref().map_or(0, |page| page.wishes());
+        match (wishes & wish::SHUT_READ != 0, wishes & wish::SHUT_WRITE != 0) {
+            (true, true) => due::HANG_UP,
+            (true, false) => due::END_OF_STREAM,
+            (false, _) => 0,
         }
     }
 
@@ -287,7 +301,8 @@ impl Component for Udp {
         match event {
             Event::Dirty(socket) => {
                 if let Some(i) = self.find_socket(socket) {
-                    self.mark(i, due::SEND | due::WRITABLE);
+                    let end = self.wished_end(i);
+                    self.mark(i, due::SEND | due::WRITABLE | end);
                 }
             }
             Event::FamilyOpened { family, pool, arena } => {

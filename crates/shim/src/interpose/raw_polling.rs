@@ -1,0 +1,98 @@
+//! poll and epoll_wait by number: the kernel's interface, with answers completed as libc's are (`crate::poll`).
+
+use super::{polling, signals};
+use crate::{dispatch, errno, poll, sys};
+use core::ffi::{c_int, c_long};
+use core::time::Duration;
+use libc::{epoll_event, pollfd, timespec};
+
+/// `None`: another call.
+///
+/// # Safety
+/// As the system call says.
+pub unsafe fn known(number: c_long, args: [usize; 6]) -> Option<c_int> {
+    // SAFETY: by the caller.
+    unsafe {
+        match number {
+            libc::SYS_ppoll => Some(ppoll(args)),
+            libc::SYS_epoll_pwait => {
+                let limit = u64::try_from(args[3] as c_int).ok().map(Duration::from_millis);
+                let limited =
+                    |left| with(args, 3, polling::milliseconds(left) as usize, libc::SYS_epoll_pwait);
+                Some(polling::wait_events(args[0] as c_int, args[1] as *mut epoll_event, limit, limited))
+            }
+            libc::SYS_epoll_pwait2 => Some(epoll_pwait2(args)),
+            _ => older(number, args),
+        }
+    }
+}
+
+/// Calls that only some architectures have.
+#[cfg(target_arch = "x86_64")]
+unsafe fn older(number: c_long, args: [usize; 6]) -> Option<c_int> {
+    let [a, b, c, d, ..] = args;
+    // SAFETY: by the caller.
+    unsafe {
+        match number {
+            libc::SYS_poll => Some(polling::poll(a as _, b as _, c as _)),
+            libc::SYS_epoll_wait => Some(polling::epoll_wait(a as _, b as _, c as _, d as _)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn older(_number: c_long, _args: [usize; 6]) -> Option<c_int> {
+    None
+}
+
+/// The kernel's call, with the mask that it holds meanwhile as it must be.
+unsafe fn kernel(number: c_long, args: [usize; 6]) -> c_int {
+    // SAFETY: by the caller.
+    let done = unsafe {
+        match dispatch::signals::by_number(number, args) {
+            Some(done) => sys::check(done),
+            None => sys::call(number, args),
+        }
+    };
+    errno::long(done) as c_int
+}
+
+/// The same with another argument at `place`.
+unsafe fn with(mut args: [usize; 6], place: usize, value: usize, number: c_long) -> c_int {
+    args[place] = value;
+    // SAFETY: by the caller.
+    unsafe { kernel(number, args) }
+}
+
+unsafe fn ppoll(args: [usize; 6]) -> c_int {
+    let (list, count) = (args[0] as *mut pollfd, args[1] as libc::nfds_t);
+    // SAFETY: by the caller.
+    unsafe {
+        let limit = signals::duration(args[2] as *const timespec);
+        let (Some(list), Ok(limit)) = (polling::list(list, count), limit) else {
+            // The kernel says what is wrong, and what is left of the limit.
+            return polling::answered(list, kernel(libc::SYS_ppoll, args), count);
+        };
+        poll::wait(list, limit, |list, left| {
+            let mut left = left.map(signals::timespec_of);
+            let left = left.as_mut().map_or(0, |left| &raw mut *left as usize);
+            let [.., mask, len, unused] = args;
+            kernel(libc::SYS_ppoll, [list.as_mut_ptr() as usize, list.len(), left, mask, len, unused])
+        })
+    }
+}
+
+unsafe fn epoll_pwait2(args: [usize; 6]) -> c_int {
+    // SAFETY: by the caller.
+    unsafe {
+        let Ok(limit) = signals::duration(args[3] as *const timespec) else {
+            return kernel(libc::SYS_epoll_pwait2, args);
+        };
+        polling::wait_events(args[0] as c_int, args[1] as *mut epoll_event, limit, |left| {
+            let left = left.map(signals::timespec_of);
+            let left = left.as_ref().map_or(0, |left| &raw const *left as usize);
+            with(args, 3, left, libc::SYS_epoll_pwait2)
+        })
+    }
+}
