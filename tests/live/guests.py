@@ -112,7 +112,8 @@ def guests_are_found_by_qmp_and_by_thread_names():
         nameless = qemu(scene, "lt-nameless")
         ours = ["--guest", "lt-qmp", "--guest", "lt-named", "--guest", "lt-nameless"]
         monitor = Monitor(both[1])
-        wait_until(lambda: len(watch(*ours)[0]) == 2, 10, "both guests")
+        # QEMU starts its vCPUs one by one.
+        wait_until(lambda: sorted(len(vcpus_of(guest)) for guest in watch(*ours)[0].values()) == [2, 2], 10, "both guests")
         guests, notes = watch(*ours)
         check(guests["lt-qmp"]["by"] == "qmp" and guests["lt-named"]["by"] == "thread names", guests)
         check(vcpus_of(guests["lt-qmp"]) == monitor.vcpus(), f"{guests['lt-qmp']} {monitor.vcpus()}")
@@ -271,6 +272,21 @@ def monitors_that_lie_hang_and_close():
         check(os.sched_getaffinity(vcpus_of(real)[0]) == ALL and guest.poll() is None, "not as before")
 
 
+def a_monitor_that_another_holds_costs_no_guest():
+    with Scene("guests-held") as scene:
+        both, by_qmp = sockets(scene, "lt-held")
+        qemu(scene, "lt-held", *by_qmp)
+        monitor = Monitor(both[1])
+        run = Run(scene, "--guest", "lt-held")
+        wait_until(lambda: [v["tid"] for v in run.top()] == monitor.vcpus(), 20, "its vCPU in eft vm top")
+        with false_monitor(both[0], lambda _, ended: ended.wait(60)):
+            # Without thread names only the monitor tells vCPUs apart, and what it said holds.
+            run.says("does not answer")
+            check([v["tid"] for v in run.top()] == monitor.vcpus(), run.log())
+        log = run.end()
+        check("has gone" not in log and "cannot be told apart" not in log, log)
+
+
 SHORT_LIVED = """
 import threading, time
 def work():
@@ -377,6 +393,6 @@ def advising_touches_nothing_and_metrics_are_served():
 
 CASES = [guests_are_found_by_qmp_and_by_thread_names, guests_are_followed,
          affinities_are_as_before_after_an_end_and_after_a_crash, what_somebody_else_places_is_left_alone,
-         monitors_that_lie_hang_and_close, threads_that_vanish_are_no_trouble,
+         monitors_that_lie_hang_and_close, a_monitor_that_another_holds_costs_no_guest, threads_that_vanish_are_no_trouble,
          without_permission_nothing_is_touched_and_one_line_says_so, the_configuration_file_is_kept,
          advising_touches_nothing_and_metrics_are_served]

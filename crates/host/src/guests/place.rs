@@ -11,10 +11,12 @@ use crate::actuators::affinity;
 use crate::error::{Error, error};
 use crate::journal::{Change, Journal};
 use crate::sensors::tasks::{self, TaskId};
+use crate::sensors::topology;
 
 struct Placed {
     process: i32,
-    original: CpuSet,
+    /// What eft may choose from.
+    within: CpuSet,
     present: CpuSet,
     entry: u64,
 }
@@ -46,11 +48,12 @@ impl Placer {
     /// Takes a thread over; its first mask, within what eft may use.
     pub fn take(&mut self, process: i32, id: TaskId) -> Result<CpuSet, Error> {
         if let Some(placed) = self.placed.get(&id) {
-            return Ok(placed.original.and(&self.usable));
+            return Ok(placed.within.clone());
         }
         let tree = self.journal.tree().clone();
         let gone = || error!(Gone, "thread {} has ended", id.tid);
-        let original = affinity::get(&tree, process, id.tid).ok_or_else(gone)?;
+        // As `/proc` shows it: with CPUs that are offline now, which belong to the thread again when they are back.
+        let original = tasks::affinity(&tree, process, id.tid).ok_or_else(gone)?;
         tasks::read(&tree, process, id.tid).filter(|task| task.id == id).ok_or_else(gone)?;
         let within = original.and(&self.usable);
         if within.is_empty() {
@@ -61,7 +64,7 @@ impl Placer {
         }
         let change = Change::Placed { process, thread: id, old: original.clone(), within: within.clone() };
         let entry = self.journal.announce(change)?;
-        self.placed.insert(id, Placed { process, present: original.clone(), original, entry });
+        self.placed.insert(id, Placed { process, present: original, within: within.clone(), entry });
         Ok(within)
     }
 
@@ -72,7 +75,7 @@ impl Placer {
         if self.left_alone.contains_key(&id) || self.refused.contains(&id) {
             return Ok(false);
         }
-        let wanted = cpus.and(&placed.original);
+        let wanted = cpus.and(&placed.within);
         if wanted.is_empty() || wanted == placed.present {
             return Ok(false);
         }
@@ -92,12 +95,23 @@ impl Placer {
     }
 
     /// Looks whether all masks are as they were left. Whoever changed one meant it: the thread is left alone from now on.
+    /// CPUs that went offline are nobody's meaning.
     pub fn check(&mut self) -> Vec<String> {
         self.refused.clear();
+        let tree = self.journal.tree();
+        let online = topology::online(tree).unwrap_or_default();
         let mut news = Vec::new();
-        for (id, placed) in self.placed.iter().filter(|(id, _)| !self.left_alone.contains_key(id)) {
-            let now = affinity::get(self.journal.tree(), placed.process, id.tid);
-            let Some(now) = now.filter(|now| *now != placed.present) else { continue };
+        for (id, placed) in self.placed.iter_mut().filter(|(id, _)| !self.left_alone.contains_key(id)) {
+            let Some(now) = affinity::get(tree, placed.process, id.tid) else { continue };
+            let left = placed.present.and(&online);
+            if now == placed.present || now == left {
+                continue;
+            }
+            if left.is_empty() {
+                // The kernel lets a thread run anywhere when the last CPU of its mask goes.
+                placed.present = now;
+                continue;
+            }
             let told = format!("thread {}: somebody else put it on CPU {now}; it is left alone", id.tid);
             news.push((*id, told));
         }
@@ -203,6 +217,36 @@ mod tests {
         assert!(notes.len() == 1 && notes[0].contains("somebody else"), "{notes:?}");
         assert_eq!(mask(id), two);
         end(child);
+    }
+
+    /// A thread of a recorded machine, whose CPUs come and go as the test says.
+    #[test]
+    fn cpus_that_go_offline_are_nobodys_meaning() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let fields = "0 ".repeat(20);
+        put("proc/7/task/7/stat", &format!("7 (guest) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 {fields}"));
+        put("proc/7/task/7/status", "Cpus_allowed_list:\t0-3\n");
+        put("sys/devices/system/cpu/online", "0-3\n");
+        let (tree, id) = (Tree::at(dir.path()), TaskId { tid: 7, started: 99 });
+        let cpus = |text: &str| text.parse::<CpuSet>().unwrap();
+        let journal = Journal::lock(&tree, &dir.path().join("state")).unwrap();
+        let mut placer = Placer::new(journal, cpus("0-3"));
+        placer.take(7, id).unwrap();
+        placer.put(id, &cpus("2-3")).unwrap();
+        put("sys/devices/system/cpu/online", "0-2\n");
+        put("proc/7/task/7/status", "Cpus_allowed_list:\t2\n");
+        assert_eq!(placer.check(), Vec::<String>::new(), "a part of its mask went offline");
+        put("sys/devices/system/cpu/online", "0-1\n");
+        put("proc/7/task/7/status", "Cpus_allowed_list:\t0-1\n");
+        assert_eq!(placer.check(), Vec::<String>::new(), "all of its mask went offline");
+        assert!(placer.put(id, &cpus("0")).unwrap(), "it is placed again");
+        put("proc/7/task/7/status", "Cpus_allowed_list:\t1\n");
+        assert_eq!(placer.check().len(), 1, "this one somebody meant");
     }
 
     #[test]

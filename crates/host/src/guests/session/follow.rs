@@ -10,7 +10,7 @@ use eft_vcpu::host::GroupSet;
 use super::super::discover::{Role, Thread, discover};
 use super::super::place::Placer;
 use super::super::sense::Sensor;
-use super::{Session, Watched};
+use super::{Found, Session, Watched};
 use crate::clock;
 use crate::error::{Error, error};
 use crate::sensors::tasks::TaskId;
@@ -25,9 +25,37 @@ fn vcpu_id(id: TaskId) -> VcpuId {
 
 impl Session {
     /// Finds out which guests there are now.
-    pub fn search(&mut self) {
+    pub(super) fn search(&mut self) {
+        let found = discover(&self.tree, &self.settings.wanted, &self.guests);
+        self.adopt(found);
+    }
+
+    /// The same beside the turns, which a monitor that hangs must not delay.
+    pub(super) fn begin_search(&mut self) {
+        if self.searching.is_some() {
+            return;
+        }
+        let (tree, wanted, known) = (self.tree.clone(), self.settings.wanted.clone(), self.guests.clone());
+        let search = std::thread::Builder::new().spawn(move || discover(&tree, &wanted, &known));
+        match search {
+            Ok(search) => self.searching = Some(search),
+            Err(_) => self.search(),
+        }
+    }
+
+    /// Takes in what the search has found, if it is done.
+    pub(super) fn end_search(&mut self) {
+        if let Some(search) = self.searching.take_if(|search| search.is_finished()) {
+            match search.join() {
+                Ok(found) => self.adopt(found),
+                // It is begun again with the next window.
+                Err(_) => self.tell("a search for guests has failed".into()),
+            }
+        }
+    }
+
+    fn adopt(&mut self, (mut guests, notes): Found) {
         self.next_search = clock::now() + SEARCH;
-        let (mut guests, notes) = discover(&self.tree, &self.settings.wanted, &self.guests);
         guests.retain(|guest| !self.settings.guests.get(&guest.name).is_some_and(|options| options.ignore));
         notes.into_iter().for_each(|note| self.tell(note.to_string()));
         let before: Vec<String> = self.guests.iter().map(|guest| guest.name.clone()).collect();
@@ -38,6 +66,9 @@ impl Session {
             now.iter().filter(|name| !before.contains(name)).map(|name| format!("{name} is managed now")),
         );
         self.guests = guests;
+        if let Err(reason) = self.survey() {
+            self.tell(reason.to_string());
+        }
         self.follow();
         let changed = self.placer.as_mut().map(Placer::check).unwrap_or_default();
         changed.into_iter().for_each(|note| self.tell(note.to_string()));
@@ -105,6 +136,12 @@ impl Session {
         };
         let allowed: GroupSet =
             (0..self.sets.len()).filter(|group| !self.sets[*group].and(&within).is_empty()).collect();
+        if allowed == GroupSet::default() {
+            return Err(error!(
+                Refused,
+                "{guest}: thread {} may run on no CPU that is dealt out", thread.id.tid
+            ));
+        }
         let cap = options.and_then(|options| options.cap);
         let vcpu = Vcpu {
             id: vcpu_id(thread.id),

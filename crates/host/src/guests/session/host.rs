@@ -7,9 +7,9 @@ use eft_vcpu::PPM;
 use eft_vcpu::host::Host;
 use eft_vcpu::survey::survey;
 
-use crate::actuators::held;
+use crate::actuators::held::{self, HeldSpeed};
 use crate::error::Error;
-use crate::sensors::{self, Tree};
+use crate::sensors::{self, Tree, topology};
 
 /// Classes and groups, with the speeds that `eft cpu` set, and the CPUs of each group.
 pub fn host(
@@ -31,6 +31,26 @@ pub fn host(
     let usable = cpus.cloned().unwrap_or_else(|| machine.online.clone());
     let (host, sets) = survey(&machine.cpus, &usable).map_err(Error::Invalid)?;
     Ok((host, sets, machine))
+}
+
+/// What may change of the machine while guests run: CPUs come and go, and `eft cpu` parks them or sets their speed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changing {
+    online: CpuSet,
+    parked: CpuSet,
+    /// In parts per million.
+    speeds: Vec<(u32, u64)>,
+}
+
+/// Two files, so that it can be asked often.
+pub fn changing(tree: &Tree, cpu_state_dir: &Path) -> Changing {
+    let held = held::load(cpu_state_dir);
+    let speed = |(cpu, speed): (&u32, &HeldSpeed)| (*cpu, (speed.share * PPM as f64) as u64);
+    Changing {
+        online: topology::online(tree).unwrap_or_default(),
+        parked: held.parked(),
+        speeds: held.speeds.iter().map(speed).collect(),
+    }
 }
 
 /// What the emulated speed of a group's CPUs makes of time on them.

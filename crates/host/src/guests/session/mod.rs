@@ -6,11 +6,14 @@ pub mod view;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use eft_base::time::Instant;
 use eft_machine::CpuSet;
+use eft_machine::cpu_set::CPU_MAX;
 use eft_vcpu::guest::{Progress, VcpuId};
+use eft_vcpu::host::Host;
 use eft_vcpu::options::{Options, Policy};
 use eft_vcpu::promote::Since;
 use eft_vcpu::scheduler::{Due, Scheduler};
@@ -25,6 +28,7 @@ use crate::clock;
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::sensors::Tree;
+use host::Changing;
 
 /// The journal of guests lies apart from that of the CPUs, so that neither waits for the other.
 pub const STATE_DIR: &str = "/run/eft/vm";
@@ -73,6 +77,9 @@ struct Watched {
     sensor: Sensor,
 }
 
+/// What a search for guests found, and what there is to say about it.
+type Found = (Vec<Guest>, Vec<String>);
+
 pub struct Session {
     tree: Tree,
     settings: Settings,
@@ -92,16 +99,44 @@ pub struct Session {
     told: Vec<String>,
     news: Vec<String>,
     next_search: Instant,
+    /// The search that is under way.
+    searching: Option<JoinHandle<Found>>,
+    /// The machine as it was dealt out last.
+    machine: Changing,
     /// What the last look at everybody saw.
     full: Vec<(u64, u64)>,
     full_at: Instant,
 }
 
-impl Session {
-    pub fn open(tree: &Tree, settings: Settings) -> Result<Self, Error> {
+/// The machine as it is dealt out.
+struct Layout {
+    host: Host,
+    sets: Vec<CpuSet>,
+    stretches: Vec<u64>,
+    pmus: Vec<Pmu>,
+    siblings: Siblings,
+}
+
+impl Layout {
+    fn survey(tree: &Tree, settings: &Settings) -> Result<Self, Error> {
         let (host, sets, machine) = host::host(tree, &settings.cpu_state_dir, settings.cpus.as_ref())?;
         let stretches = sets.iter().map(|set| host::stretch(&machine, set)).collect();
-        let usable = sets.iter().fold(CpuSet::new(), |all, set| all.union(set));
+        let class_of = |cpus: &CpuSet| {
+            sets.iter()
+                .zip(&host.groups)
+                .find(|(set, _)| !set.and(cpus).is_empty())
+                .map(|(_, group)| group.class)
+        };
+        let pmus = perf::pmus(tree, class_of);
+        let siblings = Siblings::new(&host, &sets, &machine);
+        Ok(Self { host, sets, stretches, pmus, siblings })
+    }
+}
+
+impl Session {
+    pub fn open(tree: &Tree, settings: Settings) -> Result<Self, Error> {
+        let machine = host::changing(tree, &settings.cpu_state_dir);
+        let Layout { host, sets, stretches, pmus, siblings } = Layout::survey(tree, &settings)?;
         let mut news = Vec::new();
         let placer = if settings.watch_only {
             None
@@ -112,16 +147,10 @@ impl Session {
                 news.push(format!("put {count} threads back that an instance left behind"));
             }
             news.extend(notes);
+            // Also CPUs that are offline or parked now: they may come back.
+            let usable = settings.cpus.clone().unwrap_or_else(|| (0..=CPU_MAX).collect());
             Some(Placer::new(journal, usable))
         };
-        let class_of = |cpus: &CpuSet| {
-            sets.iter()
-                .zip(&host.groups)
-                .find(|(set, _)| !set.and(cpus).is_empty())
-                .map(|(_, group)| group.class)
-        };
-        let pmus = perf::pmus(tree, class_of);
-        let siblings = Siblings::new(&host, &sets, &machine);
         if !host.is_asymmetric() {
             news.push(
                 "nothing tells the cores apart, so there is nothing to deal out; turns and followers work"
@@ -151,11 +180,28 @@ impl Session {
             told: Vec::new(),
             news,
             next_search: Instant::ZERO,
+            searching: None,
+            machine,
             full: Vec::new(),
             full_at: clock::now(),
         };
         session.search();
         Ok(session)
+    }
+
+    /// Deals anew if CPUs came, went or got another speed. What was measured goes with the old classes.
+    fn survey(&mut self) -> Result<(), Error> {
+        let machine = host::changing(&self.tree, &self.settings.cpu_state_dir);
+        if machine == self.machine {
+            return Ok(());
+        }
+        let Layout { host, sets, stretches, pmus, siblings } = Layout::survey(&self.tree, &self.settings)?;
+        self.scheduler = Scheduler::new(host, self.scheduler.options().clone()).map_err(Error::Invalid)?;
+        (self.sets, self.stretches, self.pmus, self.siblings) = (sets, stretches, pmus, siblings);
+        self.watched.clear();
+        self.machine = machine;
+        self.news.push("CPUs came, went or got another speed; they are dealt out anew".into());
+        Ok(())
     }
 
     pub fn scheduler(&self) -> &Scheduler {
@@ -197,6 +243,7 @@ impl Session {
 
     /// One look and what follows from it.
     pub fn step(&mut self, due: Due) {
+        self.end_search();
         let now = clock::now();
         match due {
             Due::Tick => self.tick(now),
@@ -213,7 +260,7 @@ impl Session {
                 self.with_progress(|scheduler, all| scheduler.window(now, all));
                 self.remember(now);
                 if now >= self.next_search || self.watched.iter().any(|watched| watched.sensor.has_ended) {
-                    self.search();
+                    self.begin_search();
                 }
             }
         }
@@ -300,3 +347,6 @@ impl Session {
         self.placer.as_mut().map(Placer::restore).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Tests of a session on a recorded machine.
+
+use std::os::unix::net::UnixListener;
+
+use super::*;
+use crate::guests::discover::{GroupSpec, Members};
+
+/// CPUs 0 and 1 are large, 2 and 3 small; process 7 has one thread.
+struct Recorded {
+    dir: tempfile::TempDir,
+}
+
+impl Recorded {
+    fn new() -> Self {
+        let recorded = Self { dir: tempfile::tempdir().unwrap() };
+        recorded.put("sys/devices/system/cpu/present", "0-3");
+        recorded.put("sys/devices/system/cpu/online", "0-3");
+        recorded.put("proc/cpuinfo", "");
+        recorded.put("proc/stat", "cpu 0");
+        for cpu in 0..4 {
+            let of = |what: &str| format!("sys/devices/system/cpu/cpu{cpu}/{what}");
+            recorded.put(&of("topology/physical_package_id"), "0");
+            recorded.put(&of("topology/core_id"), &cpu.to_string());
+            recorded.put(&of("topology/thread_siblings_list"), &cpu.to_string());
+            recorded.put(&of("cpu_capacity"), if cpu < 2 { "1024" } else { "512" });
+            recorded.put(&of("online"), "1");
+        }
+        let fields = "0 ".repeat(20);
+        let stat = format!("7 (guest) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 {fields}");
+        recorded.put("proc/7/stat", &stat);
+        recorded.put("proc/7/task/7/stat", &stat);
+        recorded.put("proc/7/task/7/status", "Cpus_allowed_list:\t0-3");
+        recorded.put("proc/7/task/7/schedstat", "1000 1000 1");
+        recorded
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let path = self.dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, format!("{text}\n")).unwrap();
+    }
+
+    fn cpus_of_the_guest(&self) -> String {
+        let status = std::fs::read_to_string(self.dir.path().join("proc/7/task/7/status")).unwrap();
+        status.trim().rsplit('\t').next().unwrap().to_string()
+    }
+
+    fn session(&self, qmp: Vec<PathBuf>) -> Session {
+        let group = GroupSpec { name: "g".into(), members: Members::Processes(vec![7]) };
+        let settings = Settings {
+            wanted: Wanted { groups: vec![group], qmp, groups_only: true, ..Wanted::default() },
+            state_dir: self.dir.path().join("state"),
+            cpu_state_dir: self.dir.path().join("cpu"),
+            ..Settings::default()
+        };
+        Session::open(&Tree::at(self.dir.path()), settings).unwrap()
+    }
+}
+
+fn classes(session: &Session) -> Vec<String> {
+    session.view().classes.iter().map(|class| class.cpus.to_string()).collect()
+}
+
+#[test]
+fn cpus_that_come_and_go_are_dealt_out_anew() {
+    let recorded = Recorded::new();
+    let mut session = recorded.session(Vec::new());
+    session.step(Due::Window);
+    assert_eq!(
+        (classes(&session), recorded.cpus_of_the_guest()),
+        (vec!["0-1".into(), "2-3".into()], "0-1".into())
+    );
+    session.take_news();
+    // The kernel takes the CPU out of what `sched_getaffinity` tells.
+    recorded.put("sys/devices/system/cpu/online", "0,2-3");
+    recorded.put("sys/devices/system/cpu/cpu1/online", "0");
+    recorded.put("proc/7/task/7/status", "Cpus_allowed_list:\t0");
+    session.search();
+    session.step(Due::Window);
+    assert_eq!(
+        (classes(&session), recorded.cpus_of_the_guest()),
+        (vec!["0".into(), "2-3".into()], "0".into())
+    );
+    assert!(!session.view().vcpus[0].is_left_alone);
+    let news = session.take_news();
+    assert!(news.len() == 1 && news[0].contains("dealt out anew"), "{news:?}");
+    recorded.put("sys/devices/system/cpu/online", "0-3");
+    recorded.put("sys/devices/system/cpu/cpu1/online", "1");
+    session.search();
+    session.step(Due::Window);
+    assert_eq!(
+        (classes(&session), recorded.cpus_of_the_guest()),
+        (vec!["0-1".into(), "2-3".into()], "0-1".into())
+    );
+    assert_eq!(session.restore(), Vec::<String>::new());
+    assert_eq!(recorded.cpus_of_the_guest(), "0-3");
+}
+
+#[test]
+fn a_monitor_that_hangs_delays_no_turn() {
+    let recorded = Recorded::new();
+    let path = recorded.dir.path().join("qmp");
+    let mut session = recorded.session(vec![path.clone()]);
+    session.take_news();
+    // It takes connections and says nothing.
+    let _listener = UnixListener::bind(&path).unwrap();
+    session.next_search = Instant::ZERO;
+    session.step(Due::Window);
+    let said =
+        |session: &mut Session| session.take_news().iter().any(|line| line.contains("does not answer"));
+    assert!(!said(&mut session), "the window waited for the monitor");
+    while !said(&mut session) {
+        session.step(Due::Tick);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(session.searching.is_none() && session.next_search > Instant::ZERO);
+}
