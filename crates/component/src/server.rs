@@ -3,6 +3,8 @@
 //! Live, a thread calls [`Server::step`] with a real clock and parks between turns; simulated, a
 //! seeded schedule calls it. The channel code under it is the same.
 
+mod quiet;
+
 pub use crate::frame_counters::{FRAME_COUNTERS, counter};
 
 use crate::component::{Component, Context, Occasion, Output};
@@ -14,7 +16,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 use eft_base::{Instant, Random};
-use eft_channel::account::{Hints, Marks, Phase, QueueAccount};
+use eft_channel::account::{Marks, Phase, QueueAccount};
 use eft_channel::notify::{Doorbell, Ringer, StateWord, Wake};
 use eft_channel::queue::Seen;
 use eft_channel::status::Status;
@@ -280,52 +282,6 @@ impl<C: Component> Server<C> {
         Step { work, deadline }
     }
 
-    /// A neighbour that damages its queue, or sends what is no message, does not go on: what it said with that message is lost,
-    /// and only its successor says it again. Whether it did is judged by the supervisor, who can see the queue, too.
-    #[cold]
-    fn accuse(&mut self, world: &mut impl World<Effect = C::Effect>, peer: ComponentId, now: Instant) {
-        let Some(c) = self.ports.iter_mut().find(|c| c.port.peer == peer) else { return };
-        if c.suspicion.accuses(now) {
-            self.status.add(counter::UNDECODABLE, c.suspicion.nonsense as u64);
-            world.accuse(peer);
-        }
-    }
-
-    /// Says whether it came late to this turn: to a deadline, or to a queue that filled since the last one.
-    fn tell_hints(&mut self, now: Instant, crowded: bool) {
-        let late = self.due.map_or(Duration::ZERO, |due| now.saturating_since(due));
-        if late.as_micros() as u64 > self.status.get(counter::LATE_US_MAX) {
-            self.status.set(counter::LATE_US_MAX, late.as_micros() as u64);
-        }
-        let gap = now.saturating_since(self.last_turn);
-        self.last_turn = now;
-        let starved = late >= LATE || (crowded && gap >= LATE);
-        self.status.account().hint(Hints { receiver_behind: self.receiver_behind, starved });
-    }
-
-    /// Receipts that waited long enough become urgent, unless they were taken meanwhile.
-    fn end_quiet(&mut self, now: Instant) {
-        if self.quiet_until.is_none_or(|until| now < until) {
-            return;
-        }
-        self.quiet_until = None;
-        for c in &mut self.ports {
-            if c.quiet > 0 && c.port.producer.in_flight() > 0 {
-                c.unrung = true;
-            }
-            c.quiet = 0;
-        }
-    }
-
-    fn quiet_deadline(&mut self, now: Instant) -> Option<Instant> {
-        if self.ports.iter().all(|c| c.quiet == 0) {
-            self.quiet_until = None;
-        } else if self.quiet_until.is_none() {
-            self.quiet_until = Some(now + QUIET_TIME);
-        }
-        self.quiet_until
-    }
-
     /// Whether a message waits: the last look before sleeping.
     pub fn has_message(&self) -> bool {
         self.touched
@@ -347,27 +303,6 @@ impl<C: Component> Server<C> {
             let room = if c.backlog.is_empty() { c.port.producer.room(capacity) } else { 0 };
             self.receiver_behind |= capacity - room > Marks::of(capacity).upper;
             self.out.set_room(c.port.peer, room, capacity);
-        }
-    }
-
-    /// Does what the armed fault does to this turn's messages.
-    #[cold]
-    fn strike(&mut self, world: &mut impl World<Effect = C::Effect>) {
-        let now = world.now();
-        let Some(fault) = &mut self.fault else { return };
-        let done = fault.strike(now, &mut self.out);
-        self.status.add(counter::FAULTS_INJECTED, done.struck as u64);
-        if done.over {
-            self.fault = None;
-        }
-        if let Some(peer) = done.accuse {
-            world.accuse(peer);
-        }
-        for (peer, line) in done.send {
-            // No port: it died meanwhile, and what was said to it with it.
-            if let Some(c) = self.ports.iter_mut().find(|c| c.port.peer == peer) {
-                c.backlog.push_back(line);
-            }
         }
     }
 

@@ -1,5 +1,8 @@
 //! Requests of applications, forwarded to the transports, answered when they answer.
 
+mod answers;
+mod configuration;
+
 use crate::counters::{COUNTERS, Counter};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -9,10 +12,9 @@ use eft_channel::requests::Requests;
 use eft_channel::socket::{Arena, LAYOUT_VERSION};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_component::{Component, Context, Outbox, Output};
-use eft_messages::control::{InfoHeader, InterfaceInfo, Reply, Request, op};
+use eft_messages::control::{Reply, Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::{ComponentId, Encoded, Role};
-use zerocopy::{FromBytes, IntoBytes};
 
 /// Limits and identity.
 #[derive(Clone, Copy, Debug)]
@@ -126,17 +128,6 @@ impl Sockets {
         };
         sockets.set_info(&[], WireAddress::default());
         sockets
-    }
-
-    fn set_info(&mut self, interfaces: &[InterfaceInfo], nameserver: WireAddress) {
-        let header = InfoHeader {
-            sockets_generation: self.config.generation,
-            interfaces: interfaces.len() as u32,
-            nameserver,
-        };
-        self.info.clear();
-        self.info.extend_from_slice(header.as_bytes());
-        self.info.extend_from_slice(interfaces.as_bytes());
     }
 
     /// Who makes sockets of this kind.
@@ -310,179 +301,6 @@ impl Sockets {
             _ => return Err(EINVAL),
         }
         Ok(())
-    }
-
-    /// The kernel socket beside one of the family's own: shown to all its processes, made beside
-    /// datagram sockets only, since a listener brings its own along.
-    fn shadow(
-        &mut self,
-        connection: ConnectionId,
-        transport: ComponentId,
-        socket: SocketId,
-        r: &Request,
-        handle: Handle,
-        out: &mut Outbox<Out>,
-    ) -> Result<(), i32> {
-        if handle != Handle::default() && transport.role != Role::Udp {
-            return Err(EOPNOTSUPP);
-        }
-        let reply =
-            Reply { version: LAYOUT_VERSION, sequence: r.sequence, slot: socket.slot, ..Reply::default() };
-        out.push(Out::Effect(Effect::Shadow { socket, handle, connection, reply }));
-        Ok(())
-    }
-
-    /// An application took a connection from a listener's ring: its descriptor's far end is kept at
-    /// once, so that the transport can mirror readiness into it.
-    fn accepted(
-        &mut self,
-        transport: ComponentId,
-        socket: SocketId,
-        r: &Request,
-        handle: Handle,
-        out: &mut Outbox<Out>,
-    ) {
-        if let Some(page) = self.families.get(&socket.family).and_then(|f| f.arena.socket(socket.slot)) {
-            page.set_inode(r.value);
-        }
-        self.open.insert((socket.family, socket.slot), Open { transport, incarnation: r.args[0] });
-        out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
-    }
-
-    /// The transport's answer to an attach. A connection that is gone leaves a descriptor without
-    /// socket: it hangs up, unless the slot's next socket has it.
-    fn attached(&mut self, socket: SocketId, incarnation: u32, errno: i32, out: &mut Outbox<Out>) {
-        let place = (socket.family, socket.slot);
-        if errno != 0 && self.open.get(&place).is_some_and(|open| open.incarnation == incarnation) {
-            self.open.remove(&place);
-            out.push(Out::Effect(Effect::Drop(socket)));
-        }
-    }
-
-    fn answer(&mut self, cx: &mut Context, message: TransportToSockets, out: &mut Outbox<Out>) {
-        let TransportToSockets::Reply { request, errno, socket, incarnation, address, port } = message;
-        let Some(pending) = self.pending.remove(request) else {
-            cx.count(Counter::StaleReplies);
-            return;
-        };
-        let (connection, sequence, op, inode, handle) = match pending.waiting {
-            Waiting::Application { connection, sequence, op, inode, handle } => {
-                (connection, sequence, op, inode, handle)
-            }
-            Waiting::Attach(incarnation) => return self.attached(socket, incarnation, errno, out),
-            Waiting::FamilyEnd(family) => return self.family_ended(family, out),
-            Waiting::Nobody => return,
-        };
-        let family = socket.family;
-        match (op, errno) {
-            // Of a family that ended meanwhile nothing is kept: `CloseFamily` closes it.
-            (op::OPEN | op::RESTORE, 0) if self.families.contains_key(&family) => {
-                if let Some(page) = self.families.get(&family).and_then(|f| f.arena.socket(socket.slot)) {
-                    page.set_inode(inode);
-                }
-                let transport = pending.transport;
-                self.open.insert((family, socket.slot), Open { transport, incarnation });
-                out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
-            }
-            (op::LISTEN, 0) => {
-                if let Some(f) = self.families.get_mut(&family) {
-                    f.listeners.insert(socket.slot);
-                }
-                if handle != Handle::default() {
-                    out.push(Out::Effect(Effect::WatchLoopback { socket, handle }));
-                }
-            }
-            _ => {
-                if handle != Handle::default() {
-                    out.push(Out::Effect(Effect::Discard(handle)));
-                }
-            }
-        }
-        if errno == 0
-            && let Some(note) = note(pending.transport, &pending.message, address, port)
-        {
-            out.push(Out::Effect(Effect::Note { socket, note }));
-        }
-        let reply = Reply {
-            version: LAYOUT_VERSION,
-            errno,
-            sequence,
-            slot: socket.slot,
-            port,
-            address,
-            ..Reply::default()
-        };
-        out.push(Out::Effect(Effect::Reply { connection, reply }));
-    }
-
-    fn closed(&mut self, cx: &mut Context, socket: SocketId, out: &mut Outbox<Out>) {
-        let Some(Open { transport, incarnation }) = self.open.remove(&(socket.family, socket.slot)) else {
-            return;
-        };
-        cx.count(Counter::Closed);
-        if let Some(f) = self.families.get_mut(&socket.family) {
-            f.listeners.remove(&socket.slot);
-        }
-        out.push(Out::Effect(Effect::Drop(socket)));
-        let build = |request| SocketsToTransport::Close { request, socket, incarnation };
-        self.submit(transport, Waiting::Nobody, build, out);
-    }
-
-    /// A predecessor's socket. Its page says which incarnation it is: an application that writes
-    /// another there has its own socket not found.
-    fn survived(&mut self, socket: SocketId, transport: ComponentId) {
-        let listening = eft_channel::socket::flag::LISTENING;
-        let Some(f) = self.families.get_mut(&socket.family) else {
-            return;
-        };
-        let Some(page) = f.arena.socket(socket.slot) else {
-            return;
-        };
-        self.open.insert((socket.family, socket.slot), Open { transport, incarnation: page.incarnation() });
-        if page.flags() & listening != 0 {
-            f.listeners.insert(socket.slot);
-        }
-    }
-
-    fn family_closed(&mut self, cx: &mut Context, family: FamilyId, out: &mut Outbox<Out>) {
-        let open = self.open.range((family, 0)..=(family, u32::MAX));
-        let slots: Vec<u32> = open.map(|((_, slot), _)| *slot).collect();
-        for slot in slots {
-            self.closed(cx, SocketId { family, slot }, out);
-        }
-        if let Some(Family { pool, .. }) = self.families.remove(&family) {
-            let socket = SocketId { family, slot: 0 };
-            for transport in self.transports.clone() {
-                let build = |request| SocketsToTransport::CloseFamily { request, socket, pool };
-                self.submit(transport, Waiting::FamilyEnd(family), build, out);
-            }
-        }
-        cx.gauge(Counter::Families, self.families.len() as u64);
-    }
-
-    /// One transport has nothing of this family left; the arena goes when the last one says so.
-    fn family_ended(&mut self, family: FamilyId, out: &mut Outbox<Out>) {
-        let waits = |p: &Pending| matches!(p.waiting, Waiting::FamilyEnd(f) if f == family);
-        if !self.pending.iter().any(|(_, p)| waits(p)) {
-            out.push(Out::Effect(Effect::FamilyGone(family)));
-        }
-    }
-
-    fn configure(&mut self, key: &str, value: &[u8]) {
-        // "info": an address of the name server, then InterfaceInfo records, written by the live
-        // world from its own configuration.
-        if key != "info" || value.len() < 16 {
-            return;
-        }
-        let nameserver = WireAddress(value[..16].try_into().unwrap_or_default());
-        let interfaces: Vec<InterfaceInfo> = value[16..]
-            .chunks_exact(size_of::<InterfaceInfo>())
-            .filter_map(|c| InterfaceInfo::read_from_bytes(c).ok())
-            .collect();
-        self.set_info(&interfaces, nameserver);
-        for family in self.families.values() {
-            let _ = family.arena.write_info(&self.info);
-        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! A cursor is given as the other side published it: who uses one checks it against its own. Whatever it is, the ring
 //! methods take it modulo the ring, so that nothing leads out of the slot.
 
+mod rings;
+
 use super::{Geometry, Opt, SOCKET_HEADER_LEN, SocketInfo, wish};
 use crate::access::AccessObserver;
 use crate::segment::{OutOfBounds, Segment};
@@ -10,7 +12,7 @@ use crate::shared::Shared;
 use crate::token::{ReadToken, WritePlug};
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use eft_base::{ComponentId, Endpoint, PacketRef, PoolId, Role, WireAddress};
+use eft_base::{ComponentId, Endpoint, Role, WireAddress};
 use zerocopy::IntoBytes;
 
 const SEND_RELEASED: usize = 0;
@@ -428,90 +430,6 @@ impl SocketPage {
         self.store_u32(KIND, if owner.role == Role::Tcp { 1 } else { 2 });
         // Last: by it a successor knows that all this was done.
         self.store_u32(INCARNATION, incarnation);
-    }
-
-    fn ring_pieces(start: usize, ring_len: usize, offset: u64, len: usize) -> [(usize, usize); 2] {
-        let at = (offset % ring_len as u64) as usize;
-        let first = len.min(ring_len - at);
-        [(start + at, first), (start, len - first)]
-    }
-
-    fn send_pieces(&self, offset: u64, len: usize) -> [(usize, usize); 2] {
-        assert!(len <= self.send_len);
-        Self::ring_pieces(SOCKET_HEADER_LEN, self.send_len, offset, len)
-    }
-
-    fn receive_pieces(&self, offset: u64, len: usize) -> [(usize, usize); 2] {
-        assert!(len <= self.receive_len);
-        Self::ring_pieces(SOCKET_HEADER_LEN + self.send_len, self.receive_len, offset, len)
-    }
-
-    /// Application: puts bytes into the send ring at `offset`, unpublished. The caller keeps within
-    /// the free space.
-    pub fn write_send(&self, offset: u64, bytes: &[u8]) {
-        let [(a, n), (b, m)] = self.send_pieces(offset, bytes.len());
-        self.write_bytes(a, &bytes[..n]);
-        self.write_bytes(b, &bytes[n..n + m]);
-    }
-
-    /// Transport: copies bytes out of the send ring.
-    pub fn read_send(&self, offset: u64, to: &mut [u8]) {
-        let [(a, n), (b, m)] = self.send_pieces(offset, to.len());
-        self.read_bytes(a, &mut to[..n]);
-        self.read_bytes(b, &mut to[n..n + m]);
-    }
-
-    /// Transport: references to bytes in the send ring (two if they wrap; the second may be empty).
-    pub fn send_refs(&self, pool: PoolId, slot: u32, offset: u64, len: usize) -> [PacketRef; 2] {
-        self.send_pieces(offset, len).map(|(at, n)| PacketRef {
-            pool,
-            generation: 0,
-            slot,
-            offset: at as u32,
-            len: n as u32,
-        })
-    }
-
-    /// Transport: copies `len` bytes at `from_offset` of `from` into the receive ring at `offset`,
-    /// unpublished. False if the source range is bad.
-    pub fn fill_receive(&self, offset: u64, from: &Segment, from_offset: usize, len: usize) -> bool {
-        let [(a, n), (b, m)] = self.receive_pieces(offset, len);
-        let filled = from.copy_to(from_offset, &self.segment, self.base + a, n).is_ok()
-            && from.copy_to(from_offset + n, &self.segment, self.base + b, m).is_ok();
-        if self.observer.is_some() && filled {
-            self.tell_copied(from, from_offset, a, n);
-            self.tell_copied(from, from_offset + n, b, m);
-        }
-        filled
-    }
-
-    /// As [`SocketPage::tell_wrote`], from where the bytes came: what lies in the ring may be the application's by now.
-    #[cold]
-    fn tell_copied(&self, from: &Segment, from_offset: usize, offset: usize, len: usize) {
-        let mut bytes = alloc::vec![0; len];
-        if from.read(from_offset, &mut bytes).is_ok() {
-            self.tell_wrote(offset, &bytes);
-        }
-    }
-
-    /// Transport: as [`SocketPage::fill_receive`], from plain bytes.
-    pub fn write_receive(&self, offset: u64, bytes: &[u8]) {
-        let [(a, n), (b, m)] = self.receive_pieces(offset, bytes.len());
-        self.write_bytes(a, &bytes[..n]);
-        self.write_bytes(b, &bytes[n..n + m]);
-    }
-
-    /// Application: copies bytes out of the receive ring.
-    pub fn read_receive(&self, offset: u64, to: &mut [u8]) {
-        let [(a, n), (b, m)] = self.receive_pieces(offset, to.len());
-        self.read_bytes(a, &mut to[..n]);
-        self.read_bytes(b, &mut to[n..n + m]);
-    }
-
-    /// Application: bytes (or records) ready to be taken, by the published positions. Never more
-    /// than the ring.
-    pub fn receivable(&self) -> usize {
-        (self.receive_end().saturating_sub(self.receive_taken()) as usize).min(self.receive_len)
     }
 
     fn send_room(&self) -> SendRoom {

@@ -3,26 +3,25 @@
 //! Promises: every operation is checked as a whole before its first change; what fails half way is undone before the
 //! error is returned; and every session begins by undoing what dead instances left behind.
 
+mod keeper_process;
+mod speeds;
+
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use eft_cores::duty::{DutyOptions, Phase, phases_ns};
 use eft_cores::park::{Delays, Situation};
-use eft_cores::speed::{BackEnd, Capabilities, Setting, Speed, choose};
 use eft_machine::CpuSet;
-use rustix::process::{Pid, Signal};
 
-use super::held::{self, Held, HeldParking, HeldSpeed, Progress};
+use super::held::{self, Held, HeldParking};
 use super::hotplug::{self, HotplugOptions};
 use super::parking::{ParkOptions, Parking, SetUp};
-use super::{burner, clock_modulation, cpufreq, keeper, lazy};
+use super::{burner, keeper, lazy};
 use crate::error::{Error, error};
 use crate::journal::{Change, Entry, Journal};
-use crate::sensors::tasks::{self, TaskId};
-use crate::sensors::{Tree, frequency, topology};
+use crate::sensors::tasks::{self};
+use crate::sensors::{Tree, topology};
+use keeper_process::{end_process, start_keeper};
 
 #[derive(Clone, Debug)]
 pub struct Host {
@@ -283,138 +282,6 @@ impl Session {
         }
     }
 
-    /// What each CPU can do about its speed.
-    pub fn capabilities(&self, cpu: u32) -> Capabilities {
-        Capabilities {
-            cpufreq: cpufreq::range(&self.host.tree, cpu),
-            clock_modulation: clock_modulation::is_available(&self.host.tree, cpu),
-            full_khz: frequency::read(&self.host.tree, cpu)
-                .and_then(|frequency| frequency.max_khz.or(frequency.now_khz)),
-        }
-    }
-
-    /// Sets speeds, all or none. Cores that are slowed by emulation get the phases that `phase` gives them.
-    pub fn set_speeds(
-        &mut self,
-        wishes: &[(u32, Speed)],
-        back_end: Option<BackEnd>,
-        phase: Phase,
-        machine: Option<String>,
-    ) -> Result<Vec<(u32, Setting)>, Error> {
-        let situation = self.situation()?;
-        let cpus: CpuSet = wishes.iter().map(|(cpu, _)| *cpu).collect();
-        situation.check_managed(&cpus)?;
-        if let Some(cpu) = cpus.minus(&situation.online).first() {
-            return Err(error!(Refused, "CPU {cpu} is offline; an offline core has no speed"));
-        }
-        let mut settings = Vec::new();
-        for (cpu, speed) in wishes {
-            let setting = choose(*speed, &self.capabilities(*cpu), back_end)
-                .map_err(|reason| error!(Refused, "CPU {cpu}: {reason}"))?;
-            settings.push((*cpu, setting));
-        }
-        let is_emulated =
-            |(_, setting): &&(u32, Setting)| setting.back_end == BackEnd::Emulated && setting.share < 1.0;
-        if self.host.tree.is_live() && settings.iter().any(|setting| is_emulated(&setting)) {
-            burner::check_allowed()?;
-        }
-        let before = self.held.clone();
-        self.ensure_keeper()?;
-        // A core's earlier setting goes first: back ends do not add up.
-        self.release_speeds(&cpus);
-        let slowed = settings.iter().filter(is_emulated).count();
-        let period_ns = burner::PERIOD.as_nanos() as u64;
-        let mut phases = phases_ns(phase, slowed, period_ns);
-        for (cpu, setting) in &settings {
-            let phase_ns =
-                if is_emulated(&&(*cpu, setting.clone())) { phases.next().unwrap_or(0) } else { 0 };
-            if let Err(reason) = self.set_one(*cpu, setting, phase, phase_ns) {
-                return Err(self.abandon(before, reason));
-            }
-        }
-        self.held.machine = machine;
-        self.publish()?;
-        if let Err(reason) = self.await_keeper() {
-            return Err(self.abandon(before, reason));
-        }
-        Ok(settings)
-    }
-
-    fn set_one(&mut self, cpu: u32, setting: &Setting, phase: Phase, phase_ns: u64) -> Result<(), Error> {
-        let mut held = HeldSpeed {
-            back_end: setting.back_end,
-            share: setting.share,
-            duty: None,
-            phase: None,
-            full_rate: self.full_rates.get(&cpu).copied(),
-        };
-        match (setting.back_end, setting.khz, setting.eighths) {
-            (BackEnd::Cpufreq, Some(khz), _) if setting.share < 1.0 => {
-                cpufreq::set(&mut self.journal, cpu, khz)?
-            }
-            (BackEnd::Msr, _, Some(eighths)) if eighths < clock_modulation::FULL => {
-                clock_modulation::set(&mut self.journal, cpu, eighths)?;
-            }
-            (BackEnd::Emulated, _, _) if setting.share < 1.0 => {
-                let period_ns = burner::PERIOD.as_nanos() as u64;
-                held.duty = Some(DutyOptions { share: setting.share, period_ns, phase_ns, cost_ns: COST_NS });
-                held.phase = Some(phase.name().into());
-            }
-            // Full speed: what was set before is released already.
-            _ => return Ok(()),
-        }
-        self.held.speeds.insert(cpu, held);
-        Ok(())
-    }
-
-    fn release_speeds(&mut self, cpus: &CpuSet) {
-        let dirs: Vec<String> = cpus.iter().map(|cpu| format!("{}/cpufreq/", topology::dir(cpu))).collect();
-        let is_ours = |change: &Change| match change {
-            Change::Write { path, .. } => dirs.iter().any(|dir| path.starts_with(dir)),
-            Change::Msr { cpu, .. } => cpus.contains(*cpu),
-            _ => false,
-        };
-        let notes = self.journal.undo(|entry| is_ours(&entry.change));
-        self.notes.extend(notes);
-        self.held.speeds.retain(|cpu, _| !cpus.contains(*cpu));
-    }
-
-    /// Corrects an emulated speed after it was measured.
-    pub fn recalibrate(&mut self, measured: &BTreeMap<u32, f64>) -> Result<(), Error> {
-        for (cpu, share) in measured {
-            if let Some(duty) = self.held.speeds.get_mut(cpu).and_then(|speed| speed.duty.as_mut()) {
-                duty.cost_ns = eft_cores::duty::recalibrate(*duty, *share);
-            }
-        }
-        self.publish()?;
-        self.await_keeper()
-    }
-
-    /// Waits until the keeper has done what was published. The lock is given away meanwhile.
-    fn await_keeper(&mut self) -> Result<(), Error> {
-        let Some(keeper) = self.held.keeper.filter(|_| self.host.tree.is_live()) else {
-            return Ok(());
-        };
-        let outcome = self.journal.unlocked(|| {
-            let begin = Instant::now();
-            loop {
-                let live = Tree::live();
-                let (is_alive, dir) = (|| tasks::is_alive(&live, keeper), &self.host.dir);
-                match held::progress(self.held.generation, is_alive, || held::load_status(dir)) {
-                    Progress::Served(errors) if errors.is_empty() => return Ok(()),
-                    Progress::Served(errors) => return Err(error!(Keeper, "{}", errors.join("; "))),
-                    Progress::Ended if self.held.is_empty() => return Ok(()),
-                    Progress::Working if begin.elapsed() <= PATIENCE => {}
-                    _ => return Err(Error::Keeper(silence_of(keeper, dir))),
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        });
-        // Another eft may have published meanwhile.
-        self.held = held::load(&self.host.dir);
-        outcome
-    }
-
     /// Undoes everything that eft holds on this host. Returns what there is to say, and whose changes were left.
     pub fn restore(mut self) -> Result<(usize, Vec<String>), Error> {
         let mut notes = std::mem::take(&mut self.notes);
@@ -457,62 +324,6 @@ fn is_parking(change: &Change) -> bool {
         Change::Write { path, .. } => path.starts_with("proc/irq/"),
         _ => false,
     }
-}
-
-fn start_keeper(host: &Host) -> Result<TaskId, Error> {
-    let complain = |error: std::io::Error| error!(Keeper, "the keeper cannot be started ({error})");
-    let log = std::fs::File::create(host.dir.join("keeper.log")).map_err(complain)?;
-    let mut child = Command::new(&host.program)
-        .args(["cpu", "--state-dir"])
-        .arg(&host.dir)
-        .arg("keeper")
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
-        .map_err(complain)?;
-    let pid = child.id() as i32;
-    let mut line = String::new();
-    let output = child.stdout.take().ok_or_else(|| error!(Keeper, "the keeper has no output"))?;
-    BufReader::new(output).read_line(&mut line).map_err(complain)?;
-    match tasks::leader(&Tree::live(), pid) {
-        Some(task) if line.trim() == "ready" => Ok(task.id),
-        _ => {
-            let log = std::fs::read_to_string(host.dir.join("keeper.log")).unwrap_or_default();
-            Err(error!(Keeper, "the keeper did not start: {}", log.trim()))
-        }
-    }
-}
-
-/// What there is to say of a keeper that does not do what was published.
-fn silence_of(keeper: TaskId, dir: &Path) -> String {
-    let live = Tree::live();
-    let what = if tasks::is_alive(&live, keeper) {
-        let threads = tasks::threads(&live, keeper.tid);
-        let threads = threads.into_iter().filter_map(|tid| tasks::read(&live, keeper.tid, tid));
-        let states = threads.map(|t| format!("{} {} on CPU {}", t.name, t.state, t.last_cpu));
-        format!("does not answer ({})", states.collect::<Vec<_>>().join(", "))
-    } else {
-        let log = std::fs::read_to_string(dir.join("keeper.log")).unwrap_or_default();
-        format!("has ended ({})", eft_base::text::one_line(&log))
-    };
-    format!("the keeper {what}; 'eft cpu restore' undoes what it held")
-}
-
-/// Asks a process to end, and waits for it.
-fn end_process(process: TaskId) -> Result<(), Error> {
-    if let Some(pid) = Pid::from_raw(process.tid) {
-        let _ = rustix::process::kill_process(pid, Signal::TERM);
-    }
-    let begin = Instant::now();
-    while tasks::is_alive(&Tree::live(), process) {
-        if begin.elapsed() > PATIENCE {
-            return Err(error!(Keeper, "process {} does not end", process.tid));
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    Ok(())
 }
 
 /// The folder of a host's state.

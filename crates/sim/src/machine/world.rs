@@ -1,13 +1,14 @@
 //! The modelled machine in time: plans are applied, loads come and go, samples are taken.
 
+mod readings;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use eft_base::{ComponentId, Random};
-use eft_cores::attention::QuickSample;
 use eft_cores::member::Place;
 use eft_cores::plan::{Plan, Seat};
-use eft_cores::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traffic};
+use eft_cores::sample::Traffic;
 use eft_cores::wanted::CpuChange;
 use eft_machine::CpuSet;
 
@@ -203,12 +204,6 @@ impl World {
         result
     }
 
-    /// Lets time pass and looks.
-    pub fn sample_after(&mut self, period_ns: u64) -> Sample {
-        self.pass(period_ns);
-        self.sample()
-    }
-
     /// Lets time pass.
     pub fn pass(&mut self, length_ns: u64) {
         let end_ns = self.now_ns + length_ns;
@@ -222,29 +217,6 @@ impl World {
             let step_ns = STEP_NS.min(end_ns.min(self.mood_ends_ns) - self.now_ns);
             self.step(step_ns, self.noise);
         }
-    }
-
-    /// Looks at what is in memory anyway.
-    pub fn quick_sample(&self) -> QuickSample {
-        let sum = |of: fn(&Part) -> u64| self.parts.values().map(of).sum::<u64>();
-        let Traffic { received_bytes, sent_bytes, received_segments, sent_segments, .. } = self.traffic;
-        QuickSample {
-            beats: sum(|part| part.heartbeat as u64),
-            moved: received_bytes + sent_bytes + received_segments + sent_segments,
-            distress: sum(|part| part.overloads) + self.starved,
-        }
-    }
-
-    /// Looks at everything; queues are seen anew from here on.
-    pub fn sample(&mut self) -> Sample {
-        if self.now_ns >= self.accounted_to_ns + ACCOUNT_NS {
-            self.account();
-        }
-        let sample = self.seen();
-        for part in self.parts.values_mut() {
-            (part.high, part.low) = (0.0, f64::from(QUEUE));
-        }
-        sample
     }
 
     fn account(&mut self) {
@@ -361,63 +333,6 @@ impl World {
             part.low = part.low.min(queued * 0.5);
             part.overloads += u64::from(queued > UPPER_MARK * f64::from(QUEUE));
             part.underloads += u64::from(queued < LOWER_MARK * f64::from(QUEUE));
-        }
-    }
-
-    fn seen(&self) -> Sample {
-        let components = self.parts.iter().map(|(name, part)| self.component(name, part)).collect();
-        let machine = self.hardware.machine();
-        let cpu = |cpu: u32| {
-            let (busy_ns, idle_ns) = self.accounts.get(&cpu).copied().unwrap_or_default();
-            CpuSample {
-                cpu,
-                online: true,
-                managed: machine.managed.contains(cpu),
-                parked: self.plan.parked.contains(cpu),
-                speed: self.plan.speed(cpu),
-                busy_ns,
-                idle_ns,
-                stolen_ns: 0,
-            }
-        };
-        Sample {
-            at_ns: self.now_ns,
-            components,
-            cpus: machine.online.iter().map(cpu).collect(),
-            energy_uj: Some(self.energy_uj as u64),
-        }
-    }
-
-    fn component(&self, name: &str, part: &Part) -> ComponentSample {
-        let seat = self.plan.seats.get(name);
-        let queue = QueueSample {
-            from: "neighbour".into(),
-            capacity: QUEUE,
-            high: part.high as u32,
-            low: part.low as u32,
-            overloads: part.overloads,
-            underloads: part.underloads,
-        };
-        ComponentSample {
-            name: name.into(),
-            generation: 1,
-            running: true,
-            heartbeat: part.heartbeat as u64,
-            cpu: seat.map(|seat| seat.cpu),
-            dedicated: seat.is_some_and(|seat| seat.dedicated),
-            accounted_to_ns: self.now_ns,
-            busy_ns: part.busy_ns as u64,
-            polling_ns: part.polling_ns as u64,
-            waiting_ns: 0,
-            sleeping_ns: part.sleeping_ns as u64,
-            cpu_ns: (part.busy_ns + part.polling_ns) as u64,
-            wake_ups: part.wake_ups as u64,
-            wakes_sent: part.wakes_sent as u64,
-            wakes_sent_ns: (part.wakes_sent * 13_000.0) as u64,
-            queues: vec![queue],
-            hint: if self.disturbance.starves() { Hint::Starved } else { Hint::None },
-            traffic: if name == "tcp" { self.traffic } else { Traffic::default() },
-            counters: None,
         }
     }
 }

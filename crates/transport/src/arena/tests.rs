@@ -70,7 +70,7 @@ fn every_flipped_bit_is_seen_and_hurts_its_own_item_alone() {
     let segment = segment();
     drop(open(&segment));
     for bit in 0..size_of::<Item>() * 8 {
-        let at = HEADER_LEN + 3 * size_of::<Item>() + bit / 8;
+        let at = layout::HEADER_LEN + 3 * size_of::<Item>() + bit / 8;
         let mut byte = [0];
         segment.read(at, &mut byte).unwrap();
         segment.write(at, &[byte[0] ^ 1 << (bit % 8)]).unwrap();
@@ -86,7 +86,7 @@ fn every_flipped_bit_is_seen_and_hurts_its_own_item_alone() {
 fn a_stray_write_is_not_laundered() {
     let segment = segment();
     let (_, mut a, _) = open(&segment);
-    segment.write(HEADER_LEN + 5, &[1]).unwrap();
+    segment.write(layout::HEADER_LEN + 5, &[1]).unwrap();
     a[0][9] = 4;
 }
 

@@ -1,0 +1,121 @@
+//! Speeds of a session.
+
+use super::{COST_NS, Session};
+use crate::actuators::held::HeldSpeed;
+use crate::actuators::{burner, clock_modulation, cpufreq};
+use crate::error::{Error, error};
+use crate::journal::Change;
+use crate::sensors::{frequency, topology};
+use eft_cores::duty::{DutyOptions, Phase, phases_ns};
+use eft_cores::speed::{BackEnd, Capabilities, Setting, Speed, choose};
+use eft_machine::CpuSet;
+use std::collections::BTreeMap;
+
+impl Session {
+    /// What each CPU can do about its speed.
+    pub fn capabilities(&self, cpu: u32) -> Capabilities {
+        Capabilities {
+            cpufreq: cpufreq::range(&self.host.tree, cpu),
+            clock_modulation: clock_modulation::is_available(&self.host.tree, cpu),
+            full_khz: frequency::read(&self.host.tree, cpu)
+                .and_then(|frequency| frequency.max_khz.or(frequency.now_khz)),
+        }
+    }
+
+    /// Sets speeds, all or none. Cores that are slowed by emulation get the phases that `phase` gives them.
+    pub fn set_speeds(
+        &mut self,
+        wishes: &[(u32, Speed)],
+        back_end: Option<BackEnd>,
+        phase: Phase,
+        machine: Option<String>,
+    ) -> Result<Vec<(u32, Setting)>, Error> {
+        let situation = self.situation()?;
+        let cpus: CpuSet = wishes.iter().map(|(cpu, _)| *cpu).collect();
+        situation.check_managed(&cpus)?;
+        if let Some(cpu) = cpus.minus(&situation.online).first() {
+            return Err(error!(Refused, "CPU {cpu} is offline; an offline core has no speed"));
+        }
+        let mut settings = Vec::new();
+        for (cpu, speed) in wishes {
+            let setting = choose(*speed, &self.capabilities(*cpu), back_end)
+                .map_err(|reason| error!(Refused, "CPU {cpu}: {reason}"))?;
+            settings.push((*cpu, setting));
+        }
+        let is_emulated =
+            |(_, setting): &&(u32, Setting)| setting.back_end == BackEnd::Emulated && setting.share < 1.0;
+        if self.host.tree.is_live() && settings.iter().any(|setting| is_emulated(&setting)) {
+            burner::check_allowed()?;
+        }
+        let before = self.held.clone();
+        self.ensure_keeper()?;
+        // A core's earlier setting goes first: back ends do not add up.
+        self.release_speeds(&cpus);
+        let slowed = settings.iter().filter(is_emulated).count();
+        let period_ns = burner::PERIOD.as_nanos() as u64;
+        let mut phases = phases_ns(phase, slowed, period_ns);
+        for (cpu, setting) in &settings {
+            let phase_ns =
+                if is_emulated(&&(*cpu, setting.clone())) { phases.next().unwrap_or(0) } else { 0 };
+            if let Err(reason) = self.set_one(*cpu, setting, phase, phase_ns) {
+                return Err(self.abandon(before, reason));
+            }
+        }
+        self.held.machine = machine;
+        self.publish()?;
+        if let Err(reason) = self.await_keeper() {
+            return Err(self.abandon(before, reason));
+        }
+        Ok(settings)
+    }
+
+    fn set_one(&mut self, cpu: u32, setting: &Setting, phase: Phase, phase_ns: u64) -> Result<(), Error> {
+        let mut held = HeldSpeed {
+            back_end: setting.back_end,
+            share: setting.share,
+            duty: None,
+            phase: None,
+            full_rate: self.full_rates.get(&cpu).copied(),
+        };
+        match (setting.back_end, setting.khz, setting.eighths) {
+            (BackEnd::Cpufreq, Some(khz), _) if setting.share < 1.0 => {
+                cpufreq::set(&mut self.journal, cpu, khz)?
+            }
+            (BackEnd::Msr, _, Some(eighths)) if eighths < clock_modulation::FULL => {
+                clock_modulation::set(&mut self.journal, cpu, eighths)?;
+            }
+            (BackEnd::Emulated, _, _) if setting.share < 1.0 => {
+                let period_ns = burner::PERIOD.as_nanos() as u64;
+                held.duty = Some(DutyOptions { share: setting.share, period_ns, phase_ns, cost_ns: COST_NS });
+                held.phase = Some(phase.name().into());
+            }
+            // Full speed: what was set before is released already.
+            _ => return Ok(()),
+        }
+        self.held.speeds.insert(cpu, held);
+        Ok(())
+    }
+
+    fn release_speeds(&mut self, cpus: &CpuSet) {
+        let dirs: Vec<String> = cpus.iter().map(|cpu| format!("{}/cpufreq/", topology::dir(cpu))).collect();
+        let is_ours = |change: &Change| match change {
+            Change::Write { path, .. } => dirs.iter().any(|dir| path.starts_with(dir)),
+            Change::Msr { cpu, .. } => cpus.contains(*cpu),
+            _ => false,
+        };
+        let notes = self.journal.undo(|entry| is_ours(&entry.change));
+        self.notes.extend(notes);
+        self.held.speeds.retain(|cpu, _| !cpus.contains(*cpu));
+    }
+
+    /// Corrects an emulated speed after it was measured.
+    pub fn recalibrate(&mut self, measured: &BTreeMap<u32, f64>) -> Result<(), Error> {
+        for (cpu, share) in measured {
+            if let Some(duty) = self.held.speeds.get_mut(cpu).and_then(|speed| speed.duty.as_mut()) {
+                duty.cost_ns = eft_cores::duty::recalibrate(*duty, *share);
+            }
+        }
+        self.publish()?;
+        self.await_keeper()
+    }
+}

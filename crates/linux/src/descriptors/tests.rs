@@ -1,0 +1,208 @@
+use super::*;
+use eft_base::ComponentId;
+use eft_base::FamilyId;
+use eft_channel::Segment;
+use eft_channel::socket::Geometry;
+use rustix::event::{PollFd, PollFlags, poll};
+
+const SOCKET: SocketId = SocketId { family: FamilyId(1), slot: 0 };
+
+/// A connected stream in an arena, and both ends of its descriptor.
+struct Scene {
+    arena: Arena,
+    near: OwnedFd,
+    far: OwnedFd,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let geometry = Geometry { slots: 4, send_len: 1 << 16, receive_len: 1 << 16 };
+        let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
+        let (near, far) = crate::scm::pair().unwrap();
+        rustix::net::sockopt::set_socket_send_buffer_size(&near, 1).unwrap();
+        let page = arena.socket(SOCKET.slot).unwrap();
+        page.reset(ComponentId::TCP);
+        page.set_flags(flag::CONNECTED);
+        Scene { arena, near, far }
+    }
+
+    fn page(&self) -> SocketPage {
+        self.arena.socket(SOCKET.slot).unwrap()
+    }
+
+    /// As the shim does when it finds no room.
+    fn plug(&self) {
+        if !self.page().write_plug().is_set() {
+            rustix::net::send(&self.near, &[0; PLUG_LEN], SendFlags::DONTWAIT).unwrap();
+            self.page().write_plug().set();
+        }
+    }
+
+    /// A server begins to serve the descriptor.
+    fn server(&self) -> FarEnds {
+        let mut far = FarEnds::default();
+        far.insert(SOCKET, self.far.try_clone().unwrap(), &self.arena);
+        far
+    }
+
+    fn is(&self, what: PollFlags) -> bool {
+        let mut near = [PollFd::new(&self.near, what)];
+        poll(&mut near, Some(&rustix::time::Timespec::default())).unwrap();
+        near[0].revents().contains(what)
+    }
+}
+
+/// Whether it does, in ten seconds.
+fn comes_true(mut what: impl FnMut() -> bool) -> bool {
+    (0..10_000).any(|_| {
+        let is_true = what();
+        if !is_true {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        is_true
+    })
+}
+
+#[test]
+fn the_last_close_is_told_from_hanging_up() {
+    let what_lies_there: [fn(&Scene); 3] = [
+        |_| (),
+        Scene::plug,
+        |scene| {
+            scene.page().set_receive_end(5);
+        },
+    ];
+    for prepare in what_lies_there {
+        for is_over in [false, true] {
+            let mut scene = Scene::new();
+            let mut server = scene.server();
+            prepare(&scene);
+            server.readable(SOCKET);
+            assert!(!is_closed(&scene.far));
+            if is_over {
+                server.hang_up(SOCKET);
+                let all = PollFlags::IN | PollFlags::OUT | PollFlags::RDHUP | PollFlags::HUP;
+                assert!(scene.is(all), "a connection that is over does not show it");
+                // A successor that does it all again changes nothing.
+                scene.server().hang_up(SOCKET);
+                server.readable(SOCKET);
+            }
+            let held = scene.near.try_clone().unwrap();
+            let near = std::mem::replace(&mut scene.near, crate::scm::pair().unwrap().0);
+            drop(near);
+            assert!(!is_closed(&scene.far), "a duplicate is open");
+            drop(held);
+            // A child that another test starts holds a duplicate until it executes its program.
+            assert!(comes_true(|| is_closed(&scene.far)), "the last close is not seen (over: {is_over})");
+        }
+    }
+}
+
+#[test]
+fn half_an_end_is_no_hang_up() {
+    let scene = Scene::new();
+    let mut server = scene.server();
+    server.end_of_stream(SOCKET);
+    assert!(scene.is(PollFlags::IN | PollFlags::RDHUP) && !scene.is(PollFlags::HUP));
+    assert!(!is_closed(&scene.far));
+    server.hang_up(SOCKET);
+    assert!(scene.is(PollFlags::HUP) && !is_closed(&scene.far));
+}
+
+#[test]
+fn a_token_for_which_there_is_no_memory_is_sent_later() {
+    let scene = Scene::new();
+    let mut server = scene.server();
+    assert!(scene.page().read_token().post_anyway());
+    server.send(SOCKET, |_| false);
+    assert!(server.owes() && !scene.is(PollFlags::IN));
+    server.settle();
+    assert!(!server.owes() && scene.is(PollFlags::IN));
+    let mut failures = 3;
+    let sent = scm::insist(|| {
+        failures -= 1;
+        if failures > 0 { Err(Errno::NOMEM) } else { Ok(()) }
+    });
+    assert_eq!(sent, Ok(()));
+    assert_eq!(scm::insist(|| Err::<(), _>(Errno::NOBUFS)), Err(Errno::NOBUFS));
+}
+
+#[test]
+fn a_death_at_any_step_leaves_no_plug_behind() {
+    for steps in 0..=3 {
+        let scene = Scene::new();
+        let server = scene.server();
+        scene.plug();
+        assert!(!scene.is(PollFlags::OUT), "the plug does not stop the descriptor");
+        // What `writable` does, as far as it comes.
+        let page = scene.page();
+        if steps >= 1 {
+            assert!(page.write_plug().take());
+        }
+        if steps >= 2 {
+            rustix::net::recv(&scene.far, &mut [0u8; PLUG_LEN], RecvFlags::DONTWAIT).unwrap();
+        }
+        if steps >= 3 {
+            page.write_plug().taken();
+        }
+        drop(server);
+        let mut successor = scene.server();
+        successor.writable(SOCKET);
+        assert!(scene.is(PollFlags::OUT), "the writer hangs after a death at step {steps}");
+        assert!(!page.write_plug().is_set());
+        // And the next time it is as ever.
+        scene.plug();
+        assert!(!scene.is(PollFlags::OUT));
+        successor.writable(SOCKET);
+        assert!(scene.is(PollFlags::OUT));
+    }
+}
+
+#[test]
+fn a_writer_that_fills_the_ring_while_its_plug_is_taken_has_another() {
+    // The wake of the program comes with the message: it may run before the server says that the plug is out.
+    let scene = Scene::new();
+    let mut server = scene.server();
+    scene.plug();
+    let page = scene.page();
+    assert!(page.write_plug().take());
+    rustix::net::recv(&scene.far, &mut [0u8; PLUG_LEN], RecvFlags::DONTWAIT).unwrap();
+    scene.plug();
+    page.write_plug().taken();
+    assert!(!scene.is(PollFlags::OUT), "an edge-triggered program waits for ever");
+    server.writable(SOCKET);
+    assert!(scene.is(PollFlags::OUT));
+}
+
+#[test]
+fn a_death_at_any_step_loses_no_token() {
+    for steps in 0..=2 {
+        let scene = Scene::new();
+        drop(scene.server());
+        let page = scene.page();
+        page.set_receive_end(5);
+        if steps >= 1 {
+            assert!(page.read_token().post(5));
+        }
+        if steps >= 2 {
+            assert!(send_token(&scene.far));
+        }
+        let _successor = scene.server();
+        assert!(scene.is(PollFlags::IN), "the reader hangs after a death at step {steps}");
+        rustix::net::recv(&scene.near, &mut [0u8; 1], RecvFlags::DONTWAIT).unwrap();
+        assert!(!scene.is(PollFlags::IN), "readable twice for one piece of news (step {steps})");
+    }
+}
+
+#[test]
+fn who_was_refused_before_the_far_end_came_is_woken() {
+    let refuse: [fn(&SocketPage); 2] = [|page| page.set_error(111), |page| page.set_errors_end(1)];
+    for refuse in refuse {
+        let scene = Scene::new();
+        scene.page().reset(ComponentId::UDP);
+        refuse(&scene.page());
+        let _server = scene.server();
+        assert!(scene.is(PollFlags::IN), "a program that waits hangs");
+        assert!(scene.page().read_token().is_posted());
+    }
+}

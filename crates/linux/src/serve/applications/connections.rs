@@ -1,0 +1,159 @@
+//! Connections of programs: accepting, reading and answering them.
+
+use super::{Applications, Connection, PACKETS_PER_TURN, Watched};
+use crate::protocol::{ArenaShape, FromServer, Role};
+use crate::scm;
+use eft_base::errno::{EPERM, EPROTONOSUPPORT};
+use eft_base::{FamilyId, SocketId};
+use eft_channel::socket::LAYOUT_VERSION;
+use eft_component::sockets::{ConnectionId, Event, Handle};
+use eft_messages::control::{REQUEST_LEN, Reply, Request, op};
+use rustix::event::epoll;
+use std::os::fd::{AsFd, OwnedFd};
+use zerocopy::{FromBytes, IntoBytes};
+
+impl Applications {
+    pub(super) fn accept(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        let Ok(fd) = rustix::net::accept_with(listener, rustix::net::SocketFlags::CLOEXEC) else { return };
+        self.adopt(fd, None, Role::Custodian);
+    }
+
+    /// Takes a new connection and gives a duplicate to the supervisor.
+    fn adopt(&mut self, fd: OwnedFd, family: Option<FamilyId>, role: Role) -> ConnectionId {
+        self.next_connection += 1;
+        let id = ConnectionId(self.next_connection);
+        crate::serve::tell(&self.control, &FromServer::KeepConnection { id: id.0, family, role }, &[&fd]);
+        // Each request says whose it is: a program may have given up its privilege since it came.
+        let _ = rustix::net::sockopt::set_socket_passcred(&fd, true);
+        self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
+        self.connections.insert(id, Connection { fd, family, role, asked: 0 });
+        id
+    }
+
+    pub(super) fn read_connection(&mut self, id: ConnectionId, emit: &mut dyn FnMut(Event)) {
+        for _ in 0..PACKETS_PER_TURN {
+            let Some(connection) = self.connections.get(&id) else { return };
+            let mut bytes = [0u8; REQUEST_LEN + 1];
+            match scm::receive_with_sender(&connection.fd, &mut bytes, true) {
+                Ok((REQUEST_LEN, fds, sender)) => {
+                    let Ok(request) = Request::read_from_bytes(&bytes[..REQUEST_LEN]) else { return };
+                    let privileged = sender.is_some_and(|sender| sender.uid.is_root());
+                    self.request(id, request, privileged, fds, emit);
+                }
+                Err(rustix::io::Errno::AGAIN) => return,
+                // Gone, or not speaking our language: either way there is nothing more to hear.
+                Ok(_) | Err(_) => {
+                    self.drop_connection(id, emit);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn request(
+        &mut self,
+        id: ConnectionId,
+        request: Request,
+        privileged: bool,
+        fds: Vec<OwnedFd>,
+        emit: &mut dyn FnMut(Event),
+    ) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let mut fds = fds.into_iter();
+        match (request.op, connection.role, connection.family) {
+            (op::NEW_FAMILY, Role::Custodian, None) if request.version == LAYOUT_VERSION => {
+                connection.asked = request.sequence;
+                let [slots, send_len, receive_len, _] = request.args.map(|n| n as usize);
+                let shape = ArenaShape { slots, send_len, receive_len };
+                let arena: Vec<OwnedFd> = fds.take(1).collect();
+                let arena: Vec<&OwnedFd> = arena.iter().collect();
+                crate::serve::tell(&self.control, &FromServer::NewFamily { id: id.0, shape }, &arena);
+            }
+            (op::ROOT, Role::Custodian, Some(family)) => {
+                if let Some(fd) = fds.next() {
+                    self.adopt(fd, Some(family), Role::Root);
+                }
+            }
+            (op::HELLO, Role::Root, Some(family)) => {
+                if let Some(fd) = fds.next() {
+                    self.hello(fd, family, &request);
+                }
+            }
+            (op::HELLO | op::NEW_FAMILY | op::ROOT, ..) | (op::RESTORE, Role::Root | Role::Process, _) => {
+                let errno = if request.version == LAYOUT_VERSION { EPERM } else { EPROTONOSUPPORT };
+                self.reply(
+                    id,
+                    Reply { version: LAYOUT_VERSION, errno, sequence: request.sequence, ..Reply::default() },
+                    &[],
+                );
+            }
+            (_, _, Some(family)) => {
+                let handle = match fds.next() {
+                    Some(fd) => {
+                        let handle = Handle(self.next_handle);
+                        self.next_handle += 1;
+                        self.handles.insert(handle, fd);
+                        handle
+                    }
+                    None => Handle::default(),
+                };
+                // Who closed a listener asks after its shadow to be sure that it is gone. The event of that far end may
+                // lie behind this one: a connection that was read a moment ago is still in the kernel's list.
+                let socket = SocketId { family, slot: request.slot };
+                if request.op == op::SHADOW && self.is_closed(socket) {
+                    emit(Event::Closed(socket));
+                }
+                emit(Event::Request { connection: id, family, privileged, request, handle });
+            }
+            (_, _, None) => {
+                self.reply(
+                    id,
+                    Reply {
+                        version: LAYOUT_VERSION,
+                        errno: EPERM,
+                        sequence: request.sequence,
+                        ..Reply::default()
+                    },
+                    &[],
+                );
+            }
+        }
+    }
+
+    /// A process of a family says hello, with one end of a connection of its own.
+    fn hello(&mut self, fd: OwnedFd, family: FamilyId, request: &Request) {
+        let id = self.adopt(fd, Some(family), Role::Process);
+        let Some(state) = self.families.get(&family) else { return };
+        let known = request.version == LAYOUT_VERSION;
+        let reply = Reply {
+            errno: if known { 0 } else { EPROTONOSUPPORT },
+            sequence: request.sequence,
+            ..state.described(family)
+        };
+        let Ok(arena) = state.arena_fd.try_clone() else { return };
+        let mut fds = vec![arena];
+        fds.extend(self.status_pages.iter().filter_map(|p| p.try_clone().ok()));
+        self.reply(id, reply, if known { &fds } else { &[] });
+    }
+
+    pub(super) fn reply(&self, id: ConnectionId, reply: Reply, fds: &[OwnedFd]) {
+        if let Some(connection) = self.connections.get(&id) {
+            let fds: Vec<_> = fds.iter().map(|f| f.as_fd()).collect();
+            // An application that does not read its replies loses them, nothing else.
+            let _ = scm::send(&connection.fd, reply.as_bytes(), &fds, true);
+        }
+    }
+
+    fn drop_connection(&mut self, id: ConnectionId, emit: &mut dyn FnMut(Event)) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        let _ = epoll::delete(&self.set, &connection.fd);
+        self.watched.retain(|_, w| *w != Watched::Connection(id));
+        crate::serve::tell(&self.control, &FromServer::DropConnection { id: id.0 }, &[]);
+        match (connection.role, connection.family) {
+            (Role::Root, Some(family)) => emit(Event::FamilyClosed(family)),
+            (Role::Custodian, Some(family)) => drop(self.custodians.remove(&family)),
+            _ => {}
+        }
+    }
+}

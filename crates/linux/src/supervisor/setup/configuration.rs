@@ -1,0 +1,156 @@
+//! What is wrong with a configuration, and what of it the store keeps for servers.
+
+use super::{DEVICES_MAX, StackConfig};
+use crate::devices::DeviceSpec;
+use crate::{Error, Result, host, operator};
+use eft_base::WireAddress;
+use eft_control::store::Store;
+use eft_messages::ComponentId;
+use eft_messages::control::InterfaceInfo;
+use std::net::IpAddr;
+use zerocopy::IntoBytes;
+
+pub(super) fn check(config: &StackConfig) -> Result<()> {
+    let name_ok = !config.name.is_empty()
+        && config.name.len() <= 32
+        && config.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    if !name_ok {
+        return Err(Error(format!(
+            "`{}` is no stack name: use 1 to 32 letters, digits, `-` or `_`",
+            config.name
+        )));
+    }
+    // Planned as any other, but nothing spreads connections over several yet.
+    if let Some(second) = config.topology.transports().into_iter().find(|id| id.instance > 0) {
+        return Err(Error(format!("component `{second}`: a stack runs one tcp and one udp at most as yet")));
+    }
+    if config.devices.is_empty() || config.devices.len() > DEVICES_MAX {
+        return Err(Error(format!("a stack needs 1 to {DEVICES_MAX} devices")));
+    }
+    if !config.take_over && operator::connect(&config.name, &operator::control_path(&config.name)).is_ok() {
+        return Err(Error(format!(
+            "a stack named `{}` runs already: choose another --name, or take it over (--take-over)",
+            config.name
+        )));
+    }
+    for device in &config.devices {
+        for a in &device.addresses {
+            if !a.address.is_ipv4() {
+                return Err(Error(format!("{a}: IPv6 addresses are not supported yet")));
+            }
+            if a.address.is_loopback() || a.address.is_multicast() || a.address.is_unspecified() {
+                return Err(Error(format!("{a} cannot be a stack's address")));
+            }
+            if !a.is_host() {
+                return Err(Error(format!(
+                    "{a} is the first or last address of its network, which no host may have"
+                )));
+            }
+            if host::owns(a.address) {
+                return Err(Error(format!("{a} is in use: it is an address of this host")));
+            }
+        }
+    }
+    check_other_ends(config)?;
+    let wanted: Vec<IpAddr> = config.devices.iter().flat_map(|d| &d.addresses).map(|a| a.address).collect();
+    for other in operator::running_stacks().into_iter().filter(|other| *other != config.name) {
+        let Ok((info, _)) = operator::ask(&other, &serde_json::json!({ "op": "info" })) else { continue };
+        let text = info["devices"].to_string();
+        for a in &wanted {
+            if text.contains(&format!("\"{a}/")) {
+                return Err(Error(format!("{a} is in use: stack `{other}` has it")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whom the stack will talk to must be others than itself, and within reach.
+fn check_other_ends(config: &StackConfig) -> Result<()> {
+    let own = || config.devices.iter().flat_map(|d| &d.addresses);
+    if let Some(host) = config.host_address.filter(|host| own().any(|a| a.address == host.address)) {
+        return Err(Error(format!("--host-address {host} is the stack's own address")));
+    }
+    // It goes to the first TAP device, whose networks are what the two share.
+    let tap = config.devices.iter().find(|d| matches!(d.spec, DeviceSpec::Tap(_)));
+    let shared = tap.map_or(&[][..], |d| &d.addresses);
+    if let Some(host) = config.host_address.filter(|host| !shared.iter().any(|a| a.contains(host.address))) {
+        return Err(Error(match tap {
+            None => format!("--host-address {host}: there is no TAP device to have it"),
+            Some(d) => format!("--host-address {host} is in none of the networks of {}", d.text),
+        }));
+    }
+    match config.gateway {
+        Some(gateway) if own().any(|a| a.address == gateway) => {
+            Err(Error(format!("--gateway {gateway} is the stack's own address")))
+        }
+        Some(gateway) if !own().any(|a| a.contains(gateway)) => {
+            Err(Error(format!("--gateway {gateway} is in none of the stack's networks")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn octets(address: IpAddr) -> [u8; 4] {
+    match address {
+        IpAddr::V4(v4) => v4.octets(),
+        IpAddr::V6(_) => [0; 4],
+    }
+}
+
+/// Fills the store with what the command line said.
+pub(super) fn configuration(config: &StackConfig) -> Store {
+    let mut store = Store::default();
+    store.subscribe("ip", ComponentId::IP);
+    store.subscribe("filter", ComponentId::FILTER);
+    store.subscribe("info", ComponentId::SOCKETS);
+    for n in 0..config.devices.len() {
+        store.subscribe("interfaces", ComponentId::nic(n as u8));
+    }
+    for peer in [ComponentId::FILTER, ComponentId::IP] {
+        store.subscribe("interfaces", peer);
+    }
+    for peer in config.topology.transports() {
+        store.subscribe("addresses", peer);
+    }
+    let transports: Vec<String> = config.topology.transports().iter().map(|t| format!("\"{t}\"")).collect();
+    let mut ip = format!("transports = [{}]\n", transports.join(", "));
+    let (mut addresses, mut interfaces) = (String::new(), String::new());
+    let mut info = WireAddress::from(config.nameserver.unwrap_or(IpAddr::from([0, 0, 0, 0]))).0.to_vec();
+    for (i, d) in config.devices.iter().enumerate() {
+        let list: Vec<String> = d.addresses.iter().map(|a| format!("\"{a}\"")).collect();
+        ip += &format!(
+            "[[interface]]\nindex = {i}\nname = \"{}\"\naddresses = [{}]\n",
+            d.interface,
+            list.join(", ")
+        );
+        interfaces += &format!("{i} {}\n", d.interface);
+        for a in &d.addresses {
+            addresses += &format!("{a}\n");
+            let mut name = [0; 16];
+            let n = d.interface.len().min(15);
+            name[..n].copy_from_slice(&d.interface.as_bytes()[..n]);
+            let record = InterfaceInfo {
+                name,
+                address: a.address.into(),
+                mac: d.mac.0,
+                mtu: d.mtu,
+                prefix_len: a.prefix_len,
+                up: 1,
+                index: i as u16 + 2,
+                gateway: config.gateway.filter(|g| a.contains(*g)).map_or([0; 4], octets),
+            };
+            info.extend_from_slice(record.as_bytes());
+        }
+    }
+    if let Some(gateway) = config.gateway {
+        ip += &format!("[[route]]\ndestination = \"0.0.0.0/0\"\ngateway = \"{gateway}\"\n");
+    }
+    store.publish("ip", ip.into_bytes());
+    store.publish("addresses", addresses.into_bytes());
+    store.publish("interfaces", interfaces.into_bytes());
+    store.publish("info", info);
+    // No rules yet, which the filter must be told: until then it lets nothing through.
+    store.publish("filter", Vec::new());
+    store
+}

@@ -1,0 +1,130 @@
+//! Connecting a socket of eft, again and away, and awaiting the end of the attempt.
+
+use crate::convert;
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Errno, Result};
+use crate::{control, loopback, readiness};
+use core::ffi::c_int;
+use eft_base::{Endpoint, WireAddress};
+use eft_channel::socket::flag;
+use eft_messages::control::{Request, op};
+
+/// Neither connected nor listening nor with a peer: can still go back to the kernel.
+pub(super) fn is_idle(socket: &Socket) -> bool {
+    socket.page.flags() == 0 && !socket.has(bit::PEER | bit::LISTENING)
+}
+
+pub(super) fn disconnect(fd: c_int, socket: &Socket) -> Result<c_int> {
+    if socket.is_stream() {
+        // The old connection goes with its descriptor; the number gets a fresh socket.
+        convert::to_kernel(fd, socket)?;
+        return Ok(0);
+    }
+    request_connect(socket, Endpoint::UNSPECIFIED)?;
+    socket.put_bits(bit::PEER | bit::LOOPBACK_PEER, false);
+    if let Some(shadow) = loopback::of(socket) {
+        loopback::disconnect(socket, shadow);
+    }
+    Ok(0)
+}
+
+pub(super) fn request_connect(socket: &Socket, to: Endpoint) -> Result<()> {
+    control::request(
+        Request {
+            op: op::CONNECT,
+            slot: socket.slot,
+            address: WireAddress::from(to.address),
+            port: to.port,
+            ..Request::default()
+        },
+        None,
+    )
+    .map(drop)
+}
+
+pub(super) fn connect_eft(fd: c_int, socket: &'static Socket, to: Endpoint) -> Result<c_int> {
+    if !socket.is_stream() {
+        request_connect(socket, to)?;
+        if !socket.has(bit::BOUND) {
+            // The transport has bound it along the way.
+            socket.set_bits(bit::BOUND | bit::WILDCARD | bit::ANY_PORT);
+        }
+        socket.put_bits(bit::LOOPBACK_PEER, false);
+        socket.set_bits(bit::PEER);
+        if let Some(shadow) = loopback::of(socket) {
+            loopback::shut_out(shadow);
+        }
+        return Ok(0);
+    }
+    let flags = socket.page.flags();
+    if socket.has(bit::LISTENING) {
+        return Err(Errno(libc::EISCONN));
+    }
+    if flags & flag::DEAD != 0 {
+        socket.take_error()?;
+        return connect_again(fd, socket, to);
+    }
+    if flags & flag::CONNECTED != 0 {
+        if socket.has(bit::CONNECT_TOLD) {
+            return Err(Errno(libc::EISCONN));
+        }
+        socket.set_bits(bit::CONNECT_TOLD);
+        return Ok(0);
+    }
+    if flags & flag::CONNECTING != 0 {
+        if sys::is_nonblocking(fd) {
+            return Err(Errno(libc::EALREADY));
+        }
+        return await_connected(fd, socket);
+    }
+    // Not writable until the attempt has ended, one way or the other.
+    let guard = socket.lock_send()?;
+    readiness::plug(fd, socket);
+    drop(guard);
+    if let Err(errno) = request_connect(socket, to) {
+        // Nothing was begun. The number becomes what it was, and polls as that, without the plug.
+        if !socket.has(bit::BOUND) {
+            convert::to_kernel(fd, socket)?;
+        }
+        return Err(errno);
+    }
+    if sys::is_nonblocking(fd) {
+        return Err(Errno(libc::EINPROGRESS));
+    }
+    await_connected(fd, socket)
+}
+
+/// The last attempt failed and the program knows: the number gets a fresh socket.
+fn connect_again(fd: c_int, socket: &Socket, to: Endpoint) -> Result<c_int> {
+    let inet6 = socket.has(bit::INET6);
+    convert::to_kernel(fd, socket)?;
+    let (fresh, _) = convert::to_eft(fd, true, inet6, false)?;
+    connect_eft(fd, fresh, to)
+}
+
+fn await_connected(fd: c_int, socket: &Socket) -> Result<c_int> {
+    let mut rounds = 0;
+    loop {
+        let flags = socket.page.flags();
+        if flags & flag::DEAD != 0 {
+            socket.take_error()?;
+            return Err(Errno(libc::ECONNREFUSED));
+        }
+        if flags & flag::CONNECTED != 0 {
+            socket.set_bits(bit::CONNECT_TOLD);
+            return Ok(0);
+        }
+        if socket.has(bit::ORPHAN) {
+            return Err(Errno(libc::ENETDOWN));
+        }
+        match readiness::wait(fd, libc::POLLOUT, libc::SO_SNDTIMEO) {
+            Ok(()) => {}
+            Err(Errno(libc::EAGAIN)) => return Err(Errno(libc::EINPROGRESS)),
+            Err(errno) => return Err(errno),
+        }
+        rounds += 1;
+        if rounds > 1 {
+            readiness::examine(fd, socket);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Breaking servers on purpose, and judging those that neighbours accuse.
+
+use super::{OLD_POOLS, Stack};
+use crate::wiring::Numbers;
+use eft_base::{Instant, Random};
+use eft_component::fault::Fault;
+use eft_control::accusation::{Credit, Evidence, Verdict};
+use eft_messages::ComponentId;
+
+impl Stack {
+    /// A server dies in the middle of what it does, after so many accesses of its arena and of pages, effects and wakes.
+    pub fn light(&mut self, peer: ComponentId, steps: u64) {
+        if let Some(i) = self.index(peer) {
+            self.members[i].fuse.light(steps);
+        }
+    }
+
+    /// Who died since the last call.
+    pub fn take_died(&mut self) -> Vec<ComponentId> {
+        core::mem::take(&mut self.died)
+    }
+
+    /// Who accused whom since the last call, and what the supervisor says to it.
+    pub fn judge_accused(&mut self, now: Instant) -> Vec<(ComponentId, ComponentId, Verdict)> {
+        let accusations = core::mem::take(&mut self.accusations);
+        accusations.into_iter().filter_map(|(by, of)| Some((by, of, self.judge(now, by, of)?))).collect()
+    }
+
+    fn judge(&mut self, now: Instant, accuser: ComponentId, accused: ComponentId) -> Option<Verdict> {
+        let queue = |writer, reader| {
+            let mut of = self.numbers.iter().filter(|n| (n.writer, n.reader) == (writer, reader));
+            of.find_map(|n| n.queue.clone())
+        };
+        let (written, read) = (queue(accused, accuser)?, queue(accuser, accused)?);
+        let i = self.index(accuser)?;
+        Some(self.members[i].credit.judge(now, &Evidence { accuser, accused, written, read }))
+    }
+
+    /// Arms a fault in a server that lives.
+    pub fn inject(&mut self, peer: ComponentId, fault: Fault, skip: u32) {
+        if let Some(i) = self.index(peer)
+            && let Some(node) = &mut self.members[i].node
+        {
+            node.inject(fault, skip);
+        }
+    }
+
+    /// Another value for a bit of a number by which a queue of this server goes.
+    pub fn flip_number(&mut self, peer: ComponentId, random: &mut Random) {
+        let own: Vec<&Numbers> = self.numbers.iter().filter(|n| n.writer == peer).collect();
+        let mut below = |n: usize| random.below(n as u64) as usize;
+        if !own.is_empty() {
+            let numbers = own[below(own.len())];
+            numbers.flip(below(numbers.count()), below(64) as u32);
+        }
+    }
+
+    /// Kills a server; or it is dead already, of its fuse.
+    pub fn kill(&mut self, now: Instant, peer: ComponentId) {
+        self.surroundings.now = now;
+        let Some(i) = self.index(peer) else {
+            return;
+        };
+        if self.members[i].node.take().is_none() {
+            return;
+        }
+        self.crashes += 1;
+        self.died.push(peer);
+        self.members[i].deadline = None;
+        self.members[i].fuse.light(0);
+        for other in self.neighbours(peer) {
+            let Some(j) = self.index(other) else {
+                continue;
+            };
+            self.call(j, |node, around| {
+                // What the dead one had said is still heard.
+                node.take_rest(around);
+                node.disconnect(peer);
+            });
+            self.wake(other);
+        }
+        self.settle();
+        self.members[i].credit = Credit::default();
+        // What was to be done about it is done.
+        self.accusations.retain(|(by, of)| *by != peer && *of != peer);
+        self.numbers.retain(|n| n.writer != peer && n.reader != peer);
+        for pool in self.pools.iter_mut().filter(|p| p.owner == peer) {
+            pool.dropped_at.get_or_insert(now + OLD_POOLS);
+        }
+    }
+}

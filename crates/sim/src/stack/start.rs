@@ -1,0 +1,209 @@
+//! Starting servers: their pools, engines and neighbours, and what a newborn is told.
+
+use super::{Burning, FAMILY, FAMILY_POOL, MappedPool, Stack};
+use crate::device::SimDevice;
+use crate::node::{Effect, Event, Hears, Node};
+use crate::sizes::{filter_config, tcp_config, udp_config};
+use crate::wiring::edge;
+use eft_base::PoolId;
+use eft_channel::status::Status;
+use eft_channel::{Pool, Segment};
+use eft_component::{Component, Server, sockets};
+use eft_control::plan;
+use eft_ip::IpConfig;
+use eft_messages::{ComponentId, Role};
+use eft_nic::Nic;
+use eft_record::makes::{self, Head, Life};
+use eft_record::recorder::{Make, Recorder};
+use eft_record::recording::{Recorded, Recording};
+use eft_sockets::{Sockets, SocketsConfig};
+use std::cell::RefCell;
+use std::fmt::Debug;
+use std::rc::Rc;
+use std::sync::Arc;
+
+impl Stack {
+    pub(super) fn start(&mut self, i: usize) {
+        let peer = self.members[i].peer;
+        self.members[i].generation += 1;
+        let own = self.make_pools(peer);
+        let node = self.construct(i, own);
+        let member = &mut self.members[i];
+        member.counters = node.counters();
+        member.node = Some(node);
+        member.asleep = false;
+        member.status.state().awake();
+        self.map_pools(i);
+        self.introduce_family(i);
+        self.tell_survivors(i);
+        self.configure(i);
+        self.connect(i);
+    }
+
+    fn make_pools(&mut self, peer: ComponentId) -> Vec<Pool> {
+        let mut own = Vec::new();
+        for p in plan::pools(&self.topology, 1, peer) {
+            self.next_pool += 1;
+            let id = PoolId(self.next_pool);
+            let pool = Pool::new(id, Segment::heap(p.slots * p.slot_size), p.slot_size);
+            let mut view = pool.view().clone();
+            view.segment = view.segment.read_only();
+            for reader in &p.readers {
+                if let Some(j) = self.index(*reader)
+                    && let Some(node) = &mut self.members[j].node
+                {
+                    node.memory().insert(id, view.clone());
+                }
+            }
+            self.pools.push(MappedPool { id, view, owner: peer, readers: p.readers, dropped_at: None });
+            own.push(pool);
+        }
+        own
+    }
+
+    fn construct(&mut self, i: usize, own: Vec<Pool>) -> Box<dyn Node> {
+        let member = &self.members[i];
+        let (peer, generation) = (member.peer, member.generation);
+        let status = member.status.clone();
+        let seed = self.shape.seed ^ (generation as u64) << 32 ^ i as u64;
+        let arena = member.arena.clone();
+        let arena = || arena.expect("made in `new`");
+        let record = self.shape.record;
+        let mut own = own.into_iter();
+        let mut pool = || own.next().expect("as the plan says");
+        match peer.role {
+            Role::Sockets => {
+                let sockets = Sockets::new(SocketsConfig { generation, ..Default::default() });
+                Box::new(Server::new(sockets, status, seed))
+            }
+            Role::Tcp => {
+                let (arena, headers, config) = (arena(), pool(), tcp_config());
+                let head = record.then(|| Head::of(config, &[&headers], Some(&arena)));
+                let (tcp, make) = makes::tcp(arena, headers, config).expect("our arena");
+                self.members[i].fuse = tcp.fuse();
+                self.serve(head, (tcp, make), status, seed)
+            }
+            Role::Udp => {
+                let (arena, headers, config) = (arena(), pool(), udp_config());
+                let head = record.then(|| Head::of(config, &[&headers], Some(&arena)));
+                let (udp, make) = makes::udp(arena, headers, config).expect("our arena");
+                self.members[i].fuse = udp.fuse();
+                self.serve(head, (udp, make), status, seed)
+            }
+            Role::Ip => {
+                let config = IpConfig { with_filter: self.topology.has("filter"), seed };
+                let (frames, packets) = (pool(), pool());
+                let head = record.then(|| Head::of(config, &[&frames, &packets], None));
+                self.serve(head, makes::ip(frames, packets, config), status, seed)
+            }
+            Role::Filter => {
+                let (arena, config) = (arena(), filter_config());
+                let head = record.then(|| Head::of(config, &[], Some(&arena)));
+                self.serve(head, makes::filter(arena, config), status, seed)
+            }
+            Role::Nic => {
+                let nic = Nic::new(SimDevice(self.end.clone()), pool(), peer.instance);
+                Box::new(Server::new(nic, status, seed))
+            }
+            Role::Cores => unreachable!("no peer of a packet, so not among `Topology::peers`"),
+        }
+    }
+
+    /// A server around an engine, which is recorded if it has a head.
+    fn serve<C: Component<Out: Debug, Event: Hears + Recorded, Effect: Into<Effect>> + 'static>(
+        &mut self,
+        head: Option<Head>,
+        (engine, make): (C, Make<C>),
+        status: Status,
+        seed: u64,
+    ) -> Box<dyn Node> {
+        let Some(head) = head else {
+            return Box::new(Server::new(engine, status, seed));
+        };
+        let recording = Rc::new(RefCell::new(Recording::default()));
+        self.lives.push(Life { head, recording: recording.clone() });
+        Box::new(Server::new(Recorder::new(engine, make, recording), status, seed))
+    }
+
+    /// Maps others' pools into a newborn.
+    fn map_pools(&mut self, i: usize) {
+        let peer = self.members[i].peer;
+        if let Some(node) = &mut self.members[i].node {
+            for p in self.pools.iter().filter(|p| p.owner == peer || p.readers.contains(&peer)) {
+                node.memory().insert(p.id, p.view.clone());
+            }
+        }
+    }
+
+    fn introduce_family(&mut self, i: usize) {
+        let peer = self.members[i].peer;
+        let mappers = plan::family_mappers(&self.topology, 1);
+        let Some((_, writable)) = mappers.into_iter().find(|(p, _)| *p == peer) else {
+            return;
+        };
+        let now = self.surroundings.now;
+        let arena = self.family.clone().observed_by(Arc::new(Burning(self.members[i].fuse.clone())));
+        self.call(i, |node, _| {
+            let mut view = arena.view();
+            if !writable {
+                view.segment = view.segment.read_only();
+            }
+            node.memory().insert(FAMILY_POOL, view);
+            if writable {
+                node.event(now, Event::FamilyOpened { family: FAMILY, pool: FAMILY_POOL, arena });
+            }
+        });
+    }
+
+    /// A reborn sockets hears which descriptors are still open.
+    fn tell_survivors(&mut self, i: usize) {
+        let now = self.surroundings.now;
+        if self.members[i].peer == ComponentId::SOCKETS {
+            let kept = self.kept.clone();
+            self.call(i, |node, _| {
+                for (socket, transport) in kept {
+                    node.event(now, Event::Sockets(sockets::Event::Survivor { socket, transport }));
+                }
+            });
+        }
+    }
+
+    fn configure(&mut self, i: usize) {
+        let address = self.shape.address;
+        let transports: Vec<String> = self.topology.transports().iter().map(|t| format!("\"{t}\"")).collect();
+        let ip = format!(
+            "transports = [{}]\n[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"{address}\"]\n",
+            transports.join(", ")
+        );
+        let (key, value) = match self.members[i].peer.role {
+            Role::Ip => ("ip", ip),
+            Role::Filter => ("filter", self.shape.rules.clone()),
+            Role::Tcp | Role::Udp => ("addresses", format!("{address}\n")),
+            _ => return,
+        };
+        let now = self.surroundings.now;
+        let (key, value) = (key.to_string(), value.into_bytes());
+        self.call(i, |node, _| node.event(now, Event::Configure { key, value }));
+    }
+
+    /// Fresh queues to every living neighbour.
+    fn connect(&mut self, i: usize) {
+        let peer = self.members[i].peer;
+        for (other, capacity) in plan::neighbours(&self.topology, 1, peer) {
+            let Some(j) = self.index(other) else {
+                continue;
+            };
+            if self.members[i].node.is_none() || self.members[j].node.is_none() || i == j {
+                continue;
+            }
+            let (a, b) = (&self.members[i], &self.members[j]);
+            let (for_a, for_b, numbers) = edge((a.peer, &a.status), (b.peer, &b.status), capacity);
+            self.numbers.extend(numbers);
+            for (k, port) in [(i, for_a), (j, for_b)] {
+                self.call(k, |node, around| node.connect(around, port));
+            }
+            self.wake(other);
+        }
+        self.settle();
+    }
+}

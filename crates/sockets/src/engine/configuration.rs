@@ -1,0 +1,37 @@
+//! What the store and the world tell sockets.
+
+use super::Sockets;
+use alloc::vec::Vec;
+use eft_base::WireAddress;
+use eft_messages::control::{InfoHeader, InterfaceInfo};
+use zerocopy::{FromBytes, IntoBytes};
+
+impl Sockets {
+    pub(super) fn set_info(&mut self, interfaces: &[InterfaceInfo], nameserver: WireAddress) {
+        let header = InfoHeader {
+            sockets_generation: self.config.generation,
+            interfaces: interfaces.len() as u32,
+            nameserver,
+        };
+        self.info.clear();
+        self.info.extend_from_slice(header.as_bytes());
+        self.info.extend_from_slice(interfaces.as_bytes());
+    }
+
+    pub(super) fn configure(&mut self, key: &str, value: &[u8]) {
+        // "info": an address of the name server, then InterfaceInfo records, written by the live
+        // world from its own configuration.
+        if key != "info" || value.len() < 16 {
+            return;
+        }
+        let nameserver = WireAddress(value[..16].try_into().unwrap_or_default());
+        let interfaces: Vec<InterfaceInfo> = value[16..]
+            .chunks_exact(size_of::<InterfaceInfo>())
+            .filter_map(|c| InterfaceInfo::read_from_bytes(c).ok())
+            .collect();
+        self.set_info(&interfaces, nameserver);
+        for family in self.families.values() {
+            let _ = family.arena.write_info(&self.info);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Death in the middle of a turn, for tests.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Kills after a number of accesses, for tests: an engine that panics in the middle of a turn is as dead as one that the
+/// kernel kills there, as far as its arena goes.
+#[derive(Clone, Default)]
+pub struct Fuse(Arc<AtomicU64>);
+
+impl Fuse {
+    /// The `steps`-th access from now on does not return. 0: none does.
+    pub fn light(&self, steps: u64) {
+        self.0.store(steps, Ordering::Relaxed);
+    }
+
+    /// How much is left.
+    pub fn left(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_lit(&self) -> bool {
+        self.left() > 0
+    }
+
+    /// One access.
+    pub fn burn(&self) {
+        if self.is_lit() {
+            self.0.store(self.left() - 1, Ordering::Relaxed);
+            assert!(self.is_lit(), "{FUSE_BURNT}");
+        }
+    }
+}
+
+/// What a [`Fuse`] says at its end.
+pub const FUSE_BURNT: &str = "killed by a fuse";

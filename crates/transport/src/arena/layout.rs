@@ -1,0 +1,205 @@
+//! What lies where in an arena, and whose it is: empty, of this layout, older, newer or foreign.
+
+use core::fmt;
+
+use eft_channel::Segment;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+use super::Plain;
+use super::sum::SUM_LEN;
+
+/// Bytes before the first table.
+pub(super) const HEADER_LEN: usize = 4096;
+/// Tables begin at multiples of it, and so does every item whose length is one.
+const LINE: usize = 64;
+/// Tables of one arena at most.
+const TABLES_MAX: usize = 4;
+
+/// Before an image in the undo area.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct UndoHead {
+    /// Written last.
+    pub turn: u64,
+    pub index: u64,
+}
+
+pub(super) const UNDO_HEAD: usize = size_of::<UndoHead>();
+
+/// What an arena holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Whose it is.
+    pub magic: [u8; 8],
+    pub version: u32,
+    /// Bytes of an item of each table.
+    pub items: &'static [usize],
+}
+
+impl Layout {
+    /// Bytes of an arena of `count` items in each table.
+    pub const fn arena_len(&self, count: usize) -> usize {
+        self.offset(self.items.len(), count)
+    }
+
+    /// Where a table begins.
+    pub(super) const fn offset(&self, table: usize, count: usize) -> usize {
+        let mut at = HEADER_LEN;
+        let mut i = 0;
+        while i < table {
+            at += TableLayout::of(self.items[i], count).end;
+            i += 1;
+        }
+        at
+    }
+}
+
+/// Offsets within a table.
+pub(super) struct TableLayout {
+    pub sums: usize,
+    pub undo: usize,
+    end: usize,
+}
+
+impl TableLayout {
+    pub const fn of(item: usize, count: usize) -> TableLayout {
+        let sums = (item * count).next_multiple_of(LINE);
+        let undo = sums + (SUM_LEN * count).next_multiple_of(LINE);
+        TableLayout { sums, undo, end: undo + (UNDO_HEAD + item) * count.next_multiple_of(LINE) }
+    }
+}
+
+/// Starts the arena.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct Header {
+    pub magic: u64,
+    pub version: u32,
+    pub tables: u32,
+    pub count: u64,
+    /// The turn that is not committed yet.
+    pub turn: u64,
+    /// Key of initial sequence numbers (RFC 6528) and of hash tables.
+    pub secret: [u64; 2],
+    /// Lives of the engine so far.
+    pub lives: u64,
+    pub items: [u64; TABLES_MAX],
+}
+
+pub(super) const TURN: usize = core::mem::offset_of!(Header, turn);
+
+/// Why an arena is left as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Its layout is older: it is converted into another arena (`convert` of tcp and udp), so that who wrote it can go on
+    /// with it if the successor fails.
+    Older { theirs: u32, ours: u32 },
+    /// A later version of eft made it.
+    Newer { theirs: u32, ours: u32 },
+    /// Something else made it, or for another number of sockets.
+    Foreign,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Refused::Older { theirs, ours } => write!(
+                f,
+                "the arena has layout {theirs}, and this eft keeps layout {ours}: give it a new arena to convert it into"
+            ),
+            Refused::Newer { theirs, ours } => write!(
+                f,
+                "the arena has layout {theirs}, and this eft knows no later one than {ours}: start the eft that wrote it"
+            ),
+            Refused::Foreign => write!(
+                f,
+                "the arena is of another component, or for another number of sockets: start the stack anew"
+            ),
+        }
+    }
+}
+
+/// What an arena is, before anything of it is believed or changed.
+pub(super) enum Kind {
+    Empty,
+    Ours(Header),
+    Not(Refused),
+}
+
+pub(super) fn kind(segment: &Segment, layout: &Layout, count: usize) -> Kind {
+    let mut header = Header::new_zeroed();
+    if segment.read(0, header.as_mut_bytes()).is_err() {
+        return Kind::Not(Refused::Foreign);
+    }
+    if header.as_bytes().iter().all(|b| *b == 0) {
+        return Kind::Empty;
+    }
+    let (theirs, ours) = (header.version, layout.version);
+    let items = |h: &Header| h.items.iter().zip(layout.items).all(|(a, b)| *a == *b as u64);
+    if header.magic != u64::from_le_bytes(layout.magic) {
+        Kind::Not(Refused::Foreign)
+    } else if theirs > ours {
+        Kind::Not(Refused::Newer { theirs, ours })
+    } else if theirs < ours {
+        Kind::Not(Refused::Older { theirs, ours })
+    } else if header.count != count as u64
+        || header.tables as usize != layout.items.len()
+        || !items(&header)
+        || segment.len() < layout.arena_len(count)
+    {
+        Kind::Not(Refused::Foreign)
+    } else {
+        Kind::Ours(header)
+    }
+}
+
+/// Whether [`Arena::open`] would take the segment. Changes nothing.
+pub(crate) fn examine(segment: &Segment, layout: &Layout, count: usize) -> Result<(), Refused> {
+    match kind(segment, layout, count) {
+        Kind::Not(refused) => Err(refused),
+        Kind::Empty | Kind::Ours(_) => Ok(()),
+    }
+}
+
+pub(super) fn new_header(layout: &Layout, count: usize, seed: u64) -> Header {
+    let mut random = eft_base::Random::new(seed);
+    let mut items = [0; TABLES_MAX];
+    items.iter_mut().zip(layout.items).for_each(|(to, len)| *to = *len as u64);
+    Header {
+        magic: u64::from_le_bytes(layout.magic),
+        version: layout.version,
+        tables: layout.items.len() as u32,
+        count: count as u64,
+        turn: 1,
+        secret: [random.next_u64(), random.next_u64()],
+        lives: 1,
+        items,
+    }
+}
+
+/// A copy of an arena that may be opened without changing it; `None` if it is not of this layout.
+pub(crate) fn copy_of(segment: &Segment, layout: &Layout, count: usize) -> Option<Segment> {
+    let Kind::Ours(_) = kind(segment, layout, count) else { return None };
+    let len = layout.arena_len(count);
+    let copy = Segment::heap(len);
+    segment.copy_to(0, &copy, 0, len).ok()?;
+    Some(copy)
+}
+
+/// Copies of all items of a table, for whoever may only read; `None` if this is no arena of this layout.
+pub(crate) fn copies<T: Plain>(
+    segment: &Segment,
+    layout: Layout,
+    table: usize,
+) -> Option<impl Iterator<Item = T>> {
+    let mut header = Header::new_zeroed();
+    segment.read(0, header.as_mut_bytes()).ok()?;
+    let count = usize::try_from(header.count).ok().filter(|n| *n <= segment.len())?;
+    let Kind::Ours(_) = kind(segment, &layout, count) else { return None };
+    let base = layout.offset(table, count);
+    Some((0..count).filter_map(move |i| {
+        let mut item = T::new_zeroed();
+        segment.read(base + i * size_of::<T>(), item.as_mut_bytes()).ok()?;
+        Some(item)
+    }))
+}

@@ -1,0 +1,193 @@
+//! Tables of an arena: items that are imaged before they change, and sealed with a checksum after.
+
+use alloc::rc::Rc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut, Index, IndexMut};
+use core::sync::atomic::{Ordering, compiler_fence};
+
+use eft_channel::Segment;
+
+use super::Plain;
+use super::fuse::Fuse;
+use super::layout::{Layout, TableLayout, UNDO_HEAD, UndoHead};
+use super::sum::{SUM_LEN, Sum, sum};
+
+/// Items of one kind. Indexing is checked.
+pub(crate) struct Table<T> {
+    segment: Segment,
+    count: usize,
+    /// Offsets in the segment.
+    items: usize,
+    sums: usize,
+    undo: usize,
+    turn: Rc<Cell<u64>>,
+    /// Whose images the undo area holds, in order.
+    saved: Vec<u32>,
+    /// A bit for each of them, unless a fuse is lit: then every access takes the long way.
+    marks: Vec<u64>,
+    fuse: Fuse,
+    kind: PhantomData<T>,
+}
+
+impl<T: Plain> Table<T> {
+    /// `table` is its place in [`Layout::items`]; the segment is as long as the layout says.
+    pub(super) fn new(
+        segment: &Segment,
+        layout: &Layout,
+        table: usize,
+        count: usize,
+        turn: &Rc<Cell<u64>>,
+        fuse: &Fuse,
+    ) -> Self {
+        let base = layout.offset(table, count);
+        let TableLayout { sums, undo, .. } = TableLayout::of(size_of::<T>(), count);
+        Table {
+            segment: segment.clone(),
+            count,
+            items: base,
+            sums: base + sums,
+            undo: base + undo,
+            turn: turn.clone(),
+            saved: Vec::new(),
+            marks: vec![0; count.div_ceil(64)],
+            fuse: fuse.clone(),
+            kind: PhantomData,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    fn at(&self, index: u32) -> *mut T {
+        assert!((index as usize) < self.count, "block index");
+        let offset = self.items + index as usize * size_of::<T>();
+        // SAFETY: `Arena::open` checked that the whole table lies in the segment.
+        unsafe { self.segment.as_ptr().add(offset).cast::<T>() }
+    }
+
+    /// The checksum that an item should have.
+    #[inline(always)]
+    fn sum_of(&self, index: u32) -> Sum {
+        let item = self.at(index).cast::<u64>();
+        // SAFETY: an item lies there (`at`), aligned to 8 and a multiple of 8 long (`Arena::table`), plain data all of it,
+        // and nobody changes it meanwhile: whoever does has `self` exclusively.
+        sum(unsafe { core::slice::from_raw_parts(item, const { size_of::<T>() / 8 }) })
+    }
+
+    fn sum_at(&self, index: u32) -> *mut Sum {
+        let offset = self.sums + index as usize * SUM_LEN;
+        // SAFETY: as above; `at` is asked first wherever this is.
+        unsafe { self.segment.as_ptr().add(offset).cast::<Sum>() }
+    }
+
+    /// Keeps the image of an item that is about to change for the first time in this turn.
+    #[inline(never)]
+    fn save(&mut self, index: u32) {
+        self.fuse.burn();
+        if self.fuse.is_lit() && self.saved.contains(&index) {
+            return;
+        }
+        let item = self.at(index);
+        let n = self.saved.len();
+        assert!(n < self.count, "every item has room for its image");
+        let entry = self.undo + n * (UNDO_HEAD + size_of::<T>());
+        // SAFETY: item, sum and entry lie in the segment (`at`, the assertion above), do not overlap, and are aligned to 8
+        // as the segment and all lengths are; nobody has a reference to any of them, since `self` is borrowed
+        // exclusively.
+        unsafe {
+            assert!(self.sum_of(index) == *self.sum_at(index), "item {index} was changed by a stray write");
+            let head = self.segment.as_ptr().add(entry).cast::<UndoHead>();
+            core::ptr::copy_nonoverlapping(item, head.add(1).cast::<T>(), 1);
+            (*head).index = index as u64;
+            compiler_fence(Ordering::SeqCst);
+            (&raw mut (*head).turn).write_volatile(self.turn.get());
+        }
+        compiler_fence(Ordering::SeqCst);
+        self.saved.push(index);
+        if !self.fuse.is_lit() {
+            self.marks[index as usize / 64] |= 1 << (index % 64);
+        }
+    }
+
+    /// Gives every item that changed in this turn its checksum. Nothing may change until the commit.
+    pub fn seal(&mut self) {
+        while let Some(index) = self.saved.pop() {
+            self.fuse.burn();
+            self.reseal(index);
+            self.marks[index as usize / 64] &= !(1 << (index % 64));
+        }
+    }
+
+    fn reseal(&mut self, index: u32) {
+        let sum = self.sum_of(index);
+        // SAFETY: as in `save`.
+        unsafe { *self.sum_at(index) = sum };
+    }
+
+    /// Whether an item is what was last committed. For an arena that is being opened.
+    pub fn is_intact(&self, index: u32) -> bool {
+        // SAFETY: as in `save`, and nothing is changed.
+        unsafe { self.sum_of(index) == *self.sum_at(index) }
+    }
+
+    /// Makes an item anew, whatever it was. For an arena that is being opened.
+    pub fn make(&mut self, index: u32, item: T) {
+        // SAFETY: as in `save`.
+        unsafe { self.at(index).write(item) };
+        self.reseal(index);
+    }
+}
+
+/// One item of a table: it counts as changed only when it is.
+pub(crate) struct Item<'a, T: Plain> {
+    table: &'a mut Table<T>,
+    index: u32,
+}
+
+impl<T: Plain> Table<T> {
+    pub fn item(&mut self, index: u32) -> Item<'_, T> {
+        Item { table: self, index }
+    }
+}
+
+impl<T: Plain> Deref for Item<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // Reading is an access, too; a release build has no fuse to look at here.
+        if cfg!(debug_assertions) {
+            self.table.fuse.burn();
+        }
+        &self.table[self.index]
+    }
+}
+
+impl<T: Plain> DerefMut for Item<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.table[self.index]
+    }
+}
+
+impl<T: Plain> Index<u32> for Table<T> {
+    type Output = T;
+    fn index(&self, index: u32) -> &T {
+        // SAFETY: in bounds; aligned, as the segment is to 64 bytes and all lengths are multiples of 8; any bit pattern is
+        // an item; the arena is mapped writable by this server alone, and this borrow is tied to that of `self`.
+        unsafe { &*self.at(index) }
+    }
+}
+
+impl<T: Plain> IndexMut<u32> for Table<T> {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        let marked = self.marks.get(index as usize / 64).is_some_and(|m| m >> (index % 64) & 1 != 0);
+        if !marked {
+            self.save(index);
+        }
+        // SAFETY: as above, and `self` is borrowed exclusively.
+        unsafe { &mut *self.at(index) }
+    }
+}

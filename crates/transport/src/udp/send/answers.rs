@@ -1,0 +1,83 @@
+//! What becomes of datagrams that were handed to ip.
+
+use crate::edge::Out;
+use crate::rounds::LONG;
+use crate::udp::asked::Request;
+use crate::udp::counters::Counter;
+use crate::udp::engine::{Udp, due};
+use eft_base::RequestId;
+use eft_channel::requests::Overdue;
+use eft_component::{Context, Outbox};
+use eft_messages::ComponentId;
+use eft_messages::transport::TransportToIp;
+
+impl Udp {
+    /// Gives the application back what ip no longer refers to.
+    pub(super) fn release_ring(&mut self, i: u32) {
+        let block = &mut self.blocks[i];
+        let live = &self.live[i as usize];
+        let released = block.sent.min(live.in_flight.lowest());
+        if released > block.released {
+            block.released = released;
+            if let Some(page) = &live.page {
+                page.set_send_released(released);
+                self.mark(i, due::WRITABLE);
+            }
+        }
+    }
+
+    /// ip is done with a datagram.
+    pub(in crate::udp) fn receive_sent(&mut self, cx: &Context, id: RequestId, errno: i32) {
+        let Some(&Request::Datagram { block, generation, epoch, descriptor }) = self.requests.get(id) else {
+            return cx.count(Counter::StaleReplies);
+        };
+        self.requests.remove(id);
+        self.headers.free(descriptor);
+        if errno != 0 {
+            cx.count(Counter::SendErrors);
+        }
+        if self.blocks[block].generation != generation {
+            return;
+        }
+        self.live[block as usize].in_flight.remove(epoch);
+        self.release_ring(block);
+        if errno != 0 {
+            self.set_error(block, errno);
+        }
+        self.finish_orphan(cx, block);
+    }
+
+    /// ip was reborn: everything unanswered is sent again, in order.
+    pub(in crate::udp) fn resubmit(&mut self, cx: &Context, out: &mut Outbox<Out>) {
+        self.routes.clear();
+        self.requests.renew();
+        for id in self.requests.ids() {
+            let message = match self.requests.get(id) {
+                Some(&Request::Datagram { descriptor, .. }) => {
+                    TransportToIp::Send { request: id, descriptor }
+                }
+                Some(&Request::Route { source, destination, .. }) => {
+                    TransportToIp::Route { request: id, source, destination }
+                }
+                None => continue,
+            };
+            cx.count(Counter::Resubmitted);
+            out.push(Out::Ip(message));
+        }
+    }
+
+    /// Answers of ip that were lost would hold slots and rings for good. The bytes of a datagram may change only when it cannot
+    /// be on its way any more; a way is asked for again at once.
+    pub(in crate::udp) fn give_up_answers(&mut self, cx: &Context, out: &mut Outbox<Out>) {
+        for Overdue { id, rounds, overtaken } in self.requests.next_round() {
+            match self.requests.get(id) {
+                Some(Request::Datagram { .. }) if overtaken && rounds >= LONG => self.receive_sent(cx, id, 0),
+                Some(&Request::Route { source, destination, .. }) if out.room(ComponentId::IP) > 0 => {
+                    out.push(Out::Ip(TransportToIp::Route { request: id, source, destination }));
+                }
+                _ => continue,
+            }
+            cx.count(Counter::LostAnswers);
+        }
+    }
+}
