@@ -27,8 +27,9 @@ def system_calls(pid, seconds):
 def servers_between_program_and_device_make_no_io_calls():
     with Scene("no-io") as scene:
         stack = Stack(scene)
-        scene.start(*stack.beside("iperf3", "-s", "-B", stack.host, "-p", "5203"))
-        time.sleep(0.5)
+        server = scene.start(*stack.beside("iperf3", "-s", "--forceflush", "-B", stack.host, "-p", "5203"), log="iperf3.log")
+        # A client that only looked would keep it busy.
+        wait_until(lambda: "Server listening" in server.log.read_text(), 10, "iperf3 to listen")
         load = scene.start(*stack.on("iperf3", "-c", stack.host, "-p", "5203", "-t", "30"))
         moved = stack.counter("tcp", "sent_bytes")
         wait_until(lambda: stack.counter("tcp", "sent_bytes") > moved + (1 << 20), 10, "data to flow")

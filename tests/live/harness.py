@@ -209,6 +209,16 @@ class Stack:
     def listening(self, port, seconds=10):
         wait_for_listener(self, port, seconds)
 
+    def listening_beside(self, port, seconds=10):
+        """A server on the Linux side."""
+        wait_for_listener(self, port, seconds, self.host)
+
+    def bound(self, port, seconds=10):
+        """A datagram socket on the stack."""
+        there = lambda: any(s["proto"] == "udp" and s["local"].endswith(f":{port}")
+                            for s in json.loads(self.eft("ss", "--json").stdout)["sockets"])
+        wait_until(there, seconds, f"a datagram socket at port {port}")
+
 
 class Kernel:
     """What a stack is compared with: the kernel at both ends of a veth pair between two namespaces. Programs run on it as
@@ -237,11 +247,12 @@ class Kernel:
         wait_for_listener(self, port, seconds)
 
 
-def wait_for_listener(side, port, seconds):
+def wait_for_listener(side, port, seconds, address=None):
+    address = address or side.address
     def try_connect():
-        return subprocess.run(side.beside("bash", "-c", f"exec 3<>/dev/tcp/{side.address}/{port}"),
+        return subprocess.run(side.beside("bash", "-c", f"exec 3<>/dev/tcp/{address}/{port}"),
                               capture_output=True).returncode == 0
-    wait_until(try_connect, seconds, f"something to listen on {side.address}:{port}")
+    wait_until(try_connect, seconds, f"something to listen on {address}:{port}")
 
 
 def sha256_of(command, timeout=120):

@@ -215,7 +215,7 @@ def wrk_on_the_stack():
         scene.file("www/small", 4096)
         config = nginx_config(scene, stack.host, 1)
         scene.start(*stack.beside("nginx", "-c", str(config)))
-        time.sleep(0.5)
+        stack.listening_beside(PORT)
         quiet_wrk(stack, "/small", seconds(), on_stack=True, address=stack.host)
 
 
@@ -275,7 +275,7 @@ while time.monotonic() < end:
 print("fine")
 """)
         scene.start(*stack.beside("python3", "-m", "http.server", str(PORT), "--bind", stack.host, "--directory", str(scene.dir / "www")))
-        time.sleep(0.5)
+        stack.listening_beside(PORT)
         out = sh(*stack.on("python3", str(client)), timeout=seconds() + 60)
         check(out.stdout.strip() == "fine", f"the client said {out.stdout!r} {out.stderr!r}")
 
@@ -291,10 +291,10 @@ def socat_both_ways():
             got = sha256_of(stack.beside("socat", "-u", f"TCP:{stack.address}:7001", "-"))
             check(got == want, "what socat served differs")
         scene.start(*stack.beside("socat", "-U", f"TCP-LISTEN:7002,bind={stack.host},fork,reuseaddr", f"OPEN:{path},rdonly"))
-        time.sleep(0.5)
+        stack.listening_beside(7002)
         check(sha256_of(stack.on("socat", "-u", f"TCP:{stack.host}:7002", "-")) == want, "what socat fetched differs")
         scene.start(*stack.on("socat", f"UDP-LISTEN:7003,bind={stack.address},fork", "EXEC:cat"))
-        time.sleep(0.5)
+        stack.bound(7003)
         out = sh(*stack.beside("bash", "-c", f"echo over udp | timeout 3 socat -t1 - UDP:{stack.address}:7003"), ok=False)
         check("over udp" in out.stdout, f"a datagram did not come back: {out.stdout!r} {out.stderr!r}")
 

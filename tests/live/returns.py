@@ -40,6 +40,50 @@ while True:
 
 NODE = "require('net').createServer(c => { c.on('error', () => {}); c.pipe(c) }).listen(+process.argv[1], '0.0.0.0')"
 
+JAVA = """
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.*;
+
+public class Echo {
+    public static void main(String[] arguments) throws IOException {
+        Selector selector = Selector.open();
+        ServerSocketChannel listener = ServerSocketChannel.open();
+        listener.bind(new InetSocketAddress("0.0.0.0", Integer.parseInt(arguments[0])));
+        listener.configureBlocking(false);
+        listener.register(selector, SelectionKey.OP_ACCEPT);
+        ByteBuffer bytes = ByteBuffer.allocate(4096);
+        while (true) {
+            selector.select();
+            for (SelectionKey key : selector.selectedKeys()) {
+                try {
+                    if (key.isAcceptable()) {
+                        SocketChannel accepted = listener.accept();
+                        if (accepted == null) continue;
+                        accepted.configureBlocking(false);
+                        accepted.register(selector, SelectionKey.OP_READ);
+                    } else {
+                        SocketChannel channel = (SocketChannel) key.channel();
+                        bytes.clear();
+                        if (channel.read(bytes) < 0) channel.close();
+                        bytes.flip();
+                        while (bytes.hasRemaining() && channel.isOpen()) channel.write(bytes);
+                    }
+                } catch (IOException e) {
+                    // An accept that fails is tried again, as servers do.
+                    if (key.channel() != listener) key.channel().close();
+                }
+            }
+            selector.selectedKeys().clear();
+        }
+    }
+}
+"""
+
+# What a program may say of the end of its stack; one that is told the same again and again says megabytes.
+LOG_MAX = 100_000
+
 # A connected datagram socket outlives the stack, too; while there is none, sending says that there is no way.
 CLIENT = """
 import errno, socket, sys, time
@@ -108,6 +152,10 @@ def programs(scene, stack):
     config = nginx_config(scene, "0.0.0.0", 2)
     www = scene.dir / "www"
     python = ("python3", "-c")
+    (scene.dir / "Echo.java").write_text(JAVA)
+    sh("javac", "-d", scene.dir, scene.dir / "Echo.java", timeout=120)
+    # Without compiler and collector threads that work on their own behalf while it sleeps.
+    java = ("java", "-Xint", "-XX:+UseSerialGC", "-cp", scene.dir, "Echo", "7006")
     found = [
         ("nginx", ("nginx", "-c", config), lambda a: fetches(a, 8080, "/hello")),
         ("redis", ("redis-server", "--port", "7001", "--bind", "0.0.0.0", "--save", "", "--protected-mode", "no"), lambda a: pings(a, "7001")),
@@ -115,24 +163,33 @@ def programs(scene, stack):
         ("http.server", ("python3", "-m", "http.server", "7003", "--directory", www), lambda a: fetches(a, 7003, "/small")),
         ("blocking", (*python, BLOCKING, "7004"), lambda a: echoes(a, 7004)),
         ("node", ("node", "-e", NODE, "7005"), lambda a: echoes(a, 7005)),
+        ("java", java, lambda a: echoes(a, 7006)),
     ]
     return [(name, scene.start(*stack.on(*command), log=f"{name}.log"), serves) for name, command, serves in found]
+
+
+def logged(scene, running):
+    """Bytes in the logs of each."""
+    sizes = {name: process.log.stat().st_size for name, process, _ in running}
+    return sizes | {"nginx": sizes["nginx"] + (scene.dir / "error.log").stat().st_size}
 
 
 def ends_and_returns(scene, how):
     stack = Stack(scene)
     running = programs(scene, stack)
     for name, process, serves in running:
-        wait_until(lambda: serves(stack.address), 10, f"{name} to serve")
+        wait_until(lambda: serves(stack.address), 30, f"{name} to serve")
     seen = scene.dir / "seen"
     client = scene.start(*stack.on("python3", "-c", CLIENT, stack.host, "9", seen))
     wait_until(seen.exists, 10, "the client to begin")
     # Some have a connection that lies idle, some one that is in use.
-    idle = [echoes(stack.address, port) for port in (7002, 7004, 7005)]
+    idle = [echoes(stack.address, port) for port in (7002, 7004, 7005, 7006)]
+    check(all(idle), "not everybody answers")
     for again in (False, True):
         if again:
             # A successor of sockets knows the custodians, too.
             stack.kill("sockets")
+        said = logged(scene, running)
         stack.process.send_signal(how)
         stack.process.wait(10)
         time.sleep(0.5)
@@ -146,6 +203,8 @@ def ends_and_returns(scene, how):
             check(ratio < 0.1, f"{name} burns {ratio:.2f} CPUs without a stack")
             print(f"        {name}: {ratio:.3f} CPUs without a stack", flush=True)
             check(serves("127.0.0.1"), f"{name} no longer serves the kernel's loopback")
+        for name, size in logged(scene, running).items():
+            check(size - said[name] < LOG_MAX, f"{name} logged {size - said[name]} bytes without a stack")
         wait_until(lambda: "ENETUNREACH" in seen.read_text(), 5, "the client to be told that there is no way")
         stack = Stack(scene)
         for name, process, serves in running:
@@ -179,7 +238,7 @@ def programs_sleep_when_all_of_eft_is_killed():
         stack = Stack(scene)
         running = programs(scene, stack)
         for name, process, serves in running:
-            wait_until(lambda: serves(stack.address), 10, f"{name} to serve")
+            wait_until(lambda: serves(stack.address), 30, f"{name} to serve")
         for line in custodians(stack):
             os.kill(int(line.split()[0]), signal.SIGKILL)
         for name, _, serves in running:
