@@ -4,7 +4,7 @@
  * online in every way that the series has, and looks meanwhile for what must
  * not be. Statically linked.
  *
- * usage: churn CYCLES SEED [PATIENCE_S [SECONDS [native]]]
+ * usage: churn CYCLES SEED [PATIENCE_S [SECONDS [mixed|sets|native]]]
  *
  * It ends after CYCLES, or after SECONDS with what it has done by then (0: no
  * limit).
@@ -12,8 +12,9 @@
  * A cycle takes a CPU or a set away and brings it back: by the online files, by
  * the bulk files, by ioctl, mixed, with a callback that refuses on the way down
  * or up, with a change of kernel.cpu_bolt while CPUs are away. Its course
- * depends on SEED and its number alone. With "native", the kernel's own way by
- * the online files only: what is found then is not the series' doing.
+ * depends on SEED and its number alone. With "sets", each takes two CPUs or more
+ * away as one operation. With "native", the kernel's own way by the online files
+ * only: what is found then is not the series' doing.
  * oracles.c has what looks on.
  */
 #include "churn.h"
@@ -37,7 +38,7 @@ int cpus, cycle;
 static int by_one, as_set;
 unsigned int seed;
 double patience = 60;
-static int native;
+static int native, sets;
 
 double now(void)
 {
@@ -223,6 +224,10 @@ static void one_cycle(void)
 	mask = pick(&state, 3) ? pick(&state, all) & all : 1u << (1 + pick(&state, cpus - 1));
 	if (!mask)
 		mask = all;
+	if (sets) {
+		way = way ? way : 2;
+		mask = mask & (mask - 1) ? mask : all;
+	}
 	if (!pick(&state, 12))
 		refuse(&state, way, mask, 0);
 	/* CPU by CPU, or more than one as one operation. */
@@ -253,7 +258,7 @@ int main(int argc, char **argv)
 	double from = now(), limit = argc > 4 ? atof(argv[4]) : 0;
 
 	if (argc < 3 || cycles < 1) {
-		fprintf(stderr, "usage: churn CYCLES SEED [PATIENCE_S [SECONDS [native]]]\n");
+		fprintf(stderr, "usage: churn CYCLES SEED [PATIENCE_S [SECONDS [mixed|sets|native]]]\n");
 		return 2;
 	}
 	seed = atoi(argv[2]);
@@ -263,7 +268,8 @@ int main(int argc, char **argv)
 	if (cpus < 2 || cpus > MAX_CPUS)
 		failed("%d CPUs", cpus);
 	read_states();
-	native = argc > 5;
+	native = argc > 5 && !strcmp(argv[5], "native");
+	sets = argc > 5 && !strcmp(argv[5], "sets");
 	if (!native)
 		must("kernel.cpu_bolt", put("/proc/sys/kernel/cpu_bolt", "1"));
 
