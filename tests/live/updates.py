@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import harness
