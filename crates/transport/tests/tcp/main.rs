@@ -12,6 +12,7 @@ mod recovery;
 mod rules;
 mod script;
 mod streams;
+mod turns;
 mod unacceptable;
 mod windows;
 mod world;

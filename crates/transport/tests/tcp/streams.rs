@@ -68,6 +68,7 @@ fn bad(random: &mut Random) -> Conditions {
         ring: [4096, 65_536, 1 << 20][random.below(3) as usize],
         strip_sack: random.below(4) == 0,
         strip_timestamps: random.below(4) == 0,
+        ..Conditions::default()
     }
 }
 

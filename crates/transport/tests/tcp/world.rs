@@ -62,6 +62,8 @@ pub struct Conditions {
     pub ring: usize,
     pub strip_sack: bool,
     pub strip_timestamps: bool,
+    /// Blocks of an engine; half as many sockets.
+    pub connections: usize,
 }
 
 impl Default for Conditions {
@@ -84,6 +86,7 @@ impl Default for Conditions {
             ring: 1 << 20,
             strip_sack: false,
             strip_timestamps: false,
+            connections: 64,
         }
     }
 }
@@ -172,6 +175,8 @@ pub struct Side {
     /// Largest payload of one `Send`, and the number of `Send`s.
     pub largest: usize,
     pub sends: u64,
+    /// Connections and timers handled in one turn, the most of all turns.
+    pub longest_turn: u64,
     unanswered_sends: Vec<RequestId>,
     /// How many accesses of its blocks and of pages an engine of this side survives; 0: all.
     pub fuse: u64,
@@ -212,13 +217,17 @@ pub struct World {
 impl Side {
     fn new(index: usize, seed: u64, conditions: &Conditions) -> Side {
         let config = TcpConfig {
-            connections: 64,
-            sockets_per_family: 32,
+            connections: conditions.connections,
+            sockets_per_family: conditions.connections / 2,
             listeners_per_family: 4,
             seed: seed ^ index as u64,
             ..TcpConfig::default()
         };
-        let geometry = Geometry { slots: 64, send_len: conditions.ring, receive_len: conditions.ring };
+        let geometry = Geometry {
+            slots: conditions.connections,
+            send_len: conditions.ring,
+            receive_len: conditions.ring,
+        };
         let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
         let durable = Segment::heap(arena_len(&config));
         let mut memory = Memory::new();
@@ -245,6 +254,7 @@ impl Side {
             link_free_at: Instant::ZERO,
             largest: 0,
             sends: 0,
+            longest_turn: 0,
             unanswered_sends: Vec::new(),
             fuse: 0,
             died: false,
@@ -403,6 +413,7 @@ impl World {
         let room = self.conditions.room;
         let now = self.now;
         let s = &mut self.sides[side];
+        let before = s.status.progress();
         s.with(now, room, |tcp, cx, out| {
             if tcp.deadline().is_some_and(|d| d <= now) {
                 tcp.expire(cx, out);
@@ -410,6 +421,7 @@ impl World {
             tcp.flush(cx, out);
             tcp.commit(cx);
         });
+        s.longest_turn = s.longest_turn.max(s.status.progress() - before);
         if s.died {
             return self.crash(side);
         }

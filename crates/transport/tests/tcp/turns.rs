@@ -1,0 +1,73 @@
+//! A turn is as short with thousands of connections as with hundreds: whoever waits for this server, and who judges whether
+//! it goes on, counts on that.
+
+use crate::script::{Script, quiet_plan};
+use crate::world::Conditions;
+use eft_base::SocketId;
+use eft_component::Component;
+use eft_component::transport::Event;
+use std::time::Duration;
+
+const CONNECTIONS: u16 = 3_800;
+/// Timers and connections handled in one turn: 256 of each.
+const SHARE: u64 = 2 * 256;
+
+/// Side 1 with that many connections of a peer that says nothing more.
+fn crowd(send: u64) -> (Script, Vec<SocketId>) {
+    let conditions = Conditions { connections: 8_192, ring: 4_096, ..Conditions::default() };
+    let mut s = Script::under(conditions, crate::app::Plan { send, ..quiet_plan() }, 16);
+    // Time in which ip says what it has sent.
+    s.rtt = Duration::from_micros(40);
+    let sockets = (0..CONNECTIONS)
+        .map(|i| {
+            s.source_port = 1_024 + i;
+            s.handshake(&[])
+        })
+        .collect();
+    assert!(s.counter("blocks") > CONNECTIONS as u64, "they are all there");
+    s.world.sides[1].longest_turn = 0;
+    (s, sockets)
+}
+
+#[test]
+fn timers_that_are_all_due_at_once_are_handled_in_many_turns() {
+    let (mut s, sockets) = crowd(100);
+    s.hear();
+    // Nothing ran meanwhile, as where the machine was stopped: the data of each connection must be sent again.
+    s.world.now += Duration::from_secs(20);
+    let mut again = std::collections::BTreeSet::new();
+    let first = s.world.now;
+    s.world.turn(1);
+    let due = s.world.sides[1].tcp.as_ref().unwrap().deadline();
+    assert!(due.is_some_and(|at| at <= first), "the others follow at once");
+    s.world.run_for(Duration::from_millis(500));
+    let capture = s.world.capture.as_ref().unwrap();
+    for (_, side, packet) in capture.iter().filter(|(at, ..)| *at >= first) {
+        assert_eq!((*side, packet.payload().len()), (1, 100));
+        again.insert(packet.bytes[22..24].to_vec());
+    }
+    assert_eq!(again.len(), sockets.len(), "each connection sends again");
+    let most = s.world.sides[1].longest_turn;
+    assert!(most > 0 && most <= SHARE, "{most} in one turn");
+}
+
+#[test]
+fn applications_that_all_have_news_at_once_are_served_in_many_turns() {
+    let (mut s, sockets) = crowd(0);
+    let room = s.world.conditions.room;
+    for socket in sockets {
+        s.world.sides[1].event(s.world.now, Event::Dirty(socket), room);
+    }
+    let (begin, now) = (s.world.sides[1].status.progress(), s.world.now);
+    let mut turns = 0;
+    while s.world.sides[1].tcp.as_ref().unwrap().deadline().is_some_and(|at| at <= now) || turns == 0 {
+        s.world.turn(1);
+        turns += 1;
+    }
+    let served = s.world.sides[1].status.progress() - begin;
+    let most = s.world.sides[1].longest_turn;
+    assert!(served >= CONNECTIONS as u64, "{served} were served");
+    assert!(most <= SHARE, "{most} in one turn");
+    // A share of 256 comes to 15 turns.
+    assert!((8..40).contains(&turns), "{turns} turns");
+}
