@@ -123,7 +123,7 @@ impl Adaptive {
             search.at_base = true;
             self.change_steady(search.base.clone(), &now);
             self.mode = Mode::Dealing(search);
-            return None;
+            return Some("goes back to compare".into());
         }
         search.compare(now);
         Some(self.next_way(now_ns, search))
