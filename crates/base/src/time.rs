@@ -39,6 +39,16 @@ impl Instant {
     pub fn saturating_since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
+
+    /// Time passed since `earlier`; `None` if `earlier` lies ahead: somebody's clock went back.
+    pub fn checked_since(self, earlier: Instant) -> Option<Duration> {
+        self.0.checked_sub(earlier.0).map(Duration::from_nanos)
+    }
+}
+
+/// Whole nanoseconds, as counters in shared memory, files and the kernel have them; at most 584 years.
+pub fn nanos(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Add<Duration> for Instant {
@@ -58,5 +68,39 @@ impl Sub<Instant> for Instant {
     type Output = Duration;
     fn sub(self, earlier: Instant) -> Duration {
         self.saturating_since(earlier)
+    }
+}
+
+/// Durations as whole nanoseconds in files and answers: `#[serde(rename = "period_ns", with = "nanos")]`.
+pub mod nanos {
+    use core::time::Duration;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(super::nanos(*length))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_went_back_is_noticed_by_who_asks_and_is_no_time_to_others() {
+        let (early, late) = (Instant::from_millis(1), Instant::from_millis(3));
+        assert_eq!(late.checked_since(early), Some(Duration::from_millis(2)));
+        assert_eq!(early.checked_since(late), None);
+        assert_eq!(early - late, Duration::ZERO);
+        assert_eq!(Instant(u64::MAX - 1) + Duration::from_secs(1), Instant(u64::MAX));
+    }
+
+    #[test]
+    fn what_is_too_long_for_a_counter_is_the_longest_that_it_holds() {
+        assert_eq!(nanos(Duration::from_micros(7)), 7_000);
+        assert_eq!(nanos(Duration::MAX), u64::MAX);
     }
 }

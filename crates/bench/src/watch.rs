@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use eft_base::time::nanos;
 use eft_cores::estimate::{self, Activity};
 use eft_cores::indicators::{Mix, delivered};
 use eft_cores::observation::{Observation, Observer, Part};
@@ -88,7 +89,7 @@ pub fn complaint_of(seen: &Observation) -> Option<String> {
 
 impl Seen {
     pub fn of(platform: &Platform, plan: &Plan, seen: &Observation) -> Seen {
-        let seconds = seen.period_ns as f64 / 1e9;
+        let seconds = nanos(seen.period) as f64 / 1e9;
         let activity = estimate::seen_activity(plan, seen);
         let work = |name: &str| seen.component(name).map_or(0.0, |load| load.busy);
         let used = plan.used();

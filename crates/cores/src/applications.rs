@@ -2,13 +2,17 @@
 //!
 //! A CPU's busy time after the kernel's account, less the CPU time that the components on it took, is others': the
 //! applications, and whatever else the kernel accounts to that CPU. Means over about a fifth of a second, since the kernel
-//! counts in ticks of 10 ms. A CPU is in above [`IN_SHARE`] and out below [`OUT_SHARE`], each for [`SUSTAINED_NS`] on end.
+//! counts in ticks of 10 ms. A CPU is in above [`IN_SHARE`] and out below [`OUT_SHARE`], each for [`SUSTAINED`] on end.
 //!
 //! Promises: a look costs time linear in CPUs and components; what may have been the stack's own is never taken for
 //! somebody else's (a component that may run anywhere is taken off every CPU). Must never happen: that the stack is
 //! rearranged because the applications fluctuate; see [`Patience`].
 
 use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use eft_base::Instant;
+use eft_base::time::nanos;
 
 use eft_machine::CpuSet;
 
@@ -17,7 +21,7 @@ use crate::observation::{CpuLoad, Observation};
 /// Others work where they take more than this of a CPU, until they take less than that.
 const IN_SHARE: f64 = 0.2;
 const OUT_SHARE: f64 = 0.1;
-const SUSTAINED_NS: u64 = 1_000_000_000;
+const SUSTAINED: Duration = Duration::from_secs(1);
 const MEAN_NS: f64 = 200_000_000.0;
 /// For who must be quick: what others take of a CPU as soon as a load has begun. The kernel counts in ticks of 10 ms
 /// (proc_stat(5)), so a tenth may be nobody's.
@@ -42,7 +46,7 @@ struct Account {
     quick: Mean,
     is_in: bool,
     /// Since when it has been otherwise.
-    otherwise_ns: Option<u64>,
+    otherwise: Option<Instant>,
 }
 
 /// Follows the load of all CPUs.
@@ -77,8 +81,8 @@ impl Applications {
         for cpu in &seen.cpus {
             let own = stack.get(&cpu.cpu).copied().unwrap_or(0.0) + anywhere;
             let account = self.accounts.entry(cpu.cpu).or_default();
-            account.add(cpu, own * seen.period_ns as f64, seen.period_ns);
-            account.judge(seen.at_ns);
+            account.add(cpu, own, seen.period);
+            account.judge(seen.at);
         }
         let cpus: CpuSet =
             self.accounts.iter().filter(|(_, account)| account.is_in).map(|(cpu, _)| *cpu).collect();
@@ -104,29 +108,31 @@ impl Mean {
 }
 
 impl Account {
-    fn add(&mut self, cpu: &CpuLoad, own_ns: f64, period_ns: u64) {
-        self.own_ns += own_ns;
-        self.since_ns += period_ns as f64;
-        if cpu.accounted_ns == 0 {
+    /// `own`: what the stack took of it, as a share of the period.
+    fn add(&mut self, cpu: &CpuLoad, own: f64, period: Duration) {
+        let period_ns = nanos(period) as f64;
+        self.own_ns += own * period_ns;
+        self.since_ns += period_ns;
+        if cpu.accounted.is_zero() {
             return;
         }
         // One absurd account must not be remembered for minutes.
-        let accounted_ns = (cpu.accounted_ns as f64).min(4.0 * self.since_ns + TICKS_NS);
+        let accounted_ns = (nanos(cpu.accounted) as f64).min(4.0 * self.since_ns + TICKS_NS);
         let busy_ns = cpu.busy * accounted_ns;
         self.slow.add(MEAN_NS, busy_ns, self.own_ns, accounted_ns);
         self.quick.add(QUICK_MEAN_NS, busy_ns, self.own_ns, accounted_ns);
         (self.own_ns, self.since_ns) = (0.0, 0.0);
     }
 
-    fn judge(&mut self, now_ns: u64) {
+    fn judge(&mut self, now: Instant) {
         let wanted = self.slow.share(MEAN_NS) >= if self.is_in { OUT_SHARE } else { IN_SHARE };
         if wanted == self.is_in {
-            self.otherwise_ns = None;
+            self.otherwise = None;
             return;
         }
-        let since_ns = *self.otherwise_ns.get_or_insert(now_ns);
-        if now_ns.saturating_sub(since_ns) >= SUSTAINED_NS {
-            (self.is_in, self.otherwise_ns) = (wanted, None);
+        let since = *self.otherwise.get_or_insert(now);
+        if now.saturating_since(since) >= SUSTAINED {
+            (self.is_in, self.otherwise) = (wanted, None);
         }
     }
 }
@@ -136,44 +142,44 @@ impl Account {
 /// long, until they have been where they are for long.
 #[derive(Clone, Debug)]
 pub struct Patience<T> {
-    candidate: Option<(T, u64)>,
-    wait_ns: u64,
+    candidate: Option<(T, Instant)>,
+    wait: Duration,
     /// When they were last elsewhere than the stack takes them to be.
-    unrest_ns: Option<u64>,
+    unrest: Option<Instant>,
 }
 
-const WAIT_MIN_NS: u64 = 5_000_000_000;
-const WAIT_MAX_NS: u64 = 600_000_000_000;
+const WAIT_MIN: Duration = Duration::from_secs(5);
+const WAIT_MAX: Duration = Duration::from_secs(600);
 /// Calm for so many times the last wait, they have come to rest.
-const RESTED: u64 = 16;
+const RESTED: u32 = 16;
 
 impl<T> Default for Patience<T> {
     fn default() -> Self {
-        Self { candidate: None, wait_ns: WAIT_MIN_NS, unrest_ns: None }
+        Self { candidate: None, wait: WAIT_MIN, unrest: None }
     }
 }
 
 impl<T: PartialEq> Patience<T> {
     /// Whether it is time to go from `held` to `now`.
-    pub fn is_over(&mut self, now_ns: u64, held: &T, now: T) -> bool {
+    pub fn is_over(&mut self, time: Instant, held: &T, now: T) -> bool {
         if now == *held {
             self.candidate = None;
             return false;
         }
-        let since_ns = match &self.candidate {
-            Some((before, since_ns)) if *before == now => *since_ns,
-            _ => now_ns,
+        let since = match &self.candidate {
+            Some((before, since)) if *before == now => *since,
+            _ => time,
         };
-        if self.unrest_ns.is_some_and(|at| now_ns.saturating_sub(at) >= self.wait_ns * RESTED) {
-            self.wait_ns = WAIT_MIN_NS;
+        if self.unrest.is_some_and(|at| time.saturating_since(at) >= self.wait * RESTED) {
+            self.wait = WAIT_MIN;
         }
-        self.unrest_ns = Some(now_ns);
-        if now_ns.saturating_sub(since_ns) < self.wait_ns {
-            self.candidate = Some((now, since_ns));
+        self.unrest = Some(time);
+        if time.saturating_since(since) < self.wait {
+            self.candidate = Some((now, since));
             return false;
         }
         self.candidate = None;
-        self.wait_ns = (self.wait_ns * 2).min(WAIT_MAX_NS);
+        self.wait = (self.wait * 2).min(WAIT_MAX);
         true
     }
 }
@@ -183,21 +189,28 @@ mod tests {
     use super::*;
     use crate::observation::ComponentLoad;
 
-    const LOOK_NS: u64 = 10_000_000;
+    const LOOK: Duration = Duration::from_millis(10);
+    const S: Duration = Duration::from_secs(1);
 
-    fn seen(at_ns: u64, tcp: ComponentLoad, cpus: Vec<CpuLoad>) -> Observation {
+    fn seen(at: Instant, tcp: ComponentLoad, cpus: Vec<CpuLoad>) -> Observation {
         let components = alloc::vec![tcp];
-        Observation { at_ns, period_ns: LOOK_NS, components, cpus, ..Observation::default() }
+        Observation { at, period: LOOK, components, cpus, ..Observation::default() }
     }
 
     /// Feeds looks for so long; `busy` says how busy CPU 0 is at a look, of which tcp takes `own`.
-    fn feed(them: &mut Applications, from_ns: u64, for_ns: u64, own: f64, busy: impl Fn(u64) -> f64) -> u64 {
-        for look in 1..=for_ns / LOOK_NS {
+    fn feed(
+        them: &mut Applications,
+        from: Instant,
+        length: Duration,
+        own: f64,
+        busy: impl Fn(u32) -> f64,
+    ) -> Instant {
+        for look in 1..=length.div_duration_f64(LOOK) as u32 {
             let cpu = |cpu: u32, busy: f64| CpuLoad {
                 cpu,
                 online: true,
                 busy,
-                accounted_ns: LOOK_NS,
+                accounted: LOOK,
                 ..CpuLoad::default()
             };
             let tcp = ComponentLoad {
@@ -208,17 +221,17 @@ mod tests {
                 ..ComponentLoad::default()
             };
             let cpus = alloc::vec![cpu(0, busy(look)), cpu(1, 0.05)];
-            them.note(&seen(from_ns + look * LOOK_NS, tcp, cpus));
+            them.note(&seen(from + look * LOOK, tcp, cpus));
         }
-        from_ns + for_ns
+        from + length
     }
 
     #[test]
     fn what_the_stack_takes_is_not_somebody_elses() {
         let mut them = Applications::default();
-        let now = feed(&mut them, 0, 5_000_000_000, 0.85, |_| 0.95);
+        let now = feed(&mut them, Instant::ZERO, 5 * S, 0.85, |_| 0.95);
         assert!(them.cpus().is_empty(), "{}", them.cpus());
-        feed(&mut them, now, 5_000_000_000, 0.35, |_| 0.95);
+        feed(&mut them, now, 5 * S, 0.35, |_| 0.95);
         assert_eq!(them.cpus().to_string(), "0");
     }
 
@@ -227,16 +240,16 @@ mod tests {
         // Seen live: what others took swung between 0.6 and nothing ten times a second.
         let mut them = Applications::default();
         for look in 1..200 {
-            let accounted_ns = if look % 10 == 0 { 10 * LOOK_NS } else { 0 };
-            let busy = if accounted_ns > 0 { 0.95 } else { 0.0 };
+            let accounted = if look % 10 == 0 { 10 * LOOK } else { Duration::ZERO };
+            let busy = if accounted > Duration::ZERO { 0.95 } else { 0.0 };
             let tcp = ComponentLoad {
                 name: "tcp".into(),
                 cpu: Some(0),
                 cpu_share: 0.4,
                 ..ComponentLoad::default()
             };
-            let cpu = CpuLoad { cpu: 0, online: true, busy, accounted_ns, ..CpuLoad::default() };
-            them.note(&seen(look * LOOK_NS, tcp, alloc::vec![cpu]));
+            let cpu = CpuLoad { cpu: 0, online: true, busy, accounted, ..CpuLoad::default() };
+            them.note(&seen(Instant::ZERO + look * LOOK, tcp, alloc::vec![cpu]));
             let share = them.share(0);
             assert!(look < 10 || (share - 0.55).abs() < 0.01, "{share} at look {look}");
         }
@@ -246,15 +259,10 @@ mod tests {
     fn what_may_be_the_stacks_own_is_taken_off_every_cpu() {
         let mut them = Applications::default();
         for look in 1..500 {
-            let cpu = |cpu: u32| CpuLoad {
-                cpu,
-                busy: 0.4,
-                accounted_ns: LOOK_NS,
-                online: true,
-                ..CpuLoad::default()
-            };
+            let cpu =
+                |cpu: u32| CpuLoad { cpu, busy: 0.4, accounted: LOOK, online: true, ..CpuLoad::default() };
             let tcp = ComponentLoad { name: "tcp".into(), cpu_share: 0.35, ..ComponentLoad::default() };
-            them.note(&seen(look * LOOK_NS, tcp, alloc::vec![cpu(0), cpu(1)]));
+            them.note(&seen(Instant::ZERO + look * LOOK, tcp, alloc::vec![cpu(0), cpu(1)]));
         }
         assert!(them.cpus().is_empty(), "{}", them.cpus());
     }
@@ -262,16 +270,16 @@ mod tests {
     #[test]
     fn in_above_a_fifth_for_a_second_and_out_below_a_tenth() {
         let mut them = Applications::default();
-        let now = feed(&mut them, 0, 3_000_000_000, 0.0, |_| 0.02);
+        let now = feed(&mut them, Instant::ZERO, 3 * S, 0.0, |_| 0.02);
         // A burst of half a second is nothing, nor is what flickers about the mark with a mean below it.
-        let now = feed(&mut them, now, 500_000_000, 0.0, |_| 0.9);
-        let now = feed(&mut them, now, 3_000_000_000, 0.0, |look| if look % 2 == 0 { 0.25 } else { 0.01 });
+        let now = feed(&mut them, now, S / 2, 0.0, |_| 0.9);
+        let now = feed(&mut them, now, 3 * S, 0.0, |look| if look % 2 == 0 { 0.25 } else { 0.01 });
         assert!(them.cpus().is_empty());
-        let now = feed(&mut them, now, 4_000_000_000, 0.0, |_| 0.3);
+        let now = feed(&mut them, now, 4 * S, 0.0, |_| 0.3);
         assert_eq!(them.cpus().to_string(), "0");
-        let now = feed(&mut them, now, 4_000_000_000, 0.0, |_| 0.13);
+        let now = feed(&mut them, now, 4 * S, 0.0, |_| 0.13);
         assert_eq!(them.cpus().to_string(), "0", "between the marks it stays");
-        feed(&mut them, now, 4_000_000_000, 0.0, |_| 0.05);
+        feed(&mut them, now, 4 * S, 0.0, |_| 0.05);
         assert!(them.cpus().is_empty());
     }
 
@@ -279,11 +287,11 @@ mod tests {
     fn ticks_that_come_late_are_nobodys_load() {
         // The stack takes half of each look; the kernel accounts for it in whole ticks, every other look.
         let mut them = Applications::default();
-        for look in 1..1000u64 {
+        for look in 1..1000u32 {
             let busy = if look % 2 == 0 { 1.0 } else { 0.0 };
-            let cpu = CpuLoad { cpu: 0, busy, accounted_ns: LOOK_NS, ..CpuLoad::default() };
+            let cpu = CpuLoad { cpu: 0, busy, accounted: LOOK, ..CpuLoad::default() };
             let tcp = ComponentLoad { cpu: Some(0), cpu_share: 0.5, ..ComponentLoad::default() };
-            them.note(&seen(look * LOOK_NS, tcp, alloc::vec![cpu]));
+            them.note(&seen(Instant::ZERO + look * LOOK, tcp, alloc::vec![cpu]));
             assert!(them.cpus().is_empty(), "look {look}");
         }
     }
@@ -293,15 +301,15 @@ mod tests {
         let mut patience = Patience::default();
         let (mut held, mut followed) = (0, 0);
         // Every 7 s in the other package, for ten minutes.
-        for second in 0..600u64 {
+        for second in 0..600u32 {
             let now = second / 7 % 2;
-            if patience.is_over(second * 1_000_000_000, &held, now) {
+            if patience.is_over(Instant::ZERO + second * S, &held, now) {
                 (held, followed) = (now, followed + 1);
             }
         }
         assert_eq!(followed, 1);
-        let calm = 600_000_000_000 + 2 * WAIT_MIN_NS * RESTED;
+        let calm = Instant::ZERO + 600 * S + 2 * WAIT_MIN * RESTED;
         assert!(!patience.is_over(calm, &held, 1 - held));
-        assert!(patience.is_over(calm + WAIT_MIN_NS, &held, 1 - held));
+        assert!(patience.is_over(calm + WAIT_MIN, &held, 1 - held));
     }
 }

@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
+use eft_base::Instant;
 use eft_component::scheduling::PolicyName;
 use serde::Serialize;
 
@@ -96,7 +97,7 @@ impl fmt::Display for Outcome {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    pub at_ns: u64,
+    pub at: Instant,
     pub policy: PolicyName,
     pub reason: String,
     /// `None`: it followed from no observation.
@@ -109,7 +110,7 @@ impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plan = self.plan.as_ref().map_or_else(|| "plan stays".into(), |plan| format!("-> {plan}"));
         let readings = self.readings.as_ref().map(|readings| format!(" [{readings}]")).unwrap_or_default();
-        let seconds = self.at_ns as f64 / 1e9;
+        let seconds = self.at.0 as f64 / 1e9;
         f.pad(&format!("{seconds:.3} s {}: {}{readings} {plan}", self.policy, self.reason))
     }
 }
@@ -204,7 +205,13 @@ mod tests {
 
     fn entry(reason: &str, plan: Option<Wanted>) -> Entry {
         let readings = Some(Readings { busiest_cpu: Some(1), ..Readings::default() });
-        Entry { at_ns: 1_500_000_000, policy: PolicyName::Adaptive, reason: reason.into(), readings, plan }
+        Entry {
+            at: Instant::from_millis(1500),
+            policy: PolicyName::Adaptive,
+            reason: reason.into(),
+            readings,
+            plan,
+        }
     }
 
     #[test]

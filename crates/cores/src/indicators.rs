@@ -6,7 +6,9 @@
 //! so that a change of speed does not look like a change of mix.
 
 use core::fmt;
+use core::time::Duration;
 
+use eft_base::time::nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::sample::Traffic;
@@ -187,9 +189,9 @@ pub struct Window {
 }
 
 impl Window {
-    pub fn add(&mut self, traffic: &Traffic, period_ns: u64) {
-        let period = period_ns as f64;
-        let kept = WINDOW_NS / (WINDOW_NS + period);
+    pub fn add(&mut self, traffic: &Traffic, period: Duration) {
+        let period_ns = nanos(period);
+        let kept = WINDOW_NS / (WINDOW_NS + period_ns as f64);
         let sums = [
             (&mut self.length_ns, period_ns),
             (&mut self.received_bytes, traffic.received_bytes),
@@ -206,7 +208,7 @@ impl Window {
         for (sum, more) in sums {
             *sum = *sum * kept + more as f64;
         }
-        self.open_ns = self.open_ns * kept + traffic.connections_open as f64 * period;
+        self.open_ns = self.open_ns * kept + traffic.connections_open as f64 * period_ns as f64;
     }
 
     pub fn indicators(&self) -> Indicators {

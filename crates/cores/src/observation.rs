@@ -11,7 +11,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
+use eft_base::{Instant, time};
 use serde::Serialize;
 
 mod component;
@@ -26,16 +28,18 @@ use crate::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traff
 /// More components or CPUs than this in one sample are absurd.
 const PARTS_MAX: usize = 8192;
 /// Two looks farther apart than this (a suspended machine) do not make a period.
-const PERIOD_NS_MAX: u64 = 60_000_000_000;
+const PERIOD_MAX: Duration = Duration::from_secs(60);
 /// A component whose account stands still (it lost its CPU while it left a phase) is taken to go on as before for so long.
-const QUIET_NS: u64 = 1_000_000_000;
+const QUIET: Duration = Duration::from_secs(1);
 /// A component that is down for longer is taken as absent: it no longer makes the whole look doubtful.
-const DOWN_NS: u64 = 1_000_000_000;
+const DOWN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Observation {
-    pub at_ns: u64,
-    pub period_ns: u64,
+    #[serde(rename = "at_ns")]
+    pub at: Instant,
+    #[serde(rename = "period_ns", with = "time::nanos")]
+    pub period: Duration,
     pub components: Vec<ComponentLoad>,
     pub cpus: Vec<CpuLoad>,
     /// Of this period alone.
@@ -62,8 +66,9 @@ pub struct ComponentLoad {
     /// CPU time after the kernel's account, as a share of the period.
     pub cpu_share: f64,
     pub wake_ups_per_s: f64,
-    /// What one wake that it sent cost it; 0 if it sent none.
-    pub wake_cost_ns: f64,
+    /// What one wake that it sent cost it; zero if it sent none.
+    #[serde(rename = "wake_cost_ns", with = "time::nanos")]
+    pub wake_cost: Duration,
     pub overloads: u64,
     pub underloads: u64,
     pub queues: Vec<QueueSample>,
@@ -91,7 +96,8 @@ pub struct CpuLoad {
     /// Share of the period, after the kernel's account.
     pub busy: f64,
     /// How much time that account is of: it is kept in ticks, so it may be less or more than the period.
-    pub accounted_ns: u64,
+    #[serde(rename = "accounted_ns", with = "time::nanos")]
+    pub accounted: Duration,
     /// Taken by other machines on the same processor, as a share of what is accounted for and this.
     pub stolen: f64,
     /// Share that others than the stack took of late, as a mean over some looks; see
@@ -157,14 +163,14 @@ impl Observation {
 pub struct Observer {
     previous: Option<Sample>,
     window: Window,
-    down_since: BTreeMap<String, u64>,
+    down_since: BTreeMap<String, Instant>,
     /// What was last known of each component's time, and when.
-    known: BTreeMap<String, ([f64; 4], u64)>,
+    known: BTreeMap<String, ([f64; 4], Instant)>,
 }
 
 impl Observer {
     pub fn observe(&mut self, sample: &Sample) -> Observation {
-        let mut seen = Observation { at_ns: sample.at_ns, ..Observation::default() };
+        let mut seen = Observation { at: sample.at, ..Observation::default() };
         let previous = self.previous.take();
         if let Err(why) = period(previous.as_ref(), sample) {
             // A clock that went back must not be compared with for ever: the newest look is always the next base.
@@ -173,7 +179,7 @@ impl Observer {
             return seen;
         }
         let previous = previous.unwrap_or_default();
-        seen.period_ns = sample.at_ns - previous.at_ns;
+        seen.period = sample.at - previous.at;
         let before: BTreeMap<&str, &ComponentSample> =
             previous.components.iter().map(|component| (component.name.as_str(), component)).collect();
         for now in &sample.components {
@@ -187,7 +193,7 @@ impl Observer {
         seen.power_w = power(&previous, sample, &mut seen.problems);
         let open = sample.components.iter().map(|component| component.traffic.connections_open);
         seen.traffic.connections_open = open.fold(0, u64::saturating_add);
-        self.window.add(&seen.traffic, seen.period_ns);
+        self.window.add(&seen.traffic, seen.period);
         seen.indicators = self.window.indicators();
         self.previous = Some(sample.clone());
         seen
@@ -203,37 +209,37 @@ impl Observer {
             ..ComponentLoad::default()
         };
         if !now.running {
-            let since = *self.down_since.entry(name.clone()).or_insert(seen.at_ns);
-            if seen.at_ns.saturating_sub(since) < DOWN_NS {
+            let since = *self.down_since.entry(name.clone()).or_insert(seen.at);
+            if seen.at.saturating_since(since) < DOWN {
                 problem(seen, component_part(&name), Doubt::NotRunning);
             }
             return seen.components.push(load);
         }
         self.down_since.remove(&name);
-        match before.map(|before| differences(now, before, seen.at_ns, seen.period_ns)) {
+        match before.map(|before| differences(now, before, seen.at, seen.period)) {
             None => problem(seen, component_part(&name), Doubt::New),
-            Some(Ok(Differences { shares: None, .. })) if self.known_shares(&name, seen.at_ns).is_none() => {
+            Some(Ok(Differences { shares: None, .. })) if self.known_shares(&name, seen.at).is_none() => {
                 problem(seen, component_part(&name), Doubt::AccountStandsStill);
             }
             Some(Err(why)) => problem(seen, component_part(&name), why),
             Some(Ok(Differences {
                 shares,
-                cpu_ns,
+                cpu,
                 traffic,
                 wake_ups,
                 wakes_sent,
-                wakes_sent_ns,
+                wakes_cost,
                 queues,
                 counters,
             })) => {
-                let known = shares.or_else(|| self.known_shares(&name, seen.at_ns)).unwrap_or_default();
+                let known = shares.or_else(|| self.known_shares(&name, seen.at)).unwrap_or_default();
                 [load.busy, load.polling, load.waiting, load.sleeping] = known;
                 if let Some(shares) = shares {
-                    self.known.insert(name, (shares, seen.at_ns));
+                    self.known.insert(name, (shares, seen.at));
                 }
-                load.cpu_share = (cpu_ns as f64 / seen.period_ns as f64).min(1.0);
-                load.wake_ups_per_s = wake_ups as f64 * 1e9 / seen.period_ns as f64;
-                load.wake_cost_ns = wakes_sent_ns as f64 / wakes_sent.max(1) as f64;
+                load.cpu_share = cpu.div_duration_f64(seen.period).min(1.0);
+                load.wake_ups_per_s = wake_ups as f64 * 1e9 / time::nanos(seen.period) as f64;
+                load.wake_cost = Duration::from_nanos(time::nanos(wakes_cost) / wakes_sent.max(1));
                 load.hint = now.hint;
                 load.overloads = queues.iter().fold(0, |sum, queue| sum.saturating_add(queue.overloads));
                 load.underloads = queues.iter().fold(0, |sum, queue| sum.saturating_add(queue.underloads));
@@ -245,9 +251,9 @@ impl Observer {
         seen.components.push(load);
     }
 
-    fn known_shares(&self, name: &str, at_ns: u64) -> Option<[f64; 4]> {
+    fn known_shares(&self, name: &str, at: Instant) -> Option<[f64; 4]> {
         let (shares, since) = self.known.get(name)?;
-        (at_ns.saturating_sub(*since) < QUIET_NS).then_some(*shares)
+        (at.saturating_since(*since) < QUIET).then_some(*shares)
     }
 }
 
@@ -256,10 +262,10 @@ fn period(previous: Option<&Sample>, sample: &Sample) -> Result<(), Doubt> {
         return Err(Doubt::TooManyParts);
     }
     let previous = previous.ok_or(Doubt::First)?;
-    match sample.at_ns.checked_sub(previous.at_ns) {
+    match sample.at.checked_since(previous.at) {
         None => Err(Doubt::TimeWentBack),
-        Some(0) => Err(Doubt::Stale),
-        Some(length) if length > PERIOD_NS_MAX => Err(Doubt::TooLate { seconds: length / 1_000_000_000 }),
+        Some(Duration::ZERO) => Err(Doubt::Stale),
+        Some(length) if length > PERIOD_MAX => Err(Doubt::TooLate { seconds: length.as_secs() }),
         Some(_) => Ok(()),
     }
 }
@@ -315,8 +321,8 @@ fn observe_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation)
                 problem(seen, Part::Cpu(cpu.cpu), Doubt::WentOffline);
             }
             match cpu_share(cpu, earlier) {
-                Ok((busy, accounted_ns, stolen)) => {
-                    (load.busy, load.accounted_ns, load.stolen) = (busy, accounted_ns, stolen);
+                Ok((busy, accounted, stolen)) => {
+                    (load.busy, load.accounted, load.stolen) = (busy, accounted, stolen);
                 }
                 Err(why) => problem(seen, Part::Cpu(cpu.cpu), why),
             }
@@ -326,17 +332,17 @@ fn observe_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation)
 }
 
 /// Idle counters of the kernel go back by a tick now and then (proc(5)); that much is forgiven.
-fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(f64, u64, f64), Doubt> {
-    const TICK_NS: u64 = 20_000_000;
-    let since = |what: &str, now: u64, before: u64| match Doubt::since(what, now, before) {
-        Err(_) if before - now <= TICK_NS => Ok(0),
+fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(f64, Duration, f64), Doubt> {
+    const TICK: Duration = Duration::from_millis(20);
+    let since = |what: &str, now: Duration, before: Duration| match Doubt::time_since(what, now, before) {
+        Err(_) if before - now <= TICK => Ok(Duration::ZERO),
         length => length,
     };
-    let busy = since("its busy time", now.busy_ns, before.busy_ns)?;
-    let idle = since("its idle time", now.idle_ns, before.idle_ns)?;
-    let stolen = since("its stolen time", now.stolen_ns, before.stolen_ns)?;
+    let busy = since("its busy time", now.busy, before.busy)?;
+    let idle = since("its idle time", now.idle, before.idle)?;
+    let stolen = since("its stolen time", now.stolen, before.stolen)?;
     let accounted = busy.saturating_add(idle);
-    let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+    let share = |part: Duration, whole: Duration| part.div_duration_f64(whole.max(Duration::from_nanos(1)));
     Ok((share(busy, accounted), accounted, share(stolen, accounted.saturating_add(stolen))))
 }
 
@@ -344,7 +350,7 @@ fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(f64, u64, f64), Dou
 fn power(before: &Sample, now: &Sample, problems: &mut Vec<Problem>) -> Option<f64> {
     const WATTS_MAX: f64 = 100_000.0;
     let (now_uj, before_uj) = (now.energy_uj?, before.energy_uj?);
-    let length_ns = now.at_ns.checked_sub(before.at_ns)? as f64;
+    let length_ns = time::nanos(now.at.checked_since(before.at)?) as f64;
     let watts = now_uj.checked_sub(before_uj).map(|uj| uj as f64 * 1e3 / length_ns);
     match watts {
         Some(watts) if watts <= WATTS_MAX => Some(watts),

@@ -7,13 +7,17 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use core::time::Duration;
+
+use eft_base::{Instant, time};
 use serde::{Deserialize, Serialize};
 
 /// Everything seen at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Monotonic clock, ns.
-    pub at_ns: u64,
+    /// On the monotonic clock.
+    #[serde(rename = "at_ns")]
+    pub at: Instant,
     pub components: Vec<ComponentSample>,
     pub cpus: Vec<CpuSample>,
     /// Energy of all packages since some beginning, µJ; `None` without a meter.
@@ -33,24 +37,31 @@ pub struct ComponentSample {
     /// Where it was told to run; `None`: anywhere.
     pub cpu: Option<u32>,
     pub dedicated: bool,
-    /// Until when the four times below go, on the clock of [`Sample::at_ns`]; 0: nothing was accounted for yet. Differs
+    /// Until when the four times below go, on the clock of [`Sample::at`]; zero: nothing was accounted for yet. Differs
     /// from that by as long as the look took.
-    pub accounted_to_ns: u64,
+    #[serde(rename = "accounted_to_ns")]
+    pub accounted_to: Instant,
     /// Handling messages, events and deadlines.
-    pub busy_ns: u64,
+    #[serde(rename = "busy_ns", with = "time::nanos")]
+    pub busy: Duration,
     /// Looking at empty queues from user space.
-    pub polling_ns: u64,
+    #[serde(rename = "polling_ns", with = "time::nanos")]
+    pub polling: Duration,
     /// In user-mode wait (UMWAIT, MWAITX, WFE): the kernel takes it for busy, the core rests.
-    pub waiting_ns: u64,
+    #[serde(rename = "waiting_ns", with = "time::nanos")]
+    pub waiting: Duration,
     /// In the kernel, asleep.
-    pub sleeping_ns: u64,
+    #[serde(rename = "sleeping_ns", with = "time::nanos")]
+    pub sleeping: Duration,
     /// CPU time after the kernel's account.
-    pub cpu_ns: u64,
+    #[serde(rename = "cpu_ns", with = "time::nanos")]
+    pub cpu_time: Duration,
     /// Times that it slept in the kernel and was woken.
     pub wake_ups: u64,
     /// Wakes that it sent by a system call, and what they cost it.
     pub wakes_sent: u64,
-    pub wakes_sent_ns: u64,
+    #[serde(rename = "wakes_sent_ns", with = "time::nanos")]
+    pub wakes_cost: Duration,
     pub queues: Vec<QueueSample>,
     pub hint: Hint,
     pub traffic: Traffic,
@@ -131,10 +142,27 @@ pub struct CpuSample {
     pub parked: bool,
     /// Share of full speed that it is set to.
     pub speed: f64,
-    /// Busy and idle time after the kernel's account, ns; what a burner of ours took is not in `busy_ns`.
-    pub busy_ns: u64,
-    pub idle_ns: u64,
-    /// Time in which somebody wanted to run and a hypervisor had given the CPU to another machine, ns (proc_stat(5),
+    /// Busy and idle time after the kernel's account; what a burner of ours took is not in `busy`.
+    #[serde(rename = "busy_ns", with = "time::nanos")]
+    pub busy: Duration,
+    #[serde(rename = "idle_ns", with = "time::nanos")]
+    pub idle: Duration,
+    /// Time in which somebody wanted to run and a hypervisor had given the CPU to another machine (proc_stat(5),
     /// `steal`).
-    pub stolen_ns: u64,
+    #[serde(rename = "stolen_ns", with = "time::nanos")]
+    pub stolen: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_and_old_files_read_times_as_whole_nanoseconds() {
+        let cpu = CpuSample { busy: Duration::from_micros(3), ..CpuSample::default() };
+        let sample = Sample { at: Instant::from_millis(2), cpus: alloc::vec![cpu], ..Sample::default() };
+        let text = serde_json::to_value(&sample).unwrap();
+        assert_eq!((&text["at_ns"], &text["cpus"][0]["busy_ns"]), (&2_000_000.into(), &3_000.into()));
+        assert_eq!(serde_json::from_value::<Sample>(text).unwrap(), sample);
+    }
 }

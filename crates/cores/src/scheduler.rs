@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use eft_base::Instant;
 use eft_component::scheduling::PolicyName;
 use eft_machine::{CpuSet, Machine};
 
@@ -83,12 +84,12 @@ impl Scheduler {
 
     /// Takes up where a predecessor ended: from the plan that it had applied. One that does not fit the machine or the
     /// components is refused with the reason, and everything stays as it was.
-    pub fn resume(&mut self, plan: Plan, now_ns: u64) -> Result<(), PlanError> {
+    pub fn resume(&mut self, plan: Plan, now: Instant) -> Result<(), PlanError> {
         check(&plan, self.machine())?;
         if let Some(name) = self.platform.components().iter().find(|name| !plan.seats.contains_key(*name)) {
             return Err(PlanError::NoPlace { component: name.clone() });
         }
-        self.policy.resume(plan, now_ns);
+        self.policy.resume(plan, now);
         self.plan = self.policy.plan().clone();
         Ok(())
     }
@@ -103,7 +104,7 @@ impl Scheduler {
             Some(complaint) => self.kept(complaint),
             None => {
                 self.follow_applications(&mut seen, history);
-                self.policy.decide(seen.at_ns, &seen)
+                self.policy.decide(seen.at, &seen)
             }
         };
         let decision = self.checked(decision);
@@ -151,7 +152,7 @@ impl Scheduler {
     pub fn set_applications(&mut self, cpus: CpuSet, history: &mut History) {
         self.told = true;
         if self.platform.applications != cpus {
-            self.applications_are(cpus, self.last.at_ns, history);
+            self.applications_are(cpus, self.last.at, history);
         }
     }
 
@@ -166,16 +167,16 @@ impl Scheduler {
         // The first to be seen have nothing to be compared with, but they have to stay as well.
         let nowhere = Home { package: u32::MAX, boost: false };
         let held = self.platform.home(&self.platform.applications).unwrap_or(nowhere);
-        if self.patience.is_over(seen.at_ns, &held, now) {
-            self.applications_are(self.others.cpus().clone(), seen.at_ns, history);
+        if self.patience.is_over(seen.at, &held, now) {
+            self.applications_are(self.others.cpus().clone(), seen.at, history);
         }
     }
 
     /// A policy whose plans do not depend on it goes on, with all that it learnt; another one may follow it some day.
-    fn applications_are(&mut self, cpus: CpuSet, at_ns: u64, history: &mut History) {
+    fn applications_are(&mut self, cpus: CpuSet, at: Instant, history: &mut History) {
         self.platform.applications = cpus;
         if self.policy.heeds_applications() {
-            self.begin_anew("the applications' CPUs are others", at_ns, history);
+            self.begin_anew("the applications' CPUs are others", at, history);
         }
     }
 
@@ -205,7 +206,7 @@ impl Scheduler {
         };
         let readings = Some(Readings::of(&self.plan, seen));
         let plan = changed.then(|| Wanted::from(&decision.plan));
-        history.add(Entry { at_ns: seen.at_ns, policy: self.policy.name(), reason, readings, plan });
+        history.add(Entry { at: seen.at, policy: self.policy.name(), reason, readings, plan });
     }
 
     /// Takes over what has been seen long enough: CPUs that came or went, components that are new.
@@ -221,7 +222,7 @@ impl Scheduler {
         } else if self.is_new(&view) {
             let looks = confirm(&mut self.doubt, &view);
             if looks >= LOOKS_TO_BELIEVE {
-                self.adopt(&view, sample.at_ns, history);
+                self.adopt(&view, sample.at, history);
                 self.doubt = None;
             }
         } else {
@@ -242,14 +243,14 @@ impl Scheduler {
             || view.parked.minus(&view.managed) != machine.parked.minus(&machine.managed)
     }
 
-    fn adopt(&mut self, view: &CpuView, at_ns: u64, history: &mut History) {
+    fn adopt(&mut self, view: &CpuView, at: Instant, history: &mut History) {
         let mut machine = self.platform.machine().clone();
         machine.offline = present(&machine, view).minus(&view.online);
         machine.online = view.online.clone();
         machine.managed = view.managed.clone();
         machine.parked = view.parked.clone();
         let components = self.platform.components().to_vec();
-        self.rebuild(machine, &components, "the CPUs are others", at_ns, history);
+        self.rebuild(machine, &components, "the CPUs are others", at, history);
     }
 
     /// A component that the topology did not name (a further nic) gets a seat too.
@@ -267,7 +268,7 @@ impl Scheduler {
             new.extend_from_slice(known);
             self.newcomers = None;
             let machine = self.platform.machine().clone();
-            self.rebuild(machine, &new, "there is a new component", sample.at_ns, history);
+            self.rebuild(machine, &new, "there is a new component", sample.at, history);
         }
     }
 
@@ -276,7 +277,7 @@ impl Scheduler {
         machine: Machine,
         components: &[String],
         why: &str,
-        at_ns: u64,
+        at: Instant,
         history: &mut History,
     ) {
         let Ok(mut platform) = Platform::new(machine, components, self.duty_levels.as_deref()) else {
@@ -284,11 +285,11 @@ impl Scheduler {
         };
         platform.applications = self.platform.applications.clone();
         self.platform = platform;
-        self.begin_anew(why, at_ns, history);
+        self.begin_anew(why, at, history);
     }
 
     /// A policy that does not fit any more gives way: the stack has to be somewhere.
-    fn begin_anew(&mut self, why: &str, at_ns: u64, history: &mut History) {
+    fn begin_anew(&mut self, why: &str, at: Instant, history: &mut History) {
         let made = [self.policy.name(), PolicyName::Adaptive]
             .into_iter()
             .filter_map(|name| Policy::by_name(name, &self.platform, &self.settings).ok())
@@ -297,7 +298,7 @@ impl Scheduler {
         self.plan = policy.plan().clone();
         self.policy = policy;
         history.add(Entry {
-            at_ns,
+            at,
             policy: self.policy.name(),
             reason: format!("begins anew: {why}"),
             readings: Some(Readings::of(&self.plan, &self.last)),

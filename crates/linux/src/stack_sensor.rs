@@ -5,6 +5,7 @@
 //! `observation` refuses what is absurd); a look costs microseconds, since it is taken a hundred times a second.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use eft_base::Instant;
 use eft_channel::account::{AccountReading, QueueReading};
@@ -106,16 +107,16 @@ struct Watched {
     account: AccountReading,
     queues: BTreeMap<u32, QueueReading>,
     counters: Option<Counters>,
-    cpu_ns: u64,
+    cpu_time: Duration,
     /// CPU time of dead generations.
-    earlier_cpu_ns: u64,
+    earlier_cpu_time: Duration,
 }
 
 impl Watched {
-    fn cpu_time(&mut self) -> u64 {
-        let now = self.view.pid.and_then(clock::process_cpu).map(|d| d.as_nanos() as u64);
-        self.cpu_ns = now.unwrap_or(self.cpu_ns);
-        self.earlier_cpu_ns + self.cpu_ns
+    fn cpu_time(&mut self) -> Duration {
+        let now = self.view.pid.and_then(clock::process_cpu);
+        self.cpu_time = now.unwrap_or(self.cpu_time);
+        self.earlier_cpu_time + self.cpu_time
     }
 
     fn hint(&self, look: &AccountReading) -> Hint {
@@ -172,15 +173,15 @@ impl Watched {
             heartbeat: self.status.heartbeat(),
             cpu: self.view.cpu,
             dedicated: self.view.alone,
-            accounted_to_ns: look.until.0,
-            busy_ns: look.busy_ns,
-            polling_ns: look.polling_ns,
-            waiting_ns: look.waiting_ns,
-            sleeping_ns: look.sleeping_ns,
-            cpu_ns: self.cpu_time(),
+            accounted_to: look.until,
+            busy: Duration::from_nanos(look.busy_ns),
+            polling: Duration::from_nanos(look.polling_ns),
+            waiting: Duration::from_nanos(look.waiting_ns),
+            sleeping: Duration::from_nanos(look.sleeping_ns),
+            cpu_time: self.cpu_time(),
             wake_ups: look.wake_ups,
             wakes_sent: look.wakes_sent,
-            wakes_sent_ns: look.wakes_sent_ns,
+            wakes_cost: Duration::from_nanos(look.wakes_sent_ns),
             queues: self.queue_samples(names),
             hint,
             traffic: self.traffic.read(&self.status),
@@ -227,7 +228,7 @@ impl StackSensor {
             Some(w) => {
                 if w.view.pid != view.pid {
                     w.counters = counters(view.pid);
-                    w.earlier_cpu_ns += std::mem::take(&mut w.cpu_ns);
+                    w.earlier_cpu_time += std::mem::take(&mut w.cpu_time);
                 }
                 w.view = view;
             }
@@ -238,8 +239,8 @@ impl StackSensor {
                 status,
                 account: AccountReading::default(),
                 queues: BTreeMap::new(),
-                cpu_ns: 0,
-                earlier_cpu_ns: 0,
+                cpu_time: Duration::ZERO,
+                earlier_cpu_time: Duration::ZERO,
             }),
         }
     }
@@ -284,7 +285,7 @@ impl StackSensor {
     pub fn sample(&mut self, now: Instant) -> Sample {
         let senders = &self.senders;
         Sample {
-            at_ns: now.0,
+            at: now,
             components: self.watched.iter_mut().map(|w| w.sample(now, senders)).collect(),
             cpus: self.cpus.read(now),
             energy_uj: self.energy.read(),
@@ -295,6 +296,7 @@ impl StackSensor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eft_base::time::nanos;
     use eft_channel::account::{Hints, Phase};
 
     fn view(peer: ComponentId, generation: u32) -> MemberView {
@@ -345,16 +347,16 @@ mod tests {
         tcp.account().hint(Hints::default());
         let sample = sensor.sample(Instant(start.0 + 3000));
         let [t, i] = &sample.components[..] else { panic!("{sample:?}") };
-        assert_eq!((t.busy_ns, t.sleeping_ns, t.hint), (1000, 2000, Hint::ReceiverBehind));
+        assert_eq!((nanos(t.busy), nanos(t.sleeping), t.hint), (1000, 2000, Hint::ReceiverBehind));
         assert_eq!((t.traffic.sent_bytes, t.traffic.sent_empty_segments), (5000, 7));
         assert_eq!((t.traffic.connections_open, i.traffic.arp_packets), (3, 2));
         let q = &t.queues[0];
         assert_eq!((q.from.as_str(), q.capacity, q.overloads, q.low), ("ip", 64, 1, 2));
         assert!((40..48).contains(&q.high), "{}", q.high);
-        assert!(t.cpu_ns > 0 && sample.cpus.iter().any(|c| c.online && c.managed));
+        assert!(t.cpu_time > Duration::ZERO && sample.cpus.iter().any(|c| c.online && c.managed));
         let after = sensor.sample(Instant(start.0 + 4000));
         assert_eq!(after.components[0].hint, Hint::None);
-        assert_eq!((after.components[0].queues[0].high, after.components[0].sleeping_ns), (0, 3000));
+        assert_eq!((after.components[0].queues[0].high, nanos(after.components[0].sleeping)), (0, 3000));
     }
 
     #[test]
@@ -367,6 +369,6 @@ mod tests {
         tcp.segment().write(1024, &[0xff; 64]).unwrap();
         sensor.update(MemberView { pid: None, running: false, ..view(ComponentId::TCP, 2) }, tcp.read_only());
         let dead = sensor.sample(Instant(start.0 + 900)).components[0].clone();
-        assert_eq!((dead.busy_ns, dead.cpu_ns, dead.running), (before.busy_ns, before.cpu_ns, false));
+        assert_eq!((dead.busy, dead.cpu_time, dead.running), (before.busy, before.cpu_time, false));
     }
 }

@@ -419,7 +419,7 @@ fn what_a_move_costs_is_learnt() {
         let schedule = Schedule::Constant(Some(Load::requests(10, 16)));
         let mut run = Run::adaptive(&Shape::TWO, schedule, Goal::THROUGHPUT, seed);
         let cost = |run: &Run| match run.policy() {
-            Policy::Adaptive(policy) => policy.costs().move_ns(),
+            Policy::Adaptive(policy) => policy.costs().of_move().as_nanos() as f64,
             _ => panic!("not adaptive"),
         };
         let assumed = cost(&run);
@@ -631,7 +631,7 @@ fn profile_rests_when_idle_and_is_calm_at_a_constant_load() {
             assert!(later <= 3, "seed {seed}, {}: {later} changes\n{}", load.name, run.why());
             // Whoever moved components while the load was steady knows what that costs.
             let Policy::Profile(policy) = run.policy() else { panic!("not profile") };
-            learnt += usize::from(policy.costs().move_ns() < Costs::default().move_ns() * 0.9);
+            learnt += usize::from(policy.costs().of_move() < Costs::default().of_move().mul_f64(0.9));
             run.until(201 * S);
             assert!(run.plan().is_consolidated(), "seed {seed}\n{}", run.why());
         }

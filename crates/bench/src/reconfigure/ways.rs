@@ -3,12 +3,12 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use eft_host::actuators::burner::now_ns;
 use eft_host::actuators::cpuset_v1;
 use eft_host::actuators::hotplug::{self, HotplugOptions};
 use eft_host::actuators::lazy;
 use eft_host::actuators::parking::Parking;
 use eft_host::actuators::{affinity, bolt};
+use eft_host::clock;
 use eft_host::sensors::trace::Event;
 use eft_host::sensors::{Tree, rates};
 use eft_machine::CpuSet;
@@ -42,7 +42,7 @@ impl Bench {
         self.tracer.start()?;
         let interrupts = interrupts_elsewhere(&tree, &self.managed);
         let begin = Instant::now();
-        let begin_us = now_ns() / 1000;
+        let begin_us = clock::now().as_micros();
         match way {
             Way::Park | Way::ParkLazy | Way::ParkCancel => {
                 self.park_or_back(sets, leave, parking.ok_or("parking was not set up")?)?
@@ -64,7 +64,7 @@ impl Bench {
             }
         }
         let elapsed = begin.elapsed();
-        let end_us = now_ns() / 1000;
+        let end_us = clock::now().as_micros();
         if !leave {
             sets.iter().flat_map(CpuSet::iter).for_each(probe);
         }

@@ -54,17 +54,17 @@ pub struct Scheduled {
 struct Keeping {
     path: String,
     saved: u64,
-    at_ns: u64,
+    at: Instant,
 }
 
 impl Keeping {
-    fn keep(&mut self, scheduler: &Scheduler, now_ns: u64, every: Duration, out: &mut Outbox<Effect>) {
+    fn keep(&mut self, scheduler: &Scheduler, now: Instant, every: Duration, out: &mut Outbox<Effect>) {
         let Policy::Profile(policy) = scheduler.policy() else { return };
-        let due = now_ns.saturating_sub(self.at_ns) >= every.as_nanos() as u64;
+        let due = now.saturating_since(self.at) >= every;
         if !due || policy.learnt() == self.saved {
             return;
         }
-        (self.saved, self.at_ns) = (policy.learnt(), now_ns);
+        (self.saved, self.at) = (policy.learnt(), now);
         out.push(Effect::Save(Box::new(Learnt {
             path: self.path.clone(),
             profiles: policy.profiles().clone(),
@@ -83,7 +83,7 @@ impl Scheduled {
         let noted = if begins { &mut unheard } else { &mut *history };
         let plan = self.scheduler.look(sample, noted).plan;
         if let Some(keeping) = &mut self.keeping {
-            keeping.keep(&self.scheduler, sample.at_ns, SAVE_EVERY, out);
+            keeping.keep(&self.scheduler, sample.at, SAVE_EVERY, out);
         }
         // Compared with what was asked for and not with what is: a plan that was refused is not tried a hundred times
         // a second.
@@ -99,7 +99,7 @@ impl Scheduled {
         if !changes {
             let reason = if begins { "the plan that it begins with" } else { "the plan, little by little" };
             history.add(Entry {
-                at_ns: sample.at_ns,
+                at: sample.at,
                 policy: self.scheduler.policy().name(),
                 reason: reason.into(),
                 readings: None,
@@ -129,11 +129,11 @@ impl Deciding {
     }
 
     /// The component ends in good order, or another policy takes over.
-    pub fn end(&mut self, now_ns: u64, out: &mut Outbox<Effect>) {
+    pub fn end(&mut self, now: Instant, out: &mut Outbox<Effect>) {
         if let Deciding::Scheduled(scheduled) = self
             && let Some(keeping) = &mut scheduled.keeping
         {
-            keeping.keep(&scheduled.scheduler, now_ns, Duration::ZERO, out);
+            keeping.keep(&scheduled.scheduler, now, Duration::ZERO, out);
         }
     }
 }
@@ -151,12 +151,12 @@ impl Cores {
         while let Some(choice) = self.choices.front().cloned() {
             match self.settings_of(&choice) {
                 Ok(settings) if settings.policy == PolicyName::Fixed => {
-                    self.deciding.end(now.0, out);
+                    self.deciding.end(now, out);
                     self.take_up_fixed(&choice, settings, now, out);
                 }
                 Ok(settings) => {
                     // What the present one learnt may be what its successor reads.
-                    self.deciding.end(now.0, out);
+                    self.deciding.end(now, out);
                     let Scheduling { profiles, emulate_speeds, .. } = settings;
                     return out.push(Effect::Survey { profiles, emulate_speeds });
                 }
@@ -206,7 +206,7 @@ impl Cores {
         self.trouble = None;
         let wanted = Wanted { places: self.topology.clone(), ..Wanted::default() };
         self.history.add(Entry {
-            at_ns: now.0,
+            at: now,
             policy: PolicyName::Fixed,
             reason: "policy fixed: everything as the topology says".into(),
             readings: None,
@@ -262,14 +262,14 @@ impl Cores {
         let mut asked = None;
         if matches!(choice, Choice::AtBegin) && !self.applied.places.is_empty() {
             let applied = self.applied.to_plan(&settings.managed);
-            match applied.and_then(|plan| scheduler.resume(plan, now.0)) {
+            match applied.and_then(|plan| scheduler.resume(plan, now)) {
                 Ok(()) => asked = Some(scheduler.plan().clone()),
                 Err(why) => out
                     .push(Effect::Complain(format!("begins anew instead of from the plan in force: {why}"))),
             }
         }
         let keeping = settings.profiles.clone().filter(|_| settings.policy == PolicyName::Profile);
-        let keeping = keeping.map(|path| Keeping { path, saved: 0, at_ns: now.0 });
+        let keeping = keeping.map(|path| Keeping { path, saved: 0, at: now });
         Ok(Scheduled { scheduler, asked, keeping })
     }
 }

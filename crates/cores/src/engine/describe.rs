@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use eft_base::Instant;
+use eft_base::time::nanos;
 use serde_json::{Value, json};
 
 use super::Cores;
@@ -54,7 +55,7 @@ pub fn decisions(history: &History, now: Instant) -> Vec<Value> {
     let first = history.entries().len().saturating_sub(SHOWN);
     let aged = |kept: &Kept| {
         let mut shown = decision(kept);
-        shown["age_s"] = json!(now.0.saturating_sub(kept.entry.at_ns) as f64 / 1e9);
+        shown["age_s"] = json!(nanos(now.saturating_since(kept.entry.at)) as f64 / 1e9);
         shown
     };
     history.entries().skip(first).map(aged).collect()
@@ -65,7 +66,7 @@ fn decision(kept: &Kept) -> Value {
     let readings = entry.readings.as_ref();
     json!({
         "number": kept.number,
-        "at_ns": entry.at_ns,
+        "at_ns": entry.at,
         "policy": entry.policy,
         "reason": entry.reason,
         "plan": entry.plan,

@@ -298,7 +298,7 @@ impl Cores {
 
     /// At the end: what was learnt is saved, and what was changed on the CPUs is undone.
     fn end(&mut self, now: Instant, out: &mut Outbox<Effect>) {
-        self.deciding.end(now.0, out);
+        self.deciding.end(now, out);
         self.undo(out);
         self.next_quick_sample = None;
         self.choices.clear();

@@ -71,8 +71,8 @@ fn idle(at_ns: u64) -> Sample {
         generation: 1,
         running: true,
         heartbeat: at_ns / MS,
-        accounted_to_ns: at_ns,
-        sleeping_ns: at_ns,
+        accounted_to: Instant(at_ns),
+        sleeping: Duration::from_nanos(at_ns),
         queues: vec![QueueSample { from: "x".into(), capacity: 64, ..QueueSample::default() }],
         ..ComponentSample::default()
     };
@@ -81,11 +81,11 @@ fn idle(at_ns: u64) -> Sample {
         online: true,
         managed: cpu > 0,
         speed: 1.0,
-        idle_ns: at_ns,
+        idle: Duration::from_nanos(at_ns),
         ..CpuSample::default()
     };
     Sample {
-        at_ns,
+        at: Instant(at_ns),
         components: STACK.iter().map(component).collect(),
         cpus: (0..3).map(cpu).collect(),
         energy_uj: None,

@@ -1,6 +1,9 @@
 //! What one component did between two samples.
 
 use alloc::vec::Vec;
+use core::time::Duration;
+
+use eft_base::Instant;
 
 use super::doubt::Doubt;
 use super::one_line;
@@ -8,16 +11,16 @@ use crate::sample::{ComponentSample, QueueSample, Traffic};
 
 const SHARE_TOLERANCE: f64 = 0.05;
 /// Accounts may be ahead of the sample's time by as long as the sampling took, which is long if it lost its CPU.
-const AHEAD_NS_MAX: u64 = 1_000_000_000;
+const AHEAD_MAX: Duration = Duration::from_secs(1);
 
 pub(super) struct Differences {
     /// Busy, polling, waiting, sleeping. `None`: the account stands still.
     pub shares: Option<[f64; 4]>,
-    pub cpu_ns: u64,
+    pub cpu: Duration,
     pub traffic: Traffic,
     pub wake_ups: u64,
     pub wakes_sent: u64,
-    pub wakes_sent_ns: u64,
+    pub wakes_cost: Duration,
     pub queues: Vec<QueueSample>,
     pub counters: (Option<f64>, Option<f64>),
 }
@@ -25,32 +28,32 @@ pub(super) struct Differences {
 pub(super) fn differences(
     now: &ComponentSample,
     before: &ComponentSample,
-    at_ns: u64,
-    period_ns: u64,
+    at: Instant,
+    period: Duration,
 ) -> Result<Differences, Doubt> {
     if now.generation != before.generation {
         return Err(Doubt::Reborn { now: now.generation, before: before.generation });
     }
     // A turn counts as busy until it turns out to have been an idle poll: between the two, time goes over.
-    let working = |sample: &ComponentSample| sample.busy_ns.saturating_add(sample.polling_ns);
-    let working_ns = Doubt::since("its busy and polling time", working(now), working(before))?;
-    let busy_ns = now.busy_ns.saturating_sub(before.busy_ns).min(working_ns);
-    let waiting_ns = Doubt::since("its waiting time", now.waiting_ns, before.waiting_ns)?;
-    Doubt::since("its sleeping time", now.sleeping_ns, before.sleeping_ns)?;
-    let cpu_ns = Doubt::since("its CPU time", now.cpu_ns, before.cpu_ns)?;
+    let working = |sample: &ComponentSample| sample.busy.saturating_add(sample.polling);
+    let working = Doubt::time_since("its busy and polling time", working(now), working(before))?;
+    let busy = now.busy.saturating_sub(before.busy).min(working);
+    let waiting = Doubt::time_since("its waiting time", now.waiting, before.waiting)?;
+    Doubt::time_since("its sleeping time", now.sleeping, before.sleeping)?;
+    let cpu = Doubt::time_since("its CPU time", now.cpu_time, before.cpu_time)?;
     let turns = Doubt::since("its heartbeat", now.heartbeat, before.heartbeat)?;
-    if turns == 0 && before.running && cpu_ns > period_ns / 2 {
+    if turns == 0 && before.running && cpu > period / 2 {
         return Err(Doubt::HeartbeatStandsStill);
     }
     Ok(Differences {
-        shares: accounted_ns(now, before, at_ns)?
-            .map(|accounted_ns| shares(busy_ns, working_ns - busy_ns, waiting_ns, accounted_ns))
+        shares: accounted(now, before, at)?
+            .map(|accounted| shares(busy, working - busy, waiting, accounted))
             .transpose()?,
-        cpu_ns,
+        cpu,
         traffic: traffic_since(&now.traffic, &before.traffic)?,
         wake_ups: Doubt::since("its wake-ups", now.wake_ups, before.wake_ups)?,
         wakes_sent: Doubt::since("its sent wakes", now.wakes_sent, before.wakes_sent)?,
-        wakes_sent_ns: Doubt::since("its time of sent wakes", now.wakes_sent_ns, before.wakes_sent_ns)?,
+        wakes_cost: Doubt::time_since("its time of sent wakes", now.wakes_cost, before.wakes_cost)?,
         queues: queues_since(&now.queues, &before.queues)?,
         counters: counters_since(now, before),
     })
@@ -59,29 +62,38 @@ pub(super) fn differences(
 /// The time between two accounts. It is not that between the looks: whoever looks may lose its CPU after it has read
 /// the clock and before it reads the page, and then the page knows more than the look's time tells. `None`: there is no
 /// other account than before; the next one goes back to that.
-fn accounted_ns(now: &ComponentSample, before: &ComponentSample, at_ns: u64) -> Result<Option<u64>, Doubt> {
-    if now.accounted_to_ns == 0 || before.accounted_to_ns == 0 {
+fn accounted(
+    now: &ComponentSample,
+    before: &ComponentSample,
+    at: Instant,
+) -> Result<Option<Duration>, Doubt> {
+    if now.accounted_to == Instant::ZERO || before.accounted_to == Instant::ZERO {
         return Err(Doubt::AccountBegun);
     }
-    if now.accounted_to_ns.saturating_sub(at_ns) > AHEAD_NS_MAX {
+    if now.accounted_to.saturating_since(at) > AHEAD_MAX {
         return Err(Doubt::AccountAhead);
     }
-    match now.accounted_to_ns.checked_sub(before.accounted_to_ns) {
+    match now.accounted_to.checked_since(before.accounted_to) {
         None => Err(Doubt::AccountWentBack),
-        Some(length) => Ok((length > 0).then_some(length)),
+        Some(length) => Ok((length > Duration::ZERO).then_some(length)),
     }
 }
 
 /// What is accounted for as busy or polling is believed, waiting as far as there is room, and all else is sleep.
-fn shares(busy_ns: u64, polling_ns: u64, waiting_ns: u64, accounted_ns: u64) -> Result<[f64; 4], Doubt> {
-    let length = accounted_ns as f64;
-    let (busy, polling) = (busy_ns as f64 / length, polling_ns as f64 / length);
+fn shares(
+    busy: Duration,
+    polling: Duration,
+    waiting: Duration,
+    accounted: Duration,
+) -> Result<[f64; 4], Doubt> {
+    let share = |part: Duration| part.div_duration_f64(accounted);
+    let (busy, polling) = (share(busy), share(polling));
     if busy + polling > 1.0 + SHARE_TOLERANCE {
         return Err(Doubt::MoreThanAll { share: busy + polling });
     }
     let busy = busy.min(1.0);
     let polling = polling.min(1.0 - busy);
-    let waiting = (waiting_ns as f64 / length).min(1.0 - busy - polling).max(0.0);
+    let waiting = share(waiting).min(1.0 - busy - polling).max(0.0);
     Ok([busy, polling, waiting, (1.0 - busy - polling - waiting).max(0.0)])
 }
 

@@ -1,7 +1,9 @@
 //! Why a sample, or a part of it, is not believed.
 
 use alloc::string::String;
+use core::time::Duration;
 
+use eft_base::time;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
@@ -57,6 +59,11 @@ impl Doubt {
     /// `now - before`, of a figure that only grows.
     pub fn since(what: &str, now: u64, before: u64) -> Result<u64, Doubt> {
         now.checked_sub(before).ok_or_else(|| Doubt::WentBack { what: what.into(), before, now })
+    }
+
+    /// The same of a time; what went back is told in nanoseconds.
+    pub fn time_since(what: &str, now: Duration, before: Duration) -> Result<Duration, Doubt> {
+        Self::since(what, time::nanos(now), time::nanos(before)).map(Duration::from_nanos)
     }
 }
 

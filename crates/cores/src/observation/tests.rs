@@ -2,8 +2,14 @@
 
 use super::*;
 use crate::sample::{HardwareCounters, QueueSample};
+use core::time::Duration;
+use eft_base::time::nanos;
 
 const PERIOD: u64 = 10_000_000;
+
+fn ns(length: u64) -> Duration {
+    Duration::from_nanos(length)
+}
 
 fn tcp(busy_ns: u64) -> ComponentSample {
     ComponentSample {
@@ -12,7 +18,7 @@ fn tcp(busy_ns: u64) -> ComponentSample {
         running: true,
         heartbeat: busy_ns / 1000,
         cpu: Some(1),
-        busy_ns,
+        busy: ns(busy_ns),
         queues: alloc::vec![QueueSample {
             from: "ip".into(),
             capacity: 64,
@@ -30,17 +36,17 @@ fn cpu(number: u32, busy_ns: u64, idle_ns: u64) -> CpuSample {
         online: true,
         managed: true,
         speed: 1.0,
-        busy_ns,
-        idle_ns,
-        stolen_ns: 100_000_000,
+        busy: ns(busy_ns),
+        idle: ns(idle_ns),
+        stolen: Duration::from_millis(100),
         ..CpuSample::default()
     }
 }
 
 fn sample(at_ns: u64, busy_ns: u64) -> Sample {
     Sample {
-        at_ns,
-        components: alloc::vec![ComponentSample { accounted_to_ns: at_ns, ..tcp(busy_ns) }],
+        at: Instant(at_ns),
+        components: alloc::vec![ComponentSample { accounted_to: Instant(at_ns), ..tcp(busy_ns) }],
         cpus: alloc::vec![cpu(0, 0, at_ns), cpu(1, busy_ns, at_ns - busy_ns.min(at_ns))],
         energy_uj: Some(at_ns / 100),
     }
@@ -85,7 +91,7 @@ fn a_connection_that_began_long_ago_is_no_rate() {
 #[test]
 fn two_looks_make_shares_and_rates() {
     let seen = second(|next| {
-        next.components[0].polling_ns = 2_000_000;
+        next.components[0].polling = Duration::from_millis(2);
         next.components[0].traffic = Traffic {
             sent_bytes: 144_800,
             sent_segments: 110,
@@ -120,25 +126,25 @@ fn two_looks_make_shares_and_rates() {
 
 #[test]
 fn what_is_stale_missing_or_absurd_is_named() {
-    complains(&second(|next| next.at_ns = PERIOD), "stale");
-    complains(&second(|next| next.at_ns = 1), "went back");
-    complains(&second(|next| next.at_ns = u64::MAX), "passed since");
+    complains(&second(|next| next.at = Instant(PERIOD)), "stale");
+    complains(&second(|next| next.at = Instant(1)), "went back");
+    complains(&second(|next| next.at = Instant(u64::MAX)), "passed since");
     complains(
-        &second(|next| (next.components[0].heartbeat, next.components[0].cpu_ns) = (1000, PERIOD)),
+        &second(|next| (next.components[0].heartbeat, next.components[0].cpu_time) = (1000, ns(PERIOD))),
         "heartbeat",
     );
-    complains(&second(|next| next.components[0].busy_ns = 0), "busy and polling time went back");
-    complains(&second(|next| next.components[0].accounted_to_ns = PERIOD), "stands still");
-    complains(&second(|next| next.components[0].accounted_to_ns = 1), "less time than before");
-    complains(&second(|next| next.components[0].accounted_to_ns = 0), "only begun");
-    complains(&second(|next| next.components[0].accounted_to_ns = u64::MAX), "not come yet");
-    complains(&second(|next| next.components[0].busy_ns = u64::MAX), "busy or polling");
+    complains(&second(|next| next.components[0].busy = Duration::ZERO), "busy and polling time went back");
+    complains(&second(|next| next.components[0].accounted_to = Instant(PERIOD)), "stands still");
+    complains(&second(|next| next.components[0].accounted_to = Instant(1)), "less time than before");
+    complains(&second(|next| next.components[0].accounted_to = Instant(0)), "only begun");
+    complains(&second(|next| next.components[0].accounted_to = Instant(u64::MAX)), "not come yet");
+    complains(&second(|next| next.components[0].busy = ns(u64::MAX)), "busy or polling");
     complains(&second(|next| next.components[0].generation = 2), "reborn");
     complains(&second(|next| next.components[0].running = false), "not running");
     complains(&second(|next| next.components.clear()), "missing");
     complains(&second(|next| next.components[0].queues[0].high = 65), "holds 65");
     complains(&second(|next| next.cpus.truncate(1)), "vanished");
-    complains(&second(|next| next.cpus[0].stolen_ns = 0), "stolen time went back");
+    complains(&second(|next| next.cpus[0].stolen = Duration::ZERO), "stolen time went back");
     complains(&second(|next| next.cpus[1].online = false), "offline");
     complains(&second(|next| next.cpus[1].speed = f64::NAN), "speed");
     complains(&second(|next| next.components[0].name = "tc\np".into()), "missing");
@@ -146,9 +152,9 @@ fn what_is_stale_missing_or_absurd_is_named() {
 
 #[test]
 fn what_a_hypervisor_took_is_a_share_of_all_the_time() {
-    let seen = second(|next| next.cpus[0].stolen_ns += PERIOD / 4);
+    let seen = second(|next| next.cpus[0].stolen += ns(PERIOD / 4));
     assert_eq!((seen.cpus[0].stolen, seen.cpus[1].stolen), (0.2, 0.0));
-    assert_eq!(seen.cpus[0].accounted_ns, PERIOD, "without what was taken");
+    assert_eq!(seen.cpus[0].accounted, ns(PERIOD), "without what was taken");
 }
 
 #[test]
@@ -177,7 +183,7 @@ fn a_look_that_lost_its_cpu_is_as_good_as_any_other() {
         [(2 * PERIOD, 3 * PERIOD), (3 * PERIOD, 3 * PERIOD + 1000), (4 * PERIOD, 4 * PERIOD)]
     {
         let mut late = sample(at, accounted_to);
-        late.components[0].accounted_to_ns = accounted_to;
+        late.components[0].accounted_to = Instant(accounted_to);
         let seen = observer.observe(&late);
         assert!(seen.is_sound(), "{:?}", seen.problems);
         assert_eq!(seen.component("tcp").unwrap().busy, 1.0);
@@ -188,7 +194,7 @@ fn a_look_that_lost_its_cpu_is_as_good_as_any_other() {
 fn a_turn_that_turns_out_to_have_been_an_idle_poll_takes_nothing_back() {
     // Half of the first period was taken for busy, as long as the turn went on.
     let seen =
-        second(|next| (next.components[0].busy_ns, next.components[0].polling_ns) = (500_000, 5_000_000));
+        second(|next| (next.components[0].busy, next.components[0].polling) = (ns(500_000), ns(5_000_000)));
     assert!(seen.is_sound(), "{:?}", seen.problems);
     let load = seen.component("tcp").unwrap();
     assert_eq!((load.busy, load.polling), (0.0, 0.45));
@@ -196,7 +202,7 @@ fn a_turn_that_turns_out_to_have_been_an_idle_poll_takes_nothing_back() {
 
 #[test]
 fn a_long_sleep_that_is_accounted_for_late_is_no_absurdity() {
-    let seen = second(|next| next.components[0].sleeping_ns = 100 * PERIOD);
+    let seen = second(|next| next.components[0].sleeping = ns(100 * PERIOD));
     assert!(seen.is_sound());
     let load = seen.component("tcp").unwrap();
     assert!((load.busy + load.sleeping - 1.0).abs() < 1e-9);
@@ -206,11 +212,11 @@ fn a_long_sleep_that_is_accounted_for_late_is_no_absurdity() {
 fn an_account_that_stands_still_is_waited_for() {
     let mut observer = Observer::default();
     let still = |next: &mut ComponentSample, last: &ComponentSample| {
-        next.accounted_to_ns = last.accounted_to_ns;
-        next.busy_ns = last.busy_ns;
-        next.polling_ns = last.polling_ns;
-        next.waiting_ns = last.waiting_ns;
-        next.sleeping_ns = last.sleeping_ns;
+        next.accounted_to = last.accounted_to;
+        next.busy = last.busy;
+        next.polling = last.polling;
+        next.waiting = last.waiting;
+        next.sleeping = last.sleeping;
     };
     (1..=2).for_each(|look| drop(observer.observe(&sample(look * PERIOD, look * 1000))));
     let last = sample(2 * PERIOD, 2000).components[0].clone();
@@ -223,7 +229,7 @@ fn an_account_that_stands_still_is_waited_for() {
     let (_, sound, busy) = looks.next().unwrap();
     assert!(sound && busy > 0.0, "as before: {busy}");
     let (look, ..) = looks.find(|(_, sound, _)| !sound).unwrap();
-    assert_eq!((look - 2) * PERIOD, QUIET_NS, "but not for ever");
+    assert_eq!((look - 2) * PERIOD, nanos(QUIET), "but not for ever");
 }
 
 #[test]
@@ -233,7 +239,7 @@ fn a_component_that_stays_down_makes_no_more_doubts() {
     for look in 1..=150 {
         let mut sample = sample(look * PERIOD, look * 1000);
         sample.components[0].running = false;
-        sample.components[0].busy_ns = 0;
+        sample.components[0].busy = Duration::ZERO;
         last = observer.observe(&sample);
         assert!(!(2..=100).contains(&look) || !last.is_sound(), "look {look}");
     }

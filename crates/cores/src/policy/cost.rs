@@ -8,6 +8,11 @@
 //!
 //! Promises: costs are finite, not negative, and at most as long as the looks that they were seen in.
 
+use core::time::Duration;
+
+use eft_base::Instant;
+use eft_base::time::nanos;
+
 use crate::plan::Plan;
 
 /// Until it is learnt: what each moved component costs, of the throughput's time. A move stops one component for some
@@ -22,7 +27,7 @@ const THERE_AND_BACK: f64 = 2.0;
 const LASTS_MIN_NS: f64 = 1_000_000_000.0;
 const LASTS_MAX_NS: f64 = 600_000_000_000.0;
 /// What is over sooner is no load of its own.
-const LOAD_NS_MIN: u64 = 100_000_000;
+const LOAD_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
 pub struct Costs {
@@ -30,59 +35,65 @@ pub struct Costs {
     speed_ns: f64,
     /// Mean length of the loads that are over.
     usual_ns: Option<f64>,
-    load_since_ns: Option<u64>,
+    load_since: Option<Instant>,
     /// A change under a steady load that is settling: moved components, and the throughput before.
     settling: Option<(usize, f64)>,
 }
 
 impl Default for Costs {
     fn default() -> Self {
-        Self { move_ns: MOVE_NS, speed_ns: SPEED_NS, usual_ns: None, load_since_ns: None, settling: None }
+        Self { move_ns: MOVE_NS, speed_ns: SPEED_NS, usual_ns: None, load_since: None, settling: None }
     }
 }
 
 impl Costs {
     /// Time in which nothing passes that a change of plan is worth.
-    pub fn of(&self, from: &Plan, to: &Plan) -> f64 {
+    pub fn of(&self, from: &Plan, to: &Plan) -> Duration {
+        whole(self.of_ns(from, to))
+    }
+
+    fn of_ns(&self, from: &Plan, to: &Plan) -> f64 {
         match moved(from, to) {
             0 => self.speed_ns,
-            count => self.of_moves(count),
+            count => self.move_ns * count as f64,
         }
     }
 
     /// The same for a change that moves so many components.
-    pub fn of_moves(&self, count: usize) -> f64 {
-        self.move_ns * count as f64
+    pub fn of_moves(&self, count: usize) -> Duration {
+        whole(self.move_ns * count as f64)
     }
 
     /// The gain that a change must promise now; at least `floor`.
-    pub fn gain_min(&self, floor: f64, from: &Plan, to: &Plan, now_ns: u64) -> f64 {
-        floor.max(THERE_AND_BACK * self.of(from, to) / self.lasts_ns(now_ns))
+    pub fn gain_min(&self, floor: f64, from: &Plan, to: &Plan, now: Instant) -> f64 {
+        floor.max(THERE_AND_BACK * self.of_ns(from, to) / self.lasts_ns(now))
     }
 
     /// How long the present load will last yet: what is left of the usual length; but what has lasted so long will last as
     /// long again.
-    fn lasts_ns(&self, now_ns: u64) -> f64 {
-        let passed = self.load_age_ns(now_ns) as f64;
+    fn lasts_ns(&self, now: Instant) -> f64 {
+        let passed = nanos(self.load_age(now)) as f64;
         self.usual_ns.map_or(passed, |usual| passed.max(usual - passed)).clamp(LASTS_MIN_NS, LASTS_MAX_NS)
     }
 
-    pub fn load_age_ns(&self, now_ns: u64) -> u64 {
-        now_ns.saturating_sub(self.load_since_ns.unwrap_or(now_ns))
+    /// How long the present load has lasted.
+    pub fn load_age(&self, now: Instant) -> Duration {
+        now.saturating_since(self.load_since.unwrap_or(now))
     }
 
-    pub fn load_begins(&mut self, now_ns: u64) {
-        self.load_ends(now_ns);
-        self.load_since_ns = Some(now_ns);
+    pub fn load_begins(&mut self, now: Instant) {
+        self.load_ends(now);
+        self.load_since = Some(now);
     }
 
-    pub fn load_ends(&mut self, now_ns: u64) {
+    pub fn load_ends(&mut self, now: Instant) {
         self.settling = None;
-        let Some(since_ns) = self.load_since_ns.take() else { return };
-        let length_ns = now_ns.saturating_sub(since_ns);
-        if length_ns >= LOAD_NS_MIN {
-            let usual = self.usual_ns.get_or_insert(length_ns as f64);
-            *usual += (length_ns as f64 - *usual) * NEWEST;
+        let Some(since) = self.load_since.take() else { return };
+        let length = now.saturating_since(since);
+        if length >= LOAD_MIN {
+            let length_ns = nanos(length) as f64;
+            let usual = self.usual_ns.get_or_insert(length_ns);
+            *usual += (length_ns - *usual) * NEWEST;
         }
     }
 
@@ -102,11 +113,9 @@ impl Costs {
     }
 
     /// The change has settled; so much was missing, as time in which nothing passed.
-    pub fn learn(&mut self, lost_ns: f64) {
+    pub fn learn(&mut self, lost: Duration) {
         let Some((moved, _)) = self.settling.take() else { return };
-        if !(lost_ns.is_finite() && lost_ns >= 0.0) {
-            return;
-        }
+        let lost_ns = nanos(lost) as f64;
         let (mean, seen) = match moved {
             0 => (&mut self.speed_ns, lost_ns),
             count => (&mut self.move_ns, lost_ns / count as f64),
@@ -114,15 +123,20 @@ impl Costs {
         *mean += (seen - *mean) * NEWEST;
     }
 
-    /// What each moved component costs, ns.
-    pub fn move_ns(&self) -> f64 {
-        self.move_ns
+    /// What each moved component costs.
+    pub fn of_move(&self) -> Duration {
+        whole(self.move_ns)
     }
 
-    /// What a change of speeds alone costs, ns.
-    pub fn speed_ns(&self) -> f64 {
-        self.speed_ns
+    /// What a change of speeds alone costs.
+    pub fn of_speed(&self) -> Duration {
+        whole(self.speed_ns)
     }
+}
+
+/// Means are kept to fractions of a nanosecond, since they are of means; nobody is told so much.
+fn whole(ns: f64) -> Duration {
+    Duration::from_nanos(ns as u64)
 }
 
 fn moved(from: &Plan, to: &Plan) -> usize {
@@ -135,7 +149,11 @@ mod tests {
     use super::*;
     use crate::plan::Seat;
 
-    const S: u64 = 1_000_000_000;
+    const S: Duration = Duration::from_secs(1);
+
+    fn after(length: Duration) -> Instant {
+        Instant::ZERO + length
+    }
 
     fn plan(cpus: [u32; 3], speed: f64) -> Plan {
         let seats = ["ip", "tcp", "nic0"].into_iter().zip(cpus);
@@ -146,9 +164,9 @@ mod tests {
     #[test]
     fn more_moves_must_promise_more_and_a_speed_least() {
         let mut costs = Costs::default();
-        costs.load_begins(0);
+        costs.load_begins(Instant::ZERO);
         let here = plan([1, 1, 1], 1.0);
-        let gain = |to: &Plan, now_ns| costs.gain_min(0.001, &here, to, now_ns);
+        let gain = |to: &Plan, age| costs.gain_min(0.001, &here, to, after(age));
         let (speed, one, three) = (plan([1, 1, 1], 0.5), plan([1, 1, 2], 1.0), plan([2, 2, 2], 1.0));
         assert!(gain(&speed, S) < gain(&one, S) && gain(&one, S) * 2.9 < gain(&three, S));
         assert!((gain(&three, S) - 2.0 * 3.0 * MOVE_NS / 1e9).abs() < 1e-9);
@@ -156,23 +174,23 @@ mod tests {
             (gain(&three, 10 * S) - gain(&three, S) / 10.0).abs() < 1e-9,
             "it has lasted ten times as long"
         );
-        assert_eq!(costs.gain_min(0.03, &here, &one, 10 * S), 0.03, "the floor");
+        assert_eq!(costs.gain_min(0.03, &here, &one, after(10 * S)), 0.03, "the floor");
     }
 
     #[test]
     fn loads_that_usually_last_long_pay_sooner_and_short_ones_later() {
         let here = plan([1, 1, 1], 1.0);
-        let gain = |length_ns: u64| {
+        let gain = |length: Duration| {
             let mut costs = Costs::default();
-            for index in 0..20 {
-                costs.load_begins(index * length_ns);
+            for index in 0..20u32 {
+                costs.load_begins(after(index * length));
             }
-            costs.gain_min(0.0, &here, &plan([2, 2, 2], 1.0), 19 * length_ns + S)
+            costs.gain_min(0.0, &here, &plan([2, 2, 2], 1.0), after(19 * length + S))
         };
         assert!(gain(30 * S) < gain(4 * S) / 5.0);
         assert!(gain(4 * S) < gain(S));
         // What is held for a look at a time is no load.
-        assert_eq!(gain(LOAD_NS_MIN / 10), gain(LOAD_NS_MIN / 5));
+        assert_eq!(gain(LOAD_MIN / 10), gain(LOAD_MIN / 5));
     }
 
     #[test]
@@ -181,20 +199,21 @@ mod tests {
         let (here, there) = (plan([1, 1, 1], 1.0), plan([2, 2, 1], 1.0));
         for _ in 0..30 {
             costs.begins(&here, &there, 100.0);
-            costs.learn(60_000_000.0);
+            costs.learn(Duration::from_millis(60));
         }
-        assert!((costs.of(&here, &there) - 60e6).abs() < 1e5);
-        assert!((costs.of(&here, &plan([2, 2, 2], 1.0)) - 90e6).abs() < 2e5);
-        assert_eq!(costs.of(&here, &plan([1, 1, 1], 0.5)), SPEED_NS, "a speed costs what it did");
-        // Nothing was begun, or another load came meanwhile, or it is absurd.
-        let before = costs.move_ns();
-        costs.learn(1e12);
+        assert!(costs.of(&here, &there).abs_diff(Duration::from_millis(60)) < Duration::from_micros(100));
+        assert!(
+            costs.of(&here, &plan([2, 2, 2], 1.0)).abs_diff(Duration::from_millis(90))
+                < Duration::from_micros(200)
+        );
+        assert_eq!(costs.of(&here, &plan([1, 1, 1], 0.5)), whole(SPEED_NS), "a speed costs what it did");
+        // Nothing was begun, or another load came meanwhile.
+        let before = costs.of_move();
+        costs.learn(1000 * S);
         costs.begins(&here, &there, 100.0);
-        costs.load_begins(S);
-        costs.learn(1e12);
-        costs.begins(&here, &there, 100.0);
-        costs.learn(f64::NAN);
-        assert_eq!(costs.move_ns(), before);
+        costs.load_begins(after(S));
+        costs.learn(1000 * S);
+        assert_eq!(costs.of_move(), before);
     }
 
     /// A kernel with Bolt changes CPUs in a hundredth of the time: what a policy demands of a change has to follow.
@@ -202,21 +221,24 @@ mod tests {
     fn a_faster_way_to_reconfigure_pays_for_smaller_gains() {
         let mut costs = Costs::default();
         let (here, there) = (plan([1, 1, 1], 1.0), plan([2, 2, 1], 1.0));
-        costs.load_begins(0);
-        let mut gain_after = |lost_ns: f64, changes: u32| {
+        costs.load_begins(Instant::ZERO);
+        let mut gain_after = |lost: Duration, changes: u32| {
             for _ in 0..changes {
                 costs.begins(&here, &there, 100.0);
-                costs.learn(lost_ns);
+                costs.learn(lost);
             }
-            costs.gain_min(0.0, &here, &there, 10 * S)
+            costs.gain_min(0.0, &here, &there, after(10 * S))
         };
-        let (native_ns, bolt_ns) = (36_770_000.0, 400_000.0);
-        let native = gain_after(native_ns, 30);
-        assert!(gain_after(bolt_ns, 1) < native * 0.8, "the first one counts");
-        let bolt = gain_after(bolt_ns, 29);
-        assert!((native / bolt - native_ns / bolt_ns).abs() < 2.0, "{native} natively, {bolt} with Bolt");
+        let (by_kernel, by_bolt) = (Duration::from_micros(36_770), Duration::from_micros(400));
+        let native = gain_after(by_kernel, 30);
+        assert!(gain_after(by_bolt, 1) < native * 0.8, "the first one counts");
+        let bolt = gain_after(by_bolt, 29);
         assert!(
-            (gain_after(native_ns, 30) - native).abs() < native / 100.0,
+            (native / bolt - by_kernel.div_duration_f64(by_bolt)).abs() < 2.0,
+            "{native} natively, {bolt} with Bolt"
+        );
+        assert!(
+            (gain_after(by_kernel, 30) - native).abs() < native / 100.0,
             "and back, where Bolt is switched off"
         );
     }

@@ -11,6 +11,9 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::time::Duration;
+
+use eft_base::Instant;
 
 use crate::indicators::Mix;
 use crate::plan::Plan;
@@ -20,20 +23,20 @@ use crate::policy::memory::SAME_MIX;
 
 /// A level is another if it differs by this factor.
 const FACTOR: f64 = 1.6;
-/// So many turns within [`SPAN_NS`] are flapping.
+/// So many turns within [`SPAN`] are flapping.
 const TURNS: usize = 5;
-const SPAN_NS: u64 = 1_500_000_000;
+const SPAN: Duration = Duration::from_millis(1500);
 /// How long each configuration is measured; several flips of 100 ms.
-const TRIAL_NS: u64 = 800_000_000;
+const TRIAL: Duration = Duration::from_millis(800);
 /// Looks right after a change say nothing about the load.
 const BLIND_LOOKS: usize = 5;
 /// What is over sooner is no turn of the load, but a stall of the machine: a hypervisor stops a CPU for ten milliseconds
 /// now and then.
-const LASTING_NS: u64 = 40_000_000;
+const LASTING: Duration = Duration::from_millis(40);
 /// Traffic that flips has no mix of its own, only about.
 const MIX_OF_FLIPS: f64 = 0.4;
 /// How long a verdict holds, at first and at most.
-const VERDICT_NS: u64 = 60_000_000_000;
+const VERDICT: Duration = Duration::from_secs(60);
 const VERDICT_DOUBLINGS_MAX: u32 = 6;
 /// Turns of a load that leaves every CPU less busy than this do not matter.
 const BUSY_MIN: f64 = 0.15;
@@ -44,9 +47,9 @@ pub struct Flapping {
     low: Seen,
     high: Seen,
     rising: Option<bool>,
-    turning_since_ns: Option<u64>,
+    turning_since: Option<Instant>,
     busy: f64,
-    turns: VecDeque<u64>,
+    turns: VecDeque<Instant>,
     trial: Option<Trial>,
     verdict: Option<Verdict>,
 }
@@ -61,7 +64,7 @@ struct Seen {
 struct Verdict {
     plan: Plan,
     mix: Mix,
-    until_ns: u64,
+    until: Instant,
     times: u32,
 }
 
@@ -69,7 +72,7 @@ struct Verdict {
 struct Trial {
     plans: Vec<Plan>,
     results: Vec<(f64, f64)>,
-    began_ns: u64,
+    began: Instant,
     sum: (f64, f64, f64),
     held: bool,
 }
@@ -85,11 +88,11 @@ pub enum Advice {
 
 impl Flapping {
     /// Notes the level of the load; `since_change` counts looks since the plan changed.
-    pub fn note(&mut self, now_ns: u64, look: Look, mix: Mix, since_change: usize) {
+    pub fn note(&mut self, time: Instant, look: Look, mix: Mix, since_change: usize) {
         self.busy = (self.busy * 0.95).max(look.busy);
         let level = look.level();
         let now = Seen { level, mix };
-        while self.turns.front().is_some_and(|at| now_ns.saturating_sub(*at) > SPAN_NS) {
+        while self.turns.front().is_some_and(|at| time.saturating_since(*at) > SPAN) {
             self.turns.pop_front();
         }
         if since_change < BLIND_LOOKS {
@@ -108,49 +111,49 @@ impl Flapping {
             Some(false) => rose,
             None => fell || rose,
         };
-        match self.turning_since_ns {
-            None if turns => self.turning_since_ns = Some(now_ns),
+        match self.turning_since {
+            None if turns => self.turning_since = Some(time),
             Some(_) if !turns => self.begin_from(now),
-            Some(since) if now_ns.saturating_sub(since) >= LASTING_NS => self.turn(now_ns, now, fell),
+            Some(since) if time.saturating_since(since) >= LASTING => self.turn(time, now, fell),
             _ => {}
         }
     }
 
     fn begin_from(&mut self, now: Seen) {
-        (self.low, self.high, self.turning_since_ns) = (now, now, None);
+        (self.low, self.high, self.turning_since) = (now, now, None);
     }
 
-    fn turn(&mut self, now_ns: u64, now: Seen, fell: bool) {
+    fn turn(&mut self, time: Instant, now: Seen, fell: bool) {
         let was = if fell { self.high } else { self.low };
         self.rising = Some(!fell);
         self.begin_from(now);
         let is_the_loads = is_the_loads(was.level, now.level) || was.mix.difference(&now.mix) > SAME_MIX;
         if self.turns.len() < 64 && self.busy >= BUSY_MIN && is_the_loads {
-            self.turns.push_back(now_ns);
+            self.turns.push_back(time);
         }
     }
 
     /// `plans`: what there is to choose from, the present one among them.
     pub fn advise(
         &mut self,
-        now_ns: u64,
+        time: Instant,
         look: Look,
         mix: Mix,
         goal: Goal,
         plans: impl FnOnce() -> Vec<Plan>,
     ) -> Advice {
-        if self.is_stale(now_ns) {
+        if self.is_stale(time) {
             self.trial = None;
         }
         if self.trial.is_none() {
             if self.turns.len() < TURNS {
                 return Advice::Calm;
             }
-            if let Some(known) = self.known(now_ns, mix) {
-                self.trial = Some(Trial::new(alloc::vec![known.clone()], now_ns, true));
+            if let Some(known) = self.known(time, mix) {
+                self.trial = Some(Trial::new(alloc::vec![known.clone()], time, true));
                 return Advice::Hold(known, Some("the load flaps again; holds what was better on average"));
             }
-            let trial = Trial::new(plans(), now_ns, false);
+            let trial = Trial::new(plans(), time, false);
             let Some(first) = trial.plans.first().cloned() else { return Advice::Calm };
             self.trial = Some(trial);
             return Advice::Hold(
@@ -164,31 +167,31 @@ impl Flapping {
         }
         let Some(trial) = &mut self.trial else { return Advice::Calm };
         let was_held = trial.held;
-        let advice = trial.step(now_ns, look, goal);
+        let advice = trial.step(time, look, goal);
         if trial.held && !was_held {
             let plan = trial.chosen();
-            self.judge(plan, now_ns, mix);
+            self.judge(plan, time, mix);
         }
         advice
     }
 
     /// Held for so long that it may have become wrong; it is measured again, ever more seldom.
-    fn is_stale(&self, now_ns: u64) -> bool {
+    fn is_stale(&self, time: Instant) -> bool {
         let held = self.trial.as_ref().is_some_and(|trial| trial.held);
-        held && self.verdict.as_ref().is_none_or(|verdict| now_ns >= verdict.until_ns)
+        held && self.verdict.as_ref().is_none_or(|verdict| time >= verdict.until)
     }
 
     /// What was better on average when this load flapped before.
-    fn known(&self, now_ns: u64, mix: Mix) -> Option<Plan> {
-        let verdict = self.verdict.as_ref().filter(|verdict| now_ns < verdict.until_ns)?;
+    fn known(&self, time: Instant, mix: Mix) -> Option<Plan> {
+        let verdict = self.verdict.as_ref().filter(|verdict| time < verdict.until)?;
         (verdict.mix.difference(&mix) <= MIX_OF_FLIPS).then(|| verdict.plan.clone())
     }
 
-    fn judge(&mut self, plan: Plan, now_ns: u64, mix: Mix) {
+    fn judge(&mut self, plan: Plan, time: Instant, mix: Mix) {
         let same = self.verdict.as_ref().filter(|verdict| verdict.plan.is_same(&plan));
         let times = same.map_or(0, |verdict| (verdict.times + 1).min(VERDICT_DOUBLINGS_MAX));
-        let until_ns = now_ns.saturating_add(VERDICT_NS << times);
-        self.verdict = Some(Verdict { plan, mix, until_ns, times });
+        let until = time + VERDICT * (1 << times);
+        self.verdict = Some(Verdict { plan, mix, until, times });
     }
 
     /// The stack rests: what turned is over, but not what was learnt of it.
@@ -198,26 +201,26 @@ impl Flapping {
 }
 
 impl Trial {
-    fn new(plans: Vec<Plan>, began_ns: u64, held: bool) -> Self {
-        Self { plans, results: Vec::new(), began_ns, sum: (0.0, 0.0, 0.0), held }
+    fn new(plans: Vec<Plan>, began: Instant, held: bool) -> Self {
+        Self { plans, results: Vec::new(), began, sum: (0.0, 0.0, 0.0), held }
     }
 
     fn chosen(&self) -> Plan {
         self.plans.first().cloned().unwrap_or_default()
     }
 
-    fn step(&mut self, now_ns: u64, look: Look, goal: Goal) -> Advice {
+    fn step(&mut self, time: Instant, look: Look, goal: Goal) -> Advice {
         let current = |trial: &Self| trial.plans.get(trial.results.len()).cloned().unwrap_or_default();
         if self.held {
             return Advice::Hold(self.chosen(), None);
         }
         self.sum = (self.sum.0 + look.throughput, self.sum.1 + look.power_w, self.sum.2 + 1.0);
-        if now_ns.saturating_sub(self.began_ns) < TRIAL_NS {
+        if time.saturating_since(self.began) < TRIAL {
             return Advice::Hold(current(self), None);
         }
         let (throughput, power, looks) = self.sum;
         self.results.push((throughput / looks, power / looks));
-        (self.began_ns, self.sum) = (now_ns, (0.0, 0.0, 0.0));
+        (self.began, self.sum) = (time, (0.0, 0.0, 0.0));
         if self.results.len() < self.plans.len() {
             return Advice::Hold(current(self), Some("the load flaps; measures the next configuration"));
         }

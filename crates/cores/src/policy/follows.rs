@@ -4,11 +4,14 @@
 //! believed of loads of the same mix for a while.
 
 use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use eft_base::Instant;
 
 use crate::indicators::Mix;
 
 /// What was found out is believed for so long, and of so many loads.
-const VERDICT_NS: u64 = 600_000_000_000;
+const VERDICT: Duration = Duration::from_secs(600);
 const VERDICTS_MAX: usize = 16;
 /// A mix that differs by more than this on an axis is another one.
 pub const MIX_MOVED: f64 = 0.08;
@@ -26,21 +29,21 @@ pub enum Follows {
 struct Verdict {
     mix: Mix,
     follows: Follows,
-    until_ns: u64,
+    until: Instant,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Verdicts(VecDeque<Verdict>);
 
 impl Verdicts {
-    pub fn note(&mut self, now_ns: u64, mix: Mix, follows: Follows) {
+    pub fn note(&mut self, time: Instant, mix: Mix, follows: Follows) {
         self.0.retain(|known| known.mix.difference(&mix) > MIX_MOVED);
         self.0.truncate(VERDICTS_MAX - 1);
-        self.0.push_front(Verdict { mix, follows, until_ns: now_ns.saturating_add(VERDICT_NS) });
+        self.0.push_front(Verdict { mix, follows, until: time + VERDICT });
     }
 
-    pub fn recall(&self, now_ns: u64, mix: &Mix) -> Follows {
-        let is_it = |known: &&Verdict| known.until_ns > now_ns && known.mix.difference(mix) <= MIX_MOVED;
+    pub fn recall(&self, time: Instant, mix: &Mix) -> Follows {
+        let is_it = |known: &&Verdict| known.until > time && known.mix.difference(mix) <= MIX_MOVED;
         self.0.iter().find(is_it).map_or(Follows::Unknown, |known| known.follows)
     }
 }
@@ -53,15 +56,15 @@ mod tests {
     fn the_newest_verdict_on_a_mix_counts_until_it_is_old() {
         let mix = |size| Mix { size, ..Mix::default() };
         let mut verdicts = Verdicts::default();
-        verdicts.note(0, mix(0.5), Follows::No);
-        verdicts.note(1, mix(0.52), Follows::Yes);
-        verdicts.note(1, mix(0.9), Follows::No);
-        assert_eq!(verdicts.recall(2, &mix(0.5)), Follows::Yes);
-        assert_eq!(verdicts.recall(2, &mix(0.92)), Follows::No);
-        assert_eq!(verdicts.recall(2, &mix(0.7)), Follows::Unknown);
-        assert_eq!(verdicts.recall(2 + VERDICT_NS, &mix(0.5)), Follows::Unknown);
+        verdicts.note(Instant(0), mix(0.5), Follows::No);
+        verdicts.note(Instant(1), mix(0.52), Follows::Yes);
+        verdicts.note(Instant(1), mix(0.9), Follows::No);
+        assert_eq!(verdicts.recall(Instant(2), &mix(0.5)), Follows::Yes);
+        assert_eq!(verdicts.recall(Instant(2), &mix(0.92)), Follows::No);
+        assert_eq!(verdicts.recall(Instant(2), &mix(0.7)), Follows::Unknown);
+        assert_eq!(verdicts.recall(Instant(2) + VERDICT, &mix(0.5)), Follows::Unknown);
         for size in 0..100 {
-            verdicts.note(2, mix(f64::from(size)), Follows::No);
+            verdicts.note(Instant(2), mix(f64::from(size)), Follows::No);
         }
         assert_eq!(verdicts.0.len(), VERDICTS_MAX);
     }

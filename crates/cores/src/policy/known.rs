@@ -5,6 +5,9 @@
 //! between them, for a time.
 
 use alloc::vec::Vec;
+use core::time::Duration;
+
+use eft_base::Instant;
 
 use crate::indicators::Mix;
 use crate::plan::Plan;
@@ -12,7 +15,7 @@ use crate::policy::measure::Measured;
 use crate::policy::memory::SAME_MIX;
 
 /// What was found so long ago is found anew.
-const KNOWN_FOR_NS: u64 = 600_000_000_000;
+const KNOWN_FOR: Duration = Duration::from_secs(600);
 const ENTRIES_MAX: usize = 16;
 
 #[derive(Clone, Debug)]
@@ -22,7 +25,7 @@ struct Entry {
     /// The least and the most throughput at which it was best.
     low: f64,
     high: f64,
-    since_ns: u64,
+    since: Instant,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -32,8 +35,8 @@ pub struct Known {
 
 impl Known {
     /// `plan` was found best for the load with which it was measured.
-    pub fn note(&mut self, plan: &Plan, at: &Measured, now_ns: u64) {
-        self.forget_old(now_ns);
+    pub fn note(&mut self, plan: &Plan, at: &Measured, time: Instant) {
+        self.forget_old(time);
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.is_of(plan, &at.mix)) {
             (entry.low, entry.high) = (entry.low.min(at.throughput), entry.high.max(at.throughput));
             return;
@@ -42,20 +45,20 @@ impl Known {
             self.entries.remove(0);
         }
         let (low, high) = (at.throughput, at.throughput);
-        self.entries.push(Entry { plan: plan.clone(), mix: at.mix, low, high, since_ns: now_ns });
+        self.entries.push(Entry { plan: plan.clone(), mix: at.mix, low, high, since: time });
     }
 
     /// Whether `plan` was found best for such a load, or for less and for more of it. `slack`: how far beyond, as a share
     /// of the throughput.
-    pub fn covers(&self, plan: &Plan, now: &Measured, slack: f64, now_ns: u64) -> bool {
+    pub fn covers(&self, plan: &Plan, now: &Measured, slack: f64, time: Instant) -> bool {
         self.entries.iter().any(|entry| {
             let range = entry.low * (1.0 - slack)..=entry.high * (1.0 + slack);
-            entry.is_recent(now_ns) && entry.is_of(plan, &now.mix) && range.contains(&now.throughput)
+            entry.is_recent(time) && entry.is_of(plan, &now.mix) && range.contains(&now.throughput)
         })
     }
 
-    fn forget_old(&mut self, now_ns: u64) {
-        self.entries.retain(|entry| entry.is_recent(now_ns));
+    fn forget_old(&mut self, time: Instant) {
+        self.entries.retain(|entry| entry.is_recent(time));
     }
 }
 
@@ -64,8 +67,8 @@ impl Entry {
         self.mix.difference(mix) <= SAME_MIX && self.plan.is_same(plan)
     }
 
-    fn is_recent(&self, now_ns: u64) -> bool {
-        now_ns.saturating_sub(self.since_ns) < KNOWN_FOR_NS
+    fn is_recent(&self, time: Instant) -> bool {
+        time.saturating_since(self.since) < KNOWN_FOR
     }
 }
 
@@ -80,16 +83,22 @@ mod tests {
     #[test]
     fn what_was_best_at_both_ends_is_best_between_them_for_a_time() {
         let (mut known, plan) = (Known::default(), Plan::default());
-        known.note(&plan, &load(100.0), 0);
-        assert!(known.covers(&plan, &load(90.0), 0.25, 1) && !known.covers(&plan, &load(60.0), 0.25, 1));
-        known.note(&plan, &load(40.0), 1);
-        assert!(known.covers(&plan, &load(60.0), 0.0, 2) && !known.covers(&plan, &load(110.0), 0.0, 2));
+        known.note(&plan, &load(100.0), Instant(0));
+        assert!(
+            known.covers(&plan, &load(90.0), 0.25, Instant(1))
+                && !known.covers(&plan, &load(60.0), 0.25, Instant(1))
+        );
+        known.note(&plan, &load(40.0), Instant(1));
+        assert!(
+            known.covers(&plan, &load(60.0), 0.0, Instant(2))
+                && !known.covers(&plan, &load(110.0), 0.0, Instant(2))
+        );
         let other = Measured { mix: Mix { size: 0.9, ..Mix::default() }, ..load(60.0) };
-        assert!(!known.covers(&plan, &other, 0.0, 2));
-        assert!(!known.covers(&plan, &load(60.0), 0.0, KNOWN_FOR_NS));
+        assert!(!known.covers(&plan, &other, 0.0, Instant(2)));
+        assert!(!known.covers(&plan, &load(60.0), 0.0, Instant::ZERO + KNOWN_FOR));
         for i in 0..100 {
             let mix = Mix { size: f64::from(i), ..Mix::default() };
-            known.note(&plan, &Measured { mix, ..load(1.0) }, 3);
+            known.note(&plan, &Measured { mix, ..load(1.0) }, Instant(3));
         }
         assert!(known.entries.len() <= ENTRIES_MAX);
     }

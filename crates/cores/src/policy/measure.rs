@@ -3,6 +3,9 @@
 //! The first looks after a change are left out, since caches and the peers' windows have to find themselves again.
 
 use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use eft_base::time::nanos;
 
 use crate::estimate::{self, Activity};
 use crate::indicators::{self, Mix};
@@ -34,7 +37,7 @@ const FULL_SHARE: f64 = 0.75;
 /// One look.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Look {
-    pub period_ns: u64,
+    pub period: Duration,
     /// Delivered, see [`indicators::delivered`], per second.
     pub throughput: f64,
     /// Measured, or else modelled.
@@ -110,12 +113,12 @@ impl Meter {
     }
 
     /// What was missing to this throughput while the last change settled, as time in which nothing passed.
-    pub fn missing_ns(&self, throughput: f64) -> f64 {
+    pub fn missing(&self, throughput: f64) -> Duration {
         let skipped = self.looks.len().saturating_sub(self.since_change);
         let settling = self.looks.iter().skip(skipped).take(SETTLING_LOOKS);
-        let missing = |look: &Look| (1.0 - look.throughput / throughput.max(1.0)) * look.period_ns as f64;
+        let missing = |look: &Look| (1.0 - look.throughput / throughput.max(1.0)) * nanos(look.period) as f64;
         // Noise lies on both sides, so single looks are not cut off at nothing missing; the sum is.
-        settling.map(missing).sum::<f64>().max(0.0)
+        Duration::from_nanos(settling.map(missing).sum::<f64>().max(0.0) as u64)
     }
 
     /// Over the last `count` looks since the change, without those in which it settled; `None` while there are too
@@ -147,8 +150,8 @@ impl Look {
         let work = work(plan, seen);
         let busy = work.values().copied().fold(0.0, f64::max);
         Self {
-            period_ns: seen.period_ns,
-            throughput: indicators::delivered(&seen.traffic) * 1e9 / seen.period_ns.max(1) as f64,
+            period: seen.period,
+            throughput: indicators::delivered(&seen.traffic) * 1e9 / nanos(seen.period).max(1) as f64,
             power_w: seen.power_w.unwrap_or_else(modelled),
             busy,
             overloaded: is_full(&work, seen) || seen.components.iter().any(|load| is_overloaded(load, busy)),
@@ -203,12 +206,12 @@ mod tests {
         meter.restart();
         let looks = [20.0, 60.0, 110.0, 90.0, 1.0, 1.0];
         for throughput in looks {
-            meter.add(Look { period_ns: 10_000_000, throughput, ..Look::default() });
+            meter.add(Look { period: Duration::from_millis(10), throughput, ..Look::default() });
         }
         // 80% and 40% of two looks; the next two are one above and one below, as much.
-        assert!((meter.missing_ns(100.0) - 12e6).abs() < 1.0);
-        assert_eq!(meter.missing_ns(10.0), 0.0);
+        assert!((meter.missing(100.0).as_secs_f64() - 12e-3).abs() < 1e-9);
+        assert_eq!(meter.missing(10.0), Duration::ZERO);
         meter.restart();
-        assert_eq!(meter.missing_ns(100.0), 0.0);
+        assert_eq!(meter.missing(100.0), Duration::ZERO);
     }
 }

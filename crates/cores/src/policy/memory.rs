@@ -4,12 +4,15 @@
 //! that takes all that it gets is one load, however much that is: its throughput is the machine's doing.
 
 use alloc::vec::Vec;
+use core::time::Duration;
+
+use eft_base::Instant;
 
 use crate::plan::Plan;
 use crate::policy::measure::Measured;
 
 /// The first time; then twice as long each time.
-const FIRST_NS: u64 = 60_000_000_000;
+const FIRST: Duration = Duration::from_secs(60);
 const DOUBLINGS_MAX: u32 = 6;
 const ENTRIES_MAX: usize = 64;
 /// Loads within this factor of each other are one.
@@ -21,7 +24,7 @@ pub const SAME_MIX: f64 = 0.15;
 struct Entry {
     plan: Plan,
     load: Measured,
-    until_ns: u64,
+    until: Instant,
     times: u32,
 }
 
@@ -32,23 +35,23 @@ pub struct Memory {
 
 impl Memory {
     /// Keeps a plan from being tried for a while.
-    pub fn bar(&mut self, plan: &Plan, load: &Measured, now_ns: u64) {
-        let until = |times: u32| now_ns.saturating_add(FIRST_NS << times.min(DOUBLINGS_MAX));
+    pub fn bar(&mut self, plan: &Plan, load: &Measured, time: Instant) {
+        let until = |times: u32| time + FIRST * (1 << times.min(DOUBLINGS_MAX));
         if let Some(known) = self.entries.iter_mut().find(|entry| entry.is_of(plan, load)) {
             known.times = known.times.saturating_add(1);
-            known.until_ns = until(known.times);
+            known.until = until(known.times);
             return;
         }
         if self.entries.len() == ENTRIES_MAX {
-            let oldest = (0..ENTRIES_MAX).min_by_key(|index| self.entries[*index].until_ns).unwrap_or(0);
+            let oldest = (0..ENTRIES_MAX).min_by_key(|index| self.entries[*index].until).unwrap_or(0);
             self.entries.swap_remove(oldest);
         }
-        let until_ns = until(0);
-        self.entries.push(Entry { plan: plan.clone(), load: *load, until_ns, times: 0 });
+        let until = until(0);
+        self.entries.push(Entry { plan: plan.clone(), load: *load, until, times: 0 });
     }
 
-    pub fn is_barred(&self, plan: &Plan, load: &Measured, now_ns: u64) -> bool {
-        self.entries.iter().any(|entry| entry.until_ns > now_ns && entry.is_of(plan, load))
+    pub fn is_barred(&self, plan: &Plan, load: &Measured, time: Instant) -> bool {
+        self.entries.iter().any(|entry| entry.until > time && entry.is_of(plan, load))
     }
 }
 
@@ -69,6 +72,7 @@ pub fn is_same_load(one: &Measured, other: &Measured) -> bool {
 mod tests {
     use super::*;
     use crate::indicators::Mix;
+    use eft_base::time::nanos;
 
     fn load(throughput: f64) -> Measured {
         Measured { throughput, ..Measured::default() }
@@ -78,16 +82,16 @@ mod tests {
     fn what_failed_is_barred_longer_each_time_and_only_for_its_load() {
         let mut memory = Memory::default();
         let plan = Plan::default();
-        memory.bar(&plan, &load(100.0), 0);
-        assert!(memory.is_barred(&plan, &load(110.0), FIRST_NS - 1));
-        assert!(!memory.is_barred(&plan, &load(110.0), FIRST_NS));
-        assert!(!memory.is_barred(&plan, &load(200.0), 1));
+        memory.bar(&plan, &load(100.0), Instant::ZERO);
+        assert!(memory.is_barred(&plan, &load(110.0), Instant(nanos(FIRST) - 1)));
+        assert!(!memory.is_barred(&plan, &load(110.0), Instant::ZERO + FIRST));
+        assert!(!memory.is_barred(&plan, &load(200.0), Instant(1)));
         let other = Measured { mix: Mix { size: 0.9, ..Mix::default() }, ..load(100.0) };
-        assert!(!memory.is_barred(&plan, &other, 1));
-        memory.bar(&plan, &load(100.0), FIRST_NS);
-        assert!(memory.is_barred(&plan, &load(100.0), FIRST_NS * 3 - 1));
+        assert!(!memory.is_barred(&plan, &other, Instant(1)));
+        memory.bar(&plan, &load(100.0), Instant::ZERO + FIRST);
+        assert!(memory.is_barred(&plan, &load(100.0), Instant(3 * nanos(FIRST) - 1)));
         for _ in 0..100 {
-            memory.bar(&plan, &load(1e9), u64::MAX - 5);
+            memory.bar(&plan, &load(1e9), Instant(u64::MAX - 5));
         }
         assert!(memory.entries.len() <= ENTRIES_MAX);
     }

@@ -8,6 +8,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
+use eft_base::Instant;
 use eft_component::scheduling::{PolicyName, Spare};
 
 use crate::error::SchedulerError;
@@ -77,18 +78,18 @@ impl Policy {
         }
     }
 
-    pub fn decide(&mut self, now_ns: u64, seen: &Observation) -> Decision {
+    pub fn decide(&mut self, time: Instant, seen: &Observation) -> Decision {
         match self {
-            Self::Adaptive(policy) => policy.decide(now_ns, seen),
-            Self::Profile(policy) => policy.decide(now_ns, seen),
+            Self::Adaptive(policy) => policy.decide(time, seen),
+            Self::Profile(policy) => policy.decide(time, seen),
         }
     }
 
     /// Goes on from the plan that a predecessor applied. It must pass the check of the machine.
-    pub fn resume(&mut self, plan: Plan, now_ns: u64) {
+    pub fn resume(&mut self, plan: Plan, time: Instant) {
         match self {
-            Self::Adaptive(policy) => policy.resume(plan, now_ns),
-            Self::Profile(policy) => policy.resume(plan, now_ns),
+            Self::Adaptive(policy) => policy.resume(plan, time),
+            Self::Profile(policy) => policy.resume(plan, time),
         }
     }
 

@@ -7,6 +7,9 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
+
+use eft_base::Instant;
 
 use crate::error::SchedulerError;
 use crate::indicators::{self, Kind, Mix};
@@ -21,20 +24,20 @@ use crate::policy::roles::{Phases, Role};
 use crate::policy::{Decision, Settings};
 use crate::profile::{Choice, Profiles, Wish};
 
-const REST_AFTER_NS: u64 = 400_000_000;
+const REST_AFTER: Duration = Duration::from_millis(400);
 /// Looks after which the nature of new traffic is known well enough.
 const FIRST_LOOKS: usize = 4;
 const WINDOW_LOOKS: usize = 20;
 /// A load that differs by this factor is looked up again, as is one of another mix.
 const LOAD_MOVED: f64 = 1.3;
 /// At an unchanged load, what was learnt changes the plan at most this often.
-const REFINE_NS: u64 = 90_000_000_000;
+const REFINE: Duration = Duration::from_secs(90);
 /// At once, what was learnt of a load changes the plan at most this often.
 const REFINED_MAX: u32 = 3;
 /// Better by less than this is not worth a change.
 const GAIN_MIN: f64 = 0.02;
 /// What does not pay yet is looked at again when the load has lasted half as long again, and not sooner than this.
-const PATIENCE_NS_MIN: u64 = 500_000_000;
+const PATIENCE_MIN: Duration = Duration::from_millis(500);
 /// A change to what carries the load must leave this share of the throughput, or the load is one that follows.
 const CARRIES: f64 = 0.96;
 /// Whether a load that keeps a CPU less busy than this would take more is not worth finding out.
@@ -66,7 +69,7 @@ pub struct Profile {
     /// What was measured of this load.
     seen: Vec<(Plan, Measured)>,
     /// Until the load has lasted long enough for what promises something.
-    patient_until_ns: Option<u64>,
+    patient_until: Option<Instant>,
     moved_looks: usize,
     resting: bool,
     /// The load carries requests: then latency counts.
@@ -74,8 +77,8 @@ pub struct Profile {
     /// The plan is a predecessor's; what it was chosen for is not known yet.
     resumed: bool,
     learnt: u64,
-    last_traffic_ns: u64,
-    chosen_ns: u64,
+    last_traffic: Instant,
+    chosen: Instant,
 }
 
 impl Profile {
@@ -109,23 +112,23 @@ impl Profile {
             level: None,
             verdicts: Verdicts::default(),
             seen: Vec::new(),
-            patient_until_ns: None,
+            patient_until: None,
             moved_looks: 0,
             resting: true,
             requests: false,
             resumed: false,
             learnt: 0,
-            last_traffic_ns: 0,
-            chosen_ns: 0,
+            last_traffic: Instant::ZERO,
+            chosen: Instant::ZERO,
         })
     }
 
     /// Goes on from what a predecessor had chosen: measures the load under it, and chooses anew only if the load moves.
-    pub fn resume(&mut self, plan: Plan, now_ns: u64) {
+    pub fn resume(&mut self, plan: Plan, time: Instant) {
         self.change(plan);
         (self.resting, self.resumed) = (false, true);
-        (self.last_traffic_ns, self.chosen_ns) = (now_ns, now_ns);
-        self.costs.load_begins(now_ns);
+        (self.last_traffic, self.chosen) = (time, time);
+        self.costs.load_begins(time);
     }
 
     pub fn is_settled(&self) -> bool {
@@ -146,37 +149,37 @@ impl Profile {
         &self.profiles
     }
 
-    pub fn decide(&mut self, now_ns: u64, seen: &Observation) -> Decision {
-        let reason = self.step(now_ns, seen);
+    pub fn decide(&mut self, time: Instant, seen: &Observation) -> Decision {
+        let reason = self.step(time, seen);
         Decision { plan: self.plan.clone(), reason }
     }
 
-    fn step(&mut self, now_ns: u64, seen: &Observation) -> Option<String> {
+    fn step(&mut self, time: Instant, seen: &Observation) -> Option<String> {
         let look = Look::of(&self.platform, &self.settings.power, &self.plan, seen);
         if indicators::is_silent(&seen.traffic) {
-            let silent_ns = now_ns.saturating_sub(self.last_traffic_ns);
-            if self.resting || silent_ns < REST_AFTER_NS {
+            let silent = time.saturating_since(self.last_traffic);
+            if self.resting || silent < REST_AFTER {
                 return None;
             }
-            self.phases.note(now_ns, Role::Computes);
+            self.phases.note(time, Role::Computes);
             (self.resting, self.resumed, self.chosen_for) = (true, false, None);
             self.forget_load();
-            self.costs.load_ends(self.last_traffic_ns);
+            self.costs.load_ends(self.last_traffic);
             self.change(self.rest.clone());
-            return Some(format!("no packet for {} ms: rests on one shared core", silent_ns / 1_000_000));
+            return Some(format!("no packet for {} ms: rests on one shared core", silent.as_millis()));
         }
-        self.last_traffic_ns = now_ns;
+        self.last_traffic = time;
         self.requests = matches!(seen.indicators.kind, Kind::RequestResponse | Kind::Mixed);
         if core::mem::take(&mut self.resting) {
             self.meter.restart();
-            self.costs.load_begins(now_ns);
+            self.costs.load_begins(time);
         }
         self.meter.add(look);
-        let turned = self.phases.note(now_ns, Role::of(&seen.indicators));
+        let turned = self.phases.note(time, Role::of(&seen.indicators));
         if turned {
             // What was measured so far was of the other role.
             self.meter.restart();
-            self.costs.load_begins(now_ns);
+            self.costs.load_begins(time);
         }
         let mix = seen.indicators.mix();
         self.learn_cost(mix);
@@ -190,17 +193,17 @@ impl Profile {
             }
             None => {
                 let now = self.meter.last(2, FIRST_LOOKS, mix)?;
-                self.choose(now_ns, now, "new traffic", false)
+                self.choose(time, now, "new traffic", false)
             }
-            Some(before) => self.follow(now_ns, mix, before),
+            Some(before) => self.follow(time, mix, before),
         }
     }
 
-    fn follow(&mut self, now_ns: u64, mix: Mix, before: (Mix, f64, bool)) -> Option<String> {
+    fn follow(&mut self, time: Instant, mix: Mix, before: (Mix, f64, bool)) -> Option<String> {
         let now = self.meter.last(5, SETTLING_LOOKS, mix)?;
         let full = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix);
         if let Some(full) = full.filter(|_| !self.measured) {
-            return self.measured_first(now_ns, full);
+            return self.measured_first(time, full);
         }
         let ratio = now.throughput.max(before.1) / now.throughput.min(before.1).max(1.0);
         let pressed = now.overloaded >= 0.99 && !before.2;
@@ -208,39 +211,39 @@ impl Profile {
         if before.0.difference(&mix) > MIX_MOVED {
             self.forget_load();
         } else if lost || (pressed && self.carried.is_some()) {
-            self.judge(now_ns, mix, Follows::Yes);
+            self.judge(time, mix, Follows::Yes);
         }
         let moved = before.0.difference(&mix) > MIX_MOVED || (ratio > LOAD_MOVED && !before.2) || pressed;
         self.moved_looks = if moved { self.moved_looks + 1 } else { 0 };
         if self.moved_looks > 3 {
             let role = self.phases.role();
             // Another role may want all of the stack elsewhere.
-            let reconfiguration_ns = self.costs.of_moves(self.platform.components().len()) as u64;
-            if !self.phases.pays(now_ns, reconfiguration_ns) {
+            let reconfiguration = self.costs.of_moves(self.platform.components().len());
+            if !self.phases.pays(time, reconfiguration) {
                 self.moved_looks = 0;
                 self.chosen_for = Some((mix, now.throughput, now.overloaded >= 0.5));
                 return Some(format!("{}, but not for long enough to reconfigure", role.name()));
             }
-            return self.choose(now_ns, now, role.name(), false);
+            return self.choose(time, now, role.name(), false);
         }
         let full = full?;
-        if now_ns.saturating_sub(self.chosen_ns) >= REFINE_NS {
+        if time.saturating_since(self.chosen) >= REFINE {
             self.learn(&full);
-            return self.choose_steady(now_ns, full, "refined");
+            return self.choose_steady(time, full, "refined");
         }
-        if self.patient_until_ns.is_some_and(|until| now_ns >= until) {
-            return self.choose_steady(now_ns, full, "the load lasts");
+        if self.patient_until.is_some_and(|until| time >= until) {
+            return self.choose_steady(time, full, "the load lasts");
         }
         None
     }
 
     /// The plan was measured for this load for the first time since it was chosen.
-    fn measured_first(&mut self, now_ns: u64, now: Measured) -> Option<String> {
+    fn measured_first(&mut self, time: Instant, now: Measured) -> Option<String> {
         self.measured = true;
         let tried = self.tried.take();
         if let Some((_, before)) = &tried {
             let moved = (now.throughput - before.throughput).abs() > before.throughput * GAIN_MIN;
-            self.judge(now_ns, now.mix, if moved { Follows::Yes } else { Follows::No });
+            self.judge(time, now.mix, if moved { Follows::Yes } else { Follows::No });
         }
         self.learn(&now);
         if let Some((plan, before)) = tried.filter(|_| self.follows == Follows::Yes) {
@@ -250,7 +253,7 @@ impl Profile {
         self.chosen_for = Some((now.mix, now.throughput, now.overloaded >= 0.5));
         self.refined = self.refined.saturating_add(1);
         match self.refined {
-            ..=REFINED_MAX => self.choose_steady(now_ns, now, "measured"),
+            ..=REFINED_MAX => self.choose_steady(time, now, "measured"),
             refined if refined == REFINED_MAX + 1 => self.go_back(&now),
             _ => None,
         }
@@ -270,15 +273,15 @@ impl Profile {
         Some("measured: goes back to the best of what was tried".into())
     }
 
-    fn judge(&mut self, now_ns: u64, mix: Mix, follows: Follows) {
+    fn judge(&mut self, time: Instant, mix: Mix, follows: Follows) {
         (self.follows, self.carried) = (follows, None);
-        self.verdicts.note(now_ns, mix, follows);
+        self.verdicts.note(time, mix, follows);
     }
 
     /// What was found out about it is not so of another load.
     fn forget_load(&mut self) {
         (self.follows, self.refined, self.level) = (Follows::Unknown, 0, None);
-        (self.carried, self.tried, self.patient_until_ns) = (None, None, None);
+        (self.carried, self.tried, self.patient_until) = (None, None, None);
         self.seen.clear();
     }
 
@@ -307,9 +310,9 @@ impl Profile {
     }
 
     /// Under a load that was measured over a whole window: what is missing after the change is the change's doing.
-    fn choose_steady(&mut self, now_ns: u64, now: Measured, why: &str) -> Option<String> {
+    fn choose_steady(&mut self, time: Instant, now: Measured, why: &str) -> Option<String> {
         let before = self.plan.clone();
-        let reason = self.choose(now_ns, now, why, true);
+        let reason = self.choose(time, now, why, true);
         if !self.plan.is_same(&before) {
             self.costs.begins(&before, &self.plan, now.throughput);
         }
@@ -319,24 +322,24 @@ impl Profile {
     fn learn_cost(&mut self, mix: Mix) {
         let Some(before) = self.costs.settling() else { return };
         if let Some(now) = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix) {
-            self.costs.learn(self.meter.missing_ns(now.throughput.min(before)));
+            self.costs.learn(self.meter.missing(now.throughput.min(before)));
         }
     }
 
     /// `steady`: the load was measured over a whole window, so that what a try shows can be compared with that.
-    fn choose(&mut self, now_ns: u64, now: Measured, why: &str, steady: bool) -> Option<String> {
+    fn choose(&mut self, time: Instant, now: Measured, why: &str, steady: bool) -> Option<String> {
         let saturated = now.overloaded >= 0.5;
         self.moved_looks = 0;
         let fresh = self.chosen_for.is_none_or(|(mix, ..)| mix.difference(&now.mix) > MIX_MOVED);
         self.chosen_for = Some((now.mix, now.throughput, saturated));
-        self.chosen_ns = now_ns;
+        self.chosen = time;
         if fresh {
             // Not yet under this plan.
             self.measured = false;
             self.meter.restart();
         }
         if self.follows == Follows::Unknown {
-            self.follows = self.verdicts.recall(now_ns, &now.mix);
+            self.follows = self.verdicts.recall(time, &now.mix);
         }
         let tries = !saturated && steady && self.follows == Follows::Unknown && now.busy >= BUSY_MIN;
         let takes_all = saturated || tries || self.follows == Follows::Yes;
@@ -348,13 +351,13 @@ impl Profile {
         }
         let tries = tries && self.follows == Follows::Unknown;
         let Choice { plan, throughput, power_w, gain, latency_us, nearest } = choice;
-        self.patient_until_ns = None;
+        self.patient_until = None;
         if plan.is_same(&self.plan) {
             return fresh.then(|| format!("{why}: nearest to {nearest}; the plan is the best known"));
         }
-        let worth = self.costs.gain_min(GAIN_MIN, &self.plan, &plan, now_ns);
+        let worth = self.costs.gain_min(GAIN_MIN, &self.plan, &plan, time);
         if gain.is_some_and(|gain| gain < worth) {
-            self.patient_until_ns = Some(now_ns + (self.costs.load_age_ns(now_ns) / 2).max(PATIENCE_NS_MIN));
+            self.patient_until = Some(time + (self.costs.load_age(time) / 2).max(PATIENCE_MIN));
             return fresh
                 .then(|| format!("{why}: nearest to {nearest}; waits whether the load lasts long enough"));
         }

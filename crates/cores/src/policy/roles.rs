@@ -2,6 +2,10 @@
 //! (`multiserver-scheduling`, section 5). Which of them it plays is told by the indicators; how long each lasts is learnt,
 //! since a phase must be longer than what the reconfiguration costs.
 
+use core::time::Duration;
+
+use eft_base::Instant;
+
 use crate::indicators::Indicators;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +23,7 @@ const ROLES: usize = 4;
 /// Less than this a second is nothing.
 const TRAFFIC_BYTES_PER_S: f64 = 100e3;
 /// A phase must last this much longer than its reconfiguration, or half of the gain is lost on the way.
-const PAYS_AFTER: f64 = 2.0;
+const PAYS_AFTER: u32 = 2;
 
 impl Role {
     pub fn of(indicators: &Indicators) -> Self {
@@ -48,22 +52,22 @@ impl Role {
 #[derive(Clone, Debug, Default)]
 pub struct Phases {
     role: Role,
-    since_ns: u64,
-    /// Mean length of each role's finished phases; 0 before the first.
-    usual_ns: [u64; ROLES],
+    since: Instant,
+    /// Mean length of each role's finished phases; zero before the first.
+    usual: [Duration; ROLES],
 }
 
 impl Phases {
     /// Notes the role of a look; true if it is another than before.
-    pub fn note(&mut self, now_ns: u64, role: Role) -> bool {
+    pub fn note(&mut self, time: Instant, role: Role) -> bool {
         if role == self.role {
             return false;
         }
-        let length = now_ns.saturating_sub(self.since_ns);
-        let usual = &mut self.usual_ns[self.role as usize];
+        let length = time.saturating_since(self.since);
+        let usual = &mut self.usual[self.role as usize];
         // The first phase may have begun before we looked.
-        *usual = if *usual == 0 { length } else { *usual / 2 + length / 2 };
-        (self.role, self.since_ns) = (role, now_ns);
+        *usual = if usual.is_zero() { length } else { *usual / 2 + length / 2 };
+        (self.role, self.since) = (role, time);
         true
     }
 
@@ -72,11 +76,11 @@ impl Phases {
     }
 
     /// Whether what is left of this phase, as far as is known, is long enough for a reconfiguration.
-    pub fn pays(&self, now_ns: u64, reconfiguration_ns: u64) -> bool {
-        let usual = self.usual_ns[self.role as usize];
-        let passed = now_ns.saturating_sub(self.since_ns);
+    pub fn pays(&self, time: Instant, reconfiguration: Duration) -> bool {
+        let usual = self.usual[self.role as usize];
+        let passed = time.saturating_since(self.since);
         // A phase that outlasts its usual length is another kind of phase.
-        usual == 0 || passed > usual || (usual - passed) as f64 > PAYS_AFTER * reconfiguration_ns as f64
+        usual.is_zero() || passed > usual || usual - passed > reconfiguration * PAYS_AFTER
     }
 }
 
@@ -107,10 +111,10 @@ mod tests {
         let mut phases = Phases::default();
         for turn in 0..10u64 {
             let role = if turn % 2 == 0 { Role::Receives } else { Role::Sends };
-            assert!(phases.note(turn * 100, role) || turn == 0);
+            assert!(phases.note(Instant(turn * 100), role) || turn == 0);
         }
-        assert!(!phases.pays(910, 60));
-        assert!(phases.pays(910, 10));
-        assert!(phases.pays(1_500, 60), "it lasts longer than ever");
+        assert!(!phases.pays(Instant(910), Duration::from_nanos(60)));
+        assert!(phases.pays(Instant(910), Duration::from_nanos(10)));
+        assert!(phases.pays(Instant(1_500), Duration::from_nanos(60)), "it lasts longer than ever");
     }
 }

@@ -1,6 +1,7 @@
 //! Bad looks, CPUs that come and go, and random sequences of samples against every policy.
 
 use super::*;
+use core::time::Duration;
 use eft_component::scheduling::{PolicyName, Spare};
 
 const NAMES: [PolicyName; 2] = [PolicyName::Adaptive, PolicyName::Profile];
@@ -13,6 +14,10 @@ use proptest::prelude::*;
 
 const STACK: [&str; 6] = ["sockets", "tcp", "udp", "ip", "filter", "nic0"];
 const PERIOD: u64 = 10_000_000;
+
+fn ns(length: u64) -> Duration {
+    Duration::from_nanos(length)
+}
 
 fn names() -> Vec<String> {
     STACK.iter().map(|name| name.to_string()).collect()
@@ -80,8 +85,8 @@ fn look(index: u64, busy: f64, segments: u64, cpus: u32) -> Sample {
         generation: 1,
         running: true,
         heartbeat: index * 100,
-        accounted_to_ns: index * PERIOD,
-        busy_ns: (index as f64 * PERIOD as f64 * busy / 6.0) as u64,
+        accounted_to: Instant(index * PERIOD),
+        busy: ns((index as f64 * PERIOD as f64 * busy / 6.0) as u64),
         queues: alloc::vec![QueueSample { from: "x".into(), capacity: 64, high: 60, ..Default::default() }],
         traffic: Traffic {
             sent_segments: if *name == "tcp" { index * segments } else { 0 },
@@ -95,12 +100,12 @@ fn look(index: u64, busy: f64, segments: u64, cpus: u32) -> Sample {
         online: true,
         managed: true,
         speed: 1.0,
-        busy_ns: (index as f64 * PERIOD as f64 * busy) as u64,
-        idle_ns: (index as f64 * PERIOD as f64 * (1.0 - busy)) as u64,
+        busy: ns((index as f64 * PERIOD as f64 * busy) as u64),
+        idle: ns((index as f64 * PERIOD as f64 * (1.0 - busy)) as u64),
         ..CpuSample::default()
     };
     Sample {
-        at_ns: (index + 1) * PERIOD,
+        at: Instant((index + 1) * PERIOD),
         components: STACK.iter().map(component).collect(),
         cpus: (0..cpus).map(cpu).collect(),
         energy_uj: None,
@@ -117,9 +122,9 @@ fn a_bad_look_keeps_the_last_good_plan_and_leaves_one_line() {
         let good = scheduler.plan();
         assert!(!good.is_consolidated(), "{name:?}: {good}");
         let bad: [fn(&mut Sample); 5] = [
-            |sample| sample.at_ns = 0,
+            |sample| sample.at = Instant::ZERO,
             |sample| sample.components[1].running = false,
-            |sample| sample.components[1].busy_ns = 0,
+            |sample| sample.components[1].busy = Duration::ZERO,
             |sample| sample.cpus[2].online = false,
             |sample| sample.cpus.truncate(1),
         ];
@@ -201,15 +206,15 @@ fn any_component() -> impl Strategy<Value = ComponentSample> {
             heartbeat: counts[0],
             cpu,
             dedicated,
-            accounted_to_ns: counts[15],
-            busy_ns: counts[1],
-            polling_ns: counts[2],
-            waiting_ns: counts[3],
-            sleeping_ns: counts[4],
-            cpu_ns: counts[5],
+            accounted_to: Instant(counts[15]),
+            busy: ns(counts[1]),
+            polling: ns(counts[2]),
+            waiting: ns(counts[3]),
+            sleeping: ns(counts[4]),
+            cpu_time: ns(counts[5]),
             wake_ups: counts[6],
             wakes_sent: counts[7],
-            wakes_sent_ns: counts[8],
+            wakes_cost: ns(counts[8]),
             queues: alloc::vec![QueueSample {
                 from: "x".into(),
                 capacity: counts[9] as u32,
@@ -240,15 +245,15 @@ fn any_sample() -> impl Strategy<Value = Sample> {
             managed,
             parked,
             speed,
-            busy_ns,
-            idle_ns,
-            stolen_ns,
+            busy: ns(busy_ns),
+            idle: ns(idle_ns),
+            stolen: ns(stolen_ns),
         },
     );
     let components = proptest::collection::vec(any_component(), 0..9);
     let cpus = proptest::collection::vec(cpu, 0..9);
     (any_count(), components, cpus, proptest::option::of(any_count()))
-        .prop_map(|(at_ns, components, cpus, energy_uj)| Sample { at_ns, components, cpus, energy_uj })
+        .prop_map(|(at, components, cpus, energy_uj)| Sample { at: Instant(at), components, cpus, energy_uj })
 }
 
 /// What comes: sane looks of a load, a repeated absurdity, or anything.
@@ -309,8 +314,8 @@ proptest! {
                     }
                     Stretch::Same(sample, times) => {
                         for time in 0..*times {
-                            let at_ns = sample.at_ns.saturating_add(time * PERIOD);
-                            feed(&mut scheduler, &Sample { at_ns, ..sample.clone() })?;
+                            let at = sample.at + ns(time * PERIOD);
+                            feed(&mut scheduler, &Sample { at, ..sample.clone() })?;
                         }
                     }
                 }
@@ -340,10 +345,9 @@ fn with_others(scheduler: &mut Noted, looks: core::ops::Range<u64>, busy: impl F
         tcp.traffic.received_bytes = index * 1_000_000;
         tcp.traffic.received_segments = index * 20;
         for cpu in &mut sample.cpus {
-            let others = (busy(index, cpu.cpu) * PERIOD as f64) as u64;
-            sums[cpu.cpu as usize] += others;
-            (cpu.busy_ns, cpu.idle_ns) =
-                (sums[cpu.cpu as usize], index * PERIOD - sums[cpu.cpu as usize].min(index * PERIOD));
+            sums[cpu.cpu as usize] += (busy(index, cpu.cpu) * PERIOD as f64) as u64;
+            let others = sums[cpu.cpu as usize];
+            (cpu.busy, cpu.idle) = (ns(others), ns((index * PERIOD).saturating_sub(others)));
             cpu.managed = !cpu.cpu.is_multiple_of(4);
         }
         scheduler.look(&sample);

@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use eft_base::Instant;
 use eft_cores::duty::{Duty, DutyOptions};
 
 use super::affinity;
 use super::urgent::RealTime;
 
+use crate::clock;
 use crate::error::{Error, error};
 
 /// Above ordinary real-time work, below the kernel's own watchdogs and migration threads (99).
@@ -92,15 +94,11 @@ impl Drop for Burner {
     }
 }
 
-pub fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
 /// Sleeps until a moment of the monotonic clock.
-pub fn sleep_until_ns(moment: u64) {
+pub fn sleep_until(moment: Instant) {
+    let since_boot = moment.saturating_since(Instant::ZERO);
     let until =
-        libc::timespec { tv_sec: (moment / 1_000_000_000) as i64, tv_nsec: (moment % 1_000_000_000) as i64 };
+        libc::timespec { tv_sec: since_boot.as_secs() as i64, tv_nsec: i64::from(since_boot.subsec_nanos()) };
     // SAFETY: `until` lives through the call, which only reads it; an early return by a signal is handled by callers,
     // who look at the clock.
     unsafe {
@@ -109,15 +107,15 @@ pub fn sleep_until_ns(moment: u64) {
 }
 
 fn burn(options: DutyOptions, stop: &AtomicBool) {
-    let mut duty = Duty::new(options, now_ns());
+    let mut duty = Duty::new(options, clock::now());
     while !stop.load(Ordering::Acquire) {
         let burn = duty.next();
-        sleep_until_ns(burn.begin_ns);
-        let started = now_ns();
+        sleep_until(burn.begin);
+        let started = clock::now();
         let mut now = started;
-        while now < started + burn.length_ns {
+        while now < started + burn.length {
             std::hint::spin_loop();
-            now = now_ns();
+            now = clock::now();
         }
         duty.finish(started, now);
     }

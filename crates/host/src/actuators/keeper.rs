@@ -12,11 +12,12 @@ use eft_cores::duty::DutyOptions;
 use eft_cores::park::ParkBackEnd;
 use rustix::process::{Pid, Signal};
 
-use super::burner::{Burner, now_ns};
+use super::burner::Burner;
 use super::held::{self, Held, Status};
 use super::lazy::{LazyOptions, LazyWork};
 use super::parking::Parking;
 use super::scope::Scope;
+use crate::clock;
 use crate::error::{Error, error};
 use crate::journal::Journal;
 use crate::sensors::Tree;
@@ -95,7 +96,7 @@ impl Keeper {
         let mut wait = IDLE;
         let swept = self.lazy.swept;
         if let Some(parking) = &held.parking {
-            let now_ms = now_ns() / 1_000_000;
+            let now_ms = clock::now().as_millis();
             let since = parking.since();
             let options =
                 LazyOptions { delays: parking.delays, spread: &parking.spread, force: parking.force };

@@ -16,7 +16,8 @@ use eft_machine::CpuSet;
 use super::held::{self, Held, HeldParking};
 use super::hotplug::{self, HotplugOptions};
 use super::parking::{ParkOptions, Parking, SetUp};
-use super::{burner, keeper, lazy};
+use super::{keeper, lazy};
+use crate::clock;
 use crate::error::{Error, error};
 use crate::journal::{Change, Entry, Journal};
 use crate::sensors::tasks::{self};
@@ -179,13 +180,13 @@ impl Session {
         });
         held.delays = delays;
         held.keep_set_up |= keep_set_up;
-        let now_ms = burner::now_ns() / 1_000_000;
+        let now_ms = clock::now().as_millis();
         cpus.iter().for_each(|cpu| {
             held.parked.entry(cpu).or_insert(now_ms);
         });
         let parked = held.set();
         held::save(&self.host.dir, &self.held)?;
-        self.began_us = burner::now_ns() / 1000;
+        self.began_us = clock::now().as_micros();
         let latency = parking.apply(&mut self.journal, &parked, &[])?;
         self.publish()?;
         Ok(Parked { set_up, latency, parked })
@@ -207,7 +208,7 @@ impl Session {
         let Some(mut parking) = self.held.parking.clone() else {
             return Err(error!(Refused, "CPU {cpus} is not parked"));
         };
-        self.began_us = burner::now_ns() / 1000;
+        self.began_us = clock::now().as_micros();
         let begin = Instant::now();
         let offlined = hotplug::offlined(&self.journal).and(cpus);
         if !offlined.is_empty() {
@@ -244,7 +245,7 @@ impl Session {
         let before = self.held.clone();
         self.ensure_keeper()?;
         self.held.switched = self.held.switched.union(cpus);
-        self.began_us = burner::now_ns() / 1000;
+        self.began_us = clock::now().as_micros();
         let begin = Instant::now();
         match hotplug::offline(&mut self.journal, cpus, options) {
             Ok(note) => {
@@ -265,7 +266,7 @@ impl Session {
         hotplug::check(&self.host.tree, cpus)?;
         let before = self.held.clone();
         self.ensure_keeper()?;
-        self.began_us = burner::now_ns() / 1000;
+        self.began_us = clock::now().as_micros();
         let begin = Instant::now();
         match hotplug::online(&mut self.journal, cpus, options) {
             Ok(note) => {

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use eft_base::Instant;
+use eft_base::time::nanos;
 use eft_cores::sample::CpuSample;
 use eft_machine::CpuSet;
 
@@ -27,7 +28,7 @@ const TIMES_PER_READ: u32 = 1000;
 const STATE_PERIOD: Duration = Duration::from_millis(200);
 
 /// `USER_HZ` of every Linux that eft runs on.
-const TICK_NS: u64 = 10_000_000;
+const TICK: Duration = Duration::from_millis(10);
 
 /// A thread of ours that slows a CPU down, and what it has taken of it.
 #[derive(Default)]
@@ -133,9 +134,13 @@ fn times_period(took: Duration) -> Duration {
 /// Times never go back: what a burner took until it was noticed has been counted as the CPU's work, and is made up for by
 /// what comes; and the kernel's own count of waiting for devices goes back at times (proc_stat(5), `iowait`).
 fn account(cpu: &mut CpuSample, ticks: Ticks) {
-    cpu.busy_ns = cpu.busy_ns.max(ticks.busy * TICK_NS);
-    cpu.idle_ns = cpu.idle_ns.max(ticks.idle * TICK_NS);
-    cpu.stolen_ns = cpu.stolen_ns.max(ticks.stolen * TICK_NS);
+    cpu.busy = cpu.busy.max(ticks_long(ticks.busy));
+    cpu.idle = cpu.idle.max(ticks_long(ticks.idle));
+    cpu.stolen = cpu.stolen.max(ticks_long(ticks.stolen));
+}
+
+fn ticks_long(count: u64) -> Duration {
+    Duration::from_nanos(count.saturating_mul(nanos(TICK)))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +179,7 @@ mod tests {
         let mut cpu = CpuSample::default();
         let mut after = |busy, idle, stolen| {
             account(&mut cpu, Ticks { busy, idle, stolen });
-            [cpu.busy_ns, cpu.idle_ns, cpu.stolen_ns].map(|ns| ns / TICK_NS)
+            [cpu.busy, cpu.idle, cpu.stolen].map(|length| nanos(length) / nanos(TICK))
         };
         assert_eq!(after(100, 50, 7), [100, 50, 7]);
         // 12 of the 14 ticks since were a burner's, of which the last look did not know 6.

@@ -8,10 +8,12 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use eft_base::time::nanos;
 use serde::Serialize;
 
 use crate::actuators::affinity;
-use crate::actuators::burner::{now_ns, sleep_until_ns};
+use crate::actuators::burner::sleep_until;
+use crate::clock;
 use crate::error::{Error, error};
 use crate::sensors::Tree;
 
@@ -92,15 +94,15 @@ fn cpu_time_ns(tree: &Tree, tid: i32) -> Option<u64> {
 /// The ends of all chunks, after the moment of the beginning.
 fn busy_loop(duration: Duration) -> Vec<u64> {
     let mut ends = Vec::with_capacity(1 << 20);
-    let begin = now_ns();
-    let until = begin + duration.as_nanos() as u64;
+    let begin = clock::now().0;
+    let until = begin + nanos(duration);
     ends.push(begin);
     let mut sum = 0u64;
     loop {
         for iteration in 0..CHUNK_ITERATIONS {
             sum = black_box(sum.wrapping_mul(31).wrapping_add(iteration));
         }
-        let now = now_ns();
+        let now = clock::now().0;
         ends.push(now);
         if now >= until {
             return ends;
@@ -153,11 +155,11 @@ fn summarise(
 /// How late a thread that sleeps for 1.3 ms wakes: not in step with the burner's period.
 fn wake_delay(duration: Duration) -> WakeDelay {
     let mut late = Vec::new();
-    let until = now_ns() + duration.as_nanos() as u64;
-    while now_ns() < until {
-        let moment = now_ns() + 1_300_000;
-        sleep_until_ns(moment);
-        late.push(now_ns().saturating_sub(moment) as f64 / 1000.0);
+    let until = clock::now() + duration;
+    while clock::now() < until {
+        let moment = clock::now() + Duration::from_micros(1300);
+        sleep_until(moment);
+        late.push(nanos(clock::now().saturating_since(moment)) as f64 / 1000.0);
     }
     late.sort_unstable_by(f64::total_cmp);
     let at = |part: f64| late.get(((late.len() - 1) as f64 * part) as usize).copied().unwrap_or(0.0);

@@ -4,6 +4,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use eft_base::Instant;
+
 use super::peek::Pace;
 use super::{ABRUPT, Adaptive, Mode, OVERLOADED_LOOKS};
 use crate::estimate;
@@ -27,7 +29,7 @@ const CALM_LOOKS: usize = 10;
 impl Adaptive {
     pub(super) fn climb(
         &mut self,
-        now_ns: u64,
+        time: Instant,
         seen: &Observation,
         stride: usize,
         from: Option<(Plan, Measured)>,
@@ -41,17 +43,17 @@ impl Adaptive {
             && was.mix.difference(&mix) <= SAME_MIX
             && !indicators::is_silent(&seen.traffic)
         {
-            return Some(self.step_back(now_ns, seen, best.clone(), was, &now));
+            return Some(self.step_back(time, seen, best.clone(), was, &now));
         }
         if from.is_none()
             && let Some(was) = self.calm_level(mix)
-            && let Some(reason) = self.peek(now_ns, seen, &was, Pace::Hasty)
+            && let Some(reason) = self.peek(time, seen, &was, Pace::Hasty)
         {
             return Some(reason);
         }
         if self.overloaded_looks >= OVERLOADED_LOOKS
             && let Some(was) = self.meter.last(2, 0, mix)
-            && let Some((name, plan)) = self.next_up(now_ns, seen, stride, &was)
+            && let Some((name, plan)) = self.next_up(time, seen, stride, &was)
         {
             let from = best_of(from, (self.plan.clone(), was));
             self.change(plan);
@@ -66,7 +68,7 @@ impl Adaptive {
             && now.throughput < was.throughput * WORSE
             && was.mix.difference(&mix) <= SAME_MIX
         {
-            return Some(self.step_back(now_ns, seen, best.clone(), was, &now));
+            return Some(self.step_back(time, seen, best.clone(), was, &now));
         }
         self.mode = if calm >= CALM_LOOKS || on_top {
             Mode::Measuring
@@ -86,14 +88,14 @@ impl Adaptive {
     /// Goes back to the best plan of a climb, and remembers the present one.
     fn step_back(
         &mut self,
-        now_ns: u64,
+        time: Instant,
         seen: &Observation,
         best: Plan,
         was: &Measured,
         now: &Measured,
     ) -> String {
         let share = now.throughput / was.throughput.max(1.0) * 100.0;
-        self.memory.bar(&self.plan, was, now_ns);
+        self.memory.bar(&self.plan, was, time);
         self.best = self.best.max(was.throughput);
         self.steps_back += u32::from(self.is_crowded(seen));
         self.change(best);
@@ -103,7 +105,7 @@ impl Adaptive {
     /// The rung that is `stride` above what we have, by what it is predicted to do.
     pub(super) fn next_up(
         &mut self,
-        now_ns: u64,
+        time: Instant,
         seen: &Observation,
         stride: usize,
         was: &Measured,
@@ -121,7 +123,7 @@ impl Adaptive {
         // The same CPUs dealt out otherwise are no step up; a trial finds out whether that is better.
         let is_sideways = |plan: &Plan| plan.used() == self.plan.used() && plan.speeds == self.plan.speeds;
         let higher = higher.filter(|rung| !is_sideways(&rung.plan));
-        let allowed = higher.filter(|rung| !self.memory.is_barred(&rung.plan, was, now_ns));
+        let allowed = higher.filter(|rung| !self.memory.is_barred(&rung.plan, was, time));
         let rungs: Vec<_> = allowed.collect();
         let rung = rungs.get(stride - 1).or(rungs.last())?;
         Some((rung.name.clone(), rung.plan.clone()))

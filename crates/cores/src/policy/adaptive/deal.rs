@@ -9,6 +9,9 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
+
+use eft_base::Instant;
 
 use super::trial::STEPS_BACK_MAX;
 use super::{ABRUPT, Adaptive, Mode, WINDOW_LOOKS};
@@ -20,7 +23,7 @@ use crate::policy::measure::{Measured, SETTLING_LOOKS};
 use crate::policy::memory::SAME_MIX;
 
 /// A search takes some seconds, at half of which the load gets less; it must pay in what is left of the load.
-const LOAD_LASTS_NS: u64 = 3_000_000_000;
+const LOAD_LASTS: Duration = Duration::from_secs(3);
 /// Who does less of the stack's work may be on either side of a cut.
 const WORK_MIN: f64 = 0.02;
 /// A plan that does so much more or less after a try than before it is on another machine, or under another load.
@@ -34,7 +37,7 @@ const DOUBT: f64 = 0.05;
 /// How often a try that said nothing is made again, for all of them.
 const AGAIN_MAX: u32 = 4;
 /// For so long what a search found is believed; twice as long each time.
-const BELIEVED_NS: u64 = 600_000_000_000;
+const BELIEVED: Duration = Duration::from_secs(600);
 const DOUBLINGS_MAX: u32 = 6;
 
 /// What a search found.
@@ -42,7 +45,7 @@ const DOUBLINGS_MAX: u32 = 6;
 pub(super) struct Found {
     mix: Mix,
     plan: Plan,
-    until_ns: u64,
+    until: Instant,
     times: u32,
 }
 
@@ -76,14 +79,14 @@ impl Tried {
 
 impl Adaptive {
     /// Begins a search, if one may pay.
-    pub(super) fn deal(&mut self, now_ns: u64, seen: &Observation, now: &Measured) -> Option<String> {
+    pub(super) fn deal(&mut self, time: Instant, seen: &Observation, now: &Measured) -> Option<String> {
         if self.is_dealt {
             return None;
         }
-        let left = self.ways(now_ns, seen, now.mix);
-        let lasts_ns = now_ns.saturating_sub(self.load_changed_ns);
-        if !left.is_empty() && lasts_ns < LOAD_LASTS_NS {
-            self.patient_until_ns = self.load_changed_ns + LOAD_LASTS_NS;
+        let left = self.ways(time, seen, now.mix);
+        let lasts = time.saturating_since(self.load_changed);
+        if !left.is_empty() && lasts < LOAD_LASTS {
+            self.patient_until = self.load_changed + LOAD_LASTS;
             return Some("waits whether the load lasts: other ways to deal the stack out may do more".into());
         }
         self.is_dealt = true;
@@ -100,14 +103,14 @@ impl Adaptive {
             at_base: true,
             is_final: false,
         };
-        Some(self.next_way(now_ns, search))
+        Some(self.next_way(time, search))
     }
 
     /// One look of a search.
-    pub(super) fn search(&mut self, now_ns: u64, seen: &Observation, mut search: Search) -> Option<String> {
+    pub(super) fn search(&mut self, time: Instant, seen: &Observation, mut search: Search) -> Option<String> {
         let mix = seen.indicators.mix();
         if search.was.mix.difference(&mix) > SAME_MIX {
-            self.begin_load(now_ns, seen);
+            self.begin_load(time, seen);
             return Some("the mix of traffic changed during a search: begins to measure anew".into());
         }
         let early = self.meter.last(4, SETTLING_LOOKS, mix);
@@ -126,15 +129,15 @@ impl Adaptive {
             return Some("goes back to compare".into());
         }
         search.compare(now);
-        Some(self.next_way(now_ns, search))
+        Some(self.next_way(time, search))
     }
 
-    fn next_way(&mut self, now_ns: u64, mut search: Search) -> String {
+    fn next_way(&mut self, time: Instant, mut search: Search) -> String {
         if search.left.is_empty() && !search.is_final {
             search.is_final = true;
             search.left = self.finalists(&search);
         }
-        let Some(plan) = search.left.pop() else { return self.take_best(now_ns, search) };
+        let Some(plan) = search.left.pop() else { return self.take_best(time, search) };
         let told = format!("tries another way to deal the stack out: {plan}");
         self.change_steady(plan, &search.was);
         search.at_base = false;
@@ -153,7 +156,7 @@ impl Adaptive {
         core::iter::repeat_n(best, FINAL_TRIES).flatten().collect()
     }
 
-    fn take_best(&mut self, now_ns: u64, search: Search) -> String {
+    fn take_best(&mut self, time: Instant, search: Search) -> String {
         let most = search.most();
         let Search { base, was, results, .. } = search;
         self.best = self.best.max(was.throughput * most);
@@ -179,29 +182,29 @@ impl Adaptive {
             None => format!("of {} ways to deal the stack out none is better", results.len()),
         };
         let plan = better.map_or(base, |tried| tried.plan.clone());
-        self.remember(was.mix, &plan, now_ns);
+        self.remember(was.mix, &plan, time);
         self.change_steady(plan, &was);
         self.favoured = self.copies_on(&self.plan);
         self.mode = Mode::Measuring;
         told
     }
 
-    fn remember(&mut self, mix: Mix, plan: &Plan, now_ns: u64) {
+    fn remember(&mut self, mix: Mix, plan: &Plan, time: Instant) {
         let times = self.found.iter().find(|found| found.is_of(mix)).map_or(0, |found| found.times);
-        self.found.retain(|found| !found.is_of(mix) && found.until_ns > now_ns);
-        let until_ns = now_ns.saturating_add(BELIEVED_NS << times.min(DOUBLINGS_MAX));
-        self.found.push(Found { mix, plan: plan.clone(), until_ns, times: times + 1 });
+        self.found.retain(|found| !found.is_of(mix) && found.until > time);
+        let until = time + BELIEVED * (1 << times.min(DOUBLINGS_MAX));
+        self.found.push(Found { mix, plan: plan.clone(), until, times: times + 1 });
     }
 
     /// Those worth a try: none where no others are in the way or the stack has more than two CPUs; only what was found
     /// before, if this kind of traffic has been searched.
-    fn ways(&self, now_ns: u64, seen: &Observation, mix: Mix) -> Vec<Plan> {
+    fn ways(&self, time: Instant, seen: &Observation, mix: Mix) -> Vec<Plan> {
         let extremes = self.copies_on(&self.plan).and_then(|cpu| self.extremes(cpu, seen));
         let Some([most, least]) = extremes.filter(|[most, least]| most != least) else { return Vec::new() };
         if self.plan.used().len() > 2 {
             return Vec::new();
         }
-        let known = self.found.iter().find(|found| found.is_of(mix) && found.until_ns > now_ns);
+        let known = self.found.iter().find(|found| found.is_of(mix) && found.until > time);
         let mut ways: Vec<Plan> = match known {
             Some(found) => Vec::from([found.plan.clone()]),
             None => {

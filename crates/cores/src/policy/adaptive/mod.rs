@@ -21,6 +21,9 @@ mod trial;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
+
+use eft_base::Instant;
 
 use self::deal::{Found, Search};
 use self::peek::{Pace, Peek};
@@ -41,7 +44,7 @@ use crate::policy::memory::Memory;
 use crate::policy::{Decision, Settings};
 
 /// Without a packet for so long, the stack rests.
-const REST_AFTER_NS: u64 = 400_000_000;
+const REST_AFTER: Duration = Duration::from_millis(400);
 /// Looks with overload that make an overload.
 const OVERLOADED_LOOKS: usize = 2;
 /// Looks over which a plan is measured.
@@ -51,7 +54,7 @@ const ABRUPT: f64 = 0.75;
 /// A CPU that is busier will soon have nothing to spare, if the load grows.
 const NEARLY_FULL: f64 = 0.85;
 const TRIALS_MAX: u32 = 32;
-const PROBE_AFTER_NS: u64 = 180_000_000_000;
+const PROBE_AFTER: Duration = Duration::from_secs(180);
 
 #[derive(Clone, Debug)]
 pub struct Adaptive {
@@ -66,7 +69,7 @@ pub struct Adaptive {
     flapping: Flapping,
     costs: Costs,
     /// Until the load has lasted long enough for what promises something.
-    patient_until_ns: u64,
+    patient_until: Instant,
     /// Mean work of the components under the present plan.
     work: Demand,
     /// Who is busy at the same time.
@@ -88,9 +91,9 @@ pub struct Adaptive {
     overloaded_looks: usize,
     departure: Departure,
     restless: Restless,
-    last_traffic_ns: u64,
-    load_changed_ns: u64,
-    probe_wait_ns: u64,
+    last_traffic: Instant,
+    load_changed: Instant,
+    probe_wait: Duration,
 }
 
 #[derive(Clone, Debug)]
@@ -137,7 +140,7 @@ impl Adaptive {
             known: Known::default(),
             flapping: Flapping::default(),
             costs: Costs::default(),
-            patient_until_ns: 0,
+            patient_until: Instant::ZERO,
             work: Demand::new(),
             overlaps: Overlaps::default(),
             best: 0.0,
@@ -152,21 +155,21 @@ impl Adaptive {
             overloaded_looks: 0,
             departure: Departure::default(),
             restless: Restless::default(),
-            last_traffic_ns: 0,
-            load_changed_ns: 0,
-            probe_wait_ns: PROBE_AFTER_NS,
+            last_traffic: Instant::ZERO,
+            load_changed: Instant::ZERO,
+            probe_wait: PROBE_AFTER,
         }
     }
 
     /// Goes on from what a predecessor had found: measures the load under that plan and settles there, so that nothing
     /// moves until the load does.
-    pub fn resume(&mut self, plan: Plan, now_ns: u64) {
+    pub fn resume(&mut self, plan: Plan, time: Instant) {
         self.change(plan);
         (self.trials, self.went_home) = (TRIALS_MAX, true);
         self.peeks.clear();
         self.is_dealt = true;
-        (self.last_traffic_ns, self.load_changed_ns) = (now_ns, now_ns);
-        self.costs.load_begins(now_ns);
+        (self.last_traffic, self.load_changed) = (time, time);
+        self.costs.load_begins(time);
         self.mode = Mode::Measuring;
     }
 
@@ -183,23 +186,23 @@ impl Adaptive {
         matches!(self.mode, Mode::Settled(_))
     }
 
-    pub fn decide(&mut self, now_ns: u64, seen: &Observation) -> Decision {
-        let reason = self.step(now_ns, seen);
+    pub fn decide(&mut self, time: Instant, seen: &Observation) -> Decision {
+        let reason = self.step(time, seen);
         Decision { plan: self.plan.clone(), reason }
     }
 
-    fn step(&mut self, now_ns: u64, seen: &Observation) -> Option<String> {
+    fn step(&mut self, time: Instant, seen: &Observation) -> Option<String> {
         let look = Look::of(&self.platform, &self.settings.power, &self.plan, seen);
         if indicators::is_silent(&seen.traffic) {
-            if let Some(reason) = self.rest(now_ns) {
+            if let Some(reason) = self.rest(time) {
                 return reason;
             }
         } else {
-            self.last_traffic_ns = now_ns;
+            self.last_traffic = time;
             self.overlaps.note(self.platform.components(), seen);
         }
-        self.flapping.note(now_ns, look, seen.indicators.mix(), self.meter.since_change());
-        if let Some(reason) = self.hold(now_ns, look, seen) {
+        self.flapping.note(time, look, seen.indicators.mix(), self.meter.since_change());
+        if let Some(reason) = self.hold(time, look, seen) {
             return reason;
         }
         self.meter.add(look);
@@ -210,47 +213,47 @@ impl Adaptive {
         self.overloaded_looks = if overloaded { self.overloaded_looks + 1 } else { 0 };
         self.note_work(seen);
         match core::mem::replace(&mut self.mode, Mode::Measuring) {
-            Mode::Resting => self.wake(now_ns, seen),
-            Mode::Climbing { stride, from, calm } => self.climb(now_ns, seen, stride, from, calm, overloaded),
-            Mode::Measuring => self.measure(now_ns, seen),
-            Mode::Trying(trial) => self.judge(now_ns, seen, trial),
-            Mode::Dealing(search) => self.search(now_ns, seen, search),
-            Mode::Settled(settled) => self.watch(now_ns, seen, settled),
+            Mode::Resting => self.wake(time, seen),
+            Mode::Climbing { stride, from, calm } => self.climb(time, seen, stride, from, calm, overloaded),
+            Mode::Measuring => self.measure(time, seen),
+            Mode::Trying(trial) => self.judge(time, seen, trial),
+            Mode::Dealing(search) => self.search(time, seen, search),
+            Mode::Settled(settled) => self.watch(time, seen, settled),
         }
     }
 
     /// `Some` while it rests.
-    fn rest(&mut self, now_ns: u64) -> Option<Option<String>> {
+    fn rest(&mut self, time: Instant) -> Option<Option<String>> {
         if matches!(self.mode, Mode::Resting) {
             return Some(None);
         }
-        let silent_ns = now_ns.saturating_sub(self.last_traffic_ns);
-        if silent_ns < REST_AFTER_NS {
+        let silent = time.saturating_since(self.last_traffic);
+        if silent < REST_AFTER {
             return None;
         }
         self.mode = Mode::Resting;
         self.flapping.rest();
-        self.costs.load_ends(self.last_traffic_ns);
+        self.costs.load_ends(self.last_traffic);
         let plan = self.ladder.rung(0).plan.clone();
         self.change(plan);
-        Some(Some(format!("no packet for {} ms: rests on one shared core", silent_ns / 1_000_000)))
+        Some(Some(format!("no packet for {} ms: rests on one shared core", silent.as_millis())))
     }
 
-    fn wake(&mut self, now_ns: u64, seen: &Observation) -> Option<String> {
-        self.begin_load(now_ns, seen);
+    fn wake(&mut self, time: Instant, seen: &Observation) -> Option<String> {
+        self.begin_load(time, seen);
         self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };
         None
     }
 
     /// The load is another one: what was best says nothing any more.
-    fn begin_load(&mut self, now_ns: u64, seen: &Observation) {
-        (self.best, self.trials, self.load_changed_ns) = (0.0, 0, now_ns);
+    fn begin_load(&mut self, time: Instant, seen: &Observation) {
+        (self.best, self.trials, self.load_changed) = (0.0, 0, time);
         (self.elasticity, self.went_home, self.steps_back) = (0.0, false, 0);
         self.peeks = peek::ALL.to_vec();
         self.is_dealt = false;
         self.departure = Departure::default();
-        self.patient_until_ns = 0;
-        self.costs.load_begins(now_ns);
+        self.patient_until = Instant::ZERO;
+        self.costs.load_begins(time);
         self.rebuild(&self.demand(seen), seen);
     }
 
@@ -304,7 +307,7 @@ impl Adaptive {
         let Some(before) = self.costs.settling() else { return };
         if let Some(now) = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, seen.indicators.mix()) {
             // Of what a better plan gains nothing is missing yet, and a worse one's loss is no cost of the change.
-            self.costs.learn(self.meter.missing_ns(now.throughput.min(before)));
+            self.costs.learn(self.meter.missing(now.throughput.min(before)));
         }
     }
 
@@ -313,10 +316,10 @@ impl Adaptive {
         &self.costs
     }
 
-    fn hold(&mut self, now_ns: u64, look: Look, seen: &Observation) -> Option<Option<String>> {
+    fn hold(&mut self, time: Instant, look: Look, seen: &Observation) -> Option<Option<String>> {
         let mix = seen.indicators.mix();
         let mut flapping = core::mem::take(&mut self.flapping);
-        let advice = flapping.advise(now_ns, look, mix, self.settings.goal, || self.steady_plans(seen));
+        let advice = flapping.advise(time, look, mix, self.settings.goal, || self.steady_plans(seen));
         self.flapping = flapping;
         match advice {
             Advice::Calm => None,
@@ -324,7 +327,7 @@ impl Adaptive {
                 self.change(plan);
                 self.meter.add(look);
                 self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };
-                self.begin_load(now_ns, seen);
+                self.begin_load(time, seen);
                 Some(why.map(String::from))
             }
         }

@@ -3,6 +3,8 @@
 
 use alloc::string::String;
 
+use eft_base::Instant;
+
 use super::{Adaptive, Mode, Trial, WINDOW_LOOKS};
 use crate::observation::Observation;
 use crate::placement;
@@ -68,7 +70,7 @@ impl Adaptive {
     /// The next that is worth it.
     pub(super) fn peek(
         &mut self,
-        now_ns: u64,
+        time: Instant,
         seen: &Observation,
         now: &Measured,
         pace: Pace,
@@ -78,7 +80,7 @@ impl Adaptive {
         }
         let open = self.peeks.iter().enumerate().filter(|(_, peek)| self.allows(**peek, seen, now, pace));
         let mut plans = open.filter_map(|(at, peek)| Some((at, self.peeked(*peek, seen)?)));
-        let (at, plan) = plans.find(|(_, plan)| self.is_new(plan, now, now_ns))?;
+        let (at, plan) = plans.find(|(_, plan)| self.is_new(plan, now, time))?;
         drop(plans);
         let peek = self.peeks.remove(at);
         let (base, demand) = (self.plan.clone(), self.work.clone());
@@ -103,8 +105,8 @@ impl Adaptive {
         self.plan.used().iter().any(|cpu| others(seen, cpu) >= OTHERS_MIN)
     }
 
-    fn is_new(&self, plan: &Plan, now: &Measured, now_ns: u64) -> bool {
-        !plan.is_same(&self.plan) && !self.memory.is_barred(plan, now, now_ns)
+    fn is_new(&self, plan: &Plan, now: &Measured, time: Instant) -> bool {
+        !plan.is_same(&self.plan) && !self.memory.is_barred(plan, now, time)
     }
 
     fn peeked(&self, peek: Peek, seen: &Observation) -> Option<Plan> {

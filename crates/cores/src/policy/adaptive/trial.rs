@@ -3,7 +3,9 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
+use eft_base::Instant;
 use eft_component::scheduling::Objective;
 
 use super::climb::climbs;
@@ -26,7 +28,7 @@ const GAIN_MOVE: f64 = 0.03;
 const DOUBT_SPEED: f64 = 0.06;
 const DOUBT_MOVE: f64 = 0.01;
 /// After a change of load, nothing is moved down before this: it may come back.
-const CALM_BEFORE_DOWN_NS: u64 = 1_000_000_000;
+const CALM_BEFORE_DOWN: Duration = Duration::from_secs(1);
 /// So many climbs that did less beside the load's own programs, or tries of all that there is, show that more is no answer to its overload.
 pub(super) const STEPS_BACK_MAX: u32 = 2;
 /// Looks after which what is so much more or less needs no longer measurement.
@@ -37,24 +39,24 @@ const CLEARLY_WORSE: f64 = 0.85;
 const MORE: f64 = 1.015;
 
 impl Adaptive {
-    pub(super) fn measure(&mut self, now_ns: u64, seen: &Observation) -> Option<String> {
+    pub(super) fn measure(&mut self, time: Instant, seen: &Observation) -> Option<String> {
         let mix = seen.indicators.mix();
         let now = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix)?;
         self.best = self.best.max(now.throughput);
-        if let Some(reason) = self.peek(now_ns, seen, &now, Pace::Early) {
+        if let Some(reason) = self.peek(time, seen, &now, Pace::Early) {
             return Some(reason);
         }
         if now.overloaded >= 0.5
             && self.trials == 0
             && self.steps_back < STEPS_BACK_MAX
-            && let Some((name, plan)) = self.next_up(now_ns, seen, 1, &now)
+            && let Some((name, plan)) = self.next_up(time, seen, 1, &now)
         {
             let from = Some((self.plan.clone(), now));
             self.change(plan);
             self.mode = Mode::Climbing { stride: 2, from, calm: 0 };
             return Some(climbs(&name, seen));
         }
-        if now_ns.saturating_sub(self.load_changed_ns) < CALM_BEFORE_DOWN_NS {
+        if time.saturating_since(self.load_changed) < CALM_BEFORE_DOWN {
             return None;
         }
         let demand = self.work.clone();
@@ -62,25 +64,25 @@ impl Adaptive {
             self.change(plan);
             return Some("goes to the package where it belongs beside the applications".into());
         }
-        if let Some(reason) = self.peek(now_ns, seen, &now, Pace::Thorough) {
+        if let Some(reason) = self.peek(time, seen, &now, Pace::Thorough) {
             return Some(reason);
         }
-        if now_ns < self.patient_until_ns {
+        if time < self.patient_until {
             return None;
         }
-        if let Some(reason) = self.deal(now_ns, seen, &now) {
+        if let Some(reason) = self.deal(time, seen, &now) {
             return Some(reason);
         }
         if self.trials < TRIALS_MAX {
-            if let Some(next) = self.promising(now_ns, seen, &now, &demand) {
+            if let Some(next) = self.promising(time, seen, &now, &demand) {
                 return self.attempt(next, now, demand);
             }
-            if now_ns < self.patient_until_ns {
+            if time < self.patient_until {
                 return Some("waits whether the load lasts long enough for a change to pay".into());
             }
         }
-        self.known.note(&self.plan, &now, now_ns);
-        self.settle(now, now_ns);
+        self.known.note(&self.plan, &now, time);
+        self.settle(now, time);
         Some("settled: no neighbour promises more".into())
     }
 
@@ -119,7 +121,7 @@ impl Adaptive {
     /// it is to be looked again when the load has lasted half as long again.
     pub(super) fn promising(
         &mut self,
-        now_ns: u64,
+        time: Instant,
         seen: &Observation,
         now: &Measured,
         demand: &Demand,
@@ -148,7 +150,7 @@ impl Adaptive {
             loose: objective == Objective::ThroughputPerWatt,
             elasticity: self.elasticity,
         };
-        let barred = |plan: &Plan| self.memory.is_barred(plan, now, now_ns);
+        let barred = |plan: &Plan| self.memory.is_barred(plan, now, time);
         let free = candidates(&here, &self.ladder)
             .into_iter()
             .filter(|next| !barred(&next.plan) && self.keeps_place(&next.plan));
@@ -156,11 +158,11 @@ impl Adaptive {
             free.filter(|next| self.is_worth(next, now, self.gain_floor(next))).collect();
         let worth = promising.iter().filter(|next| {
             let floor = self.gain_floor(next);
-            self.is_worth(next, now, self.costs.gain_min(floor, &self.plan, &next.plan, now_ns))
+            self.is_worth(next, now, self.costs.gain_min(floor, &self.plan, &next.plan, time))
         });
         let best = worth.max_by(|a, b| self.score(a, now).total_cmp(&self.score(b, now))).cloned();
         if best.is_none() && !promising.is_empty() {
-            self.patient_until_ns = now_ns + self.costs.load_age_ns(now_ns) / 2;
+            self.patient_until = time + self.costs.load_age(time) / 2;
             return None;
         }
         // Slower may be faster, which no prediction shows: whoever is not the bottleneck is tried a step slower.
@@ -197,7 +199,7 @@ impl Adaptive {
         }
     }
 
-    pub(super) fn judge(&mut self, now_ns: u64, seen: &Observation, trial: Trial) -> Option<String> {
+    pub(super) fn judge(&mut self, time: Instant, seen: &Observation, trial: Trial) -> Option<String> {
         let mix = seen.indicators.mix();
         let was = trial.was;
         let early = self.meter.last(4, SETTLING_LOOKS, mix);
@@ -214,7 +216,7 @@ impl Adaptive {
         let now = measured.or(early)?;
         if !same_mix {
             // The traffic has changed, so the comparison says nothing.
-            self.begin_load(now_ns, seen);
+            self.begin_load(time, seen);
             return Some("the mix of traffic changed during a trial: begins to measure anew".into());
         }
         self.learn_elasticity(&trial, &now);
@@ -226,11 +228,11 @@ impl Adaptive {
             if trial.is_sideways() {
                 self.favoured = self.copies_on(&self.plan);
                 // The equal CPU that it left does less.
-                self.memory.bar(&trial.base, &now, now_ns);
+                self.memory.bar(&trial.base, &now, time);
             }
             return Some(format!("keeps it: {}", compare(&now, &was)));
         }
-        self.memory.bar(&self.plan.clone(), &was, now_ns);
+        self.memory.bar(&self.plan.clone(), &was, time);
         if trial.is_sideways() && now.throughput * MORE < was.throughput {
             self.favoured = self.copies_on(&trial.base);
         }
@@ -316,6 +318,7 @@ mod tests {
     use super::*;
     use crate::platform::Platform;
     use crate::policy::Settings;
+    use core::time::Duration;
     use eft_machine::Machine;
 
     const S: u64 = 1_000_000_000;
@@ -329,24 +332,25 @@ mod tests {
         let now = Measured { throughput: 1000.0, power_w: 1.0, overloaded: 1.0, ..Measured::default() };
         let seen = Observation::default();
         policy.best = now.throughput;
-        policy.costs.load_begins(0);
-        let promised = |policy: &mut Adaptive, now_ns| {
-            policy.promising(now_ns, &seen, &now, &demand).map(|next| next.plan)
-        };
-        let spread = promised(&mut policy, S).expect("it costs 5 ms there and 5 ms back");
-        assert!(!spread.is_consolidated() && policy.patient_until_ns == 0);
+        policy.costs.load_begins(Instant::ZERO);
+        let promised =
+            |policy: &mut Adaptive, time| policy.promising(time, &seen, &now, &demand).map(|next| next.plan);
+        let spread = promised(&mut policy, Instant(S)).expect("it costs 5 ms there and 5 ms back");
+        assert!(!spread.is_consolidated() && policy.patient_until == Instant::ZERO);
         // Moves turn out to cost 40 ms: 8% of a load that may last another second.
         for _ in 0..40 {
             let here = policy.plan.clone();
             policy.costs.begins(&here, &spread, 1000.0);
-            policy.costs.learn(40e6);
+            policy.costs.learn(Duration::from_millis(40));
         }
-        assert_eq!(promised(&mut policy, S), None);
-        assert_eq!(policy.patient_until_ns, S + S / 2);
-        assert_eq!(promised(&mut policy, 2 * S), Some(spread));
+        assert_eq!(promised(&mut policy, Instant(S)), None);
+        assert_eq!(policy.patient_until, Instant(S + S / 2));
+        assert_eq!(promised(&mut policy, Instant(2 * S)), Some(spread));
         // What promises nothing is not waited for.
-        policy.patient_until_ns = 0;
-        let (even, idle) = (Demand::from([("tcp".into(), 0.99), ("ip".into(), 0.01)]), 60 * S);
-        assert!(policy.promising(idle, &seen, &now, &even).is_none() && policy.patient_until_ns == 0);
+        policy.patient_until = Instant::ZERO;
+        let (even, idle) = (Demand::from([("tcp".into(), 0.99), ("ip".into(), 0.01)]), Instant(60 * S));
+        assert!(
+            policy.promising(idle, &seen, &now, &even).is_none() && policy.patient_until == Instant::ZERO
+        );
     }
 }

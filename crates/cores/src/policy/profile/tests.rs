@@ -16,7 +16,7 @@ fn after_enough_tries_the_best_of_them_stays() {
         let measured = |throughput| Measured { throughput, power_w: 1.0, ..Measured::default() };
         policy.seen = alloc::vec![(fast.clone(), measured(1000.0)), (slow.clone(), measured(throughput))];
         (policy.plan, policy.follows, policy.refined) = (slow.clone(), follows, REFINED_MAX);
-        policy.measured_first(0, measured(throughput));
+        policy.measured_first(Instant::ZERO, measured(throughput));
         policy.plan
     };
     assert!(ends_at(Follows::Yes, 800.0).is_same(fast));

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use eft_base::time::nanos;
 use eft_cores::sample::{ComponentSample, Sample};
 
 use super::view::{Source, View};
@@ -116,17 +117,14 @@ fn components(out: &mut String, view: &View) {
     let mut time =
         Metric::new(out, "eft_component_seconds_total", "counter", "Time by what it was spent on.");
     for c in all {
-        for (phase, ns) in [
-            ("busy", c.busy_ns),
-            ("polling", c.polling_ns),
-            ("waiting", c.waiting_ns),
-            ("sleeping", c.sleeping_ns),
-        ] {
-            time.put(&[("stack", stack), ("component", &c.name), ("phase", phase)], ns as f64 / 1e9);
+        for (phase, length) in
+            [("busy", c.busy), ("polling", c.polling), ("waiting", c.waiting), ("sleeping", c.sleeping)]
+        {
+            time.put(&[("stack", stack), ("component", &c.name), ("phase", phase)], seconds(length));
         }
     }
     let simple: [(&'static str, &str, fn(&ComponentSample) -> f64); 3] = [
-        ("eft_component_cpu_seconds_total", "CPU time by the kernel's account.", |c| c.cpu_ns as f64 / 1e9),
+        ("eft_component_cpu_seconds_total", "CPU time by the kernel's account.", |c| seconds(c.cpu_time)),
         ("eft_component_wake_ups_total", "Returns from sleeps in the kernel.", |c| c.wake_ups as f64),
         ("eft_component_wakes_sent_total", "Peers woken by a system call.", |c| c.wakes_sent as f64),
     ];
@@ -171,8 +169,8 @@ fn cpus(out: &mut String, view: &View) {
     view.cpus.iter().for_each(|c| speed.put(&[("stack", stack), ("cpu", &c.cpu.to_string())], c.speed));
     let mut time = Metric::new(out, "eft_cpu_seconds_total", "counter", "Time by the kernel's account.");
     for c in &view.sample.cpus {
-        for (mode, ns) in [("busy", c.busy_ns), ("idle", c.idle_ns), ("stolen", c.stolen_ns)] {
-            time.put(&[("stack", stack), ("cpu", &c.cpu.to_string()), ("mode", mode)], ns as f64 / 1e9);
+        for (mode, length) in [("busy", c.busy), ("idle", c.idle), ("stolen", c.stolen)] {
+            time.put(&[("stack", stack), ("cpu", &c.cpu.to_string()), ("mode", mode)], seconds(length));
         }
     }
     let mut parked = Metric::new(out, "eft_cpu_parked", "gauge", "Whether the CPU is parked.");
@@ -189,6 +187,11 @@ fn cpus(out: &mut String, view: &View) {
     }
 }
 
+/// As exact as the nanoseconds are.
+fn seconds(length: Duration) -> f64 {
+    nanos(length) as f64 / 1e9
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,7 +200,7 @@ mod tests {
     #[test]
     fn every_line_is_of_the_exposition_format() {
         let component = ComponentSample { name: "tcp".into(), running: true, ..ComponentSample::default() };
-        let cpu = CpuSample { cpu: 3, stolen_ns: 1_500_000_000, ..CpuSample::default() };
+        let cpu = CpuSample { cpu: 3, stolen: Duration::from_millis(1500), ..CpuSample::default() };
         let (components, cpus) = (vec![component], vec![cpu]);
         let sample = Sample { components, cpus, energy_uj: Some(2_500_000), ..Sample::default() };
         let view = View { stack: "a\"b".into(), sample, ..View::default() };

@@ -1,7 +1,10 @@
 //! What the live view shows, as data: two looks at a stack and what lies between them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use eft_base::Instant;
+use eft_base::time::{self, nanos};
 use eft_cores::applications::Applications;
 use eft_cores::observation::{ComponentLoad, Observation, Observer};
 use eft_cores::sample::{ComponentSample, Hint, Sample};
@@ -59,8 +62,10 @@ pub struct ComponentRow {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct View {
     pub stack: String,
-    pub at_ns: u64,
-    pub period_ns: u64,
+    #[serde(rename = "at_ns")]
+    pub at: Instant,
+    #[serde(rename = "period_ns", with = "time::nanos")]
+    pub period: Duration,
     pub cpus: Vec<CpuRow>,
     pub components: Vec<ComponentRow>,
     pub indicators: eft_cores::indicators::Indicators,
@@ -130,12 +135,12 @@ impl Source {
         let (mut sample, seen) = self.sample()?;
         let components = self.components(&ps, &seen);
         let cpus = self.cpus(&seen, &components);
-        let seconds = seen.period_ns.max(1) as f64 / 1e9;
+        let seconds = nanos(seen.period).max(1) as f64 / 1e9;
         sample.components.iter_mut().for_each(|component| self.call_by_name(component));
         Ok(View {
             stack: self.stack.clone(),
-            at_ns: seen.at_ns,
-            period_ns: seen.period_ns,
+            at: seen.at,
+            period: seen.period,
             cpus,
             components,
             connections_open: seen.traffic.connections_open,

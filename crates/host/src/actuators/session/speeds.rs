@@ -6,10 +6,11 @@ use crate::actuators::{burner, clock_modulation, cpufreq};
 use crate::error::{Error, error};
 use crate::journal::Change;
 use crate::sensors::{frequency, topology};
-use eft_cores::duty::{DutyOptions, Phase, phases_ns};
+use eft_cores::duty::{DutyOptions, Phase, phases};
 use eft_cores::speed::{BackEnd, Capabilities, Setting, Speed, choose};
 use eft_machine::CpuSet;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 impl Session {
     /// What each CPU can do about its speed.
@@ -52,12 +53,10 @@ impl Session {
         // A core's earlier setting goes first: back ends do not add up.
         self.release_speeds(&cpus);
         let slowed = settings.iter().filter(is_emulated).count();
-        let period_ns = burner::PERIOD.as_nanos() as u64;
-        let mut phases = phases_ns(phase, slowed, period_ns);
+        let mut phases = phases(phase, slowed as u32, burner::PERIOD);
         for (cpu, setting) in &settings {
-            let phase_ns =
-                if is_emulated(&&(*cpu, setting.clone())) { phases.next().unwrap_or(0) } else { 0 };
-            if let Err(reason) = self.set_one(*cpu, setting, phase, phase_ns) {
+            let begins = is_emulated(&&(*cpu, setting.clone())).then(|| phases.next()).flatten();
+            if let Err(reason) = self.set_one(*cpu, setting, phase, begins.unwrap_or_default()) {
                 return Err(self.abandon(before, reason));
             }
         }
@@ -69,7 +68,7 @@ impl Session {
         Ok(settings)
     }
 
-    fn set_one(&mut self, cpu: u32, setting: &Setting, phase: Phase, phase_ns: u64) -> Result<(), Error> {
+    fn set_one(&mut self, cpu: u32, setting: &Setting, phase: Phase, begins: Duration) -> Result<(), Error> {
         let mut held = HeldSpeed {
             back_end: setting.back_end,
             share: setting.share,
@@ -85,8 +84,12 @@ impl Session {
                 clock_modulation::set(&mut self.journal, cpu, eighths)?;
             }
             (BackEnd::Emulated, _, _) if setting.share < 1.0 => {
-                let period_ns = burner::PERIOD.as_nanos() as u64;
-                held.duty = Some(DutyOptions { share: setting.share, period_ns, phase_ns, cost_ns: COST_NS });
+                held.duty = Some(DutyOptions {
+                    share: setting.share,
+                    period: burner::PERIOD,
+                    phase: begins,
+                    cost_ns: COST_NS,
+                });
                 held.phase = Some(phase.name().into());
             }
             // Full speed: what was set before is released already.

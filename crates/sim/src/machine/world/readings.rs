@@ -1,6 +1,9 @@
 //! What the modelled machine lets sensors see.
 
+use std::time::Duration;
+
 use super::{ACCOUNT_NS, Part, QUEUE, World};
+use eft_base::Instant;
 use eft_cores::attention::QuickSample;
 use eft_cores::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traffic};
 
@@ -38,20 +41,20 @@ impl World {
         let components = self.parts.iter().map(|(name, part)| self.component(name, part)).collect();
         let machine = self.hardware.machine();
         let cpu = |cpu: u32| {
-            let (busy_ns, idle_ns) = self.accounts.get(&cpu).copied().unwrap_or_default();
+            let (busy, idle) = self.accounts.get(&cpu).copied().unwrap_or_default();
             CpuSample {
                 cpu,
                 online: true,
                 managed: machine.managed.contains(cpu),
                 parked: self.plan.parked.contains(cpu),
                 speed: self.plan.speed(cpu),
-                busy_ns,
-                idle_ns,
-                stolen_ns: 0,
+                busy: Duration::from_nanos(busy),
+                idle: Duration::from_nanos(idle),
+                stolen: Duration::ZERO,
             }
         };
         Sample {
-            at_ns: self.now_ns,
+            at: Instant(self.now_ns),
             components,
             cpus: machine.online.iter().map(cpu).collect(),
             energy_uj: Some(self.energy_uj as u64),
@@ -75,15 +78,15 @@ impl World {
             heartbeat: part.heartbeat as u64,
             cpu: seat.map(|seat| seat.cpu),
             dedicated: seat.is_some_and(|seat| seat.dedicated),
-            accounted_to_ns: self.now_ns,
-            busy_ns: part.busy_ns as u64,
-            polling_ns: part.polling_ns as u64,
-            waiting_ns: 0,
-            sleeping_ns: part.sleeping_ns as u64,
-            cpu_ns: (part.busy_ns + part.polling_ns) as u64,
+            accounted_to: Instant(self.now_ns),
+            busy: Duration::from_nanos(part.busy_ns as u64),
+            polling: Duration::from_nanos(part.polling_ns as u64),
+            waiting: Duration::ZERO,
+            sleeping: Duration::from_nanos(part.sleeping_ns as u64),
+            cpu_time: Duration::from_nanos((part.busy_ns + part.polling_ns) as u64),
             wake_ups: part.wake_ups as u64,
             wakes_sent: part.wakes_sent as u64,
-            wakes_sent_ns: (part.wakes_sent * 13_000.0) as u64,
+            wakes_cost: Duration::from_nanos((part.wakes_sent * 13_000.0) as u64),
             queues: vec![queue],
             hint: if self.disturbance.starves() { Hint::Starved } else { Hint::None },
             traffic: if name == "tcp" { self.traffic } else { Traffic::default() },
