@@ -9,8 +9,10 @@ const BOTTOM: f64 = 110.0;
 const TOP: f64 = 34.0;
 /// Room for the names of the series.
 const RIGHT: f64 = 140.0;
-const COLOURS: [&str; 8] =
-    ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#7f7f7f", "#8c564b"];
+const COLOURS: [&str; 10] = [
+    "#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#7f7f7f", "#8c564b", "#bcbd22",
+    "#e377c2",
+];
 
 pub struct Series {
     pub name: String,
@@ -120,6 +122,16 @@ fn x_axis(svg: &mut String, x: &Scale, name: &str) {
     );
 }
 
+/// The name of a bar, below it.
+fn slanted(svg: &mut String, at: f64, name: &str) {
+    let down = HEIGHT - BOTTOM + 12.0;
+    let _ = writeln!(
+        svg,
+        "<text x=\"{at:.1}\" y=\"{down}\" text-anchor=\"end\" transform=\"rotate(-50 {at:.1} {down})\">{}</text>",
+        escape(name)
+    );
+}
+
 /// One line a series; dashes let a line be seen beneath another.
 pub fn lines(title: &str, [x_name, y_name]: [&str; 2], series: &[Series], from: Option<f64>) -> String {
     let all = || series.iter().flat_map(|s| s.points.iter().copied());
@@ -162,6 +174,49 @@ pub fn areas(title: &str, [x_name, y_name]: [&str; 2], series: &[Series], most: 
     svg + "</svg>\n"
 }
 
+/// A bar of parts on top of each other, the first at the bottom.
+pub struct Stack {
+    pub name: String,
+    pub parts: Vec<(String, f64)>,
+}
+
+/// One stack beside the other, with its total on top; parts of one name have one colour.
+pub fn stacks(title: &str, y_name: &str, bars: &[Stack]) -> String {
+    let total = |bar: &Stack| bar.parts.iter().map(|(_, value)| value).sum::<f64>();
+    let y = Scale::over(bars.iter().map(total).collect::<Vec<_>>().into_iter(), Some(0.0));
+    let mut svg = frame(title, y_name, &y);
+    let mut names: Vec<&String> = Vec::new();
+    let wide = (WIDTH - RIGHT - LEFT) / bars.len().max(1) as f64;
+    for (b, bar) in bars.iter().enumerate() {
+        let (x, mut below) = (LEFT + b as f64 * wide + wide * 0.2, 0.0);
+        for (name, value) in &bar.parts {
+            let colour = names.iter().position(|n| *n == name).unwrap_or_else(|| {
+                names.push(name);
+                names.len() - 1
+            });
+            let (top, bottom) = (up(&y, below + value), up(&y, below));
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{}\"/>",
+                wide * 0.6,
+                bottom - top,
+                COLOURS[colour % COLOURS.len()]
+            );
+            below += value;
+        }
+        let middle = x + wide * 0.3;
+        let _ = writeln!(
+            svg,
+            "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            up(&y, below) - 3.0,
+            (below * 100.0).round() / 100.0
+        );
+        slanted(&mut svg, middle, &bar.name);
+    }
+    legend(&mut svg, names.into_iter().cloned());
+    svg + "</svg>\n"
+}
+
 /// Groups of bars, one bar for each name; with a line at `base`.
 pub fn bars(title: &str, y_name: &str, names: &[&str], groups: &[(String, Vec<f64>)], base: f64) -> String {
     let values = groups.iter().flat_map(|(_, values)| values.iter().copied());
@@ -181,12 +236,7 @@ pub fn bars(title: &str, y_name: &str, names: &[&str], groups: &[(String, Vec<f6
                 HEIGHT - BOTTOM - top
             );
         }
-        let (at, down) = (x + wide * 0.4, HEIGHT - BOTTOM + 12.0);
-        let _ = writeln!(
-            svg,
-            "<text x=\"{at:.1}\" y=\"{down}\" text-anchor=\"end\" transform=\"rotate(-50 {at:.1} {down})\">{}</text>",
-            escape(name)
-        );
+        slanted(&mut svg, x + wide * 0.4, name);
     }
     let at = up(&y, base);
     let _ = writeln!(
@@ -212,6 +262,19 @@ mod tests {
         assert_eq!(marks(&[0.0, 2.0, 12.0], None), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
         assert_eq!(marks(&[4.0], Some(0.0)), [0.0, 1.0, 2.0, 3.0, 4.0]);
         assert_eq!(marks(&[1.0, f64::NAN], None).first(), Some(&1.0));
+    }
+
+    #[test]
+    fn stacks_say_their_totals_and_share_colours() {
+        let bar = |name: &str, parts: &[(&str, f64)]| Stack {
+            name: name.into(),
+            parts: parts.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
+        };
+        let svg = stacks("t", "ms", &[bar("one", &[("a", 1.0), ("b", 2.5)]), bar("two", &[("b", 0.5)])]);
+        assert!(svg.contains(">3.5</text>") && svg.contains(">0.5</text>"), "{svg}");
+        // Two in the first stack, one in the second, and two in the legend.
+        let of = |colour: usize| svg.matches(&format!("fill=\"{}\"", COLOURS[colour])).count();
+        assert_eq!((of(0), of(1)), (2, 3));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 pub mod application;
 pub mod asymmetric;
 pub mod batch;
+pub mod bolt;
 pub mod calibration;
 pub mod chart;
 mod content;

@@ -28,6 +28,8 @@ enum Command {
 enum Paper {
     /// Virtualizing Performance Asymmetric Multi-core Systems (ISCA 2011)
     Asymmetric(report::asymmetric::AsymmetricArguments),
+    /// Bolt: Faster Reconfiguration in Operating Systems (USENIX ATC 2015)
+    Bolt(report::bolt::BoltArguments),
     /// When Slower is Faster: On Heterogeneous Multicores for Reliable Systems (USENIX ATC 2013)
     SlowerIsFaster(report::slower_is_faster::SlowerArguments),
 }
@@ -35,6 +37,7 @@ enum Paper {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Paper(Paper::Asymmetric(arguments)) => report::asymmetric::run(&arguments),
+        Command::Paper(Paper::Bolt(arguments)) => report::bolt::run(&arguments),
         Command::Paper(Paper::SlowerIsFaster(arguments)) => report::slower_is_faster::run(&arguments),
         Command::Impaired(arguments) => report::impaired::run(&arguments),
         Command::Hosts(arguments) => report::hosts::run(&arguments),

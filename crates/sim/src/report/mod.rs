@@ -1,6 +1,7 @@
 //! Reports on the papers' experiments, and on TCP over bad wires.
 
 pub mod asymmetric;
+pub mod bolt;
 pub mod figures;
 pub mod hosts;
 pub mod impaired;

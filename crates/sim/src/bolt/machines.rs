@@ -1,0 +1,138 @@
+//! The steps of operations on the paper's machines, and on one that was traced.
+
+use super::operation::{Place, Step};
+use crate::calibration::Calibration;
+
+pub const OPERATIONS: [&str; 2] = ["offline", "online"];
+
+const US: u64 = 1000;
+/// Of the caller's work for each CPU that comes, this part is done before its processor runs.
+const BEFORE_PERCENT: u64 = 33;
+
+pub fn i5_2500k() -> Result<Calibration, String> {
+    Calibration::parse("i5-2500k.toml", include_str!("../../calibration/i5-2500k.toml"))
+}
+
+pub fn exynos_5410() -> Result<Calibration, String> {
+    Calibration::parse("exynos-5410.toml", include_str!("../../calibration/exynos-5410.toml"))
+}
+
+pub fn traced() -> Result<Calibration, String> {
+    Calibration::parse("traced-vm.toml", include_str!("../../calibration/traced-vm.toml"))
+}
+
+/// How a part of an operation comes apart, ns.
+struct Parts {
+    before: u64,
+    own: u64,
+    shared: u64,
+    side_by_side: u64,
+    after: u64,
+    after_deferred: u64,
+}
+
+/// Of one of the paper's machines, from totals; `instant`: processors start at once.
+pub fn from_totals(machine: &Calibration, operation: &str, instant: bool) -> Result<Vec<Step>, String> {
+    let get = |name: &str| machine.get(operation, name);
+    let hardware = get("hardware_us")? * US;
+    let [native, kept] = [get("native_us")?, get("bolt_us")?].map(|us| (us * US).saturating_sub(hardware));
+    let interrupts = get("interrupts_us")? * US;
+    let of = |percent: u64| kept * percent / 100;
+    let own = of(get("own_percent")?);
+    let before = if operation == "online" { own * BEFORE_PERCENT / 100 } else { own };
+    let shared = of(get("shared_percent")?);
+    let after = |latency: u64| Ok::<u64, String>(latency * get("after_permille")? / 1000);
+    let parts = Parts {
+        before,
+        own: own - before,
+        shared,
+        side_by_side: kept.saturating_sub(own + shared),
+        after: after(kept)?,
+        after_deferred: after(native)?.saturating_sub(after(kept)?),
+    };
+    let deferred = native.saturating_sub(kept + interrupts);
+    let hardware = if instant { 0 } else { hardware };
+    let steps = if operation == "online" {
+        coming(&parts, hardware, deferred)
+    } else {
+        going(&parts, interrupts, deferred)
+    };
+    Ok(steps.into_iter().filter(|step| step.ns > 0).collect())
+}
+
+fn going(parts: &Parts, interrupts: u64, deferred: u64) -> Vec<Step> {
+    vec![
+        Step::new("domains", parts.shared, Place::Caller).shared(),
+        Step::new("notifications", parts.before + parts.own, Place::Caller),
+        Step::new("RCU, threads", deferred, Place::Caller).deferred(),
+        Step::new("interrupts", interrupts, Place::Caller).deferred(),
+        Step::new("CPU goes down", parts.side_by_side, Place::Target).switching(),
+        Step::new("after", parts.after, Place::Caller),
+        Step::new("after, deferred", parts.after_deferred, Place::Caller).deferred(),
+    ]
+}
+
+fn coming(parts: &Parts, hardware: u64, deferred: u64) -> Vec<Step> {
+    vec![
+        Step::new("processor starts", hardware, Place::Hardware),
+        Step::new("notifications", parts.before, Place::Caller),
+        Step::new("threads, memory", deferred, Place::Caller).deferred(),
+        Step::new("CPU comes up", parts.side_by_side, Place::Target),
+        Step::new("CPU is let in", parts.own, Place::Caller),
+        Step::new("domains", parts.shared, Place::Caller).shared().switching(),
+        Step::new("after", parts.after, Place::Caller),
+        Step::new("after, deferred", parts.after_deferred, Place::Caller).deferred(),
+    ]
+}
+
+/// Of the traced machine: groups of steps, and which of them Bolt leaves for later or never.
+pub fn from_trace(machine: &Calibration, operation: &str) -> Result<Vec<Step>, String> {
+    let step = |name: &'static str, key: &str, place: Place| -> Result<Step, String> {
+        Ok(Step::new(name, machine.get(operation, key)? * US, place))
+    };
+    let deferred = [
+        ("lock", "lock_us"),
+        ("grace periods", "grace_periods_us"),
+        ("idle driver", "idle_driver_us"),
+        ("thread parking", "thread_parking_us"),
+        ("allocation", "allocation_us"),
+        ("nodes", "nodes_us"),
+        ("interrupts", "interrupts_us"),
+    ];
+    let mut steps = vec![step("hardware", "hardware_us", Place::Hardware)?];
+    for (name, key) in deferred {
+        steps.push(step(name, key, Place::Caller)?.deferred());
+    }
+    steps.push(step("other", "other_us", Place::Target)?);
+    steps.push(step("stop machine", "stop_machine_us", Place::Target)?.switching());
+    Ok(steps.into_iter().filter(|step| step.ns > 0).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::operation::{Way, latency};
+    use super::*;
+
+    #[test]
+    fn steps_add_up_to_the_totals_that_the_paper_gives() {
+        for machine in [i5_2500k().unwrap(), exynos_5410().unwrap()] {
+            for operation in OPERATIONS {
+                let steps = from_totals(&machine, operation, false).unwrap();
+                for (way, total) in [(Way::Native, "native_us"), (Way::OneByOne, "bolt_us")] {
+                    let wanted = machine.get(operation, total).unwrap() * US;
+                    assert_eq!(latency(&steps, 1, way).switched_ns, wanted, "{operation} {total}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn steps_of_the_trace_are_the_whole_call_but_for_medians() {
+        let machine = traced().unwrap();
+        for operation in OPERATIONS {
+            let total = machine.get(operation, "total_us").unwrap() * US;
+            let ours = latency(&from_trace(&machine, operation).unwrap(), 1, Way::Native).done_ns;
+            assert!(ours.abs_diff(total) * 100 <= total * 10, "{operation}: {ours} of {total}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Taking CPUs offline or online: the steps of an operation, and when they are done.
+
+/// Who is busy with a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The CPU that asked for the operation; one step at a time.
+    Caller,
+    /// The CPU that comes or goes; others do the same beside it.
+    Target,
+    /// A processor that starts; nobody is busy with it.
+    Hardware,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub name: &'static str,
+    pub ns: u64,
+    pub place: Place,
+    /// Bolt does it later or never.
+    pub is_deferred: bool,
+    /// A set does it once, as soon as all of its CPUs have come so far.
+    pub is_shared: bool,
+    /// With its end the CPU is off, or runs its first thread.
+    pub switches: bool,
+}
+
+impl Step {
+    pub fn new(name: &'static str, ns: u64, place: Place) -> Self {
+        Self { name, ns, place, is_deferred: false, is_shared: false, switches: false }
+    }
+
+    pub fn deferred(self) -> Self {
+        Self { is_deferred: true, ..self }
+    }
+
+    pub fn shared(self) -> Self {
+        Self { is_shared: true, ..self }
+    }
+
+    pub fn switching(self) -> Self {
+        Self { switches: true, ..self }
+    }
+}
+
+/// How several CPUs come or go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// All steps, one CPU after the other.
+    Native,
+    /// Bolt's steps, one CPU after the other.
+    OneByOne,
+    /// Bolt's steps, all CPUs in one operation.
+    Set(Gains),
+}
+
+/// What a set does better than its CPUs one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gains {
+    /// CPUs and processors that start do their steps side by side.
+    pub concurrency: bool,
+    /// What is global is done once.
+    pub sharing: bool,
+}
+
+impl Gains {
+    pub const ALL: Self = Self { concurrency: true, sharing: true };
+}
+
+/// Until all CPUs have switched, and until the call returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    pub switched_ns: u64,
+    pub done_ns: u64,
+}
+
+pub fn latency(steps: &[Step], cpus: usize, way: Way) -> Latency {
+    let bolts: Vec<Step> = steps.iter().filter(|step| !step.is_deferred).copied().collect();
+    match way {
+        Way::Native => one_by_one(steps, cpus),
+        Way::OneByOne => one_by_one(&bolts, cpus),
+        Way::Set(gains) => as_set(&bolts, cpus, gains),
+    }
+}
+
+fn sum(steps: &[Step]) -> u64 {
+    steps.iter().map(|step| step.ns).sum()
+}
+
+fn one_by_one(steps: &[Step], cpus: usize) -> Latency {
+    let one = sum(steps);
+    let until = steps.iter().position(|step| step.switches).map_or(steps.len(), |at| at + 1);
+    Latency { switched_ns: one * (cpus as u64 - 1) + sum(&steps[..until]), done_ns: one * cpus as u64 }
+}
+
+/// How far a CPU of a set has come.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    /// The next step, and from when on it may begin.
+    next: usize,
+    ready_ns: u64,
+    /// When its processor runs.
+    started_ns: u64,
+}
+
+/// The caller takes whatever may begin first; of several the first CPU's. While processors start, it goes on with what does
+/// not need them.
+fn as_set(steps: &[Step], cpus: usize, gains: Gains) -> Latency {
+    let (mut all, mut caller_ns, mut latency) = (vec![Progress::default(); cpus], 0, Latency::default());
+    loop {
+        let begins = |p: &Progress| -> Option<u64> {
+            let step = steps.get(p.next)?;
+            let needs_caller = step.place == Place::Caller || !gains.concurrency;
+            let processor = if step.place == Place::Hardware { 0 } else { p.needs(steps) };
+            Some(p.ready_ns.max(processor).max(if needs_caller { caller_ns } else { 0 }))
+        };
+        let is_behind = |p: &Progress, at: usize| p.next < at;
+        let runnable = |p: &&Progress| {
+            let waits = gains.sharing && steps.get(p.next).is_some_and(|step| step.is_shared);
+            !(waits && all.iter().any(|other| is_behind(other, p.next)))
+        };
+        let next = all.iter().enumerate().filter(|(_, p)| runnable(p));
+        let Some((begin, cpu)) = next.filter_map(|(i, p)| Some((begins(p)?, i))).min() else {
+            latency.done_ns = all.iter().map(|p| p.ready_ns.max(p.started_ns)).max().unwrap_or(0);
+            return latency;
+        };
+        let step = steps[all[cpu].next];
+        if step.is_shared && gains.sharing {
+            // Everybody is here, and it begins when the last one is ready.
+            let begin = all.iter().filter_map(begins).max().unwrap_or(begin);
+            caller_ns = begin + step.ns;
+            all.iter_mut().for_each(|p| p.done(&step, caller_ns));
+        } else {
+            let end = begin + step.ns;
+            if step.place == Place::Caller || !gains.concurrency {
+                caller_ns = end;
+            }
+            if step.place == Place::Hardware && gains.concurrency {
+                (all[cpu].started_ns, all[cpu].next) = (end, all[cpu].next + 1);
+            } else {
+                all[cpu].done(&step, end);
+            }
+        }
+        if step.switches {
+            latency.switched_ns = latency.switched_ns.max(all[cpu].ready_ns);
+        }
+    }
+}
+
+impl Progress {
+    fn done(&mut self, step: &Step, end_ns: u64) {
+        debug_assert!(end_ns >= step.ns);
+        (self.next, self.ready_ns) = (self.next + 1, end_ns);
+    }
+
+    /// Steps before the first one of the CPU itself do not need its processor.
+    fn needs(&self, steps: &[Step]) -> u64 {
+        let first_own = steps.iter().position(|step| step.place == Place::Target).unwrap_or(steps.len());
+        if self.next >= first_own { self.started_ns } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u64 = 1000;
+
+    fn steps() -> Vec<Step> {
+        vec![
+            Step::new("starts", 10 * US, Place::Hardware),
+            Step::new("prepares", 2 * US, Place::Caller),
+            Step::new("is left", 50 * US, Place::Caller).deferred(),
+            Step::new("comes up", 4 * US, Place::Target).switching(),
+            Step::new("domains", 3 * US, Place::Caller).shared(),
+            Step::new("tells", US, Place::Caller),
+        ]
+    }
+
+    #[test]
+    fn one_by_one_is_a_multiple_and_bolt_leaves_out_what_is_deferred() {
+        let native = latency(&steps(), 3, Way::Native);
+        assert_eq!(native, Latency { switched_ns: (2 * 70 + 66) * US, done_ns: 210 * US });
+        assert_eq!(latency(&steps(), 1, Way::OneByOne), Latency { switched_ns: 16 * US, done_ns: 20 * US });
+    }
+
+    #[test]
+    fn a_set_starts_and_comes_up_side_by_side_prepares_meanwhile_and_shares() {
+        // Three prepare in 6 of the 10 us in which processors start; 4 to come up, 3 of domains, 3 of telling.
+        let set = latency(&steps(), 3, Way::Set(Gains::ALL));
+        assert_eq!(set, Latency { switched_ns: 14 * US, done_ns: 20 * US });
+        let slow = Step::new("prepares", 5 * US, Place::Caller);
+        let mut others = steps();
+        others[1] = slow;
+        // The third is prepared after 15 us only.
+        assert_eq!(latency(&others, 3, Way::Set(Gains::ALL)).switched_ns, 19 * US);
+    }
+
+    #[test]
+    fn a_set_without_gains_is_as_slow_as_one_by_one() {
+        let none = Gains { concurrency: false, sharing: false };
+        let one_by_one = latency(&steps(), 3, Way::OneByOne).done_ns;
+        assert_eq!(latency(&steps(), 3, Way::Set(none)).done_ns, one_by_one);
+        let shares = Gains { concurrency: false, sharing: true };
+        assert_eq!(latency(&steps(), 3, Way::Set(shares)).done_ns, one_by_one - 6 * US);
+    }
+}
