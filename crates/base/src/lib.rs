@@ -11,6 +11,7 @@ pub mod address;
 pub mod checksum;
 pub mod component;
 pub mod errno;
+pub mod hash;
 pub mod ids;
 pub mod random;
 pub mod resolver;

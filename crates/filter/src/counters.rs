@@ -5,6 +5,8 @@ eft_component::counters! {
     Passed => "passed",
     Blocked => "blocked",
     StateHits => "state_hits",
+    /// Answers after which a connection's ordinary packets pass unasked.
+    Granted => "granted",
     StatesCreated => "states_created",
     StatesExpired => "states_expired",
     StatesEvicted => "states_evicted",

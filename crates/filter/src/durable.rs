@@ -6,13 +6,14 @@
 //! forgotten (its connection must be let in by a rule again), what is whole is found again.
 
 use crate::config::FilterConfig;
-use crate::state::{Key, Seen, State};
+use crate::state::{Seen, State};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::hash::Hasher;
 use core::time::Duration;
+use eft_base::hash::Key;
 use eft_base::{Instant, Random};
 use eft_channel::Segment;
+use eft_messages::filter::Flow;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// Changes with the layout of [`Entry`]: another version's states are not understood.
@@ -39,7 +40,8 @@ struct Entry {
     flags: u8,
     created_ns: u64,
     expires_ns: u64,
-    reserved: u32,
+    /// 1: [`State::granted`].
+    granted: u32,
     checksum: u32,
 }
 
@@ -54,17 +56,17 @@ pub fn arena_len(config: &FilterConfig) -> usize {
 impl Entry {
     fn new(s: &State) -> Entry {
         let mut e = Entry {
-            low: s.key.low.0,
-            high: s.key.high.0,
-            low_port: s.key.low.1,
-            high_port: s.key.high.1,
-            protocol: s.key.protocol,
+            low: s.flow.low.0,
+            high: s.flow.high.0,
+            low_port: s.flow.low.1,
+            high_port: s.flow.high.1,
+            protocol: s.flow.protocol,
             opener: s.opener as u8,
             other: s.other as u8,
             flags: 1 | (s.opener_is_low as u8) << 1 | (s.inbound as u8) << 2,
             created_ns: s.created.as_nanos(),
             expires_ns: s.expires.as_nanos(),
-            reserved: 0,
+            granted: s.granted as u32,
             checksum: 0,
         };
         e.checksum = e.sum();
@@ -88,13 +90,14 @@ impl Entry {
         let (low, high) = ((self.low, self.low_port), (self.high, self.high_port));
         (low <= high).then_some(())?;
         Some(State {
-            key: Key { low, high, protocol: self.protocol },
+            flow: Flow { low, high, protocol: self.protocol },
             opener_is_low: self.flags & 2 != 0,
             inbound: self.flags & 4 != 0,
             opener: Seen::from_u8(self.opener)?,
             other: Seen::from_u8(self.other)?,
             created: Instant(self.created_ns),
             expires: Instant(self.expires_ns),
+            granted: self.granted != 0,
         })
     }
 }
@@ -103,6 +106,8 @@ struct Slot {
     state: Option<State>,
     /// The expiry that the arena knows.
     written_expiry: Instant,
+    /// ip was asked when its grant was last used, and has not answered.
+    recalled: bool,
     /// Next in the hash chain, or in the free list.
     next: u32,
 }
@@ -115,7 +120,7 @@ pub(crate) struct States {
     free: u32,
     len: usize,
     /// Attackers choose addresses and ports; they must not be able to choose the bucket.
-    secret: (u64, u64),
+    secret: Key,
     evict_at: usize,
 }
 
@@ -138,7 +143,7 @@ impl States {
             buckets: vec![NONE; count.max(1).next_power_of_two()],
             free: NONE,
             len: 0,
-            secret: (random.next_u64(), random.next_u64()),
+            secret: Key([random.next_u64(), random.next_u64()]),
             evict_at: 0,
         };
         let mut recovery = Recovery::default();
@@ -153,7 +158,7 @@ impl States {
         for i in 0..count {
             let mut entry = Entry::new_zeroed();
             let _ = table.arena.read(offset(i as u32), entry.as_mut_bytes());
-            let state = entry.state().filter(|s| table.find(&s.key).is_none());
+            let state = entry.state().filter(|s| table.find(&s.flow).is_none());
             match state {
                 Some(_) => recovery.recovered += 1,
                 None if !entry.is_empty() => recovery.damaged += 1,
@@ -162,6 +167,7 @@ impl States {
             table.slots.push(Slot {
                 state: None,
                 written_expiry: Instant(entry.expires_ns),
+                recalled: false,
                 next: table.free,
             });
             table.free = i as u32;
@@ -185,19 +191,14 @@ impl States {
         self.slots.iter().filter_map(|s| s.state.as_ref())
     }
 
-    fn bucket(&self, key: &Key) -> usize {
-        #[allow(deprecated)] // The replacement, std's default hasher, does not exist in core.
-        let mut h = core::hash::SipHasher::new_with_keys(self.secret.0, self.secret.1);
-        h.write(&key.low.0);
-        h.write(&key.high.0);
-        h.write_u64((key.low.1 as u64) << 32 | (key.high.1 as u64) << 8 | key.protocol as u64);
-        h.finish() as usize & (self.buckets.len() - 1)
+    fn bucket(&self, flow: &Flow) -> usize {
+        self.secret.hash(0, flow) as usize & (self.buckets.len() - 1)
     }
 
-    pub fn find(&self, key: &Key) -> Option<u32> {
-        let mut at = self.buckets[self.bucket(key)];
+    pub fn find(&self, flow: &Flow) -> Option<u32> {
+        let mut at = self.buckets[self.bucket(flow)];
         while let Some(slot) = self.slots.get(at as usize) {
-            if slot.state.as_ref().is_some_and(|s| s.key == *key) {
+            if slot.state.as_ref().is_some_and(|s| s.flow == *flow) {
                 return Some(at);
             }
             at = slot.next;
@@ -217,11 +218,12 @@ impl States {
         let Some(state) = &mut s.state else {
             return;
         };
-        let before = (state.opener, state.other);
+        let before = (state.opener, state.other, state.granted);
         change(state);
+        s.recalled &= state.granted;
         let moved =
             state.expires.saturating_since(s.written_expiry) >= SLACK || s.written_expiry > state.expires;
-        if moved || before != (state.opener, state.other) {
+        if moved || before != (state.opener, state.other, state.granted) {
             let state = *state;
             self.write(slot, &state);
         }
@@ -239,13 +241,14 @@ impl States {
     /// Puts a state into the first free slot; the arena knows it already or is told by the caller.
     fn occupy(&mut self, state: State) -> bool {
         let at = self.free;
-        let bucket = self.bucket(&state.key);
+        let bucket = self.bucket(&state.flow);
         let chain = self.buckets[bucket];
         let Some(slot) = self.slots.get_mut(at as usize) else {
             return false;
         };
         self.free = slot.next;
         slot.state = Some(state);
+        slot.recalled = false;
         slot.next = chain;
         self.buckets[bucket] = at;
         self.len += 1;
@@ -266,7 +269,7 @@ impl States {
         let Some(state) = self.slots.get_mut(at as usize).and_then(|s| s.state.take()) else {
             return;
         };
-        let bucket = self.bucket(&state.key);
+        let bucket = self.bucket(&state.flow);
         let after = self.slots[at as usize].next;
         if self.buckets[bucket] == at {
             self.buckets[bucket] = after;
@@ -286,29 +289,43 @@ impl States {
         self.erase(at);
     }
 
-    /// Removes what has expired; returns how many.
-    pub fn expire(&mut self, now: Instant) -> usize {
+    /// Removes what has expired; returns how many. What ip may have let pass since is only recalled, once.
+    pub fn expire(&mut self, now: Instant, mut recall: impl FnMut(Flow)) -> usize {
         let before = self.len;
         for at in 0..self.slots.len() as u32 {
-            if self.get(at).is_some_and(|s| s.expires <= now) {
-                self.remove(at);
+            let slot = &mut self.slots[at as usize];
+            match slot.state {
+                Some(s) if s.expires > now => {}
+                Some(s) if s.granted && slot.recalled => {}
+                Some(s) if s.granted => {
+                    slot.recalled = true;
+                    recall(s.flow);
+                }
+                Some(_) => self.remove(at),
+                None => {}
             }
         }
         before - self.len
     }
 
-    /// Makes room by ending, among some states, the expendable one that would end first.
-    pub fn evict(&mut self) -> bool {
+    /// Ends every grant as if it had been used now: a new ip knows of none, and not how long the old one used them.
+    pub fn forget_grants(&mut self, now: Instant) {
+        for at in 0..self.slots.len() as u32 {
+            if self.get(at).is_some_and(|s| s.granted) {
+                self.update(at, |s| s.used(now));
+            }
+        }
+    }
+
+    /// One to end when there is no room: among some, the expendable one that would end first.
+    pub fn choose_victim(&mut self) -> Option<u32> {
         let count = self.slots.len();
         let probes = (0..EVICTION_PROBES.min(count)).map(|i| ((self.evict_at + i) % count) as u32);
         let expendable = probes.filter_map(|at| Some((at, self.get(at)?)));
         let victim =
             expendable.filter(|(_, s)| s.is_expendable()).min_by_key(|(_, s)| s.expires).map(|(at, _)| at);
         self.evict_at = (self.evict_at + EVICTION_PROBES) % count.max(1);
-        if let Some(at) = victim {
-            self.remove(at);
-        }
-        victim.is_some()
+        victim
     }
 }
 

@@ -4,9 +4,9 @@ use crate::config::FilterConfig;
 use crate::counters::{COUNTERS, Counter};
 use crate::durable::States;
 use crate::parser::parse;
-use crate::rule::{Packet, Quoted, Ruleset};
+use crate::rule::{Decision, Packet, Quoted, Ruleset};
 use crate::show::protocol;
-use crate::state::{State, is_error, key, quoted_packet};
+use crate::state::{State, flow, is_error, quoted_packet};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -16,7 +16,7 @@ use core::time::Duration;
 use eft_base::{Instant, RequestId};
 use eft_channel::Segment;
 use eft_component::{Answer, Component, Configure, Context, Outbox, Output};
-use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
+use eft_messages::filter::{FilterToIp, Flow, IpToFilter, Judgement, is_ordinary};
 use eft_messages::{ComponentId, Encoded, Role};
 
 /// How often expired states are looked for. One that is found by a packet earlier is not used.
@@ -32,10 +32,27 @@ const KEY_SHOW_RULES: &str = "filter.show:rules:";
 const KEY_SHOW_STATES: &str = "filter.show:states:";
 const KEY_INTERFACES: &str = "interfaces";
 
+/// Of a packet that passes by its connection's state: whether that gets a grant.
+#[derive(Clone, Copy, PartialEq)]
+struct MayGrant(bool);
+
+/// A packet as the other end of its connection might send.
+fn reverse(p: &Packet) -> Packet {
+    Packet {
+        source: p.destination,
+        destination: p.source,
+        source_port: p.destination_port,
+        destination_port: p.source_port,
+        // What the host sends to itself is judged once, when it leaves.
+        inbound: p.interface != LOCAL_INTERFACE && !p.inbound,
+        ..*p
+    }
+}
+
 /// What leaves the filter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToIp {
-    Verdict(FilterToIp),
+    ToIp(FilterToIp),
     Answer(Answer),
 }
 
@@ -43,19 +60,19 @@ impl Output for ToIp {
     type Effect = Answer;
 
     fn peer(&self) -> Option<ComponentId> {
-        matches!(self, ToIp::Verdict(_)).then_some(ComponentId::IP)
+        matches!(self, ToIp::ToIp(_)).then_some(ComponentId::IP)
     }
 
     fn encode(&self) -> Encoded {
         match self {
-            ToIp::Verdict(m) => m.encode(),
+            ToIp::ToIp(m) => m.encode(),
             ToIp::Answer(_) => Encoded::default(),
         }
     }
 
     fn into_effect(self) -> Option<Answer> {
         match self {
-            ToIp::Verdict(_) => None,
+            ToIp::ToIp(_) => None,
             ToIp::Answer(answer) => Some(answer),
         }
     }
@@ -119,37 +136,47 @@ impl Filter {
     }
 
     fn answer(&mut self, cx: &mut Context, request: RequestId, p: &Packet, out: &mut Outbox<ToIp>) {
-        let judgement = self.judge(cx, p);
+        let known = if is_error(p) { self.match_quoted(cx, p) } else { self.match_state(cx, p) };
+        let (judgement, by_rules) = match known {
+            Some(_) => (Judgement::Pass, false),
+            None => self.judge_by_rules(cx, p, out),
+        };
+        let grant = by_rules || known == Some(MayGrant(true));
         cx.count(match judgement {
             Judgement::Pass => Counter::Passed,
             _ => Counter::Blocked,
         });
-        out.push(ToIp::Verdict(FilterToIp::Verdict { request, judgement }));
+        cx.add(Counter::StateHits, known.is_some() as u64);
+        cx.add(Counter::Granted, grant as u64);
+        out.push(ToIp::ToIp(match grant {
+            true => FilterToIp::Grant { request, by_rules },
+            false => FilterToIp::Verdict { request, judgement },
+        }));
     }
 
-    /// States first, then the rules.
-    fn judge(&mut self, cx: &mut Context, p: &Packet) -> Judgement {
-        let known = if is_error(p) { self.match_quoted(cx, p) } else { self.match_state(cx, p) };
-        if known {
-            cx.count(Counter::StateHits);
-            return Judgement::Pass;
-        }
+    /// What the rules say of a packet without a state, and whether they say the same of all ordinary ones of its connection.
+    fn judge_by_rules(&mut self, cx: &mut Context, p: &Packet, out: &mut Outbox<ToIp>) -> (Judgement, bool) {
         let Some(rules) = &self.rules else {
-            return Judgement::Drop;
+            return (Judgement::Drop, false);
         };
-        let decision = rules.decide(p, self.interface_name(p.interface));
-        let begins = decision.judgement == Judgement::Pass && decision.keep_state;
-        if begins && !self.begin_state(cx, p) {
-            return Judgement::Drop;
+        let interface = self.interface_name(p.interface);
+        let decision = rules.decide(p, interface);
+        if decision.judgement == Judgement::Pass && decision.keep_state {
+            let begun = self.begin_state(cx, p, out);
+            return (if begun { Judgement::Pass } else { Judgement::Drop }, false);
         }
-        decision.judgement
+        let both = is_ordinary(p.protocol, p.tcp_flags)
+            && !rules.tell_ordinary_packets_apart()
+            && [decision, rules.decide(&reverse(p), interface)].iter().all(|d| *d == Decision::PASS);
+        (decision.judgement, both)
     }
 
     /// The living connection that a packet belongs to, and whether its low end sent it.
     fn find_state(&mut self, cx: &Context, p: &Packet) -> Option<(u32, bool)> {
-        let (key, source_is_low) = key(p)?;
-        let slot = self.states.find(&key)?;
-        if self.states.get(slot)?.expires <= cx.now {
+        let (flow, source_is_low) = flow(p)?;
+        let slot = self.states.find(&flow)?;
+        let state = self.states.get(slot)?;
+        if state.expires <= cx.now && !state.granted {
             cx.count(Counter::StatesExpired);
             self.states.remove(slot);
             return None;
@@ -158,39 +185,40 @@ impl Filter {
     }
 
     /// Whether a packet belongs to a living connection, which takes note of it.
-    fn match_state(&mut self, cx: &Context, p: &Packet) -> bool {
-        let Some((slot, source_is_low)) = self.find_state(cx, p) else {
-            return false;
-        };
-        let admitted = self.states.get(slot).is_some_and(|s| s.admits(source_is_low, p));
-        if admitted {
-            self.states.update(slot, |s| s.observe(cx.now, source_is_low, p.tcp_flags));
-        }
-        admitted
+    fn match_state(&mut self, cx: &Context, p: &Packet) -> Option<MayGrant> {
+        let (slot, source_is_low) = self.find_state(cx, p)?;
+        self.states.get(slot).filter(|s| s.admits(source_is_low, p))?;
+        let mut grant = false;
+        self.states.update(slot, |s| {
+            s.observe(cx.now, source_is_low, p.tcp_flags);
+            grant = s.may_grant(p);
+            s.granted |= grant;
+        });
+        Some(MayGrant(grant))
     }
 
     /// Whether an ICMP error is about a packet of a living connection, whose life it does not prolong.
-    fn match_quoted(&mut self, cx: &Context, error: &Packet) -> bool {
-        let Some(quoted) = quoted_packet(error) else {
-            return false;
-        };
-        let Some((slot, source_is_low)) = self.find_state(cx, &quoted) else {
-            return false;
-        };
-        self.states.get(slot).is_some_and(|s| s.may_quote(source_is_low, &quoted))
+    fn match_quoted(&mut self, cx: &Context, error: &Packet) -> Option<MayGrant> {
+        let quoted = quoted_packet(error)?;
+        let (slot, source_is_low) = self.find_state(cx, &quoted)?;
+        self.states.get(slot).filter(|s| s.may_quote(source_is_low, &quoted))?;
+        Some(MayGrant(false))
     }
 
     /// False: there is no room, so the packet may not pass.
-    fn begin_state(&mut self, cx: &mut Context, p: &Packet) -> bool {
+    fn begin_state(&mut self, cx: &mut Context, p: &Packet, out: &mut Outbox<ToIp>) -> bool {
         let Some(state) = State::new(cx.now, p) else {
             // An ICMP error, say: it passes, and there is nothing to remember.
             return true;
         };
-        if let Some(old) = self.states.find(&state.key) {
-            self.states.remove(old);
+        if let Some(old) = self.states.find(&state.flow) {
+            self.end_state(old, out);
         }
         if !self.states.insert(state) {
-            if !self.states.evict() || !self.states.insert(state) {
+            if let Some(victim) = self.states.choose_victim() {
+                self.end_state(victim, out);
+            }
+            if !self.states.insert(state) {
                 cx.count(Counter::StatesFull);
                 return false;
             }
@@ -200,6 +228,26 @@ impl Filter {
         cx.gauge(Counter::States, self.states.len() as u64);
         self.sweep_at.get_or_insert(cx.now + SWEEP);
         true
+    }
+
+    /// Ends a connection before its time. Its next packet is judged anew.
+    fn end_state(&mut self, slot: u32, out: &mut Outbox<ToIp>) {
+        if let Some(State { flow, granted: true, .. }) = self.states.get(slot) {
+            out.push(ToIp::ToIp(FilterToIp::Recall { flow: *flow }));
+        }
+        self.states.remove(slot);
+    }
+
+    /// The grant of a connection is over. It may have ended meanwhile.
+    fn grant_ended(&mut self, cx: &Context, flow: &Flow, at: Instant) {
+        let Some(slot) = self.states.find(flow) else { return };
+        // What has not happened yet is not believed.
+        self.states.update(slot, |s| s.used(at.min(cx.now)));
+        if self.states.get(slot).is_some_and(|s| s.expires <= cx.now) {
+            cx.count(Counter::StatesExpired);
+            self.states.remove(slot);
+            cx.gauge(Counter::States, self.states.len() as u64);
+        }
     }
 
     /// Takes new rules, all or nothing. Connections that the old ones let begin go on.
@@ -219,17 +267,19 @@ impl Filter {
         cx.gauge(Counter::Rules, rules.rules.len() as u64);
         self.last_error = None;
         self.rules = Some(rules);
+        out.push(ToIp::ToIp(FilterToIp::RecallByRules {}));
         for (request, packet) in core::mem::take(&mut self.held) {
             self.answer(cx, request, &packet, out);
         }
         Ok(())
     }
 
-    fn set_interfaces(&mut self, text: &[u8]) {
+    fn set_interfaces(&mut self, text: &[u8], out: &mut Outbox<ToIp>) {
         let text = core::str::from_utf8(text).unwrap_or("");
         let named = text.lines().filter_map(|line| line.trim().split_once(' '));
         self.interfaces =
             named.filter_map(|(index, name)| Some((index.parse().ok()?, name.trim().to_string()))).collect();
+        out.push(ToIp::ToIp(FilterToIp::RecallByRules {}));
     }
 
     fn show_rules(&self) -> String {
@@ -238,8 +288,8 @@ impl Filter {
 
     fn show_states(&self, now: Instant) -> String {
         let mut text = String::new();
-        for s in self.states.iter().filter(|s| s.expires > now) {
-            let p = s.key.protocol;
+        for s in self.states.iter().filter(|s| s.expires > now || s.granted) {
+            let p = s.flow.protocol;
             let [opener, other] = s.ends().map(|(a, port)| match (a.is_ipv6(), port) {
                 (_, 0) => format!("{a}"),
                 (true, _) => format!("{a}[{port}]"),
@@ -281,6 +331,12 @@ impl Component for Filter {
 
     fn receive(&mut self, cx: &mut Context, _: ComponentId, message: IpToFilter, out: &mut Outbox<ToIp>) {
         let (request, packet) = match message {
+            IpToFilter::Used { flow, at } => return self.grant_ended(cx, &flow, Instant(at)),
+            IpToFilter::Passed { packets, by_state } => {
+                cx.add(Counter::Passed, packets);
+                cx.add(Counter::StateHits, by_state);
+                return;
+            }
             IpToFilter::Quote { request, source, destination, source_port, destination_port, protocol } => {
                 let (source, destination) = (source.into(), destination.into());
                 let quoted = Quoted { source, destination, source_port, destination_port, protocol };
@@ -323,7 +379,7 @@ impl Component for Filter {
             self.held.push_back((request, packet));
         } else {
             let judgement = Judgement::Drop;
-            out.push(ToIp::Verdict(FilterToIp::Verdict { request, judgement }));
+            out.push(ToIp::ToIp(FilterToIp::Verdict { request, judgement }));
         }
     }
 
@@ -334,7 +390,7 @@ impl Component for Filter {
                 let _ = self.load(cx, &value, out);
                 return;
             }
-            KEY_INTERFACES => return self.set_interfaces(&value),
+            KEY_INTERFACES => return self.set_interfaces(&value, out),
             k if k.starts_with(KEY_LOAD) => match self.load(cx, &value, out) {
                 Ok(()) => "ok".to_string(),
                 Err(e) => format!("error: {e}"),
@@ -346,11 +402,12 @@ impl Component for Filter {
         out.push(ToIp::Answer(Answer { key, value: answer.into_bytes() }));
     }
 
-    fn expire(&mut self, cx: &mut Context, _: &mut Outbox<ToIp>) {
+    fn expire(&mut self, cx: &mut Context, out: &mut Outbox<ToIp>) {
         if self.sweep_at.is_none_or(|at| at > cx.now) {
             return;
         }
-        let expired = self.states.expire(cx.now);
+        let recall = |flow| out.push(ToIp::ToIp(FilterToIp::Recall { flow }));
+        let expired = self.states.expire(cx.now, recall);
         cx.add(Counter::StatesExpired, expired as u64);
         cx.gauge(Counter::States, self.states.len() as u64);
         self.sweep_at = (self.states.len() > 0).then_some(cx.now + SWEEP);
@@ -366,6 +423,7 @@ impl Component for Filter {
             // The new ip asks about what it has; the old one's questions are nobody's.
             self.held.clear();
             self.quote = None;
+            self.states.forget_grants(cx.now);
         }
     }
 }

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use eft_base::Cidr;
-use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
+use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 use eft_messages::filter::Judgement;
 
 /// What is known of a packet.
@@ -242,11 +242,23 @@ pub struct Decision {
     pub keep_state: bool,
 }
 
+impl Decision {
+    /// It passes, and nothing is remembered.
+    pub const PASS: Decision = Decision { judgement: Judgement::Pass, keep_state: false };
+}
+
 impl Ruleset {
+    /// Whether the rules may say different things of two TCP packets of one connection and direction that differ only in
+    /// flags without a meaning for states.
+    pub fn tell_ordinary_packets_apart(&self) -> bool {
+        let told_apart = !(TCP_SYN | TCP_FIN | TCP_RST | TCP_ACK);
+        self.rules.iter().any(|r| r.flags.is_some_and(|f| f.mask & told_apart != 0))
+    }
+
     /// The last matching rule, or the first that is `quick`, decides; no rule: pass.
     /// `interface` is the name of the packet's interface, if it is known.
     pub fn decide(&self, p: &Packet, interface: Option<&str>) -> Decision {
-        let mut decision = Decision { judgement: Judgement::Pass, keep_state: false };
+        let mut decision = Decision::PASS;
         for rule in &self.rules {
             if rule.matches(p, interface, &self.tables) {
                 decision.judgement = rule.action.judgement(p.protocol);

@@ -4,7 +4,6 @@
 //! lives depends on what has been seen of it; the times are pf's defaults.
 
 use crate::rule::{Packet, Quoted};
-use core::cmp::Ordering;
 use core::net::IpAddr;
 use core::time::Duration;
 use eft_base::wire::{
@@ -12,14 +11,7 @@ use eft_base::wire::{
     TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN,
 };
 use eft_base::{Instant, WireAddress};
-
-/// The two ends of a connection, in a fixed order, so that both directions give the same key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
-    pub low: ([u8; 16], u16),
-    pub high: ([u8; 16], u16),
-    pub protocol: u8,
-}
+use eft_messages::filter::{Flow, is_ordinary};
 
 /// ICMP queries and their replies, by type.
 const ICMP_QUERIES: [(u16, u16); 4] = [(8, 0), (13, 14), (15, 16), (17, 18)];
@@ -50,8 +42,8 @@ pub fn quoted_packet(error: &Packet) -> Option<Packet> {
     })
 }
 
-/// The key of a packet, and whether its source is the low end. `None`: it can have no state.
-pub fn key(p: &Packet) -> Option<(Key, bool)> {
+/// The flow of a packet, and whether its source is the low end. `None`: it can have no state.
+pub fn flow(p: &Packet) -> Option<(Flow, bool)> {
     let (from, to) = match p.protocol {
         PROTOCOL_TCP | PROTOCOL_UDP => (p.source_port, p.destination_port),
         PROTOCOL_ICMP => {
@@ -60,12 +52,7 @@ pub fn key(p: &Packet) -> Option<(Key, bool)> {
         }
         _ => (0, 0),
     };
-    let source = (WireAddress::from(p.source).0, from);
-    let destination = (WireAddress::from(p.destination).0, to);
-    let source_is_low = source.cmp(&destination) != Ordering::Greater;
-    let (low, high) = if source_is_low { (source, destination) } else { (destination, source) };
-    let protocol = p.protocol;
-    Some((Key { low, high, protocol }, source_is_low))
+    Some(Flow::between((p.source.into(), from), (p.destination.into(), to), p.protocol))
 }
 
 /// What has been seen from one end.
@@ -111,7 +98,7 @@ impl Seen {
 /// A connection. `opener` began it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    pub key: Key,
+    pub flow: Flow,
     pub opener_is_low: bool,
     /// The first packet was arriving.
     pub inbound: bool,
@@ -119,20 +106,23 @@ pub struct State {
     pub other: Seen,
     pub created: Instant,
     pub expires: Instant,
+    /// ip lets its ordinary packets pass unasked: it lives, also beyond `expires`, until ip has said when it was last used.
+    pub granted: bool,
 }
 
 impl State {
     /// The state that this packet begins.
     pub fn new(now: Instant, p: &Packet) -> Option<State> {
-        let (key, opener_is_low) = key(p)?;
+        let (flow, opener_is_low) = flow(p)?;
         let mut state = State {
-            key,
+            flow,
             opener_is_low,
             inbound: p.inbound,
             opener: Seen::Nothing,
             other: Seen::Nothing,
             created: now,
             expires: now,
+            granted: false,
         };
         state.observe(now, opener_is_low, p.tcp_flags);
         Some(state)
@@ -141,7 +131,7 @@ impl State {
     /// Whether a packet of this connection, from its low end or not, may pass. A new SYN on a
     /// finished connection must be judged anew, and only the asked may reply to an ICMP query.
     pub fn admits(&self, source_is_low: bool, p: &Packet) -> bool {
-        match self.key.protocol {
+        match self.flow.protocol {
             PROTOCOL_TCP => {
                 let begins = p.tcp_flags & (TCP_SYN | TCP_ACK) == TCP_SYN;
                 !(begins && self.is_finished())
@@ -159,7 +149,7 @@ impl State {
     pub fn may_quote(&self, source_is_low: bool, p: &Packet) -> bool {
         let from_opener = source_is_low == self.opener_is_low;
         let sender = if from_opener { self.opener } else { self.other };
-        sender != Seen::Nothing && (self.key.protocol != PROTOCOL_ICMP || self.admits(source_is_low, p))
+        sender != Seen::Nothing && (self.flow.protocol != PROTOCOL_ICMP || self.admits(source_is_low, p))
     }
 
     fn is_finished(&self) -> bool {
@@ -168,7 +158,7 @@ impl State {
 
     /// Whether it may be evicted for a new one when the table is full.
     pub fn is_expendable(&self) -> bool {
-        self.key.protocol != PROTOCOL_TCP
+        self.flow.protocol != PROTOCOL_TCP
             || self.opener != Seen::Established
             || self.other != Seen::Established
     }
@@ -181,7 +171,7 @@ impl State {
         } else {
             (&mut self.other, &mut self.opener)
         };
-        if self.key.protocol == PROTOCOL_TCP {
+        if self.flow.protocol == PROTOCOL_TCP {
             observe_tcp(me, peer, tcp_flags);
         } else {
             *me = if *me == Seen::Nothing { Seen::First } else { Seen::Established };
@@ -189,9 +179,22 @@ impl State {
         self.expires = now + self.lifetime();
     }
 
+    /// Whether a packet `p` of this connection, which has been observed, and all ordinary ones that follow change nothing
+    /// more but its expiry.
+    pub fn may_grant(&self, p: &Packet) -> bool {
+        let both_known = self.opener == Seen::Established && self.other == Seen::Established;
+        both_known && is_ordinary(p.protocol, p.tcp_flags)
+    }
+
+    /// Its grant is over, by which the last packet passed `at` this time.
+    pub fn used(&mut self, at: Instant) {
+        self.granted = false;
+        self.expires = self.expires.max(at + self.lifetime());
+    }
+
     fn lifetime(&self) -> Duration {
         let (least, most) = (self.opener.min(self.other), self.opener.max(self.other));
-        let seconds = match self.key.protocol {
+        let seconds = match self.flow.protocol {
             PROTOCOL_TCP => match (least, most) {
                 (_, Seen::Reset) => 90,
                 (Seen::Closed, _) => 90,
@@ -214,7 +217,7 @@ impl State {
     /// The opener's end, then the other.
     pub fn ends(&self) -> [(IpAddr, u16); 2] {
         let end = |(a, port): ([u8; 16], u16)| (IpAddr::from(WireAddress(a)), port);
-        let (low, high) = (end(self.key.low), end(self.key.high));
+        let (low, high) = (end(self.flow.low), end(self.flow.high));
         if self.opener_is_low { [low, high] } else { [high, low] }
     }
 }

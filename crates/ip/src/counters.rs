@@ -21,6 +21,8 @@ eft_component::counters! {
     ReassemblyTimeouts => "reassembly_timeouts",
     FilterAsks => "filter_asks",
     FilterAsksAgain => "filter_asks_again",
+    /// Packets that passed unasked.
+    FilterGranted => "filter_granted",
     FilterBlockedIn => "filter_blocked_in",
     FilterBlockedOut => "filter_blocked_out",
     /// Blocked packets whose sender was told.
@@ -67,4 +69,6 @@ eft_component::counters! {
     BadDone => "bad_done",
     Transmissions => "transmissions",
     Arrivals => "arrivals",
+    /// Connections whose ordinary packets pass unasked.
+    Grants => "grants",
 }

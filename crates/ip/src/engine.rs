@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
 use crate::gate::Gate;
 use crate::given::Given;
+use crate::grants::Grants;
 use crate::lane::Lanes;
 use crate::limit::Limiter;
 use crate::neighbour::Neighbours;
@@ -16,7 +17,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::time::Duration;
-use eft_base::{Instant, MacAddress, PoolId, RequestId};
+use eft_base::{Instant, MacAddress, PoolId, Random, RequestId};
 use eft_channel::{Pool, Requests};
 use eft_component::{Component, Configure, Context, Outbox};
 use eft_messages::filter::FilterToIp;
@@ -69,6 +70,7 @@ pub struct Ip {
     pub(crate) transmissions: Requests<Transmission>,
     pub(crate) datagrams: Requests<Datagram>,
     pub(crate) arrivals: Requests<Arrival>,
+    pub(crate) grants: Grants,
     pub(crate) neighbours: Neighbours,
     pub(crate) reassembly: Reassembly,
     pub(crate) given: Given,
@@ -92,6 +94,7 @@ impl Ip {
     /// slots of [`eft_messages::nic::PACKET_SLOT_LEN`], for reassembly, ICMP and local delivery.
     pub fn new(frames: Pool, packets: Pool, config: IpConfig) -> Ip {
         let life = config.seed as u32;
+        let mut random = Random::new(config.seed);
         Ip {
             with_filter: config.with_filter,
             routes: Routes::default(),
@@ -101,6 +104,7 @@ impl Ip {
             transmissions: Requests::new(frames.slots(), life),
             datagrams: Requests::new(frames.slots(), life),
             arrivals: Requests::new(ARRIVALS_MAX, life),
+            grants: Grants::new([random.next_u64(), random.next_u64()]),
             // After a rebirth all that the transports resubmit waits for the gateway's address: that
             // must fit, and a silent neighbour must not take the slots of all others.
             neighbours: Neighbours::new(frames.slots() / 8 * 7, frames.slots() / 8 * 5),
@@ -193,9 +197,7 @@ impl Ip {
         match (from, message) {
             (nic, FromPeer::Nic(m)) => self.handle_nic(cx, nic.instance, m, out),
             (peer, FromPeer::Transport(m)) => self.handle_transport(cx, peer, m, out),
-            (_, FromPeer::Filter(FilterToIp::Verdict { request, judgement })) => {
-                self.receive_verdict(cx, request, judgement, out)
-            }
+            (_, FromPeer::Filter(m)) => self.receive_from_filter(cx, m, out),
         }
     }
 
@@ -242,18 +244,6 @@ impl Ip {
         let moved = waiting < core::mem::replace(&mut self.waiting_before, waiting);
         self.retry_after = if moved { RETRY } else { (self.retry_after * 2).clamp(RETRY, RETRY_MAX) };
         self.retry_at = (waiting > 0).then_some(now + self.retry_after);
-    }
-
-    fn filter_reborn(&mut self, cx: &mut Context, out: &mut Out) {
-        let waiting = |f: &Transmission| f.stage == Stage::Verdict;
-        for (id, transmission) in self.transmissions.iter().filter(|(_, f)| waiting(f)) {
-            cx.count(Counter::FilterAsksAgain);
-            Ip::ask_out(id, transmission, out);
-        }
-        for (id, arrival) in self.arrivals.iter() {
-            cx.count(Counter::FilterAsksAgain);
-            Ip::ask_in(id, arrival, out);
-        }
     }
 
     fn nic_reborn(&mut self, cx: &mut Context, n: u8, out: &mut Out) {
@@ -344,11 +334,17 @@ impl Component for Ip {
         self.open_gate(cx, out);
         self.expire_neighbours(cx, out);
         self.expire_reassembly(cx, out);
+        self.expire_grants(cx, out);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let deadlines =
-            [self.gate.deadline(), self.neighbours.deadline(), self.reassembly.deadline(), self.retry_at];
+        let deadlines = [
+            self.gate.deadline(),
+            self.neighbours.deadline(),
+            self.reassembly.deadline(),
+            self.grants.deadline(),
+            self.retry_at,
+        ];
         deadlines.into_iter().flatten().min()
     }
 
@@ -368,5 +364,6 @@ impl Component for Ip {
         self.flush_lanes(cx, out);
         cx.gauge(Counter::Transmissions, self.transmissions.len() as u64);
         cx.gauge(Counter::Arrivals, self.arrivals.len() as u64);
+        cx.gauge(Counter::Grants, self.grants.len() as u64);
     }
 }

@@ -25,6 +25,7 @@ mod engine;
 mod family;
 mod gate;
 mod given;
+mod grants;
 mod lane;
 mod limit;
 mod local;

@@ -9,7 +9,7 @@ use eft_base::wire::{
 };
 use eft_base::{MacAddress, PacketRef, RequestId};
 use eft_component::Output;
-use eft_messages::filter::{FilterToIp, IpToFilter};
+use eft_messages::filter::{FilterToIp, Flow, IpToFilter};
 use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Encoded};
@@ -199,6 +199,8 @@ pub(crate) struct Question {
     pub destination_port: u16,
     /// Of an ICMP error: what it is about, if it says enough.
     pub quoted: Option<Quoted>,
+    /// TCP without payload.
+    pub bare: bool,
 }
 
 /// A packet that an ICMP error quotes; at least ports are there.
@@ -221,11 +223,27 @@ impl Question {
         self.protocol == PROTOCOL_ICMP && errors.iter().any(|kind| *kind as u16 == self.source_port)
     }
 
-    /// Reads the start of the transport header. `None`: too short to be one.
-    pub fn new(source: IpAddr, destination: IpAddr, protocol: u8, transport: &[u8]) -> Option<Question> {
+    /// The connection that a grant may be for.
+    pub fn flow(&self) -> Option<Flow> {
+        matches!(self.protocol, PROTOCOL_TCP | PROTOCOL_UDP).then(|| {
+            let source = (self.source.into(), self.source_port);
+            Flow::between(source, (self.destination.into(), self.destination_port), self.protocol).0
+        })
+    }
+
+    /// Reads the start of the transport header; `len` is that of header and payload. `None`: too short to be one.
+    pub fn new(
+        source: IpAddr,
+        destination: IpAddr,
+        protocol: u8,
+        transport: &[u8],
+        len: usize,
+    ) -> Option<Question> {
+        let mut bare = false;
         let (source_port, destination_port, tcp_flags) = match protocol {
             PROTOCOL_TCP => {
                 let (h, _) = TcpHeader::ref_from_prefix(transport).ok()?;
+                bare = len <= h.header_len();
                 (h.source_port.get(), h.destination_port.get(), h.flags)
             }
             PROTOCOL_UDP => {
@@ -239,6 +257,15 @@ impl Question {
             _ => (0, 0, 0),
         };
         let quoted = None;
-        Some(Question { source, destination, protocol, tcp_flags, source_port, destination_port, quoted })
+        Some(Question {
+            source,
+            destination,
+            protocol,
+            tcp_flags,
+            source_port,
+            destination_port,
+            quoted,
+            bare,
+        })
     }
 }

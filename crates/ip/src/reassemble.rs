@@ -126,7 +126,7 @@ impl Ip {
         let arrival = self.finish_header(cx, packet, entry.key, header_len).and_then(|head| {
             let transport = head.get(header_len..)?;
             let k = entry.key;
-            let question = Question::new(k.source, k.destination, k.protocol, transport)?;
+            let question = Question::new(k.source, k.destination, k.protocol, transport, len - header_len)?;
             Some(Arrival {
                 packet,
                 interface: entry.interface,

@@ -115,7 +115,7 @@ impl Ip {
         body: &[u8],
         out: &mut Out,
     ) -> bool {
-        let Some(question) = Question::new(source, destination, protocol, body) else {
+        let Some(question) = Question::new(source, destination, protocol, body, body.len()) else {
             return false;
         };
         let Some(slot) = self.packets.allocate() else {

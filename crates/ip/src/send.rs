@@ -191,7 +191,7 @@ impl Ip {
         out: &mut Out,
     ) -> Result<(), Refusal> {
         let segment_size = self.check_size(hop, &o)?;
-        let mut question = Question::new(o.source, o.destination, o.protocol, o.header)
+        let mut question = Question::new(o.source, o.destination, o.protocol, o.header, o.body_len())
             .ok_or((Counter::RefusedSend, EINVAL))?;
         if question.is_error() {
             question.quoted = o.payload.first().and_then(|quote| self.quoted(cx, *quote));
@@ -215,9 +215,7 @@ impl Ip {
             return Err(full);
         };
         if self.with_filter && !o.ordered {
-            self.frames.write(frame, 0, descriptor.as_bytes());
-            cx.count(Counter::FilterAsks);
-            Ip::ask_out(id, &transmission, out);
+            self.judge_transmission(cx, id, &transmission, &mut descriptor, out);
         } else {
             self.depart(cx, id, &mut descriptor, out);
         }

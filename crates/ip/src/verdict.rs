@@ -5,12 +5,16 @@
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
+use crate::grants::Way;
 use crate::pending::{Arrival, Question, Stage, ToPeer, Transmission};
+use alloc::vec::Vec;
 use eft_base::RequestId;
 use eft_base::errno::EPERM;
 use eft_base::wire::IcmpHeader;
 use eft_component::Context;
-use eft_messages::filter::{IpToFilter, Judgement};
+use eft_messages::filter::{FilterToIp, Flow, IpToFilter, Judgement};
+use eft_messages::nic::FrameDescriptor;
+use zerocopy::IntoBytes;
 
 const ARRIVAL: u32 = 1 << 31;
 
@@ -40,14 +44,40 @@ fn ask(request: RequestId, q: &Question, interface: u8, inbound: bool, len: u32,
     }))
 }
 
-impl Ip {
-    pub(crate) fn ask_out(id: RequestId, f: &Transmission, out: &mut Out) {
-        ask(id, &f.question, f.hop.interface, false, f.len, out)
-    }
+/// A packet that waits for a verdict.
+enum Waiting {
+    Arrival(RequestId),
+    Transmission(RequestId),
+}
 
-    pub(crate) fn ask_in(id: RequestId, a: &Arrival, out: &mut Out) {
-        let id = RequestId { index: id.index | ARRIVAL, ..id };
-        ask(id, &a.question, a.interface, true, a.packet.len, out)
+fn waiting(request: RequestId) -> Waiting {
+    match request.index & ARRIVAL {
+        0 => Waiting::Transmission(request),
+        _ => Waiting::Arrival(RequestId { index: request.index & !ARRIVAL, ..request }),
+    }
+}
+
+fn tagged(arrival: RequestId) -> RequestId {
+    RequestId { index: arrival.index | ARRIVAL, ..arrival }
+}
+
+impl Ip {
+    /// A transmission passes at once, or once the filter, if there is one, says so.
+    pub(crate) fn judge_transmission(
+        &mut self,
+        cx: &mut Context,
+        id: RequestId,
+        t: &Transmission,
+        descriptor: &mut FrameDescriptor,
+        out: &mut Out,
+    ) {
+        let way = self.grants.way(cx.now, &t.question, t.hop.interface);
+        if way == Way::Pass {
+            cx.count(Counter::FilterGranted);
+            return self.depart(cx, id, descriptor, out);
+        }
+        self.frames.write(t.frame, 0, descriptor.as_bytes());
+        self.take_way(cx, way, id, out);
     }
 
     /// A packet that came in is whole: it passes once the filter, if there is one, says so.
@@ -55,49 +85,146 @@ impl Ip {
         if !self.with_filter {
             return self.accept(cx, arrival, out);
         }
+        let way = self.grants.way(cx.now, &arrival.question, arrival.interface);
+        if way == Way::Pass {
+            cx.count(Counter::FilterGranted);
+            return self.accept(cx, arrival, out);
+        }
         if arrival.question.is_error() {
             let message = arrival.packet.skip(arrival.header_len as u32);
             arrival.question.quoted = self.quoted(cx, message.skip(size_of::<IcmpHeader>() as u32));
         }
         match self.arrivals.insert(arrival) {
-            Ok(id) => {
-                cx.count(Counter::FilterAsks);
-                Ip::ask_in(id, &arrival, out);
-            }
+            Ok(id) => self.take_way(cx, way, tagged(id), out),
             Err(a) => self.drop_packet(cx, a.packet, Counter::DropArrivalsFull, out),
         }
     }
 
-    pub(crate) fn receive_verdict(
+    /// What becomes of a packet that does not pass at once.
+    fn take_way(&mut self, cx: &mut Context, way: Way, request: RequestId, out: &mut Out) {
+        match way {
+            Way::Hold(flow) => return self.grants.hold(&flow, request),
+            Way::EndAndAsk(flow) => self.end_grant(cx, &flow, out),
+            Way::Ask | Way::Pass => {}
+        }
+        self.ask(cx, Counter::FilterAsks, request, out);
+    }
+
+    fn ask(&mut self, cx: &mut Context, count: Counter, request: RequestId, out: &mut Out) {
+        let (question, interface, inbound, len) = match waiting(request) {
+            Waiting::Arrival(id) => match self.arrivals.get(id) {
+                Some(a) => (a.question, a.interface, true, a.packet.len),
+                None => return,
+            },
+            Waiting::Transmission(id) => match self.transmissions.get(id) {
+                Some(t) => (t.question, t.hop.interface, false, t.len),
+                None => return,
+            },
+        };
+        cx.count(count);
+        self.grants.count_question();
+        ask(request, &question, interface, inbound, len, out);
+    }
+
+    /// A grant is over: the filter hears when it was last used, and is asked about what was held.
+    fn end_grant(&mut self, cx: &mut Context, flow: &Flow, out: &mut Out) {
+        let (used, held) = self.grants.end(flow);
+        out_to_filter(used, out);
+        held.into_iter().for_each(|id| self.ask(cx, Counter::FilterAsks, id, out));
+    }
+
+    pub(crate) fn receive_from_filter(&mut self, cx: &mut Context, message: FilterToIp, out: &mut Out) {
+        match message {
+            FilterToIp::Verdict { request, judgement } => self.answered(cx, request, judgement, None, out),
+            FilterToIp::Grant { request, by_rules } => {
+                self.answered(cx, request, Judgement::Pass, Some(by_rules), out)
+            }
+            FilterToIp::Recall { flow } => self.end_grant(cx, &flow, out),
+            FilterToIp::RecallByRules {} => {
+                let held = self.grants.end_by_rules();
+                held.into_iter().for_each(|id| self.ask(cx, Counter::FilterAsks, id, out));
+            }
+        }
+    }
+
+    /// The filter has answered, and perhaps grants the packet's connection by its rules or its state.
+    fn answered(
         &mut self,
         cx: &mut Context,
         request: RequestId,
         judgement: Judgement,
+        grant_by_rules: Option<bool>,
         out: &mut Out,
     ) {
-        let pass = judgement == Judgement::Pass;
-        if request.index & ARRIVAL != 0 {
-            let id = RequestId { index: request.index & !ARRIVAL, ..request };
-            return match self.arrivals.remove(id) {
-                Some(a) if pass => self.accept(cx, a, out),
-                Some(a) => {
-                    self.reject_arrival(cx, &a, judgement, out);
-                    self.drop_packet(cx, a.packet, Counter::FilterBlockedIn, out)
-                }
-                None => cx.count(Counter::StaleReply),
-            };
+        self.grants.count_answer();
+        let asked = match waiting(request) {
+            Waiting::Arrival(id) => self.arrivals.get(id).map(|a| (a.question, a.interface)),
+            Waiting::Transmission(id) => self.transmissions.get(id).map(|t| (t.question, t.hop.interface)),
+        };
+        if let (Some((question, interface)), Some(by_rules)) = (asked, grant_by_rules) {
+            self.grants.grant(cx.now, &question, by_rules.then_some(interface));
         }
-        let Some(&transmission) = self.transmissions.get(request).filter(|f| f.stage == Stage::Verdict)
-        else {
+        self.carry_out(cx, request, judgement, out);
+        for held in self.grants.take_held() {
+            cx.count(Counter::FilterGranted);
+            self.carry_out(cx, held, Judgement::Pass, out);
+        }
+    }
+
+    fn carry_out(&mut self, cx: &mut Context, request: RequestId, judgement: Judgement, out: &mut Out) {
+        match waiting(request) {
+            Waiting::Arrival(id) => self.carry_out_arrival(cx, id, judgement, out),
+            Waiting::Transmission(id) => self.carry_out_transmission(cx, id, judgement, out),
+        }
+    }
+
+    fn carry_out_arrival(&mut self, cx: &mut Context, id: RequestId, judgement: Judgement, out: &mut Out) {
+        match self.arrivals.remove(id) {
+            Some(a) if judgement == Judgement::Pass => self.accept(cx, a, out),
+            Some(a) => {
+                self.reject_arrival(cx, &a, judgement, out);
+                self.drop_packet(cx, a.packet, Counter::FilterBlockedIn, out)
+            }
+            None => cx.count(Counter::StaleReply),
+        }
+    }
+
+    fn carry_out_transmission(
+        &mut self,
+        cx: &mut Context,
+        id: RequestId,
+        judgement: Judgement,
+        out: &mut Out,
+    ) {
+        let Some(&transmission) = self.transmissions.get(id).filter(|f| f.stage == Stage::Verdict) else {
             return cx.count(Counter::StaleReply);
         };
         let mut descriptor = self.descriptor(transmission.frame);
-        if pass {
-            return self.depart(cx, request, &mut descriptor, out);
+        if judgement == Judgement::Pass {
+            return self.depart(cx, id, &mut descriptor, out);
         }
         cx.count(Counter::FilterBlockedOut);
         // Whoever hears why from the answer need not hear it twice.
         let told = self.reject_transmission(cx, &transmission, &descriptor, judgement, out);
-        self.finish(request, if told { 0 } else { EPERM }, out);
+        self.finish(id, if told { 0 } else { EPERM }, out);
+    }
+
+    /// A new filter is asked about every packet without a verdict.
+    pub(crate) fn filter_reborn(&mut self, cx: &mut Context, out: &mut Out) {
+        self.grants.clear();
+        let transmissions = self.transmissions.iter().filter(|(_, t)| t.stage == Stage::Verdict);
+        let mut all: Vec<RequestId> = transmissions.map(|(id, _)| id).collect();
+        all.extend(self.arrivals.iter().map(|(id, _)| tagged(id)));
+        all.into_iter().for_each(|id| self.ask(cx, Counter::FilterAsksAgain, id, out));
+    }
+
+    pub(crate) fn expire_grants(&mut self, cx: &mut Context, out: &mut Out) {
+        out_to_filter(self.grants.report(cx.now), out);
+    }
+}
+
+fn out_to_filter(message: Option<IpToFilter>, out: &mut Out) {
+    if let Some(message) = message {
+        out.push(ToPeer::Filter(message));
     }
 }

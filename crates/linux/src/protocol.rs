@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Which language the supervisor and its servers speak: what is in this file, the messages of the edges, queues, status pages.
 /// A program file that speaks another is refused by `eft update`; a whole stack can be replaced by it (`eft up --take-over`).
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// Bytes of the largest packet.
 pub const PACKET_MAX: usize = 128 * 1024;

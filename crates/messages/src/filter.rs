@@ -5,11 +5,66 @@
 //!
 //! **Full.** Questions about packets going out wait; arriving packets are dropped by ip.
 //!
-//! **Restart.** filter reborn: ip asks again about every packet without a verdict; meanwhile
-//! nothing passes. ip reborn: the filter forgets what it was asked (its states live on).
+//! **Grants.** The filter grants a connection when it would say the same of all its ordinary packets ([`is_ordinary`]): they
+//! pass unasked in both directions, until ip ends the grant or the filter recalls it. There are two kinds. A grant *by
+//! state* is for a connection of which both ends are known. When it is over ip says so by [`IpToFilter::Used`], before it
+//! asks about the connection again, so that time-outs stay right. A grant *by rules* is for a connection without a state
+//! that the rules let pass on this interface: it lasts until the rules change, and the filter remembers nothing of it.
+//!
+//! **Restart.** filter reborn: ip forgets the grants and asks again about every packet without a verdict; meanwhile
+//! nothing passes but what has a grant. ip reborn: the filter forgets what it was asked and what it granted (its states
+//! live on).
 
 use crate::codec::{Field, Reader, Writer};
+use eft_base::wire::{PROTOCOL_TCP, PROTOCOL_UDP, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 use eft_base::{RequestId, WireAddress};
+
+/// The two ends of a connection (address, port), in a fixed order, so that packets of both directions name the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Flow {
+    pub low: ([u8; 16], u16),
+    pub high: ([u8; 16], u16),
+    pub protocol: u8,
+}
+
+impl Flow {
+    /// The flow of a packet from `source` to `destination`, and whether `source` is the low end.
+    pub fn between(
+        source: (WireAddress, u16),
+        destination: (WireAddress, u16),
+        protocol: u8,
+    ) -> (Flow, bool) {
+        let (source, destination) = ((source.0.0, source.1), (destination.0.0, destination.1));
+        let source_is_low = source <= destination;
+        let (low, high) = if source_is_low { (source, destination) } else { (destination, source) };
+        (Flow { low, high, protocol }, source_is_low)
+    }
+}
+
+impl Field for Flow {
+    fn put(&self, w: &mut Writer) {
+        for (address, port) in [&self.low, &self.high] {
+            w.put(address);
+            port.put(w);
+        }
+        self.protocol.put(w);
+    }
+
+    fn get(r: &mut Reader) -> Option<Self> {
+        let (low, high) = ((r.get()?, Field::get(r)?), (r.get()?, Field::get(r)?));
+        Some(Flow { low, high, protocol: Field::get(r)? })
+    }
+}
+
+/// Whether a packet changes nothing that the filter knows of its connection but when it was last used: of UDP any, of TCP
+/// one with ACK that neither begins nor ends anything.
+pub fn is_ordinary(protocol: u8, tcp_flags: u8) -> bool {
+    match protocol {
+        PROTOCOL_TCP => tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST | TCP_ACK) == TCP_ACK,
+        PROTOCOL_UDP => true,
+        _ => false,
+    }
+}
 
 crate::messages! {
     /// From ip to the filter.
@@ -33,6 +88,11 @@ crate::messages! {
             source_port: u16, destination_port: u16,
             protocol: u8,
         },
+        /// The grant by state of this connection is over, or there was none. The last packet that passed by it did so `at` this
+        /// time, in nanoseconds of the monotonic clock; 0: none did.
+        3 => Used { flow: Flow, at: u64 },
+        /// So many packets have passed by grants since this was last said, and so many of them by states.
+        4 => Passed { packets: u64, by_state: u64 },
     }
 }
 
@@ -64,5 +124,11 @@ crate::messages! {
     /// From the filter to ip.
     pub enum FilterToIp {
         1 => Verdict { request: RequestId, judgement: Judgement },
+        /// The packet passes, and its connection has a grant from now on.
+        2 => Grant { request: RequestId, by_rules: bool },
+        /// A grant by state is over; [`IpToFilter::Used`] answers.
+        3 => Recall { flow: Flow },
+        /// All grants by rules are over.
+        4 => RecallByRules {},
     }
 }

@@ -51,6 +51,13 @@ fn messages_round_trip() {
         let v = filter::FilterToIp::Verdict { request, judgement };
         assert_eq!(filter::FilterToIp::decode(&v.encode()), Some(v));
     }
+    let (flow, source_is_low) = filter::Flow::between((destination, 4), (source, 3), 6);
+    assert!(!source_is_low);
+    assert_eq!(filter::Flow::between((source, 3), (destination, 4), 6), (flow, true));
+    let u = filter::IpToFilter::Used { flow, at: u64::MAX };
+    assert_eq!(filter::IpToFilter::decode(&u.encode()), Some(u));
+    let r = filter::FilterToIp::Recall { flow };
+    assert_eq!(filter::FilterToIp::decode(&r.encode()), Some(r));
     let r = transport::IpToTransport::Routed {
         request,
         errno: -1,

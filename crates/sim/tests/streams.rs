@@ -169,7 +169,7 @@ fn with_faults(fault: Fault, seeds: std::ops::Range<u64>) {
                 ComponentId::SOCKETS,
             ],
             kinds: vec![fault],
-            inject: 0.001,
+            inject: 0.003,
             ..Faults::default()
         };
         let s = transfer(seed, settings, 2, 1_000_000, 2_000_000);

@@ -1,9 +1,9 @@
 //! Families and their socket slots. Each transport has its share of every arena's slots.
 
-use crate::hash::{Key, Map};
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use eft_base::errno::{EINVAL, EMFILE};
+use eft_base::hash::{Key, Map};
 use eft_base::{FamilyId, PoolId, RequestId, SlotShare, SocketId};
 use eft_channel::dirty::DIRTY_SLOTS;
 use eft_channel::socket::{Arena, SocketPage};

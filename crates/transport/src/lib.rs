@@ -13,7 +13,6 @@ mod arena;
 pub mod edge;
 mod families;
 mod free;
-mod hash;
 mod in_flight;
 mod limits;
 mod page;

@@ -1,7 +1,7 @@
 //! What ip said of the ways to destinations, kept for a while.
 
-use crate::hash::{Key, Map};
 use core::time::Duration;
+use eft_base::hash::{Key, Map};
 use eft_base::{Instant, WireAddress};
 
 /// How long an answer of ip is believed.

@@ -10,7 +10,7 @@ use eft_channel::{Memory, Segment};
 use eft_component::{Answer, Configure};
 use eft_filter::{Filter, FilterConfig, ToIp, arena_len};
 use eft_messages::ComponentId;
-use eft_messages::filter::{FilterToIp, IpToFilter};
+use eft_messages::filter::{FilterToIp, Flow, IpToFilter};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -22,6 +22,8 @@ pub struct FilterBench {
     pub arena: Segment,
     next: u32,
     unanswered: BTreeSet<RequestId>,
+    /// Grants of which ip has not said when they were last used.
+    recalled: Vec<Flow>,
 }
 
 impl FilterBench {
@@ -29,7 +31,8 @@ impl FilterBench {
         let arena = Segment::heap(arena_len(&CONFIG));
         let filter = Filter::open(arena.clone(), CONFIG);
         let host = Host::new(filter, Memory::new(), &[ComponentId::IP], source.generator());
-        let mut bench = FilterBench { host, arena, next: 0, unanswered: BTreeSet::new() };
+        let mut bench =
+            FilterBench { host, arena, next: 0, unanswered: BTreeSet::new(), recalled: Vec::new() };
         bench.configure("interfaces", "0 eft0\n1 eft1\n");
         bench
     }
@@ -51,15 +54,18 @@ impl FilterBench {
         self.host = Host::new(filter, Memory::new(), &[ComponentId::IP], source.generator());
         self.host.now = now;
         self.unanswered.clear();
+        self.recalled.clear();
     }
 
     fn look(&mut self) -> Vec<String> {
         let mut answers = Vec::new();
         for m in self.host.take() {
             match m {
-                ToIp::Verdict(FilterToIp::Verdict { request, .. }) => {
+                ToIp::ToIp(FilterToIp::Verdict { request, .. } | FilterToIp::Grant { request, .. }) => {
                     assert!(self.unanswered.remove(&request), "{request:?} was answered twice");
                 }
+                ToIp::ToIp(FilterToIp::Recall { flow }) => self.recalled.push(flow),
+                ToIp::ToIp(FilterToIp::RecallByRules {}) => {}
                 ToIp::Answer(Answer { value, .. }) => {
                     answers.push(String::from_utf8(value).expect("answers are text"));
                 }
@@ -70,6 +76,12 @@ impl FilterBench {
 
     /// Asks about a packet of few hosts and ports, so that states are met again, or of any.
     pub fn ask(&mut self, source: &mut Source) {
+        if let Some(flow) = self.recalled.pop() {
+            // Long ago, lately or, from an ip that has lost its mind, some day.
+            let at = [0, self.host.now.as_nanos(), source.next_u64()][source.below(3) as usize];
+            self.host.line(ComponentId::IP, &IpToFilter::Used { flow, at }.encode());
+            self.host.line(ComponentId::IP, &IpToFilter::Passed { packets: 1, by_state: 1 }.encode());
+        }
         self.next += 1;
         let request = RequestId { index: self.next, generation: 1 };
         let mut address = || -> WireAddress {

@@ -135,11 +135,22 @@ impl IpBench {
             ToPeer::Filter(IpToFilter::Ask { request, .. }) => {
                 use Judgement::*;
                 let all = [Pass, Pass, Pass, Pass, Pass, Pass, Drop, Reset, Unreachable];
-                let judgement = all[source.below(9) as usize];
-                let m = FilterToIp::Verdict { request, judgement };
+                let m = match source.below(12) {
+                    n @ 0..9 => FilterToIp::Verdict { request, judgement: all[n as usize] },
+                    n => FilterToIp::Grant { request, by_rules: n == 9 },
+                };
                 self.host.receive(ComponentId::FILTER, FromPeer::Filter(m));
+                if source.chance(0.02) {
+                    self.host.receive(ComponentId::FILTER, FromPeer::Filter(FilterToIp::RecallByRules {}));
+                }
             }
-            ToPeer::Filter(IpToFilter::Quote { .. }) => {}
+            ToPeer::Filter(IpToFilter::Used { flow, .. }) => {
+                // One that is recalled twice.
+                if source.chance(0.3) {
+                    self.host.receive(ComponentId::FILTER, FromPeer::Filter(FilterToIp::Recall { flow }));
+                }
+            }
+            ToPeer::Filter(IpToFilter::Quote { .. } | IpToFilter::Passed { .. }) => {}
         }
     }
 

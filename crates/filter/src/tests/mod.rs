@@ -1,5 +1,7 @@
 //! The engine with plain messages.
 
+mod bench;
 mod engine;
+mod grants;
 mod meaning;
 mod syntax;

@@ -85,6 +85,7 @@ impl Ip {
                 source_port: 0,
                 destination_port: 0,
                 quoted: None,
+                bare: false,
             },
             len: 0,
             segment_size: 0,

@@ -32,7 +32,8 @@ fn place(p: &Packet) -> Result<Place, Counter> {
         return Err(Counter::DropFragment);
     }
     let transport = p.head.get(p.header_len..).unwrap_or(&[]);
-    let whole_header = Question::new(p.source.into(), p.destination.into(), p.header.protocol, transport);
+    let whole_header =
+        Question::new(p.source.into(), p.destination.into(), p.header.protocol, transport, len);
     if start == 0 && whole_header.is_none() {
         return Err(Counter::DropFragment);
     }

@@ -38,7 +38,9 @@ impl Ip {
             return self.receive_fragment(cx, nic, p.packet, fragment(&p), group, out);
         }
         let transport = &p.head[p.header_len..];
-        let question = Question::new(p.source.into(), p.destination.into(), p.header.protocol, transport);
+        let len = p.packet.len as usize - p.header_len;
+        let question =
+            Question::new(p.source.into(), p.destination.into(), p.header.protocol, transport, len);
         let Some(question) = question else {
             return self.drop_packet(cx, packet, Counter::DropMalformed, out);
         };

@@ -3,9 +3,9 @@
 use super::block::{NONE, State, Tuple, bit};
 use super::durable::Blocks;
 use crate::addresses::overlap;
-use crate::hash::{Key, Map};
 use alloc::vec::Vec;
 use eft_base::WireAddress;
+use eft_base::hash::{Key, Map};
 
 /// Ports that are given out, as Linux does.
 pub const EPHEMERAL_FIRST: u16 = 32768;

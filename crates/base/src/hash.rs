@@ -5,7 +5,7 @@ use siphasher::sip::SipHasher13;
 
 /// Two words nobody else knows.
 #[derive(Clone, Copy)]
-pub(crate) struct Key(pub [u64; 2]);
+pub struct Key(pub [u64; 2]);
 
 impl BuildHasher for Key {
     type Hasher = SipHasher13;
@@ -25,4 +25,4 @@ impl Key {
 }
 
 /// A hash map that an adversary cannot degrade.
-pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, Key>;
+pub type Map<K, V> = hashbrown::HashMap<K, V, Key>;
