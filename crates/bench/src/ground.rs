@@ -17,7 +17,7 @@ use eft_host::actuators::change::Actuator;
 use eft_host::actuators::keeper::EndSignals;
 use eft_host::managed::machine;
 use eft_linux::operator;
-use eft_machine::{CpuSet, Machine};
+use eft_machine::{CpuId, CpuSet, Machine};
 use serde_json::{Value, json};
 
 /// Long work that can be told to end: what it did is then undone in the ordinary way.
@@ -228,7 +228,7 @@ pub fn plan_in_force(stack: &str, status: &Value) -> Result<Plan, String> {
     Ok(Plan {
         seats: members(stack)?.iter().filter(|m| is_placed(m)).filter_map(seat).collect(),
         speeds: speeds.filter_map(speed).collect(),
-        parked: parked.filter_map(|cpu| cpu.as_u64().map(|c| c as u32)).collect(),
+        parked: parked.filter_map(|cpu| cpu.as_u64().map(|c| CpuId(c as u32))).collect(),
         ..Plan::default()
     })
 }

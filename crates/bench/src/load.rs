@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use eft_host::actuators::affinity;
+use eft_machine::CpuId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 #[derive(Args)]
@@ -32,7 +33,8 @@ pub fn run(arguments: &LoadArguments) -> Result<(), String> {
     for (index, counter) in counters.iter().enumerate() {
         let counter = counter.clone();
         let is_spinner = index < cpus;
-        let bound_to = (index % BOUND_EVERY == BOUND_EVERY - 1).then(|| (index / BOUND_EVERY % cpus) as u32);
+        let bound_to =
+            (index % BOUND_EVERY == BOUND_EVERY - 1).then(|| CpuId((index / BOUND_EVERY % cpus) as u32));
         let started = started.clone();
         let work = move || {
             // One that may not is as good a load without.

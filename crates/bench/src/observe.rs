@@ -15,6 +15,7 @@ use eft_host::clock;
 use eft_host::sensors::{self, Tree};
 use eft_linux::stack_sensor::pages;
 use eft_linux::stack_sensor::{CounterNames, StackSensor};
+use eft_machine::CpuId;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -33,7 +34,7 @@ pub fn run(arguments: &ObserveArguments, names: CounterNames) -> Result<(), Stri
     let common = &arguments.common;
     let stolen = Stolen::begin(None);
     let stack = Stack::start(common.topology.as_deref())?;
-    let managed = eft_machine::CpuSet::one(0);
+    let managed = eft_machine::CpuSet::one(CpuId(0));
     let mut sensor = StackSensor::new(Tree::live(), names, &managed);
     pages::refresh(&stack.name, &mut sensor).map_err(|e| e.to_string())?;
     let sink = Serving::start(host_peer(&["sink", &format!("{HOST}:5207")])?)?;

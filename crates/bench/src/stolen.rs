@@ -1,6 +1,6 @@
 //! What a hypervisor took of the CPUs while a benchmark ran: intervals are as wide as that is much.
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 pub struct Stolen {
     cpus: Option<CpuSet>,
@@ -41,7 +41,7 @@ fn times(stat: &str, cpus: Option<&CpuSet>) -> Times {
     for line in stat.lines() {
         let mut words = line.split_ascii_whitespace();
         let name = words.next().and_then(|name| name.strip_prefix("cpu"));
-        let Some(Ok(cpu)) = name.map(str::parse::<u32>) else { continue };
+        let Some(Ok(cpu)) = name.map(str::parse::<CpuId>) else { continue };
         if cpus.is_some_and(|cpus| !cpus.contains(cpu)) {
             continue;
         }
@@ -63,7 +63,7 @@ mod tests {
             "cpu  30 0 0 0 0 0 0 12 0 0\ncpu0 10 1 1 1 1 1 1 4 5 5\ncpu1 20 0 0 0 0 0 0 8 0 0\nintr 5\n";
         let of = |cpus: Option<&CpuSet>| (times(stat, cpus).all, times(stat, cpus).stolen);
         assert_eq!(of(None), (48, 12));
-        assert_eq!(of(Some(&CpuSet::one(0))), (20, 4));
+        assert_eq!(of(Some(&CpuSet::one(CpuId(0)))), (20, 4));
         assert_eq!((times("nonsense", None).all, times("cpu0 x", None).stolen), (0, 0));
     }
 }

@@ -125,6 +125,7 @@ impl Scheduling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eft_machine::CpuId;
 
     #[test]
     fn each_mistake_is_named() {
@@ -140,7 +141,7 @@ mod tests {
         assert!(wrong(&|s| s.period_ms = 0).contains("period_ms"));
         assert!(wrong(&|s| s.policy = PolicyName::Adaptive).contains("scheduling.managed names none"));
         let profile = |s: &mut Scheduling| {
-            s.managed = [1].into_iter().collect();
+            s.managed = [1].into_iter().map(CpuId).collect();
             s.policy = PolicyName::Profile;
         };
         assert!(wrong(&profile).contains("scheduling.profiles"));

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use eft_base::text::complaint;
 use eft_channel::dirty::DIRTY_SLOTS;
 use eft_channel::socket::INSTANCES_MAX;
+use eft_machine::CpuId;
 use eft_messages::{ComponentId, Role};
 use serde::Deserialize;
 
@@ -42,7 +43,7 @@ pub struct ComponentSpec {
     pub name: String,
     /// CPU number; absent: wherever the kernel likes.
     #[serde(default)]
-    pub cpu: Option<u32>,
+    pub cpu: Option<CpuId>,
     /// Alone on its CPU: it may poll for a bounded time before it sleeps.
     #[serde(default)]
     pub dedicated: bool,

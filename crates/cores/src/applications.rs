@@ -13,8 +13,7 @@ use core::time::Duration;
 
 use eft_base::Instant;
 use eft_base::time::nanos;
-
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 use crate::observation::{CpuLoad, Observation};
 
@@ -52,7 +51,7 @@ struct Account {
 /// Follows the load of all CPUs.
 #[derive(Clone, Debug, Default)]
 pub struct Applications {
-    accounts: BTreeMap<u32, Account>,
+    accounts: BTreeMap<CpuId, Account>,
     cpus: CpuSet,
 }
 
@@ -63,13 +62,13 @@ impl Applications {
     }
 
     /// What others take of a CPU, as a mean over [`QUICK_MEAN_NS`].
-    pub fn share(&self, cpu: u32) -> f64 {
+    pub fn share(&self, cpu: CpuId) -> f64 {
         self.accounts.get(&cpu).map_or(0.0, |account| account.quick.share(QUICK_MEAN_NS))
     }
 
     /// Takes one sound look; true if the set is another than before.
     pub fn note(&mut self, seen: &Observation) -> bool {
-        let mut stack: BTreeMap<u32, f64> = BTreeMap::new();
+        let mut stack: BTreeMap<CpuId, f64> = BTreeMap::new();
         let mut anywhere = 0.0;
         for load in &seen.components {
             match load.cpu {
@@ -206,7 +205,7 @@ mod tests {
         busy: impl Fn(u32) -> f64,
     ) -> Instant {
         for look in 1..=length.div_duration_f64(LOOK) as u32 {
-            let cpu = |cpu: u32, busy: f64| CpuLoad {
+            let cpu = |cpu: CpuId, busy: f64| CpuLoad {
                 cpu,
                 online: true,
                 busy,
@@ -216,11 +215,11 @@ mod tests {
             let tcp = ComponentLoad {
                 name: "tcp".into(),
                 running: true,
-                cpu: Some(0),
+                cpu: Some(CpuId(0)),
                 cpu_share: own,
                 ..ComponentLoad::default()
             };
-            let cpus = alloc::vec![cpu(0, busy(look)), cpu(1, 0.05)];
+            let cpus = alloc::vec![cpu(CpuId(0), busy(look)), cpu(CpuId(1), 0.05)];
             them.note(&seen(from + look * LOOK, tcp, cpus));
         }
         from + length
@@ -244,13 +243,13 @@ mod tests {
             let busy = if accounted > Duration::ZERO { 0.95 } else { 0.0 };
             let tcp = ComponentLoad {
                 name: "tcp".into(),
-                cpu: Some(0),
+                cpu: Some(CpuId(0)),
                 cpu_share: 0.4,
                 ..ComponentLoad::default()
             };
-            let cpu = CpuLoad { cpu: 0, online: true, busy, accounted, ..CpuLoad::default() };
+            let cpu = CpuLoad { cpu: CpuId(0), online: true, busy, accounted, ..CpuLoad::default() };
             them.note(&seen(Instant::ZERO + look * LOOK, tcp, alloc::vec![cpu]));
-            let share = them.share(0);
+            let share = them.share(CpuId(0));
             assert!(look < 10 || (share - 0.55).abs() < 0.01, "{share} at look {look}");
         }
     }
@@ -260,9 +259,9 @@ mod tests {
         let mut them = Applications::default();
         for look in 1..500 {
             let cpu =
-                |cpu: u32| CpuLoad { cpu, busy: 0.4, accounted: LOOK, online: true, ..CpuLoad::default() };
+                |cpu: CpuId| CpuLoad { cpu, busy: 0.4, accounted: LOOK, online: true, ..CpuLoad::default() };
             let tcp = ComponentLoad { name: "tcp".into(), cpu_share: 0.35, ..ComponentLoad::default() };
-            them.note(&seen(Instant::ZERO + look * LOOK, tcp, alloc::vec![cpu(0), cpu(1)]));
+            them.note(&seen(Instant::ZERO + look * LOOK, tcp, alloc::vec![cpu(CpuId(0)), cpu(CpuId(1))]));
         }
         assert!(them.cpus().is_empty(), "{}", them.cpus());
     }
@@ -289,8 +288,8 @@ mod tests {
         let mut them = Applications::default();
         for look in 1..1000u32 {
             let busy = if look % 2 == 0 { 1.0 } else { 0.0 };
-            let cpu = CpuLoad { cpu: 0, busy, accounted: LOOK, ..CpuLoad::default() };
-            let tcp = ComponentLoad { cpu: Some(0), cpu_share: 0.5, ..ComponentLoad::default() };
+            let cpu = CpuLoad { cpu: CpuId(0), busy, accounted: LOOK, ..CpuLoad::default() };
+            let tcp = ComponentLoad { cpu: Some(CpuId(0)), cpu_share: 0.5, ..ComponentLoad::default() };
             them.note(&seen(Instant::ZERO + look * LOOK, tcp, alloc::vec![cpu]));
             assert!(them.cpus().is_empty(), "look {look}");
         }

@@ -9,6 +9,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use eft_machine::CpuId;
+
 use crate::observation::{ComponentLoad, Observation};
 use crate::plan::Plan;
 use crate::platform::{Platform, THREAD_SHARE};
@@ -19,7 +21,7 @@ use crate::sample::Hint;
 pub type Demand = BTreeMap<String, f64>;
 
 /// Share of the time in which each used CPU executes (works or polls).
-pub type Activity = BTreeMap<u32, f64>;
+pub type Activity = BTreeMap<CpuId, f64>;
 
 /// Of each component's time, what it waits for memory: that much does not grow on a slower clock (thesis 4.6).
 pub type Waits = BTreeMap<String, f64>;
@@ -82,7 +84,7 @@ pub fn overloaded(seen: &Observation) -> Option<&str> {
 
 /// What was seen on each used CPU: work and polling.
 pub fn seen_activity(plan: &Plan, seen: &Observation) -> Activity {
-    let of = |cpu: u32| {
+    let of = |cpu: CpuId| {
         let active = |name: &str| seen.component(name).map_or(0.0, |load| load.busy + load.polling);
         (cpu, plan.on(cpu).map(active).sum::<f64>().min(1.0))
     };
@@ -92,12 +94,12 @@ pub fn seen_activity(plan: &Plan, seen: &Observation) -> Activity {
 /// How busy each used CPU would be with this work under this plan; above 1 it cannot keep up. While both threads of a
 /// core have work, each gets [`THREAD_SHARE`] of it done.
 pub fn utilisation(platform: &Platform, plan: &Plan, demand: &Demand) -> Activity {
-    let alone = |cpu: u32| {
+    let alone = |cpu: CpuId| {
         let work: f64 = plan.on(cpu).map(|name| demand.get(name).copied().unwrap_or(0.0)).sum();
         work / platform.effective(cpu, plan).max(0.01)
     };
     let used = plan.used();
-    let of = |cpu: u32| {
+    let of = |cpu: CpuId| {
         let own = alone(cpu);
         let next_door = platform.siblings(cpu).and(&used).minus(&eft_machine::CpuSet::one(cpu));
         let crowd: f64 = next_door.iter().map(alone).sum();
@@ -194,7 +196,7 @@ fn packages(platform: &Platform, plan: &Plan, activity: &Activity) -> Vec<(Vec<C
     numbers.iter().map(of).collect()
 }
 
-fn core_state(platform: &Platform, plan: &Plan, activity: &Activity, cpu: u32) -> CoreState {
+fn core_state(platform: &Platform, plan: &Plan, activity: &Activity, cpu: CpuId) -> CoreState {
     let idle = !activity.contains_key(&cpu);
     if plan.parked.contains(cpu) || idle {
         return CoreState { cpu, frequency: 1.0, duty: 1.0, parked: true, ..CoreState::default() };
@@ -216,8 +218,8 @@ mod tests {
     #[test]
     fn what_is_saved_is_told_with_what_it_rests_on() {
         let platform = Platform::new(Machine::of_equals(2), &["tcp".into()], Some(&[0.5])).unwrap();
-        let seats = BTreeMap::from([("tcp".into(), Seat { cpu: 0, dedicated: false })]);
-        let plan = Plan { seats, given_back: eft_machine::CpuSet::one(1), ..Plan::default() };
+        let seats = BTreeMap::from([("tcp".into(), Seat { cpu: CpuId(0), dedicated: false })]);
+        let plan = Plan { seats, given_back: eft_machine::CpuSet::one(CpuId(1)), ..Plan::default() };
         let load = ComponentLoad { name: "tcp".into(), busy: 0.3, ..ComponentLoad::default() };
         let seen = Observation { components: alloc::vec![load], ..Observation::default() };
         let report = PowerReport::of(&platform, &PowerModel::default(), &plan, &seen);
@@ -266,9 +268,9 @@ mod tests {
     fn who_waits_for_memory_loses_little_on_a_slower_core() {
         let platform =
             Platform::new(Machine::of_equals(1), &["tcp".into(), "ip".into()], Some(&[0.5])).unwrap();
-        let seats = ["tcp", "ip"].map(|name| (name.to_string(), Seat { cpu: 0, dedicated: false }));
+        let seats = ["tcp", "ip"].map(|name| (name.to_string(), Seat { cpu: CpuId(0), dedicated: false }));
         let full = Plan { seats: seats.into(), ..Plan::default() };
-        let half = Plan { speeds: BTreeMap::from([(0, 0.5)]), ..full.clone() };
+        let half = Plan { speeds: BTreeMap::from([(CpuId(0), 0.5)]), ..full.clone() };
         let load = |name: &str, misses| ComponentLoad {
             name: name.into(),
             busy: 0.4,

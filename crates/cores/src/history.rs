@@ -10,6 +10,7 @@ use core::fmt;
 
 use eft_base::Instant;
 use eft_component::scheduling::PolicyName;
+use eft_machine::CpuId;
 use serde::Serialize;
 
 use crate::estimate;
@@ -25,7 +26,7 @@ pub const ENTRIES_MAX: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Readings {
     pub indicators: Indicators,
-    pub busiest_cpu: Option<u32>,
+    pub busiest_cpu: Option<CpuId>,
     /// Of that CPU, the share that the stack works or polls.
     pub busiest_share: f64,
     /// The component whose queues passed their upper mark most often, and how often.
@@ -204,7 +205,7 @@ mod tests {
     use super::*;
 
     fn entry(reason: &str, plan: Option<Wanted>) -> Entry {
-        let readings = Some(Readings { busiest_cpu: Some(1), ..Readings::default() });
+        let readings = Some(Readings { busiest_cpu: Some(CpuId(1)), ..Readings::default() });
         Entry {
             at: Instant::from_millis(1500),
             policy: PolicyName::Adaptive,

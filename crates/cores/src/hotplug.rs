@@ -4,6 +4,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use eft_machine::CpuId;
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -96,7 +97,7 @@ pub fn group(function: &str) -> StepGroup {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepEvent {
     pub us: u64,
-    pub cpu: u32,
+    pub cpu: CpuId,
     pub step: u32,
     /// Present when the step is entered.
     pub function: Option<String>,
@@ -104,7 +105,7 @@ pub struct StepEvent {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimedStep {
-    pub cpu: u32,
+    pub cpu: CpuId,
     pub step: u32,
     pub function: String,
     pub group: StepGroup,
@@ -177,7 +178,7 @@ mod tests {
     use super::*;
 
     fn event(us: u64, step: u32, function: Option<&str>) -> StepEvent {
-        StepEvent { us, cpu: 1, step, function: function.map(String::from) }
+        StepEvent { us, cpu: CpuId(1), step, function: function.map(String::from) }
     }
 
     #[test]

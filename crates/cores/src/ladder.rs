@@ -10,7 +10,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use eft_machine::{CoreClass, CpuSet};
+use eft_machine::{CoreClass, CpuId, CpuSet};
 
 use crate::estimate::{self, Demand};
 use crate::overlap::Overlaps;
@@ -45,7 +45,7 @@ pub struct Aims {
     pub spare: Spare,
     pub nearness: Nearness,
     /// The CPU that turned out to be the best among its equals.
-    pub favoured: Option<u32>,
+    pub favoured: Option<CpuId>,
     /// Seen work of each component; empty: the usual.
     pub demand: Demand,
     /// Who was seen to be busy at the same time.
@@ -135,7 +135,7 @@ fn candidates(platform: &Platform, aims: &Aims, demand: &Demand) -> Vec<Rung> {
 }
 
 /// One choice of cores, at each of their speeds, and boosted.
-fn of_count(platform: &Platform, aims: &Aims, demand: &Demand, chosen: [&[u32]; 2]) -> Vec<Rung> {
+fn of_count(platform: &Platform, aims: &Aims, demand: &Demand, chosen: [&[CpuId]; 2]) -> Vec<Rung> {
     let cpus = chosen.concat();
     let mut seated = placement::spread(platform, demand, &aims.overlaps, &cpus);
     placement::complete(platform, &mut seated, aims.spare);
@@ -144,7 +144,7 @@ fn of_count(platform: &Platform, aims: &Aims, demand: &Demand, chosen: [&[u32]; 
     let mut rungs: Vec<Rung> = (0..steps)
         .map(|step| {
             let mut plan = seated.clone();
-            let level = |cpu: &u32| {
+            let level = |cpu: &CpuId| {
                 let levels = platform.levels(*cpu);
                 (*cpu, levels[(step + levels.len()).saturating_sub(steps)])
             };
@@ -183,7 +183,7 @@ fn boosted(platform: &Platform, full: &Rung) -> Option<Rung> {
     Some(Rung { name: format!("{}, neighbours idle", full.name), plan, capacity: full.capacity * BOOST_GAIN })
 }
 
-fn describe(platform: &Platform, cpus: &[u32]) -> String {
+fn describe(platform: &Platform, cpus: &[CpuId]) -> String {
     let count = |class: CoreClass| cpus.iter().filter(|cpu| platform.class(**cpu) == class).count();
     let kinds =
         [CoreClass::Little, CoreClass::Medium, CoreClass::Big].map(|class| (count(class), class.name()));

@@ -3,13 +3,14 @@
 use alloc::string::String;
 
 use eft_base::ComponentId;
+use eft_machine::CpuId;
 use serde::{Deserialize, Serialize};
 
 /// Where a component runs and how it waits there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// `None`: anywhere.
-    pub cpu: Option<u32>,
+    pub cpu: Option<CpuId>,
     pub dedicated: bool,
 }
 
@@ -21,7 +22,7 @@ pub struct MemberView {
     pub generation: u32,
     pub pid: Option<u32>,
     pub running: bool,
-    pub cpu: Option<u32>,
+    pub cpu: Option<CpuId>,
     /// It was wished to be alone on its CPU.
     pub dedicated: bool,
     /// It is, and may poll.

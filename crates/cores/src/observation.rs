@@ -14,6 +14,7 @@ use core::fmt;
 use core::time::Duration;
 
 use eft_base::{Instant, time};
+use eft_machine::CpuId;
 use serde::Serialize;
 
 mod component;
@@ -55,7 +56,7 @@ pub struct Observation {
 pub struct ComponentLoad {
     pub name: String,
     pub running: bool,
-    pub cpu: Option<u32>,
+    pub cpu: Option<CpuId>,
     pub dedicated: bool,
     /// Shares of the time that its account is of; together at most 1.
     pub busy: f64,
@@ -88,7 +89,7 @@ impl ComponentLoad {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CpuLoad {
-    pub cpu: u32,
+    pub cpu: CpuId,
     pub online: bool,
     pub managed: bool,
     pub parked: bool,
@@ -117,7 +118,7 @@ pub struct Problem {
 pub enum Part {
     Whole,
     Component(String),
-    Cpu(u32),
+    Cpu(CpuId),
     /// Power is then unknown; everything else stands.
     Energy,
 }
@@ -153,7 +154,7 @@ impl Observation {
         self.components.iter().find(|component| component.name == name)
     }
 
-    pub fn cpu(&self, cpu: u32) -> Option<&CpuLoad> {
+    pub fn cpu(&self, cpu: CpuId) -> Option<&CpuLoad> {
         self.cpus.iter().find(|load| load.cpu == cpu)
     }
 }
@@ -298,8 +299,8 @@ fn add_traffic(sum: &mut Traffic, more: &Traffic) {
 }
 
 fn observe_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation) {
-    let earlier: BTreeMap<u32, &CpuSample> = before.iter().map(|cpu| (cpu.cpu, cpu)).collect();
-    let named: alloc::collections::BTreeSet<u32> = now.iter().map(|cpu| cpu.cpu).collect();
+    let earlier: BTreeMap<CpuId, &CpuSample> = before.iter().map(|cpu| (cpu.cpu, cpu)).collect();
+    let named: alloc::collections::BTreeSet<CpuId> = now.iter().map(|cpu| cpu.cpu).collect();
     for gone in before.iter().filter(|cpu| !named.contains(&cpu.cpu)) {
         problem(seen, Part::Cpu(gone.cpu), Doubt::Vanished);
     }

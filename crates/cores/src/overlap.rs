@@ -13,6 +13,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use eft_machine::CpuId;
+
 use crate::observation::Observation;
 
 /// Looks after which most of what was seen before is forgotten.
@@ -69,14 +71,14 @@ impl Overlaps {
 /// Who shares a core: which group goes to each place, so that the overlaps on the cores are least in sum. `groups` are
 /// dealt to `places` as they stand, busiest first; `cores` says to which core each place belongs. `None` if nothing is
 /// known, or if nothing is clearly better than how they stand.
-pub fn deal(groups: &[Vec<String>], cores: &[u32], overlaps: &Overlaps) -> Option<Vec<usize>> {
+pub fn deal(groups: &[Vec<String>], cores: &[CpuId], overlaps: &Overlaps) -> Option<Vec<usize>> {
     /// All ways to share are looked at; more groups have too many of them.
     const GROUPS_MAX: usize = 8;
     /// What differs by less would go to and fro with the noise.
     const CLEARLY: f64 = 0.9;
     const MATTERS: f64 = 0.02;
     let count = groups.len();
-    let is_shared = |core: &u32| cores.iter().filter(|other| *other == core).count() > 1;
+    let is_shared = |core: &CpuId| cores.iter().filter(|other| *other == core).count() > 1;
     if !overlaps.is_known() || count > GROUPS_MAX || cores.len() != count || !cores.iter().any(is_shared) {
         return None;
     }
@@ -97,7 +99,7 @@ pub fn deal(groups: &[Vec<String>], cores: &[u32], overlaps: &Overlaps) -> Optio
 /// Depth first, busiest group first, and not deeper once it costs more than the best.
 struct Dealing<'a> {
     between: &'a [Vec<f64>],
-    cores: &'a [u32],
+    cores: &'a [CpuId],
     best: Option<Vec<usize>>,
     bound: f64,
 }
@@ -190,23 +192,33 @@ pub(crate) mod tests {
         let looks = [look(["a", "b", "c"]), look(["d", "e", "f"])];
         let overlaps = seen(&all, &looks.each_ref().map(|look| look.as_slice()));
         let groups: Vec<Vec<String>> = all.iter().map(|name| alloc::vec![name.clone()]).collect();
-        let cost = |dealt: &[usize], cores: &[u32]| -> f64 {
+        let cost = |dealt: &[usize], cores: &[CpuId]| -> f64 {
             let pairs = (0..6).flat_map(|one| (0..one).map(move |other| (one, other)));
             let shared = pairs.filter(|(one, other)| cores[*one] == cores[*other]);
             shared.map(|(one, other)| overlaps.of_groups(&groups[dealt[one]], &groups[dealt[other]])).sum()
         };
-        let cores = [0, 0, 1, 1, 2, 2];
+        let cores = [0, 0, 1, 1, 2, 2].map(CpuId);
         let dealt = deal(&groups, &cores, &overlaps).unwrap();
         assert!(cost(&dealt, &cores) < 1e-9 && cost(&[0, 1, 2, 3, 4, 5], &cores) > 0.5, "{dealt:?}");
         let mut sorted = dealt.clone();
         sorted.sort();
         assert_eq!(sorted, [0, 1, 2, 3, 4, 5], "each once");
         // One core of three threads: two that are busy in turn and one more.
-        let cores = [0, 0, 0, 1, 2, 3];
+        let cores = [0, 0, 0, 1, 2, 3].map(CpuId);
         let dealt = deal(&groups, &cores, &overlaps).unwrap();
         assert!((cost(&dealt, &cores) - 0.32).abs() < 0.02, "{dealt:?}");
         // As it stands nothing is better.
-        assert_eq!(deal(&groups, &[0, 1, 2, 0, 1, 2], &overlaps), None);
-        assert_eq!(deal(&groups, &[0, 0, 1, 1, 2, 2], &Overlaps::default()), None);
+        assert_eq!(
+            deal(&groups, &[CpuId(0), CpuId(1), CpuId(2), CpuId(0), CpuId(1), CpuId(2)], &overlaps),
+            None
+        );
+        assert_eq!(
+            deal(
+                &groups,
+                &[CpuId(0), CpuId(0), CpuId(1), CpuId(1), CpuId(2), CpuId(2)],
+                &Overlaps::default()
+            ),
+            None
+        );
     }
 }

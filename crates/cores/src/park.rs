@@ -9,7 +9,7 @@ use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -135,13 +135,13 @@ pub enum ParkError {
     #[error("no CPU was named")]
     NoneNamed,
     #[error("CPU {cpu} does not exist (this machine has {present})")]
-    NoSuchCpu { cpu: u32, present: CpuSet },
+    NoSuchCpu { cpu: CpuId, present: CpuSet },
     #[error("CPU {cpus} is not managed ({}); list it with --managed", only(managed))]
     NotManaged { cpus: CpuSet, managed: CpuSet },
     #[error("CPU 0 is the base CPU: it keeps the interrupts, and can be neither parked nor taken offline")]
     BaseCpu,
     #[error("CPU {cpu} is offline, and not by eft; bring it online first")]
-    OfflineByOthers { cpu: u32 },
+    OfflineByOthers { cpu: CpuId },
     #[error("CPU {cpus} is the last one that runs tasks; something must be left to run on")]
     LastOnes { cpus: CpuSet },
 }
@@ -189,7 +189,7 @@ impl Situation {
     /// May these be parked or taken offline?
     pub fn check_leave(&self, cpus: &CpuSet) -> Result<(), ParkError> {
         self.check_exists(cpus)?;
-        if cpus.contains(0) {
+        if cpus.contains(CpuId(0)) {
             return Err(ParkError::BaseCpu);
         }
         self.check_managed(cpus)?;

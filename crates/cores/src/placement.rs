@@ -12,7 +12,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 use eft_component::scheduling::Spare;
 
@@ -72,7 +72,7 @@ pub fn groups_max(platform: &Platform, demand: &Demand) -> usize {
 }
 
 /// Seats all components on these CPUs, so that the busiest CPU has as little to do as can be.
-pub fn spread(platform: &Platform, demand: &Demand, overlaps: &Overlaps, cpus: &[u32]) -> Plan {
+pub fn spread(platform: &Platform, demand: &Demand, overlaps: &Overlaps, cpus: &[CpuId]) -> Plan {
     let mut seated = seat(platform, demand, cpus);
     share_threads(platform, overlaps, &mut seated);
     let mut plan = Plan::default();
@@ -84,9 +84,9 @@ pub fn spread(platform: &Platform, demand: &Demand, overlaps: &Overlaps, cpus: &
 }
 
 /// A group on each CPU.
-type Seated = Vec<(u32, Vec<String>)>;
+type Seated = Vec<(CpuId, Vec<String>)>;
 
-fn seat(platform: &Platform, demand: &Demand, cpus: &[u32]) -> Seated {
+fn seat(platform: &Platform, demand: &Demand, cpus: &[CpuId]) -> Seated {
     let capacities: Vec<f64> = cpus.iter().map(|cpu| platform.capacity(*cpu)).collect();
     let first = capacities.first().copied().unwrap_or(1.0);
     if capacities.iter().all(|capacity| (capacity - first).abs() < 0.01) {
@@ -106,7 +106,7 @@ fn seat(platform: &Platform, demand: &Demand, cpus: &[u32]) -> Seated {
 
 /// Groups change places among CPUs of the same capacity, so that those share a core that are least busy at the same time.
 fn share_threads(platform: &Platform, overlaps: &Overlaps, seated: &mut Seated) {
-    let core = |cpu: u32| platform.siblings(cpu).first().unwrap_or(cpu);
+    let core = |cpu: CpuId| platform.siblings(cpu).first().unwrap_or(cpu);
     let mut left: Vec<usize> = (0..seated.len()).collect();
     while let Some(first) = left.first() {
         let capacity = platform.capacity(seated[*first].0);
@@ -114,7 +114,7 @@ fn share_threads(platform: &Platform, overlaps: &Overlaps, seated: &mut Seated) 
         let (equal, others): (Vec<usize>, Vec<usize>) = left.iter().partition(|index| is_equal(index));
         left = others;
         let groups: Vec<Vec<String>> = equal.iter().map(|index| seated[*index].1.clone()).collect();
-        let cores: Vec<u32> = equal.iter().map(|index| core(seated[*index].0)).collect();
+        let cores: Vec<CpuId> = equal.iter().map(|index| core(seated[*index].0)).collect();
         if let Some(dealt) = overlap::deal(&groups, &cores, overlaps) {
             for (index, group) in equal.iter().zip(dealt) {
                 seated[*index].1 = groups[group].clone();
@@ -170,24 +170,32 @@ fn work_of(platform: &Platform, demand: &Demand) -> Vec<f64> {
 }
 
 /// CPUs of the wanted kind, the best first.
-pub fn order(platform: &Platform, cpus: &CpuSet, nearness: Nearness, favoured: Option<u32>) -> Vec<u32> {
+pub fn order(platform: &Platform, cpus: &CpuSet, nearness: Nearness, favoured: Option<CpuId>) -> Vec<CpuId> {
     let home = platform.home(&platform.applications).map(|home| home.package);
-    let package_cost = |cpu: u32| match (nearness, home) {
+    let package_cost = |cpu: CpuId| match (nearness, home) {
         (Nearness::Near, Some(home)) => u32::from(platform.package(cpu) != home),
         (Nearness::Away, Some(home)) => u32::from(platform.package(cpu) == home),
         _ => 0,
     };
-    let mut cpus: Vec<u32> = cpus.iter().collect();
+    let mut cpus: Vec<CpuId> = cpus.iter().collect();
     // The base CPU keeps the interrupts, so it is the last choice among its equals, unless it was seen to be the best.
     cpus.sort_by_cached_key(|cpu| {
         let (first, best) = (platform.is_first_thread(*cpu), favoured == Some(*cpu));
-        (package_cost(*cpu), !best, platform.package(*cpu), !first, *cpu == 0, platform.cache(*cpu), *cpu)
+        (
+            package_cost(*cpu),
+            !best,
+            platform.package(*cpu),
+            !first,
+            *cpu == CpuId(0),
+            platform.cache(*cpu),
+            *cpu,
+        )
     });
     cpus
 }
 
 /// Seats the groups on these equal CPUs: those with most work on cores of their own.
-fn seat_equal(platform: &Platform, demand: &Demand, groups: Vec<Vec<String>>, cpus: &[u32]) -> Seated {
+fn seat_equal(platform: &Platform, demand: &Demand, groups: Vec<Vec<String>>, cpus: &[CpuId]) -> Seated {
     let names = platform.components();
     let work = work_of(platform, demand);
     let of = |group: &Vec<String>| -> f64 {
@@ -195,14 +203,14 @@ fn seat_equal(platform: &Platform, demand: &Demand, groups: Vec<Vec<String>>, cp
     };
     let mut by_work: Vec<(f64, Vec<String>)> = groups.into_iter().map(|group| (of(&group), group)).collect();
     by_work.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let cores: Vec<u32> = cpus.iter().copied().filter(|cpu| platform.is_first_thread(*cpu)).collect();
+    let cores: Vec<CpuId> = cpus.iter().copied().filter(|cpu| platform.is_first_thread(*cpu)).collect();
     // The last groups, which have least to do, share the cores of the first.
-    let second = |first: &u32| {
+    let second = |first: &CpuId| {
         cpus.iter().copied().find(|cpu| cpu != first && platform.siblings(*first).contains(*cpu))
     };
     let mut places = cores.clone();
     places.extend(cores.iter().rev().filter_map(second));
-    let left: Vec<u32> = cpus.iter().copied().filter(|cpu| !places.contains(cpu)).collect();
+    let left: Vec<CpuId> = cpus.iter().copied().filter(|cpu| !places.contains(cpu)).collect();
     places.extend(left);
     let Some(last) = places.last().copied() else { return Seated::new() };
     let place = |index: usize| places.get(index).copied().unwrap_or(last);
@@ -248,7 +256,7 @@ pub fn couple_speeds(platform: &Platform, plan: &mut Plan) {
 /// Not the base CPU, and never the last one that runs tasks.
 pub fn parkable(platform: &Platform, cpus: &CpuSet) -> CpuSet {
     let mut cpus = cpus.and(&platform.managed());
-    cpus.remove(0);
+    cpus.remove(CpuId(0));
     let others = platform.machine().online.union(&platform.machine().parked).minus(&cpus);
     if others.is_empty() { CpuSet::new() } else { cpus }
 }

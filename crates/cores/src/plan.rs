@@ -13,7 +13,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use eft_machine::{CpuSet, Machine};
+use eft_machine::{CpuId, CpuSet, Machine};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -25,7 +25,7 @@ pub const SPEED_EQUAL: f64 = 0.005;
 /// Where a component runs. Alone (`dedicated`) it polls and waits in user space; sharing, it blocks in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seat {
-    pub cpu: u32,
+    pub cpu: CpuId,
     pub dedicated: bool,
 }
 
@@ -35,14 +35,14 @@ pub struct Plan {
     pub seats: BTreeMap<String, Seat>,
     /// Share of full speed of managed CPUs; one that is not named runs at full speed.
     #[serde(with = "speed_table")]
-    pub speeds: BTreeMap<u32, f64>,
+    pub speeds: BTreeMap<CpuId, f64>,
     pub parked: CpuSet,
     /// Managed CPUs that the stack leaves to everybody else.
     pub given_back: CpuSet,
 }
 
 impl Plan {
-    pub fn speed(&self, cpu: u32) -> f64 {
+    pub fn speed(&self, cpu: CpuId) -> f64 {
         self.speeds.get(&cpu).copied().unwrap_or(1.0)
     }
 
@@ -51,7 +51,7 @@ impl Plan {
         self.seats.values().map(|seat| seat.cpu).collect()
     }
 
-    pub fn on(&self, cpu: u32) -> impl Iterator<Item = &str> + '_ {
+    pub fn on(&self, cpu: CpuId) -> impl Iterator<Item = &str> + '_ {
         self.seats.iter().filter(move |(_, seat)| seat.cpu == cpu).map(|(name, _)| name.as_str())
     }
 
@@ -101,19 +101,19 @@ impl fmt::Display for Plan {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PlanError {
     #[error("the plan puts {component} on CPU {cpu}, which {problem}")]
-    Seat { component: String, cpu: u32, problem: SeatProblem },
+    Seat { component: String, cpu: CpuId, problem: SeatProblem },
     #[error("the plan dedicates CPU {cpu} to {component}, and puts others there too")]
-    NotAlone { component: String, cpu: u32 },
+    NotAlone { component: String, cpu: CpuId },
     #[error("the plan sets CPU {cpu} to {share} of its speed (above 0, at most 1)")]
-    Share { cpu: u32, share: f64 },
+    Share { cpu: CpuId, share: f64 },
     #[error("the plan sets a speed for CPU {cpu}, which is offline")]
-    SpeedOffline { cpu: u32 },
+    SpeedOffline { cpu: CpuId },
     #[error("the plan asks for {asked} of CPU {cpu}, which does not exist")]
-    NoSuchCpu { cpu: u32, asked: &'static str },
+    NoSuchCpu { cpu: CpuId, asked: &'static str },
     #[error("the plan asks for {asked} of CPU {cpu}, which is not managed")]
-    NotManaged { cpu: u32, asked: &'static str },
+    NotManaged { cpu: CpuId, asked: &'static str },
     #[error("the plan both parks CPU {cpu} and gives it back")]
-    ParkedAndGivenBack { cpu: u32 },
+    ParkedAndGivenBack { cpu: CpuId },
     #[error("the plan cannot park: {0}")]
     Park(#[from] ParkError),
     #[error("the plan has no place for {component}")]
@@ -191,7 +191,7 @@ fn check_seat(
     Err(PlanError::Seat { component: name.into(), cpu, problem })
 }
 
-fn check_neighbours(plan: &Plan, cpu: u32) -> Result<(), PlanError> {
+fn check_neighbours(plan: &Plan, cpu: CpuId) -> Result<(), PlanError> {
     let mut alone = plan.seats.iter().filter(|(_, seat)| seat.cpu == cpu && seat.dedicated);
     match (alone.next(), plan.on(cpu).count()) {
         (Some((name, _)), 2..) => Err(PlanError::NotAlone { component: name.clone(), cpu }),
@@ -199,7 +199,7 @@ fn check_neighbours(plan: &Plan, cpu: u32) -> Result<(), PlanError> {
     }
 }
 
-fn check_ours(cpu: u32, asked: &'static str, machine: &Machine, present: &CpuSet) -> Result<(), PlanError> {
+fn check_ours(cpu: CpuId, asked: &'static str, machine: &Machine, present: &CpuSet) -> Result<(), PlanError> {
     if !present.contains(cpu) {
         return Err(PlanError::NoSuchCpu { cpu, asked });
     }
@@ -232,7 +232,7 @@ pub enum Change {
     /// Managed CPUs that had been given back.
     Take(CpuSet),
     Speed {
-        cpu: u32,
+        cpu: CpuId,
         share: f64,
     },
     Move {
@@ -258,10 +258,10 @@ pub fn changes(old: &Plan, new: &Plan) -> Vec<Change> {
     add_set(old.parked.minus(&new.parked), Change::Unpark);
     add_set(old.given_back.minus(&new.given_back), Change::Take);
     let named: CpuSet = old.speeds.keys().chain(new.speeds.keys()).copied().collect();
-    let differs = |cpu: &u32| (new.speed(*cpu) - old.speed(*cpu)).abs() > SPEED_EQUAL;
-    let (faster, slower): (Vec<u32>, Vec<u32>) =
+    let differs = |cpu: &CpuId| (new.speed(*cpu) - old.speed(*cpu)).abs() > SPEED_EQUAL;
+    let (faster, slower): (Vec<CpuId>, Vec<CpuId>) =
         named.iter().filter(differs).partition(|cpu| new.speed(*cpu) > old.speed(*cpu));
-    let speed = |cpu: u32| Change::Speed { cpu, share: new.speed(cpu) };
+    let speed = |cpu: CpuId| Change::Speed { cpu, share: new.speed(cpu) };
     steps.extend(faster.into_iter().map(speed));
     steps.extend(moves(old, new));
     steps.extend(slower.into_iter().map(speed));
@@ -294,13 +294,14 @@ mod speed_table {
     use alloc::collections::BTreeMap;
     use alloc::string::{String, ToString};
 
+    use eft_machine::CpuId;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub fn serialize<S: Serializer>(speeds: &BTreeMap<u32, f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(speeds: &BTreeMap<CpuId, f64>, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(speeds.iter().map(|(cpu, share)| (cpu.to_string(), share)))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u32, f64>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<CpuId, f64>, D::Error> {
         let named = BTreeMap::<String, f64>::deserialize(deserializer)?;
         let pair = |(cpu, share): (String, f64)| {
             cpu.parse()

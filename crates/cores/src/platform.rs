@@ -7,7 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use eft_machine::{CoreClass, Cpu, CpuSet, Machine};
+use eft_machine::{CoreClass, Cpu, CpuId, CpuSet, Machine};
 
 use crate::error::SchedulerError;
 use crate::plan::Plan;
@@ -25,14 +25,14 @@ pub struct Platform {
     machine: Machine,
     /// In the order in which a packet that arrives passes them.
     components: Vec<String>,
-    levels: BTreeMap<u32, Vec<f64>>,
+    levels: BTreeMap<CpuId, Vec<f64>>,
     /// Where each CPU stands in the machine's list.
-    index: BTreeMap<u32, usize>,
+    index: BTreeMap<CpuId, usize>,
     largest_capacity: u32,
     /// Managed CPUs that can run something, parked or not; asked for all the time.
     managed: CpuSet,
     /// Of each CPU, the hardware threads of its core.
-    siblings: BTreeMap<u32, CpuSet>,
+    siblings: BTreeMap<CpuId, CpuSet>,
     /// Speeds are P-states: they lower the voltage, and a frequency domain has only one. Otherwise a duty cycle.
     by_frequency: bool,
     /// Where the applications run, if that is known.
@@ -108,31 +108,35 @@ impl Platform {
         self.managed.clone()
     }
 
-    pub fn is_managed(&self, cpu: u32) -> bool {
+    pub fn is_managed(&self, cpu: CpuId) -> bool {
         self.managed.contains(cpu)
     }
 
     /// A CPU that always runs something: the base CPU, if it is online.
-    pub fn base(&self) -> u32 {
+    pub fn base(&self) -> CpuId {
         let running = self.machine.online.minus(&self.machine.parked);
-        if running.contains(0) { 0 } else { running.first().or(self.machine.online.first()).unwrap_or(0) }
+        if running.contains(CpuId(0)) {
+            CpuId(0)
+        } else {
+            running.first().or(self.machine.online.first()).unwrap_or(CpuId(0))
+        }
     }
 
     /// From slow to full speed; never empty.
-    pub fn levels(&self, cpu: u32) -> &[f64] {
+    pub fn levels(&self, cpu: CpuId) -> &[f64] {
         self.levels.get(&cpu).map_or(&[1.0], Vec::as_slice)
     }
 
-    fn cpu(&self, cpu: u32) -> Option<&Cpu> {
+    fn cpu(&self, cpu: CpuId) -> Option<&Cpu> {
         self.machine.cpus.get(*self.index.get(&cpu)?)
     }
 
-    pub fn class(&self, cpu: u32) -> CoreClass {
+    pub fn class(&self, cpu: CpuId) -> CoreClass {
         self.cpu(cpu).map_or(CoreClass::Equal, |cpu| cpu.class)
     }
 
     /// Work done per time at full speed, relative to the largest core here.
-    pub fn capacity(&self, cpu: u32) -> f64 {
+    pub fn capacity(&self, cpu: CpuId) -> f64 {
         let Some(cpu) = self.cpu(cpu) else { return 1.0 };
         let largest = self.largest_capacity;
         match (cpu.capacity, cpu.class) {
@@ -145,27 +149,27 @@ impl Platform {
     }
 
     /// Hardware threads of the same core, itself included.
-    pub fn siblings(&self, cpu: u32) -> CpuSet {
+    pub fn siblings(&self, cpu: CpuId) -> CpuSet {
         self.siblings.get(&cpu).cloned().unwrap_or_else(|| CpuSet::one(cpu))
     }
 
-    pub fn is_first_thread(&self, cpu: u32) -> bool {
+    pub fn is_first_thread(&self, cpu: CpuId) -> bool {
         let Some(threads) = self.siblings.get(&cpu) else { return true };
         threads.iter().find(|thread| *thread == cpu || self.managed.contains(*thread)) == Some(cpu)
     }
 
-    pub fn package(&self, cpu: u32) -> u32 {
+    pub fn package(&self, cpu: CpuId) -> u32 {
         self.cpu(cpu).and_then(|cpu| cpu.package).unwrap_or(0)
     }
 
     /// The lowest CPU that shares the last-level cache.
-    pub fn cache(&self, cpu: u32) -> u32 {
+    pub fn cache(&self, cpu: CpuId) -> CpuId {
         let shared = self.cpu(cpu).and_then(|cpu| cpu.last_level_cache.as_ref()).map(|cache| &cache.shared);
-        shared.and_then(CpuSet::first).unwrap_or(0)
+        shared.and_then(CpuSet::first).unwrap_or(CpuId(0))
     }
 
     /// Managed CPUs that change their speed together with this one.
-    pub fn domain(&self, cpu: u32) -> CpuSet {
+    pub fn domain(&self, cpu: CpuId) -> CpuSet {
         let known =
             self.cpu(cpu).and_then(|cpu| cpu.frequency.as_ref()).map(|frequency| frequency.domain.clone());
         let together = known.filter(|_| self.by_frequency).unwrap_or_default();
@@ -176,7 +180,7 @@ impl Platform {
     }
 
     /// Whether idle neighbours let this CPU run faster than its full speed.
-    pub fn has_boost(&self, cpu: u32) -> bool {
+    pub fn has_boost(&self, cpu: CpuId) -> bool {
         self.cpu(cpu).and_then(|cpu| cpu.frequency.as_ref()).and_then(|frequency| frequency.boost)
             == Some(true)
     }
@@ -199,7 +203,7 @@ impl Platform {
     }
 
     /// What a CPU gets done under a plan while it has its core to itself.
-    pub fn effective(&self, cpu: u32, plan: &Plan) -> f64 {
+    pub fn effective(&self, cpu: CpuId, plan: &Plan) -> f64 {
         self.capacity(cpu) * plan.speed(cpu)
     }
 }

@@ -9,6 +9,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use eft_machine::CpuId;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -49,7 +50,7 @@ pub struct IdlePower {
 /// The state of one core over an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CoreState {
-    pub cpu: u32,
+    pub cpu: CpuId,
     /// Relative to the highest frequency.
     pub frequency: f64,
     /// Part of the interval in which the core executed, the burner's part not counted.
@@ -73,7 +74,7 @@ pub struct PowerEstimate {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CorePower {
-    pub cpu: u32,
+    pub cpu: CpuId,
     pub dynamic_w: f64,
     pub static_w: f64,
     pub idle_w: f64,

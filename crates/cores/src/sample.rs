@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use eft_base::{Instant, time};
+use eft_machine::CpuId;
 use serde::{Deserialize, Serialize};
 
 /// Everything seen at one moment.
@@ -35,7 +36,7 @@ pub struct ComponentSample {
     /// Turns of its loop: stands still while it sleeps, and also if it hangs.
     pub heartbeat: u64,
     /// Where it was told to run; `None`: anywhere.
-    pub cpu: Option<u32>,
+    pub cpu: Option<CpuId>,
     pub dedicated: bool,
     /// Until when the four times below go, on the clock of [`Sample::at`]; zero: nothing was accounted for yet. Differs
     /// from that by as long as the look took.
@@ -136,7 +137,7 @@ pub struct HardwareCounters {
 /// One CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuSample {
-    pub cpu: u32,
+    pub cpu: CpuId,
     pub online: bool,
     pub managed: bool,
     pub parked: bool,

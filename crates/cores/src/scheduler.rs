@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use eft_base::Instant;
 use eft_component::scheduling::PolicyName;
-use eft_machine::{CpuSet, Machine};
+use eft_machine::{CpuId, CpuSet, Machine};
 
 use crate::applications::{Applications, Patience};
 use crate::error::SchedulerError;
@@ -313,7 +313,10 @@ fn present(machine: &Machine, view: &CpuView) -> CpuSet {
 
 fn cpus(sample: &Sample, wanted: fn(&crate::sample::CpuSample) -> bool) -> CpuSet {
     let bounded = sample.cpus.iter().take(eft_machine::cpu_set::CPU_MAX as usize + 1);
-    bounded.filter(|cpu| cpu.cpu <= eft_machine::cpu_set::CPU_MAX && wanted(cpu)).map(|cpu| cpu.cpu).collect()
+    bounded
+        .filter(|cpu| cpu.cpu <= CpuId(eft_machine::cpu_set::CPU_MAX) && wanted(cpu))
+        .map(|cpu| cpu.cpu)
+        .collect()
 }
 
 fn is_name(name: &str) -> bool {

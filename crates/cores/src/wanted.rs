@@ -6,7 +6,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use core::fmt;
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use serde::{Deserialize, Serialize};
 
 use crate::member::Place;
@@ -18,8 +18,8 @@ pub struct Wanted {
     /// By the component's role, as in samples: `tcp`, `nic0`.
     pub places: BTreeMap<String, Place>,
     /// Shares of full speed; a managed CPU that is not named runs at full speed.
-    pub speeds: BTreeMap<u32, f64>,
-    pub parked: BTreeSet<u32>,
+    pub speeds: BTreeMap<CpuId, f64>,
+    pub parked: BTreeSet<CpuId>,
 }
 
 impl From<&Plan> for Wanted {
@@ -52,7 +52,7 @@ impl Wanted {
         Ok(plan)
     }
 
-    fn speed(&self, cpu: u32) -> f64 {
+    fn speed(&self, cpu: CpuId) -> f64 {
         self.speeds.get(&cpu).copied().unwrap_or(1.0)
     }
 
@@ -68,15 +68,15 @@ impl Wanted {
 
     /// What is in force when room was made for `new` and nothing taken away yet.
     pub fn with_room_for(&self, new: Wanted) -> Wanted {
-        let speed = |cpu: &u32| (*cpu, self.speed(*cpu).max(new.speed(*cpu)));
+        let speed = |cpu: &CpuId| (*cpu, self.speed(*cpu).max(new.speed(*cpu)));
         let speeds = self.speeds.keys().chain(new.speeds.keys()).map(speed).collect();
         let parked = self.parked.intersection(&new.parked).copied().collect();
         Wanted { speeds, parked, places: new.places }
     }
 
     /// CPUs whose speed changes in one direction on the way to `new`, and to what.
-    fn speeds_to(&self, new: &Wanted, is_wanted: impl Fn(f64, f64) -> bool) -> BTreeMap<u32, f64> {
-        let cpus: BTreeSet<u32> = self.speeds.keys().chain(new.speeds.keys()).copied().collect();
+    fn speeds_to(&self, new: &Wanted, is_wanted: impl Fn(f64, f64) -> bool) -> BTreeMap<CpuId, f64> {
+        let cpus: BTreeSet<CpuId> = self.speeds.keys().chain(new.speeds.keys()).copied().collect();
         cpus.into_iter()
             .map(|cpu| (cpu, self.speed(cpu), new.speed(cpu)))
             .filter(|(_, before, after)| (before - after).abs() > SPEED_EQUAL && is_wanted(*before, *after))
@@ -100,8 +100,8 @@ impl fmt::Display for Wanted {
 pub struct CpuChange {
     pub unpark: CpuSet,
     /// Shares of full speed.
-    pub faster: BTreeMap<u32, f64>,
-    pub slower: BTreeMap<u32, f64>,
+    pub faster: BTreeMap<CpuId, f64>,
+    pub slower: BTreeMap<CpuId, f64>,
     pub park: CpuSet,
 }
 
@@ -141,23 +141,28 @@ mod tests {
 
     #[test]
     fn room_is_made_before_and_taken_after() {
-        let plan =
-            |speeds: &[(u32, f64)]| Wanted { speeds: speeds.iter().copied().collect(), ..Wanted::default() };
+        let plan = |speeds: &[(u32, f64)]| {
+            let speeds = speeds.iter().map(|(cpu, share)| (CpuId(*cpu), *share)).collect();
+            Wanted { speeds, ..Wanted::default() }
+        };
         let (old, new) = (plan(&[(0, 0.5), (1, 1.0)]), plan(&[(1, 0.25), (2, 0.999)]));
-        assert_eq!(CpuChange::making_room(&old, &new).faster, BTreeMap::from([(0, 1.0)]));
-        assert_eq!(CpuChange::taking_away(&old, &new).slower, BTreeMap::from([(1, 0.25)]));
+        assert_eq!(CpuChange::making_room(&old, &new).faster, BTreeMap::from([(CpuId(0), 1.0)]));
+        assert_eq!(CpuChange::taking_away(&old, &new).slower, BTreeMap::from([(CpuId(1), 0.25)]));
         // Overtaken half way, the next plan starts from what was really done.
         let between = old.with_room_for(new.clone());
         assert!(CpuChange::making_room(&between, &new).is_empty());
-        assert_eq!(CpuChange::taking_away(&between, &new).slower, BTreeMap::from([(1, 0.25)]));
+        assert_eq!(CpuChange::taking_away(&between, &new).slower, BTreeMap::from([(CpuId(1), 0.25)]));
     }
 
     #[test]
     fn what_is_parked_comes_back_first_and_goes_last() {
-        let parked = |cpus: &[u32]| Wanted { parked: cpus.iter().copied().collect(), ..Wanted::default() };
-        let change = CpuChange::between(&parked(&[2, 3]), &parked(&[3, 4]));
+        let parked = |cpus: &[CpuId]| Wanted { parked: cpus.iter().copied().collect(), ..Wanted::default() };
+        let change = CpuChange::between(&parked(&[CpuId(2), CpuId(3)]), &parked(&[CpuId(3), CpuId(4)]));
         assert_eq!((change.unpark.to_string().as_str(), change.park.to_string().as_str()), ("2", "4"));
-        assert!(CpuChange::between(&parked(&[3]), &parked(&[3])).is_empty());
-        assert_eq!(CpuChange::between(&parked(&[3]), &parked(&[3]).without_changes()).unpark, CpuSet::one(3));
+        assert!(CpuChange::between(&parked(&[CpuId(3)]), &parked(&[CpuId(3)])).is_empty());
+        assert_eq!(
+            CpuChange::between(&parked(&[CpuId(3)]), &parked(&[CpuId(3)]).without_changes()).unpark,
+            CpuSet::one(CpuId(3))
+        );
     }
 }

@@ -3,6 +3,7 @@
 
 mod live;
 
+use eft_machine::CpuId;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -53,9 +54,9 @@ fn parking_moves_a_program_and_gives_the_cpu_back() {
     let parked = live.eft(&["park", "1", "--scope", &sleeper.pid(), "--observe", "20", "--json"]);
     let parked: serde_json::Value = serde_json::from_str(&out(&parked)).unwrap();
     assert_eq!(parked["parked"], "1");
-    assert!(!sleeper.allowed().contains(1), "{}", sleeper.allowed());
+    assert!(!sleeper.allowed().contains(CpuId(1)), "{}", sleeper.allowed());
     out(&live.eft(&["unpark", "1"]));
-    assert!(sleeper.allowed().contains(1));
+    assert!(sleeper.allowed().contains(CpuId(1)));
 }
 
 #[test]
@@ -74,7 +75,7 @@ fn a_parked_cpu_goes_offline_in_the_background_and_returns() {
     }
     out(&live.eft(&["unpark", "1"]));
     assert_eq!(fs::read_to_string("/sys/devices/system/cpu/cpu1/online").unwrap().trim(), "1");
-    assert!(sleeper.allowed().contains(1));
+    assert!(sleeper.allowed().contains(CpuId(1)));
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn after_a_sigkill_the_next_start_undoes() {
     let restored = live.eft(&["restore"]);
     assert!(String::from_utf8_lossy(&restored.stderr).contains("left behind"), "{restored:?}");
     assert_eq!(fs::read_to_string("/sys/devices/system/cpu/online").unwrap(), live.online);
-    assert!(sleeper.allowed().contains(1));
+    assert!(sleeper.allowed().contains(CpuId(1)));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
@@ -94,13 +94,13 @@ pub enum Change {
     },
     /// A CPU taken offline: the cpusets and masks that lose it, to be given it back.
     Offline {
-        cpu: u32,
+        cpu: CpuId,
         cpusets: Vec<(String, CpuSet)>,
         tasks: Vec<TaskMask>,
     },
     /// A CPU brought online that was offline before.
     Online {
-        cpu: u32,
+        cpu: CpuId,
     },
     /// `/sys/kernel/rcu_expedited` raised; lowered when the last of these is done.
     Expedite,
@@ -109,7 +109,7 @@ pub enum Change {
         threads: Vec<ThreadClass>,
     },
     Msr {
-        cpu: u32,
+        cpu: CpuId,
         register: u64,
         old: u64,
         new: u64,

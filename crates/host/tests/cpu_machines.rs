@@ -14,7 +14,7 @@ use eft_host::actuators::session::{Host, Session};
 use eft_host::journal::Journal;
 use eft_host::sensors::counters::{Target, core_types};
 use eft_host::sensors::{Tree, observe, power};
-use eft_machine::{CoreClass, CpuSet};
+use eft_machine::{CoreClass, CpuId, CpuSet};
 
 struct Machine {
     dir: tempfile::TempDir,
@@ -30,11 +30,11 @@ impl Machine {
         machine.put("proc/cpuinfo", cpuinfo);
         machine.put("proc/stat", "cpu 0\n");
         for cpu in 0..count {
-            machine.put_cpu(cpu, "topology/physical_package_id", "0");
-            machine.put_cpu(cpu, "topology/core_id", &cpu.to_string());
-            machine.put_cpu(cpu, "topology/thread_siblings_list", &cpu.to_string());
+            machine.put_cpu(CpuId(cpu), "topology/physical_package_id", "0");
+            machine.put_cpu(CpuId(cpu), "topology/core_id", &cpu.to_string());
+            machine.put_cpu(CpuId(cpu), "topology/thread_siblings_list", &cpu.to_string());
             if cpu > 0 {
-                machine.put_cpu(cpu, "online", "1");
+                machine.put_cpu(CpuId(cpu), "online", "1");
             }
         }
         machine
@@ -46,7 +46,7 @@ impl Machine {
         fs::write(path, format!("{value}\n")).unwrap();
     }
 
-    fn put_cpu(&self, cpu: u32, path: &str, value: &str) {
+    fn put_cpu(&self, cpu: CpuId, path: &str, value: &str) {
         self.put(&format!("sys/devices/system/cpu/cpu{cpu}/{path}"), value);
     }
 
@@ -54,7 +54,7 @@ impl Machine {
         fs::read_to_string(self.dir.path().join(path)).unwrap().trim().to_string()
     }
 
-    fn cpufreq(&self, cpu: u32, driver: &str, min: u64, max: u64) {
+    fn cpufreq(&self, cpu: CpuId, driver: &str, min: u64, max: u64) {
         for (name, value) in [
             ("cpuinfo_min_freq", min),
             ("cpuinfo_max_freq", max),
@@ -90,19 +90,19 @@ impl Machine {
 fn intel_hybrid() -> Machine {
     let machine = Machine::new(4, "model name\t: 12th Gen\nvendor_id : GenuineIntel\nflags\t\t: fpu acpi");
     for cpu in 0..4 {
-        machine.cpufreq(cpu, "intel_pstate", 800_000, if cpu < 2 { 5_000_000 } else { 3_800_000 });
+        machine.cpufreq(CpuId(cpu), "intel_pstate", 800_000, if cpu < 2 { 5_000_000 } else { 3_800_000 });
     }
-    machine.put_cpu(0, "topology/core_cpus_list", "0-1");
-    machine.put_cpu(1, "topology/core_cpus_list", "0-1");
+    machine.put_cpu(CpuId(0), "topology/core_cpus_list", "0-1");
+    machine.put_cpu(CpuId(1), "topology/core_cpus_list", "0-1");
     for (name, cpus, kind) in [("cpu_core", "0-1", "4"), ("cpu_atom", "2-3", "10")] {
         machine.put(&format!("sys/bus/event_source/devices/{name}/cpus"), cpus);
         machine.put(&format!("sys/bus/event_source/devices/{name}/type"), kind);
     }
     machine.put("sys/devices/system/cpu/intel_pstate/no_turbo", "0");
-    machine.put_cpu(0, "thermal_throttle/core_throttle_count", "7");
-    machine.put_cpu(0, "cpuidle/state0/name", "C1E");
-    machine.put_cpu(0, "cpuidle/state0/latency", "2");
-    machine.put_cpu(0, "cpuidle/state0/residency", "4");
+    machine.put_cpu(CpuId(0), "thermal_throttle/core_throttle_count", "7");
+    machine.put_cpu(CpuId(0), "cpuidle/state0/name", "C1E");
+    machine.put_cpu(CpuId(0), "cpuidle/state0/latency", "2");
+    machine.put_cpu(CpuId(0), "cpuidle/state0/residency", "4");
     for cpu in 0..4 {
         machine.put(&format!("dev/cpu/{cpu}/msr"), "");
         fs::write(machine.dir.path().join(format!("dev/cpu/{cpu}/msr")), vec![0u8; 0x400]).unwrap();
@@ -125,28 +125,30 @@ fn intel_hybrid_is_seen() {
     );
     // One event set per core type for a thread, the CPU's own for a CPU.
     assert_eq!(core_types(&machine.tree(), Target::Thread(1)).len(), 2);
-    assert_eq!(core_types(&machine.tree(), Target::Cpu(3)), [("cpu_atom".to_string(), Some(10))]);
+    assert_eq!(core_types(&machine.tree(), Target::Cpu(CpuId(3))), [("cpu_atom".to_string(), Some(10))]);
 }
 
 #[test]
 fn speeds_go_to_cpufreq_then_to_the_msr_and_come_back() {
     let machine = intel_hybrid();
     let mut session = machine.session("1-3");
-    let half = session.set_speeds(&[(2, Speed::Share(0.5))], None, Phase::InPhase, None).unwrap();
+    let half = session.set_speeds(&[(CpuId(2), Speed::Share(0.5))], None, Phase::InPhase, None).unwrap();
     assert_eq!(half[0].1.back_end, BackEnd::Cpufreq);
     assert_eq!(machine.get("sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq"), "1900000");
-    let slow = session.set_speeds(&[(1, Speed::Share(0.125))], None, Phase::InPhase, None).unwrap();
+    let slow = session.set_speeds(&[(CpuId(1), Speed::Share(0.125))], None, Phase::InPhase, None).unwrap();
     assert_eq!((slow[0].1.back_end, slow[0].1.eighths), (BackEnd::Msr, Some(1)));
-    let register = |cpu: u32| {
+    let register = |cpu: CpuId| {
         let bytes = fs::read(machine.dir.path().join(format!("dev/cpu/{cpu}/msr"))).unwrap();
         bytes[IA32_CLOCK_MODULATION as usize]
     };
-    assert_eq!(register(1), 0b1_0010);
+    assert_eq!(register(CpuId(1)), 0b1_0010);
     // Set again, and from another process: the first values are what comes back.
-    session.set_speeds(&[(2, Speed::Khz(1_200_000))], Some(BackEnd::Cpufreq), Phase::InPhase, None).unwrap();
+    session
+        .set_speeds(&[(CpuId(2), Speed::Khz(1_200_000))], Some(BackEnd::Cpufreq), Phase::InPhase, None)
+        .unwrap();
     drop(session);
     machine.session("").restore().unwrap();
-    assert_eq!(register(1), 0);
+    assert_eq!(register(CpuId(1)), 0);
     for (name, value) in [("scaling_min_freq", "800000"), ("scaling_max_freq", "3800000")] {
         assert_eq!(machine.get(&format!("sys/devices/system/cpu/cpu2/cpufreq/{name}")), value);
     }
@@ -155,8 +157,8 @@ fn speeds_go_to_cpufreq_then_to_the_msr_and_come_back() {
 #[test]
 fn what_somebody_else_set_meanwhile_stays() {
     let machine = intel_hybrid();
-    machine.session("2").set_speeds(&[(2, Speed::Share(0.5))], None, Phase::InPhase, None).unwrap();
-    machine.put_cpu(2, "cpufreq/scaling_max_freq", "2500000");
+    machine.session("2").set_speeds(&[(CpuId(2), Speed::Share(0.5))], None, Phase::InPhase, None).unwrap();
+    machine.put_cpu(CpuId(2), "cpufreq/scaling_max_freq", "2500000");
     let (_, notes) = machine.session("").restore().unwrap();
     assert_eq!(machine.get("sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq"), "2500000");
     assert!(notes.iter().any(|note| note.contains("somebody else")), "{notes:?}");
@@ -165,15 +167,15 @@ fn what_somebody_else_set_meanwhile_stays() {
 #[test]
 fn amd_with_preferred_cores_is_not_asymmetric() {
     let machine = Machine::new(2, "model name\t: Ryzen\nvendor_id : AuthenticAMD\nflags\t\t: fpu acpi");
-    machine.cpufreq(0, "amd-pstate-epp", 400_000, 5_750_000);
-    machine.cpufreq(1, "amd-pstate-epp", 400_000, 5_500_000);
+    machine.cpufreq(CpuId(0), "amd-pstate-epp", 400_000, 5_750_000);
+    machine.cpufreq(CpuId(1), "amd-pstate-epp", 400_000, 5_500_000);
     machine.put("sys/devices/system/cpu/cpufreq/boost", "1");
-    machine.put_cpu(0, "acpi_cppc/nominal_freq", "4500");
+    machine.put_cpu(CpuId(0), "acpi_cppc/nominal_freq", "4500");
     assert_eq!(machine.classes(), [CoreClass::Equal; 2]);
     let seen = observe(&machine.tree()).unwrap();
     assert_eq!(seen.cpus[0].frequency.as_ref().unwrap().base_khz, Some(4_500_000));
     // No clock-modulation MSR on AMD, though the flag is there.
-    let capabilities = machine.session("1").capabilities(1);
+    let capabilities = machine.session("1").capabilities(CpuId(1));
     assert!(!capabilities.clock_modulation && capabilities.cpufreq.is_some());
     machine.put("sys/class/powercap/intel-rapl:0/name", "package-0");
     machine.put("sys/class/powercap/intel-rapl:0/energy_uj", "999000");
@@ -194,10 +196,10 @@ fn amd_with_preferred_cores_is_not_asymmetric() {
 fn arm_big_little_is_seen_and_parked_by_a_v2_partition() {
     let machine = Machine::new(4, "processor : 0\nHardware\t: Exynos");
     for cpu in 0..4 {
-        machine.put_cpu(cpu, "cpu_capacity", if cpu < 2 { "382" } else { "1024" });
-        machine.put_cpu(cpu, "cpufreq/scaling_available_frequencies", "600000 1000000 1600000");
-        machine.cpufreq(cpu, "cpufreq-dt", 600_000, 1_600_000);
-        machine.put_cpu(cpu, "topology/physical_package_id", "-1");
+        machine.put_cpu(CpuId(cpu), "cpu_capacity", if cpu < 2 { "382" } else { "1024" });
+        machine.put_cpu(CpuId(cpu), "cpufreq/scaling_available_frequencies", "600000 1000000 1600000");
+        machine.cpufreq(CpuId(cpu), "cpufreq-dt", 600_000, 1_600_000);
+        machine.put_cpu(CpuId(cpu), "topology/physical_package_id", "-1");
     }
     machine.put("proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0");
     machine.put("sys/fs/cgroup/cgroup.controllers", "cpu cpuset");
@@ -255,11 +257,13 @@ fn a_virtual_machine_without_cpufreq_offers_only_emulation() {
     let seen = observe(&machine.tree()).unwrap();
     assert!(seen.virtual_machine && seen.cpus.iter().all(|cpu| cpu.p_states.is_empty()));
     assert_eq!(seen.cpus[0].frequency.as_ref().unwrap().now_khz, Some(2_596_100));
-    let set =
-        machine.session("1").set_speeds(&[(1, Speed::Share(0.421))], None, Phase::InPhase, None).unwrap();
+    let set = machine
+        .session("1")
+        .set_speeds(&[(CpuId(1), Speed::Share(0.421))], None, Phase::InPhase, None)
+        .unwrap();
     assert_eq!(set[0].1.back_end, BackEnd::Emulated);
     let refused = machine.session("1").set_speeds(
-        &[(1, Speed::Share(0.5))],
+        &[(CpuId(1), Speed::Share(0.5))],
         Some(BackEnd::Cpufreq),
         Phase::InPhase,
         None,
@@ -299,9 +303,9 @@ fn parking_by_affinity_gives_masks_back_in_parts() {
         .unwrap();
     let mask = || machine.get("proc/100/task/100/status").split('\t').nth(1).unwrap().to_string();
     assert_eq!(mask(), "0,3", "nothing of its mask is left, so it may run anywhere usable");
-    session.unpark(&CpuSet::one(2)).unwrap();
+    session.unpark(&CpuSet::one(CpuId(2))).unwrap();
     assert_eq!(mask(), "2");
-    session.unpark(&CpuSet::one(1)).unwrap();
+    session.unpark(&CpuSet::one(CpuId(1))).unwrap();
     assert_eq!(mask(), "1-2");
 }
 
@@ -314,10 +318,10 @@ fn the_kernels_bolt_takes_all_in_one_write_where_it_is_switched_on() {
     machine.put(offline, "");
     machine.put("proc/sys/kernel/cpu_bolt", "0");
     let mut session = machine.session("1-3");
-    session.offline(&CpuSet::one(1), HotplugOptions::default()).unwrap();
+    session.offline(&CpuSet::one(CpuId(1)), HotplugOptions::default()).unwrap();
     assert_eq!(machine.get(offline), "", "its operator has switched it off");
     assert_eq!(machine.get("sys/devices/system/cpu/cpu1/online"), "0");
-    session.online(&CpuSet::one(1), HotplugOptions::default()).unwrap();
+    session.online(&CpuSet::one(CpuId(1)), HotplugOptions::default()).unwrap();
 
     machine.put("proc/sys/kernel/cpu_bolt", "1");
     // With rcu_normal set, expedited hotplug would say so: Bolt waits for no grace period.
@@ -349,7 +353,7 @@ fn a_set_that_bolt_refuses_leaves_nothing_behind() {
 #[test]
 fn offlining_expedites_only_meanwhile_and_respects_others() {
     let machine = virtual_machine();
-    let cpu = CpuSet::one(3);
+    let cpu = CpuSet::one(CpuId(3));
     let mut session = machine.session("1-3");
     session.offline(&cpu, HotplugOptions::default()).unwrap();
     assert_eq!(machine.get("sys/devices/system/cpu/cpu3/online"), "0");
@@ -378,11 +382,11 @@ fn offlining_expedites_only_meanwhile_and_respects_others() {
     assert_eq!(machine.get("sys/devices/system/cpu/cpu3/online"), "1");
     session.offline(&cpu, HotplugOptions { force: true, native: false }).unwrap();
     // A core that somebody else takes offline is not ours to park.
-    machine.put_cpu(2, "online", "0");
+    machine.put_cpu(CpuId(2), "online", "0");
     machine.put("sys/devices/system/cpu/online", "0-1");
     assert!(
         session
-            .park(&CpuSet::one(2), &options("1-3", None), Delays::default(), false)
+            .park(&CpuSet::one(CpuId(2)), &options("1-3", None), Delays::default(), false)
             .unwrap_err()
             .to_string()
             .contains("not by eft")
@@ -418,8 +422,8 @@ fn a_cpu_that_a_service_manager_names_is_left_to_it() {
 #[test]
 fn an_old_kernel_tells_less_and_that_is_all() {
     let machine = Machine::new(2, "model name : Pentium 4");
-    machine.put_cpu(0, "cpuidle/state0/name", "C1");
-    machine.put_cpu(0, "cpuidle/state0/latency", "1");
+    machine.put_cpu(CpuId(0), "cpuidle/state0/name", "C1");
+    machine.put_cpu(CpuId(0), "cpuidle/state0/latency", "1");
     let seen = observe(&machine.tree()).unwrap();
     assert_eq!(seen.cpus[0].idle_states[0].target_residency_us, None);
     assert_eq!(seen.cpus[0].frequency, None);

@@ -4,6 +4,7 @@
 use eft_base::{FamilyId, MacAddress, PoolId, SlotShare};
 use eft_component::fault::Fault;
 use eft_cores::member::{MemberView, Place};
+use eft_machine::CpuId;
 use eft_messages::ComponentId;
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +62,7 @@ pub struct Identity {
     pub seed: u64,
     /// Grows with every rebirth.
     pub generation: u32,
-    pub cpu: Option<u32>,
+    pub cpu: Option<CpuId>,
     pub dedicated: bool,
     pub with_filter: bool,
     pub connections: usize,

@@ -298,6 +298,7 @@ mod tests {
     use super::*;
     use eft_base::time::nanos;
     use eft_channel::account::{Hints, Phase};
+    use eft_machine::CpuId;
 
     fn view(peer: ComponentId, generation: u32) -> MemberView {
         MemberView {
@@ -306,7 +307,7 @@ mod tests {
             generation,
             pid: Some(std::process::id()),
             running: true,
-            cpu: Some(0),
+            cpu: Some(CpuId(0)),
             dedicated: true,
             alone: true,
             moving: false,

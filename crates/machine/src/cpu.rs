@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::CoreClass;
-use crate::CpuSet;
+use crate::{CpuId, CpuSet};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
@@ -29,9 +29,9 @@ impl Machine {
     /// CPUs that do not differ, all of them managed: where nothing is observed, and in tests.
     pub fn of_equals(cpus: u32) -> Self {
         Self {
-            online: (0..cpus).collect(),
-            managed: (0..cpus).collect(),
-            cpus: (0..cpus).map(|cpu| Cpu { cpu, online: true, ..Cpu::default() }).collect(),
+            online: (0..cpus).map(CpuId).collect(),
+            managed: (0..cpus).map(CpuId).collect(),
+            cpus: (0..cpus).map(CpuId).map(|cpu| Cpu { cpu, online: true, ..Cpu::default() }).collect(),
             ..Self::default()
         }
     }
@@ -44,7 +44,7 @@ impl Machine {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Cpu {
-    pub cpu: u32,
+    pub cpu: CpuId,
     pub online: bool,
     pub parked: bool,
     pub managed: bool,

@@ -10,32 +10,34 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
+use crate::CpuId;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The kernel's own limit (`NR_CPUS`) on the largest builds.
 pub const CPU_MAX: u32 = 8191;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CpuSet(BTreeSet<u32>);
+pub struct CpuSet(BTreeSet<CpuId>);
 
 impl CpuSet {
     pub fn new() -> Self {
         Self::default()
     }
 
-    pub fn one(cpu: u32) -> Self {
+    pub fn one(cpu: CpuId) -> Self {
         Self(BTreeSet::from([cpu]))
     }
 
-    pub fn insert(&mut self, cpu: u32) {
+    pub fn insert(&mut self, cpu: CpuId) {
         self.0.insert(cpu);
     }
 
-    pub fn remove(&mut self, cpu: u32) {
+    pub fn remove(&mut self, cpu: CpuId) {
         self.0.remove(&cpu);
     }
 
-    pub fn contains(&self, cpu: u32) -> bool {
+    pub fn contains(&self, cpu: CpuId) -> bool {
         self.0.contains(&cpu)
     }
 
@@ -47,15 +49,15 @@ impl CpuSet {
         self.0.len()
     }
 
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = u32> + '_ {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = CpuId> + '_ {
         self.0.iter().copied()
     }
 
-    pub fn first(&self) -> Option<u32> {
+    pub fn first(&self) -> Option<CpuId> {
         self.0.first().copied()
     }
 
-    pub fn last(&self) -> Option<u32> {
+    pub fn last(&self) -> Option<CpuId> {
         self.0.last().copied()
     }
 
@@ -77,10 +79,10 @@ impl CpuSet {
 
     /// The kernel's hexadecimal mask format, 32 bits a word, as `smp_affinity` and `tracing_cpumask` use it.
     pub fn to_mask(&self) -> String {
-        let words = self.last().map_or(1, |last| last as usize / 32 + 1);
+        let words = self.last().map_or(1, |last| last.0 as usize / 32 + 1);
         let mut bits = alloc::vec![0u32; words];
         for cpu in self.iter() {
-            bits[cpu as usize / 32] |= 1 << (cpu % 32);
+            bits[cpu.0 as usize / 32] |= 1 << (cpu.0 % 32);
         }
         let text: Vec<String> = bits.iter().rev().map(|word| format!("{word:08x}")).collect();
         text.join(",")
@@ -96,14 +98,16 @@ impl CpuSet {
         let mut set = Self::new();
         for (index, word) in words.iter().rev().enumerate() {
             let bits = u32::from_str_radix(word, 16).map_err(|_| bad())?;
-            (0..32).filter(|bit| bits & (1 << bit) != 0).for_each(|bit| set.insert(index as u32 * 32 + bit));
+            (0..32)
+                .filter(|bit| bits & (1 << bit) != 0)
+                .for_each(|bit| set.insert(CpuId(index as u32 * 32 + bit)));
         }
         Ok(set)
     }
 }
 
-impl FromIterator<u32> for CpuSet {
-    fn from_iter<T: IntoIterator<Item = u32>>(cpus: T) -> Self {
+impl FromIterator<CpuId> for CpuSet {
+    fn from_iter<T: IntoIterator<Item = CpuId>>(cpus: T) -> Self {
         Self(cpus.into_iter().collect())
     }
 }
@@ -138,7 +142,7 @@ impl FromStr for CpuSet {
             if first > last {
                 return Err(bad());
             }
-            set.0.extend(first..=last);
+            set.0.extend((first..=last).map(CpuId));
         }
         Ok(set)
     }
@@ -146,10 +150,10 @@ impl FromStr for CpuSet {
 
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut runs: Vec<(u32, u32)> = Vec::new();
+        let mut runs: Vec<(CpuId, CpuId)> = Vec::new();
         for cpu in self.iter() {
             match runs.last_mut() {
-                Some((_, last)) if *last + 1 == cpu => *last = cpu,
+                Some((_, last)) if last.0 + 1 == cpu.0 => *last = cpu,
                 _ => runs.push((cpu, cpu)),
             }
         }

@@ -9,7 +9,9 @@ extern crate alloc;
 pub mod class;
 pub mod cpu;
 pub mod cpu_set;
+pub mod id;
 
 pub use class::CoreClass;
 pub use cpu::{Cache, Cpu, Frequency, IdleState, Machine, PState, PStateSource, SpeedSet, Throttle};
 pub use cpu_set::CpuSet;
+pub use id::CpuId;

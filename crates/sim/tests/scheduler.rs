@@ -1,6 +1,7 @@
 //! What the scheduler has to reach, proven on the modelled machine: the whole component, as it runs live.
 
 use eft_base::Random;
+use eft_machine::CpuId;
 
 use eft_component::scheduling::{PolicyName, Scheduling, Spare};
 use eft_cores::history::History;
@@ -157,7 +158,7 @@ fn a_bulk_transfer_finds_the_cpu_beside_whose_program_it_does_most() {
     // three quarters of the best.
     let shape = Shape { speeds: Speeds::None, ..Shape::TWO };
     for (program, peer) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
-        let load = Load::bulk_out().between(program, peer);
+        let load = Load::bulk_out().between(CpuId(program), CpuId(peer));
         let (plan, best, _) = best_fixed(&shape, &load, Goal::THROUGHPUT);
         for seed in SEEDS {
             let schedule = Schedule::Steps(vec![(2 * S, Some(load.clone()))]);
@@ -200,7 +201,7 @@ fn least_power_finds_the_cpu_on_which_one_does_for_all() {
     for shape in [Shape::TWO, Shape { speeds: Speeds::None, ..Shape::TWO }] {
         for (program, peer) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
             for load in [Load::bulk_out(), Load::bulk_in(), Load::requests(10, 8), Load::mixed(10)] {
-                let load = load.between(program, peer);
+                let load = load.between(CpuId(program), CpuId(peer));
                 let (_, most, _) = best_fixed(&shape, &load, Goal::THROUGHPUT);
                 let (plan, _, least) = best_fixed(&shape, &load, LEAST_POWER);
                 for seed in SEEDS {
@@ -228,7 +229,7 @@ fn throughput_beside_its_own_programs_is_near_the_best_fixed_configuration() {
     for shape in [Shape::TWO, Shape { speeds: Speeds::None, ..Shape::TWO }] {
         for (program, peer) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
             for load in [Load::bulk_out(), Load::bulk_in(), Load::requests(10, 8), Load::mixed(10)] {
-                let load = load.between(program, peer);
+                let load = load.between(CpuId(program), CpuId(peer));
                 let (plan, most, _) = best_fixed(&shape, &load, Goal::THROUGHPUT);
                 for seed in SEEDS {
                     let schedule = Schedule::Constant(Some(load.clone()));
@@ -381,7 +382,7 @@ fn a_constant_load_whose_own_program_crowds_the_cpus_is_left_alone() {
         let (mut changes, mut minutes) = (0, 0);
         for (load, (program, peer)) in loads.iter().flat_map(|load| places.map(|places| (load, places))) {
             for seed in SEEDS {
-                let load = load.clone().between(program, peer);
+                let load = load.clone().between(CpuId(program), CpuId(peer));
                 let world =
                     World::new(&Shape::TWO, Schedule::Constant(Some(load.clone())), seed).with(others);
                 let mut run = Run::new(world, "adaptive", &Shape::TWO, LEAST_POWER, Profiles::default());

@@ -62,7 +62,7 @@ pub fn survey(cpus: &[Cpu], usable: &CpuSet) -> Result<(Host, Vec<CpuSet>), Stri
         |figure: (u64, u64)| kinds.iter().rposition(|kind| total(*kind) >= total(figure)).unwrap_or(0);
     let mut groups: BTreeMap<Key, CpuSet> = BTreeMap::new();
     for (cpu, figure) in cpus.iter().zip(&figures) {
-        let cache = cpu.last_level_cache.as_ref().and_then(|cache| cache.shared.first());
+        let cache = cpu.last_level_cache.as_ref().and_then(|cache| cache.shared.first()).map(|cpu| cpu.0);
         let key = Key {
             class: class_of(*figure),
             node: cpu.numa_node.unwrap_or(0),
@@ -173,11 +173,11 @@ fn physical(cpus: &[&Cpu], set: &CpuSet) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eft_machine::{Cache, Frequency, SpeedSet};
+    use eft_machine::{Cache, CpuId, Frequency, SpeedSet};
 
     fn cpu(number: u32, class: CoreClass, khz: u64, siblings: &str, cache: &str) -> Cpu {
         Cpu {
-            cpu: number,
+            cpu: CpuId(number),
             online: true,
             class,
             siblings: siblings.parse().unwrap(),

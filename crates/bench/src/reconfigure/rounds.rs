@@ -7,7 +7,7 @@ use eft_cores::park::Delays;
 use eft_host::actuators::lazy::{LazyOptions, LazyWork, ParkedSince};
 use eft_host::actuators::parking::Parking;
 use eft_host::sensors::trace::{self, Event};
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 use super::Bench;
 use super::report::{Row, Way, Which};
@@ -75,7 +75,7 @@ impl Bench {
         row: &mut Row,
     ) -> Result<(), String> {
         let sets: Vec<CpuSet> = match which {
-            Which::One => vec![CpuSet::one(self.managed.first().unwrap_or(1))],
+            Which::One => vec![CpuSet::one(self.managed.first().unwrap_or(CpuId(1)))],
             Which::Bulk => vec![self.managed.clone()],
             Which::OneByOne => self.managed.iter().map(CpuSet::one).collect(),
         };
@@ -83,7 +83,7 @@ impl Bench {
         std::thread::sleep(DWELL);
         let (begin_us, end_us, events) = self.timed(way, &sets, true, parking, &mut row.leave)?;
         // Hotplug moves every task that is not the kernel's, so these are what must have left, whoever's they are.
-        let is_on_it = |event: &&Event| event.cpu != u32::MAX && all.contains(event.cpu);
+        let is_on_it = |event: &&Event| event.cpu != CpuId(u32::MAX) && all.contains(event.cpu);
         let arrives = |event: &&Event| is_on_it(event) && trace::switches_to_user(event);
         let leaves = |event: &&Event| is_on_it(event) && trace::switches_from_user(event);
         let last = |us: Option<u64>| us.map_or(0.0, |us| us.saturating_sub(begin_us) as f64);

@@ -11,7 +11,7 @@ use eft_host::actuators::{affinity, bolt};
 use eft_host::clock;
 use eft_host::sensors::trace::Event;
 use eft_host::sensors::{Tree, rates};
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 use super::Bench;
 use super::report::{Direction, Way};
@@ -122,8 +122,8 @@ fn turn_bolt(tree: &Tree, on: bool) -> Result<(), String> {
 }
 
 /// All our cpusets that name the CPUs: with parking set up, the kernel takes the CPU out of ours.
-fn own_cpusets(tree: &Tree, sets: &[CpuSet]) -> Vec<(u32, Vec<(String, CpuSet)>)> {
-    let with_it = |cpu: u32| {
+fn own_cpusets(tree: &Tree, sets: &[CpuSet]) -> Vec<(CpuId, Vec<(String, CpuSet)>)> {
+    let with_it = |cpu: CpuId| {
         let cpusets = cpuset_v1::own(tree).into_iter();
         let named = cpusets.filter_map(|path| {
             let mut cpus: CpuSet = tree.parsed(&format!("{path}/cpuset.cpus"))?;
@@ -137,7 +137,7 @@ fn own_cpusets(tree: &Tree, sets: &[CpuSet]) -> Vec<(u32, Vec<(String, CpuSet)>)
 
 /// Somebody who wants to run there at once: exit latency ends when it does. It may be starved by what runs there in real
 /// time, so it is not waited for without end.
-fn probe(cpu: u32) {
+fn probe(cpu: CpuId) {
     let (done, wait) = mpsc::channel();
     std::thread::spawn(move || {
         let _ = affinity::pin_myself(cpu);

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use eft_cores::plan::{Plan, Seat};
+use eft_machine::CpuId;
 
 /// Components whose seat makes a difference under the loads here; the others follow ip.
 const MATTER: [&str; 5] = ["sockets", "tcp", "ip", "filter", "nic"];
@@ -11,7 +12,7 @@ const MATTER: [&str; 5] = ["sockets", "tcp", "ip", "filter", "nic"];
 const SEATINGS_MAX: usize = 4096;
 
 /// All seatings at full speed. The first is everything on the first CPU.
-pub fn seatings(components: &[String], cpus: &[u32]) -> Vec<Plan> {
+pub fn seatings(components: &[String], cpus: &[CpuId]) -> Vec<Plan> {
     let matters: Vec<&String> =
         components.iter().filter(|name| MATTER.iter().any(|kind| name.starts_with(kind))).collect();
     let count = cpus.len().saturating_pow(matters.len() as u32).min(SEATINGS_MAX);
@@ -28,8 +29,8 @@ pub fn seatings(components: &[String], cpus: &[u32]) -> Vec<Plan> {
 }
 
 /// A CPU that holds components is used; the others are given back. One that carries a single component is its own.
-fn seated(cpus_of: BTreeMap<String, u32>, cpus: &[u32]) -> Plan {
-    let alone = |cpu: u32| cpus_of.values().filter(|other| **other == cpu).count() == 1;
+fn seated(cpus_of: BTreeMap<String, CpuId>, cpus: &[CpuId]) -> Plan {
+    let alone = |cpu: CpuId| cpus_of.values().filter(|other| **other == cpu).count() == 1;
     let seats: BTreeMap<String, Seat> = cpus_of
         .iter()
         .map(|(name, cpu)| (name.clone(), Seat { cpu: *cpu, dedicated: alone(*cpu) }))
@@ -59,8 +60,8 @@ pub fn at_speeds(plan: &Plan, levels: &[f64]) -> Vec<Plan> {
 }
 
 /// What anybody would do without a policy: all on one CPU, for each, and each component on a CPU in turn; at full speed.
-pub fn trivial(components: &[String], cpus: &[u32]) -> Vec<(String, Plan)> {
-    let on = |cpu_of: &dyn Fn(usize) -> u32| {
+pub fn trivial(components: &[String], cpus: &[CpuId]) -> Vec<(String, Plan)> {
+    let on = |cpu_of: &dyn Fn(usize) -> CpuId| {
         seated(components.iter().enumerate().map(|(i, name)| (name.clone(), cpu_of(i))).collect(), cpus)
     };
     let mut all: Vec<(String, Plan)> =
@@ -79,19 +80,19 @@ mod tests {
 
     #[test]
     fn every_seating_is_there_once() {
-        let all = seatings(&names(), &[0, 1]);
+        let all = seatings(&names(), &[CpuId(0), CpuId(1)]);
         assert_eq!(all.len(), 32);
         for (i, plan) in all.iter().enumerate() {
             assert_eq!(plan.seats.len(), 6);
             assert_eq!(plan.seats["udp"].cpu, plan.seats["ip"].cpu);
             assert!(all[..i].iter().all(|other| !other.is_same(plan)));
         }
-        assert!(all[0].is_consolidated() && all[0].given_back.contains(1));
+        assert!(all[0].is_consolidated() && all[0].given_back.contains(CpuId(1)));
     }
 
     #[test]
     fn every_speed_of_every_used_cpu_is_tried() {
-        let all = seatings(&names(), &[0, 1]);
+        let all = seatings(&names(), &[CpuId(0), CpuId(1)]);
         let levels = [0.25, 0.5, 1.0];
         assert_eq!(at_speeds(&all[0], &levels).len(), 3);
         let spread = all.iter().find(|plan| !plan.is_consolidated()).unwrap();
@@ -100,7 +101,7 @@ mod tests {
 
     #[test]
     fn trivial_ways_use_one_cpu_or_all() {
-        let all = trivial(&names(), &[0, 1]);
+        let all = trivial(&names(), &[CpuId(0), CpuId(1)]);
         let used: Vec<usize> = all.iter().map(|(_, plan)| plan.used().len()).collect();
         assert_eq!(used, [1, 1, 2]);
     }

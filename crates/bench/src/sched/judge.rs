@@ -5,6 +5,7 @@
 //! the emulated speed stands for) needs its voltage all the while that it is awake, so slowness saves only what switches.
 
 use eft_cores::plan::Plan;
+use eft_machine::CpuId;
 
 /// Of one core, W. Assumed; [`Constants::ALL`] has a machine that leaks much and one that leaks little beside the middle.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +41,8 @@ pub struct Slice {
 }
 
 /// Energy of the managed CPUs, J. `cpus` are all of them.
-pub fn energy_j(slice: &Slice, cpus: &[u32], constants: &Constants) -> f64 {
-    let one = |cpu: u32| {
+pub fn energy_j(slice: &Slice, cpus: &[CpuId], constants: &Constants) -> f64 {
+    let one = |cpu: CpuId| {
         let on_it = |name: &str| slice.plan.seats.get(name).is_some_and(|seat| seat.cpu == cpu);
         let work: f64 = slice.cpu_s.iter().filter(|(name, _)| on_it(name)).map(|(_, s)| s).sum();
         let executing = (work / slice.seconds.max(1e-9)).min(1.0);
@@ -98,15 +99,15 @@ mod tests {
     use eft_cores::plan::Seat;
 
     fn slice(speed: f64, work: f64) -> Slice {
-        let seats = [("tcp".to_string(), Seat { cpu: 0, dedicated: false })].into();
-        let plan = Plan { seats, speeds: [(0, speed)].into(), ..Plan::default() };
+        let seats = [("tcp".to_string(), Seat { cpu: CpuId(0), dedicated: false })].into();
+        let plan = Plan { seats, speeds: [(CpuId(0), speed)].into(), ..Plan::default() };
         Slice { seconds: 2.0, plan, cpu_s: vec![("tcp".into(), work)] }
     }
 
     #[test]
     fn slowness_saves_what_switches_and_not_what_leaks() {
         let c = Constants::MIDDLE;
-        let of = |speed, work| energy_j(&slice(speed, work), &[0, 1], &c);
+        let of = |speed, work| energy_j(&slice(speed, work), &[CpuId(0), CpuId(1)], &c);
         // Idle: two sleeping cores and what they share.
         assert!((of(1.0, 0.0) - 2.0 * (0.1 + 0.1 + 5.0)).abs() < 1e-9);
         // Busy at full speed, and at half: as long awake, half the instructions.

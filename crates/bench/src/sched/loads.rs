@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use eft_base::Random;
+use eft_machine::CpuId;
 
 use crate::progress::Progress;
 use crate::stack::{HOST, STACK, Serving, Stack, host_peer};
@@ -95,13 +96,13 @@ pub enum Kind {
 /// Where the programs of a load run: those on the stack, and their peers on Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places {
-    pub program: u32,
-    pub peer: u32,
+    pub program: CpuId,
+    pub peer: CpuId,
 }
 
 impl Places {
     /// Every way to place the two on these CPUs.
-    pub fn all(cpus: &[u32]) -> Vec<Places> {
+    pub fn all(cpus: &[CpuId]) -> Vec<Places> {
         cpus.iter()
             .flat_map(|program| cpus.iter().map(|peer| Places { program: *program, peer: *peer }))
             .collect()
@@ -170,12 +171,12 @@ impl Running {
         }
     }
 
-    fn serve(&mut self, command: Command, cpu: u32) -> Result<(), String> {
+    fn serve(&mut self, command: Command, cpu: CpuId) -> Result<(), String> {
         self.servers.push(Serving::start(pinned(command, cpu))?);
         Ok(())
     }
 
-    fn client(&mut self, command: Command, cpu: u32) -> Result<(), String> {
+    fn client(&mut self, command: Command, cpu: CpuId) -> Result<(), String> {
         let mut command = pinned(command, cpu);
         command.stdout(Stdio::null());
         self.clients.push(command.spawn().map_err(|e| format!("cannot start a load: {e}"))?);
@@ -197,10 +198,10 @@ fn address(host: &str) -> String {
     format!("{host}:{}", PORT.fetch_add(1, Ordering::Relaxed))
 }
 
-fn pinned(mut command: Command, cpu: u32) -> Command {
+fn pinned(mut command: Command, cpu: CpuId) -> Command {
     let pin = move || {
         let mut set = rustix::thread::CpuSet::new();
-        set.set(cpu as usize);
+        set.set(cpu.0 as usize);
         rustix::thread::sched_setaffinity(None, &set).map_err(std::io::Error::from)
     };
     // SAFETY: between fork and exec one system call on values of its own.
@@ -226,8 +227,11 @@ mod tests {
 
     #[test]
     fn places_cover_every_way() {
-        let all = Places::all(&[0, 1]);
+        let all = Places::all(&[CpuId(0), CpuId(1)]);
         assert_eq!(all.len(), 4);
-        assert!(all.iter().any(|p| p.program != p.peer) && all.iter().any(|p| p.program == 1 && p.peer == 1));
+        assert!(
+            all.iter().any(|p| p.program != p.peer)
+                && all.iter().any(|p| p.program == CpuId(1) && p.peer == CpuId(1))
+        );
     }
 }

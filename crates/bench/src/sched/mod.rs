@@ -21,7 +21,7 @@ mod unseen;
 use super::figure::Figure;
 use super::stolen::Stolen;
 use eft_linux::stack_sensor::CounterNames;
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use loads::{Kind, Load, Places};
 use scene::Scene;
 
@@ -93,7 +93,7 @@ impl SchedArguments {
         Ok(())
     }
 
-    fn places(&self, cpus: &[u32]) -> Result<Vec<Places>, String> {
+    fn places(&self, cpus: &[CpuId]) -> Result<Vec<Places>, String> {
         match self.places {
             None => Ok(Places::all(cpus)),
             Some(places) if cpus.contains(&places.program) && cpus.contains(&places.peer) => Ok(vec![places]),
@@ -110,7 +110,7 @@ impl SchedArguments {
 
 fn parse_places(text: &str) -> Result<Places, String> {
     let (program, peer) = text.split_once(',').ok_or("two CPUs, as 0,1")?;
-    let cpu = |part: &str| part.trim().parse::<u32>().map_err(|_| format!("`{part}` is no CPU"));
+    let cpu = |part: &str| part.trim().parse::<CpuId>().map_err(|_| format!("`{part}` is no CPU"));
     Ok(Places { program: cpu(program)?, peer: cpu(peer)? })
 }
 

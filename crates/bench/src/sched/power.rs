@@ -1,6 +1,8 @@
 //! Least power with a floor of 95% on throughput: the policy beside the best fixed configuration of all seatings and
 //! speeds, and beside what anybody would do without a policy.
 
+use eft_machine::CpuId;
+
 use super::judge::{Constants, Goal, relative};
 use super::loads::{Kind, Load, Places};
 use super::scene::{Scene, Window};
@@ -68,7 +70,7 @@ fn one(
     Ok(())
 }
 
-fn add_figures(report: &mut Report, name: &str, rounds: &[Round], rivals: &[&str], cpus: &[u32]) {
+fn add_figures(report: &mut Report, name: &str, rounds: &[Round], rivals: &[&str], cpus: &[CpuId]) {
     let watts = |of: &dyn Fn(&Round) -> &Window, constants: &Constants| -> Vec<f64> {
         rounds.iter().map(|round| of(round).power_w(cpus, constants)).collect()
     };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use eft_cores::plan::Plan;
 use eft_host::clock;
 use eft_linux::stack_sensor::CounterNames;
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use serde_json::{Value, json};
 
 use super::judge::{Constants, Slice, energy_j};
@@ -25,7 +25,7 @@ pub struct Scene {
     pub end: End,
     pub stack: Stack,
     /// The managed CPUs.
-    pub cpus: Vec<u32>,
+    pub cpus: Vec<CpuId>,
 }
 
 /// What was achieved over a while.
@@ -43,7 +43,7 @@ impl Window {
     }
 
     /// Mean modelled power.
-    pub fn power_w(&self, cpus: &[u32], constants: &Constants) -> f64 {
+    pub fn power_w(&self, cpus: &[CpuId], constants: &Constants) -> f64 {
         let energy: f64 = self.slices.iter().map(|slice| energy_j(slice, cpus, constants)).sum();
         energy / self.slices.iter().map(|slice| slice.seconds).sum::<f64>().max(1e-9)
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use eft_host::actuators::affinity;
 use eft_host::sensors::{Tree, tasks};
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 /// A process with one thread that counts: the only one of a worker, the vCPU of a QEMU.
 pub struct Guest {
@@ -36,10 +36,10 @@ impl Guest {
     }
 
     /// Where it is, or was last.
-    fn cpu(&self) -> u32 {
+    fn cpu(&self) -> CpuId {
         let text = self.file("stat");
         let after = text.rsplit_once(')').map_or("", |(_, after)| after);
-        after.split_whitespace().nth(36).and_then(|word| word.parse().ok()).unwrap_or(0)
+        after.split_whitespace().nth(36).and_then(|word| word.parse().ok()).unwrap_or(CpuId(0))
     }
 
     pub fn put(&self, cpus: &CpuSet) -> Result<(), String> {
@@ -91,7 +91,7 @@ pub fn parts(of: [f64; 2]) -> [f64; 2] {
 }
 
 /// Looks at the guests each 2 ms for so long, and adds up where they ran.
-pub fn judge(guests: &[Guest; 2], fast: u32, length: Duration) -> Seen {
+pub fn judge(guests: &[Guest; 2], fast: CpuId, length: Duration) -> Seen {
     let begin = Instant::now();
     let mut last = [0, 1].map(|i| guests[i].run_ns());
     let (mut did, mut left, mut stretch, mut longest) =

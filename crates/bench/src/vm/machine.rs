@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 /// The slowed CPU, put back when this goes.
 pub struct Slowed {
@@ -11,7 +11,7 @@ pub struct Slowed {
 }
 
 impl Slowed {
-    pub fn begin(cpus: &CpuSet, slow_cpu: u32, share: f64) -> Result<Self, String> {
+    pub fn begin(cpus: &CpuSet, slow_cpu: CpuId, share: f64) -> Result<Self, String> {
         let dir = std::env::temp_dir().join(format!("eft-bench-vm-{}", std::process::id()));
         let slowed = Self { dir };
         let (cpus, cpu, share) = (cpus.to_string(), slow_cpu.to_string(), format!("{share}"));

@@ -14,7 +14,7 @@ mod worker;
 use std::collections::BTreeMap;
 
 use eft_host::sensors::{Tree, topology};
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 use super::figure::{Aim, Figure};
 use super::report;
@@ -99,7 +99,7 @@ fn live(arguments: &VmArguments, figures: &mut Vec<Figure>, notes: &mut Vec<Stri
     let (first, note) = First::begin();
     notes.extend(note);
     let stolen = Stolen::begin(Some(&cpus));
-    let slowed = Slowed::begin(&cpus, cpus.last().unwrap_or(0), arguments.slow)?;
+    let slowed = Slowed::begin(&cpus, cpus.last().unwrap_or(CpuId(0)), arguments.slow)?;
     let setting = round::Setting::prepare(arguments, cpus, &slowed, &kinds)?;
     let mut rounds: BTreeMap<(Kind, Way), Vec<Round>> = BTreeMap::new();
     for _ in 0..arguments.rounds {

@@ -7,7 +7,7 @@ use eft_host::guests::discover::{GroupSpec, Members, Wanted};
 use eft_host::guests::session::view::View;
 use eft_host::guests::session::{Session, Settings};
 use eft_host::sensors::Tree;
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use eft_vcpu::options::{Options, Policy};
 
 use super::guest::{Guest, Seen, judge, parts};
@@ -81,7 +81,7 @@ impl<'a> Setting<'a> {
         slowed: &'a Slowed,
         kinds: &[Kind],
     ) -> Result<Self, String> {
-        let fast = CpuSet::one(cpus.first().unwrap_or(0));
+        let fast = CpuSet::one(cpus.first().unwrap_or(CpuId(0)));
         let rounds =
             if kinds.contains(&Kind::Qemu) { qemu::pace(PACED_SHARE, &slowed.dir, &fast)? } else { 0 };
         Ok(Self { arguments, cpus, slowed, rounds })
@@ -117,7 +117,7 @@ impl<'a> Setting<'a> {
     }
 
     pub fn round(&self, kind: Kind, way: Way) -> Result<Round, String> {
-        let (fast, slow) = (self.cpus.first().unwrap_or(0), self.cpus.last().unwrap_or(0));
+        let (fast, slow) = (self.cpus.first().unwrap_or(CpuId(0)), self.cpus.last().unwrap_or(CpuId(0)));
         let guests = self.start(kind)?;
         std::thread::sleep(Duration::from_millis(300));
         let length = Duration::from_secs_f64(self.arguments.seconds);

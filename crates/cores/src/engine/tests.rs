@@ -7,6 +7,7 @@ use alloc::vec;
 use eft_channel::notify::{Doorbell, Wake};
 use eft_channel::status::Status;
 use eft_component::{Server, World};
+use eft_machine::CpuId;
 use serde_json::{Value, json};
 
 const STACK: [ComponentId; 3] = [ComponentId::TCP, ComponentId::IP, ComponentId::nic(0)];
@@ -39,7 +40,7 @@ struct Bench {
     world: Noting,
 }
 
-fn view(peer: ComponentId, cpu: Option<u32>, moving: bool) -> MemberView {
+fn view(peer: ComponentId, cpu: Option<CpuId>, moving: bool) -> MemberView {
     MemberView {
         peer,
         name: peer.to_string(),
@@ -76,10 +77,10 @@ fn idle(at_ns: u64) -> Sample {
         queues: vec![QueueSample { from: "x".into(), capacity: 64, ..QueueSample::default() }],
         ..ComponentSample::default()
     };
-    let cpu = |cpu: u32| CpuSample {
+    let cpu = |cpu: CpuId| CpuSample {
         cpu,
         online: true,
-        managed: cpu > 0,
+        managed: cpu > CpuId(0),
         speed: 1.0,
         idle: Duration::from_nanos(at_ns),
         ..CpuSample::default()
@@ -87,7 +88,7 @@ fn idle(at_ns: u64) -> Sample {
     Sample {
         at: Instant(at_ns),
         components: STACK.iter().map(component).collect(),
-        cpus: (0..3).map(cpu).collect(),
+        cpus: (0..3).map(CpuId).map(cpu).collect(),
         energy_uj: None,
     }
 }
@@ -150,7 +151,7 @@ impl Bench {
         (self, asked)
     }
 
-    fn arrive(&mut self, cpu: u32) -> Vec<Effect> {
+    fn arrive(&mut self, cpu: CpuId) -> Vec<Effect> {
         for peer in STACK {
             assert!(self.turn().iter().all(|effect| matches!(effect, Effect::QuickSample)));
             self.hear(Event::Member(view(peer, Some(cpu), false)));
@@ -169,11 +170,11 @@ fn answer(effects: &[Effect]) -> Value {
 fn a_plan_is_applied_step_by_step_and_remembered_before_room_is_taken_away() {
     let (mut bench, asked) = Bench::new(settings("adaptive"), Wanted::default()).arranging();
     let [Effect::Arrange(places)] = &asked[..] else { panic!("{asked:?}") };
-    assert!(places.iter().all(|(_, place)| *place == Place { cpu: Some(1), dedicated: false }));
+    assert!(places.iter().all(|(_, place)| *place == Place { cpu: Some(CpuId(1)), dedicated: false }));
     assert_eq!((places.len(), bench.outcomes()), (3, vec!["under way".into()]));
     // Nothing is taken away while somebody is on the way.
-    assert!(bench.tell(Event::Member(view(STACK[0], Some(1), true))).is_empty());
-    let asked = bench.arrive(1);
+    assert!(bench.tell(Event::Member(view(STACK[0], Some(CpuId(1)), true))).is_empty());
+    let asked = bench.arrive(CpuId(1));
     let [Effect::Remember(applied), Effect::Change { ticket, change }] = &asked[..] else {
         panic!("{asked:?}")
     };
@@ -181,7 +182,7 @@ fn a_plan_is_applied_step_by_step_and_remembered_before_room_is_taken_away() {
     assert!(bench.engine().applied().places.is_empty());
     assert!(bench.tell(Event::Changed { ticket: *ticket, result: Ok(()) }).is_empty());
     assert_eq!((applied, bench.outcomes()), (bench.engine().applied(), vec!["applied".into()]));
-    assert_eq!(applied.parked, [2].into());
+    assert_eq!(applied.parked, [CpuId(2)].into());
     // At the end the host is as it was, and a successor knows.
     let asked = bench.tell(Event::End);
     let [Effect::Change { ticket, change }] = &asked[..] else { panic!("{asked:?}") };
@@ -205,7 +206,7 @@ fn who_does_not_arrive_holds_the_rest_up_for_a_fifth_of_a_second() {
 #[test]
 fn what_cannot_be_carried_out_is_taken_back_with_one_line() {
     let (mut bench, _) = Bench::new(settings("adaptive"), Wanted::default()).arranging();
-    let asked = bench.arrive(1);
+    let asked = bench.arrive(CpuId(1));
     let [Effect::Remember(_), Effect::Change { ticket, .. }] = &asked[..] else { panic!("{asked:?}") };
     let asked = bench.tell(Event::Changed { ticket: *ticket, result: Err("CPU 2 is busy".into()) });
     let [Effect::Complain(line), Effect::Change { ticket: back, change }, Effect::Remember(left)] =
@@ -229,9 +230,9 @@ fn what_cannot_be_carried_out_is_taken_back_with_one_line() {
 
 #[test]
 fn room_is_made_before_anybody_moves_and_the_operator_is_answered_then() {
-    let place = Place { cpu: Some(1), dedicated: false };
+    let place = Place { cpu: Some(CpuId(1)), dedicated: false };
     let places = STACK.iter().map(|peer| (peer.to_string(), place)).collect();
-    let in_force = Wanted { places, parked: [2].into(), ..Wanted::default() };
+    let in_force = Wanted { places, parked: [CpuId(2)].into(), ..Wanted::default() };
     let mut bench = Bench::new(settings("adaptive"), in_force.clone());
     bench.turn();
     bench.tell(Event::Surveyed(Ok(survey())));
@@ -276,7 +277,7 @@ fn a_policy_that_cannot_be_had_changes_nothing_and_the_next_one_waits_for_its_tu
 #[test]
 fn a_quick_sample_each_period_and_a_whole_one_when_there_is_something_to_see() {
     let (mut bench, _) = Bench::new(settings("adaptive"), Wanted::default()).arranging();
-    bench.arrive(1);
+    bench.arrive(CpuId(1));
     let (mut quick_samples, mut samples, mut beats) = (0, 0, 0);
     for period in 0..200 {
         bench.world.now = Instant(bench.world.now.0 + 10 * MS);

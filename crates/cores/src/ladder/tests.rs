@@ -1,6 +1,6 @@
 //! The ladder on machines of many shapes.
 
-use eft_machine::{Cache, Cpu, Frequency, Machine};
+use eft_machine::{Cache, Cpu, CpuId, Frequency, Machine};
 
 use super::*;
 use crate::plan::{Change, changes, check};
@@ -23,25 +23,25 @@ const PLAIN: Kind = Kind { cpus: 4, threads: 1, packages: 1, little: 0, boost: f
 
 fn machine(kind: &Kind, managed: &str) -> Machine {
     let per_package = kind.cpus / kind.packages;
-    let cpu = |cpu: u32| {
-        let core = cpu / kind.threads;
-        let package = cpu / per_package;
-        let little = cpu < kind.little;
+    let cpu = |number: u32| {
+        let core = number / kind.threads;
+        let package = number / per_package;
+        let little = number < kind.little;
         let class = match kind.little {
             0 => CoreClass::Equal,
             _ if little => CoreClass::Little,
             _ => CoreClass::Big,
         };
         Cpu {
-            cpu,
+            cpu: CpuId(number),
             online: true,
             package: Some(package),
             core: Some(core),
-            siblings: (core * kind.threads..(core + 1) * kind.threads).collect(),
+            siblings: (core * kind.threads..(core + 1) * kind.threads).map(CpuId).collect(),
             last_level_cache: Some(Cache {
                 level: 3,
                 size_kib: None,
-                shared: (package * per_package..(package + 1) * per_package).collect(),
+                shared: (package * per_package..(package + 1) * per_package).map(CpuId).collect(),
             }),
             class,
             capacity: (kind.little > 0).then_some(if little { 400 } else { 1000 }),
@@ -50,7 +50,7 @@ fn machine(kind: &Kind, managed: &str) -> Machine {
         }
     };
     Machine {
-        online: (0..kind.cpus).collect(),
+        online: (0..kind.cpus).map(CpuId).collect(),
         managed: managed.parse().unwrap(),
         cpus: (0..kind.cpus).map(cpu).collect(),
         ..Machine::default()
@@ -151,7 +151,7 @@ fn those_share_a_core_that_are_busy_at_different_times() {
         .map(|(name, work)| (name.into(), work))
         .into();
     let neighbour = |overlaps: &Overlaps| {
-        let plan = placement::spread(&platform, &demand, overlaps, &[0, 2, 1, 3]);
+        let plan = placement::spread(&platform, &demand, overlaps, &[CpuId(0), CpuId(2), CpuId(1), CpuId(3)]);
         assert_eq!(plan.used().len(), 4, "{plan}");
         let tcp = plan.seats["tcp"].cpu;
         let sibling = platform.siblings(tcp).minus(&CpuSet::one(tcp)).first().unwrap();
@@ -173,14 +173,14 @@ fn those_share_a_core_that_are_busy_at_different_times() {
 fn unequal_cores_share_their_threads_by_overlap_too_and_keep_their_class() {
     // Four little CPUs without threads, then two big cores of two.
     let mut machine = machine(&Kind { cpus: 8, little: 4, ..PLAIN }, "4-7,0");
-    for cpu in machine.cpus.iter_mut().filter(|cpu| cpu.cpu >= 4) {
-        cpu.siblings = (cpu.cpu / 2 * 2..cpu.cpu / 2 * 2 + 2).collect();
+    for cpu in machine.cpus.iter_mut().filter(|cpu| cpu.cpu >= CpuId(4)) {
+        cpu.siblings = (cpu.cpu.0 / 2 * 2..cpu.cpu.0 / 2 * 2 + 2).map(CpuId).collect();
     }
     let platform = Platform::new(machine, &names(), None).unwrap();
     let demand: Demand = [("nic0", 0.08), ("ip", 0.2), ("filter", 0.2), ("udp", 0.22), ("tcp", 0.3)]
         .map(|(name, work)| (name.into(), work))
         .into();
-    let cpus = [4, 6, 5, 7, 0];
+    let cpus = [4, 6, 5, 7, 0].map(CpuId);
     let blind = placement::spread(&platform, &demand, &Overlaps::default(), &cpus);
     let shares = |plan: &Plan, one: &str, other: &str| {
         platform.siblings(plan.seats[one].cpu).contains(plan.seats[other].cpu)
@@ -191,7 +191,7 @@ fn unequal_cores_share_their_threads_by_overlap_too_and_keep_their_class() {
     let seen = crate::overlap::tests::seen(platform.components(), &looks);
     let plan = placement::spread(&platform, &demand, &seen, &cpus);
     assert!(!shares(&plan, "tcp", partner), "{blind} became {plan}");
-    let on_little = |plan: &Plan| plan.on(0).map(String::from).collect::<Vec<_>>();
+    let on_little = |plan: &Plan| plan.on(CpuId(0)).map(String::from).collect::<Vec<_>>();
     assert_eq!(on_little(&plan), on_little(&blind));
 }
 
@@ -225,14 +225,14 @@ fn where_boost_exists_idle_neighbours_are_a_rung() {
     assert!(idle(&with) > 0);
     assert_eq!(idle(&without), 0);
     let rung = with.rungs().iter().find(|rung| rung.name.contains("neighbours")).unwrap();
-    assert!(!rung.plan.parked.is_empty() && !rung.plan.parked.contains(0));
+    assert!(!rung.plan.parked.is_empty() && !rung.plan.parked.contains(CpuId(0)));
 }
 
 #[test]
 fn a_frequency_domain_has_one_speed() {
     let mut machine = machine(&PLAIN, "0-3");
     for cpu in &mut machine.cpus {
-        let domain = if cpu.cpu < 2 { "0-1" } else { "2-3" };
+        let domain = if cpu.cpu < CpuId(2) { "0-1" } else { "2-3" };
         cpu.frequency = Some(Frequency {
             available_khz: alloc::vec![1_000_000, 2_000_000],
             domain: domain.parse().unwrap(),
@@ -241,10 +241,10 @@ fn a_frequency_domain_has_one_speed() {
     }
     let platform = Platform::new(machine, &names(), None).unwrap();
     let mut plan = Ladder::build(&platform, &Aims::default()).rung(9).plan.clone();
-    plan.speeds.insert(2, 0.5);
-    plan.speeds.insert(3, 1.0);
+    plan.speeds.insert(CpuId(2), 0.5);
+    plan.speeds.insert(CpuId(3), 1.0);
     placement::complete(&platform, &mut plan, Spare::GiveBack);
-    assert_eq!(plan.speed(2), plan.speed(3), "{plan}");
+    assert_eq!(plan.speed(CpuId(2)), plan.speed(CpuId(3)), "{plan}");
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn unneeded_cpus_are_parked_or_given_back_as_configured() {
     assert_eq!(plan(Spare::GiveBack).given_back.len(), 3);
     let parked = plan(Spare::Park);
     assert_eq!(parked.parked.len() + parked.given_back.len(), 3);
-    assert!(parked.parked.len() >= 2 && !parked.parked.contains(0), "{parked}");
+    assert!(parked.parked.len() >= 2 && !parked.parked.contains(CpuId(0)), "{parked}");
     assert!(changes(&Plan::default(), &parked).iter().any(|change| matches!(change, Change::Park(_))));
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::sample::{HardwareCounters, QueueSample};
 use core::time::Duration;
 use eft_base::time::nanos;
+use eft_machine::CpuId;
 
 const PERIOD: u64 = 10_000_000;
 
@@ -17,7 +18,7 @@ fn tcp(busy_ns: u64) -> ComponentSample {
         generation: 1,
         running: true,
         heartbeat: busy_ns / 1000,
-        cpu: Some(1),
+        cpu: Some(CpuId(1)),
         busy: ns(busy_ns),
         queues: alloc::vec![QueueSample {
             from: "ip".into(),
@@ -32,7 +33,7 @@ fn tcp(busy_ns: u64) -> ComponentSample {
 
 fn cpu(number: u32, busy_ns: u64, idle_ns: u64) -> CpuSample {
     CpuSample {
-        cpu: number,
+        cpu: CpuId(number),
         online: true,
         managed: true,
         speed: 1.0,
@@ -110,7 +111,7 @@ fn two_looks_make_shares_and_rates() {
     assert_eq!((load.busy, load.polling, load.waiting), (0.5, 0.2, 0.0));
     assert!((load.sleeping - 0.3).abs() < 1e-9);
     assert!((load.fill() - 40.0 / 64.0).abs() < 1e-9);
-    assert!((seen.cpu(1).unwrap().busy - 0.5).abs() < 1e-9);
+    assert!((seen.cpu(CpuId(1)).unwrap().busy - 0.5).abs() < 1e-9);
     assert!((seen.power_w.unwrap() - 10.0).abs() < 0.01, "{:?}", seen.power_w);
     let indicators = seen.indicators;
     assert!((indicators.mean_segment_bytes - 1448.0).abs() < 1.0);

@@ -1,4 +1,5 @@
 use super::*;
+use eft_machine::CpuId;
 use proptest::prelude::*;
 
 fn machine() -> Machine {
@@ -11,9 +12,9 @@ fn machine() -> Machine {
 }
 
 fn plan(seats: &[(&str, u32, bool)]) -> Plan {
-    let seats = seats
-        .iter()
-        .map(|(name, cpu, dedicated)| (String::from(*name), Seat { cpu: *cpu, dedicated: *dedicated }));
+    let seats = seats.iter().map(|(name, cpu, dedicated)| {
+        (String::from(*name), Seat { cpu: CpuId(*cpu), dedicated: *dedicated })
+    });
     Plan { seats: seats.collect(), ..Plan::default() }
 }
 
@@ -29,10 +30,10 @@ fn each_refusal_names_its_reason() {
     assert!(reason(parked(&[("tcp", 1, false)], "1")).contains("parks"));
     assert!(reason(parked(&[], "0")).contains("base CPU"));
     assert!(reason(parked(&[], "3")).contains("not managed"));
-    assert!(reason(speed(3, 0.5)).contains("not managed"));
-    assert!(reason(speed(1, f64::NAN)).contains("speed"));
-    assert!(reason(speed(1, 0.0)).contains("speed"));
-    assert!(reason(speed(7, 0.5)).contains("does not exist"));
+    assert!(reason(speed(CpuId(3), 0.5)).contains("not managed"));
+    assert!(reason(speed(CpuId(1), f64::NAN)).contains("speed"));
+    assert!(reason(speed(CpuId(1), 0.0)).contains("speed"));
+    assert!(reason(speed(CpuId(7), 0.5)).contains("does not exist"));
     let back = Plan { given_back: "2".parse().unwrap(), ..parked(&[], "2") };
     assert!(reason(back).contains("both"));
     assert!(check(&plan(&[("tcp", 3, true), ("ip", 1, false)]), &machine()).is_ok());
@@ -47,12 +48,12 @@ fn a_parked_cpu_may_be_used_again_even_if_it_was_taken_offline() {
 #[test]
 fn faster_first_then_moves_then_slower() {
     let old = Plan {
-        speeds: BTreeMap::from([(1, 0.5), (2, 1.0)]),
+        speeds: BTreeMap::from([(CpuId(1), 0.5), (CpuId(2), 1.0)]),
         parked: "3".parse().unwrap(),
         ..plan(&[("tcp", 2, true), ("ip", 2, false)])
     };
     let new = Plan {
-        speeds: BTreeMap::from([(1, 1.0), (2, 0.5)]),
+        speeds: BTreeMap::from([(CpuId(1), 1.0), (CpuId(2), 0.5)]),
         parked: "2".parse().unwrap(),
         ..plan(&[("tcp", 1, true), ("ip", 3, false)])
     };
@@ -61,7 +62,7 @@ fn faster_first_then_moves_then_slower() {
         .iter()
         .map(|step| match step {
             Change::Unpark(_) | Change::Take(_) => 0,
-            Change::Speed { cpu: 1, .. } => 1,
+            Change::Speed { cpu: CpuId(1), .. } => 1,
             Change::Move { .. } | Change::Release { .. } => 2,
             Change::Speed { .. } => 3,
             Change::Park(_) | Change::GiveBack(_) => 4,
@@ -89,10 +90,13 @@ fn any_plan() -> impl Strategy<Value = Plan> {
     let speeds = proptest::collection::btree_map(0u32..6, 0.1f64..1.0, 0..4);
     let set = || proptest::collection::btree_set(0u32..6, 0..4);
     (seats, speeds, set(), set()).prop_map(|(seats, speeds, parked, back)| Plan {
-        seats: seats.into_iter().map(|(name, (cpu, dedicated))| (name, Seat { cpu, dedicated })).collect(),
-        speeds,
-        parked: parked.into_iter().collect(),
-        given_back: back.into_iter().collect(),
+        seats: seats
+            .into_iter()
+            .map(|(name, (cpu, dedicated))| (name, Seat { cpu: CpuId(cpu), dedicated }))
+            .collect(),
+        speeds: speeds.into_iter().map(|(cpu, share)| (CpuId(cpu), share)).collect(),
+        parked: parked.into_iter().map(CpuId).collect(),
+        given_back: back.into_iter().map(CpuId).collect(),
     })
 }
 

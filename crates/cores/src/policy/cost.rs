@@ -12,6 +12,7 @@ use core::time::Duration;
 
 use eft_base::Instant;
 use eft_base::time::nanos;
+use eft_machine::CpuId;
 
 use crate::plan::Plan;
 
@@ -140,7 +141,7 @@ fn whole(ns: f64) -> Duration {
 }
 
 fn moved(from: &Plan, to: &Plan) -> usize {
-    let is_elsewhere = |name: &str, cpu: u32| from.seats.get(name).is_some_and(|seat| seat.cpu != cpu);
+    let is_elsewhere = |name: &str, cpu: CpuId| from.seats.get(name).is_some_and(|seat| seat.cpu != cpu);
     to.seats.iter().filter(|(name, seat)| is_elsewhere(name, seat.cpu)).count()
 }
 
@@ -157,8 +158,9 @@ mod tests {
 
     fn plan(cpus: [u32; 3], speed: f64) -> Plan {
         let seats = ["ip", "tcp", "nic0"].into_iter().zip(cpus);
-        let seats = seats.map(|(name, cpu)| (name.into(), Seat { cpu, dedicated: false })).collect();
-        Plan { seats, speeds: [(1, speed)].into(), ..Plan::default() }
+        let seats =
+            seats.map(|(name, cpu)| (name.into(), Seat { cpu: CpuId(cpu), dedicated: false })).collect();
+        Plan { seats, speeds: [(CpuId(1), speed)].into(), ..Plan::default() }
     }
 
     #[test]

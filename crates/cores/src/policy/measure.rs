@@ -6,6 +6,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use eft_base::time::nanos;
+use eft_machine::CpuId;
 
 use crate::estimate::{self, Activity};
 use crate::indicators::{self, Mix};
@@ -168,7 +169,7 @@ fn work(plan: &Plan, seen: &Observation) -> Activity {
 /// Whether a used CPU has nothing to spare. What others take of it counts where the stack has much to do there itself:
 /// its program and its peer then get in its way, and a stranger is left where it is.
 fn is_full(work: &Activity, seen: &Observation) -> bool {
-    let others = |cpu: u32| seen.cpu(cpu).map_or(0.0, |load| (load.others - OTHERS_DOUBT).max(0.0));
+    let others = |cpu: CpuId| seen.cpu(cpu).map_or(0.0, |load| (load.others - OTHERS_DOUBT).max(0.0));
     work.iter()
         .any(|(cpu, busy)| *busy > BUSY_SHARE || (*busy >= HINT_SHARE && busy + others(*cpu) > BUSY_SHARE))
 }

@@ -14,6 +14,7 @@ use crate::plan::{Plan, Seat};
 use crate::platform::Platform;
 use crate::power::PowerModel;
 use eft_component::scheduling::Spare;
+use eft_machine::CpuId;
 
 /// How busy the busiest CPU may become when speeds are fitted to the work: tight, and with room.
 const FITS: [f64; 4] = [1.0, 0.9, 0.75, 0.6];
@@ -105,7 +106,7 @@ fn distinct(plans: impl Iterator<Item = Plan>, most: usize, is_same: fn(&Plan, &
 /// The present seating and those next to it.
 fn seatings(here: &Position, ladder: &Ladder, most: usize) -> Vec<Plan> {
     let rungs = ladder.rungs().iter().map(|rung| rung.plan.clone());
-    let used: Vec<u32> = here.plan.used().iter().collect();
+    let used: Vec<CpuId> = here.plan.used().iter().collect();
     let pairs = used.iter().flat_map(|from| used.iter().map(move |to| (*from, *to)));
     let merged = pairs
         .filter(|(from, to)| from != to)
@@ -123,7 +124,7 @@ fn seatings(here: &Position, ladder: &Ladder, most: usize) -> Vec<Plan> {
     distinct(all, most, Plan::same_seats)
 }
 
-fn moved(here: &Position, to: impl Fn(&str, u32) -> u32) -> Plan {
+fn moved(here: &Position, to: impl Fn(&str, CpuId) -> CpuId) -> Plan {
     let mut plan = here.plan.clone();
     for (name, seat) in &mut plan.seats {
         seat.cpu = to(name, seat.cpu);
@@ -151,7 +152,7 @@ fn fitted(here: &Position, seating: &Plan, fit: f64) -> Plan {
 
 /// One CPU a step faster or slower.
 fn one_step(here: &Position, faster: bool) -> Vec<Plan> {
-    let stepped = |cpu: u32| {
+    let stepped = |cpu: CpuId| {
         let now = here.plan.speed(cpu);
         let levels = here.platform.levels(cpu).iter().copied();
         let level = if faster {

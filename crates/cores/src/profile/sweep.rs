@@ -15,6 +15,7 @@ use crate::placement::{self, Nearness};
 use crate::plan::{Plan, Seat};
 use crate::platform::Platform;
 use eft_component::scheduling::Spare;
+use eft_machine::CpuId;
 
 /// An exhaustive sweep of more would not end.
 pub const CONFIGURATIONS_MAX: usize = 2048;
@@ -61,7 +62,7 @@ pub fn exhaustive(platform: &Platform, spare: Spare) -> Vec<Configuration> {
 }
 
 /// Contiguous cuts, each way round.
-fn seatings(platform: &Platform, cpus: &[u32]) -> Vec<Plan> {
+fn seatings(platform: &Platform, cpus: &[CpuId]) -> Vec<Plan> {
     let names = platform.components();
     let mut found: Vec<Plan> = Vec::new();
     // Two CPUs: every cut. More: the even one.
@@ -83,14 +84,14 @@ fn seatings(platform: &Platform, cpus: &[u32]) -> Vec<Plan> {
     found
 }
 
-fn seated(names: &[String], cpu_of: &dyn Fn(usize) -> u32) -> Plan {
+fn seated(names: &[String], cpu_of: &dyn Fn(usize) -> CpuId) -> Plan {
     let seat =
         |(index, name): (usize, &String)| (name.clone(), Seat { cpu: cpu_of(index), dedicated: false });
     Plan { seats: names.iter().enumerate().map(seat).collect(), ..Plan::default() }
 }
 
 /// The same seats at every combination of the speeds that `levels` names for each CPU.
-fn at_speeds(seating: &Plan, levels: impl Fn(u32) -> Vec<f64>) -> Vec<Plan> {
+fn at_speeds(seating: &Plan, levels: impl Fn(CpuId) -> Vec<f64>) -> Vec<Plan> {
     let mut plans = alloc::vec![seating.clone()];
     for cpu in seating.used().iter() {
         let levels = levels(cpu);
@@ -133,8 +134,8 @@ pub struct StepMatching {
     plan: Plan,
     best: f64,
     /// CPUs whose raising did not help since something last did.
-    useless: BTreeSet<u32>,
-    raised: Option<(u32, Plan)>,
+    useless: BTreeSet<CpuId>,
+    raised: Option<(CpuId, Plan)>,
     /// Of the best so far.
     busy: Activity,
     done: bool,
@@ -186,8 +187,9 @@ impl StepMatching {
     }
 
     fn raise(&mut self) -> Option<Configuration> {
-        let busy = |cpu: &u32| self.busy.get(cpu).copied().unwrap_or(0.0);
-        let mut cpus: Vec<u32> = self.plan.used().iter().filter(|cpu| !self.useless.contains(cpu)).collect();
+        let busy = |cpu: &CpuId| self.busy.get(cpu).copied().unwrap_or(0.0);
+        let mut cpus: Vec<CpuId> =
+            self.plan.used().iter().filter(|cpu| !self.useless.contains(cpu)).collect();
         cpus.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
         for cpu in cpus {
             let now = self.plan.speed(cpu);

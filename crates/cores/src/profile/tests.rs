@@ -2,15 +2,15 @@ use super::*;
 use crate::platform::Platform;
 use crate::profile::sweep::{Achieved, StepMatching, exhaustive};
 use eft_component::scheduling::Spare;
-use eft_machine::{Cpu, Machine};
+use eft_machine::{Cpu, CpuId, Machine};
 use proptest::prelude::*;
 
 fn machine(cpus: u32) -> Machine {
     Machine {
         model: Some("test".into()),
-        online: (0..cpus).collect(),
-        managed: (0..cpus).collect(),
-        cpus: (0..cpus).map(|cpu| Cpu { cpu, online: true, ..Cpu::default() }).collect(),
+        online: (0..cpus).map(CpuId).collect(),
+        managed: (0..cpus).map(CpuId).collect(),
+        cpus: (0..cpus).map(|cpu| Cpu { cpu: CpuId(cpu), online: true, ..Cpu::default() }).collect(),
         ..Machine::default()
     }
 }

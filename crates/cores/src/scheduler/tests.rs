@@ -3,13 +3,13 @@
 use super::*;
 use core::time::Duration;
 use eft_component::scheduling::{PolicyName, Spare};
+use eft_machine::{Cpu, CpuId};
 
 const NAMES: [PolicyName; 2] = [PolicyName::Adaptive, PolicyName::Profile];
 use crate::policy::Goal;
 use crate::profile::sweep::exhaustive;
 use crate::profile::{Outcome, Profiles};
 use crate::sample::{ComponentSample, CpuSample, Hint, QueueSample, Traffic};
-use eft_machine::Cpu;
 use proptest::prelude::*;
 
 const STACK: [&str; 6] = ["sockets", "tcp", "udp", "ip", "filter", "nic0"];
@@ -95,7 +95,7 @@ fn look(index: u64, busy: f64, segments: u64, cpus: u32) -> Sample {
         },
         ..ComponentSample::default()
     };
-    let cpu = |cpu: u32| CpuSample {
+    let cpu = |cpu: CpuId| CpuSample {
         cpu,
         online: true,
         managed: true,
@@ -107,7 +107,7 @@ fn look(index: u64, busy: f64, segments: u64, cpus: u32) -> Sample {
     Sample {
         at: Instant((index + 1) * PERIOD),
         components: STACK.iter().map(component).collect(),
-        cpus: (0..cpus).map(cpu).collect(),
+        cpus: (0..cpus).map(CpuId).map(cpu).collect(),
         energy_uj: None,
     }
 }
@@ -153,7 +153,7 @@ fn a_cpu_that_stays_away_is_done_without() {
         }
         for index in 100..110 {
             let mut sample = look(index, 0.9, 1000, 3);
-            sample.cpus.retain(|cpu| cpu.cpu == 0);
+            sample.cpus.retain(|cpu| cpu.cpu == CpuId(0));
             scheduler.look(&sample);
         }
         assert_eq!(scheduler.machine().online.to_string(), "0");
@@ -204,7 +204,7 @@ fn any_component() -> impl Strategy<Value = ComponentSample> {
             generation,
             running,
             heartbeat: counts[0],
-            cpu,
+            cpu: cpu.map(CpuId),
             dedicated,
             accounted_to: Instant(counts[15]),
             busy: ns(counts[1]),
@@ -240,7 +240,7 @@ fn any_sample() -> impl Strategy<Value = Sample> {
     let speed = prop_oneof![3 => 0.1f64..1.0, 1 => Just(f64::NAN), 1 => Just(-1.0), 1 => Just(f64::INFINITY)];
     let cpu = (0u32..9, any::<[bool; 3]>(), speed, any_count(), any_count(), any_count()).prop_map(
         |(cpu, [online, managed, parked], speed, busy_ns, idle_ns, stolen_ns)| CpuSample {
-            cpu,
+            cpu: CpuId(cpu),
             online,
             managed,
             parked,
@@ -326,9 +326,10 @@ proptest! {
 
 /// CPUs 0 to 3 are one package and 4 to 7 the other; the stack may have all but 0 and 4.
 fn two_packages() -> Machine {
-    let cpu = |cpu: u32| Cpu { cpu, online: true, package: Some(cpu / 4), ..Cpu::default() };
+    let cpu =
+        |number: u32| Cpu { cpu: CpuId(number), online: true, package: Some(number / 4), ..Cpu::default() };
     Machine {
-        online: (0..8).collect(),
+        online: (0..8).map(CpuId).collect(),
         managed: "1-3,5-7".parse().unwrap(),
         cpus: (0..8).map(cpu).collect(),
         ..Machine::default()
@@ -336,7 +337,7 @@ fn two_packages() -> Machine {
 }
 
 /// Feeds looks of a load that receives much, while others take `busy(look, cpu)` of each CPU.
-fn with_others(scheduler: &mut Noted, looks: core::ops::Range<u64>, busy: impl Fn(u64, u32) -> f64) {
+fn with_others(scheduler: &mut Noted, looks: core::ops::Range<u64>, busy: impl Fn(u64, CpuId) -> f64) {
     let mut sums = [0u64; 8];
     for index in looks {
         let mut sample = look(index, 0.3, 0, 8);
@@ -345,10 +346,10 @@ fn with_others(scheduler: &mut Noted, looks: core::ops::Range<u64>, busy: impl F
         tcp.traffic.received_bytes = index * 1_000_000;
         tcp.traffic.received_segments = index * 20;
         for cpu in &mut sample.cpus {
-            sums[cpu.cpu as usize] += (busy(index, cpu.cpu) * PERIOD as f64) as u64;
-            let others = sums[cpu.cpu as usize];
+            sums[cpu.cpu.0 as usize] += (busy(index, cpu.cpu) * PERIOD as f64) as u64;
+            let others = sums[cpu.cpu.0 as usize];
             (cpu.busy, cpu.idle) = (ns(others), ns((index * PERIOD).saturating_sub(others)));
-            cpu.managed = !cpu.cpu.is_multiple_of(4);
+            cpu.managed = !cpu.cpu.0.is_multiple_of(4);
         }
         scheduler.look(&sample);
     }
@@ -364,16 +365,16 @@ fn the_stack_goes_to_where_others_work_and_does_not_follow_fluctuations() {
     let mut scheduler = Noted::new(PolicyName::Adaptive, two_packages(), Settings::default());
     let package = |scheduler: &Scheduler| {
         let used = scheduler.plan().used();
-        used.iter().map(|cpu| cpu / 4).collect::<alloc::collections::BTreeSet<u32>>()
+        used.iter().map(|cpu| cpu.0 / 4).collect::<alloc::collections::BTreeSet<u32>>()
     };
-    let at_home = |home: u32| move |_, cpu: u32| if cpu == home { 0.7 } else { 0.02 };
+    let at_home = |home: u32| move |_, cpu: CpuId| if cpu == CpuId(home) { 0.7 } else { 0.02 };
     with_others(&mut scheduler, 1..1000, at_home(4));
     assert_eq!(scheduler.applications().to_string(), "4");
     assert_eq!((anew(&scheduler), package(&scheduler)), (1, [1].into()), "{}", scheduler.plan());
     // Elsewhere for a second now and then, and idle in between: nothing of that matters.
     with_others(&mut scheduler, 1000..4000, |look, cpu| match look / 100 % 5 {
-        0 if cpu == 0 => 0.9,
-        1 | 2 if cpu == 4 => 0.7,
+        0 if cpu == CpuId(0) => 0.9,
+        1 | 2 if cpu == CpuId(4) => 0.7,
         _ => 0.0,
     });
     assert_eq!((anew(&scheduler), package(&scheduler)), (1, [1].into()));
@@ -386,12 +387,12 @@ fn where_others_work_is_of_no_matter_in_one_package_or_if_somebody_said_better()
     let mut one = two_packages();
     one.cpus.iter_mut().for_each(|cpu| cpu.package = Some(0));
     let mut scheduler = Noted::new(PolicyName::Adaptive, one, Settings::default());
-    with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
+    with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == CpuId(4) { 0.7 } else { 0.0 });
     assert_eq!((scheduler.applications().to_string().as_str(), anew(&scheduler)), ("4", 0));
     let mut scheduler = Noted::new(PolicyName::Adaptive, two_packages(), Settings::default());
     let Noted { scheduler: told, history } = &mut scheduler;
     told.set_applications("0".parse().unwrap(), history);
-    with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
+    with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == CpuId(4) { 0.7 } else { 0.0 });
     assert_eq!(anew(&scheduler), 1, "only what was said");
 }
 
@@ -399,7 +400,7 @@ fn where_others_work_is_of_no_matter_in_one_package_or_if_somebody_said_better()
 fn a_policy_that_does_not_heed_applications_is_not_begun_anew_by_them() {
     let settings = settings(two_packages(), Goal::THROUGHPUT, Spare::GiveBack);
     let mut scheduler = Noted::new(PolicyName::Profile, two_packages(), settings);
-    with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == 4 { 0.7 } else { 0.0 });
+    with_others(&mut scheduler, 1..1000, |_, cpu| if cpu == CpuId(4) { 0.7 } else { 0.0 });
     assert_eq!(anew(&scheduler), 0);
     // The next policy knows it from the beginning.
     scheduler.set_policy(PolicyName::Adaptive, Settings::default()).unwrap();

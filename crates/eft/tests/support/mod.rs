@@ -121,7 +121,7 @@ pub fn cpus() -> Option<[u32; 2]> {
     let online: eft_machine::CpuSet = online.trim().parse().unwrap();
     let mut cpus = online.iter();
     match (is_root, cpus.next(), cpus.next()) {
-        (true, Some(a), Some(b)) => Some([a, b]),
+        (true, Some(a), Some(b)) => Some([a.0, b.0]),
         _ => {
             eprintln!("skipped: this needs root and two CPUs");
             None

@@ -1,7 +1,7 @@
 //! A thread's affinity mask.
 
-use eft_machine::CpuSet;
 use eft_machine::cpu_set::CPU_MAX;
+use eft_machine::{CpuId, CpuSet};
 
 use crate::error::{Error, error};
 use crate::journal::TaskMask;
@@ -15,7 +15,7 @@ pub fn set(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), Err
         return set_recorded(tree, process, tid, cpus);
     }
     let mut mask = [0u64; WORDS];
-    cpus.iter().for_each(|cpu| mask[cpu as usize / 64] |= 1 << (cpu % 64));
+    cpus.iter().for_each(|cpu| mask[cpu.0 as usize / 64] |= 1 << (cpu.0 % 64));
     // SAFETY: the mask is an array of `size_of_val` bytes that lives through the call; the kernel only reads it.
     let outcome = unsafe { libc::sched_setaffinity(tid, size_of_val(&mask), mask.as_ptr().cast()) };
     if outcome == 0 {
@@ -45,7 +45,7 @@ pub fn get(tree: &Tree, process: i32, tid: i32) -> Option<CpuSet> {
     let outcome = unsafe { libc::sched_getaffinity(tid, size_of_val(&mask), mask.as_mut_ptr().cast()) };
     let bits = |(index, word): (usize, &u64)| {
         let word = *word;
-        (0..64).filter(move |bit| word & 1 << bit != 0).map(move |bit| index as u32 * 64 + bit)
+        (0..64).filter(move |bit| word & 1 << bit != 0).map(move |bit| CpuId(index as u32 * 64 + bit))
     };
     let named = mask.iter().enumerate().filter(|(_, word)| **word != 0).flat_map(bits);
     (outcome >= 0).then(|| named.collect())
@@ -65,7 +65,7 @@ fn set_recorded(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<()
 }
 
 /// Pins the calling thread.
-pub fn pin_myself(cpu: u32) -> Result<(), Error> {
+pub fn pin_myself(cpu: CpuId) -> Result<(), Error> {
     set(&Tree::live(), 0, 0, &CpuSet::one(cpu))
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use eft_base::Instant;
 use eft_cores::duty::{Duty, DutyOptions};
+use eft_machine::CpuId;
 
 use super::affinity;
 use super::urgent::RealTime;
@@ -55,7 +56,7 @@ fn become_real_time() -> Result<(), Error> {
 }
 
 impl Burner {
-    pub fn start(cpu: u32, options: DutyOptions) -> Result<Self, Error> {
+    pub fn start(cpu: CpuId, options: DutyOptions) -> Result<Self, Error> {
         let (stop, tid) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI32::new(0)));
         let (report, started) = std::sync::mpsc::channel();
         // The thread begins real-time, too: an ordinary one may not get its first turn on a CPU under load for a long

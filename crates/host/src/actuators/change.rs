@@ -6,7 +6,7 @@ use eft_cores::duty::Phase;
 use eft_cores::park::Delays;
 use eft_cores::speed::Speed;
 use eft_cores::wanted::CpuChange;
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 use super::parking::ParkOptions;
 use super::scope::Scope;
@@ -55,10 +55,11 @@ impl Actuator {
     }
 }
 
-fn set_speeds(session: &mut Session, speeds: &BTreeMap<u32, f64>) -> Result<(), Error> {
+fn set_speeds(session: &mut Session, speeds: &BTreeMap<CpuId, f64>) -> Result<(), Error> {
     if speeds.is_empty() {
         return Ok(());
     }
-    let wishes: Vec<(u32, Speed)> = speeds.iter().map(|(cpu, share)| (*cpu, Speed::Share(*share))).collect();
+    let wishes: Vec<(CpuId, Speed)> =
+        speeds.iter().map(|(cpu, share)| (*cpu, Speed::Share(*share))).collect();
     session.set_speeds(&wishes, None, Phase::default(), None).map(drop)
 }

@@ -4,6 +4,8 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 
+use eft_machine::CpuId;
+
 use crate::error::{Error, error};
 use crate::journal::{Change, Journal};
 use crate::sensors::Tree;
@@ -15,7 +17,7 @@ const DUTY_MASK: u64 = 0b1_1111;
 pub const FULL: u8 = 8;
 
 /// The processor announces it by the `acpi` flag (CPUID.01H:EDX[22]); the msr driver must be there too.
-pub fn is_available(tree: &Tree, cpu: u32) -> bool {
+pub fn is_available(tree: &Tree, cpu: CpuId) -> bool {
     let info = tree.text("proc/cpuinfo").unwrap_or_default();
     let has_flag = info
         .lines()
@@ -23,7 +25,7 @@ pub fn is_available(tree: &Tree, cpu: u32) -> bool {
     has_flag && info.contains("GenuineIntel") && tree.exists(&format!("dev/cpu/{cpu}/msr"))
 }
 
-pub fn read(tree: &Tree, cpu: u32, register: u64) -> Result<u64, Error> {
+pub fn read(tree: &Tree, cpu: CpuId, register: u64) -> Result<u64, Error> {
     let path = tree.path(&format!("dev/cpu/{cpu}/msr"));
     let mut bytes = [0; 8];
     let read =
@@ -37,7 +39,7 @@ pub fn read(tree: &Tree, cpu: u32, register: u64) -> Result<u64, Error> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-pub fn write(tree: &Tree, cpu: u32, register: u64, value: u64) -> Result<(), Error> {
+pub fn write(tree: &Tree, cpu: CpuId, register: u64, value: u64) -> Result<(), Error> {
     let path = tree.path(&format!("dev/cpu/{cpu}/msr"));
     let written = OpenOptions::new()
         .write(true)
@@ -48,7 +50,7 @@ pub fn write(tree: &Tree, cpu: u32, register: u64, value: u64) -> Result<(), Err
     })
 }
 
-pub fn set(journal: &mut Journal, cpu: u32, eighths: u8) -> Result<(), Error> {
+pub fn set(journal: &mut Journal, cpu: CpuId, eighths: u8) -> Result<(), Error> {
     let tree = journal.tree().clone();
     let now = read(&tree, cpu, IA32_CLOCK_MODULATION)?;
     let duty = if (1..FULL).contains(&eighths) { ENABLE | u64::from(eighths) << 1 } else { 0 };

@@ -1,12 +1,13 @@
 //! The clock through cpufreq: both limits of a policy on the wished frequency.
 
 use eft_cores::speed::FrequencyRange;
+use eft_machine::CpuId;
 
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::sensors::{Tree, frequency, topology};
 
-pub fn range(tree: &Tree, cpu: u32) -> Option<FrequencyRange> {
+pub fn range(tree: &Tree, cpu: CpuId) -> Option<FrequencyRange> {
     let dir = format!("{}/cpufreq", topology::dir(cpu));
     if !tree.exists(&format!("{dir}/scaling_max_freq")) {
         return None;
@@ -15,7 +16,7 @@ pub fn range(tree: &Tree, cpu: u32) -> Option<FrequencyRange> {
     Some(FrequencyRange { min_khz: seen.min_khz?, max_khz: seen.max_khz?, available_khz: seen.available_khz })
 }
 
-pub fn set(journal: &mut Journal, cpu: u32, khz: u64) -> Result<(), Error> {
+pub fn set(journal: &mut Journal, cpu: CpuId, khz: u64) -> Result<(), Error> {
     let dir = format!("{}/cpufreq", topology::dir(cpu));
     let (low, high) = (format!("{dir}/scaling_min_freq"), format!("{dir}/scaling_max_freq"));
     let lowest: u64 = journal.tree().number(&low).unwrap_or(0);

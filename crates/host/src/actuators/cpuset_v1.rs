@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 use super::affinity;
 use super::scope::{self, Scope};
@@ -60,12 +60,12 @@ pub fn all_threads(tree: &Tree) -> Option<Vec<i32>> {
     )
 }
 
-fn names(tree: &Tree, cpuset: &str, cpu: u32) -> Option<CpuSet> {
+fn names(tree: &Tree, cpuset: &str, cpu: CpuId) -> Option<CpuSet> {
     tree.parsed::<CpuSet>(&format!("{cpuset}/cpuset.cpus")).filter(|cpus| cpus.contains(cpu))
 }
 
 /// A cpuset, v1 or v2, that is not ours and names the CPU.
-pub fn named_by_others(tree: &Tree, cpu: u32) -> Option<String> {
+pub fn named_by_others(tree: &Tree, cpu: CpuId) -> Option<String> {
     let own = own(tree).unwrap_or_default();
     let foreign =
         cpusets(tree).into_iter().filter(|path| *path != own && !path.starts_with(&format!("{own}/")));
@@ -74,7 +74,7 @@ pub fn named_by_others(tree: &Tree, cpu: u32) -> Option<String> {
 }
 
 /// Our cpusets that name the CPU, with all that they name.
-pub fn own_naming(tree: &Tree, cpu: u32) -> Vec<(String, CpuSet)> {
+pub fn own_naming(tree: &Tree, cpu: CpuId) -> Vec<(String, CpuSet)> {
     let Some(own) = own(tree) else {
         return Vec::new();
     };

@@ -1,7 +1,7 @@
 //! Parking by an isolated partition of cgroup v2: the parked CPUs belong to a cgroup without tasks, and by that to
 //! nobody else. The kernel moves every task away, with affinity or without, and keeps newcomers out.
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 use crate::error::{Error, error};
 use crate::journal::{Change, Journal};
@@ -26,7 +26,7 @@ pub fn mount(tree: &Tree) -> Option<String> {
 }
 
 /// A cgroup below the root, not ours, whose `cpuset.cpus` names the CPU. Two levels: slices and their services.
-pub fn named_by_others(tree: &Tree, cpu: u32) -> Option<String> {
+pub fn named_by_others(tree: &Tree, cpu: CpuId) -> Option<String> {
     let mount = mount(tree)?;
     let children = |dir: &str| -> Vec<String> {
         let dirs = tree.entries(dir).into_iter().map(|name| format!("{dir}/{name}"));

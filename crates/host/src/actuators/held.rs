@@ -9,7 +9,7 @@ use std::path::Path;
 use eft_cores::duty::DutyOptions;
 use eft_cores::park::{Delays, ParkBackEnd};
 use eft_cores::speed::BackEnd;
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use serde::{Deserialize, Serialize};
 
 use super::lazy::ParkedSince;
@@ -24,7 +24,7 @@ pub struct Held {
     pub keeper: Option<TaskId>,
     pub managed: CpuSet,
     pub parking: Option<HeldParking>,
-    pub speeds: BTreeMap<u32, HeldSpeed>,
+    pub speeds: BTreeMap<CpuId, HeldSpeed>,
     /// CPUs that `eft cpu offline` and `online` switched.
     pub switched: CpuSet,
     /// The machine description in force.
@@ -41,7 +41,7 @@ pub struct HeldParking {
     /// Keep cpusets and attachments although nothing is parked.
     pub keep_set_up: bool,
     /// CPU and the moment it was parked, ms of the monotonic clock.
-    pub parked: BTreeMap<u32, u64>,
+    pub parked: BTreeMap<CpuId, u64>,
 }
 
 impl HeldParking {
@@ -84,7 +84,7 @@ impl Held {
 pub struct Status {
     pub generation: u64,
     /// Thread of the burner on each slowed CPU.
-    pub burners: BTreeMap<u32, i32>,
+    pub burners: BTreeMap<CpuId, i32>,
     pub errors: Vec<String>,
     pub notes: Vec<String>,
     pub swept: usize,

@@ -4,7 +4,7 @@
 //! puts nothing back. Promises: own cpusets and all affinities are written down first and re-applied. A CPU that
 //! somebody else's cpuset names is left alone unless told otherwise.
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 use super::{affinity, bolt, expedite, urgent};
 use crate::error::{Error, error};
@@ -49,17 +49,17 @@ pub fn way(tree: &Tree, options: HotplugOptions) -> By {
     }
 }
 
-fn online_path(cpu: u32) -> String {
+fn online_path(cpu: CpuId) -> String {
     format!("{}/online", topology::dir(cpu))
 }
 
-pub fn is_online(tree: &Tree, cpu: u32) -> bool {
+pub fn is_online(tree: &Tree, cpu: CpuId) -> bool {
     // CPU 0 has no such file on x86: it is always online.
     tree.number::<u32>(&online_path(cpu)).is_none_or(|flag| flag != 0)
 }
 
 /// The bare switch; nothing if it stands so already.
-pub fn set_online(tree: &Tree, cpu: u32, online: bool) -> Result<(), Error> {
+pub fn set_online(tree: &Tree, cpu: CpuId, online: bool) -> Result<(), Error> {
     if is_online(tree, cpu) == online {
         return Ok(());
     }
@@ -81,7 +81,7 @@ pub fn check(tree: &Tree, cpus: &CpuSet) -> Result<(), Error> {
 
 /// What offlining will make the kernel forget, found out before: with a thousand threads that takes milliseconds.
 pub struct Prepared {
-    changes: Vec<(u32, Change)>,
+    changes: Vec<(CpuId, Change)>,
 }
 
 impl Prepared {
@@ -94,12 +94,12 @@ impl Prepared {
 pub fn prepare(journal: &Journal, cpus: &CpuSet, options: HotplugOptions) -> Result<Prepared, Error> {
     let tree = journal.tree();
     check(tree, cpus)?;
-    let online: Vec<u32> = cpus.iter().filter(|cpu| is_online(tree, *cpu)).collect();
+    let online: Vec<CpuId> = cpus.iter().filter(|cpu| is_online(tree, *cpu)).collect();
     if !options.force {
         online.iter().try_for_each(|cpu| refuse_if_named_by_others(journal, *cpu))?;
     }
     let threads = all_threads(tree);
-    let change = |cpu: u32| {
+    let change = |cpu: CpuId| {
         let (cpusets, tasks) = (cpuset_v1::own_naming(tree, cpu), bound_to(tree, &threads, cpu));
         (cpu, Change::Offline { cpu, cpusets, tasks })
     };
@@ -161,7 +161,7 @@ fn with_grace_periods(
     }
 }
 
-fn refuse_if_named_by_others(journal: &Journal, cpu: u32) -> Result<(), Error> {
+fn refuse_if_named_by_others(journal: &Journal, cpu: CpuId) -> Result<(), Error> {
     match cpuset_v1::named_by_others(journal.tree(), cpu) {
         Some(cpuset) => Err(error!(
             Refused,
@@ -171,7 +171,7 @@ fn refuse_if_named_by_others(journal: &Journal, cpu: u32) -> Result<(), Error> {
     }
 }
 
-fn offline_one(journal: &mut Journal, cpu: u32, change: Change) -> Result<(), Error> {
+fn offline_one(journal: &mut Journal, cpu: CpuId, change: Change) -> Result<(), Error> {
     let id = journal.announce(change)?;
     match set_online(journal.tree(), cpu, false) {
         Ok(()) => Ok(()),
@@ -183,7 +183,7 @@ fn offline_one(journal: &mut Journal, cpu: u32, change: Change) -> Result<(), Er
 }
 
 /// User threads whose mask names this CPU, but not all CPUs: the kernel forgets the CPU for them.
-fn bound_to(tree: &Tree, threads: &[(Option<i32>, i32)], cpu: u32) -> Vec<TaskMask> {
+fn bound_to(tree: &Tree, threads: &[(Option<i32>, i32)], cpu: CpuId) -> Vec<TaskMask> {
     let online = topology::online(tree).unwrap_or_default();
     let mask = |&(process, tid): &(Option<i32>, i32)| {
         // Of a thousand threads hardly one gets beyond this.
@@ -202,7 +202,7 @@ fn bound_to(tree: &Tree, threads: &[(Option<i32>, i32)], cpu: u32) -> Vec<TaskMa
     threads.iter().filter_map(mask).collect()
 }
 
-fn is_bound(mask: &CpuSet, cpu: u32, online: &CpuSet) -> bool {
+fn is_bound(mask: &CpuSet, cpu: CpuId, online: &CpuSet) -> bool {
     mask.contains(cpu) && !online.is_subset(mask)
 }
 
@@ -216,7 +216,7 @@ fn all_threads(tree: &Tree) -> Vec<(Option<i32>, i32)> {
 }
 
 /// Names the CPU again in the cpusets that lost it, if they are otherwise as they were.
-pub fn give_back(tree: &Tree, cpu: u32, cpusets: &[(String, CpuSet)]) {
+pub fn give_back(tree: &Tree, cpu: CpuId, cpusets: &[(String, CpuSet)]) {
     for (path, before) in cpusets {
         let file = format!("{path}/cpuset.cpus");
         let now: CpuSet = tree.parsed(&file).unwrap_or_default();
@@ -251,7 +251,7 @@ pub fn online(
 fn online_at_once(journal: &mut Journal, cpus: &CpuSet) -> Result<(), Error> {
     let tree = journal.tree().clone();
     let coming: CpuSet = cpus.iter().filter(|cpu| !is_online(&tree, *cpu)).collect();
-    let foreign: Vec<u32> = coming.iter().filter(|cpu| taken_by_us(journal, *cpu).is_none()).collect();
+    let foreign: Vec<CpuId> = coming.iter().filter(|cpu| taken_by_us(journal, *cpu).is_none()).collect();
     let announced = foreign
         .iter()
         .map(|cpu| journal.announce(Change::Online { cpu: *cpu }))
@@ -262,12 +262,12 @@ fn online_at_once(journal: &mut Journal, cpus: &CpuSet) -> Result<(), Error> {
     })
 }
 
-fn taken_by_us(journal: &Journal, cpu: u32) -> Option<crate::journal::Entry> {
+fn taken_by_us(journal: &Journal, cpu: CpuId) -> Option<crate::journal::Entry> {
     let took = |entry: &&crate::journal::Entry| matches!(&entry.change, Change::Offline { cpu: own, .. } if *own == cpu);
     journal.entries().iter().find(took).cloned()
 }
 
-fn online_one(journal: &mut Journal, cpu: u32) -> Result<(), Error> {
+fn online_one(journal: &mut Journal, cpu: CpuId) -> Result<(), Error> {
     let offlined = taken_by_us(journal, cpu);
     let tree = journal.tree().clone();
     let Some(entry) = offlined else {
@@ -288,7 +288,7 @@ fn online_one(journal: &mut Journal, cpu: u32) -> Result<(), Error> {
 /// A CPU that eft took offline comes back, and with it what its absence took from others.
 pub fn bring_back(
     tree: &Tree,
-    cpu: u32,
+    cpu: CpuId,
     cpusets: &[(String, CpuSet)],
     tasks: &[TaskMask],
 ) -> Result<(), Error> {

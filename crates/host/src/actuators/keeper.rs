@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use eft_cores::duty::DutyOptions;
 use eft_cores::park::ParkBackEnd;
+use eft_machine::CpuId;
 use rustix::process::{Pid, Signal};
 
 use super::burner::Burner;
@@ -36,7 +37,7 @@ pub fn nudge(keeper: TaskId) {
 
 struct Keeper {
     me: TaskId,
-    burners: BTreeMap<u32, (DutyOptions, Burner)>,
+    burners: BTreeMap<CpuId, (DutyOptions, Burner)>,
     lazy: LazyWork,
     status: Status,
 }
@@ -122,7 +123,7 @@ impl Keeper {
     }
 
     fn adjust_burners(&mut self, held: &Held) {
-        let wanted: BTreeMap<u32, DutyOptions> =
+        let wanted: BTreeMap<CpuId, DutyOptions> =
             held.speeds.iter().filter_map(|(cpu, speed)| Some((*cpu, speed.duty?))).collect();
         self.burners.retain(|cpu, (options, _)| wanted.get(cpu) == Some(options));
         for (cpu, options) in wanted {

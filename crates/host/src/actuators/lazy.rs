@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use eft_cores::park::{Delays, STEPS, Step, Urgency};
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 use super::parking::{Parking, give_masks_back};
 use super::{affinity, hotplug, interrupts};
@@ -20,7 +20,7 @@ const STAT_REFRESH: &str = "proc/sys/vm/stat_refresh";
 /// The lazy work of one parking.
 #[derive(Debug, Default)]
 pub struct LazyWork {
-    done: BTreeSet<(u32, Step)>,
+    done: BTreeSet<(CpuId, Step)>,
     known: HashSet<i32>,
     swept_ms: u64,
     pub swept: usize,
@@ -30,7 +30,7 @@ pub struct LazyWork {
 /// One parked CPU and the moment it was parked, ms of any clock.
 #[derive(Clone, Copy, Debug)]
 pub struct ParkedSince {
-    pub cpu: u32,
+    pub cpu: CpuId,
     pub since_ms: u64,
 }
 

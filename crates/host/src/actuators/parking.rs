@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use eft_cores::park::ParkBackEnd;
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use serde::{Deserialize, Serialize};
 
 use super::interrupts::InterruptReport;
@@ -115,7 +115,7 @@ impl Parking {
         }
         let online = topology::cpu_sets(&tree)?.online;
         let base = online.minus(&options.managed);
-        let base = if base.is_empty() { CpuSet::one(0) } else { base };
+        let base = if base.is_empty() { CpuSet::one(CpuId(0)) } else { base };
         let (processes_attached, refused) = match back_end {
             ParkBackEnd::V2 => cpuset_v2::set_up(journal).map(|()| (0, Vec::new()))?,
             ParkBackEnd::V1 => cpuset_v1::set_up(journal, &options.scope, &online)?,

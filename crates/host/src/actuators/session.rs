@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use eft_cores::park::{Delays, Situation};
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 use super::held::{self, Held, HeldParking};
 use super::hotplug::{self, HotplugOptions};
@@ -43,7 +43,7 @@ pub struct Session {
     pub notes: Vec<String>,
     pub recovered: usize,
     /// Rates of the measuring loop at full speed, to be kept with the speeds that are set.
-    pub full_rates: BTreeMap<u32, f64>,
+    pub full_rates: BTreeMap<CpuId, f64>,
     /// When the last operation began whose latency was measured, us of the monotonic clock.
     pub began_us: u64,
 }

@@ -131,6 +131,7 @@ impl Drop for RealTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eft_machine::CpuId;
 
     fn tree(names: &[(i32, &str, u64)]) -> (tempfile::TempDir, Tree) {
         let dir = tempfile::tempdir().unwrap();
@@ -163,7 +164,7 @@ mod tests {
         let at = dir.path().join("sys/devices/system/cpu");
         std::fs::create_dir_all(&at).unwrap();
         std::fs::write(at.join("online"), "0-1\n").unwrap();
-        let tids: Vec<i32> = helpers(&tree, &CpuSet::one(1)).iter().map(|id| id.tid).collect();
+        let tids: Vec<i32> = helpers(&tree, &CpuSet::one(CpuId(1))).iter().map(|id| id.tid).collect();
         assert_eq!(tids, [15, 17, 20, 22, 40]);
     }
 }

@@ -139,6 +139,7 @@ fn refusal(error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eft_machine::CpuId;
 
     /// From the kernel's tools/perf/Documentation/intel-hybrid.txt (thread mode example): a program that `taskset` binds to
     /// an E core as it starts. perf printed 233,066,666 cycles on P cores, extrapolated from 0.43% of the time, and
@@ -187,7 +188,7 @@ mod tests {
             std::fs::write(at.join("type"), kind).unwrap();
             std::fs::write(at.join("cpus"), cpus).unwrap();
         };
-        let class_of = |cpus: &CpuSet| Some(u8::from(!cpus.contains(0)));
+        let class_of = |cpus: &CpuSet| Some(u8::from(!cpus.contains(CpuId(0))));
         device("armv8_cortex_a76", "8", "0-1");
         device("armv8_cortex_a55", "9", "2-5");
         device("uncore_dsu", "11", "0-5");

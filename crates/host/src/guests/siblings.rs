@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use eft_machine::{CpuSet, Machine};
+use eft_machine::{CpuId, CpuSet, Machine};
 use eft_vcpu::host::Host;
 
 use crate::sensors::Tree;
@@ -15,7 +15,7 @@ pub struct Siblings {
     /// Class and threads of each core that has more than one.
     cores: Vec<(usize, CpuSet)>,
     /// Ticks of each CPU at the last look: busy, and all.
-    last: BTreeMap<u32, (u64, u64)>,
+    last: BTreeMap<CpuId, (u64, u64)>,
     /// By class.
     busy: Vec<bool>,
 }
@@ -49,8 +49,8 @@ impl Siblings {
     }
 
     fn hear(&mut self, stat: &str) {
-        let now: BTreeMap<u32, (u64, u64)> = stat.lines().filter_map(ticks).collect();
-        let share = |cpu: u32| {
+        let now: BTreeMap<CpuId, (u64, u64)> = stat.lines().filter_map(ticks).collect();
+        let share = |cpu: CpuId| {
             let ((busy, all), (busy_then, all_then)) = (now.get(&cpu)?, self.last.get(&cpu)?);
             let passed = all.checked_sub(*all_then).filter(|passed| *passed > 0)?;
             Some(busy.saturating_sub(*busy_then) as f64 / passed as f64)
@@ -67,7 +67,7 @@ impl Siblings {
 }
 
 /// CPU, busy ticks, all ticks. A guest's time is part of user time; a stolen tick ran nothing here.
-fn ticks(line: &str) -> Option<(u32, (u64, u64))> {
+fn ticks(line: &str) -> Option<(CpuId, (u64, u64))> {
     let mut words = line.split_ascii_whitespace();
     let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
     let ticks: Vec<u64> = words.take(8).filter_map(|word| word.parse().ok()).collect();
@@ -83,13 +83,16 @@ mod tests {
 
     /// Two P cores with two threads each, and two E cores.
     fn machine() -> Machine {
-        let cpu = |cpu: u32| {
+        let cpu = |number: u32| {
             let (class, khz) =
-                if cpu < 4 { (CoreClass::Big, 5_000_000) } else { (CoreClass::Little, 4_000_000) };
-            let siblings =
-                if cpu < 4 { format!("{}-{}", cpu / 2 * 2, cpu / 2 * 2 + 1) } else { cpu.to_string() };
+                if number < 4 { (CoreClass::Big, 5_000_000) } else { (CoreClass::Little, 4_000_000) };
+            let siblings = if number < 4 {
+                format!("{}-{}", number / 2 * 2, number / 2 * 2 + 1)
+            } else {
+                number.to_string()
+            };
             Cpu {
-                cpu,
+                cpu: CpuId(number),
                 online: true,
                 class,
                 siblings: siblings.parse().unwrap(),

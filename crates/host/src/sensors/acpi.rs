@@ -7,7 +7,7 @@ use std::path::Path;
 use eft_acpi::aml::{Hardware, NoHardware};
 use eft_acpi::processor::AcpiPState;
 use eft_acpi::{Madt, Processors, Table, read_processors};
-use eft_machine::{PState, PStateSource};
+use eft_machine::{CpuId, PState, PStateSource};
 
 use super::Tree;
 use super::regions::Regions;
@@ -87,28 +87,28 @@ fn parse(files: &[(String, Vec<u8>)]) -> (Vec<Table<'_>>, Vec<String>) {
 }
 
 /// Processors of this machine by Linux's CPU number.
-pub fn by_cpu(tree: &Tree, processors: &Processors) -> BTreeMap<u32, usize> {
+pub fn by_cpu(tree: &Tree, processors: &Processors) -> BTreeMap<CpuId, usize> {
     let apic_ids = apic_ids(tree);
     let number = |(index, processor): (usize, &eft_acpi::Processor)| {
         let hardware_id = processor.hardware_id?;
         let cpu = match apic_ids.is_empty() {
             false => *apic_ids.get(&hardware_id)?,
             // ARM: Linux numbers CPUs in the MADT's order.
-            true => u32::try_from(processor.madt_index?).ok()?,
+            true => CpuId(u32::try_from(processor.madt_index?).ok()?),
         };
         Some((cpu, index))
     };
     processors.processors.iter().enumerate().filter_map(number).collect()
 }
 
-fn apic_ids(tree: &Tree) -> BTreeMap<u64, u32> {
+fn apic_ids(tree: &Tree) -> BTreeMap<u64, CpuId> {
     let (mut ids, mut cpu) = (BTreeMap::new(), None);
     for line in tree.text("proc/cpuinfo").unwrap_or_default().lines() {
         let Some((name, value)) = line.split_once(':') else {
             continue;
         };
         match (name.trim(), value.trim().parse::<u64>()) {
-            ("processor", Ok(number)) => cpu = u32::try_from(number).ok(),
+            ("processor", Ok(number)) => cpu = u32::try_from(number).ok().map(CpuId),
             ("apicid", Ok(id)) => {
                 cpu.map(|cpu| ids.insert(id, cpu));
             }
@@ -119,7 +119,7 @@ fn apic_ids(tree: &Tree) -> BTreeMap<u64, u32> {
 }
 
 /// P-states by CPU; empty where the tables are absent, unreadable or silent.
-pub fn p_states(tree: &Tree) -> BTreeMap<u32, Vec<PState>> {
+pub fn p_states(tree: &Tree) -> BTreeMap<CpuId, Vec<PState>> {
     let Ok(processors) = read_machine(tree) else {
         return BTreeMap::new();
     };

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use serde::Serialize;
 
 pub use super::perf_event::Target;
@@ -21,7 +21,7 @@ use crate::error::{Error, error};
 pub struct Counts {
     /// The PMU's name; `cpu` where all cores are of one type.
     pub core_type: String,
-    pub cpu: Option<u32>,
+    pub cpu: Option<CpuId>,
     pub instructions: u64,
     pub cycles: u64,
     pub cache_misses: u64,
@@ -42,7 +42,7 @@ pub struct Counters {
 
 struct EventSet {
     core_type: String,
-    cpu: Option<u32>,
+    cpu: Option<CpuId>,
     leader: File,
     _members: Vec<File>,
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use eft_base::Instant;
 use eft_base::time::nanos;
 use eft_cores::sample::CpuSample;
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 use super::{Tree, tasks, topology};
 use crate::actuators::held::{self, Held};
@@ -45,7 +45,7 @@ pub struct CpuSensor {
     stat: Option<File>,
     buffer: Vec<u8>,
     cpus: Vec<CpuSample>,
-    burners: BTreeMap<u32, Burner>,
+    burners: BTreeMap<CpuId, Burner>,
     times_due: Instant,
     state_due: Instant,
 }
@@ -151,7 +151,7 @@ struct Ticks {
 }
 
 /// CPU and ticks of `cpuN user nice system idle iowait irq softirq steal ...`.
-fn times(line: &str) -> Option<(u32, Ticks)> {
+fn times(line: &str) -> Option<(CpuId, Ticks)> {
     let mut words = line.split_ascii_whitespace();
     let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
     let mut ticks = [0u64; 8];
@@ -189,8 +189,11 @@ mod tests {
 
     #[test]
     fn a_line_of_proc_stat() {
-        assert_eq!(times("cpu3 1 2 3 4 5 6 7 8 9 10"), Some((3, Ticks { busy: 19, idle: 9, stolen: 8 })));
-        assert_eq!(times("cpu3 1 2"), Some((3, Ticks { busy: 3, idle: 0, stolen: 0 })));
+        assert_eq!(
+            times("cpu3 1 2 3 4 5 6 7 8 9 10"),
+            Some((CpuId(3), Ticks { busy: 19, idle: 9, stolen: 8 }))
+        );
+        assert_eq!(times("cpu3 1 2"), Some((CpuId(3), Ticks { busy: 3, idle: 0, stolen: 0 })));
         assert_eq!(times("cpu 1 2 3"), None);
         assert_eq!(times("cpux 1"), None);
         assert_eq!(times("intr 4"), None);

@@ -1,10 +1,10 @@
 //! Clock: speed now and range, boost, governor and driver from cpufreq; thermal throttling.
 
-use eft_machine::{CpuSet, Frequency, PState, PStateSource, Throttle};
+use eft_machine::{CpuId, CpuSet, Frequency, PState, PStateSource, Throttle};
 
 use super::{Tree, topology};
 
-pub fn read(tree: &Tree, cpu: u32) -> Option<Frequency> {
+pub fn read(tree: &Tree, cpu: CpuId) -> Option<Frequency> {
     let dir = format!("{}/cpufreq", topology::dir(cpu));
     if !tree.exists(&dir) {
         return clock_only(tree, cpu);
@@ -40,7 +40,7 @@ pub fn read(tree: &Tree, cpu: u32) -> Option<Frequency> {
 }
 
 /// Without cpufreq the clock is still printed by x86 kernels.
-fn clock_only(tree: &Tree, cpu: u32) -> Option<Frequency> {
+fn clock_only(tree: &Tree, cpu: CpuId) -> Option<Frequency> {
     let info = tree.text("proc/cpuinfo")?;
     let mut current = None;
     for line in info.lines() {
@@ -48,7 +48,7 @@ fn clock_only(tree: &Tree, cpu: u32) -> Option<Frequency> {
             continue;
         };
         match name.trim() {
-            "processor" => current = value.trim().parse::<u32>().ok(),
+            "processor" => current = value.trim().parse::<CpuId>().ok(),
             "cpu MHz" if current == Some(cpu) => {
                 let mhz: f64 = value.trim().parse().ok()?;
                 let now_khz = Some((mhz * 1000.0) as u64);
@@ -60,7 +60,7 @@ fn clock_only(tree: &Tree, cpu: u32) -> Option<Frequency> {
     None
 }
 
-fn nominal_khz(tree: &Tree, cpu: u32) -> Option<u64> {
+fn nominal_khz(tree: &Tree, cpu: CpuId) -> Option<u64> {
     tree.number::<u64>(&format!("{}/acpi_cppc/nominal_freq", topology::dir(cpu)))
         .map(|mhz| mhz * 1000)
         .filter(|khz| *khz > 0)
@@ -91,7 +91,7 @@ pub fn p_states(frequency: &Frequency) -> Vec<PState> {
     frequency.available_khz.iter().rev().map(state).collect()
 }
 
-pub fn throttle(tree: &Tree, cpu: u32) -> Option<Throttle> {
+pub fn throttle(tree: &Tree, cpu: CpuId) -> Option<Throttle> {
     let dir = format!("{}/thermal_throttle", topology::dir(cpu));
     Some(Throttle {
         core_events: tree.number(&format!("{dir}/core_throttle_count"))?,

@@ -1,10 +1,10 @@
 //! Idle states with exit latency and target residency, from cpuidle.
 
-use eft_machine::IdleState;
+use eft_machine::{CpuId, IdleState};
 
 use super::{Tree, topology};
 
-pub fn read(tree: &Tree, cpu: u32) -> Vec<IdleState> {
+pub fn read(tree: &Tree, cpu: CpuId) -> Vec<IdleState> {
     let dir = format!("{}/cpuidle", topology::dir(cpu));
     let read = |index: u32| {
         let state = format!("{dir}/state{index}");

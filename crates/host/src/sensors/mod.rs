@@ -23,7 +23,7 @@ pub mod tree;
 use std::collections::BTreeMap;
 
 use eft_machine::class::{Evidence, classify};
-use eft_machine::{Cpu, CpuSet, Machine, PState};
+use eft_machine::{Cpu, CpuId, CpuSet, Machine, PState};
 pub use tree::Tree;
 
 use crate::error::Error;
@@ -63,11 +63,11 @@ pub fn observe(tree: &Tree) -> Result<Machine, Error> {
 
 fn observe_cpu(
     tree: &Tree,
-    cpu: u32,
+    cpu: CpuId,
     online: &CpuSet,
     isolated: &CpuSet,
     core_types: &[(String, CpuSet)],
-    acpi: &BTreeMap<u32, Vec<PState>>,
+    acpi: &BTreeMap<CpuId, Vec<PState>>,
 ) -> Cpu {
     let frequency = frequency::read(tree, cpu);
     let mut p_states = frequency.as_ref().map(frequency::p_states).unwrap_or_default();

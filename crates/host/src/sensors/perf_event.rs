@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::FromRawFd;
 
+use eft_machine::CpuId;
+
 pub const CYCLES: u64 = 0;
 pub const INSTRUCTIONS: u64 = 1;
 pub const CACHE_REFERENCES: u64 = 2;
@@ -36,7 +38,7 @@ struct Attributes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     Thread(i32),
-    Cpu(u32),
+    Cpu(CpuId),
 }
 
 /// With `guest_only`, what a host does for its guest is left out. `pmu` is `None` where all cores have the same one; `leader`
@@ -58,7 +60,7 @@ pub fn open(
     };
     let (pid, cpu) = match target {
         Target::Thread(tid) => (tid, -1),
-        Target::Cpu(cpu) => (-1, cpu as i32),
+        Target::Cpu(cpu) => (-1, cpu.0 as i32),
     };
     let group = leader.unwrap_or(-1);
     // SAFETY: the attributes live through the call and state their own size; the kernel only reads them. The other

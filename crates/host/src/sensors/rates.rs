@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use eft_machine::Machine;
+use eft_machine::{CpuId, Machine};
 
 use super::Tree;
 
 /// One reading, to be compared with a later one.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    pub interrupts: BTreeMap<u32, u64>,
-    pub times: BTreeMap<u32, CpuTimes>,
+    pub interrupts: BTreeMap<CpuId, u64>,
+    pub times: BTreeMap<CpuId, CpuTimes>,
 }
 
 /// In clock ticks, as `/proc/stat` counts.
@@ -29,7 +29,7 @@ pub fn read(tree: &Tree) -> Reading {
 }
 
 /// `cpuN user nice system idle iowait irq softirq steal ...`. Stolen time is nobody's load here.
-fn cpu_times(line: &str) -> Option<(u32, CpuTimes)> {
+fn cpu_times(line: &str) -> Option<(CpuId, CpuTimes)> {
     let mut words = line.split_whitespace();
     let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
     let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
@@ -42,7 +42,7 @@ fn cpu_times(line: &str) -> Option<(u32, CpuTimes)> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterruptLine {
     pub name: String,
-    pub counts: BTreeMap<u32, u64>,
+    pub counts: BTreeMap<CpuId, u64>,
     pub description: String,
 }
 
@@ -51,12 +51,12 @@ pub fn interrupt_lines(tree: &Tree) -> Vec<InterruptLine> {
     let mut lines = text.lines();
     // Offline CPUs have no column, so the heading tells which is which.
     let heading = lines.next().unwrap_or_default();
-    let cpus: Vec<u32> =
+    let cpus: Vec<CpuId> =
         heading.split_whitespace().filter_map(|name| name.strip_prefix("CPU")?.parse().ok()).collect();
     lines.filter_map(|line| interrupt_line(line, &cpus)).collect()
 }
 
-fn interrupt_line(line: &str, cpus: &[u32]) -> Option<InterruptLine> {
+fn interrupt_line(line: &str, cpus: &[CpuId]) -> Option<InterruptLine> {
     let (name, rest) = line.split_once(':')?;
     let mut counts = BTreeMap::new();
     let mut words = rest.split_whitespace().peekable();
@@ -78,7 +78,7 @@ fn interrupt_line(line: &str, cpus: &[u32]) -> Option<InterruptLine> {
     })
 }
 
-fn total_interrupts(lines: &[InterruptLine]) -> BTreeMap<u32, u64> {
+fn total_interrupts(lines: &[InterruptLine]) -> BTreeMap<CpuId, u64> {
     let mut totals = BTreeMap::new();
     for (cpu, count) in lines.iter().flat_map(|line| &line.counts) {
         *totals.entry(*cpu).or_insert(0) += count;

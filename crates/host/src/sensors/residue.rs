@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use serde::Serialize;
 
 use super::{Tree, rates, tasks};
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Residue {
-    pub cpu: u32,
+    pub cpu: CpuId,
     /// Interrupts that arrived there during the interval, by name.
     pub interrupts: BTreeMap<String, u64>,
     /// Kernel threads bound to the CPU: the kernel will not move these.
@@ -34,7 +34,7 @@ pub fn end(tree: &Tree, before: &Before, cpus: &CpuSet, tick_ms: f64) -> Vec<Res
     let lines = rates::interrupt_lines(tree);
     let reading = rates::read(tree);
     let all = tasks::all(tree);
-    let of = |cpu: u32| {
+    let of = |cpu: CpuId| {
         let busy = |reading: &rates::Reading| reading.times.get(&cpu).map_or(0, |times| times.busy);
         Residue {
             cpu,
@@ -50,7 +50,7 @@ pub fn end(tree: &Tree, before: &Before, cpus: &CpuSet, tick_ms: f64) -> Vec<Res
 fn arrived(
     before: &[rates::InterruptLine],
     after: &[rates::InterruptLine],
-    cpu: u32,
+    cpu: CpuId,
 ) -> BTreeMap<String, u64> {
     let earlier: BTreeMap<&str, u64> =
         before.iter().filter_map(|line| Some((line.name.as_str(), *line.counts.get(&cpu)?))).collect();
@@ -61,7 +61,7 @@ fn arrived(
     after.iter().filter_map(count).collect()
 }
 
-fn bound(tree: &Tree, all: &[tasks::Task], cpu: u32) -> Vec<String> {
+fn bound(tree: &Tree, all: &[tasks::Task], cpu: CpuId) -> Vec<String> {
     let is_bound = |task: &&tasks::Task| {
         task.kernel
             && tasks::affinity(tree, task.process, task.id.tid).is_some_and(|mask| mask == CpuSet::one(cpu))
@@ -70,7 +70,7 @@ fn bound(tree: &Tree, all: &[tasks::Task], cpu: u32) -> Vec<String> {
 }
 
 /// A sleeping task that ran there last and may not come back is no residue.
-fn staying(tree: &Tree, all: &[tasks::Task], cpu: u32) -> Vec<String> {
+fn staying(tree: &Tree, all: &[tasks::Task], cpu: CpuId) -> Vec<String> {
     let stays = |task: &&tasks::Task| {
         !task.kernel
             && (task.last_cpu == cpu)

@@ -9,6 +9,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use eft_base::time::nanos;
+use eft_machine::CpuId;
 use serde::Serialize;
 
 use crate::actuators::affinity;
@@ -19,7 +20,7 @@ use crate::sensors::Tree;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct SpeedMeasurement {
-    pub cpu: u32,
+    pub cpu: CpuId,
     /// Share of full speed that the burner leaves to all else: what it does not take, at the rate that the loop made of
     /// its own part.
     pub share: f64,
@@ -52,7 +53,7 @@ const NICE: i32 = -20;
 /// Measures on a thread of its own, bound to the CPU. `full_rate` is the `rate` that it had at full speed, `burner` the
 /// thread that slows the CPU.
 pub fn measure(
-    cpu: u32,
+    cpu: CpuId,
     duration: Duration,
     full_rate: Option<f64>,
     burner: Option<i32>,
@@ -111,7 +112,7 @@ fn busy_loop(duration: Duration) -> Vec<u64> {
 }
 
 fn summarise(
-    cpu: u32,
+    cpu: CpuId,
     ends: &[u64],
     had: Had,
     full_rate: Option<f64>,
@@ -167,7 +168,7 @@ fn wake_delay(duration: Duration) -> WakeDelay {
 }
 
 /// The wake-up delay alone, on a CPU.
-pub fn measure_wake_delay(cpu: u32, duration: Duration) -> Result<WakeDelay, Error> {
+pub fn measure_wake_delay(cpu: CpuId, duration: Duration) -> Result<WakeDelay, Error> {
     let thread = std::thread::spawn(move || affinity::pin_myself(cpu).map(|()| wake_delay(duration)));
     thread.join().map_err(|_| error!(System, "the measurement failed"))?
 }
@@ -186,7 +187,7 @@ mod tests {
         }
         ends.push(1_000_000_000);
         let had = Had { loop_ns: 320_000_000, burner_ns: 500_000_000 };
-        let seen = summarise(1, &ends, had, Some(100_000.0), WakeDelay::default());
+        let seen = summarise(CpuId(1), &ends, had, Some(100_000.0), WakeDelay::default());
         assert!((seen.share - 0.5).abs() < 0.001, "{}", seen.share);
         assert!((seen.share_seen - 0.32).abs() < 0.001 && (seen.others - 0.18).abs() < 1e-9);
     }

@@ -1,6 +1,6 @@
 //! Tasks of the whole machine: which there are, which are kernel threads, where each ran last.
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use serde::{Deserialize, Serialize};
 
 use super::Tree;
@@ -34,7 +34,7 @@ pub struct Task {
     pub kernel: bool,
     pub pinned_by_kernel: bool,
     pub state: char,
-    pub last_cpu: u32,
+    pub last_cpu: CpuId,
     pub runtime_ticks: u64,
 }
 
@@ -62,7 +62,7 @@ fn parse(process: i32, tid: i32, stat: &str) -> Option<Task> {
         kernel: flags & PF_KTHREAD != 0,
         pinned_by_kernel: flags & PF_NO_SETAFFINITY != 0,
         state: words.first()?.chars().next()?,
-        last_cpu: number(39)? as u32,
+        last_cpu: CpuId(number(39)? as u32),
         runtime_ticks: number(14)? + number(15)?,
     })
 }

@@ -1,6 +1,6 @@
 //! Where each CPU sits: package, die, core, threads, cluster, cache, NUMA node; and of which kind it is.
 
-use eft_machine::{Cache, Cpu, CpuSet};
+use eft_machine::{Cache, Cpu, CpuId, CpuSet};
 
 use super::Tree;
 
@@ -11,7 +11,7 @@ pub struct CpuSets {
     pub online: CpuSet,
 }
 
-pub fn dir(cpu: u32) -> String {
+pub fn dir(cpu: CpuId) -> String {
     format!("sys/devices/system/cpu/cpu{cpu}")
 }
 
@@ -64,7 +64,7 @@ pub fn core_types(tree: &Tree) -> Vec<(String, CpuSet)> {
         .collect()
 }
 
-pub fn read(tree: &Tree, cpu: u32) -> Cpu {
+pub fn read(tree: &Tree, cpu: CpuId) -> Cpu {
     let dir = dir(cpu);
     // The kernel writes -1 where the hardware has no such level.
     let number = |name: &str| {

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use super::Tree;
@@ -31,7 +31,7 @@ pub struct Tracer {
 pub struct Event {
     /// CLOCK_MONOTONIC.
     pub us: u64,
-    pub cpu: u32,
+    pub cpu: CpuId,
     /// The thread that was running.
     pub pid: i32,
     pub name: String,
@@ -211,7 +211,7 @@ mod tests {
         let event = parse(line).unwrap();
         assert_eq!(
             (event.us, event.cpu, event.pid, event.name.as_str()),
-            (1_032_000_417, 1, 812, "sched_switch")
+            (1_032_000_417, CpuId(1), 812, "sched_switch")
         );
         assert_eq!(field(&event.fields, "next_pid="), Some("31"));
         let cpuhp =

@@ -12,6 +12,7 @@ use eft_channel::account::Phase;
 use eft_channel::notify::{Doorbell, Mode, StateWord};
 use eft_channel::status::Status;
 use eft_host::clock;
+use eft_machine::CpuId;
 use rustix::event::epoll;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -304,13 +305,16 @@ fn watching() -> Phase {
 }
 
 /// Pins this thread to a CPU, or lets it run anywhere.
-pub fn place(cpu: Option<u32>) -> Result<()> {
+pub fn place(cpu: Option<CpuId>) -> Result<()> {
     use rustix::thread::{CpuSet, sched_setaffinity};
     let mut set = CpuSet::new();
     match cpu {
-        Some(n) if (n as usize) < CpuSet::MAX_CPU => set.set(n as usize),
+        Some(CpuId(n)) if (n as usize) < CpuSet::MAX_CPU => set.set(n as usize),
         Some(n) => return Err(crate::Error(format!("CPU {n} does not exist"))),
         None => (0..CpuSet::MAX_CPU).for_each(|n| set.set(n)),
     }
-    sched_setaffinity(None, &set).doing(format_args!("cannot run on CPU {cpu:?}"))
+    sched_setaffinity(None, &set).doing(match cpu {
+        Some(cpu) => format!("cannot run on CPU {cpu}"),
+        None => "cannot run on any CPU".into(),
+    })
 }

@@ -11,6 +11,7 @@ use eft_control::accusation::Credit;
 use eft_control::hang::{Hang, Sample, Stage, ThreadState, Watch};
 use eft_control::restart::Restarts;
 use eft_host::clock;
+use eft_machine::CpuId;
 use eft_messages::{ComponentId, Role};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
@@ -62,7 +63,7 @@ pub struct Member {
     pub restarts: Restarts,
     /// This process was killed or broken by an operator.
     pub killed_on_purpose: bool,
-    pub cpu: Option<u32>,
+    pub cpu: Option<CpuId>,
     /// It is to be alone on its CPU.
     pub dedicated: bool,
     /// It is, so it may poll.

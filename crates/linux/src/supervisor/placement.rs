@@ -10,6 +10,7 @@ use crate::protocol::ToServer;
 use crate::{futex, memory};
 use eft_cores::member::{MemberView, Place};
 use eft_host::sensors::{Tree, topology};
+use eft_machine::CpuId;
 use eft_messages::ComponentId;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
@@ -54,7 +55,7 @@ impl Member {
 }
 
 /// Whether a component may be sent there.
-pub fn check_cpu(cpu: u32) -> Result<(), String> {
+pub fn check_cpu(cpu: CpuId) -> Result<(), String> {
     let sets = topology::cpu_sets(&Tree::live())?;
     if !sets.present.contains(cpu) {
         return Err(format!("there is no CPU {cpu}; this machine has {}", sets.present));
@@ -71,7 +72,7 @@ impl Supervisor {
         &mut self,
         client: u64,
         component: &str,
-        cpu: Option<u32>,
+        cpu: Option<CpuId>,
         dedicated: bool,
     ) -> Result<Option<Value>, String> {
         let i = self.find(component)?;
@@ -124,7 +125,7 @@ impl Supervisor {
     }
 
     /// Notes a place, tells the component, and everybody whose way of waiting changes by it.
-    fn assign(&mut self, i: usize, cpu: Option<u32>, dedicated: bool) -> u64 {
+    fn assign(&mut self, i: usize, cpu: Option<CpuId>, dedicated: bool) -> u64 {
         self.members[i].cpu = cpu;
         self.members[i].dedicated = dedicated;
         self.settle_modes(Some(i));

@@ -3,6 +3,7 @@
 //! Promise: any bytes give a request whose numbers are in range, or one line that says what is wrong.
 
 use eft_component::fault::Fault;
+use eft_machine::CpuId;
 use serde::{Deserialize, Serialize};
 
 /// A request of `eft ps`, `stat`, `kill` and the like.
@@ -43,7 +44,7 @@ pub enum Request {
     Place {
         component: String,
         #[serde(default)]
-        cpu: Option<u32>,
+        cpu: Option<CpuId>,
         #[serde(default)]
         dedicated: bool,
     },
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn requests_are_read_as_the_commands_write_them() {
-        let place = Request::Place { component: "tcp".into(), cpu: Some(1), dedicated: true };
+        let place = Request::Place { component: "tcp".into(), cpu: Some(CpuId(1)), dedicated: true };
         for (text, expected) in [
             (r#"{"op":"ps"}"#, Request::Ps),
             (r#"{"op":"kill","component":"ip"}"#, Request::Kill { component: "ip".into() }),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 proptest! {
     #[test]
     fn what_is_printed_parses_back(cpus in proptest::collection::btree_set(0u32..300, 0..40)) {
-        let set = CpuSet(cpus);
+        let set: CpuSet = cpus.into_iter().map(CpuId).collect();
         prop_assert_eq!(set.to_string().parse::<CpuSet>().unwrap(), set.clone());
         prop_assert_eq!(CpuSet::from_mask(&set.to_mask()).unwrap(), set);
     }

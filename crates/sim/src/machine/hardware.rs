@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use eft_cores::plan::Plan;
-use eft_machine::{CoreClass, Cpu, CpuSet, Machine};
+use eft_machine::{CoreClass, Cpu, CpuId, CpuSet, Machine};
 
 /// Shares of the time that something runs on each CPU that is used.
-pub type Activity = BTreeMap<u32, f64>;
+pub type Activity = BTreeMap<CpuId, f64>;
 
 /// The largest core at full speed, always busy, W.
 const CORE_W: f64 = 9.0;
@@ -51,21 +51,21 @@ impl Hardware {
         self.by_frequency
     }
 
-    fn cpu(&self, cpu: u32) -> Option<&Cpu> {
+    fn cpu(&self, cpu: CpuId) -> Option<&Cpu> {
         self.machine.cpus.iter().find(|known| known.cpu == cpu)
     }
 
-    pub fn package(&self, cpu: u32) -> u32 {
+    pub fn package(&self, cpu: CpuId) -> u32 {
         self.cpu(cpu).and_then(|cpu| cpu.package).unwrap_or(0)
     }
 
     /// Hardware threads of the same core, itself included.
-    pub fn siblings(&self, cpu: u32) -> CpuSet {
+    pub fn siblings(&self, cpu: CpuId) -> CpuSet {
         self.cpu(cpu).map(|known| known.siblings.union(&CpuSet::one(cpu))).unwrap_or_default()
     }
 
     /// Work done per time at full speed, relative to the largest core here.
-    pub fn capacity(&self, cpu: u32) -> f64 {
+    pub fn capacity(&self, cpu: CpuId) -> f64 {
         let largest = self.machine.cpus.iter().filter_map(|cpu| cpu.capacity).max();
         let known = self.cpu(cpu);
         match (known.and_then(|cpu| cpu.capacity), largest) {
@@ -76,7 +76,7 @@ impl Hardware {
     }
 
     /// What a CPU gets done under a plan while it has its core to itself.
-    pub fn effective(&self, cpu: u32, plan: &Plan) -> f64 {
+    pub fn effective(&self, cpu: CpuId, plan: &Plan) -> f64 {
         self.capacity(cpu) * plan.speed(cpu)
     }
 
@@ -84,14 +84,14 @@ impl Hardware {
     pub fn power_w(&self, plan: &Plan, activity: &Activity) -> f64 {
         let packages: BTreeSet<u32> = self.machine.managed.iter().map(|cpu| self.package(cpu)).collect();
         let uncore = |package: &u32| {
-            let used = |(cpu, share): (&u32, &f64)| self.package(*cpu) == *package && *share >= USED_MIN;
+            let used = |(cpu, share): (&CpuId, &f64)| self.package(*cpu) == *package && *share >= USED_MIN;
             if activity.iter().any(used) { UNCORE_W } else { UNCORE_ASLEEP_W }
         };
-        let core = |cpu: u32| self.core_w(cpu, plan.speed(cpu), activity.get(&cpu).copied().unwrap_or(0.0));
+        let core = |cpu: CpuId| self.core_w(cpu, plan.speed(cpu), activity.get(&cpu).copied().unwrap_or(0.0));
         packages.iter().map(uncore).sum::<f64>() + self.machine.managed.iter().map(core).sum::<f64>()
     }
 
-    fn core_w(&self, cpu: u32, speed: f64, busy: f64) -> f64 {
+    fn core_w(&self, cpu: CpuId, speed: f64, busy: f64) -> f64 {
         let full_w = CORE_W * self.capacity(cpu).powf(SIZE_EXPONENT);
         let busy = busy.clamp(0.0, 1.0);
         if busy < USED_MIN {
@@ -112,7 +112,7 @@ mod tests {
     use crate::machine::shape::{Shape, Speeds};
 
     fn plan(speed: f64) -> Plan {
-        Plan { speeds: BTreeMap::from([(1, speed)]), ..Plan::default() }
+        Plan { speeds: BTreeMap::from([(CpuId(1), speed)]), ..Plan::default() }
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
             let shape = Shape { speeds, ..Shape::TWO };
             let hardware = Hardware::new(shape.machine(), speeds == Speeds::Frequency);
             // The same work takes longer on a slower CPU.
-            hardware.power_w(&plan(speed), &Activity::from([(1, 0.4 / speed)]))
+            hardware.power_w(&plan(speed), &Activity::from([(CpuId(1), 0.4 / speed)]))
         };
         let (full, stopped, slow) =
             (work(Speeds::Duty, 1.0), work(Speeds::Duty, 0.5), work(Speeds::Frequency, 0.5));
@@ -133,9 +133,14 @@ mod tests {
     fn who_is_unused_sleeps_and_little_cores_take_little() {
         let shape = Shape { managed: 4, little: 2, ..Shape::TWO };
         let hardware = Hardware::new(shape.machine(), false);
-        let busy = |cpu: u32| hardware.power_w(&Plan::default(), &Activity::from([(cpu, 1.0)]));
+        let busy = |cpu: CpuId| hardware.power_w(&Plan::default(), &Activity::from([(cpu, 1.0)]));
         let idle = hardware.power_w(&Plan::default(), &Activity::new());
-        assert!(busy(1) - idle < (busy(4) - idle) * 0.75, "{} {} {idle} W", busy(1), busy(4));
-        assert!(idle < UNCORE_W && hardware.capacity(1) < hardware.capacity(4));
+        assert!(
+            busy(CpuId(1)) - idle < (busy(CpuId(4)) - idle) * 0.75,
+            "{} {} {idle} W",
+            busy(CpuId(1)),
+            busy(CpuId(4))
+        );
+        assert!(idle < UNCORE_W && hardware.capacity(CpuId(1)) < hardware.capacity(CpuId(4)));
     }
 }

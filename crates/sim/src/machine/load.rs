@@ -1,6 +1,7 @@
 //! Loads: what one message costs each component, what it counts as, and how many of them come.
 
 use eft_cores::sample::Traffic;
+use eft_machine::CpuId;
 
 /// Cost of one message to a component on the largest core at full speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,8 +34,8 @@ pub struct Load {
 /// The program that the stack works for, and its peer, where they take the time of CPUs that the stack may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ends {
-    pub program: u32,
-    pub peer: u32,
+    pub program: CpuId,
+    pub peer: CpuId,
     /// What a message costs each of them.
     pub program_ns: f64,
     pub peer_ns: f64,
@@ -223,7 +224,7 @@ impl Load {
 
     /// With program and peer on these CPUs. The costs are such that plans compare as they were seen to on two quiet CPUs: the
     /// stack on the peer's CPU does two thirds of what it does on the program's, and on both half to nine tenths of it.
-    pub fn between(self, program: u32, peer: u32) -> Self {
+    pub fn between(self, program: CpuId, peer: CpuId) -> Self {
         let ends = Ends {
             program,
             peer,

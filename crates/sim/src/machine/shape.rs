@@ -1,6 +1,6 @@
 //! What a modelled machine is made of.
 
-use eft_machine::{Cache, CoreClass, Cpu, CpuSet, Frequency, Machine};
+use eft_machine::{Cache, CoreClass, Cpu, CpuId, Frequency, Machine};
 
 /// CPU 0 is nobody's: applications and interrupts are there. The stack has the others.
 #[derive(Clone, Copy, Debug)]
@@ -38,39 +38,39 @@ impl Shape {
     }
 
     pub fn machine(&self) -> Machine {
-        let cpus: Vec<Cpu> = (0..=self.managed).map(|cpu| self.cpu(cpu)).collect();
+        let cpus: Vec<Cpu> = (0..=self.managed).map(|number| self.cpu(number)).collect();
         Machine {
             model: Some("modelled".into()),
-            online: (0..=self.managed).collect(),
-            managed: (1..=self.managed).collect(),
+            online: (0..=self.managed).map(CpuId).collect(),
+            managed: (1..=self.managed).map(CpuId).collect(),
             cpus,
             ..Machine::default()
         }
     }
 
-    fn cpu(&self, cpu: u32) -> Cpu {
-        let index = cpu.saturating_sub(1);
+    fn cpu(&self, number: u32) -> Cpu {
+        let index = number.saturating_sub(1);
         let threads = self.threads.max(1);
         let first = index / threads * threads + 1;
-        let siblings = if cpu == 0 { CpuSet::one(0) } else { (first..first + threads).collect() };
+        let siblings = if number == 0 { 0..1 } else { first..first + threads };
         let per_package = self.managed.div_ceil(self.packages.max(1)).max(1);
         let package = index / per_package;
-        let little = cpu > 0 && index < self.little;
+        let little = number > 0 && index < self.little;
         let available_khz = match self.speeds {
             Speeds::Frequency => (3..=8).map(|eighth| FULL_KHZ * eighth / 8).collect(),
             _ => Vec::new(),
         };
         Cpu {
-            cpu,
+            cpu: CpuId(number),
             online: true,
-            managed: cpu > 0,
+            managed: number > 0,
             package: Some(package),
             core: Some(first),
-            siblings,
+            siblings: siblings.map(CpuId).collect(),
             last_level_cache: Some(Cache {
                 level: 3,
                 size_kib: None,
-                shared: (package * per_package + 1..=(package + 1) * per_package).collect(),
+                shared: (package * per_package + 1..=(package + 1) * per_package).map(CpuId).collect(),
             }),
             class: match self.little {
                 0 => CoreClass::Equal,

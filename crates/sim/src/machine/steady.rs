@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use eft_cores::plan::Plan;
+use eft_machine::CpuId;
 
 use crate::machine::hardware::Hardware;
 use crate::machine::load::Load;
@@ -33,7 +34,7 @@ pub struct Steady {
     pub rate: f64,
     /// Wall time that each message takes of each component, ns.
     pub service_ns: BTreeMap<String, f64>,
-    pub cpus: BTreeMap<u32, CpuShare>,
+    pub cpus: BTreeMap<CpuId, CpuShare>,
     /// Wakes per message that each component sends, and receives.
     pub wakes_sent: BTreeMap<String, f64>,
     pub wakes_received: BTreeMap<String, f64>,
@@ -57,7 +58,7 @@ struct Station {
 }
 
 pub fn steady(platform: &Hardware, plan: &Plan, load: &Load) -> Steady {
-    let mut stations: BTreeMap<u32, Station> =
+    let mut stations: BTreeMap<CpuId, Station> =
         plan.used().iter().map(|cpu| (cpu, Station::default())).collect();
     let mut result = Steady::default();
     for _ in 0..ROUNDS {
@@ -74,7 +75,7 @@ pub fn steady(platform: &Hardware, plan: &Plan, load: &Load) -> Steady {
 }
 
 /// Probability that a message finds its CPU asleep.
-fn asleep(plan: &Plan, cpu: u32, share: CpuShare, rate: f64) -> f64 {
+fn asleep(plan: &Plan, cpu: CpuId, share: CpuShare, rate: f64) -> f64 {
     let idle = (1.0 - share.busy - share.others).max(0.0);
     let polls = if is_alone(plan, cpu) { poll_through(idle, rate) } else { 0.0 };
     // While it wakes, further messages come, and wake nobody.
@@ -87,16 +88,16 @@ fn poll_through(idle: f64, rate: f64) -> f64 {
     1.0 - (-POLL_NS / gap_ns.max(1.0)).exp()
 }
 
-fn is_alone(plan: &Plan, cpu: u32) -> bool {
+fn is_alone(plan: &Plan, cpu: CpuId) -> bool {
     plan.seats.values().any(|seat| seat.cpu == cpu && seat.dedicated)
 }
 
-fn round(platform: &Hardware, plan: &Plan, load: &Load, stations: &BTreeMap<u32, Station>) -> Steady {
+fn round(platform: &Hardware, plan: &Plan, load: &Load, stations: &BTreeMap<CpuId, Station>) -> Steady {
     let mut result = Steady::default();
-    let mut demand: BTreeMap<u32, f64> = stations.keys().map(|cpu| (*cpu, 0.0)).collect();
+    let mut demand: BTreeMap<CpuId, f64> = stations.keys().map(|cpu| (*cpu, 0.0)).collect();
     let mut late_ns = load.outside_ns;
     let way = load.costs.iter().filter(|cost| cost.cpu_ns + cost.memory_ns > 0.0);
-    let mut previous: Option<(&str, u32)> = None;
+    let mut previous: Option<(&str, CpuId)> = None;
     for cost in way {
         let Some(seat) = plan.seats.get(cost.component) else { continue };
         let station = stations.get(&seat.cpu).copied().unwrap_or_default();
@@ -105,7 +106,7 @@ fn round(platform: &Hardware, plan: &Plan, load: &Load, stations: &BTreeMap<u32,
         if plan.on(seat.cpu).count() > 1 {
             service += SWITCH_NS * slow.0 / station.share.messages.clamp(1.0, BATCH_MAX);
         }
-        let from = previous.map_or(0, |(_, cpu)| cpu);
+        let from = previous.map_or(CpuId(0), |(_, cpu)| cpu);
         if from != seat.cpu {
             let far = platform.package(from) != platform.package(seat.cpu);
             service += if far { OTHER_PACKAGE_NS } else { OTHER_CORE_NS };
@@ -145,9 +146,9 @@ fn add_ends(
     platform: &Hardware,
     plan: &Plan,
     load: &Load,
-    demand: &mut BTreeMap<u32, f64>,
+    demand: &mut BTreeMap<CpuId, f64>,
     result: &mut Steady,
-) -> BTreeMap<u32, f64> {
+) -> BTreeMap<CpuId, f64> {
     let mut others = BTreeMap::new();
     let Some(ends) = &load.ends else { return others };
     for (cpu, ns) in [(ends.program, ends.program_ns), (ends.peer, ends.peer_ns)] {
@@ -155,7 +156,7 @@ fn add_ends(
         *others.entry(cpu).or_default() += taken_ns;
         *demand.entry(cpu).or_default() += taken_ns;
     }
-    let mut pays = |who: &str, cpu: u32, ns: f64| {
+    let mut pays = |who: &str, cpu: CpuId, ns: f64| {
         *demand.entry(cpu).or_default() += ns;
         *result.service_ns.entry(who.into()).or_default() += ns;
     };
@@ -171,15 +172,15 @@ fn add_ends(
 }
 
 /// Who gets a message from another CPU on its way, and where.
-fn crossings<'a>(plan: &Plan, load: &'a Load) -> Vec<(&'a str, u32)> {
+fn crossings<'a>(plan: &Plan, load: &'a Load) -> Vec<(&'a str, CpuId)> {
     let way = load.costs.iter().filter(|cost| cost.cpu_ns + cost.memory_ns > 0.0);
     let seats = way.filter_map(|cost| Some((cost.component, plan.seats.get(cost.component)?.cpu)));
-    let seats: Vec<(&str, u32)> = seats.collect();
+    let seats: Vec<(&str, CpuId)> = seats.collect();
     seats.windows(2).filter(|pair| pair[0].1 != pair[1].1).map(|pair| pair[1]).collect()
 }
 
 /// By how much computing and waiting for memory take longer on this CPU.
-fn slowness(platform: &Hardware, plan: &Plan, cpu: u32, stations: &BTreeMap<u32, Station>) -> (f64, f64) {
+fn slowness(platform: &Hardware, plan: &Plan, cpu: CpuId, stations: &BTreeMap<CpuId, Station>) -> (f64, f64) {
     let next_door = platform.siblings(cpu);
     let crowd: f64 = next_door
         .iter()
@@ -197,14 +198,14 @@ fn slowness(platform: &Hardware, plan: &Plan, cpu: u32, stations: &BTreeMap<u32,
 /// Throughput per second, and the mean number of messages at each station.
 fn mean_value_analysis(
     window: f64,
-    demand_ns: &BTreeMap<u32, f64>,
+    demand_ns: &BTreeMap<CpuId, f64>,
     outside_ns: f64,
-) -> (f64, BTreeMap<u32, f64>) {
-    let mut messages: BTreeMap<u32, f64> = demand_ns.keys().map(|cpu| (*cpu, 0.0)).collect();
+) -> (f64, BTreeMap<CpuId, f64>) {
+    let mut messages: BTreeMap<CpuId, f64> = demand_ns.keys().map(|cpu| (*cpu, 0.0)).collect();
     let mut rate = 0.0;
     for inside in 1..=(window as u32).max(1) {
-        let stay = |cpu: &u32| demand_ns[cpu] * (1.0 + messages[cpu]);
-        let stays: BTreeMap<u32, f64> = demand_ns.keys().map(|cpu| (*cpu, stay(cpu))).collect();
+        let stay = |cpu: &CpuId| demand_ns[cpu] * (1.0 + messages[cpu]);
+        let stays: BTreeMap<CpuId, f64> = demand_ns.keys().map(|cpu| (*cpu, stay(cpu))).collect();
         rate = f64::from(inside) / (outside_ns + stays.values().sum::<f64>()).max(1.0);
         messages = stays.into_iter().map(|(cpu, stay)| (cpu, rate * stay)).collect();
     }

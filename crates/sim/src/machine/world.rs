@@ -10,7 +10,7 @@ use eft_cores::member::Place;
 use eft_cores::plan::{Plan, Seat};
 use eft_cores::sample::Traffic;
 use eft_cores::wanted::CpuChange;
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 
 use crate::machine::hardware::{Activity, Hardware};
 use crate::machine::load::{Load, Schedule};
@@ -47,9 +47,9 @@ pub struct World {
     starved: u64,
     energy_uj: f64,
     parts: BTreeMap<String, Part>,
-    cpu_ns: BTreeMap<u32, (f64, f64)>,
+    cpu_ns: BTreeMap<CpuId, (f64, f64)>,
     /// The kernel's account of them as it was last read, and when: busy and idle ns.
-    accounts: BTreeMap<u32, (u64, u64)>,
+    accounts: BTreeMap<CpuId, (u64, u64)>,
     accounted_to_ns: u64,
     /// What was worked out last, by load and plan; a load that flips has two.
     known: VecDeque<(String, Plan, Rc<Steady>)>,
@@ -171,7 +171,7 @@ impl World {
     pub fn arrange(&mut self, places: &[(ComponentId, Place)]) -> Vec<(ComponentId, Place)> {
         let mut plan = self.plan.clone();
         for (peer, place) in places {
-            let seat = Seat { cpu: place.cpu.unwrap_or(0), dedicated: place.dedicated };
+            let seat = Seat { cpu: place.cpu.unwrap_or(CpuId(0)), dedicated: place.dedicated };
             assert!(!plan.parked.contains(seat.cpu), "{peer} goes to CPU {}, which is parked", seat.cpu);
             plan.seats.insert(peer.to_string(), seat);
         }
@@ -221,8 +221,9 @@ impl World {
 
     fn account(&mut self) {
         let in_ticks = |ns: f64| ns as u64 / TICK_NS * TICK_NS;
-        let counted =
-            |(cpu, (busy_ns, idle_ns)): (&u32, &(f64, f64))| (*cpu, (in_ticks(*busy_ns), in_ticks(*idle_ns)));
+        let counted = |(cpu, (busy_ns, idle_ns)): (&CpuId, &(f64, f64))| {
+            (*cpu, (in_ticks(*busy_ns), in_ticks(*idle_ns)))
+        };
         self.accounts = self.cpu_ns.iter().map(counted).collect();
         self.accounted_to_ns = self.now_ns;
     }
@@ -307,7 +308,7 @@ impl World {
     #[allow(clippy::too_many_arguments)]
     fn spend_on(
         &mut self,
-        cpu: u32,
+        cpu: CpuId,
         steady: &Steady,
         rate: f64,
         busy: f64,

@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use eft_base::Instant;
+use eft_machine::CpuId;
 
 use super::trial::STEPS_BACK_MAX;
 use super::{ABRUPT, Adaptive, Mode, WINDOW_LOOKS};
@@ -230,7 +231,7 @@ impl Adaptive {
     }
 
     /// The first components on one CPU, the others on another, both at full speed.
-    fn cut(&self, [first, second]: [u32; 2], at: usize) -> Plan {
+    fn cut(&self, [first, second]: [CpuId; 2], at: usize) -> Plan {
         let names = self.platform.components().iter().enumerate();
         let seat = |index| Seat { cpu: if index < at { first } else { second }, dedicated: false };
         let mut plan = Plan {
@@ -283,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_try_counts_only_if_the_base_stays_what_it_was() {
-        let plan = Plan { given_back: [3].into_iter().collect(), ..Plan::default() };
+        let plan = Plan { given_back: [3].into_iter().map(CpuId).collect(), ..Plan::default() };
         let mut search = Search {
             base: Plan::default(),
             was: measured(100.0),

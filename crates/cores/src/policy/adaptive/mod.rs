@@ -24,6 +24,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use eft_base::Instant;
+use eft_machine::CpuId;
 
 use self::deal::{Found, Search};
 use self::peek::{Pace, Peek};
@@ -84,7 +85,7 @@ pub struct Adaptive {
     is_dealt: bool,
     found: Vec<Found>,
     /// The CPU that a trial showed to be the best among its equals.
-    favoured: Option<u32>,
+    favoured: Option<CpuId>,
     /// Whether it was seen to that the stack is in the right package.
     went_home: bool,
     elasticity: f64,

@@ -4,6 +4,7 @@
 use alloc::string::String;
 
 use eft_base::Instant;
+use eft_machine::CpuId;
 
 use super::{Adaptive, Mode, Trial, WINDOW_LOOKS};
 use crate::observation::Observation;
@@ -127,16 +128,16 @@ impl Adaptive {
     pub(super) fn elsewhere(&self, plan: &Plan, seen: &Observation) -> Option<Plan> {
         let from = self.copies_on(plan)?;
         let managed = self.platform.managed();
-        let is_equal = |cpu: &u32| self.are_equal(*cpu, from);
+        let is_equal = |cpu: &CpuId| self.are_equal(*cpu, from);
         let equal = managed.iter().filter(|cpu| *cpu != from).filter(is_equal);
         let to = equal.max_by(|a, b| others(seen, *a).total_cmp(&others(seen, *b)))?;
         Some(self.exchanged(plan, from, to))
     }
 
     /// Of the CPUs equal to this one those on which others do most and least, if they do anything to speak of.
-    pub(super) fn extremes(&self, like: u32, seen: &Observation) -> Option<[u32; 2]> {
+    pub(super) fn extremes(&self, like: CpuId, seen: &Observation) -> Option<[CpuId; 2]> {
         let managed = self.platform.managed();
-        let is_equal = |cpu: &u32| self.are_equal(*cpu, like);
+        let is_equal = |cpu: &CpuId| self.are_equal(*cpu, like);
         let equal = || managed.iter().filter(is_equal);
         let most = equal().max_by(|a, b| others(seen, *a).total_cmp(&others(seen, *b)))?;
         let least = equal().min_by(|a, b| others(seen, *a).total_cmp(&others(seen, *b)))?;
@@ -150,12 +151,12 @@ impl Adaptive {
     }
 
     /// Where that is done.
-    pub(super) fn copies_on(&self, plan: &Plan) -> Option<u32> {
+    pub(super) fn copies_on(&self, plan: &Plan) -> Option<CpuId> {
         plan.seats.get(self.copier()?).map(|seat| seat.cpu)
     }
 
-    fn exchanged(&self, plan: &Plan, from: u32, to: u32) -> Plan {
-        let other = |cpu: u32| match cpu {
+    fn exchanged(&self, plan: &Plan, from: CpuId, to: CpuId) -> Plan {
+        let other = |cpu: CpuId| match cpu {
             cpu if cpu == from => to,
             cpu if cpu == to => from,
             cpu => cpu,
@@ -176,11 +177,11 @@ impl Adaptive {
         cpu == best || !self.are_equal(cpu, best)
     }
 
-    fn are_equal(&self, one: u32, other: u32) -> bool {
+    fn are_equal(&self, one: CpuId, other: CpuId) -> bool {
         (self.platform.capacity(one) - self.platform.capacity(other)).abs() < 0.01
     }
 }
 
-fn others(seen: &Observation, cpu: u32) -> f64 {
+fn others(seen: &Observation, cpu: CpuId) -> f64 {
     seen.cpu(cpu).map_or(0.0, |load| load.others)
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use eft_host::actuators::held::{self, Held, Status};
 use eft_host::sensors::{self, Tree, rates};
-use eft_machine::{Cpu, Machine, SpeedSet};
+use eft_machine::{Cpu, CpuId, Machine, SpeedSet};
 
 use super::{Context, columns, print};
 
@@ -45,7 +45,7 @@ pub fn observe(context: &Context, interval: Duration) -> Result<Machine, String>
 
 /// CPU time of each burner so far, in the order of the held speeds.
 fn burned_ns(held: &Held, status: &Status) -> Vec<u64> {
-    let burned = |cpu: &u32| {
+    let burned = |cpu: &CpuId| {
         let (keeper, tid) = (held.keeper?, status.burners.get(cpu)?);
         let text = Tree::live().text(&format!("proc/{}/task/{tid}/schedstat", keeper.tid))?;
         text.split_whitespace().next()?.parse().ok()
@@ -156,7 +156,7 @@ fn idle_states(machine: &Machine) -> String {
     let driver = machine.idle_driver.as_deref().unwrap_or("none");
     let governor = machine.idle_governor.as_deref().unwrap_or("none");
     let mut text = format!("\nidle states (driver {driver}, governor {governor})\n");
-    let mut seen: Vec<(String, Vec<u32>)> = Vec::new();
+    let mut seen: Vec<(String, Vec<CpuId>)> = Vec::new();
     for cpu in machine.cpus.iter().filter(|cpu| !cpu.idle_states.is_empty()) {
         let states: Vec<String> = cpu
             .idle_states

@@ -9,7 +9,7 @@ use eft_cores::description::Description;
 use eft_cores::power::{CoreState, PowerEstimate, PowerModel, Sensitivity};
 use eft_host::sensors::power::{self, MeasuredPower};
 use eft_host::sensors::{Tree, idle, topology};
-use eft_machine::{Cpu, Machine};
+use eft_machine::{Cpu, CpuId, Machine};
 use serde::Serialize;
 
 use super::{Context, columns, list, print};
@@ -69,12 +69,12 @@ pub fn run(context: &Context, arguments: &PowerArguments) -> Result<(), String> 
     if context.json { context.print_json(&result) } else { print(&describe(&result)) }
 }
 
-type IdleTimes = BTreeMap<u32, Vec<(String, u64)>>;
+type IdleTimes = BTreeMap<CpuId, Vec<(String, u64)>>;
 
 /// Time in each idle state until now, as cpuidle counts it.
 fn idle_times(tree: &Tree) -> Result<IdleTimes, String> {
     let present = topology::cpu_sets(tree)?.present;
-    let of = |cpu: u32| {
+    let of = |cpu: CpuId| {
         let states = idle::read(tree, cpu).into_iter();
         (cpu, states.map(|state| (state.name, state.time_us)).collect())
     };
@@ -82,7 +82,7 @@ fn idle_times(tree: &Tree) -> Result<IdleTimes, String> {
 }
 
 /// What passed in each state meanwhile.
-fn spent<'a>(before: &'a IdleTimes, after: &IdleTimes, cpu: u32) -> Vec<(&'a str, u64)> {
+fn spent<'a>(before: &'a IdleTimes, after: &IdleTimes, cpu: CpuId) -> Vec<(&'a str, u64)> {
     let (Some(before), Some(after)) = (before.get(&cpu), after.get(&cpu)) else {
         return Vec::new();
     };

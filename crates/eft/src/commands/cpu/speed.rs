@@ -11,7 +11,7 @@ use eft_cores::speed::{BackEnd, Setting, Speed, TOLERANCE};
 use eft_host::actuators::{burner, held};
 use eft_host::sensors::speed::{self, SpeedMeasurement, WakeDelay};
 use eft_host::sensors::topology;
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use serde::Serialize;
 
 use super::{Context, change, print};
@@ -46,7 +46,7 @@ pub struct EmulateArguments {
 
 #[derive(Serialize)]
 struct Outcome {
-    cpu: u32,
+    cpu: CpuId,
     #[serde(flatten)]
     setting: Setting,
     phase: Option<String>,
@@ -66,7 +66,7 @@ const NEAR: f64 = TOLERANCE / 4.0;
 
 pub fn run(context: &Context, arguments: &SpeedArguments) -> Result<(), String> {
     let speed: Speed = arguments.value.parse()?;
-    let wishes: Vec<(u32, Speed)> = arguments.cpus.iter().map(|cpu| (cpu, speed)).collect();
+    let wishes: Vec<(CpuId, Speed)> = arguments.cpus.iter().map(|cpu| (cpu, speed)).collect();
     let phase = if arguments.antiphase { Phase::Antiphase } else { Phase::InPhase };
     let outcomes = set(context, &wishes, arguments.back_end, phase, None, !arguments.no_measure)?;
     show(context, &outcomes)
@@ -110,7 +110,7 @@ pub fn emulate(context: &Context, arguments: &EmulateArguments) -> Result<(), St
 
 fn set(
     context: &Context,
-    wishes: &[(u32, Speed)],
+    wishes: &[(CpuId, Speed)],
     back_end: Option<BackEnd>,
     phase: Phase,
     machine: Option<String>,
@@ -138,7 +138,7 @@ fn set(
     if measure && live {
         measured = measure_all(context, &settings, &rates)?;
         for _ in 1..CALIBRATIONS_MAX {
-            let off: BTreeMap<u32, f64> = settings
+            let off: BTreeMap<CpuId, f64> = settings
                 .iter()
                 .filter(|(_, setting)| setting.back_end == BackEnd::Emulated && setting.share < 1.0)
                 .filter_map(|(cpu, setting)| Some((*cpu, measured.get(cpu)?.share, setting.share)))
@@ -158,7 +158,7 @@ fn set(
     }
     let held = session.held().clone();
     drop(session);
-    let outcome = |(cpu, setting): (u32, Setting)| {
+    let outcome = |(cpu, setting): (CpuId, Setting)| {
         let (measured, before) = (measured.remove(&cpu), before.get(&cpu).copied());
         let added = measured
             .as_ref()
@@ -180,24 +180,24 @@ fn set(
 /// All at once: that is how they will be used.
 fn measure_all(
     context: &Context,
-    settings: &[(u32, Setting)],
-    rates: &BTreeMap<u32, f64>,
-) -> Result<BTreeMap<u32, SpeedMeasurement>, String> {
+    settings: &[(CpuId, Setting)],
+    rates: &BTreeMap<CpuId, f64>,
+) -> Result<BTreeMap<CpuId, SpeedMeasurement>, String> {
     let second = Duration::from_secs(1);
     let burners = held::load_status(&context.host.dir).burners;
-    let start = |cpu: u32| {
+    let start = |cpu: CpuId| {
         let (full_rate, burner) = (rates.get(&cpu).copied(), burners.get(&cpu).copied());
         (cpu, std::thread::spawn(move || speed::measure(cpu, second, full_rate, burner)))
     };
     let threads: Vec<_> = settings.iter().map(|(cpu, _)| start(*cpu)).collect();
-    let join =
-        |(cpu, thread): (u32, std::thread::JoinHandle<Result<SpeedMeasurement, eft_host::error::Error>>)| {
-            Ok((cpu, thread.join().map_err(|_| "the measurement failed".to_string())??))
-        };
+    let join = |(cpu, thread): (
+        CpuId,
+        std::thread::JoinHandle<Result<SpeedMeasurement, eft_host::error::Error>>,
+    )| { Ok((cpu, thread.join().map_err(|_| "the measurement failed".to_string())??)) };
     threads.into_iter().map(join).collect()
 }
 
-fn shared_with(context: &Context, cpu: u32, back_end: BackEnd) -> CpuSet {
+fn shared_with(context: &Context, cpu: CpuId, back_end: BackEnd) -> CpuSet {
     let tree = &context.host.tree;
     let all = match back_end {
         BackEnd::Msr => topology::read(tree, cpu).siblings,

@@ -10,7 +10,7 @@ use eft_host::actuators::hotplug::HotplugOptions;
 use eft_host::actuators::parking::ParkOptions;
 use eft_host::actuators::scope::Scope;
 use eft_host::sensors::trace::{Event, STACK, Tracer, field};
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use serde::Serialize;
 
 use super::{Context, columns, print};
@@ -175,7 +175,7 @@ fn scheduled(event: &Event) -> Option<SchedEvent> {
 }
 
 fn step_event(event: &Event) -> Option<StepEvent> {
-    let number = |key: &str| field(&event.fields, key)?.parse().ok();
+    let number = |key: &str| field(&event.fields, key)?.parse::<u32>().ok();
     let function = match event.name.as_str() {
         "cpuhp_enter" | "cpuhp_multi_enter" => {
             Some(event.fields.split_once('(')?.1.trim_end_matches(')').to_string())
@@ -183,7 +183,7 @@ fn step_event(event: &Event) -> Option<StepEvent> {
         "cpuhp_exit" => None,
         _ => return None,
     };
-    Some(StepEvent { us: event.us, cpu: number("cpu:")?, step: number("step:")?, function })
+    Some(StepEvent { us: event.us, cpu: CpuId(number("cpu:")?), step: number("step:")?, function })
 }
 
 fn describe(trace: &Trace) -> String {

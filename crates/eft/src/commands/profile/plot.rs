@@ -185,11 +185,12 @@ fn escape(text: &str) -> String {
 mod tests {
     use super::*;
     use eft_cores::plan::Seat;
+    use eft_machine::CpuId;
 
     fn load(outcomes: &[(f64, f64, u32)]) -> LoadProfile {
         let outcome = |(throughput, power_w, cpu): &(f64, f64, u32)| {
             let seat = |cpu| Seat { cpu, dedicated: false };
-            let seats = [("ip".to_string(), seat(0)), ("tcp".to_string(), seat(*cpu))].into();
+            let seats = [("ip".to_string(), seat(CpuId(0))), ("tcp".to_string(), seat(CpuId(*cpu)))].into();
             let plan = Plan { seats, ..Plan::default() };
             Outcome { throughput: *throughput, power_w: *power_w, plan, ..Outcome::default() }
         };

@@ -270,10 +270,11 @@ fn tell(name: &str, path: &Path, points: &[Point], as_json: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eft_machine::CpuId;
 
     fn point(throughput: f64, told: Option<f64>, size: f64) -> Point {
         let seen = Seen { throughput, mix: Mix { size, ..Mix::default() }, ..Seen::default() };
-        let plan = Plan { speeds: [(0, throughput / 100.0)].into(), ..Plan::default() };
+        let plan = Plan { speeds: [(CpuId(0), throughput / 100.0)].into(), ..Plan::default() };
         Point { plan, seen, told: Told { throughput: told, latency_us: None } }
     }
 

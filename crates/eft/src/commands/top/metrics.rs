@@ -196,11 +196,12 @@ fn seconds(length: Duration) -> f64 {
 mod tests {
     use super::*;
     use eft_cores::sample::CpuSample;
+    use eft_machine::CpuId;
 
     #[test]
     fn every_line_is_of_the_exposition_format() {
         let component = ComponentSample { name: "tcp".into(), running: true, ..ComponentSample::default() };
-        let cpu = CpuSample { cpu: 3, stolen: Duration::from_millis(1500), ..CpuSample::default() };
+        let cpu = CpuSample { cpu: CpuId(3), stolen: Duration::from_millis(1500), ..CpuSample::default() };
         let (components, cpus) = (vec![component], vec![cpu]);
         let sample = Sample { components, cpus, energy_uj: Some(2_500_000), ..Sample::default() };
         let view = View { stack: "a\"b".into(), sample, ..View::default() };

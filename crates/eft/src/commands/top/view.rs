@@ -12,14 +12,14 @@ use eft_host::clock;
 use eft_host::sensors::{self, Tree};
 use eft_linux::operator;
 use eft_linux::stack_sensor::StackSensor;
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 /// One CPU.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CpuRow {
-    pub cpu: u32,
+    pub cpu: CpuId,
     pub class: String,
     pub online: bool,
     pub managed: bool,
@@ -42,7 +42,7 @@ pub struct ComponentRow {
     pub name: String,
     pub state: String,
     pub restarts: u64,
-    pub cpu: Option<u32>,
+    pub cpu: Option<CpuId>,
     pub dedicated: bool,
     pub busy: f64,
     pub polling: f64,
@@ -88,7 +88,7 @@ pub struct Source {
     sensor: StackSensor,
     observer: Observer,
     applications: Applications,
-    classes: BTreeMap<u32, String>,
+    classes: BTreeMap<CpuId, String>,
     managed: CpuSet,
 }
 
@@ -177,7 +177,7 @@ impl Source {
             ComponentRow {
                 state: c["state"].as_str().unwrap_or_default().to_string(),
                 restarts: c["deaths"].as_u64().unwrap_or(0),
-                cpu: c["cpu"].as_u64().map(|cpu| cpu as u32),
+                cpu: c["cpu"].as_u64().map(|cpu| CpuId(cpu as u32)),
                 dedicated: c["alone"] == true,
                 busy: time.busy,
                 polling: time.polling,

@@ -8,13 +8,13 @@ use crate::journal::Change;
 use crate::sensors::{frequency, topology};
 use eft_cores::duty::{DutyOptions, Phase, phases};
 use eft_cores::speed::{BackEnd, Capabilities, Setting, Speed, choose};
-use eft_machine::CpuSet;
+use eft_machine::{CpuId, CpuSet};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl Session {
     /// What each CPU can do about its speed.
-    pub fn capabilities(&self, cpu: u32) -> Capabilities {
+    pub fn capabilities(&self, cpu: CpuId) -> Capabilities {
         Capabilities {
             cpufreq: cpufreq::range(&self.host.tree, cpu),
             clock_modulation: clock_modulation::is_available(&self.host.tree, cpu),
@@ -26,11 +26,11 @@ impl Session {
     /// Sets speeds, all or none. Cores that are slowed by emulation get the phases that `phase` gives them.
     pub fn set_speeds(
         &mut self,
-        wishes: &[(u32, Speed)],
+        wishes: &[(CpuId, Speed)],
         back_end: Option<BackEnd>,
         phase: Phase,
         machine: Option<String>,
-    ) -> Result<Vec<(u32, Setting)>, Error> {
+    ) -> Result<Vec<(CpuId, Setting)>, Error> {
         let situation = self.situation()?;
         let cpus: CpuSet = wishes.iter().map(|(cpu, _)| *cpu).collect();
         situation.check_managed(&cpus)?;
@@ -44,7 +44,7 @@ impl Session {
             settings.push((*cpu, setting));
         }
         let is_emulated =
-            |(_, setting): &&(u32, Setting)| setting.back_end == BackEnd::Emulated && setting.share < 1.0;
+            |(_, setting): &&(CpuId, Setting)| setting.back_end == BackEnd::Emulated && setting.share < 1.0;
         if self.host.tree.is_live() && settings.iter().any(|setting| is_emulated(&setting)) {
             burner::check_allowed()?;
         }
@@ -68,7 +68,13 @@ impl Session {
         Ok(settings)
     }
 
-    fn set_one(&mut self, cpu: u32, setting: &Setting, phase: Phase, begins: Duration) -> Result<(), Error> {
+    fn set_one(
+        &mut self,
+        cpu: CpuId,
+        setting: &Setting,
+        phase: Phase,
+        begins: Duration,
+    ) -> Result<(), Error> {
         let mut held = HeldSpeed {
             back_end: setting.back_end,
             share: setting.share,
@@ -112,7 +118,7 @@ impl Session {
     }
 
     /// Corrects an emulated speed after it was measured.
-    pub fn recalibrate(&mut self, measured: &BTreeMap<u32, f64>) -> Result<(), Error> {
+    pub fn recalibrate(&mut self, measured: &BTreeMap<CpuId, f64>) -> Result<(), Error> {
         for (cpu, share) in measured {
             if let Some(duty) = self.held.speeds.get_mut(cpu).and_then(|speed| speed.duty.as_mut()) {
                 duty.cost_ns = eft_cores::duty::recalibrate(*duty, *share);

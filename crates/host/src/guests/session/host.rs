@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use eft_machine::{CpuSet, Machine, SpeedSet};
+use eft_machine::{CpuId, CpuSet, Machine, SpeedSet};
 use eft_vcpu::PPM;
 use eft_vcpu::host::Host;
 use eft_vcpu::survey::survey;
@@ -39,13 +39,13 @@ pub struct Changing {
     online: CpuSet,
     parked: CpuSet,
     /// In parts per million.
-    speeds: Vec<(u32, u64)>,
+    speeds: Vec<(CpuId, u64)>,
 }
 
 /// Two files, so that it can be asked often.
 pub fn changing(tree: &Tree, cpu_state_dir: &Path) -> Changing {
     let held = held::load(cpu_state_dir);
-    let speed = |(cpu, speed): (&u32, &HeldSpeed)| (*cpu, (speed.share * PPM as f64) as u64);
+    let speed = |(cpu, speed): (&CpuId, &HeldSpeed)| (*cpu, (speed.share * PPM as f64) as u64);
     Changing {
         online: topology::online(tree).unwrap_or_default(),
         parked: held.parked(),

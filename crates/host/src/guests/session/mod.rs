@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use eft_base::time::Instant;
-use eft_machine::CpuSet;
 use eft_machine::cpu_set::CPU_MAX;
+use eft_machine::{CpuId, CpuSet};
 use eft_vcpu::guest::{Progress, VcpuId};
 use eft_vcpu::host::Host;
 use eft_vcpu::options::{Options, Policy};
@@ -148,7 +148,7 @@ impl Session {
             }
             news.extend(notes);
             // Also CPUs that are offline or parked now: they may come back.
-            let usable = settings.cpus.clone().unwrap_or_else(|| (0..=CPU_MAX).collect());
+            let usable = settings.cpus.clone().unwrap_or_else(|| (0..=CPU_MAX).map(CpuId).collect());
             Some(Placer::new(journal, usable))
         };
         if !host.is_asymmetric() {

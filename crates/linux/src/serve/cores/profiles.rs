@@ -42,6 +42,7 @@ mod tests {
     use eft_cores::indicators::Mix;
     use eft_cores::plan::{Plan, Seat};
     use eft_cores::profile::{Outcome, Profiles};
+    use eft_machine::CpuId;
     use eft_machine::Machine;
 
     #[test]
@@ -49,19 +50,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("profiles.toml").to_string_lossy().into_owned();
         let machine = Machine { model: Some("this".into()), ..Machine::default() };
-        let plan = |cpu: u32| {
+        let plan = |cpu: CpuId| {
             let seats = [("tcp".to_string(), Seat { cpu, dedicated: false })].into();
             Plan { seats, ..Plan::default() }
         };
         let outcome =
-            |cpu: u32, throughput: f64| Outcome { throughput, plan: plan(cpu), ..Outcome::default() };
+            |cpu: CpuId, throughput: f64| Outcome { throughput, plan: plan(cpu), ..Outcome::default() };
         let mut stored = Profiles::default();
-        stored.record("bulk", Mix::default(), outcome(0, 1.0));
-        stored.record("bulk", Mix::default(), outcome(5, 7.0));
+        stored.record("bulk", Mix::default(), outcome(CpuId(0), 1.0));
+        stored.record("bulk", Mix::default(), outcome(CpuId(5), 7.0));
         std::fs::write(&path, file::write(&stored, &machine).unwrap()).unwrap();
         // The policy had no use for CPU 5, and found CPU 0 better than it was.
         let mut profiles = Profiles::default();
-        profiles.record("bulk", Mix::default(), outcome(0, 3.0));
+        profiles.record("bulk", Mix::default(), outcome(CpuId(0), 3.0));
         let learnt = Learnt { path: path.clone(), profiles, machine: machine.clone() };
         write(&learnt).unwrap();
         let now = file::read(&std::fs::read_to_string(&path).unwrap(), &machine).unwrap();

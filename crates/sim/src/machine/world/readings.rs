@@ -6,6 +6,7 @@ use super::{ACCOUNT_NS, Part, QUEUE, World};
 use eft_base::Instant;
 use eft_cores::attention::QuickSample;
 use eft_cores::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traffic};
+use eft_machine::CpuId;
 
 impl World {
     /// Lets time pass and looks.
@@ -40,7 +41,7 @@ impl World {
     fn seen(&self) -> Sample {
         let components = self.parts.iter().map(|(name, part)| self.component(name, part)).collect();
         let machine = self.hardware.machine();
-        let cpu = |cpu: u32| {
+        let cpu = |cpu: CpuId| {
             let (busy, idle) = self.accounts.get(&cpu).copied().unwrap_or_default();
             CpuSample {
                 cpu,

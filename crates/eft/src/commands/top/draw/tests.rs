@@ -1,4 +1,5 @@
 use super::*;
+use eft_machine::CpuId;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::json;
@@ -8,7 +9,7 @@ fn view(cpus: u32) -> View {
     let component = |name: &&str| ComponentRow {
         name: name.to_string(),
         state: "running".into(),
-        cpu: Some(1),
+        cpu: Some(CpuId(1)),
         busy: 0.42,
         queue_high: 300,
         queue_capacity: 1024,
@@ -19,7 +20,7 @@ fn view(cpus: u32) -> View {
         stack: "web".into(),
         cpus: (0..cpus)
             .map(|cpu| CpuRow {
-                cpu,
+                cpu: CpuId(cpu),
                 online: true,
                 speed: 1.0,
                 stolen: 0.17,
