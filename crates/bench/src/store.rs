@@ -56,6 +56,7 @@ mod tests {
     use super::*;
     use eft_cores::indicators::Mix;
     use eft_cores::profile::Outcome;
+    use eft_machine::Watts;
 
     #[test]
     fn what_is_written_is_read_and_damage_is_named() {
@@ -67,7 +68,7 @@ mod tests {
         profiles.record(
             "bulk",
             Mix::default(),
-            Outcome { throughput: 5.0, power_w: 2.0, ..Outcome::default() },
+            Outcome { throughput: 5.0, power: Watts(2.0), ..Outcome::default() },
         );
         write(&path, &profiles, &machine).unwrap();
         assert_eq!(read(&path, &machine), Ok(profiles));

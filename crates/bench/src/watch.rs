@@ -14,7 +14,7 @@ use eft_host::clock;
 use eft_host::sensors::Tree;
 use eft_linux::stack_sensor::pages;
 use eft_linux::stack_sensor::{CounterNames, StackSensor};
-use eft_machine::CpuSet;
+use eft_machine::{CpuSet, Watts};
 
 use crate::ground::End;
 
@@ -31,7 +31,7 @@ pub struct Watch {
 pub struct Seen {
     /// [`delivered`], per second.
     pub throughput: f64,
-    pub power_w: f64,
+    pub power: Watts,
     /// By a meter; otherwise modelled.
     pub metered: bool,
     /// Share of work of each used CPU, polling not counted.
@@ -94,11 +94,11 @@ impl Seen {
         let work = |name: &str| seen.component(name).map_or(0.0, |load| load.busy);
         let used = plan.used();
         let busy = used.iter().map(|cpu| (cpu, plan.on(cpu).map(work).sum::<f64>().min(1.0)));
-        let modelled = || estimate::power_w(platform, &PowerModel::default(), plan, &activity);
+        let modelled = || estimate::power(platform, &PowerModel::default(), plan, &activity);
         Seen {
             throughput: delivered(&seen.traffic) / seconds.max(1e-9),
-            power_w: seen.power_w.unwrap_or_else(modelled),
-            metered: seen.power_w.is_some(),
+            power: seen.power.unwrap_or_else(modelled),
+            metered: seen.power.is_some(),
             busy: busy.collect(),
             mix: seen.indicators.mix(),
             indicators: seen.indicators.to_string(),

@@ -9,7 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Watts};
 
 use crate::observation::{ComponentLoad, Observation};
 use crate::plan::Plan;
@@ -113,32 +113,35 @@ pub fn bottleneck(utilisation: &Activity) -> f64 {
     utilisation.values().copied().fold(0.0, f64::max)
 }
 
-/// Power of the packages that have managed CPUs, W.
-pub fn power_w(platform: &Platform, model: &PowerModel, plan: &Plan, activity: &Activity) -> f64 {
+/// Power of the packages that have managed CPUs.
+pub fn power(platform: &Platform, model: &PowerModel, plan: &Plan, activity: &Activity) -> Watts {
     packages(platform, plan, activity)
         .iter()
-        .map(|(states, sizes)| model.estimate_sized(states, sizes).total_w)
+        .map(|(states, sizes)| model.estimate_sized(states, sizes).total)
         .sum()
 }
 
-/// How [`power_w`] moves when static share and uncore power are half and one and a half of what was assumed.
+/// How [`power`] moves when static share and uncore power are half and one and a half of what was assumed.
 pub fn sensitivity(
     platform: &Platform,
     model: &PowerModel,
     plan: &Plan,
     activity: &Activity,
 ) -> Vec<Sensitivity> {
-    model.sensitivity_of(|model| power_w(platform, model, plan, activity))
+    model.sensitivity_of(|model| power(platform, model, plan, activity))
 }
 
 /// Modelled power now, and what the same work would take with all managed CPUs awake at full speed.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct PowerReport {
     /// By a meter, if there is one.
-    pub measured_w: Option<f64>,
-    pub now_w: f64,
-    pub full_w: f64,
-    /// Share of `full_w`.
+    #[serde(rename = "measured_w")]
+    pub measured: Option<Watts>,
+    #[serde(rename = "now_w")]
+    pub now: Watts,
+    #[serde(rename = "full_w")]
+    pub full: Watts,
+    /// Share of `full`.
     pub saving: f64,
     /// How the saving depends on what was assumed.
     pub spans: Vec<SavingSpan>,
@@ -160,25 +163,19 @@ impl PowerReport {
         let full = Plan { seats: plan.seats.clone(), ..Plan::default() };
         let mut awake: Activity = platform.managed().iter().map(|cpu| (cpu, 0.0)).collect();
         awake.extend(utilisation(platform, &full, &demand(platform, plan, seen)));
-        let now = |model: &PowerModel| power_w(platform, model, plan, &activity);
-        let most = |model: &PowerModel| power_w(platform, model, &full, &awake);
-        let share = |now: f64, full: f64| if full > 0.0 { 1.0 - now / full } else { 0.0 };
+        let taken = |model: &PowerModel| power(platform, model, plan, &activity);
+        let most = |model: &PowerModel| power(platform, model, &full, &awake);
+        let share = |now: Watts, full: Watts| if full > Watts::ZERO { 1.0 - now / full } else { 0.0 };
         let span = |(now, full): (Sensitivity, Sensitivity)| SavingSpan {
             assumption: now.assumption,
             low: now.low,
             high: now.high,
-            saving_low: share(now.total_low_w, full.total_low_w),
-            saving_high: share(now.total_high_w, full.total_high_w),
+            saving_low: share(now.total_low, full.total_low),
+            saving_high: share(now.total_high, full.total_high),
         };
-        let (now_w, full_w) = (now(model), most(model));
-        let rows = model.sensitivity_of(now).into_iter().zip(model.sensitivity_of(most));
-        Self {
-            measured_w: seen.power_w,
-            now_w,
-            full_w,
-            saving: share(now_w, full_w),
-            spans: rows.map(span).collect(),
-        }
+        let (now, full) = (taken(model), most(model));
+        let rows = model.sensitivity_of(taken).into_iter().zip(model.sensitivity_of(most));
+        Self { measured: seen.power, now, full, saving: share(now, full), spans: rows.map(span).collect() }
     }
 }
 
@@ -223,8 +220,8 @@ mod tests {
         let load = ComponentLoad { name: "tcp".into(), busy: 0.3, ..ComponentLoad::default() };
         let seen = Observation { components: alloc::vec![load], ..Observation::default() };
         let report = PowerReport::of(&platform, &PowerModel::default(), &plan, &seen);
-        assert!(report.now_w > 0.0 && report.now_w < report.full_w, "{report:?}");
-        assert!((report.saving - (1.0 - report.now_w / report.full_w)).abs() < 1e-12);
+        assert!(report.now > Watts::ZERO && report.now < report.full, "{report:?}");
+        assert!((report.saving - (1.0 - report.now / report.full)).abs() < 1e-12);
         // The less there is that no plan changes, the more is saved.
         let [of_static, of_uncore] = &report.spans[..] else { panic!("{report:?}") };
         assert!(

@@ -4,6 +4,7 @@ use alloc::format;
 use core::fmt;
 
 use eft_component::scheduling::Objective;
+use eft_machine::Watts;
 
 const DEFAULT_FLOOR: f64 = 0.95;
 
@@ -39,15 +40,15 @@ impl Goal {
         }
     }
 
-    /// Larger is better: throughput relative to the best known, power in W.
-    pub fn score(self, throughput: f64, power_w: f64) -> f64 {
-        let power_w = power_w.max(1e-3);
+    /// Larger is better: throughput relative to the best known, and power.
+    pub fn score(self, throughput: f64, power: Watts) -> f64 {
+        let watts = power.max(Watts(1e-3)).0;
         match self.objective {
             // Power breaks ties within a percent or two.
-            Objective::Throughput => throughput - 1e-4 * power_w,
+            Objective::Throughput => throughput - 1e-4 * watts,
             Objective::LeastPower if throughput < self.floor => throughput - 1e6,
-            Objective::LeastPower => -power_w,
-            Objective::ThroughputPerWatt => throughput / power_w,
+            Objective::LeastPower => -watts,
+            Objective::ThroughputPerWatt => throughput / watts,
         }
     }
 }
@@ -69,10 +70,13 @@ mod tests {
     #[test]
     fn the_score_follows_the_objective() {
         let least = Goal::least_power(0.95);
-        assert!(least.score(0.96, 10.0) > least.score(1.0, 11.0));
-        assert!(least.score(0.96, 20.0) > least.score(0.9, 5.0));
-        assert!(Goal::THROUGHPUT.score(1.0, 30.0) > Goal::THROUGHPUT.score(0.9, 10.0));
-        assert!(Goal::THROUGHPUT_PER_WATT.score(0.5, 4.0) > Goal::THROUGHPUT_PER_WATT.score(1.0, 10.0));
+        assert!(least.score(0.96, Watts(10.0)) > least.score(1.0, Watts(11.0)));
+        assert!(least.score(0.96, Watts(20.0)) > least.score(0.9, Watts(5.0)));
+        assert!(Goal::THROUGHPUT.score(1.0, Watts(30.0)) > Goal::THROUGHPUT.score(0.9, Watts(10.0)));
+        assert!(
+            Goal::THROUGHPUT_PER_WATT.score(0.5, Watts(4.0))
+                > Goal::THROUGHPUT_PER_WATT.score(1.0, Watts(10.0))
+        );
     }
 
     #[test]

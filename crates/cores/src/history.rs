@@ -10,7 +10,7 @@ use core::fmt;
 
 use eft_base::Instant;
 use eft_component::scheduling::PolicyName;
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Watts};
 use serde::Serialize;
 
 use crate::estimate;
@@ -32,7 +32,8 @@ pub struct Readings {
     /// The component whose queues passed their upper mark most often, and how often.
     pub overloaded: Option<(String, u64)>,
     pub fullest_queue_share: f64,
-    pub power_w: Option<f64>,
+    #[serde(rename = "power_w")]
+    pub power: Option<Watts>,
 }
 
 impl Readings {
@@ -47,7 +48,7 @@ impl Readings {
             busiest_share: busiest.map_or(0.0, |(_, share)| *share),
             overloaded: overloaded.map(|load| (load.name.clone(), load.overloads)),
             fullest_queue_share: seen.components.iter().map(|load| load.fill()).fold(0.0, f64::max),
-            power_w: seen.power_w,
+            power: seen.power,
         }
     }
 }
@@ -62,8 +63,8 @@ impl fmt::Display for Readings {
             write!(f, "; {name} overloaded {times} times")?;
         }
         write!(f, "; queues up to {:.0}%", self.fullest_queue_share * 100.0)?;
-        match self.power_w {
-            Some(watts) => write!(f, "; {watts:.1} W"),
+        match self.power {
+            Some(watts) => write!(f, "; {watts:.1}"),
             None => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ use core::fmt;
 use core::time::Duration;
 
 use eft_base::{Instant, time};
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Watts};
 use serde::Serialize;
 
 mod component;
@@ -24,6 +24,7 @@ use component::{Differences, differences};
 pub use doubt::Doubt;
 
 use crate::indicators::{Indicators, Window};
+use crate::power::WATTS_MAX;
 use crate::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traffic};
 
 /// More components or CPUs than this in one sample are absurd.
@@ -48,7 +49,8 @@ pub struct Observation {
     /// Derived over the recent past.
     pub indicators: Indicators,
     /// Measured; `None` without a meter.
-    pub power_w: Option<f64>,
+    #[serde(rename = "power_w")]
+    pub power: Option<Watts>,
     pub problems: Vec<Problem>,
 }
 
@@ -191,7 +193,7 @@ impl Observer {
             problem(&mut seen, component_part(&gone.name), Doubt::Missing);
         }
         observe_cpus(&previous.cpus, &sample.cpus, &mut seen);
-        seen.power_w = power(&previous, sample, &mut seen.problems);
+        seen.power = power(&previous, sample, &mut seen.problems);
         let open = sample.components.iter().map(|component| component.traffic.connections_open);
         seen.traffic.connections_open = open.fold(0, u64::saturating_add);
         self.window.add(&seen.traffic, seen.period);
@@ -348,15 +350,14 @@ fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(f64, Duration, f64)
 }
 
 /// The meter wraps and is reset; a negative or impossible power is none.
-fn power(before: &Sample, now: &Sample, problems: &mut Vec<Problem>) -> Option<f64> {
-    const WATTS_MAX: f64 = 100_000.0;
-    let (now_uj, before_uj) = (now.energy_uj?, before.energy_uj?);
-    let length_ns = time::nanos(now.at.checked_since(before.at)?) as f64;
-    let watts = now_uj.checked_sub(before_uj).map(|uj| uj as f64 * 1e3 / length_ns);
+fn power(before: &Sample, now: &Sample, problems: &mut Vec<Problem>) -> Option<Watts> {
+    let (after, earlier) = (now.energy?, before.energy?);
+    let length = now.at.checked_since(before.at)?;
+    let watts = after.checked_since(earlier).map(|used| used.over(length));
     match watts {
         Some(watts) if watts <= WATTS_MAX => Some(watts),
         _ => {
-            let why = Doubt::Meter { before_uj, now_uj };
+            let why = Doubt::Meter { before: earlier, now: after };
             problems.push(Problem { part: Part::Energy, why });
             None
         }

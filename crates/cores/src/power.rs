@@ -9,21 +9,27 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Watts};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+/// More is no machine.
+pub const WATTS_MAX: Watts = Watts(100_000.0);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PowerModel {
-    /// Power of one core at full frequency, always active, W.
-    pub core_full_w: f64,
-    /// The part of `core_full_w` that leaks.
+    /// Power of one core at full frequency, always active.
+    #[serde(rename = "core_full_w")]
+    pub core_full: Watts,
+    /// The part of it that leaks.
     pub static_share: f64,
-    /// Uncore power of the package while awake, W.
-    pub uncore_w: f64,
-    /// Uncore power while the package sleeps, W.
-    pub package_sleep_w: f64,
+    /// Uncore power of the package while awake.
+    #[serde(rename = "uncore_w")]
+    pub uncore: Watts,
+    /// Uncore power while the package sleeps.
+    #[serde(rename = "package_sleep_w")]
+    pub package_sleep: Watts,
     /// Operating points, from low to high frequency.
     pub points: Vec<OperatingPoint>,
     /// From light to deep. The first is the state of a core that idles briefly, the last that of a parked one.
@@ -67,22 +73,27 @@ pub struct PowerEstimate {
     /// Always true: nothing here was measured.
     pub modelled: bool,
     pub cores: Vec<CorePower>,
-    pub uncore_w: f64,
+    #[serde(rename = "uncore_w")]
+    pub uncore: Watts,
     pub package_asleep: bool,
-    pub total_w: f64,
+    #[serde(rename = "total_w")]
+    pub total: Watts,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CorePower {
     pub cpu: CpuId,
-    pub dynamic_w: f64,
-    pub static_w: f64,
-    pub idle_w: f64,
+    #[serde(rename = "dynamic_w")]
+    pub dynamic: Watts,
+    #[serde(rename = "static_w")]
+    pub leaked: Watts,
+    #[serde(rename = "idle_w")]
+    pub idle: Watts,
 }
 
 impl CorePower {
-    pub fn total_w(&self) -> f64 {
-        self.dynamic_w + self.static_w + self.idle_w
+    pub fn total(&self) -> Watts {
+        self.dynamic + self.leaked + self.idle
     }
 }
 
@@ -92,8 +103,10 @@ pub struct Sensitivity {
     pub assumption: &'static str,
     pub low: f64,
     pub high: f64,
-    pub total_low_w: f64,
-    pub total_high_w: f64,
+    #[serde(rename = "total_low_w")]
+    pub total_low: Watts,
+    #[serde(rename = "total_high_w")]
+    pub total_high: Watts,
     /// Relative change of the result per relative change of the assumption.
     pub elasticity: f64,
 }
@@ -104,10 +117,10 @@ impl Default for PowerModel {
         let point = |frequency, voltage| OperatingPoint { frequency, voltage };
         let idle = |name: &str, power| IdlePower { name: name.into(), power };
         Self {
-            core_full_w: 10.0,
+            core_full: Watts(10.0),
             static_share: 0.3,
-            uncore_w: 8.0,
-            package_sleep_w: 2.0,
+            uncore: Watts(8.0),
+            package_sleep: Watts(2.0),
             points: alloc::vec![point(0.2, 0.65), point(0.5, 0.75), point(0.8, 0.9), point(1.0, 1.0)],
             idle: alloc::vec![idle("C1", 0.25), idle("C6", 0.02)],
         }
@@ -134,17 +147,17 @@ pub enum PowerError {
 impl PowerModel {
     pub fn check(&self) -> Result<(), PowerError> {
         let watts = [
-            ("core_full_w", self.core_full_w),
-            ("uncore_w", self.uncore_w),
-            ("package_sleep_w", self.package_sleep_w),
+            ("core_full_w", self.core_full),
+            ("uncore_w", self.uncore),
+            ("package_sleep_w", self.package_sleep),
         ];
-        if let Some((name, _)) = watts.iter().find(|(_, watts)| !(0.0..=100_000.0).contains(watts)) {
+        if let Some((name, _)) = watts.iter().find(|(_, watts)| !(Watts::ZERO..=WATTS_MAX).contains(watts)) {
             return Err(PowerError::Watts { name });
         }
         if !(0.0..=1.0).contains(&self.static_share) {
             return Err(PowerError::StaticShare);
         }
-        if self.package_sleep_w > self.uncore_w {
+        if self.package_sleep > self.uncore {
             return Err(PowerError::SleepAboveAwake);
         }
         let relative = |value: f64| (0.0..=2.0).contains(&value);
@@ -184,34 +197,34 @@ impl PowerModel {
 
     /// `size`: the power of this core's kind, relative to `core_full_w`.
     fn core(&self, state: &CoreState, size: f64) -> CorePower {
-        let core_full_w = self.core_full_w * size;
-        let idle_power = |index: usize| self.idle.get(index).map_or(0.0, |idle| idle.power) * core_full_w;
+        let full = self.core_full * size;
+        let idle_power = |index: usize| full * self.idle.get(index).map_or(0.0, |idle| idle.power);
         if state.parked {
-            let idle_w = idle_power(self.idle.len().saturating_sub(1));
-            return CorePower { cpu: state.cpu, dynamic_w: 0.0, static_w: 0.0, idle_w };
+            let idle = idle_power(self.idle.len().saturating_sub(1));
+            return CorePower { cpu: state.cpu, dynamic: Watts::ZERO, leaked: Watts::ZERO, idle };
         }
         let voltage = self.voltage(state.frequency);
         // While the clock stands still for the duty cycle, the core is not idle in the sense of a C-state: it leaks.
         let awake = (state.activity + (1.0 - state.duty)).clamp(0.0, 1.0);
         let activity = state.activity.clamp(0.0, state.duty.clamp(0.0, 1.0));
-        let dynamic_full = (1.0 - self.static_share) * core_full_w;
-        let residency_w = if state.residency.is_empty() {
+        let dynamic_full = full * (1.0 - self.static_share);
+        let resting = if state.residency.is_empty() {
             idle_power(0)
         } else {
-            state.residency.iter().enumerate().map(|(index, share)| share * idle_power(index)).sum()
+            state.residency.iter().enumerate().map(|(index, share)| idle_power(index) * *share).sum()
         };
         CorePower {
             cpu: state.cpu,
-            dynamic_w: dynamic_full * voltage * voltage * state.frequency * activity,
-            static_w: self.static_share * core_full_w * voltage * awake,
-            idle_w: residency_w * (1.0 - awake),
+            dynamic: dynamic_full * voltage * voltage * state.frequency * activity,
+            leaked: full * self.static_share * voltage * awake,
+            idle: resting * (1.0 - awake),
         }
     }
 
     /// What the burner of an emulated speed takes: it executes in the part of the time that it keeps from the others.
-    pub fn burner_w(&self, state: &CoreState) -> f64 {
+    pub fn burner(&self, state: &CoreState) -> Watts {
         let voltage = self.voltage(state.frequency);
-        let dynamic_full = (1.0 - self.static_share) * self.core_full_w;
+        let dynamic_full = self.core_full * (1.0 - self.static_share);
         dynamic_full * voltage * voltage * state.frequency * (1.0 - state.duty.clamp(0.0, 1.0))
     }
 
@@ -245,34 +258,34 @@ impl PowerModel {
             awake <= 1 && cores.len() > 1 && cores.iter().all(|core| core.parked || core.activity < 0.01);
         let cores: Vec<CorePower> =
             cores.iter().enumerate().map(|(index, core)| self.core(core, size(index))).collect();
-        let uncore_w = if package_asleep { self.package_sleep_w } else { self.uncore_w };
-        let total_w = uncore_w + cores.iter().map(CorePower::total_w).sum::<f64>();
-        PowerEstimate { modelled: true, cores, uncore_w, package_asleep, total_w }
+        let uncore = if package_asleep { self.package_sleep } else { self.uncore };
+        let total = uncore + cores.iter().map(CorePower::total).sum();
+        PowerEstimate { modelled: true, cores, uncore, package_asleep, total }
     }
 
     /// Moves the static share and the uncore power down and up by half of themselves.
     pub fn sensitivity(&self, cores: &[CoreState]) -> Vec<Sensitivity> {
-        self.sensitivity_of(|model| model.estimate(cores).total_w)
+        self.sensitivity_of(|model| model.estimate(cores).total)
     }
 
     /// The same for any total that a model leads to, such as that of several packages.
-    pub fn sensitivity_of(&self, total: impl Fn(&PowerModel) -> f64) -> Vec<Sensitivity> {
+    pub fn sensitivity_of(&self, total: impl Fn(&PowerModel) -> Watts) -> Vec<Sensitivity> {
         let base = total(self);
         let row = |assumption, value: f64, apply: &dyn Fn(f64) -> PowerModel| {
             let (low, high) = (value * 0.5, value * 1.5);
-            let (total_low_w, total_high_w) = (total(&apply(low)), total(&apply(high)));
+            let (total_low, total_high) = (total(&apply(low)), total(&apply(high)));
             let elasticity =
-                if base > 0.0 && value > 0.0 { (total_high_w - total_low_w) / base } else { 0.0 };
-            Sensitivity { assumption, low, high, total_low_w, total_high_w, elasticity }
+                if base > Watts::ZERO && value > 0.0 { (total_high - total_low) / base } else { 0.0 };
+            Sensitivity { assumption, low, high, total_low, total_high, elasticity }
         };
         let shares = |value: f64| PowerModel { static_share: value.min(1.0), ..self.clone() };
         let uncore = |value: f64| {
-            let scale = if self.uncore_w > 0.0 { value / self.uncore_w } else { 1.0 };
-            PowerModel { uncore_w: value, package_sleep_w: self.package_sleep_w * scale, ..self.clone() }
+            let scale = if self.uncore > Watts::ZERO { Watts(value) / self.uncore } else { 1.0 };
+            PowerModel { uncore: Watts(value), package_sleep: self.package_sleep * scale, ..self.clone() }
         };
         alloc::vec![
             row("static share of a core's power", self.static_share, &shares),
-            row("uncore power, W", self.uncore_w, &uncore)
+            row("uncore power, W", self.uncore.0, &uncore)
         ]
     }
 }
@@ -289,16 +302,16 @@ mod tests {
     #[test]
     fn half_the_frequency_saves_more_than_half_the_duty() {
         let model = PowerModel::default();
-        let total = |state| model.estimate(&[state, core(1.0, 1.0)]).cores[0].total_w();
+        let total = |state| model.estimate(&[state, core(1.0, 1.0)]).cores[0].total();
         let (full, half_clock, half_duty) =
             (total(core(1.0, 1.0)), total(core(0.5, 1.0)), total(core(1.0, 0.5)));
         assert!(half_clock < half_duty && half_duty < full, "{half_clock} {half_duty} {full}");
         let at = |duty| model.estimate(&[core(1.0, duty)]).cores[0];
         assert!(
-            (at(0.5).dynamic_w - at(1.0).dynamic_w / 2.0).abs() < 1e-9,
+            (at(0.5).dynamic.0 - at(1.0).dynamic.0 / 2.0).abs() < 1e-9,
             "a duty cycle leaves the voltage alone"
         );
-        assert!((at(0.5).static_w - at(1.0).static_w).abs() < 1e-9);
+        assert!((at(0.5).leaked.0 - at(1.0).leaked.0).abs() < 1e-9);
     }
 
     #[test]
@@ -317,7 +330,7 @@ mod tests {
         let idle = |told: &[(&str, u64)]| {
             let residency = model.residency(told);
             let state = CoreState { frequency: 1.0, duty: 1.0, residency, ..CoreState::default() };
-            model.estimate(&[state]).cores[0].idle_w
+            model.estimate(&[state]).cores[0].idle
         };
         assert!(
             idle(&[("POLL", 0), ("C1", 10), ("deep", 90)]) < idle(&[("POLL", 0), ("C1", 90), ("deep", 10)])
@@ -330,16 +343,16 @@ mod tests {
     #[test]
     fn the_burner_takes_the_dynamic_power_of_what_it_keeps() {
         let model = PowerModel::default();
-        let full = (1.0 - model.static_share) * model.core_full_w;
-        assert!((model.burner_w(&core(1.0, 0.25)) - 0.75 * full).abs() < 1e-9);
-        assert_eq!(model.burner_w(&core(1.0, 1.0)), 0.0);
+        let full = (1.0 - model.static_share) * model.core_full.0;
+        assert!((model.burner(&core(1.0, 0.25)).0 - 0.75 * full).abs() < 1e-9);
+        assert_eq!(model.burner(&core(1.0, 1.0)), Watts::ZERO);
     }
 
     #[test]
     fn sensitivity_names_both_shares() {
         let rows = PowerModel::default().sensitivity(&[core(0.5, 1.0), core(1.0, 0.5)]);
         assert_eq!(rows.len(), 2);
-        assert!(rows[1].total_high_w - rows[1].total_low_w > 7.9);
+        assert!(rows[1].total_high - rows[1].total_low > Watts(7.9));
         assert!(rows[0].elasticity != 0.0);
     }
 
@@ -350,9 +363,9 @@ mod tests {
             change(&mut model);
             assert!(model.check().is_err());
         };
-        bad(|model| model.core_full_w = f64::NAN);
+        bad(|model| model.core_full = Watts(f64::NAN));
         bad(|model| model.static_share = 1.5);
-        bad(|model| model.package_sleep_w = 1000.0);
+        bad(|model| model.package_sleep = Watts(1000.0));
         bad(|model| model.points.clear());
         bad(|model| model.points.reverse());
         bad(|model| model.idle.clear());
@@ -364,7 +377,7 @@ mod tests {
         fn power_is_never_negative(frequency in 0.0f64..1.5, activity in 0.0f64..1.0, duty in 0.0f64..1.0, parked: bool) {
             let state = CoreState { frequency, activity, duty, parked, ..CoreState::default() };
             let estimate = PowerModel::default().estimate(&[state]);
-            prop_assert!(estimate.cores[0].total_w() >= 0.0 && estimate.total_w.is_finite());
+            prop_assert!(estimate.cores[0].total() >= Watts::ZERO && estimate.total.0.is_finite());
         }
     }
 }

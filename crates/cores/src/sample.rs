@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use eft_base::{Instant, time};
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Microjoules};
 use serde::{Deserialize, Serialize};
 
 /// Everything seen at one moment.
@@ -21,8 +21,9 @@ pub struct Sample {
     pub at: Instant,
     pub components: Vec<ComponentSample>,
     pub cpus: Vec<CpuSample>,
-    /// Energy of all packages since some beginning, µJ; `None` without a meter.
-    pub energy_uj: Option<u64>,
+    /// Energy of all packages since some beginning; `None` without a meter.
+    #[serde(rename = "energy_uj")]
+    pub energy: Option<Microjoules>,
 }
 
 /// One component.

@@ -14,7 +14,7 @@ use eft_host::actuators::session::{Host, Session};
 use eft_host::journal::Journal;
 use eft_host::sensors::counters::{Target, core_types};
 use eft_host::sensors::{Tree, observe, power};
-use eft_machine::{CoreClass, CpuId, CpuSet};
+use eft_machine::{CoreClass, CpuId, CpuSet, Watts};
 
 struct Machine {
     dir: tempfile::TempDir,
@@ -183,13 +183,13 @@ fn amd_with_preferred_cores_is_not_asymmetric() {
     let before = power::read(&machine.tree()).unwrap();
     machine.put("sys/class/powercap/intel-rapl:0/energy_uj", "1000");
     let watts = power::between(&before, &power::read(&machine.tree()).unwrap(), 0.001);
-    assert!((watts[0].watts - 2.0).abs() < 1e-9, "wrapped once: {watts:?}");
+    assert!((watts[0].power.0 - 2.0).abs() < 1e-9, "wrapped once: {watts:?}");
     // The burner of an emulated speed is charged to its own package, and to no more than there is.
     let mut watts = watts;
-    power::charge_burners(&mut watts, &[(Some(0), 0.5), (Some(1), 7.0)]);
-    assert_eq!((watts[0].burner_modelled_w, watts[0].net_w()), (0.5, 1.5));
-    power::charge_burners(&mut watts, &[(None, 9.0)]);
-    assert_eq!(watts[0].net_w(), 0.0);
+    power::charge_burners(&mut watts, &[(Some(0), Watts(0.5)), (Some(1), Watts(7.0))]);
+    assert_eq!((watts[0].burner_modelled, watts[0].net()), (Watts(0.5), Watts(1.5)));
+    power::charge_burners(&mut watts, &[(None, Watts(9.0))]);
+    assert_eq!(watts[0].net(), Watts::ZERO);
 }
 
 #[test]

@@ -288,7 +288,7 @@ impl StackSensor {
             at: now,
             components: self.watched.iter_mut().map(|w| w.sample(now, senders)).collect(),
             cpus: self.cpus.read(now),
-            energy_uj: self.energy.read(),
+            energy: self.energy.read(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the scheduler has to reach, proven on the modelled machine: the whole component, as it runs live.
 
 use eft_base::Random;
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Watts};
 
 use eft_component::scheduling::{PolicyName, Scheduling, Spare};
 use eft_cores::history::History;
@@ -101,7 +101,7 @@ fn best_fixed(shape: &Shape, load: &Load, goal: Goal) -> (Plan, f64, f64) {
         })
         .collect();
     let best = all.iter().map(|(_, rate, _)| *rate).fold(0.0, f64::max);
-    let score = |(_, rate, watts): &(Plan, f64, f64)| goal.score(rate / best, *watts);
+    let score = |(_, rate, watts): &(Plan, f64, f64)| goal.score(rate / best, Watts(*watts));
     all.into_iter().max_by(|a, b| score(a).total_cmp(&score(b))).unwrap()
 }
 
@@ -556,8 +556,9 @@ fn swept(shape: &Shape, loads: &[Load]) -> Profiles {
         let each = load.per_thousand;
         let bytes = eft_cores::indicators::delivered(&each) / 1000.0;
         for Configuration { plan, .. } in exhaustive(&platform(shape), Spare::GiveBack) {
-            let (steady, power_w) = world.steady(&plan, load);
-            let outcome = Outcome { throughput: steady.rate * bytes, power_w, plan, ..Outcome::default() };
+            let (steady, watts) = world.steady(&plan, load);
+            let outcome =
+                Outcome { throughput: steady.rate * bytes, power: Watts(watts), plan, ..Outcome::default() };
             profiles.record(&load.name, mix, outcome);
         }
     }

@@ -59,7 +59,7 @@ fn sweep(scene: &mut Scene, places: Places) -> Result<Profiles, String> {
                 let seen = scene.watch.window(&scene.end, &scene.ground.platform, plan, SWEPT_TIME)?;
                 let outcome = Outcome {
                     throughput: seen.throughput,
-                    power_w: seen.power_w,
+                    power: seen.power,
                     modelled: true,
                     plan: plan.clone(),
                     ..Outcome::default()

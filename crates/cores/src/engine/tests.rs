@@ -89,7 +89,7 @@ fn idle(at_ns: u64) -> Sample {
         at: Instant(at_ns),
         components: STACK.iter().map(component).collect(),
         cpus: (0..3).map(CpuId).map(cpu).collect(),
-        energy_uj: None,
+        energy: None,
     }
 }
 

@@ -4,6 +4,7 @@ use alloc::string::String;
 use core::time::Duration;
 
 use eft_base::time;
+use eft_machine::Microjoules;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
@@ -45,8 +46,8 @@ pub enum Doubt {
     New,
     #[error("is stale: its account stands still")]
     AccountStandsStill,
-    #[error("the meter went from {before_uj} to {now_uj} uJ")]
-    Meter { before_uj: u64, now_uj: u64 },
+    #[error("the meter went from {} to {now}", before.0)]
+    Meter { before: Microjoules, now: Microjoules },
     #[error("vanished")]
     Vanished,
     #[error("its speed reads {0}")]

@@ -4,7 +4,7 @@ use super::*;
 use crate::sample::{HardwareCounters, QueueSample};
 use core::time::Duration;
 use eft_base::time::nanos;
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Microjoules};
 
 const PERIOD: u64 = 10_000_000;
 
@@ -49,7 +49,7 @@ fn sample(at_ns: u64, busy_ns: u64) -> Sample {
         at: Instant(at_ns),
         components: alloc::vec![ComponentSample { accounted_to: Instant(at_ns), ..tcp(busy_ns) }],
         cpus: alloc::vec![cpu(0, 0, at_ns), cpu(1, busy_ns, at_ns - busy_ns.min(at_ns))],
-        energy_uj: Some(at_ns / 100),
+        energy: Some(Microjoules(at_ns / 100)),
     }
 }
 
@@ -112,7 +112,7 @@ fn two_looks_make_shares_and_rates() {
     assert!((load.sleeping - 0.3).abs() < 1e-9);
     assert!((load.fill() - 40.0 / 64.0).abs() < 1e-9);
     assert!((seen.cpu(CpuId(1)).unwrap().busy - 0.5).abs() < 1e-9);
-    assert!((seen.power_w.unwrap() - 10.0).abs() < 0.01, "{:?}", seen.power_w);
+    assert!((seen.power.unwrap().0 - 10.0).abs() < 0.01, "{:?}", seen.power);
     let indicators = seen.indicators;
     assert!((indicators.mean_segment_bytes - 1448.0).abs() < 1.0);
     assert!((indicators.sent_bytes_per_s - 14_480_000.0).abs() < 1.0);
@@ -160,8 +160,8 @@ fn what_a_hypervisor_took_is_a_share_of_all_the_time() {
 
 #[test]
 fn a_meter_or_pmu_that_goes_back_costs_only_its_own_figures() {
-    let seen = second(|next| next.energy_uj = Some(0));
-    assert!(seen.is_sound() && seen.power_w.is_none() && seen.problems.len() == 1);
+    let seen = second(|next| next.energy = Some(Microjoules(0)));
+    assert!(seen.is_sound() && seen.power.is_none() && seen.problems.len() == 1);
     let counters = |cycles| Some(HardwareCounters { cycles, ..HardwareCounters::default() });
     let mut observer = Observer::default();
     let mut first = sample(PERIOD, 0);

@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use eft_base::Instant;
+use eft_machine::Watts;
 
 use crate::indicators::Mix;
 use crate::plan::Plan;
@@ -71,9 +72,9 @@ struct Verdict {
 #[derive(Clone, Debug)]
 struct Trial {
     plans: Vec<Plan>,
-    results: Vec<(f64, f64)>,
+    results: Vec<(f64, Watts)>,
     began: Instant,
-    sum: (f64, f64, f64),
+    sum: (f64, Watts, f64),
     held: bool,
 }
 
@@ -202,7 +203,7 @@ impl Flapping {
 
 impl Trial {
     fn new(plans: Vec<Plan>, began: Instant, held: bool) -> Self {
-        Self { plans, results: Vec::new(), began, sum: (0.0, 0.0, 0.0), held }
+        Self { plans, results: Vec::new(), began, sum: (0.0, Watts::ZERO, 0.0), held }
     }
 
     fn chosen(&self) -> Plan {
@@ -214,13 +215,13 @@ impl Trial {
         if self.held {
             return Advice::Hold(self.chosen(), None);
         }
-        self.sum = (self.sum.0 + look.throughput, self.sum.1 + look.power_w, self.sum.2 + 1.0);
+        self.sum = (self.sum.0 + look.throughput, self.sum.1 + look.power, self.sum.2 + 1.0);
         if time.saturating_since(self.began) < TRIAL {
             return Advice::Hold(current(self), None);
         }
         let (throughput, power, looks) = self.sum;
         self.results.push((throughput / looks, power / looks));
-        (self.began, self.sum) = (time, (0.0, 0.0, 0.0));
+        (self.began, self.sum) = (time, (0.0, Watts::ZERO, 0.0));
         if self.results.len() < self.plans.len() {
             return Advice::Hold(current(self), Some("the load flaps; measures the next configuration"));
         }

@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use eft_base::time::nanos;
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Watts};
 
 use crate::estimate::{self, Activity};
 use crate::indicators::{self, Mix};
@@ -42,7 +42,7 @@ pub struct Look {
     /// Delivered, see [`indicators::delivered`], per second.
     pub throughput: f64,
     /// Measured, or else modelled.
-    pub power_w: f64,
+    pub power: Watts,
     /// Busiest CPU's share of work, polling not counted.
     pub busy: f64,
     pub overloaded: bool,
@@ -52,7 +52,7 @@ pub struct Look {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
     pub throughput: f64,
-    pub power_w: f64,
+    pub power: Watts,
     pub busy: f64,
     /// Share of looks with an overload.
     pub overloaded: f64,
@@ -132,7 +132,7 @@ impl Meter {
         let mean = |of: fn(&Look) -> f64| looks().map(of).sum::<f64>() / count as f64;
         Some(Measured {
             throughput: mean(|look| look.throughput),
-            power_w: mean(|look| look.power_w),
+            power: looks().map(|look| look.power).sum::<Watts>() / count as f64,
             busy: mean(|look| look.busy),
             overloaded: mean(|look| f64::from(u8::from(look.overloaded))),
             mix,
@@ -147,13 +147,13 @@ impl Look {
 
     pub fn of(platform: &Platform, model: &PowerModel, plan: &Plan, seen: &Observation) -> Self {
         let activity = estimate::seen_activity(plan, seen);
-        let modelled = || estimate::power_w(platform, model, plan, &activity);
+        let modelled = || estimate::power(platform, model, plan, &activity);
         let work = work(plan, seen);
         let busy = work.values().copied().fold(0.0, f64::max);
         Self {
             period: seen.period,
             throughput: indicators::delivered(&seen.traffic) * 1e9 / nanos(seen.period).max(1) as f64,
-            power_w: seen.power_w.unwrap_or_else(modelled),
+            power: seen.power.unwrap_or_else(modelled),
             busy,
             overloaded: is_full(&work, seen) || seen.components.iter().any(|load| is_overloaded(load, busy)),
         }

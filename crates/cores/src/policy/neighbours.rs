@@ -14,7 +14,7 @@ use crate::plan::{Plan, Seat};
 use crate::platform::Platform;
 use crate::power::PowerModel;
 use eft_component::scheduling::Spare;
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Watts};
 
 /// How busy the busiest CPU may become when speeds are fitted to the work: tight, and with room.
 const FITS: [f64; 4] = [1.0, 0.9, 0.75, 0.6];
@@ -35,7 +35,7 @@ pub struct Candidate {
     pub plan: Plan,
     /// Throughput relative to now.
     pub throughput: f64,
-    pub power_w: f64,
+    pub power: Watts,
 }
 
 /// Where we are.
@@ -45,7 +45,7 @@ pub struct Position<'a> {
     pub spare: Spare,
     pub plan: &'a Plan,
     /// What the plan takes, if there is a meter: the model then only says how others differ from it.
-    pub metered_w: Option<f64>,
+    pub metered: Option<Watts>,
     /// Work seen at the present throughput.
     pub demand: &'a Demand,
     /// What of it waits for memory.
@@ -84,9 +84,9 @@ pub fn candidates(here: &Position, ladder: &Ladder) -> Vec<Candidate> {
 /// What the meter shows, relative to what the model says of the same plan.
 fn bias(here: &Position) -> f64 {
     const BIAS_MAX: f64 = 8.0;
-    let Some(metered_w) = here.metered_w else { return 1.0 };
-    let modelled_w = predict(here, here.plan.clone(), 1.0).power_w;
-    (metered_w / modelled_w.max(1e-3)).clamp(1.0 / BIAS_MAX, BIAS_MAX)
+    let Some(metered) = here.metered else { return 1.0 };
+    let modelled = predict(here, here.plan.clone(), 1.0).power;
+    (metered / modelled.max(Watts(1e-3))).clamp(1.0 / BIAS_MAX, BIAS_MAX)
 }
 
 /// The first so many that differ. What comes after them is not made at all: most of a search is the making.
@@ -210,8 +210,8 @@ fn predict(here: &Position, plan: Plan, bias: f64) -> Candidate {
     let followed = 1.0 / (1.0 + here.elasticity * longer).max(0.05);
     let throughput = if here.saturated { 1.0 / busiest } else { (1.0 / busiest).min(followed) };
     let activity = busy.into_iter().map(|(cpu, share)| (cpu, (share * throughput).min(1.0))).collect();
-    let power_w = estimate::power_w(here.platform, here.model, &plan, &activity) * bias;
-    Candidate { plan, throughput, power_w }
+    let power = estimate::power(here.platform, here.model, &plan, &activity) * bias;
+    Candidate { plan, throughput, power }
 }
 
 #[cfg(test)]
@@ -227,13 +227,13 @@ mod tests {
         let platform = Platform::new(Machine::of_equals(2), &names, Some(&[0.5])).unwrap();
         let ladder = Ladder::build(&platform, &Aims::default());
         let demand = names.iter().map(|name| (name.clone(), 0.2)).collect();
-        let promised = |metered_w: Option<f64>| {
+        let promised = |metered: Option<Watts>| {
             let here = Position {
                 platform: &platform,
                 model: &PowerModel::default(),
                 spare: Spare::default(),
                 plan: &ladder.rung(ladder.top()).plan,
-                metered_w,
+                metered,
                 demand: &demand,
                 waits: &Waits::new(),
                 others: &Activity::new(),
@@ -242,14 +242,14 @@ mod tests {
                 loose: false,
                 elasticity: 0.0,
             };
-            candidates(&here, &ladder).iter().map(|next| next.power_w).collect::<Vec<f64>>()
+            candidates(&here, &ladder).iter().map(|next| next.power).collect::<Vec<Watts>>()
         };
         let modelled = promised(None);
-        let here_w = 20.0;
-        let (metered, twice) = (promised(Some(here_w)), promised(Some(2.0 * here_w)));
+        let here_takes = Watts(20.0);
+        let (metered, twice) = (promised(Some(here_takes)), promised(Some(here_takes * 2.0)));
         for ((modelled, metered), twice) in modelled.iter().zip(&metered).zip(&twice) {
-            assert!((twice / metered - 2.0).abs() < 1e-9 && *modelled > 0.0);
+            assert!((*twice / *metered - 2.0).abs() < 1e-9 && *modelled > Watts::ZERO);
         }
-        assert!(metered.iter().any(|watts| *watts < here_w), "less speed takes less: {metered:?}");
+        assert!(metered.iter().any(|watts| *watts < here_takes), "less speed takes less: {metered:?}");
     }
 }

@@ -262,10 +262,10 @@ impl Profile {
     /// Enough was tried for now: the best of what was measured stays.
     fn go_back(&mut self, now: &Measured) -> Option<String> {
         let most = self.seen.iter().map(|(_, seen)| seen.throughput).fold(1.0, f64::max);
-        let score = |seen: &Measured| self.settings.goal.score(seen.throughput / most, seen.power_w);
+        let score = |seen: &Measured| self.settings.goal.score(seen.throughput / most, seen.power);
         let (best, of_best) = self.seen.iter().max_by(|a, b| score(&a.1).total_cmp(&score(&b.1)))?.clone();
         let is_near = |a: f64, b: f64| (a - b).abs() <= GAIN_MIN * b.abs();
-        let is_as_good = is_near(of_best.throughput, now.throughput) && is_near(of_best.power_w, now.power_w);
+        let is_as_good = is_near(of_best.throughput, now.throughput) && is_near(of_best.power.0, now.power.0);
         if best.is_same(&self.plan) || is_as_good || self.follows != Follows::Yes {
             return None;
         }
@@ -306,7 +306,7 @@ impl Profile {
             self.level = Some(recorded.map_or(1.0, |recorded| now.throughput / recorded));
         }
         let throughput = now.throughput / self.level.unwrap_or(1.0).max(1e-9);
-        self.profiles.learn(&now.mix, plan, throughput, now.power_w, takes_all);
+        self.profiles.learn(&now.mix, plan, throughput, now.power, takes_all);
     }
 
     /// Under a load that was measured over a whole window: what is missing after the change is the change's doing.
@@ -350,7 +350,7 @@ impl Profile {
             choice = self.look_up(&now, false)?;
         }
         let tries = tries && self.follows == Follows::Unknown;
-        let Choice { plan, throughput, power_w, gain, latency_us, nearest } = choice;
+        let Choice { plan, throughput, power, gain, latency_us, nearest } = choice;
         self.patient_until = None;
         if plan.is_same(&self.plan) {
             return fresh.then(|| format!("{why}: nearest to {nearest}; the plan is the best known"));
@@ -367,7 +367,7 @@ impl Profile {
         self.change(plan);
         let answered = latency_us.map(|us| format!(" and answers in {us:.0} us")).unwrap_or_default();
         Some(format!(
-            "{why}: nearest to {nearest}, which promises {:.0}% of the best at {power_w:.1} W{answered}",
+            "{why}: nearest to {nearest}, which promises {:.0}% of the best at {power:.1}{answered}",
             throughput * 100.0
         ))
     }

@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use eft_machine::Watts;
 use serde::{Deserialize, Serialize};
 
 use crate::goal::Goal;
@@ -53,7 +54,8 @@ pub struct Outcome {
     pub throughput: f64,
     #[serde(default)]
     pub latency_us: Option<f64>,
-    pub power_w: f64,
+    #[serde(rename = "power_w")]
+    pub power: Watts,
     /// Not measured by a meter.
     #[serde(default)]
     pub modelled: bool,
@@ -86,7 +88,7 @@ pub struct Choice {
     pub plan: Plan,
     /// Relative to the best, or to the demand.
     pub throughput: f64,
-    pub power_w: f64,
+    pub power: Watts,
     /// By how much it serves the objective better than the present plan, as a share of that; `None` if that is not known of
     /// the present plan, or if the plan is chosen for its latency.
     pub gain: Option<f64>,
@@ -102,7 +104,7 @@ struct Known {
     weight: f64,
     /// Weighted sums.
     relative: f64,
-    power_w: f64,
+    power: Watts,
     /// Of the loads that tell a latency: their weight, the latency, and the same relative to the load's least.
     latency_weight: f64,
     latency_us: f64,
@@ -205,7 +207,7 @@ impl Profiles {
             Some(needed) => (known.relative / known.weight / needed.max(1e-9)).min(1.0),
             None => known.relative / known.weight / best,
         };
-        let score = |known: &Known| wish.goal.score(achieved(known), known.power_w / known.weight);
+        let score = |known: &Known| wish.goal.score(achieved(known), known.power / known.weight);
         let top = known.iter().max_by(|a, b| score(&a.1).total_cmp(&score(&b.1)))?;
         let as_good = || known.iter().filter(|(_, known)| is_close(score(known), score(&top.1), gain));
         let relative = |known: &Known| known.latency().map_or(f64::INFINITY, |(_, relative)| relative);
@@ -219,7 +221,7 @@ impl Profiles {
         Some(Choice {
             plan: (*plan).clone(),
             throughput: achieved(chosen),
-            power_w: chosen.power_w / chosen.weight,
+            power: chosen.power / chosen.weight,
             gain: present_score.map(|present| (score(chosen) - present) / present.abs().max(1e-9)),
             latency_us: chosen.latency().map(|(latency_us, _)| latency_us).filter(|_| wish.requests),
             nearest: name,
@@ -247,8 +249,8 @@ impl Profiles {
 
     /// A new pair of load and configuration. Where no such load is known, one is made from its neighbours. `takes_all`: the
     /// throughput is what the plan can do, and not only what the load asked for.
-    pub fn learn(&mut self, mix: &Mix, plan: &Plan, throughput: f64, power_w: f64, takes_all: bool) {
-        if !(throughput.is_finite() && power_w.is_finite()) || self.is_empty() {
+    pub fn learn(&mut self, mix: &Mix, plan: &Plan, throughput: f64, power: Watts, takes_all: bool) {
+        if !(throughput.is_finite() && power.0.is_finite()) || self.is_empty() {
             return;
         }
         let same = self.loads.iter_mut().find(|load| load.mix.distance(mix) < SAME_LOAD);
@@ -277,7 +279,7 @@ impl Profiles {
         if takes_all || !is_known {
             put(
                 load,
-                Outcome { throughput, power_w, plan: plan.clone(), modelled: true, ..Outcome::default() },
+                Outcome { throughput, power, plan: plan.clone(), modelled: true, ..Outcome::default() },
             );
         }
     }
@@ -288,7 +290,7 @@ impl Profiles {
         let outcomes = interpolate(&near).into_iter().map(|(plan, known)| Outcome {
             // Of loads that deliver much and little, only how plans compare says something of another one.
             throughput: known.relative / known.weight * level,
-            power_w: known.power_w / known.weight,
+            power: known.power / known.weight,
             latency_us: known.latency().map(|(latency_us, _)| latency_us),
             modelled: true,
             guessed: true,
@@ -328,7 +330,7 @@ fn put(load: &mut LoadProfile, outcome: Outcome) {
                 (before, now) => now.or(before),
             };
             known.throughput = (known.throughput + outcome.throughput) / 2.0;
-            known.power_w = (known.power_w + outcome.power_w) / 2.0;
+            known.power = (known.power + outcome.power) / 2.0;
         }
         None => load.outcomes.push(outcome),
     }
@@ -347,7 +349,7 @@ fn interpolate<'a>(near: &[(&'a LoadProfile, f64)]) -> Vec<(&'a Plan, Known)> {
             let known = &mut found[index].1;
             known.weight += weight;
             known.relative += weight * outcome.throughput / best;
-            known.power_w += weight * outcome.power_w;
+            known.power += outcome.power * *weight;
             if let Some((latency_us, least_us)) = outcome.latency_us().zip(least_us) {
                 known.latency_weight += weight;
                 known.latency_us += weight * latency_us;

@@ -46,7 +46,7 @@ fn is_dominated(load: &LoadProfile, plan: &Plan) -> bool {
     };
     let beats = |other: &Outcome| {
         other.throughput >= own.throughput * (1.0 - NEAR)
-            && other.power_w <= own.power_w * (1.0 + NEAR)
+            && other.power <= own.power * (1.0 + NEAR)
             && is_as_quick(other)
     };
     load.outcomes.iter().any(|other| !other.plan.is_same(plan) && beats(other))

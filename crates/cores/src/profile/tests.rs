@@ -2,7 +2,7 @@ use super::*;
 use crate::platform::Platform;
 use crate::profile::sweep::{Achieved, StepMatching, exhaustive};
 use eft_component::scheduling::Spare;
-use eft_machine::{Cpu, CpuId, Machine};
+use eft_machine::{Cpu, CpuId, Machine, Watts};
 use proptest::prelude::*;
 
 fn machine(cpus: u32) -> Machine {
@@ -24,8 +24,8 @@ fn mix(size: f64) -> Mix {
     Mix { size, ..Mix::default() }
 }
 
-fn outcome(plan: &Plan, throughput: f64, power_w: f64) -> Outcome {
-    Outcome { throughput, power_w, plan: plan.clone(), ..Outcome::default() }
+fn outcome(plan: &Plan, throughput: f64, watts: f64) -> Outcome {
+    Outcome { throughput, power: Watts(watts), plan: plan.clone(), ..Outcome::default() }
 }
 
 fn wish(size: f64, goal: Goal) -> Wish {
@@ -61,8 +61,8 @@ fn with_latencies(figures: &[(f64, f64, Option<f64>)]) -> (Profiles, Vec<Plan>) 
     let plans = exhaustive(&platform(2), Spare::GiveBack).into_iter().map(|configuration| configuration.plan);
     let plans: Vec<Plan> = plans.take(figures.len()).collect();
     let mut profiles = Profiles::default();
-    for (plan, (throughput, power_w, latency_us)) in plans.iter().zip(figures) {
-        let outcome = Outcome { latency_us: *latency_us, ..outcome(plan, *throughput, *power_w) };
+    for (plan, (throughput, watts, latency_us)) in plans.iter().zip(figures) {
+        let outcome = Outcome { latency_us: *latency_us, ..outcome(plan, *throughput, *watts) };
         profiles.record("requests", mix(0.1), outcome);
     }
     (profiles, plans)
@@ -123,11 +123,11 @@ fn a_limit_on_latency_is_kept_where_it_can_be() {
 fn latencies_outlive_learning_and_pruning() {
     let (mut profiles, plans) = with_latencies(&[(100.0, 10.0, Some(90.0)), (100.0, 10.0, Some(50.0))]);
     // Another load: guessed from the first, then measured, without a latency.
-    profiles.learn(&mix(0.3), &plans[1], 80.0, 9.0, true);
+    profiles.learn(&mix(0.3), &plans[1], 80.0, Watts(9.0), true);
     let learnt =
         |profiles: &Profiles| profiles.loads[1].outcomes.iter().map(|o| o.latency_us).collect::<Vec<_>>();
     assert_eq!(learnt(&profiles), [Some(90.0), Some(50.0)]);
-    profiles.learn(&mix(0.3), &plans[1], 80.0, 9.0, true);
+    profiles.learn(&mix(0.3), &plans[1], 80.0, Watts(9.0), true);
     assert_eq!(learnt(&profiles), [Some(90.0), Some(50.0)]);
     profiles.record(
         "requests",
@@ -158,12 +158,12 @@ fn what_is_learnt_changes_the_choice_nearby_only() {
         profiles.choose(&wish, &Plan::default(), 0.02).unwrap().plan
     };
     assert_eq!(choose(&profiles, 0.7), b);
-    profiles.learn(&mix(0.7), &a, 800.0, 10.0, true);
-    profiles.learn(&mix(0.7), &b, 300.0, 20.0, true);
+    profiles.learn(&mix(0.7), &a, 800.0, Watts(10.0), true);
+    profiles.learn(&mix(0.7), &b, 300.0, Watts(20.0), true);
     assert_eq!(choose(&profiles, 0.7), a);
     assert_eq!(choose(&profiles, 0.9), b);
     for step in 0..10_000 {
-        profiles.learn(&mix(f64::from(step) / 10_000.0), &a, 1.0, 1.0, true);
+        profiles.learn(&mix(f64::from(step) / 10_000.0), &a, 1.0, Watts(1.0), true);
     }
     assert!(profiles.loads.len() <= LOADS_MAX);
 }
@@ -176,7 +176,7 @@ fn a_guess_is_of_how_plans_compare_and_not_of_how_much_others_deliver() {
         let factor = if load.name == "large" { 1000.0 } else { 1.0 };
         load.outcomes.iter_mut().for_each(|outcome| outcome.throughput *= factor);
     }
-    profiles.learn(&mix(0.2), &a, 70.0, 10.0, true);
+    profiles.learn(&mix(0.2), &a, 70.0, Watts(10.0), true);
     let of = |plan: &Plan| profiles.loads[2].outcomes.iter().find(|o| o.plan.is_same(plan)).unwrap().clone();
     assert_eq!((of(&a).throughput, of(&a).guessed), (70.0, false));
     assert!((30.0..45.0).contains(&of(&b).throughput) && of(&b).guessed, "{:?}", of(&b));

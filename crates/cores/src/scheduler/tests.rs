@@ -3,7 +3,7 @@
 use super::*;
 use core::time::Duration;
 use eft_component::scheduling::{PolicyName, Spare};
-use eft_machine::{Cpu, CpuId};
+use eft_machine::{Cpu, CpuId, Microjoules, Watts};
 
 const NAMES: [PolicyName; 2] = [PolicyName::Adaptive, PolicyName::Profile];
 use crate::policy::Goal;
@@ -63,7 +63,7 @@ fn settings(machine: Machine, goal: Goal, spare: Spare) -> Settings {
             let figure = 100.0 + (index * 7 % 13) as f64;
             let outcome = Outcome {
                 throughput: figure,
-                power_w: figure / 10.0,
+                power: Watts(figure / 10.0),
                 plan: configuration.plan,
                 ..Default::default()
             };
@@ -108,7 +108,7 @@ fn look(index: u64, busy: f64, segments: u64, cpus: u32) -> Sample {
         at: Instant((index + 1) * PERIOD),
         components: STACK.iter().map(component).collect(),
         cpus: (0..cpus).map(CpuId).map(cpu).collect(),
-        energy_uj: None,
+        energy: None,
     }
 }
 
@@ -252,8 +252,14 @@ fn any_sample() -> impl Strategy<Value = Sample> {
     );
     let components = proptest::collection::vec(any_component(), 0..9);
     let cpus = proptest::collection::vec(cpu, 0..9);
-    (any_count(), components, cpus, proptest::option::of(any_count()))
-        .prop_map(|(at, components, cpus, energy_uj)| Sample { at: Instant(at), components, cpus, energy_uj })
+    (any_count(), components, cpus, proptest::option::of(any_count())).prop_map(
+        |(at, components, cpus, energy)| Sample {
+            at: Instant(at),
+            components,
+            cpus,
+            energy: energy.map(Microjoules),
+        },
+    )
 }
 
 /// What comes: sane looks of a load, a repeated absurdity, or anything.

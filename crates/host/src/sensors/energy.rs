@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use eft_machine::Microjoules;
+
 use super::{Tree, power};
 
 struct Counter {
     file: File,
-    range_uj: u64,
-    last_uj: u64,
-    used_uj: u64,
+    range: Microjoules,
+    last: Microjoules,
+    used: Microjoules,
 }
 
 /// Package counters kept open.
@@ -26,27 +28,24 @@ impl EnergySensor {
         let open = |zone: &power::Energy| {
             let name = zone.domain.split_once('(')?.1.trim_end_matches(')');
             let file = File::open(tree.path(&format!("sys/class/powercap/{name}/energy_uj"))).ok()?;
-            Some(Counter { file, range_uj: zone.range_uj, last_uj: zone.energy_uj, used_uj: 0 })
+            Some(Counter { file, range: zone.range, last: zone.energy, used: Microjoules(0) })
         };
         EnergySensor { packages: packages.filter_map(open).collect() }
     }
 
-    /// µJ since this sensor was made; `None` without a meter, or if it cannot be read now.
-    pub fn read(&mut self) -> Option<u64> {
+    /// Since this sensor was made; `None` without a meter, or if it cannot be read now.
+    pub fn read(&mut self) -> Option<Microjoules> {
         if self.packages.is_empty() {
             return None;
         }
-        let mut sum = 0;
+        let mut sum = Microjoules(0);
         for counter in &mut self.packages {
             let mut bytes = [0; 32];
             let n = counter.file.read_at(&mut bytes, 0).ok()?;
-            let now: u64 = std::str::from_utf8(&bytes[..n]).ok()?.trim().parse().ok()?;
-            let used = now
-                .checked_sub(counter.last_uj)
-                .or_else(|| counter.range_uj.checked_sub(counter.last_uj)?.checked_add(now))?;
-            counter.used_uj += used;
-            counter.last_uj = now;
-            sum += counter.used_uj;
+            let now = Microjoules(std::str::from_utf8(&bytes[..n]).ok()?.trim().parse().ok()?);
+            counter.used.0 += power::used(counter.last, now, counter.range)?.0;
+            counter.last = now;
+            sum.0 += counter.used.0;
         }
         Some(sum)
     }
@@ -71,10 +70,10 @@ mod tests {
             std::fs::write(path.join("max_energy_range_uj"), "1000\n").unwrap();
         }
         let mut sensor = EnergySensor::new(&Tree::at(dir.path()));
-        assert_eq!(sensor.read(), Some(0));
+        assert_eq!(sensor.read(), Some(Microjoules(0)));
         for (counter, used) in [(950, 50), (20, 120), (30, 130)] {
             std::fs::write(package.join("energy_uj"), format!("{counter}\n")).unwrap();
-            assert_eq!(sensor.read(), Some(used));
+            assert_eq!(sensor.read(), Some(Microjoules(used)));
         }
         std::fs::remove_dir_all(dir.path().join("sys")).unwrap();
         assert_eq!(EnergySensor::new(&Tree::at(dir.path())).read(), None);

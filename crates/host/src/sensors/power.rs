@@ -1,5 +1,6 @@
 //! Measured power: RAPL energy counters through powercap, where the machine has them.
 
+use eft_machine::{Microjoules, Watts};
 use serde::Serialize;
 
 use super::Tree;
@@ -9,25 +10,33 @@ use crate::error::{Error, error};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Energy {
     pub domain: String,
-    pub energy_uj: u64,
+    pub energy: Microjoules,
     /// Where the counter wraps.
-    pub range_uj: u64,
+    pub range: Microjoules,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasuredPower {
     pub domain: String,
     /// As the machine measured it.
-    pub watts: f64,
+    #[serde(rename = "watts")]
+    pub power: Watts,
     /// Of that, what burners of emulated speeds took, after the model: the machine cannot tell whose power it is.
-    pub burner_modelled_w: f64,
+    #[serde(rename = "burner_modelled_w")]
+    pub burner_modelled: Watts,
 }
 
 impl MeasuredPower {
     /// Without the burners.
-    pub fn net_w(&self) -> f64 {
-        (self.watts - self.burner_modelled_w).max(0.0)
+    pub fn net(&self) -> Watts {
+        (self.power - self.burner_modelled).max(Watts::ZERO)
     }
+}
+
+/// What a counter that wraps at `range` was turned by between two readings, if it wrapped once at most; `None` if no
+/// such wrap explains them.
+pub fn used(earlier: Microjoules, now: Microjoules, range: Microjoules) -> Option<Microjoules> {
+    now.checked_since(earlier).or_else(|| range.checked_since(earlier)?.0.checked_add(now.0).map(Microjoules))
 }
 
 const POWERCAP: &str = "sys/class/powercap";
@@ -44,45 +53,43 @@ fn energy(tree: &Tree, zone: &str) -> Result<Energy, Error> {
     let name = tree.text(&format!("{dir}/name")).unwrap_or_default();
     Ok(Energy {
         domain: format!("{name} ({zone})"),
-        energy_uj: tree
+        energy: tree
             .read(&path)?
             .trim()
             .parse()
+            .map(Microjoules)
             .map_err(|_| error!(Invalid, "/{path} holds no number"))?,
-        range_uj: tree.number(&format!("{dir}/max_energy_range_uj")).unwrap_or(u64::MAX),
+        range: Microjoules(tree.number(&format!("{dir}/max_energy_range_uj")).unwrap_or(u64::MAX)),
     })
 }
 
 pub fn between(earlier: &[Energy], later: &[Energy], seconds: f64) -> Vec<MeasuredPower> {
     let watts = |after: &Energy| {
         let before = earlier.iter().find(|before| before.domain == after.domain)?;
-        let used_uj = match after.energy_uj.checked_sub(before.energy_uj) {
-            Some(used) => used,
-            None => after.range_uj.checked_sub(before.energy_uj)?.checked_add(after.energy_uj)?,
-        };
+        let used = used(before.energy, after.energy, after.range)?;
         (seconds > 0.0).then(|| MeasuredPower {
             domain: after.domain.clone(),
-            watts: used_uj as f64 / seconds / 1e6,
-            burner_modelled_w: 0.0,
+            power: Watts(used.0 as f64 / seconds / 1e6),
+            burner_modelled: Watts::ZERO,
         })
     };
     later.iter().filter_map(watts).collect()
 }
 
-/// Charges burners, as (package, W), to the domains that hold cores: the package, its cores, and the whole platform.
-pub fn charge_burners(measured: &mut [MeasuredPower], burners: &[(Option<u32>, f64)]) {
+/// Charges burners, as (package, power), to the domains that hold cores: the package, its cores, and the whole platform.
+pub fn charge_burners(measured: &mut [MeasuredPower], burners: &[(Option<u32>, Watts)]) {
     let packages: Vec<(String, u32)> = measured.iter().filter_map(|power| package(&power.domain)).collect();
     for power in measured {
         let (name, zone) = power.domain.split_once(" (").unwrap_or((&power.domain, ""));
         let zone = zone.trim_end_matches(')');
         let top = zone.splitn(3, ':').take(2).collect::<Vec<_>>().join(":");
         let own = packages.iter().find(|(known, _)| *known == top).map(|(_, package)| *package);
-        let holds = |burner: &&(Option<u32>, f64)| match name {
+        let holds = |burner: &&(Option<u32>, Watts)| match name {
             "psys" => true,
             "core" => own.is_some() && (burner.0 == own || burner.0.is_none()),
             _ => name.starts_with("package") && (burner.0 == own || burner.0.is_none()),
         };
-        power.burner_modelled_w = burners.iter().filter(holds).map(|burner| burner.1).sum();
+        power.burner_modelled = burners.iter().filter(holds).map(|burner| burner.1).sum();
     }
 }
 

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use eft_base::Instant;
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Watts};
 
 use super::trial::STEPS_BACK_MAX;
 use super::{ABRUPT, Adaptive, Mode, WINDOW_LOOKS};
@@ -69,7 +69,7 @@ struct Tried {
     plan: Plan,
     /// Of the base's throughput, each time.
     shares: Vec<f64>,
-    power_w: f64,
+    power: Watts,
 }
 
 impl Tried {
@@ -149,7 +149,7 @@ impl Adaptive {
     /// Those that may be the best, in turns.
     fn finalists(&self, search: &Search) -> Vec<Plan> {
         let most = search.most();
-        let score = |tried: &&Tried| self.settings.goal.score((tried.share() + DOUBT) / most, tried.power_w);
+        let score = |tried: &&Tried| self.settings.goal.score((tried.share() + DOUBT) / most, tried.power);
         let mut all: Vec<&Tried> = search.results.iter().collect();
         all.sort_by(|a, b| score(b).total_cmp(&score(a)));
         let best = all.into_iter().take(FINALISTS).map(|tried| tried.plan.clone());
@@ -161,24 +161,24 @@ impl Adaptive {
         let most = search.most();
         let Search { base, was, results, .. } = search;
         self.best = self.best.max(was.throughput * most);
-        let score = |share: f64, power_w: f64| self.settings.goal.score(share / most, power_w);
-        let of = |tried: &&Tried| score(tried.share(), tried.power_w);
+        let score = |share: f64, power: Watts| self.settings.goal.score(share / most, power);
+        let of = |tried: &&Tried| score(tried.share(), tried.power);
         let finalists = results.iter().filter(|tried| tried.shares.len() > 1);
         let best = finalists.max_by(|a, b| of(a).total_cmp(&of(b)));
         let better = best.filter(|tried| {
             let throughput = was.throughput * tried.share();
-            let then = Measured { throughput, power_w: tried.power_w, ..was };
-            of(tried) > score(1.0, was.power_w) && self.is_better(&then, &was)
+            let then = Measured { throughput, power: tried.power, ..was };
+            of(tried) > score(1.0, was.power) && self.is_better(&then, &was)
         });
         // Its overload beside the load's programs has been answered as well as it can be.
         self.steps_back = STEPS_BACK_MAX;
         let told = match better {
             Some(tried) => format!(
-                "of {} ways to deal the stack out takes the best: {:.1}% of the throughput, {:.1} W instead of {:.1} W",
+                "of {} ways to deal the stack out takes the best: {:.1}% of the throughput, {:.1} instead of {:.1}",
                 results.len(),
                 tried.share() * 100.0,
-                tried.power_w,
-                was.power_w
+                tried.power,
+                was.power
             ),
             None => format!("of {} ways to deal the stack out none is better", results.len()),
         };
@@ -269,7 +269,7 @@ impl Search {
         let share = then.throughput / level.max(1.0);
         match self.results.iter_mut().find(|tried| tried.plan.is_same(&plan)) {
             Some(known) => known.shares.push(share),
-            None => self.results.push(Tried { plan, shares: Vec::from([share]), power_w: then.power_w }),
+            None => self.results.push(Tried { plan, shares: Vec::from([share]), power: then.power }),
         }
     }
 }
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     fn measured(throughput: f64) -> Measured {
-        Measured { throughput, power_w: 10.0, ..Measured::default() }
+        Measured { throughput, power: Watts(10.0), ..Measured::default() }
     }
 
     #[test]

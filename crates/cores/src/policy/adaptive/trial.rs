@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use eft_base::Instant;
 use eft_component::scheduling::Objective;
+use eft_machine::Watts;
 
 use super::climb::climbs;
 use super::peek::{Pace, Peek};
@@ -107,10 +108,10 @@ impl Adaptive {
         self.trials += 1;
         let base = self.plan.clone();
         let promise = format!(
-            "tries what promises {:.0}% of the throughput at {:.1} W instead of {:.1} W",
+            "tries what promises {:.0}% of the throughput at {:.1} instead of {:.1}",
             next.throughput * 100.0,
-            next.power_w,
-            was.power_w
+            next.power,
+            was.power
         );
         self.change_steady(next.plan, &was);
         self.mode = Mode::Trying(Trial { base, was, demand, peek: None, pace: Pace::Thorough });
@@ -141,7 +142,7 @@ impl Adaptive {
             model: &self.settings.power,
             spare: self.settings.spare,
             plan: &self.plan,
-            metered_w: seen.power_w.map(|_| now.power_w),
+            metered: seen.power.map(|_| now.power),
             demand,
             waits: &waits,
             others: &others,
@@ -172,7 +173,7 @@ impl Adaptive {
 
     pub(super) fn score(&self, next: &Candidate, now: &Measured) -> f64 {
         let best = self.best.max(1.0);
-        self.settings.goal.score(next.throughput * now.throughput / best, next.power_w)
+        self.settings.goal.score(next.throughput * now.throughput / best, next.power)
     }
 
     fn gain_floor(&self, next: &Candidate) -> f64 {
@@ -185,7 +186,7 @@ impl Adaptive {
         // predicted.
         let doubt = if next.plan.same_seats(&self.plan) { DOUBT_SPEED } else { DOUBT_MOVE };
         let reaches = next.throughput * now.throughput / best >= self.settings.goal.least_share() - doubt;
-        let cheaper = next.power_w < now.power_w * (1.0 - gain);
+        let cheaper = next.power < now.power * (1.0 - gain);
         let Goal { objective, floor } = self.settings.goal;
         match objective {
             Objective::Throughput => next.throughput > 1.0 + gain || (reaches && cheaper),
@@ -194,7 +195,7 @@ impl Adaptive {
                 (reaches && cheaper) || (short && next.throughput > 1.0 + gain)
             }
             Objective::ThroughputPerWatt => {
-                next.throughput / next.power_w.max(1e-3) > (1.0 + gain) / now.power_w.max(1e-3)
+                next.throughput / next.power.max(Watts(1e-3)).0 > (1.0 + gain) / now.power.max(Watts(1e-3)).0
             }
         }
     }
@@ -275,7 +276,7 @@ impl Adaptive {
         // An open load that the old plan carried without overload must not be overloaded by the new one.
         let overloads =
             was.overloaded < 0.2 && now.overloaded >= 0.5 && now.throughput < was.throughput * 0.99;
-        let cheaper = now.power_w < was.power_w * CHEAPER;
+        let cheaper = now.power < was.power * CHEAPER;
         let Goal { objective, floor } = self.settings.goal;
         match objective {
             _ if overloads => false,
@@ -289,7 +290,8 @@ impl Adaptive {
                     || (short && now.throughput > was.throughput * MORE)
             }
             Objective::ThroughputPerWatt => {
-                now.throughput / now.power_w.max(1e-3) > was.throughput / was.power_w.max(1e-3) * 1.005
+                now.throughput / now.power.max(Watts(1e-3)).0
+                    > was.throughput / was.power.max(Watts(1e-3)).0 * 1.005
             }
         }
     }
@@ -310,7 +312,7 @@ impl Trial {
 
 fn compare(now: &Measured, was: &Measured) -> String {
     let share = now.throughput / was.throughput.max(1.0) * 100.0;
-    format!("{share:.1}% of the throughput, {:.1} W instead of {:.1} W", now.power_w, was.power_w)
+    format!("{share:.1}% of the throughput, {:.1} instead of {:.1}", now.power, was.power)
 }
 
 #[cfg(test)]
@@ -329,7 +331,7 @@ mod tests {
         let mut policy = Adaptive::new(&platform, &Settings::default());
         // Taking ip off the one CPU gains 6%.
         let demand = Demand::from([("tcp".into(), 0.94), ("ip".into(), 0.06)]);
-        let now = Measured { throughput: 1000.0, power_w: 1.0, overloaded: 1.0, ..Measured::default() };
+        let now = Measured { throughput: 1000.0, power: Watts(1.0), overloaded: 1.0, ..Measured::default() };
         let seen = Observation::default();
         policy.best = now.throughput;
         policy.costs.load_begins(Instant::ZERO);

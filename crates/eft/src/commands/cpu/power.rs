@@ -9,7 +9,7 @@ use eft_cores::description::Description;
 use eft_cores::power::{CoreState, PowerEstimate, PowerModel, Sensitivity};
 use eft_host::sensors::power::{self, MeasuredPower};
 use eft_host::sensors::{Tree, idle, topology};
-use eft_machine::{Cpu, CpuId, Machine};
+use eft_machine::{Cpu, CpuId, Machine, Watts};
 use serde::Serialize;
 
 use super::{Context, columns, list, print};
@@ -51,12 +51,12 @@ pub fn run(context: &Context, arguments: &PowerArguments) -> Result<(), String> 
         CoreState { residency, ..core_state(&machine, cpu) }
     };
     let states: Vec<CoreState> = machine.cpus.iter().map(state).collect();
-    let burners: Vec<(Option<u32>, f64)> = machine
+    let burners: Vec<(Option<u32>, Watts)> = machine
         .cpus
         .iter()
         .zip(&states)
         .filter(|(cpu, _)| cpu.speed_set.as_ref().is_some_and(|set| set.back_end == "emulated"))
-        .map(|(cpu, state)| (cpu.package, model.burner_w(state)))
+        .map(|(cpu, state)| (cpu.package, model.burner(state)))
         .collect();
     power::charge_burners(&mut measured, &burners);
     // Measured power needs no model, unless somebody asks about the model.
@@ -118,36 +118,36 @@ fn core_state(machine: &Machine, cpu: &Cpu) -> CoreState {
 fn describe(power: &Power) -> String {
     let mut text = String::new();
     for domain in &power.measured {
-        text += &format!("{}: {:.2} W (measured)", domain.domain, domain.watts);
-        if domain.burner_modelled_w > 0.0 {
+        text += &format!("{}: {:.2} (measured)", domain.domain, domain.power);
+        if domain.burner_modelled > Watts::ZERO {
             text += &format!(
-                ", {:.2} W without the burners' {:.2} W (modelled)",
-                domain.net_w(),
-                domain.burner_modelled_w
+                ", {:.2} without the burners' {:.2} (modelled)",
+                domain.net(),
+                domain.burner_modelled
             );
         }
         text += "\n";
     }
     if let Some(estimate) = &power.modelled {
         let why = if power.measured.is_empty() { "; this machine measures none" } else { "" };
-        text += &format!("total {:.2} W (modelled{why})\n", estimate.total_w);
+        text += &format!("total {:.2} (modelled{why})\n", estimate.total);
         let asleep = if estimate.package_asleep { ", package asleep" } else { "" };
-        text += &format!("uncore {:.2} W (modelled{asleep})\n", estimate.uncore_w);
+        text += &format!("uncore {:.2} (modelled{asleep})\n", estimate.uncore);
         let mut rows = vec!["CPU DYNAMIC-W STATIC-W IDLE-W".split(' ').map(String::from).collect()];
         rows.extend(estimate.cores.iter().map(|core| {
             vec![
                 core.cpu.to_string(),
-                format!("{:.2}", core.dynamic_w),
-                format!("{:.2}", core.static_w),
-                format!("{:.2}", core.idle_w),
+                format!("{:.2}", core.dynamic.0),
+                format!("{:.2}", core.leaked.0),
+                format!("{:.2}", core.idle.0),
             ]
         }));
         text += &columns(&rows);
     }
     for row in &power.sensitivity {
         text += &format!(
-            "{} {:.2} to {:.2}: total {:.2} to {:.2} W; 1% of it moves the result by {:.2}%\n",
-            row.assumption, row.low, row.high, row.total_low_w, row.total_high_w, row.elasticity
+            "{} {:.2} to {:.2}: total {:.2} to {:.2}; 1% of it moves the result by {:.2}%\n",
+            row.assumption, row.low, row.high, row.total_low.0, row.total_high, row.elasticity
         );
     }
     text

@@ -30,7 +30,7 @@ pub fn run(path: &Path, name: Option<&str>, picture: Option<&Path>, as_json: boo
     match (as_json, picture) {
         (true, _) => {
             let points = |load: &&LoadProfile| {
-                let point = |o: &Outcome| json!([o.power_w, o.throughput, kind(&o.plan)]);
+                let point = |o: &Outcome| json!([o.power, o.throughput, kind(&o.plan)]);
                 json!({ "load": load.name, "power_throughput_kind": load.outcomes.iter().map(point).collect::<Vec<_>>() })
             };
             println!("{}", json!({ "plots": loads.iter().map(points).collect::<Vec<_>>() }));
@@ -47,7 +47,7 @@ fn kind(plan: &Plan) -> &'static str {
 
 /// Smallest and largest power, and largest throughput; never empty ranges.
 fn ranges(load: &LoadProfile) -> (f64, f64, f64) {
-    let watts = || load.outcomes.iter().map(|o| o.power_w);
+    let watts = || load.outcomes.iter().map(|o| o.power.0);
     let (low, high) = (watts().fold(f64::INFINITY, f64::min), watts().fold(0.0, f64::max));
     let low = if low.is_finite() { low } else { 0.0 };
     (low, high.max(low + 0.1), best_throughput(load).max(1e-9))
@@ -57,7 +57,7 @@ fn text(load: &LoadProfile) -> String {
     let (low, high, top) = ranges(load);
     let mut grid = vec![vec![' '; COLUMNS]; ROWS];
     let mut put = |outcome: &Outcome, mark: char| {
-        let x = ((outcome.power_w - low) / (high - low) * (COLUMNS - 1) as f64).round() as usize;
+        let x = ((outcome.power.0 - low) / (high - low) * (COLUMNS - 1) as f64).round() as usize;
         let y = (outcome.throughput / top * (ROWS - 1) as f64).round() as usize;
         let cell = &mut grid[ROWS - 1 - y.min(ROWS - 1)][x.min(COLUMNS - 1)];
         // The best stay visible among the others.
@@ -152,7 +152,7 @@ fn diagram(all: &mut String, load: &LoadProfile) {
         let _ = writeln!(
             all,
             "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\" fill=\"{colour}\" fill-opacity=\"0.6\"><title>{}</title></circle>",
-            x(outcome.power_w),
+            x(outcome.power.0),
             y(outcome.throughput),
             escape(&outcome.plan.to_string())
         );
@@ -164,7 +164,7 @@ fn diagram(all: &mut String, load: &LoadProfile) {
         let _ = writeln!(
             all,
             "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"7\" fill=\"none\" stroke=\"black\"><title>{what}: {}</title></circle>",
-            x(outcome.power_w),
+            x(outcome.power.0),
             y(outcome.throughput),
             escape(&outcome.plan.to_string())
         );
@@ -186,13 +186,14 @@ mod tests {
     use super::*;
     use eft_cores::plan::Seat;
     use eft_machine::CpuId;
+    use eft_machine::Watts;
 
     fn load(outcomes: &[(f64, f64, u32)]) -> LoadProfile {
-        let outcome = |(throughput, power_w, cpu): &(f64, f64, u32)| {
+        let outcome = |(throughput, watts, cpu): &(f64, f64, u32)| {
             let seat = |cpu| Seat { cpu, dedicated: false };
             let seats = [("ip".to_string(), seat(CpuId(0))), ("tcp".to_string(), seat(CpuId(*cpu)))].into();
             let plan = Plan { seats, ..Plan::default() };
-            Outcome { throughput: *throughput, power_w: *power_w, plan, ..Outcome::default() }
+            Outcome { throughput: *throughput, power: Watts(*watts), plan, ..Outcome::default() }
         };
         LoadProfile {
             name: "<a & b>".into(),

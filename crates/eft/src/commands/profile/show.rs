@@ -35,7 +35,7 @@ pub fn best_throughput(load: &LoadProfile) -> f64 {
 /// The configuration that serves a goal best.
 pub fn best(load: &LoadProfile, goal: Goal) -> Option<&Outcome> {
     let top = best_throughput(load).max(1e-9);
-    let score = |outcome: &Outcome| goal.score(outcome.throughput / top, outcome.power_w);
+    let score = |outcome: &Outcome| goal.score(outcome.throughput / top, outcome.power);
     load.outcomes.iter().max_by(|a, b| score(a).total_cmp(&score(b)))
 }
 
@@ -49,7 +49,7 @@ fn summary(load: &LoadProfile) -> Value {
 
 fn outcome_json(outcome: &Outcome) -> Value {
     json!({
-        "plan": outcome.plan.to_string(), "throughput": outcome.throughput, "power_w": outcome.power_w,
+        "plan": outcome.plan.to_string(), "throughput": outcome.throughput, "power_w": outcome.power,
         "modelled": outcome.modelled, "latency_us": outcome.latency_us,
     })
 }
@@ -68,7 +68,7 @@ fn row(load: &LoadProfile) -> Vec<String> {
 }
 
 fn watts(outcome: &Outcome) -> String {
-    format!("{:.1}{}", outcome.power_w, if outcome.modelled { " modelled" } else { "" })
+    format!("{:.1}{}", outcome.power.0, if outcome.modelled { " modelled" } else { "" })
 }
 
 pub fn show(path: &Path, name: &str, as_json: bool) -> Result<(), String> {

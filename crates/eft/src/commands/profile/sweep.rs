@@ -8,7 +8,7 @@ use eft_cores::indicators::Mix;
 use eft_cores::plan::Plan;
 use eft_cores::profile::sweep::{Achieved, Configuration, StepMatching, exhaustive};
 use eft_cores::profile::{Outcome, Profiles};
-use eft_machine::CpuSet;
+use eft_machine::{CpuSet, Watts};
 use serde_json::json;
 
 use super::load::{Load, Told};
@@ -168,9 +168,9 @@ impl Sweep<'_> {
             let number = self.points.len() + 1;
             let count = of.map_or_else(|| number.to_string(), |of| format!("{number}/{of}"));
             println!(
-                "{count}: {:.1} Mbyte/s delivered, {:.1} W{} [{}] {}",
+                "{count}: {:.1} Mbyte/s delivered, {:.1}{} [{}] {}",
                 seen.throughput / 1e6,
-                seen.power_w,
+                seen.power,
                 if seen.metered { "" } else { " modelled" },
                 seen.indicators,
                 configuration.name,
@@ -210,7 +210,7 @@ fn medians(points: &[Point]) -> Vec<Point> {
         };
         let mut point = Point::clone(group[group.len() - 1]);
         point.seen.throughput = median(&|p| p.seen.throughput);
-        point.seen.power_w = median(&|p| p.seen.power_w);
+        point.seen.power = Watts(median(&|p| p.seen.power.0));
         point.told = Told { throughput: told(|t| t.throughput), latency_us: told(|t| t.latency_us) };
         point
     };
@@ -231,7 +231,7 @@ fn record(profiles: &mut Profiles, name: &str, points: &[Point]) {
         let outcome = Outcome {
             throughput,
             latency_us: point.told.latency_us,
-            power_w: point.seen.power_w,
+            power: point.seen.power,
             modelled: !point.seen.metered,
             guessed: false,
             plan: point.plan.clone(),
@@ -258,7 +258,7 @@ fn tell(name: &str, path: &Path, points: &[Point], as_json: bool) {
     if as_json {
         let row = |p: &Point| {
             json!({ "plan": p.plan.to_string(), "throughput": p.seen.throughput, "told": p.told.throughput,
-                    "latency_us": p.told.latency_us, "power_w": p.seen.power_w, "modelled": !p.seen.metered })
+                    "latency_us": p.told.latency_us, "power_w": p.seen.power, "modelled": !p.seen.metered })
         };
         let rows: Vec<_> = points.iter().map(row).collect();
         println!("{}", json!({ "load": name, "file": path, "configurations": rows }));

@@ -33,8 +33,8 @@ impl History {
             to.push_back(value as u64);
         };
         push(&mut self.throughput, (view.received_bytes_per_s + view.sent_bytes_per_s) * 8.0 / 1000.0);
-        if let Some(watts) = view.power_w {
-            push(&mut self.power, watts * 1000.0);
+        if let Some(watts) = view.power {
+            push(&mut self.power, watts.0 * 1000.0);
         }
     }
 }
@@ -276,7 +276,7 @@ fn decision(scheduling: &Value) -> String {
 }
 
 fn sparklines(frame: &mut Frame, area: Rect, view: &View, history: &History) {
-    let parts = match view.power_w {
+    let parts = match view.power {
         Some(_) => Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).split(area),
         None => Layout::vertical([Constraint::Percentage(100)]).split(area),
     };

@@ -177,9 +177,9 @@ fn cpus(out: &mut String, view: &View) {
     for c in &view.cpus {
         parked.put(&[("stack", stack), ("cpu", &c.cpu.to_string())], f64::from(u8::from(c.parked)));
     }
-    if let Some(energy) = view.sample.energy_uj {
+    if let Some(energy) = view.sample.energy {
         Metric::new(out, "eft_energy_joules_total", "counter", "Energy of all packages since this began.")
-            .put(&[("stack", stack)], energy as f64 / 1e6);
+            .put(&[("stack", stack)], energy.0 as f64 / 1e6);
     }
     if let Some(decisions) = view.scheduling["decisions"].as_u64() {
         Metric::new(out, "eft_scheduler_decisions_total", "counter", "Decisions of the scheduler.")
@@ -197,13 +197,14 @@ mod tests {
     use super::*;
     use eft_cores::sample::CpuSample;
     use eft_machine::CpuId;
+    use eft_machine::Microjoules;
 
     #[test]
     fn every_line_is_of_the_exposition_format() {
         let component = ComponentSample { name: "tcp".into(), running: true, ..ComponentSample::default() };
         let cpu = CpuSample { cpu: CpuId(3), stolen: Duration::from_millis(1500), ..CpuSample::default() };
         let (components, cpus) = (vec![component], vec![cpu]);
-        let sample = Sample { components, cpus, energy_uj: Some(2_500_000), ..Sample::default() };
+        let sample = Sample { components, cpus, energy: Some(Microjoules(2_500_000)), ..Sample::default() };
         let view = View { stack: "a\"b".into(), sample, ..View::default() };
         let page = page(&view);
         let mut typed = std::collections::BTreeSet::new();

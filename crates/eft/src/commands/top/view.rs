@@ -12,7 +12,7 @@ use eft_host::clock;
 use eft_host::sensors::{self, Tree};
 use eft_linux::operator;
 use eft_linux::stack_sensor::StackSensor;
-use eft_machine::{CpuId, CpuSet};
+use eft_machine::{CpuId, CpuSet, Watts};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -73,7 +73,8 @@ pub struct View {
     pub received_bytes_per_s: f64,
     pub sent_bytes_per_s: f64,
     /// By a meter, or else as `cores` models it for the managed CPUs' packages.
-    pub power_w: Option<f64>,
+    #[serde(rename = "power_w")]
+    pub power: Option<Watts>,
     pub power_is_modelled: bool,
     /// Policy, objective, last decision; null without `cores`.
     pub scheduling: Value,
@@ -147,8 +148,8 @@ impl Source {
             received_bytes_per_s: seen.traffic.received_bytes as f64 / seconds,
             sent_bytes_per_s: seen.traffic.sent_bytes as f64 / seconds,
             indicators: seen.indicators,
-            power_w: seen.power_w.or_else(|| scheduling["state"]["power"]["now_w"].as_f64()),
-            power_is_modelled: seen.power_w.is_none(),
+            power: seen.power.or_else(|| scheduling["state"]["power"]["now_w"].as_f64().map(Watts)),
+            power_is_modelled: seen.power.is_none(),
             scheduling,
             sample,
         })

@@ -6,7 +6,7 @@ use super::{ACCOUNT_NS, Part, QUEUE, World};
 use eft_base::Instant;
 use eft_cores::attention::QuickSample;
 use eft_cores::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traffic};
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Microjoules};
 
 impl World {
     /// Lets time pass and looks.
@@ -58,7 +58,7 @@ impl World {
             at: Instant(self.now_ns),
             components,
             cpus: machine.online.iter().map(cpu).collect(),
-            energy_uj: Some(self.energy_uj as u64),
+            energy: Some(Microjoules(self.energy_uj as u64)),
         }
     }
 

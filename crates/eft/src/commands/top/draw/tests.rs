@@ -1,5 +1,5 @@
 use super::*;
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Watts};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::json;
@@ -30,7 +30,7 @@ fn view(cpus: u32) -> View {
             .collect(),
         components: names.iter().map(component).collect(),
         sent_bytes_per_s: 1.5e9,
-        power_w: Some(17.25),
+        power: Some(Watts(17.25)),
         scheduling: json!({ "scheduling": { "policy": "adaptive", "objective": "throughput" },
                 "last": { "number": 3, "reason": "overload: climbs to 2 cores", "outcome": "applied",
                           "readings": { "summary": "bulk as client" } } }),

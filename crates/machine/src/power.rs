@@ -1,0 +1,120 @@
+//! Power and energy.
+
+use core::fmt;
+use core::iter::Sum;
+use core::ops::{Add, AddAssign, Div, Mul, Sub};
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Power. Of it, a share or a multiple may be taken; two of them make a ratio.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Watts(pub f64);
+
+impl Watts {
+    pub const ZERO: Self = Self(0.0);
+
+    /// The larger of the two; what is not a number gives way.
+    pub fn max(self, other: Self) -> Self {
+        Self(self.0.max(other.0))
+    }
+}
+
+impl Add for Watts {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Watts {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Watts {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl Mul<f64> for Watts {
+    type Output = Self;
+    fn mul(self, factor: f64) -> Self {
+        Self(self.0 * factor)
+    }
+}
+
+impl Div<f64> for Watts {
+    type Output = Self;
+    fn div(self, divisor: f64) -> Self {
+        Self(self.0 / divisor)
+    }
+}
+
+impl Div for Watts {
+    type Output = f64;
+    fn div(self, other: Self) -> f64 {
+        self.0 / other.0
+    }
+}
+
+impl Sum for Watts {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        Self(all.map(|watts| watts.0).sum())
+    }
+}
+
+/// With its unit: `17.3 W` for `{:.1}`.
+impl fmt::Display for Watts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)?;
+        f.write_str(" W")
+    }
+}
+
+/// A reading of an energy meter, as the kernel's powercap has it. Meters wrap and are reset: only the difference of two
+/// readings says something, and not always that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Microjoules(pub u64);
+
+impl Microjoules {
+    /// What was used since an `earlier` reading; `None` if the meter went back.
+    pub fn checked_since(self, earlier: Self) -> Option<Self> {
+        self.0.checked_sub(earlier.0).map(Self)
+    }
+
+    /// The mean power of so much energy in so long a time.
+    pub fn over(self, length: Duration) -> Watts {
+        Watts(self.0 as f64 * 1e3 / length.as_nanos() as f64)
+    }
+}
+
+impl fmt::Display for Microjoules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} uJ", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_meter_that_went_back_tells_no_power() {
+        let (before, after) = (Microjoules(1_000_000), Microjoules(1_500_000));
+        let used = after.checked_since(before).unwrap();
+        assert_eq!(used.over(Duration::from_millis(50)), Watts(10.0));
+        assert_eq!(before.checked_since(after), None);
+    }
+
+    #[test]
+    fn power_is_printed_with_its_unit_and_adds_up() {
+        let all: Watts = [Watts(1.25), Watts(0.5)].into_iter().sum();
+        assert_eq!((format!("{all:.1}"), all / Watts(0.875)), ("1.8 W".into(), 2.0));
+    }
+}
