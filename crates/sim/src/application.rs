@@ -52,6 +52,14 @@ enum Asked {
     Connect,
 }
 
+impl Stream {
+    /// So many bytes as will arrive, from `ahead` of those that have on; `None` before the first.
+    pub fn expected(&self, ahead: u64, len: u64) -> Option<Vec<u8>> {
+        let (_, salt) = self.salts?;
+        Some((0..len).map(|i| byte_at(salt, self.received + ahead + i)).collect())
+    }
+}
+
 /// A program.
 #[derive(Default)]
 pub struct Application {

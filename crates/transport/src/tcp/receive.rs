@@ -8,6 +8,7 @@ use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::segment::{Segment, Unfit, parse};
+use crate::docket::Kind;
 use crate::edge::Out;
 use crate::timers::NEVER;
 use eft_base::PacketRef;
@@ -201,6 +202,10 @@ impl Tcp {
         let Some(i) = self.find(&segment.tuple) else {
             return self.receive_unconnected(cx, segment);
         };
+        let content = [segment.seq as u64, segment.len as u64, segment.flags as u64];
+        if !self.enter(cx, Kind::Segment, i, &content) {
+            return;
+        }
         match self.view(i).block.state() {
             State::SynSent => self.receive_in_syn_sent(cx, i, segment),
             State::TimeWait => self.receive_in_time_wait(cx, i, segment, out),
