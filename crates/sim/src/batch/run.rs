@@ -1,13 +1,14 @@
 //! One run: a setting, a profile, a seed, and what came of it.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use eft_base::random::Random;
 
-use super::machine::{Event, Machine, Tally};
+use super::machine::{Batch, Event, Machine, Tally};
 use super::network::Wire;
 use super::profile::Profile;
-use super::servers::{Message, SERVERS, Server, Target, serve};
+use super::servers::{Message, SERVERS, Server, Target, Turn, serve};
 use super::transport::Streams;
 use crate::hardware::{Clock, PS_PER_MS};
 
@@ -42,9 +43,21 @@ pub struct Outcome {
 const WARM_UP_PS: u64 = 5 * PS_PER_MS;
 const MEASURED_PS: u64 = 25 * PS_PER_MS;
 
+/// What happens outside of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Outside {
+    Program { stream: usize },
+    WireFree { stream: usize, bytes: u64 },
+    Gathered,
+    Acknowledged,
+}
+
+type Said = Vec<(Target, Message)>;
+
 struct World<'a> {
     profile: &'a Profile,
-    machine: Machine,
+    machine: Machine<Outside, Said>,
+    inbox: [VecDeque<Message>; SERVERS.len()],
     streams: Streams,
     wire: Wire,
     /// Acknowledgements on their way, in the order in which they come.
@@ -58,55 +71,78 @@ impl World<'_> {
         time_ps / 2 + self.random.below(time_ps + 1)
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: Event<Outside>) {
         match event {
             Event::Ends { thread, version } => self.ended(thread, version),
-            Event::Woken { thread } => self.machine.woken(self.profile, thread),
-            Event::Interrupt => self.machine.interrupt(self.profile),
-            Event::Program { stream } => {
+            Event::Woken { thread } => self.machine.woken(&self.profile.costs, thread),
+            Event::Interrupt => self.machine.interrupt(&self.profile.costs),
+            Event::World(outside) => self.happened(outside),
+        }
+    }
+
+    fn after(&mut self, time_ps: u64, outside: Outside) {
+        let at = self.machine.now_ps + self.about(time_ps);
+        self.machine.at(at, Event::World(outside));
+    }
+
+    fn happened(&mut self, outside: Outside) {
+        match outside {
+            Outside::Program { stream } => {
                 let to = if self.profile.call.is_some() { Server::Calls } else { Server::Tcp };
-                self.machine.deliver(self.profile, None, to, Message::Write { stream });
+                self.deliver(None, to, Message::Write { stream });
             }
-            Event::WireFree { stream, bytes } => {
-                self.machine.deliver_sent(Message::Sent);
+            Outside::WireFree { stream, bytes } => {
+                // It wakes nobody: the driver hears of it when it looks the next time.
+                self.inbox[Server::Driver as usize].push_back(Message::Sent);
                 if self.wire.arrive(stream, bytes) {
-                    let after = self.about(self.profile.network.gather_ps);
-                    self.machine.at(self.machine.now_ps + after, Event::Gathered);
+                    self.after(self.profile.network.gather_ps, Outside::Gathered);
                 }
             }
-            Event::Gathered => {
+            Outside::Gathered => {
                 self.coming.push_back(self.wire.acknowledge());
-                let after = self.about(self.profile.network.turnaround_ps);
-                self.machine.at(self.machine.now_ps + after, Event::Acknowledged);
+                self.after(self.profile.network.turnaround_ps, Outside::Acknowledged);
             }
-            Event::Acknowledged => {
+            Outside::Acknowledged => {
                 for (stream, bytes) in self.coming.pop_front().unwrap_or_default() {
                     let message = Message::Acknowledgement { stream, bytes };
-                    self.machine.deliver_frame(self.profile, message);
+                    self.inbox[Server::Driver as usize].push_back(message);
+                    self.machine.tell_of_frame(&self.profile.costs);
                 }
             }
         }
+    }
+
+    fn deliver(&mut self, from: Option<Server>, to: Server, message: Message) {
+        let inbox = &mut self.inbox[to as usize];
+        let was_empty = inbox.is_empty();
+        inbox.push_back(message);
+        self.machine.tell(&self.profile.costs, from, to, was_empty);
     }
 
     fn ended(&mut self, thread: usize, version: u64) {
         let Some((from, out)) = self.machine.ended(thread, version) else { return };
         for (to, message) in out {
             match (to, message) {
-                (Target::Server(to), _) => self.machine.deliver(self.profile, Some(from), to, message),
+                (Target::Server(to), _) => self.deliver(Some(from), to, message),
                 (Target::Program, Message::Written { stream }) => {
-                    let after = self.about(self.profile.program_ps);
-                    self.machine.at(self.machine.now_ps + after, Event::Program { stream });
+                    self.after(self.profile.program_ps, Outside::Program { stream });
                 }
                 (Target::Wire, Message::Segment { stream, bytes }) => {
                     let at = self.wire.send(self.machine.now_ps, bytes);
-                    self.machine.at(at, Event::WireFree { stream, bytes });
+                    self.machine.at(at, Event::World(Outside::WireFree { stream, bytes }));
                 }
                 _ => {}
             }
         }
         let (profile, streams) = (self.profile, &mut self.streams);
-        self.machine.go_on(profile, thread, |server, batch, turn| {
-            serve(profile, streams, server, batch.into_iter(), turn);
+        let inbox = RefCell::new(&mut self.inbox);
+        let has_work = |server: Server| !inbox.borrow()[server as usize].is_empty();
+        self.machine.go_on(&profile.costs, thread, has_work, |server| {
+            let waiting = &mut inbox.borrow_mut()[server as usize];
+            let count = waiting.len().min(profile.batch_max);
+            let mut turn = Turn::default();
+            serve(profile, streams, server, waiting.drain(..count), &mut turn);
+            Batch { work: turn.work, copying: turn.copying, messages: count, out: turn.out }
         });
     }
 }
@@ -117,6 +153,7 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
     let mut world = World {
         profile,
         machine: Machine::new(&seats),
+        inbox: Default::default(),
         streams: Streams::new(profile.streams),
         wire: Wire::new(profile.network, profile.maximum_segment, profile.streams),
         coming: VecDeque::new(),
@@ -124,7 +161,7 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
     };
     for stream in 0..profile.streams {
         let at = world.random.below(PS_PER_MS);
-        world.machine.at(at, Event::Program { stream });
+        world.machine.at(at, Event::World(Outside::Program { stream }));
     }
     let begin = advance(&mut world, WARM_UP_PS);
     let end = advance(&mut world, WARM_UP_PS + MEASURED_PS);
