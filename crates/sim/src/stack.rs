@@ -5,6 +5,7 @@
 //! the configuration, and fresh queues.
 
 mod faults;
+mod looks;
 mod start;
 
 use crate::device::End;
