@@ -1,5 +1,7 @@
 //! `cargo run -p xtask -- tidy`: the walls of the workspace, checked. Also runs as a test.
+//! `cargo run -p xtask -- rfcs`: which sections of TCP's RFCs the code cites, and which not.
 
+mod citations;
 mod cycles;
 mod links;
 mod tidy;
@@ -8,11 +10,17 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() != Some("tidy") {
-        eprintln!("usage: cargo run -p xtask -- tidy");
-        return ExitCode::FAILURE;
-    }
-    let problems = tidy::check(&root());
+    let problems = match std::env::args().nth(1).as_deref() {
+        Some("tidy") => tidy::check(&root()),
+        Some("rfcs") => match citations::report(&root()) {
+            Ok(text) => {
+                print!("{text}");
+                Vec::new()
+            }
+            Err(problem) => vec![problem],
+        },
+        _ => vec!["usage: cargo run -p xtask -- tidy | rfcs".to_string()],
+    };
     problems.iter().for_each(|p| eprintln!("{p}"));
     if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -151,7 +151,7 @@ fn check_arrows(name: &str, allowed: &[&str], dir: &Path, problems: &mut Vec<Str
     }
 }
 
-fn rust_files(dir: &Path) -> Vec<PathBuf> {
+pub fn rust_files(dir: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
