@@ -1,6 +1,8 @@
 """Options of TCP as a program sets them, and what the kernel at the other end sees of them."""
 
-from harness import Scene, Stack, check, sh
+import json
+
+from harness import Scene, Stack, check, sh, wait_until
 
 PORT = 8080
 
@@ -80,4 +82,97 @@ def options_of_tcp():
         check(wrote < 400_000, f"{wrote} bytes were taken, though only a window of them could be sent")
 
 
-CASES = [options_of_tcp]
+NUMBERS = """
+import json, socket, struct, sys, time
+role, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+FIELDS = {"state": ("B", 0), "ca_state": ("B", 1), "retransmits": ("B", 2), "probes": ("B", 3), "backoff": ("B", 4),
+    "options": ("B", 5), "rto": ("I", 8), "ato": ("I", 12), "snd_mss": ("I", 16), "rcv_mss": ("I", 20), "unacked": ("I", 24),
+    "sacked": ("I", 28), "lost": ("I", 32), "retrans": ("I", 36), "fackets": ("I", 40), "last_data_sent": ("I", 44),
+    "last_data_recv": ("I", 52), "pmtu": ("I", 60), "rcv_ssthresh": ("I", 64), "rtt": ("I", 68), "snd_cwnd": ("I", 80),
+    "advmss": ("I", 84), "reordering": ("I", 88), "rcv_space": ("I", 96), "total_retrans": ("I", 100),
+    "max_pacing_rate": ("Q", 112), "bytes_acked": ("Q", 120), "bytes_received": ("Q", 128), "segs_out": ("I", 136),
+    "segs_in": ("I", 140), "notsent_bytes": ("I", 144), "min_rtt": ("I", 148), "data_segs_in": ("I", 152),
+    "data_segs_out": ("I", 156), "delivery_rate": ("Q", 160), "busy_time": ("Q", 168), "rwnd_limited": ("Q", 176),
+    "sndbuf_limited": ("Q", 184), "delivered": ("I", 192), "delivered_ce": ("I", 196), "bytes_sent": ("Q", 200),
+    "bytes_retrans": ("Q", 208), "dsack_dups": ("I", 216), "reord_seen": ("I", 220), "rcv_ooopack": ("I", 224),
+    "snd_wnd": ("I", 228), "rcv_wnd": ("I", 232), "total_rto": ("H", 240), "total_rto_recoveries": ("H", 242),
+    "total_rto_time": ("I", 244)}
+def info(s):
+    whole = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
+    # A shorter buffer gets the head of the same, of whatever length.
+    for length in 1, 7, 104, 192, 231:
+        assert len(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, length)) == min(length, len(whole))
+    numbers = {name: struct.unpack_from(kind, whole, at)[0] for name, (kind, at) in FIELDS.items()}
+    return numbers | {"length": len(whole)}
+def exchange(s, mine, theirs, first):
+    for turn in (first, not first):
+        if turn:
+            s.sendall(bytes(mine))
+        else:
+            left = theirs
+            while left:
+                left -= len(s.recv(min(left, 65536)))
+    # The last acknowledgement is there, and the page's numbers are fresh.
+    time.sleep(0.4)
+    return info(s)
+if role == "server":
+    l = socket.socket()
+    l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    l.bind((address, port))
+    l.listen(7)
+    before = info(l)
+    print("listens", flush=True)
+    s, _ = l.accept()
+    numbers = exchange(s, 300, 5000, False)
+    print(json.dumps([before, numbers]))
+else:
+    s = socket.create_connection((address, port), 10)
+    # Reno, since others of the kernel's pace, and tell more in TCP_CC_INFO.
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+    assert s.getsockopt(socket.IPPROTO_TCP, 26, 64) == b""
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    numbers = exchange(s, 5000, 300, True)
+    print(json.dumps([numbers]))
+time.sleep(0.5)
+"""
+
+# What two kernels with the same MTU between them say of the same exchange, too, to the number.
+EXACT = ["length", "state", "ca_state", "retransmits", "probes", "backoff", "options", "unacked", "sacked", "lost", "retrans",
+         "fackets", "snd_mss", "advmss", "pmtu", "reordering", "total_retrans", "max_pacing_rate", "bytes_acked",
+         "bytes_received", "notsent_bytes", "rwnd_limited", "sndbuf_limited", "delivered_ce", "bytes_sent", "bytes_retrans",
+         "dsack_dups", "reord_seen", "rcv_ooopack", "total_rto", "total_rto_recoveries", "total_rto_time"]
+# Of what depends on time and on how segments are merged, whether there is any.
+ANY = ["rto", "ato", "rcv_mss", "last_data_sent", "last_data_recv", "rcv_ssthresh", "rtt", "snd_cwnd", "rcv_space",
+       "segs_out", "segs_in", "min_rtt",
+       "data_segs_in", "data_segs_out", "delivery_rate", "delivered", "snd_wnd", "rcv_wnd"]
+
+
+def numbers_of_tcp_info():
+    """The same program at both ends, eft and the kernel, each tells of the same exchange what two kernels tell."""
+    with Scene("numbers") as scene:
+        stack = Stack(scene)
+        program = scene.dir / "numbers.py"
+        program.write_text(NUMBERS)
+
+        def run(port, server_on, client_on, address):
+            server = scene.start(*server_on("python3", program, "server", address, port))
+            wait_until(lambda: "listens" in server.log.read_text(), 20, "a server that listens")
+            client = sh(*client_on("python3", program, "client", address, port)).stdout
+            check(server.wait(20) == 0, f"the server says {server.log.read_text()}")
+            return json.loads(server.log.read_text().split("\n")[1]) + json.loads(client)
+
+        kernel = scene.kernel()
+        expected = run(PORT + 1, kernel.on, kernel.beside, kernel.address)
+        of_server = run(PORT + 1, stack.on, stack.beside, stack.address)
+        host = stack.host
+        of_client = run(PORT + 2, stack.beside, stack.on, host)
+        wrong = []
+        for who, of_kernel, of_eft in [("listener", expected[0], of_server[0]), ("server", expected[1], of_server[1]),
+                                       ("client", expected[2], of_client[2])]:
+            wrong += [f"{who}'s {name}: {of_eft[name]}, not {of_kernel[name]}" for name in EXACT if of_eft[name] != of_kernel[name]]
+            wrong += [f"{who}'s {name}: {of_eft[name]}, the kernel's {of_kernel[name]}" for name in ANY
+                      if (of_eft[name] == 0) != (of_kernel[name] == 0)]
+        check(not wrong, "; ".join(wrong))
+
+
+CASES = [options_of_tcp, numbers_of_tcp_info]

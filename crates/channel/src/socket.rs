@@ -17,11 +17,13 @@
 
 mod errors;
 mod page;
+mod statistics;
 
 pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX};
 pub use page::{
     IDENTITY, IDENTITY_LEN, KIND, OWNER, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom, SocketPage,
 };
+pub use statistics::SocketStatistics;
 
 use crate::access::AccessObserver;
 use crate::dirty::{DIRTY_LEN, DIRTY_SLOTS, Dirty};
@@ -271,10 +273,12 @@ pub enum Opt {
     Flush,
     /// IP_RECVERR: ICMP errors go to the socket's error queue; for UDP.
     ReceiveErrors,
+    /// How often a SYN is sent again (TCP_SYNCNT); 0 means 6 times.
+    SynCount,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::ReceiveErrors;
+    pub(crate) const LAST: Opt = Opt::SynCount;
 
     /// Those that a connection has from its listener.
     pub const INHERITED: &[Opt] = &[
@@ -294,6 +298,7 @@ impl Opt {
         Opt::Congestion,
         Opt::MaxSegment,
         Opt::NotSentLowWater,
+        Opt::SynCount,
     ];
 }
 

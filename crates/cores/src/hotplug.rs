@@ -3,8 +3,6 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::time::Duration;
-use eft_base::{Instant, time};
 
 use eft_machine::CpuId;
 use serde::Serialize;
@@ -98,7 +96,7 @@ pub fn group(function: &str) -> StepGroup {
 /// One event of the state machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepEvent {
-    pub at: Instant,
+    pub us: u64,
     pub cpu: CpuId,
     pub step: u32,
     /// Present when the step is entered.
@@ -112,21 +110,18 @@ pub struct TimedStep {
     pub function: String,
     pub group: StepGroup,
     /// Since the beginning of the operation.
-    #[serde(rename = "begin_us", with = "time::micros")]
-    pub begin: Duration,
+    pub begin_us: u64,
     /// Its own, without the steps inside it.
-    #[serde(rename = "duration_us", with = "time::micros")]
-    pub duration: Duration,
-    #[serde(rename = "whole_us", with = "time::micros")]
-    pub whole: Duration,
+    pub duration_us: u64,
+    pub whole_us: u64,
 }
 
 /// Pairs entries with exits. Steps that other steps run inside themselves (`takedown_cpu` waits for the dying ones)
 /// are not counted twice: a step's time is its own.
-pub fn pair(events: &[StepEvent], begin: Instant) -> Vec<TimedStep> {
+pub fn pair(events: &[StepEvent], begin_us: u64) -> Vec<TimedStep> {
     let mut open: Vec<(usize, &StepEvent)> = Vec::new();
     let mut steps: Vec<TimedStep> = Vec::new();
-    let mut inner: Vec<Duration> = Vec::new();
+    let mut inner_us: Vec<u64> = Vec::new();
     for event in events {
         if let Some(function) = &event.function {
             open.push((steps.len(), event));
@@ -135,11 +130,11 @@ pub fn pair(events: &[StepEvent], begin: Instant) -> Vec<TimedStep> {
                 step: event.step,
                 function: function.to_string(),
                 group: group(function),
-                begin: event.at.saturating_since(begin),
-                duration: Duration::ZERO,
-                whole: Duration::ZERO,
+                begin_us: event.us.saturating_sub(begin_us),
+                duration_us: 0,
+                whole_us: 0,
             });
-            inner.push(Duration::ZERO);
+            inner_us.push(0);
             continue;
         }
         // An exit without entry, or of a step that failed to be traced, is skipped.
@@ -148,11 +143,11 @@ pub fn pair(events: &[StepEvent], begin: Instant) -> Vec<TimedStep> {
             continue;
         };
         let (index, entry) = open.remove(at);
-        let whole = event.at.saturating_since(entry.at);
-        steps[index].whole = whole;
-        steps[index].duration = whole.saturating_sub(inner[index]);
+        let whole = event.us.saturating_sub(entry.us);
+        steps[index].whole_us = whole;
+        steps[index].duration_us = whole.saturating_sub(inner_us[index]);
         if let Some((outer, _)) = open.last() {
-            inner[*outer] += whole;
+            inner_us[*outer] += whole;
         }
     }
     steps
@@ -162,15 +157,18 @@ pub fn pair(events: &[StepEvent], begin: Instant) -> Vec<TimedStep> {
 pub struct GroupTime {
     pub group: StepGroup,
     pub steps: usize,
-    #[serde(rename = "duration_us", with = "time::micros")]
-    pub duration: Duration,
+    pub duration_us: u64,
 }
 
 /// Time by group; what passes between the steps (waking the threads that run them) is told apart.
 pub fn by_group(steps: &[TimedStep]) -> Vec<GroupTime> {
     let of = |group: StepGroup| {
         let members = steps.iter().filter(|step| step.group == group);
-        GroupTime { group, steps: members.clone().count(), duration: members.map(|step| step.duration).sum() }
+        GroupTime {
+            group,
+            steps: members.clone().count(),
+            duration_us: members.map(|step| step.duration_us).sum(),
+        }
     };
     StepGroup::ALL.into_iter().map(of).filter(|time| time.steps > 0).collect()
 }
@@ -180,7 +178,7 @@ mod tests {
     use super::*;
 
     fn event(us: u64, step: u32, function: Option<&str>) -> StepEvent {
-        StepEvent { at: Instant::from_micros(us), cpu: CpuId(1), step, function: function.map(String::from) }
+        StepEvent { us, cpu: CpuId(1), step, function: function.map(String::from) }
     }
 
     #[test]
@@ -192,11 +190,11 @@ mod tests {
             event(60, 80, None),
             event(70, 30, None),
         ];
-        let steps = pair(&events, Instant::from_micros(5));
-        assert_eq!(steps.iter().map(|step| step.duration.as_micros()).collect::<Vec<_>>(), [20, 30]);
-        assert_eq!(steps[0].begin, Duration::from_micros(5));
+        let steps = pair(&events, 5);
+        assert_eq!(steps.iter().map(|step| step.duration_us).collect::<Vec<_>>(), [20, 30]);
+        assert_eq!(steps[0].begin_us, 5);
         let groups = by_group(&steps);
-        assert_eq!((groups.len(), groups[0].duration), (1, Duration::from_micros(50)));
+        assert_eq!((groups.len(), groups[0].duration_us), (1, 50));
     }
 
     #[test]

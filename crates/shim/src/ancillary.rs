@@ -1,4 +1,5 @@
-//! Control data of received datagrams: destination address, TOS and TTL, if the program asked; and what an error is.
+//! Control data: of received datagrams destination address, TOS and TTL, if the program asked, and what an error is; of a
+//! stream how much is left.
 
 use crate::error_queue;
 use crate::received::Received;
@@ -7,6 +8,9 @@ use crate::sys;
 use core::ffi::c_int;
 use core::net::IpAddr;
 use libc::msghdr;
+
+/// The number of TCP_INQ's message (`TCP_CM_INQ`).
+const CM_INQ: c_int = 36;
 
 /// Appends control messages within the room that the program gave.
 struct Writer {
@@ -40,20 +44,52 @@ impl Writer {
     }
 }
 
+impl Writer {
+    /// # Safety
+    /// The message must be as for `recvmsg`.
+    unsafe fn of(message: &msghdr) -> Writer {
+        let room = match sys::plausible(message.msg_control, message.msg_controllen) {
+            Ok(()) => message.msg_controllen,
+            Err(_) => 0,
+        };
+        Writer { base: message.msg_control.cast(), room, used: 0, truncated: false }
+    }
+
+    fn finish(self, message: &mut msghdr) {
+        message.msg_controllen = self.used as _;
+        if self.truncated {
+            message.msg_flags |= libc::MSG_CTRUNC;
+        }
+    }
+}
+
+/// Fills in what a stream's message tells beside the bytes: what is left to read, if TCP_INQ is on. At the end of the
+/// stream that is 1, as on Linux, so that a program reads on.
+///
+/// # Safety
+/// The message must be as for `recvmsg`.
+pub unsafe fn write_left(socket: &Socket, message: &mut msghdr) {
+    // SAFETY: by the caller.
+    let mut writer = unsafe { Writer::of(message) };
+    message.msg_flags = 0;
+    if socket.has(bit::TELL_LEFT) {
+        let left = match socket.page.receivable() as c_int {
+            0 => socket.is_ended() as c_int,
+            left => left,
+        };
+        // SAFETY: the program's control buffer.
+        unsafe { writer.put(libc::IPPROTO_TCP, CM_INQ, &left.to_ne_bytes()) };
+    }
+    writer.finish(message);
+}
+
 /// Fills in the message's control data and flags.
 ///
 /// # Safety
 /// The message must be as for `recvmsg`.
 pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) {
-    let mut writer = Writer {
-        base: message.msg_control.cast(),
-        room: match sys::plausible(message.msg_control, message.msg_controllen) {
-            Ok(()) => message.msg_controllen,
-            Err(_) => 0,
-        },
-        used: 0,
-        truncated: false,
-    };
+    // SAFETY: by the caller.
+    let mut writer = unsafe { Writer::of(message) };
     message.msg_flags = if received.error.is_some() { libc::MSG_ERRQUEUE } else { 0 };
     let bits = socket.bits();
     // SAFETY: the program's control buffer.
@@ -78,10 +114,7 @@ pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) 
             writer.put(level, kind, &bytes[..len]);
         }
     }
-    message.msg_controllen = writer.used as _;
-    if writer.truncated {
-        message.msg_flags |= libc::MSG_CTRUNC;
-    }
+    writer.finish(message);
 }
 
 /// # Safety

@@ -49,6 +49,8 @@ pub mod bit {
     pub const RECEIVE_CLASS: u32 = 524288;
     /// O_NONBLOCK is set, as far as it was set by calls that the shim saw.
     pub const NONBLOCKING: u32 = 1048576;
+    /// TCP_INQ: `recvmsg` tells how much is left.
+    pub const TELL_LEFT: u32 = 2097152;
 }
 
 const BITS: usize = SHIM_WORDS;

@@ -1,49 +1,152 @@
 //! `TCP_INFO`, from the numbers that the transport writes into the page.
+//!
+//! Times and counts are as fresh as the page's numbers (100 ms). What is counted in segments is the bytes' worth of them.
+//! Nothing is paced, receive buffers do not grow and no round trip is measured for them: `tcpi_pacing_rate` says
+//! unlimited, `tcpi_rcv_space` the window at most, `tcpi_rcv_rtt` 0. What Linux does not fill in is 0 here, too.
 
 use crate::socket::{Socket, bit};
+use eft_channel::socket::{SocketInfo, SocketStatistics};
 
 const TCP_LISTEN: u8 = 10;
 const TCP_CLOSE: u8 = 7;
-/// `struct tcp_info` up to and including `tcpi_total_retrans`.
-const LEN: usize = 104;
+/// `struct tcp_info` of Linux 6.18. The last 32 bytes are AccECN's: 0, as on a connection without it.
+pub const LEN: usize = 280;
+/// A delayed acknowledgement waits as long as Linux's shortest.
+const DELAY_US: u32 = 40_000;
+/// Linux's `TCP_INIT_CWND` and `sysctl_tcp_reordering`.
+const INITIAL_WINDOW: u32 = 10;
+const REORDERING: u32 = 3;
+const UNLIMITED: u64 = u64::MAX;
 
-/// The head of the kernel's `struct tcp_info`; programs get as much as they ask for.
+/// The kernel's `struct tcp_info`; programs get as much as they ask for.
 pub fn bytes(socket: &Socket) -> [u8; LEN] {
-    let info = socket.page.info();
-    let listening = socket.has(bit::LISTENING);
-    let mut bytes = [0u8; LEN];
-    bytes[0] = match (listening, info.tcp_state) {
-        (true, _) => TCP_LISTEN,
-        (false, 0) => TCP_CLOSE,
-        (false, state) => state as u8,
-    };
-    bytes[5] = info.options;
-    bytes[6] = info.send_scale & 15 | info.receive_scale << 4;
-    let mss = info.mss.max(1);
-    let (unacked, sacked) = match listening {
-        true => (socket.waiting(), socket.page.receive_len() as u32 / 64),
-        false => (info.unacked_bytes.div_ceil(mss), 0),
-    };
-    let words = [
-        (8, info.rto_us),
-        (12, 40_000),
-        (16, info.mss),
-        (20, info.mss),
-        (24, unacked),
-        (28, sacked),
-        (60, 1500),
-        (68, info.rtt_us),
-        (72, info.rttvar_us),
-        (76, threshold(info.ssthresh_bytes, mss)),
-        (80, info.cwnd_bytes / mss),
-        (84, info.mss),
-        (88, 3),
-        (100, info.retransmits),
-    ];
+    let page = &socket.page;
+    let told =
+        Told { info: page.info(), statistics: page.statistics().unwrap_or_default(), now: monotonic() };
+    match socket.has(bit::LISTENING) {
+        true => of_listener(socket.waiting(), told.statistics.backlog),
+        false => told.of_stream(),
+    }
+}
+
+/// What Linux says of a listener: its queue, and what any new socket has.
+fn of_listener(waiting: u32, backlog: u32) -> [u8; LEN] {
+    let mut bytes = [0; LEN];
+    bytes[0] = TCP_LISTEN;
+    put(&mut bytes, [(24, waiting), (28, backlog), (80, INITIAL_WINDOW), (88, REORDERING)]);
+    put_long(&mut bytes, [(104, UNLIMITED), (112, UNLIMITED)]);
+    bytes
+}
+
+/// What the transport told, and when it is looked at (CLOCK_MONOTONIC, nanoseconds).
+struct Told {
+    info: SocketInfo,
+    statistics: SocketStatistics,
+    now: u64,
+}
+
+impl Told {
+    fn of_stream(&self) -> [u8; LEN] {
+        let (info, more) = (&self.info, &self.statistics);
+        let mss = info.mss.max(1);
+        let segments = |bytes: u32| bytes.div_ceil(mss);
+        let mut bytes = [0; LEN];
+        bytes[0] = if info.tcp_state == 0 { TCP_CLOSE } else { info.tcp_state as u8 };
+        bytes[1..6].copy_from_slice(&[more.phase, more.timeouts, more.probes, more.backoff, info.options]);
+        bytes[6] = info.send_scale & 15 | info.receive_scale << 4;
+        bytes[7] = (more.application_limited != 0) as u8;
+        put(
+            &mut bytes,
+            [
+                (8, info.rto_us),
+                (12, if more.data_segments_in == 0 { 0 } else { DELAY_US }),
+                (16, info.mss),
+                (20, more.received_mss),
+                (24, segments(info.unacked_bytes)),
+                (28, segments(more.sacked_bytes)),
+                (32, segments(more.lost_bytes)),
+                (36, segments(more.again_bytes)),
+                (44, self.milliseconds_since(more.data_sent_at)),
+                (52, self.milliseconds_since(more.data_received_at)),
+                (56, self.milliseconds_since(more.heard_at)),
+                (60, more.path_mtu),
+                (64, more.window_max),
+                (68, info.rtt_us),
+                (72, info.rttvar_us),
+                (76, threshold(info.ssthresh_bytes, mss)),
+                (80, info.cwnd_bytes / mss),
+                (84, more.advertised_mss),
+                (88, REORDERING),
+                (96, more.window_max),
+                (100, info.retransmits),
+            ],
+        );
+        put_long(
+            &mut bytes,
+            [
+                (104, UNLIMITED),
+                (112, UNLIMITED),
+                (120, more.bytes_acked),
+                (128, more.bytes_received),
+                (160, more.delivery_rate),
+                (168, more.busy_us.wrapping_add(self.since_told_if(|busy| busy != 0))),
+                (176, more.window_limited_us.wrapping_add(self.since_told_if(|busy| busy == 2))),
+                (184, more.ring_limited_us.wrapping_add(self.since_told_if(|busy| busy == 3))),
+                (200, more.bytes_sent),
+                (208, more.bytes_sent_again),
+            ],
+        );
+        put(
+            &mut bytes,
+            [
+                (136, more.segments_out),
+                (140, more.segments_in),
+                (144, more.unsent_bytes),
+                // Until one is measured Linux says the largest.
+                (148, if more.min_rtt_us == 0 { u32::MAX } else { more.min_rtt_us }),
+                (152, more.data_segments_in),
+                (156, more.data_segments_out),
+                (192, more.delivered),
+                (216, more.duplicates_reported),
+                (220, more.reorderings),
+                (224, more.out_of_order),
+                (228, info.peer_window),
+                (232, more.window),
+                (244, more.timeout_recovery_ms),
+            ],
+        );
+        bytes[240..242].copy_from_slice(&short(more.timeouts_total));
+        bytes[242..244].copy_from_slice(&short(more.timeout_recoveries));
+        bytes
+    }
+
+    /// Microseconds that what was told then has gone on.
+    fn since_told_if(&self, goes_on: impl Fn(u32) -> bool) -> u64 {
+        match goes_on(self.statistics.busy) {
+            true => self.now.saturating_sub(self.statistics.told_at) / 1000,
+            false => 0,
+        }
+    }
+
+    fn milliseconds_since(&self, at: u64) -> u32 {
+        if at == 0 { 0 } else { (self.now.saturating_sub(at) / 1_000_000) as u32 }
+    }
+}
+
+fn short(count: u32) -> [u8; 2] {
+    (count.min(u16::MAX as u32) as u16).to_ne_bytes()
+}
+
+fn put<const N: usize>(bytes: &mut [u8; LEN], words: [(usize, u32); N]) {
     for (offset, word) in words {
         bytes[offset..offset + 4].copy_from_slice(&word.to_ne_bytes());
     }
-    bytes
+}
+
+fn put_long<const N: usize>(bytes: &mut [u8; LEN], words: [(usize, u64); N]) {
+    for (offset, word) in words {
+        bytes[offset..offset + 8].copy_from_slice(&word.to_ne_bytes());
+    }
 }
 
 /// The slow start threshold in segments. Without one (`u32::MAX` bytes) Linux says
@@ -51,6 +154,14 @@ pub fn bytes(socket: &Socket) -> [u8; LEN] {
 fn threshold(bytes: u32, mss: u32) -> u32 {
     const INFINITE: u32 = 0x7fff_ffff;
     if bytes == u32::MAX { INFINITE } else { bytes / mss }
+}
+
+/// The transport's clock.
+fn monotonic() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: plain call with a valid out pointer; CLOCK_MONOTONIC always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 #[cfg(test)]

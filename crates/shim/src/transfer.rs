@@ -238,8 +238,8 @@ pub unsafe fn receive_message(
     if socket.is_stream() {
         let n = stream::receive(fd, socket, &mut buffers, flags)?;
         message.msg_namelen = 0;
-        message.msg_controllen = 0;
-        message.msg_flags = 0;
+        // SAFETY: by the caller.
+        unsafe { ancillary::write_left(socket, message) };
         return Ok(n);
     }
     let received = datagram::receive(fd, socket, &mut buffers, flags)?;

@@ -10,7 +10,6 @@ extern crate alloc;
 
 mod addresses;
 mod arena;
-mod docket;
 pub mod edge;
 mod families;
 mod free;

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use eft_base::{ComponentId, Endpoint, PacketRef, PoolId, SocketId};
 use eft_channel::Segment;
-use eft_channel::socket::{ERRORS_MAX, ErrorRecord, Opt, SendRoom, SocketInfo, SocketPage};
+use eft_channel::socket::{ERRORS_MAX, ErrorRecord, Opt, SendRoom, SocketInfo, SocketPage, SocketStatistics};
 
 /// Bytes of a record that is staged.
 pub(crate) const RECORD_MAX: usize = 64;
@@ -41,6 +41,7 @@ struct Seldom {
     local: Option<Endpoint>,
     remote: Option<Endpoint>,
     info: Option<SocketInfo>,
+    statistics: Option<SocketStatistics>,
     error: Option<i32>,
     /// Offset in the receive ring.
     records: Vec<(u64, [u8; RECORD_MAX])>,
@@ -156,6 +157,7 @@ impl Page {
         seldom.local.inspect(|e| page.set_local(*e));
         seldom.remote.inspect(|e| page.set_remote(*e));
         seldom.info.inspect(|info| page.set_info(info));
+        seldom.statistics.inspect(|statistics| page.set_statistics(statistics));
         seldom.error.inspect(|errno| page.set_error(*errno));
         seldom.records.iter().for_each(|(at, record)| page.write_receive(*at, record));
     }
@@ -322,6 +324,15 @@ impl Page {
 
     pub fn set_info(&self, info: &SocketInfo) {
         self.seldom(|s| s.info = Some(*info));
+    }
+
+    pub fn set_statistics(&self, statistics: &SocketStatistics) {
+        self.seldom(|s| s.statistics = Some(*statistics));
+    }
+
+    /// What a predecessor told of this socket. An application can write it: it is good for counting on, not more.
+    pub fn told_statistics(&self) -> Option<SocketStatistics> {
+        if self.is_fresh() { None } else { self.0.page.statistics() }
     }
 
     pub fn set_error(&self, errno: i32) {

@@ -18,7 +18,9 @@ pub fn inherit(listener: &Socket, socket: &Socket) {
             socket.page.set_option(*opt, value);
         }
     }
-    socket.set_bits(listener.bits() & (bit::REUSE_ADDRESS | bit::REUSE_PORT | bit::OOB_INLINE));
+    socket.set_bits(
+        listener.bits() & (bit::REUSE_ADDRESS | bit::REUSE_PORT | bit::OOB_INLINE | bit::TELL_LEFT),
+    );
     let low_water = listener.low_water().load(Ordering::Relaxed);
     socket.low_water().store(low_water, Ordering::Relaxed);
 }

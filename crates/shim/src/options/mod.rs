@@ -20,7 +20,7 @@ use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
 pub use carry::{carry_back, carry_over, carry_segment, fresh, inherit};
 
 /// No option is longer than this.
-pub const LONGEST: usize = 128;
+pub const LONGEST: usize = tcp_info::LEN;
 
 /// How an option is kept.
 #[derive(Clone, Copy)]
@@ -55,11 +55,13 @@ enum Kind {
     PathMtu,
     Error,
     TcpInfo,
+    /// TCP_CC_INFO: nothing, as Linux says of CUBIC and NewReno.
+    CongestionInfo,
 }
 
 impl Kind {
     fn is_read_only(self) -> bool {
-        matches!(self, Kind::Computed(_) | Kind::Error | Kind::TcpInfo | Kind::PathMtu)
+        matches!(self, Kind::Computed(_) | Kind::Error | Kind::TcpInfo | Kind::CongestionInfo | Kind::PathMtu)
     }
 }
 
@@ -84,6 +86,7 @@ fn check(kind: Kind, stream: bool, level: c_int, value: &[u8]) -> Result<()> {
     match kind {
         kind if kind.is_read_only() => Err(Errno(libc::ENOPROTOOPT)),
         Kind::Congestion => congestion(value).map(drop),
+        Kind::Bit(bit::TELL_LEFT) if !(0..=1).contains(&int_of(level, value)?) => Err(Errno(libc::EINVAL)),
         Kind::NoOptions if !value.is_empty() => Err(Errno(libc::EINVAL)),
         Kind::DontFragment => match int_of(level, value)? {
             libc::IP_PMTUDISC_WANT | libc::IP_PMTUDISC_DO | libc::IP_PMTUDISC_PROBE => Ok(()),
@@ -119,7 +122,7 @@ fn int_of(level: c_int, value: &[u8]) -> Result<c_int> {
 fn range_of(opt: Opt) -> core::ops::RangeInclusive<c_int> {
     match opt {
         Opt::KeepIdle | Opt::KeepInterval => 1..=32767,
-        Opt::KeepCount => 1..=127,
+        Opt::KeepCount | Opt::SynCount => 1..=127,
         Opt::Ttl => 1..=255,
         _ => 0..=c_int::MAX,
     }
@@ -238,7 +241,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
     let number = match kind {
         Kind::Descriptor => return sys::get_option(fd, level, name, to),
         Kind::TcpInfo => return Ok(copy(&tcp_info::bytes(socket), to)),
-        Kind::NoOptions => return Ok(0),
+        Kind::NoOptions | Kind::CongestionInfo => return Ok(0),
         Kind::Congestion => {
             let name: &[u8] = match page.option(Opt::Congestion) {
                 2 => b"reno",
@@ -259,6 +262,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::Word(opt @ Opt::KeepIdle) => word(opt, 7200),
         Kind::Word(opt @ Opt::KeepInterval) => word(opt, 75),
         Kind::Word(opt @ Opt::KeepCount) => word(opt, 9),
+        Kind::Word(opt @ Opt::SynCount) => word(opt, 6),
         Kind::Word(opt @ Opt::Ttl) => word(opt, 64),
         Kind::Word(opt) | Kind::Flag(opt) => page.option(opt) as c_int,
         Kind::Bit(bits) => socket.has(bits) as c_int,

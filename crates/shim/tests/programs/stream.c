@@ -446,6 +446,41 @@ static void six(void) {
     CHECK(accept(l4, NULL, NULL) >= 0);
 }
 
+/* TCP_INQ: each recvmsg tells what it left; at the end of the stream there is one more to read. */
+static int left_by(int fd, int want) {
+    char to[16], control[CMSG_SPACE(sizeof(int))];
+    struct iovec v = {to, want};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    CHECK(recvmsg(fd, &m, 0) >= 0);
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    if (!c) return -1;
+    EQUAL(c->cmsg_level, IPPROTO_TCP);
+    EQUAL(c->cmsg_type, TCP_CM_INQ);
+    EQUAL(c->cmsg_len, CMSG_LEN(sizeof(int)));
+    EQUAL(m.msg_controllen, CMSG_SPACE(sizeof(int)));
+    return *(int *)CMSG_DATA(c);
+}
+
+static void left(void) {
+    int fds[2], one = 1, two = 2;
+    connected(fds);
+    FAILS(setsockopt(fds[1], IPPROTO_TCP, TCP_INQ, &two, sizeof two), EINVAL);
+    write_all(fds[0], "12345678", 8);
+    EQUAL(left_by(fds[1], 1), -1);
+    CHECK(setsockopt(fds[1], IPPROTO_TCP, TCP_INQ, &one, sizeof one) == 0);
+    EQUAL(left_by(fds[1], 3), 4);
+    EQUAL(left_by(fds[1], 4), 0);
+    /* Without room for it. */
+    write_all(fds[0], "9", 1);
+    struct iovec v = {(char[1]){0}, 1};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+    EQUAL(recvmsg(fds[1], &m, 0), 1);
+    EQUAL(m.msg_flags & MSG_CTRUNC, MSG_CTRUNC);
+    CHECK(shutdown(fds[0], SHUT_WR) == 0);
+    EQUAL(await(fds[1], POLLRDHUP), POLLRDHUP);
+    EQUAL(left_by(fds[1], 1), 1);
+}
+
 /* Vectors, their limits, and the flags of preadv2 and pwritev2. */
 static void vectors(void) {
     int fds[2];
@@ -852,7 +887,7 @@ int main(int argc, char **argv) {
         {"ended", ended},         {"reset", reset},         {"timeouts", timeouts},
         {"interrupted", interrupted}, {"names", names},     {"queues", queues},
         {"refused", refused},     {"connecting", connecting}, {"options", options},
-        {"six", six},             {"vectors", vectors}, {"shut_read", shut_read}, {"automatic", automatic}, {"exhausted", exhausted}, {"bad_options", bad_options},
+        {"six", six},             {"left", left}, {"vectors", vectors}, {"shut_read", shut_read}, {"automatic", automatic}, {"exhausted", exhausted}, {"bad_options", bad_options},
         {"last_number", last_number}, {"unspecified", unspecified}, {"closed_listener", closed_listener}, {"bad_addresses", bad_addresses}, {"lingering", lingering},
         {"splicing", splicing},   {0},
     };

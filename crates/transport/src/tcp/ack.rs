@@ -8,6 +8,7 @@ use super::engine::Tcp;
 use super::live::due;
 use super::scoreboard::{Delivered, Evidence, Range};
 use super::segment::Segment;
+use super::statistics::Busy;
 use crate::timers::NEVER;
 use eft_base::Instant;
 use eft_base::wire::{TCP_ACK, TCP_FIN};
@@ -135,6 +136,9 @@ impl Connection<'_> {
         block.backoff = 0;
         live.stuck_since = cx.now;
         live.retransmit_at = if block.flight_size() > 0 { cx.now + block.rtt.rto() } else { NEVER };
+        if block.flight_size() == 0 && !self.has_unsent() {
+            self.live.statistics.set_busy(cx.now, Busy::Not);
+        }
         self.release_ring();
         self.mark(due::INFO);
     }

@@ -10,14 +10,10 @@ use super::live::due;
 use crate::page::Page;
 use crate::requests::{Transport as _, left_to_receive};
 use crate::timers::NEVER;
-use core::time::Duration;
 use eft_base::errno::ECONNABORTED;
 use eft_base::{FamilyId, Instant, PoolId, SocketId};
-use eft_channel::socket::{Arena, Opt, SocketInfo, flag, wish};
+use eft_channel::socket::{Arena, Opt, flag, wish};
 use eft_component::Context;
-
-/// How often a page's numbers are refreshed at most.
-const INFO_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Connection<'_> {
     /// More was sent: a writer may wait for that.
@@ -81,27 +77,7 @@ impl Connection<'_> {
             flags |= flag::DEAD;
         }
         page.set_flags(flags);
-        page.set_info(&self.info());
-    }
-
-    /// Publishes the numbers of `TCP_INFO`, not too often.
-    pub(super) fn publish_info(&mut self, cx: &Context) {
-        let live = &mut *self.live;
-        if !live.is_due(due::INFO) {
-            return;
-        }
-        live.due &= !due::INFO;
-        if let Some(at) = live.info_published
-            && cx.now < at + INFO_INTERVAL
-        {
-            live.info_at = at + INFO_INTERVAL;
-            return;
-        }
-        live.info_published = Some(cx.now);
-        live.info_at = NEVER;
-        if let Some(page) = &self.live.page {
-            page.set_info(&self.info());
-        }
+        self.tell_numbers();
     }
 
     /// Takes cursors, wishes and options from the page. False if it says what cannot be.
@@ -143,27 +119,6 @@ impl Connection<'_> {
             _ => {}
         }
         true
-    }
-
-    fn info(&self) -> SocketInfo {
-        let b = &*self.block;
-        let clip = |v: u64| v.min(u32::MAX as u64) as u32;
-        SocketInfo {
-            tcp_state: b.state as u32,
-            rtt_us: b.rtt.srtt_us,
-            rttvar_us: b.rtt.rttvar_us,
-            rto_us: b.rtt.rto_us(),
-            cwnd_bytes: b.congestion.cwnd,
-            ssthresh_bytes: b.congestion.ssthresh,
-            mss: b.segment_size(),
-            retransmits: self.cold.retransmits,
-            unacked_bytes: clip(b.flight_size()),
-            peer_window: clip(b.snd_edge.saturating_sub(b.snd_una)),
-            send_scale: b.send_scale,
-            receive_scale: b.receive_scale,
-            options: b.has(bit::TIMESTAMPS) as u8 | (b.has(bit::SACK) as u8) << 1,
-            reserved: [0; 5],
-        }
     }
 }
 

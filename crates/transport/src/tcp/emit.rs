@@ -173,7 +173,12 @@ impl Tcp {
             (segment.ttl, segment.tos) = self.connection(block).hop_options();
             self.view(block).block.generation
         };
-        self.transmit(cx, out, &segment, |descriptor| Request::Bare { block, generation, descriptor })
+        let sent =
+            self.transmit(cx, out, &segment, |descriptor| Request::Bare { block, generation, descriptor });
+        if sent && block != NONE {
+            self.connection(block).live.statistics.on_sent_bare();
+        }
+        sent
     }
 
     /// ip is done with a segment.

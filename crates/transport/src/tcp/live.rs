@@ -4,6 +4,7 @@ use super::congestion::hystart::HyStart;
 use super::out_of_order::OutOfOrder;
 use super::recovery::Recovery;
 use super::scoreboard::Range;
+use super::statistics::Statistics;
 use crate::in_flight::InFlight;
 use crate::page::Page;
 use crate::timers::NEVER;
@@ -85,6 +86,7 @@ pub(crate) struct Live {
     /// The window, not the application, limits what is sent.
     pub window_limited: bool,
     pub hystart: HyStart,
+    pub statistics: Statistics,
     /// Since when what is acknowledged did not fill the window.
     pub unused_since: Option<Instant>,
     /// When something that anybody may have sent was last answered.
@@ -132,6 +134,7 @@ impl Live {
             duplicate: None,
             window_limited: false,
             hystart: HyStart::default(),
+            statistics: Statistics::default(),
             unused_since: None,
             stray_answered_at: None,
             info_published: None,

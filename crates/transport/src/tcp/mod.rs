@@ -6,7 +6,6 @@
 //! | [`block`], [`durable`] | control blocks in the arena; opening it after a crash | RFC 9293 §3.3.1 |
 //! | [`asked`] | what was asked of ip, and what it says of a path | |
 //! | [`rebirth`] | deriving every output from state after a crash | |
-//! | [`fatal`] | inputs that have killed two lives | |
 //! | [`live`], [`ports`] | derived state | RFC 6056 |
 //! | [`connection`] | a block and its derived state, as the mechanisms see them | |
 //! | [`segment`], [`options`] | arriving headers | RFC 9293 §3.1, RFC 7323, RFC 2018 |
@@ -23,6 +22,7 @@
 //! | [`close`], [`time_wait`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191, RFC 1337 |
 //! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
 //! | [`route`], [`icmp`] | the path and its errors | RFC 1191, RFC 5461, RFC 5927 |
+//! | [`statistics`], [`info`] | the numbers of `TCP_INFO` | RFC 4898 |
 //! | [`inspect`] | the arena for `eft ss` | |
 //! | [`versions`], [`probe`] | arenas of older releases; what a commit costs | |
 //!
@@ -46,8 +46,8 @@ mod decide;
 pub mod durable;
 mod emit;
 pub mod engine;
-mod fatal;
 mod icmp;
+mod info;
 pub mod inspect;
 mod listen;
 mod live;
@@ -68,13 +68,14 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod send;
+mod statistics;
 mod tail_probe;
 mod tell;
 mod time_wait;
 mod undo;
 mod versions;
 
-pub use durable::{acquit, arena_len, examine, forge};
+pub use durable::{arena_len, examine, forge};
 pub use engine::Tcp;
 pub use probe::CommitProbe;
 pub use versions::{convert, revert};

@@ -8,7 +8,6 @@ use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::segment::{Segment, Unfit, parse};
-use crate::docket::Kind;
 use crate::edge::Out;
 use crate::timers::NEVER;
 use eft_base::PacketRef;
@@ -41,6 +40,7 @@ impl Connection<'_> {
         block.set(bit::CONNECTED);
         live.retransmit_at = NEVER;
         live.last_heard = cx.now;
+        live.statistics.on_established(cx.now);
         live.due &= !due::SYN;
         self.take_options();
         self.refresh_flags();
@@ -106,6 +106,7 @@ impl Connection<'_> {
         (start, end, skip): (u64, u64, u64),
     ) {
         cx.count(Counter::OutOfOrder);
+        self.live.statistics.on_out_of_order(segment.count);
         if self.live.out_of_order.holds(start, end) {
             cx.count(Counter::DuplicateData);
             self.note_duplicate(start as i64, end as i64);
@@ -129,7 +130,7 @@ impl Connection<'_> {
         if !self.block.has(bit::SACK) {
             self.live.duplicate_acks += 1;
         }
-        self.mark(due::ACK);
+        self.mark(due::ACK | due::INFO);
     }
 
     /// Step 8. True if TIME-WAIT begins.
@@ -202,10 +203,7 @@ impl Tcp {
         let Some(i) = self.find(&segment.tuple) else {
             return self.receive_unconnected(cx, segment);
         };
-        let content = [segment.seq as u64, segment.len as u64, segment.flags as u64];
-        if !self.enter(cx, Kind::Segment, i, &content) {
-            return;
-        }
+        self.connection(i).live.statistics.on_received(cx.now, segment);
         match self.view(i).block.state() {
             State::SynSent => self.receive_in_syn_sent(cx, i, segment),
             State::TimeWait => self.receive_in_time_wait(cx, i, segment, out),

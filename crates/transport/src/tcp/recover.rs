@@ -45,6 +45,23 @@ impl Connection<'_> {
         if heard.acked > 0 || heard.sacked {
             self.arm_probe(cx.now);
         }
+        self.note_heard_for_statistics(cx.now, heard);
+    }
+
+    fn note_heard_for_statistics(&mut self, now: Instant, heard: &Heard) {
+        let (block, live) = (&*self.block, &mut *self.live);
+        let statistics = &mut live.statistics;
+        statistics.on_heard(heard.duplicate.is_some(), heard.delivered.reordered);
+        if heard.delivered.bytes > 0 {
+            statistics.on_delivered(heard.delivered.bytes, block.segment_size(), !live.window_limited);
+            statistics.end_round(now, block.snd_una, block.snd_nxt, block.rtt.min_us);
+        }
+        if live.recovery.phase != Phase::Loss {
+            statistics.on_recovered(now);
+        }
+        if heard.delivered.bytes > 0 || heard.duplicate.is_some() {
+            self.mark(due::INFO);
+        }
     }
 
     /// RFC 8985 §7.4.

@@ -17,8 +17,10 @@ use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
 
 /// As Linux's tcp_syn_retries, tcp_synack_retries and, with [`RETRIES`], tcp_retries2.
-const SYN_RETRIES: u8 = 6;
-const SYN_ACK_RETRIES: u8 = 5;
+const SYN_RETRIES: u32 = 6;
+const SYN_ACK_RETRIES: u32 = 5;
+/// As Linux's MAX_TCP_SYNCNT.
+const SYN_COUNT_MAX: u32 = 127;
 /// How long a connection without application may make no progress.
 const ORPHAN_STALL: Duration = Duration::from_secs(60);
 /// Expiries after which the way to the peer is asked for anew.
@@ -53,7 +55,7 @@ impl Connection<'_> {
             || (self.block.has(bit::ORPHAN) && stuck >= ORPHAN_STALL)
     }
 
-    fn keepalive_option(&self, option: Opt, default: u32) -> u32 {
+    fn option_or(&self, option: Opt, default: u32) -> u32 {
         let page = self.live.page.as_ref();
         match page.map_or(0, |p| p.option(option)) {
             0 => default,
@@ -62,7 +64,7 @@ impl Connection<'_> {
     }
 
     pub(super) fn start_keepalive(&mut self, now: Instant) {
-        let idle = self.keepalive_option(Opt::KeepIdle, KEEP_IDLE);
+        let idle = self.option_or(Opt::KeepIdle, KEEP_IDLE);
         self.live.keepalive_at = now + Duration::from_secs(idle as u64);
         self.rearm();
     }
@@ -112,6 +114,7 @@ impl Connection<'_> {
                 undo.on_timeout_again();
             }
         }
+        live.statistics.on_timeout(cx.now, first);
         block.congestion.on_timeout(flight_size, mss, first);
         block.backoff = (block.backoff + 1).min(RETRIES);
         live.recovery.on_timeout(block.snd_una, block.snd_nxt, mss, cx.now, &block.rtt);
@@ -147,7 +150,7 @@ impl Connection<'_> {
         if !state.is_synchronized() || state == State::TimeWait {
             return Patience::Left;
         }
-        let idle = Duration::from_secs(self.keepalive_option(Opt::KeepIdle, KEEP_IDLE) as u64);
+        let idle = Duration::from_secs(self.option_or(Opt::KeepIdle, KEEP_IDLE) as u64);
         let quiet = cx.now.saturating_since(self.live.last_heard);
         if self.block.flight_size() > 0 || quiet < idle {
             self.cold.probes = 0;
@@ -155,10 +158,10 @@ impl Connection<'_> {
             self.live.keepalive_at = from + idle;
             return Patience::Left;
         }
-        if self.cold.probes >= self.keepalive_option(Opt::KeepCount, KEEP_COUNT) {
+        if self.cold.probes >= self.option_or(Opt::KeepCount, KEEP_COUNT) {
             return Patience::Over;
         }
-        let interval = self.keepalive_option(Opt::KeepInterval, KEEP_INTERVAL);
+        let interval = self.option_or(Opt::KeepInterval, KEEP_INTERVAL);
         self.cold.probes += 1;
         self.live.keepalive_at = cx.now + Duration::from_secs(interval as u64);
         self.mark(due::PROBE);
@@ -217,9 +220,14 @@ impl Tcp {
     fn expire_handshake(&mut self, cx: &Context, i: u32) {
         let mut c = self.connection(i);
         let active = c.block.state() == State::SynSent;
-        let retries = if active { SYN_RETRIES } else { SYN_ACK_RETRIES };
-        if c.block.backoff < retries && !c.is_out_of_patience(cx.now) {
-            c.block.backoff += 1;
+        let retries = match active {
+            true => c.option_or(Opt::SynCount, SYN_RETRIES).min(SYN_COUNT_MAX),
+            false => SYN_ACK_RETRIES,
+        };
+        if c.cold.retransmits < retries && !c.is_out_of_patience(cx.now) {
+            c.live.statistics.on_timeout(cx.now, c.block.backoff == 0);
+            c.block.backoff = (c.block.backoff + 1).min(RETRIES);
+            c.cold.retransmits = c.cold.retransmits.saturating_add(1);
             cx.count(Counter::RetransmitTimeouts);
             cx.count(Counter::RetransmittedSegments);
             return c.mark(due::SYN);

@@ -32,7 +32,7 @@ pub(super) fn fixed_headers(remote: WireAddress) -> u16 {
 
 /// What fits into a packet of the path besides fixed headers. Before the path is known, it is the
 /// least that any path has.
-fn path_mss(block: &Block, path_mtu: u16) -> u16 {
+pub(super) fn path_mss(block: &Block, path_mtu: u16) -> u16 {
     path_mtu.max(MTU_MIN) - fixed_headers(block.tuple.remote)
 }
 

@@ -87,9 +87,14 @@ impl Scoreboard {
     }
 
     /// Bytes believed lost and not sent again.
-    #[cfg(test)]
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Bytes that were sent again and of which nothing is known since.
+    pub fn sent_again(&self) -> u64 {
+        let again = |i: &usize| self.pieces[*i].again && self.pieces[*i].fate == Fate::Sent;
+        (0..self.pieces.len()).filter(again).map(|i| self.pieces[i].end - self.start(i)).sum()
     }
 
     /// Bytes believed to be in the network (RFC 6675 §4 `SetPipe`).

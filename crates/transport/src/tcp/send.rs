@@ -12,6 +12,7 @@ use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::due;
 use super::scoreboard::Range;
+use super::statistics::Busy;
 use super::tail_probe::TailProbe;
 use crate::edge::Out;
 use crate::timers::NEVER;
@@ -139,7 +140,15 @@ impl Connection<'_> {
             Wait::Cork => live.cork_at.min(cx.now + CORK_TIME),
             _ => NEVER,
         };
-        if wait == Wait::Window && block.flight_size() == 0 && live.retransmit_at == NEVER {
+        let flies = block.flight_size() > 0;
+        let busy = match wait {
+            Wait::Application if !flies => Busy::Not,
+            Wait::Application if live.page.as_ref().is_some_and(|p| p.is_plugged()) => Busy::Ring,
+            Wait::Window | Wait::Piece { congestion: false } => Busy::Window,
+            _ => Busy::Sending,
+        };
+        live.statistics.set_busy(cx.now, busy);
+        if wait == Wait::Window && !flies && live.retransmit_at == NEVER {
             live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
         }
     }
@@ -160,8 +169,10 @@ impl Connection<'_> {
         let block = &mut self.block;
         let mss = block.segment_size() as u64;
         let idle = block.flight_size() == 0;
+        let segments = len.div_ceil(mss).max(1);
+        live.statistics.on_sent(cx.now, len, segments as u32, how == How::Again);
+        live.statistics.set_busy(cx.now, Busy::Sending);
         if how != How::New {
-            let segments = len.div_ceil(mss).max(1);
             cx.add(Counter::RetransmittedSegments, segments);
             cx.add(Counter::RetransmittedBytes, len);
             self.cold.retransmits = self.cold.retransmits.saturating_add(segments as u32);
@@ -179,6 +190,7 @@ impl Connection<'_> {
             }
         }
         if idle {
+            live.statistics.begin_round(cx.now, block.snd_nxt);
             live.stuck_since = cx.now;
         }
         if idle || live.retransmit_at == NEVER {

@@ -11,6 +11,7 @@ mod options;
 mod recovery;
 mod rules;
 mod script;
+mod statistics;
 mod streams;
 mod turns;
 mod unacceptable;

@@ -57,6 +57,20 @@ fn a_senseless_maximum_segment_is_bounded() {
     }
 }
 
+/// TCP_SYNCNT, also more often than the timeout doubles; a page may say anything.
+#[test]
+fn a_syn_is_sent_again_as_often_as_the_application_says() {
+    for (set, again) in [(0, 6), (1, 1), (20, 20), (u32::MAX, 127)] {
+        let mut s = Script::new(quiet_plan());
+        s.world.sides[1].app.options = vec![(Opt::SynCount, set)];
+        App::connect(&mut s.world, 1, 5555, quiet_plan());
+        let mut sent = s.hear().len();
+        sent += s.wait(Duration::from_secs(5 * 3600)).len();
+        assert_eq!(sent, 1 + again, "TCP_SYNCNT {set}");
+        assert_eq!(s.world.sides[1].app.streams[0].error, eft_base::errno::ETIMEDOUT);
+    }
+}
+
 fn writable(s: &Script) -> usize {
     s.world.sides[1].app.effects.iter().filter(|e| matches!(e, Effect::Writable(_))).count()
 }

@@ -1,6 +1,5 @@
 //! `eft cpu park`, `unpark`, `offline`, `online` and `restore`.
 
-use eft_base::time;
 use std::time::Duration;
 
 use clap::Args;
@@ -69,8 +68,7 @@ struct ParkOutcome {
 struct StepRow {
     step: Step,
     urgency: eft_cores::park::Urgency,
-    #[serde(rename = "due_ms", with = "time::millis::option")]
-    due: Option<Duration>,
+    due_ms: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -92,14 +90,12 @@ pub fn options(context: &Context, arguments: &ParkArguments) -> ParkOptions {
 }
 
 pub fn delays(arguments: &ParkArguments) -> Result<Delays, String> {
-    let offline_after = match arguments.offline_after {
+    let offline_after_ms = match arguments.offline_after {
         None => None,
-        Some(seconds) if (0.0..1e7).contains(&seconds) => {
-            Some(Duration::from_millis((seconds * 1000.0) as u64))
-        }
+        Some(seconds) if (0.0..1e7).contains(&seconds) => Some((seconds * 1000.0) as u64),
         Some(seconds) => return Err(format!("--offline-after {seconds} is no sensible time")),
     };
-    Ok(Delays { offline_after, ..Delays::default() })
+    Ok(Delays { offline_after_ms, ..Delays::default() })
 }
 
 pub fn park(context: &Context, arguments: &ParkArguments) -> Result<(), String> {
@@ -127,7 +123,7 @@ pub fn park(context: &Context, arguments: &ParkArguments) -> Result<(), String> 
     let remaining = residue::end(&context.host.tree, &watch, &arguments.cpus, tick_ms());
     let steps = STEPS
         .iter()
-        .map(|(step, urgency)| StepRow { step: *step, urgency: *urgency, due: delays.due(*step) })
+        .map(|(step, urgency)| StepRow { step: *step, urgency: *urgency, due_ms: delays.due_ms(*step) })
         .collect();
     let outcome = ParkOutcome {
         parked: outcome.parked,

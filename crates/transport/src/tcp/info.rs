@@ -1,0 +1,123 @@
+//! The numbers of `TCP_INFO`: what the block, the scoreboard and [`super::statistics`] know, told in the socket's page.
+
+use super::acknowledge::promisable;
+use super::block::{MSS_DEFAULT, State, bit};
+use super::connection::Connection;
+use super::live::due;
+use super::options::TIMESTAMPS_LEN;
+use super::recovery::Phase;
+use super::route::path_mss;
+use crate::timers::NEVER;
+use core::time::Duration;
+use eft_channel::socket::{Opt, SocketInfo, SocketStatistics};
+use eft_component::Context;
+
+/// How often a page's numbers are refreshed at most.
+const INFO_INTERVAL: Duration = Duration::from_millis(100);
+/// The largest segment that the peer sends is taken for this until larger ones come, as on Linux.
+const RECEIVED_MSS_MIN: u32 = MSS_DEFAULT as u32;
+
+/// As Linux numbers `TCP_CA_*`.
+mod phase {
+    pub const OPEN: u8 = 0;
+    pub const DISORDER: u8 = 1;
+    pub const RECOVERY: u8 = 3;
+    pub const LOSS: u8 = 4;
+}
+
+fn clip(v: u64) -> u32 {
+    v.min(u32::MAX as u64) as u32
+}
+
+impl Connection<'_> {
+    /// Publishes the numbers of `TCP_INFO`, not too often.
+    pub(super) fn publish_info(&mut self, cx: &Context) {
+        let live = &mut *self.live;
+        if !live.is_due(due::INFO) {
+            return;
+        }
+        live.due &= !due::INFO;
+        if let Some(at) = live.info_published
+            && cx.now < at + INFO_INTERVAL
+        {
+            live.info_at = at + INFO_INTERVAL;
+            return;
+        }
+        live.info_published = Some(cx.now);
+        live.info_at = NEVER;
+        live.statistics.settle(cx.now);
+        self.tell_numbers();
+    }
+
+    /// Publishes the numbers of `TCP_INFO`.
+    pub(super) fn tell_numbers(&self) {
+        if let Some(page) = &self.live.page {
+            page.set_info(&self.info());
+            page.set_statistics(&self.statistics());
+        }
+    }
+
+    fn info(&self) -> SocketInfo {
+        let b = &*self.block;
+        SocketInfo {
+            tcp_state: b.state as u32,
+            rtt_us: b.rtt.srtt_us,
+            rttvar_us: b.rtt.rttvar_us,
+            rto_us: b.rtt.rto_us(),
+            cwnd_bytes: b.congestion.cwnd,
+            ssthresh_bytes: b.congestion.ssthresh,
+            mss: b.segment_size(),
+            retransmits: self.cold.retransmits,
+            unacked_bytes: clip(b.flight_size()),
+            peer_window: clip(b.snd_edge.saturating_sub(b.snd_una)),
+            send_scale: b.send_scale,
+            receive_scale: b.receive_scale,
+            options: b.has(bit::TIMESTAMPS) as u8
+                | (b.has(bit::SACK) as u8) << 1
+                | (b.has(bit::SCALED) as u8) << 2,
+            reserved: [0; 5],
+        }
+    }
+
+    fn statistics(&self) -> SocketStatistics {
+        let (b, cold, live) = (&*self.block, &*self.cold, &*self.live);
+        let board = &live.recovery.board;
+        let page = live.page.as_ref();
+        let wished = page.map_or(0, |p| p.option(Opt::MaxSegment));
+        let options = if b.has(bit::TIMESTAMPS) { TIMESTAMPS_LEN as u32 } else { 0 };
+        let own_mss = (path_mss(b, cold.path_mtu) as u32).saturating_sub(options);
+        let window_max = page.map_or(0, |p| promisable(p, b.receive_scale));
+        // The SYN of the side that began counts, and so does a FIN, as on Linux.
+        let syn = (b.has(bit::CONNECTED) && !b.has(bit::PASSIVE)) as u64;
+        let unanswered = b.flight_size() > 0 || matches!(b.state(), State::SynSent | State::SynReceived);
+        SocketStatistics {
+            incarnation: cold.incarnation,
+            phase: match live.recovery.phase {
+                Phase::Open if live.recovery.is_calm() => phase::OPEN,
+                Phase::Open => phase::DISORDER,
+                Phase::Recovery => phase::RECOVERY,
+                Phase::Loss => phase::LOSS,
+            },
+            timeouts: if unanswered { b.backoff } else { 0 },
+            probes: cold.probes.min(u8::MAX as u32) as u8,
+            backoff: b.backoff,
+            heard_at: live.last_heard.as_nanos(),
+            bytes_acked: b.snd_una + syn,
+            bytes_received: b.rcv_nxt + b.has(bit::RECEIVED_FIN) as u64,
+            sacked_bytes: clip(board.sacked()),
+            lost_bytes: clip(board.lost()),
+            again_bytes: clip(board.sent_again()),
+            unsent_bytes: clip(b.snd_end.saturating_sub(b.snd_nxt)),
+            path_mtu: cold.path_mtu as u32,
+            advertised_mss: if wished == 0 { own_mss } else { own_mss.min(wished - options.min(wished)) },
+            received_mss: live.statistics.counted.received_mss.max(RECEIVED_MSS_MIN.min(own_mss)),
+            window_max: clip(window_max),
+            window: clip(b.rcv_adv.saturating_sub(b.rcv_nxt)),
+            min_rtt_us: b.rtt.min_us,
+            backlog: cold.backlog,
+            busy: live.statistics.busy as u32,
+            told_at: live.statistics.busy_since.as_nanos(),
+            ..live.statistics.counted
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What is counted of a connection for `TCP_INFO` (RFC 4898 §3).
+//!
+//! Derived state: a successor counts on from what its predecessor last told (at most 100 ms before). What the block
+//! knows is told from there ([`super::info`]).
+
+use super::segment::Segment;
+use eft_base::Instant;
+use eft_channel::socket::SocketStatistics;
+
+/// What keeps a sender from being done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Busy {
+    /// Nothing is to be sent or acknowledged.
+    #[default]
+    Not = 0,
+    /// The network, or the sender itself.
+    Sending = 1,
+    /// The peer's window.
+    Window = 2,
+    /// The ring is full of what was sent, and a writer waits.
+    Ring = 3,
+}
+
+/// Bytes delivered within one round trip.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    /// It is over when this offset is acknowledged.
+    end: u64,
+    began: Instant,
+    bytes: u64,
+    /// The window was not full all the time.
+    limited: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Statistics {
+    /// What the block does not know.
+    pub counted: SocketStatistics,
+    pub busy: Busy,
+    pub busy_since: Instant,
+    round: Round,
+    /// A timeout's recovery goes on since then.
+    recovering_since: Option<Instant>,
+}
+
+impl Statistics {
+    /// Counts on from what was told of the same socket before. It may be anything.
+    pub fn resumed(told: SocketStatistics, now: Instant) -> Statistics {
+        Statistics { counted: told, busy_since: now, ..Statistics::default() }
+    }
+
+    /// Segments without payload were sent.
+    pub fn on_sent_bare(&mut self) {
+        self.counted.segments_out = self.counted.segments_out.wrapping_add(1);
+    }
+
+    /// `len` bytes were sent in so many segments.
+    pub fn on_sent(&mut self, now: Instant, len: u64, segments: u32, again: bool) {
+        let c = &mut self.counted;
+        c.segments_out = c.segments_out.wrapping_add(segments);
+        if len > 0 {
+            c.data_segments_out = c.data_segments_out.wrapping_add(segments);
+            c.bytes_sent = c.bytes_sent.wrapping_add(len);
+            c.bytes_sent_again = c.bytes_sent_again.wrapping_add(if again { len } else { 0 });
+            c.data_sent_at = now.as_nanos();
+        }
+    }
+
+    pub fn on_received(&mut self, now: Instant, segment: &Segment) {
+        let c = &mut self.counted;
+        c.segments_in = c.segments_in.wrapping_add(segment.count);
+        if segment.len > 0 {
+            c.data_segments_in = c.data_segments_in.wrapping_add(segment.count);
+            c.received_mss = c.received_mss.max(segment.len.div_ceil(segment.count.max(1)));
+            c.data_received_at = now.as_nanos();
+        }
+    }
+
+    pub fn on_out_of_order(&mut self, segments: u32) {
+        self.counted.out_of_order = self.counted.out_of_order.wrapping_add(segments);
+    }
+
+    /// The peer said that it has something twice, or out of order.
+    pub fn on_heard(&mut self, duplicate: bool, reordered: bool) {
+        let c = &mut self.counted;
+        c.duplicates_reported = c.duplicates_reported.wrapping_add(duplicate as u32);
+        c.reorderings = c.reorderings.wrapping_add(reordered as u32);
+    }
+
+    /// The handshake is done: the SYN arrived.
+    pub fn on_established(&mut self, now: Instant) {
+        self.counted.delivered = self.counted.delivered.wrapping_add(1);
+        self.on_recovered(now);
+    }
+
+    /// Something is sent after nothing was in flight: a round begins.
+    pub fn begin_round(&mut self, now: Instant, end: u64) {
+        self.round = Round { end, began: now, ..Round::default() };
+    }
+
+    /// `bytes` were delivered; `limited`: the window has room, and nothing is there to fill it.
+    pub fn on_delivered(&mut self, bytes: u64, mss: u32, limited: bool) {
+        let segments = bytes.div_ceil(mss as u64) as u32;
+        self.counted.delivered = self.counted.delivered.wrapping_add(segments);
+        self.round.bytes += bytes;
+        self.round.limited |= limited;
+    }
+
+    /// Everything below `una` is acknowledged. A round that the application limited shows only that so much goes.
+    pub fn end_round(&mut self, now: Instant, una: u64, nxt: u64, min_rtt_us: u32) {
+        let round = self.round;
+        if una < round.end {
+            return;
+        }
+        let us = now.saturating_since(round.began).as_micros() as u64;
+        if us > 0 && us >= min_rtt_us as u64 && round.bytes > 0 {
+            let rate = (round.bytes as u128 * 1_000_000 / us as u128).min(u64::MAX as u128) as u64;
+            if !round.limited || rate > self.counted.delivery_rate {
+                self.counted.delivery_rate = rate;
+                self.counted.application_limited = round.limited as u32;
+            }
+        }
+        self.begin_round(now, nxt);
+    }
+
+    /// The retransmission timer ran out. `first`: not again for the same data.
+    pub fn on_timeout(&mut self, now: Instant, first: bool) {
+        let c = &mut self.counted;
+        c.timeouts_total = c.timeouts_total.wrapping_add(1);
+        c.timeout_recoveries = c.timeout_recoveries.wrapping_add(first as u32);
+        self.recovering_since.get_or_insert(now);
+    }
+
+    /// No timeout is being recovered from.
+    pub fn on_recovered(&mut self, now: Instant) {
+        if let Some(since) = self.recovering_since.take() {
+            let ms = now.saturating_since(since).as_millis() as u32;
+            self.counted.timeout_recovery_ms = self.counted.timeout_recovery_ms.wrapping_add(ms);
+        }
+    }
+
+    /// What keeps the sender busy from now on.
+    pub fn set_busy(&mut self, now: Instant, busy: Busy) {
+        let us = now.saturating_since(self.busy_since).as_micros() as u64;
+        let c = &mut self.counted;
+        let limit = match self.busy {
+            Busy::Not | Busy::Sending => None,
+            Busy::Window => Some(&mut c.window_limited_us),
+            Busy::Ring => Some(&mut c.ring_limited_us),
+        };
+        if let Some(limit) = limit {
+            *limit = limit.wrapping_add(us);
+        }
+        if self.busy != Busy::Not {
+            c.busy_us = c.busy_us.wrapping_add(us);
+        }
+        (self.busy, self.busy_since) = (busy, now);
+    }
+
+    /// Brings what goes on up to date.
+    pub fn settle(&mut self, now: Instant) {
+        self.set_busy(now, self.busy);
+        if self.recovering_since.is_some() {
+            self.on_recovered(now);
+            self.recovering_since = Some(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
