@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 
 from harness import EFT, Scene, Stack, check, sh, wait_until
 from inputs import refused
@@ -48,14 +49,20 @@ def who_accuses_without_evidence_is_replaced():
         scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
         stack.listening(7300)
         connections = Connections(stack, 5)
+
+        def use():
+            connections.use()
+            # The filter is asked about new connections only.
+            socket.create_connection((stack.address, 7300), 10).close()
+
         for component in ("ip", "filter", "tcp"):
             before = stack.components()
             inject = scene.start(EFT, "inject", "--name", stack.name, component, "accuse", log="accuse.log")
             # It strikes when the server sends something.
-            wait_until(lambda: connections.use() or inject.poll() is not None, 20, "the fault")
+            wait_until(lambda: use() or inject.poll() is not None, 20, "the fault")
             check(inject.returncode == 0, inject.log.read_text())
             wait_until(
-                lambda: connections.use() or (c := stack.components()[component])["generation"] == before[component]["generation"] + 1
+                lambda: use() or (c := stack.components()[component])["generation"] == before[component]["generation"] + 1
                 and c["state"] == "running", 20, f"the successor of {component}")
             after = stack.components()
             others = [name for name in after if name != component and after[name]["generation"] != before[name]["generation"]]

@@ -1,6 +1,9 @@
 """What a live stack was told, told again in the simulator: the same segments come out, bit for bit."""
 
+import os
 import pathlib
+import signal
+import socket
 import struct
 
 
@@ -179,4 +182,35 @@ def a_changed_word_is_told(scene, whole):
     check(told > 0, "no difference was told with both versions")
 
 
-CASES = [a_live_recording_replays_to_identical_segments, tcp_and_udp_replay_to_identical_segments]
+def a_life_after_a_failure_is_recorded():
+    with Scene("failure") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.on("python3", "-c", ECHO, stack.address, 7300), log="echo.log")
+        stack.listening(7300)
+        folder = pathlib.Path(f"/run/eft/{stack.name}/crashes")
+        with socket.create_connection((stack.address, 7300), 10) as s:
+            def use():
+                s.sendall(b"12345678")
+                check(s.recv(8, socket.MSG_WAITALL) == b"12345678", "the connection says something else")
+            # An operator's kill is no failure; a fault is, twice.
+            for generation, signal_number in ((2, None), (3, signal.SIGSEGV), (4, signal.SIGSEGV)):
+                use()
+                if signal_number is None:
+                    stack.eft("kill", "tcp")
+                else:
+                    os.kill(stack.components()["tcp"]["pid"], signal_number)
+                wait_until(lambda: (c := stack.components()["tcp"])["generation"] == generation
+                           and c["state"] == "running", 20, f"tcp's life {generation}")
+                use()
+        kept = sorted(path.name for path in folder.glob("*.eftrec"))
+        check(kept == ["tcp-3.eftrec", "tcp-4.eftrec"], f"{kept}")
+        check((folder / kept[0]).stat().st_mode & 0o777 == 0o600, "others may read it")
+        said = sh(EFT, "replay", folder / kept[0]).stdout
+        check("it did not end in order" in said and "identical" in said, said)
+
+
+CASES = [
+    a_live_recording_replays_to_identical_segments,
+    tcp_and_udp_replay_to_identical_segments,
+    a_life_after_a_failure_is_recorded,
+]

@@ -71,19 +71,50 @@ impl Sub<Instant> for Instant {
     }
 }
 
-/// Durations as whole nanoseconds in files and answers: `#[serde(rename = "period_ns", with = "nanos")]`.
-pub mod nanos {
-    use core::time::Duration;
-    use serde::{Deserialize, Deserializer, Serializer};
+/// How files and answers hold durations: as whole numbers of the unit that the field's name there tells, as in
+/// `#[serde(rename = "period_ns", with = "nanos")]`.
+macro_rules! whole_units {
+    ($unit:ident, $nanos:expr) => {
+        pub mod $unit {
+            use core::time::Duration;
+            use serde::{Deserialize, Deserializer, Serializer};
 
-    pub fn serialize<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(super::nanos(*length))
-    }
+            pub fn serialize<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_u64(super::nanos(*length) / $nanos)
+            }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        u64::deserialize(deserializer).map(Duration::from_nanos)
-    }
+            pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+                u64::deserialize(deserializer).map(|count| Duration::from_nanos(count.saturating_mul($nanos)))
+            }
+
+            /// The same where there may be none.
+            pub mod option {
+                use super::{Deserialize, Deserializer, Duration, Serializer};
+
+                pub fn serialize<S: Serializer>(
+                    length: &Option<Duration>,
+                    serializer: S,
+                ) -> Result<S::Ok, S::Error> {
+                    match length {
+                        Some(length) => serializer.serialize_some(&(super::super::nanos(*length) / $nanos)),
+                        None => serializer.serialize_none(),
+                    }
+                }
+
+                pub fn deserialize<'de, D: Deserializer<'de>>(
+                    deserializer: D,
+                ) -> Result<Option<Duration>, D::Error> {
+                    let count = Option::<u64>::deserialize(deserializer)?;
+                    Ok(count.map(|count| Duration::from_nanos(count.saturating_mul($nanos))))
+                }
+            }
+        }
+    };
 }
+
+whole_units!(nanos, 1);
+whole_units!(micros, 1_000);
+whole_units!(millis, 1_000_000);
 
 #[cfg(test)]
 mod tests {

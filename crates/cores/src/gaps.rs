@@ -6,6 +6,8 @@
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::time::Duration;
+use eft_base::{Instant, time};
 
 use serde::Serialize;
 
@@ -13,27 +15,27 @@ use serde::Serialize;
 pub enum SchedEvent {
     /// One thread leaves a CPU, another takes it. A `runnable` one was preempted.
     Switch {
-        us: u64,
+        at: Instant,
         prev: i32,
         runnable: bool,
         next: i32,
     },
     Wake {
-        us: u64,
+        at: Instant,
         tid: i32,
     },
     /// Why the thread that has just left its CPU sleeps: the functions, innermost first.
     Stack {
-        us: u64,
+        at: Instant,
         tid: i32,
         functions: Vec<String>,
     },
 }
 
 impl SchedEvent {
-    fn us(&self) -> u64 {
+    fn at(&self) -> Instant {
         match self {
-            Self::Switch { us, .. } | Self::Wake { us, .. } | Self::Stack { us, .. } => *us,
+            Self::Switch { at, .. } | Self::Wake { at, .. } | Self::Stack { at, .. } => *at,
         }
     }
 }
@@ -52,7 +54,8 @@ pub enum Phase {
 pub struct Gap {
     pub phase: Phase,
     pub what: String,
-    pub duration_us: u64,
+    #[serde(rename = "duration_us", with = "time::micros")]
+    pub duration: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,8 +101,8 @@ fn reason(functions: &[String]) -> String {
 /// `steps` are (begin, end); `workers` are the other threads that ran steps. All in the same clock.
 pub fn attribute(
     events: &[SchedEvent],
-    steps: &[(u64, u64)],
-    window: (u64, u64),
+    steps: &[(Instant, Instant)],
+    window: (Instant, Instant),
     caller: i32,
     workers: &[i32],
 ) -> Vec<Gap> {
@@ -109,28 +112,28 @@ pub fn attribute(
     let mut states: BTreeMap<i32, State> =
         workers.iter().map(|tid| (*tid, State::Asleep("sleeps".into()))).collect();
     states.insert(caller, State::Running);
-    let mut edges: Vec<u64> = steps.iter().flat_map(|step| [step.0, step.1]).collect();
+    let mut edges: Vec<Instant> = steps.iter().flat_map(|step| [step.0, step.1]).collect();
     edges.extend([window.0, window.1]);
-    edges.extend(events.iter().map(SchedEvent::us));
-    edges.retain(|us| (window.0..=window.1).contains(us));
+    edges.extend(events.iter().map(SchedEvent::at));
+    edges.retain(|at| (window.0..=window.1).contains(at));
     edges.sort_unstable();
     edges.dedup();
-    let (mut found, mut coming) = (BTreeMap::<(Phase, String), u64>::new(), events.iter().peekable());
+    let (mut found, mut coming) = (BTreeMap::<(Phase, String), Duration>::new(), events.iter().peekable());
     for pair in edges.windows(2) {
-        while let Some(event) = coming.next_if(|event| event.us() <= pair[0]) {
+        while let Some(event) = coming.next_if(|event| event.at() <= pair[0]) {
             apply(&mut states, event);
         }
         if steps.iter().any(|step| step.0 <= pair[0] && pair[1] <= step.1) {
             continue;
         }
         let phase = match pair[0] {
-            us if us < first => Phase::Before,
-            us if us >= last => Phase::After,
+            at if at < first => Phase::Before,
+            at if at >= last => Phase::After,
             _ => Phase::Between,
         };
         *found.entry((phase, describe(&states, caller))).or_default() += pair[1] - pair[0];
     }
-    found.into_iter().map(|((phase, what), duration_us)| Gap { phase, what, duration_us }).collect()
+    found.into_iter().map(|((phase, what), duration)| Gap { phase, what, duration }).collect()
 }
 
 fn apply(states: &mut BTreeMap<i32, State>, event: &SchedEvent) {
@@ -179,21 +182,24 @@ mod tests {
 
     #[test]
     fn every_microsecond_outside_of_steps_is_told() {
+        let at = Instant::from_micros;
         let names = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
         let events = [
-            SchedEvent::Switch { us: 20, prev: 1, runnable: false, next: 9 },
+            SchedEvent::Switch { at: at(20), prev: 1, runnable: false, next: 9 },
             SchedEvent::Stack {
-                us: 21,
+                at: at(21),
                 tid: 1,
                 functions: names(&["__schedule", "schedule", "synchronize_rcu_expedited", "rcu_sync_enter"]),
             },
-            SchedEvent::Wake { us: 30, tid: 2 },
-            SchedEvent::Switch { us: 45, prev: 9, runnable: true, next: 2 },
-            SchedEvent::Switch { us: 70, prev: 2, runnable: false, next: 1 },
+            SchedEvent::Wake { at: at(30), tid: 2 },
+            SchedEvent::Switch { at: at(45), prev: 9, runnable: true, next: 2 },
+            SchedEvent::Switch { at: at(70), prev: 2, runnable: false, next: 1 },
         ];
-        let gaps = attribute(&events, &[(50, 60)], (10, 90), 1, &[2]);
+        let gaps = attribute(&events, &[(at(50), at(60))], (at(10), at(90)), 1, &[2]);
         let told = |phase, what: &str| {
-            gaps.iter().find(|gap| gap.phase == phase && gap.what.contains(what)).map(|gap| gap.duration_us)
+            gaps.iter()
+                .find(|gap| gap.phase == phase && gap.what.contains(what))
+                .map(|gap| gap.duration.as_micros())
         };
         assert_eq!(told(Phase::Before, "the caller runs"), Some(10));
         assert_eq!(told(Phase::Before, "synchronize_rcu_expedited (by rcu_sync_enter)"), Some(9));
@@ -201,6 +207,6 @@ mod tests {
         assert_eq!(told(Phase::Before, "worker of the kernel runs"), Some(5));
         assert_eq!(told(Phase::After, "worker of the kernel runs"), Some(10));
         assert_eq!(told(Phase::After, "the caller runs"), Some(20));
-        assert_eq!(gaps.iter().map(|gap| gap.duration_us).sum::<u64>(), 80 - 10);
+        assert_eq!(gaps.iter().map(|gap| gap.duration).sum::<Duration>(), Duration::from_micros(80 - 10));
     }
 }

@@ -3,6 +3,8 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::time::Duration;
+use eft_base::{Instant, time};
 
 use eft_machine::CpuId;
 use serde::Serialize;
@@ -96,7 +98,7 @@ pub fn group(function: &str) -> StepGroup {
 /// One event of the state machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepEvent {
-    pub us: u64,
+    pub at: Instant,
     pub cpu: CpuId,
     pub step: u32,
     /// Present when the step is entered.
@@ -110,18 +112,21 @@ pub struct TimedStep {
     pub function: String,
     pub group: StepGroup,
     /// Since the beginning of the operation.
-    pub begin_us: u64,
+    #[serde(rename = "begin_us", with = "time::micros")]
+    pub begin: Duration,
     /// Its own, without the steps inside it.
-    pub duration_us: u64,
-    pub whole_us: u64,
+    #[serde(rename = "duration_us", with = "time::micros")]
+    pub duration: Duration,
+    #[serde(rename = "whole_us", with = "time::micros")]
+    pub whole: Duration,
 }
 
 /// Pairs entries with exits. Steps that other steps run inside themselves (`takedown_cpu` waits for the dying ones)
 /// are not counted twice: a step's time is its own.
-pub fn pair(events: &[StepEvent], begin_us: u64) -> Vec<TimedStep> {
+pub fn pair(events: &[StepEvent], begin: Instant) -> Vec<TimedStep> {
     let mut open: Vec<(usize, &StepEvent)> = Vec::new();
     let mut steps: Vec<TimedStep> = Vec::new();
-    let mut inner_us: Vec<u64> = Vec::new();
+    let mut inner: Vec<Duration> = Vec::new();
     for event in events {
         if let Some(function) = &event.function {
             open.push((steps.len(), event));
@@ -130,11 +135,11 @@ pub fn pair(events: &[StepEvent], begin_us: u64) -> Vec<TimedStep> {
                 step: event.step,
                 function: function.to_string(),
                 group: group(function),
-                begin_us: event.us.saturating_sub(begin_us),
-                duration_us: 0,
-                whole_us: 0,
+                begin: event.at.saturating_since(begin),
+                duration: Duration::ZERO,
+                whole: Duration::ZERO,
             });
-            inner_us.push(0);
+            inner.push(Duration::ZERO);
             continue;
         }
         // An exit without entry, or of a step that failed to be traced, is skipped.
@@ -143,11 +148,11 @@ pub fn pair(events: &[StepEvent], begin_us: u64) -> Vec<TimedStep> {
             continue;
         };
         let (index, entry) = open.remove(at);
-        let whole = event.us.saturating_sub(entry.us);
-        steps[index].whole_us = whole;
-        steps[index].duration_us = whole.saturating_sub(inner_us[index]);
+        let whole = event.at.saturating_since(entry.at);
+        steps[index].whole = whole;
+        steps[index].duration = whole.saturating_sub(inner[index]);
         if let Some((outer, _)) = open.last() {
-            inner_us[*outer] += whole;
+            inner[*outer] += whole;
         }
     }
     steps
@@ -157,18 +162,15 @@ pub fn pair(events: &[StepEvent], begin_us: u64) -> Vec<TimedStep> {
 pub struct GroupTime {
     pub group: StepGroup,
     pub steps: usize,
-    pub duration_us: u64,
+    #[serde(rename = "duration_us", with = "time::micros")]
+    pub duration: Duration,
 }
 
 /// Time by group; what passes between the steps (waking the threads that run them) is told apart.
 pub fn by_group(steps: &[TimedStep]) -> Vec<GroupTime> {
     let of = |group: StepGroup| {
         let members = steps.iter().filter(|step| step.group == group);
-        GroupTime {
-            group,
-            steps: members.clone().count(),
-            duration_us: members.map(|step| step.duration_us).sum(),
-        }
+        GroupTime { group, steps: members.clone().count(), duration: members.map(|step| step.duration).sum() }
     };
     StepGroup::ALL.into_iter().map(of).filter(|time| time.steps > 0).collect()
 }
@@ -178,7 +180,7 @@ mod tests {
     use super::*;
 
     fn event(us: u64, step: u32, function: Option<&str>) -> StepEvent {
-        StepEvent { us, cpu: CpuId(1), step, function: function.map(String::from) }
+        StepEvent { at: Instant::from_micros(us), cpu: CpuId(1), step, function: function.map(String::from) }
     }
 
     #[test]
@@ -190,11 +192,11 @@ mod tests {
             event(60, 80, None),
             event(70, 30, None),
         ];
-        let steps = pair(&events, 5);
-        assert_eq!(steps.iter().map(|step| step.duration_us).collect::<Vec<_>>(), [20, 30]);
-        assert_eq!(steps[0].begin_us, 5);
+        let steps = pair(&events, Instant::from_micros(5));
+        assert_eq!(steps.iter().map(|step| step.duration.as_micros()).collect::<Vec<_>>(), [20, 30]);
+        assert_eq!(steps[0].begin, Duration::from_micros(5));
         let groups = by_group(&steps);
-        assert_eq!((groups.len(), groups[0].duration_us), (1, 50));
+        assert_eq!((groups.len(), groups[0].duration), (1, Duration::from_micros(50)));
     }
 
     #[test]

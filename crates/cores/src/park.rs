@@ -8,6 +8,8 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
+use core::time::Duration;
+use eft_base::time;
 
 use eft_machine::{CpuId, CpuSet};
 use serde::{Deserialize, Serialize};
@@ -58,28 +60,31 @@ pub const STEPS: [(Step, Urgency); 11] = [
 /// How soon each lazy step becomes due after the park.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delays {
-    pub sweep_ms: u64,
-    pub background_ms: u64,
+    #[serde(rename = "sweep_ms", with = "time::millis")]
+    pub sweep: Duration,
+    #[serde(rename = "background_ms", with = "time::millis")]
+    pub background: Duration,
     /// `None`: never taken offline for real.
-    pub offline_after_ms: Option<u64>,
+    #[serde(rename = "offline_after_ms", default, with = "time::millis::option")]
+    pub offline_after: Option<Duration>,
 }
 
 impl Default for Delays {
     fn default() -> Self {
-        Self { sweep_ms: 5, background_ms: 50, offline_after_ms: None }
+        Self { sweep: Duration::from_millis(5), background: Duration::from_millis(50), offline_after: None }
     }
 }
 
 impl Delays {
-    /// When a lazy step is due, in ms since the park; `None` if never, or if the step is critical.
-    pub fn due_ms(&self, step: Step) -> Option<u64> {
+    /// How long after the park a lazy step is due; `None` if never, or if the step is critical.
+    pub fn due(&self, step: Step) -> Option<Duration> {
         let urgency = STEPS.iter().find(|(known, _)| *known == step).map(|(_, urgency)| *urgency);
         match (urgency, step) {
             (Some(Urgency::Critical) | None, _) => None,
-            (_, Step::SweepNewcomers) => Some(self.sweep_ms),
+            (_, Step::SweepNewcomers) => Some(self.sweep),
             // Per-CPU memory is released by the kernel when the CPU goes offline, and by nothing that user space has.
-            (_, Step::Offline | Step::ReleaseMemory) => self.offline_after_ms,
-            _ => Some(self.background_ms),
+            (_, Step::Offline | Step::ReleaseMemory) => self.offline_after,
+            _ => Some(self.background),
         }
     }
 }
@@ -233,10 +238,10 @@ mod tests {
     fn critical_steps_come_first_and_lazy_ones_have_a_time() {
         let lazy_from = STEPS.iter().position(|(_, urgency)| *urgency == Urgency::Lazy).unwrap();
         assert!(STEPS[lazy_from..].iter().all(|(_, urgency)| *urgency == Urgency::Lazy));
-        let delays = Delays { offline_after_ms: Some(1000), ..Delays::default() };
-        assert_eq!(delays.due_ms(Step::UpdateMasks), None);
-        assert!(delays.due_ms(Step::SweepNewcomers).unwrap() < 10);
-        assert!(STEPS[lazy_from..].iter().all(|(step, _)| delays.due_ms(*step).is_some()));
-        assert_eq!(Delays::default().due_ms(Step::Offline), None);
+        let delays = Delays { offline_after: Some(Duration::from_secs(1)), ..Delays::default() };
+        assert_eq!(delays.due(Step::UpdateMasks), None);
+        assert!(delays.due(Step::SweepNewcomers).unwrap() < Duration::from_millis(10));
+        assert!(STEPS[lazy_from..].iter().all(|(step, _)| delays.due(*step).is_some()));
+        assert_eq!(Delays::default().due(Step::Offline), None);
     }
 }

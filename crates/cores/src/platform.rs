@@ -7,7 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use eft_machine::{CoreClass, Cpu, CpuId, CpuSet, Machine};
+use eft_machine::{CoreClass, Cpu, CpuId, CpuSet, KiloHertz, Machine};
 
 use crate::error::SchedulerError;
 use crate::plan::Plan;
@@ -246,17 +246,16 @@ pub fn usual_demand(name: &str) -> f64 {
 
 fn frequency_levels(cpu: &Cpu) -> Vec<f64> {
     let Some(frequency) = &cpu.frequency else { return alloc::vec![1.0] };
-    let of_states = || cpu.p_states.iter().map(|state| state.frequency_khz).collect::<Vec<_>>();
-    let mut khz =
-        if frequency.available_khz.is_empty() { of_states() } else { frequency.available_khz.clone() };
-    let limits = (frequency.min_khz, frequency.max_khz);
-    if let ([], (Some(min), Some(max))) = (khz.as_slice(), limits) {
+    let of_states = || cpu.p_states.iter().map(|state| state.frequency).collect::<Vec<_>>();
+    let mut clocks = if frequency.available.is_empty() { of_states() } else { frequency.available.clone() };
+    let limits = (frequency.min, frequency.max);
+    if let ([], (Some(min), Some(max))) = (clocks.as_slice(), limits) {
         // A driver that takes any frequency in its range.
-        let step = max.saturating_sub(min) / (LEVELS_MAX as u64 - 1);
-        khz = (0..LEVELS_MAX as u64).map(|index| min + index * step).collect();
+        let step = max.0.saturating_sub(min.0) / (LEVELS_MAX as u64 - 1);
+        clocks = (0..LEVELS_MAX as u64).map(|index| KiloHertz(min.0 + index * step)).collect();
     }
-    let full = khz.iter().copied().max().unwrap_or(0);
-    tidy_levels(khz.into_iter().map(|khz| khz as f64 / full.max(1) as f64).collect())
+    let full = clocks.iter().copied().max().unwrap_or_default();
+    tidy_levels(clocks.into_iter().map(|clock| clock.share_of(full)).collect())
 }
 
 /// Ascending, without duplicates, with full speed, and not too many.

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
+use eft_machine::KiloHertz;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -22,7 +23,7 @@ const MODULATION_STEPS: f64 = 8.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Speed {
     Share(f64),
-    Khz(u64),
+    Clock(KiloHertz),
 }
 
 /// Why a core cannot be made as fast as asked.
@@ -36,8 +37,8 @@ pub enum SpeedError {
     UnknownBackEnd(String),
     #[error("this machine does not tell its clock, so name a share (such as 1/2) instead of a frequency")]
     UnknownClock,
-    #[error("{} MHz is more than the {} MHz of this core", asked_khz / 1000, full_khz / 1000)]
-    AboveFull { asked_khz: u64, full_khz: u64 },
+    #[error("{asked} is more than the {full} of this core")]
+    AboveFull { asked: KiloHertz, full: KiloHertz },
     #[error("cpufreq: this machine has none for this CPU")]
     NoCpufreq,
     #[error("msr: no clock-modulation MSR on this CPU")]
@@ -71,7 +72,11 @@ impl FromStr for Speed {
             hertz.iter().find_map(|(unit, scale)| Some((lower.strip_suffix(unit)?, scale)))
         {
             let khz = number(digits)? * scale;
-            return if (1.0..1e9).contains(&khz) { Ok(Self::Khz(khz as u64)) } else { Err(bad()) };
+            return if (1.0..1e9).contains(&khz) {
+                Ok(Self::Clock(KiloHertz(khz as u64)))
+            } else {
+                Err(bad())
+            };
         }
         let share = if lower == "full" {
             1.0
@@ -133,15 +138,15 @@ pub struct Capabilities {
     pub cpufreq: Option<FrequencyRange>,
     pub clock_modulation: bool,
     /// The fastest clock known, to turn hertz into a share where cpufreq is absent.
-    pub full_khz: Option<u64>,
+    pub full: Option<KiloHertz>,
 }
 
 #[derive(Clone, Debug)]
 pub struct FrequencyRange {
-    pub min_khz: u64,
-    pub max_khz: u64,
+    pub min: KiloHertz,
+    pub max: KiloHertz,
     /// Empty where the driver takes any frequency in the range.
-    pub available_khz: Vec<u64>,
+    pub available: Vec<KiloHertz>,
 }
 
 /// What is going to be set.
@@ -151,7 +156,8 @@ pub struct Setting {
     pub asked_share: f64,
     /// What the back end can do of it.
     pub share: f64,
-    pub khz: Option<u64>,
+    #[serde(rename = "khz")]
+    pub clock: Option<KiloHertz>,
     /// Eighths of full speed for the MSR; 8 means off.
     pub eighths: Option<u8>,
 }
@@ -175,17 +181,17 @@ pub fn choose(speed: Speed, offers: &Capabilities, named: Option<BackEnd>) -> Re
 }
 
 fn share_of(speed: Speed, offers: &Capabilities) -> Result<f64, SpeedError> {
-    let khz = match speed {
+    let asked = match speed {
         Speed::Share(share) => return Ok(share),
-        Speed::Khz(khz) => khz,
+        Speed::Clock(clock) => clock,
     };
     let full =
-        offers.cpufreq.as_ref().map(|range| range.max_khz).or(offers.full_khz).filter(|full| *full > 0);
+        offers.cpufreq.as_ref().map(|range| range.max).or(offers.full).filter(|full| *full > KiloHertz(0));
     let full = full.ok_or(SpeedError::UnknownClock)?;
-    if khz > full {
-        return Err(SpeedError::AboveFull { asked_khz: khz, full_khz: full });
+    if asked > full {
+        return Err(SpeedError::AboveFull { asked, full });
     }
-    Ok(khz as f64 / full as f64)
+    Ok(asked.share_of(full))
 }
 
 fn attempt(
@@ -194,22 +200,22 @@ fn attempt(
     asked_share: f64,
     offers: &Capabilities,
 ) -> Result<Setting, SpeedError> {
-    let setting = |share, khz, eighths| Setting { back_end, asked_share, share, khz, eighths };
+    let setting = |share, clock, eighths| Setting { back_end, asked_share, share, clock, eighths };
     match back_end {
         BackEnd::Cpufreq => {
             let range = offers.cpufreq.as_ref().ok_or(SpeedError::NoCpufreq)?;
             let wish = match speed {
-                Speed::Khz(khz) => khz,
-                Speed::Share(share) => (share * range.max_khz as f64) as u64,
+                Speed::Clock(clock) => clock,
+                Speed::Share(share) => KiloHertz((share * range.max.0 as f64) as u64),
             };
-            let nearest = |best: u64, candidate: &u64| {
-                if candidate.abs_diff(wish) < best.abs_diff(wish) { *candidate } else { best }
+            let off = |clock: KiloHertz| clock.0.abs_diff(wish.0);
+            let nearest =
+                |best: KiloHertz, other: &KiloHertz| if off(*other) < off(best) { *other } else { best };
+            let clock = match range.available.first() {
+                Some(first) => range.available.iter().fold(*first, nearest),
+                None => wish.max(range.min).min(range.max),
             };
-            let khz = match range.available_khz.first() {
-                Some(first) => range.available_khz.iter().fold(*first, nearest),
-                None => wish.max(range.min_khz).min(range.max_khz),
-            };
-            Ok(setting(khz as f64 / range.max_khz.max(1) as f64, Some(khz), None))
+            Ok(setting(clock.share_of(range.max), Some(clock), None))
         }
         BackEnd::Msr if !offers.clock_modulation => Err(SpeedError::NoClockModulation),
         BackEnd::Msr => {
@@ -231,17 +237,20 @@ mod tests {
     use super::*;
 
     fn offers(available: &[u64], modulation: bool) -> Capabilities {
-        let range =
-            FrequencyRange { min_khz: 800_000, max_khz: 4_000_000, available_khz: available.to_vec() };
-        Capabilities { cpufreq: Some(range), clock_modulation: modulation, full_khz: None }
+        let range = FrequencyRange {
+            min: KiloHertz(800_000),
+            max: KiloHertz(4_000_000),
+            available: available.iter().copied().map(KiloHertz).collect(),
+        };
+        Capabilities { cpufreq: Some(range), clock_modulation: modulation, full: None }
     }
 
     #[test]
     fn speeds_are_read() {
         assert_eq!("7/8".parse(), Ok(Speed::Share(0.875)));
         assert_eq!("42.1%".parse(), Ok(Speed::Share(42.1 / 100.0)));
-        assert_eq!("1.2GHz".parse(), Ok(Speed::Khz(1_200_000)));
-        assert_eq!("800 mhz".parse(), Ok(Speed::Khz(800_000)));
+        assert_eq!("1.2GHz".parse(), Ok(Speed::Clock(KiloHertz(1_200_000))));
+        assert_eq!("800 mhz".parse(), Ok(Speed::Clock(KiloHertz(800_000))));
         for bad in ["0", "-1", "9/8", "1/0", "0/0", "nan", "inf", "fast", "", "1e99GHz", "%", "-3GHz"] {
             assert!(bad.parse::<Speed>().is_err(), "{bad}");
         }
@@ -255,15 +264,16 @@ mod tests {
         assert_eq!(pick(0.125, &offers(&[], false)), BackEnd::Emulated);
         assert_eq!(pick(0.6, &offers(&[2_000_000, 4_000_000], true)), BackEnd::Msr);
         assert_eq!(pick(0.421, &Capabilities::default()), BackEnd::Emulated);
-        let half = choose(Speed::Khz(2_000_000), &offers(&[2_080_000, 4_000_000], false), None).unwrap();
-        assert_eq!((half.khz, half.back_end), (Some(2_080_000), BackEnd::Cpufreq));
+        let half = choose(Speed::Clock(KiloHertz(2_000_000)), &offers(&[2_080_000, 4_000_000], false), None)
+            .unwrap();
+        assert_eq!((half.clock, half.back_end), (Some(KiloHertz(2_080_000)), BackEnd::Cpufreq));
     }
 
     #[test]
     fn what_cannot_be_is_refused() {
         assert!(choose(Speed::Share(0.01), &Capabilities::default(), None).is_err());
-        assert!(choose(Speed::Khz(1_000_000), &Capabilities::default(), None).is_err());
-        assert!(choose(Speed::Khz(5_000_000), &offers(&[], true), None).is_err());
+        assert!(choose(Speed::Clock(KiloHertz(1_000_000)), &Capabilities::default(), None).is_err());
+        assert!(choose(Speed::Clock(KiloHertz(5_000_000)), &offers(&[], true), None).is_err());
         assert!(choose(Speed::Share(0.5), &Capabilities::default(), Some(BackEnd::Msr)).is_err());
         let named = choose(Speed::Share(0.3), &offers(&[], true), Some(BackEnd::Msr)).unwrap();
         assert_eq!(named.eighths, Some(2));

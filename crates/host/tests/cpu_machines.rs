@@ -14,7 +14,7 @@ use eft_host::actuators::session::{Host, Session};
 use eft_host::journal::Journal;
 use eft_host::sensors::counters::{Target, core_types};
 use eft_host::sensors::{Tree, observe, power};
-use eft_machine::{CoreClass, CpuId, CpuSet, Watts};
+use eft_machine::{CoreClass, CpuId, CpuSet, KiloHertz, Watts};
 
 struct Machine {
     dir: tempfile::TempDir,
@@ -120,8 +120,8 @@ fn intel_hybrid_is_seen() {
     assert_eq!(seen.cpus[0].idle_states[0].target_residency_us, Some(4));
     let frequency = seen.cpus[2].frequency.as_ref().unwrap();
     assert_eq!(
-        (frequency.boost, frequency.max_khz, frequency.driver.as_deref()),
-        (Some(true), Some(3_800_000), Some("intel_pstate"))
+        (frequency.boost, frequency.max, frequency.driver.as_deref()),
+        (Some(true), Some(KiloHertz(3_800_000)), Some("intel_pstate"))
     );
     // One event set per core type for a thread, the CPU's own for a CPU.
     assert_eq!(core_types(&machine.tree(), Target::Thread(1)).len(), 2);
@@ -144,7 +144,12 @@ fn speeds_go_to_cpufreq_then_to_the_msr_and_come_back() {
     assert_eq!(register(CpuId(1)), 0b1_0010);
     // Set again, and from another process: the first values are what comes back.
     session
-        .set_speeds(&[(CpuId(2), Speed::Khz(1_200_000))], Some(BackEnd::Cpufreq), Phase::InPhase, None)
+        .set_speeds(
+            &[(CpuId(2), Speed::Clock(KiloHertz(1_200_000)))],
+            Some(BackEnd::Cpufreq),
+            Phase::InPhase,
+            None,
+        )
         .unwrap();
     drop(session);
     machine.session("").restore().unwrap();
@@ -173,7 +178,7 @@ fn amd_with_preferred_cores_is_not_asymmetric() {
     machine.put_cpu(CpuId(0), "acpi_cppc/nominal_freq", "4500");
     assert_eq!(machine.classes(), [CoreClass::Equal; 2]);
     let seen = observe(&machine.tree()).unwrap();
-    assert_eq!(seen.cpus[0].frequency.as_ref().unwrap().base_khz, Some(4_500_000));
+    assert_eq!(seen.cpus[0].frequency.as_ref().unwrap().base, Some(KiloHertz(4_500_000)));
     // No clock-modulation MSR on AMD, though the flag is there.
     let capabilities = machine.session("1").capabilities(CpuId(1));
     assert!(!capabilities.clock_modulation && capabilities.cpufreq.is_some());
@@ -256,7 +261,7 @@ fn a_virtual_machine_without_cpufreq_offers_only_emulation() {
     let machine = virtual_machine();
     let seen = observe(&machine.tree()).unwrap();
     assert!(seen.virtual_machine && seen.cpus.iter().all(|cpu| cpu.p_states.is_empty()));
-    assert_eq!(seen.cpus[0].frequency.as_ref().unwrap().now_khz, Some(2_596_100));
+    assert_eq!(seen.cpus[0].frequency.as_ref().unwrap().now, Some(KiloHertz(2_596_100)));
     let set = machine
         .session("1")
         .set_speeds(&[(CpuId(1), Speed::Share(0.421))], None, Phase::InPhase, None)

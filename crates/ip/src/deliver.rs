@@ -18,8 +18,9 @@ use eft_messages::{ComponentId, Role};
 /// Packets that wait for room in the queue of a transport that lives: enough for a burst of receipts to pass.
 const UNDELIVERED_MAX: usize = 64;
 
-/// Transports that may die while they have a packet: then it is taken for what they died of.
-const DEATHS_MAX: u8 = 2;
+/// Transports that may die while they have a packet. tcp names what it died of and drops that itself after two deaths; this
+/// ends what it cannot name.
+const DEATHS_MAX: u8 = 4;
 
 impl Ip {
     /// Answers what the gate has no room for, so that nobody waits for ever.
@@ -127,7 +128,7 @@ impl Ip {
     }
 
     /// What a dead tcp had not given back its successor gets again, before anything newer: it arrived, and the peer would
-    /// have to find out that it is missing. What two have died over is dropped. udp's successor gets nothing again: for a
+    /// have to find out that it is missing. What four have died over is dropped. udp's successor gets nothing again: for a
     /// datagram that its predecessor had already passed on that would be one too many.
     pub(crate) fn give_again(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Out) {
         let take = |lane: &mut Lane| core::mem::take(&mut lane.undelivered);

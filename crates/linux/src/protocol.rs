@@ -71,8 +71,10 @@ pub struct Identity {
     /// Which slots of families' arenas a transport gives out.
     pub slots: Option<SlotShare>,
     pub device: Option<DeviceSetup>,
-    /// Where to write down what the server is told.
-    pub record: Option<std::path::PathBuf>,
+    /// Where to write down what the server is told, and bytes of it at most.
+    pub record: Option<(std::path::PathBuf, usize)>,
+    /// The predecessor died of itself, and not from outside: of what it was told, perhaps.
+    pub predecessor_failed: bool,
 }
 
 /// From the supervisor to a server. Descriptors in brackets.

@@ -8,6 +8,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::KiloHertz;
+
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,7 +39,7 @@ impl CoreClass {
 pub struct Evidence {
     pub core_type: Option<String>,
     pub capacity: Option<u32>,
-    pub max_khz: Option<u64>,
+    pub fastest: Option<KiloHertz>,
 }
 
 /// Cores whose figures lie within this ratio of the largest are of its class.
@@ -54,7 +56,8 @@ pub fn classify(cores: &[Evidence]) -> (Vec<CoreClass>, Option<String>) {
     if let Some(classes) = by_figure(&capacities, SAME_CLASS_RATIO) {
         return (classes, Some("cpu_capacity".into()));
     }
-    let frequencies: Vec<Option<f64>> = cores.iter().map(|core| core.max_khz.map(|khz| khz as f64)).collect();
+    let frequencies: Vec<Option<f64>> =
+        cores.iter().map(|core| core.fastest.map(|clock| clock.0 as f64)).collect();
     if let Some(classes) = by_figure(&frequencies, SAME_FREQUENCY_RATIO) {
         return (
             classes,

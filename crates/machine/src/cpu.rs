@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::CoreClass;
-use crate::{CpuId, CpuSet};
+use crate::{CpuId, CpuSet, KiloHertz};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
@@ -80,13 +80,20 @@ pub struct Cache {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Frequency {
-    pub now_khz: Option<u64>,
-    pub min_khz: Option<u64>,
-    pub max_khz: Option<u64>,
-    pub base_khz: Option<u64>,
-    pub limit_min_khz: Option<u64>,
-    pub limit_max_khz: Option<u64>,
-    pub available_khz: Vec<u64>,
+    #[serde(rename = "now_khz")]
+    pub now: Option<KiloHertz>,
+    #[serde(rename = "min_khz")]
+    pub min: Option<KiloHertz>,
+    #[serde(rename = "max_khz")]
+    pub max: Option<KiloHertz>,
+    #[serde(rename = "base_khz")]
+    pub base: Option<KiloHertz>,
+    #[serde(rename = "limit_min_khz")]
+    pub limit_min: Option<KiloHertz>,
+    #[serde(rename = "limit_max_khz")]
+    pub limit_max: Option<KiloHertz>,
+    #[serde(rename = "available_khz")]
+    pub available: Vec<KiloHertz>,
     pub transition_latency_ns: Option<u64>,
     pub boost: Option<bool>,
     pub governor: Option<String>,
@@ -98,7 +105,8 @@ pub struct Frequency {
 /// One performance state. `power_mw` and `latency_us` are absent where only cpufreq speaks and does not tell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PState {
-    pub frequency_khz: u64,
+    #[serde(rename = "frequency_khz")]
+    pub frequency: KiloHertz,
     pub power_mw: Option<u64>,
     pub latency_us: Option<u64>,
     pub source: PStateSource,

@@ -9,11 +9,13 @@ extern crate alloc;
 pub mod class;
 pub mod cpu;
 pub mod cpu_set;
+pub mod frequency;
 pub mod id;
 pub mod power;
 
 pub use class::CoreClass;
 pub use cpu::{Cache, Cpu, Frequency, IdleState, Machine, PState, PStateSource, SpeedSet, Throttle};
 pub use cpu_set::CpuSet;
+pub use frequency::KiloHertz;
 pub use id::CpuId;
 pub use power::{Microjoules, Watts};

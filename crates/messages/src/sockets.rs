@@ -62,6 +62,23 @@ crate::messages! {
     }
 }
 
+impl SocketsToTransport {
+    /// Which request it is, and the socket that it is about; of `Open` and `CloseFamily` only the family is meant.
+    pub fn asks(&self) -> (RequestId, SocketId) {
+        use SocketsToTransport::*;
+        match *self {
+            Open { request, socket }
+            | Bind { request, socket, .. }
+            | Listen { request, socket, .. }
+            | Connect { request, socket, .. }
+            | Close { request, socket, .. }
+            | Attached { request, socket, .. }
+            | CloseFamily { request, socket, .. }
+            | Restore { request, socket, .. } => (request, socket),
+        }
+    }
+}
+
 crate::messages! {
     /// From a transport to sockets.
     pub enum TransportToSockets {

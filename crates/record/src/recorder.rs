@@ -18,6 +18,7 @@ use eft_messages::{ComponentId, Encoded};
 use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a recorder must know of the engine.
@@ -110,7 +111,17 @@ where
             keep(cx.memory, &mut memory, r);
         }
         let before = out.items().len();
-        let result = call(&mut self.component, cx, out);
+        // A call that panics is the one that somebody will want to see.
+        let result = match catch_unwind(AssertUnwindSafe(|| call(&mut self.component, cx, out))) {
+            Ok(result) => result,
+            Err(why) => {
+                let accesses = std::mem::take(&mut lock(&self.transcript).accesses);
+                let call = Call { now: cx.now, random, rooms, memory, input, accesses, outputs: Vec::new() };
+                self.log.note(Entry::Call(call));
+                self.log.note(Entry::End(End::Panicked));
+                resume_unwind(why);
+            }
+        };
         let outputs = lets(&self.make, &out.items()[before..], |r| {
             note_pool(&mut self.known, &mut self.log, cx.memory, r.pool);
             keep(cx.memory, &mut memory, r)

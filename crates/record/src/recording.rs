@@ -221,6 +221,8 @@ pub enum End {
     Died,
     /// A part of the file is missing.
     CutShort,
+    /// The server panicked in the last call.
+    Panicked,
 }
 
 /// Where a recorder writes.

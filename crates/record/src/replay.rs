@@ -7,7 +7,7 @@
 //! Must never happen: a recording, however damaged, that does more harm than to be refused or to differ.
 
 use crate::recorder::{Make, contents, lets, lock};
-use crate::recording::{Access, Call, Cut, Input, Let, Recorded, Recording, Told, Written};
+use crate::recording::{Access, Call, Cut, End, Input, Let, Recorded, Recording, Told, Written};
 use eft_base::{FamilyId, Instant, SocketId};
 use eft_channel::access::AccessObserver;
 use eft_channel::socket::{Arena, Geometry};
@@ -17,6 +17,7 @@ use eft_component::{Component, Context, Occasion, Outbox};
 use serde_bytes::ByteBuf;
 use std::collections::VecDeque;
 use std::fmt::{self, Debug};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 /// Where a replay did something else. `None`: one side did nothing more.
@@ -32,6 +33,10 @@ pub enum Failure {
     Differs {
         call: usize,
         difference: Box<Difference>,
+    },
+    /// The last call, in which it panicked, did not panic.
+    Survived {
+        call: usize,
     },
     /// What it asks for cannot be; one line.
     Unusable(String),
@@ -50,6 +55,9 @@ impl fmt::Display for Failure {
         }
         let (call, difference) = match self {
             Failure::Unusable(why) => return f.write_str(why),
+            Failure::Survived { call } => {
+                return write!(f, "call {call}, in which the server panicked, ends well here");
+            }
             Failure::Differs { call, difference } => (call, &**difference),
         };
         match difference {
@@ -205,6 +213,14 @@ where
         };
         let mut random = call.random.clone();
         let mut cx = Context { now: call.now, random: &mut random, memory: &stage.memory, status: &status };
+        if recording.end == End::Panicked && i + 1 == recording.calls.len() {
+            // Whoever looks on has heard why from the panic itself.
+            let again = || repeat(&mut component, &mut cx, &call.input, event, &mut out);
+            return match catch_unwind(AssertUnwindSafe(again)) {
+                Ok(()) => Err(Failure::Survived { call: i }),
+                Err(_) => Ok(()),
+            };
+        }
         repeat(&mut component, &mut cx, &call.input, event, &mut out);
         let replayed = lets(make, out.items(), |r| contents(&stage.memory, r));
         out.drain();
@@ -269,3 +285,6 @@ fn difference(call: &Call, replayed: &[Let], script: &mut Script) -> Option<Diff
     let [recorded, replayed] = [&call.outputs[..], replayed].map(|o| o.get(number).cloned());
     Some(Difference::Output { number, recorded, replayed })
 }
+
+#[cfg(test)]
+mod tests;

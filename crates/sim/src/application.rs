@@ -52,6 +52,14 @@ enum Asked {
     Connect,
 }
 
+impl Stream {
+    /// So many bytes as will arrive, from `ahead` of those that have on; `None` before the first.
+    pub fn expected(&self, ahead: u64, len: u64) -> Option<Vec<u8>> {
+        let (_, salt) = self.salts?;
+        Some((0..len).map(|i| byte_at(salt, self.received + ahead + i)).collect())
+    }
+}
+
 /// A program.
 #[derive(Default)]
 pub struct Application {
@@ -63,6 +71,8 @@ pub struct Application {
     told: VecDeque<Effect>,
     requests: VecDeque<Request>,
     pub failures: Vec<i32>,
+    /// Its streams are opened and accepted, and somebody else moves their bytes.
+    pub by_hand: bool,
     /// So many of its workers die between taking a connection and telling sockets.
     pub workers_to_die: u32,
 }
@@ -235,6 +245,9 @@ impl Application {
         let Some(stream) = self.streams.iter_mut().find(|s| s.socket == socket) else {
             return;
         };
+        if self.by_hand {
+            return;
+        }
         if stream.progress(&page, seed) {
             stack.family.dirty(ComponentId::TCP).mark(socket.slot as usize);
             stack.wake(ComponentId::TCP);

@@ -26,6 +26,7 @@ pub mod simulation;
 pub mod sizes;
 pub mod slower_is_faster;
 pub mod stack;
+pub mod timed;
 pub mod wiring;
 
 pub use application::{Application, Plan};

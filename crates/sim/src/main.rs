@@ -18,6 +18,8 @@ enum Command {
     /// Repeat a paper's experiments: each claim, the paper's figure, ours, and a verdict
     #[command(subcommand)]
     Paper(Paper),
+    /// The real engines with costs and the model of batches, held against each other
+    Tiers(report::tiers::TiersArguments),
     /// Policies for virtual machines on hosts of today, against the best static pinning
     Hosts(report::hosts::HostsArguments),
     /// Goodput of TCP over wires that lose, delay and reorder
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Command::Paper(Paper::Asymmetric(arguments)) => report::asymmetric::run(&arguments),
         Command::Paper(Paper::Bolt(arguments)) => report::bolt::run(&arguments),
         Command::Paper(Paper::SlowerIsFaster(arguments)) => report::slower_is_faster::run(&arguments),
+        Command::Tiers(arguments) => report::tiers::run(&arguments),
         Command::Impaired(arguments) => report::impaired::run(&arguments),
         Command::Hosts(arguments) => report::hosts::run(&arguments),
     };

@@ -44,7 +44,8 @@ static DEATHS_ARE_NO_NEWS: Once = Once::new();
 fn say_nothing_of_fuses() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        if !info.payload().downcast_ref::<String>().is_some_and(|s| s == eft_transport::FUSE_BURNT) {
+        let silent = |s: &String| s == eft_transport::FUSE_BURNT || s == crate::stack::POISONED;
+        if !info.payload().downcast_ref::<String>().is_some_and(silent) {
             usual(info);
         }
     }));

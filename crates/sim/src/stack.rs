@@ -5,6 +5,7 @@
 //! the configuration, and fresh queues.
 
 mod faults;
+mod looks;
 mod start;
 
 use crate::device::End;
@@ -29,6 +30,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub const FAMILY: FamilyId = FamilyId(1);
@@ -62,6 +64,8 @@ struct Member {
     fuse: Fuse,
     /// What it said against others.
     credit: Credit,
+    /// It died of what it was told, and not from outside.
+    failed: bool,
 }
 
 struct MappedPool {
@@ -72,14 +76,23 @@ struct MappedPool {
     dropped_at: Option<Instant>,
 }
 
+/// What a server says that dies of an input.
+pub(crate) const POISONED: &str = "killed by what it received";
+
+/// Bytes that kill who puts them into a ring.
+type Poison = Arc<Mutex<Vec<u8>>>;
+
 /// A word that is written in a page is an access, too.
-struct Burning(Fuse);
+struct Burning(Fuse, Poison);
 
 impl AccessObserver for Burning {
     fn read(&self, _: usize, _: &mut [u8]) {}
 
-    fn wrote(&self, _: usize, _: &[u8]) {
+    fn wrote(&self, _: usize, bytes: &[u8]) {
         self.0.burn();
+        let poison = self.1.lock().map(|p| p.clone()).unwrap_or_default();
+        let poisonous = !poison.is_empty() && bytes.windows(poison.len()).any(|w| w == poison);
+        assert!(!poisonous, "{POISONED}");
     }
 }
 
@@ -100,6 +113,9 @@ pub struct Stack {
     /// Servers that died so far, and those of them that died of their fuses.
     pub crashes: u64,
     pub burnt: u64,
+    /// Those that died of an input.
+    pub poisoned: u64,
+    poison: Poison,
     /// Those that died since somebody asked.
     died: Vec<ComponentId>,
     /// Who accused whom.
@@ -126,6 +142,8 @@ impl Stack {
             effects: Vec::new(),
             crashes: 0,
             burnt: 0,
+            poisoned: 0,
+            poison: Poison::default(),
             died: Vec::new(),
             accusations: Vec::new(),
             kept: BTreeMap::new(),
@@ -147,6 +165,7 @@ impl Stack {
                 generation: 0,
                 fuse: Fuse::default(),
                 credit: Credit::default(),
+                failed: false,
             });
         }
         for i in 0..stack.members.len() {
@@ -301,8 +320,19 @@ impl Stack {
                 self.kill(self.surroundings.now, self.members[i].peer);
                 None
             }
+            Err(why) if why.downcast_ref::<String>().is_some_and(|s| s == POISONED) => {
+                self.poisoned += 1;
+                self.kill(self.surroundings.now, self.members[i].peer);
+                self.members[i].failed = true;
+                None
+            }
             Err(why) => resume_unwind(why),
         }
+    }
+
+    /// From now on whoever puts these bytes into a program's ring dies of it.
+    pub fn poison(&mut self, bytes: Vec<u8>) {
+        *self.poison.lock().expect("nobody dies while it has it") = bytes;
     }
 
     // -- dying -------------------------------------------------------------------------------

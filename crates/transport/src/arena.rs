@@ -18,6 +18,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use crate::docket::{Docket, Finding};
 use alloc::rc::Rc;
 use alloc::vec;
 use core::cell::Cell;
@@ -140,6 +141,11 @@ impl Arena {
         compiler_fence(Ordering::SeqCst);
         self.turn.set(next);
         self.fuse.burn();
+    }
+
+    /// What the predecessor died of, and where the next call is named.
+    pub fn docket(&self) -> (Docket, Finding) {
+        Docket::open(self.segment.clone())
     }
 
     /// For tests of dying: see [`Fuse`].

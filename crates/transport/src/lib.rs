@@ -10,6 +10,7 @@ extern crate alloc;
 
 mod addresses;
 mod arena;
+mod docket;
 pub mod edge;
 mod families;
 mod free;

@@ -218,13 +218,11 @@ impl Scheduler {
     /// When to look next, and at what.
     pub fn due(&self) -> (Instant, Due) {
         let Some(_) = self.began else { return (Instant::ZERO, Due::Window) };
-        let at = self.next_window.min(self.next_turn).min(self.next_tick);
-        let what = match at {
-            at if at == self.next_window => Due::Window,
-            at if at == self.next_turn => Due::Turn,
-            _ => Due::Tick,
-        };
-        (at, what)
+        // Ticks move vCPUs between classes, turns within a guest: neither is looked for where there is nobody to move.
+        let turn = (!self.entries.is_empty()).then_some((self.next_turn, Due::Turn));
+        let tick = turn.filter(|_| self.host.classes.len() > 1).map(|_| (self.next_tick, Due::Tick));
+        let due = [Some((self.next_window, Due::Window)), turn, tick];
+        due.into_iter().flatten().min_by_key(|(at, _)| *at).unwrap_or((self.next_window, Due::Window))
     }
 
     /// Whether the world must look at this one at a tick.

@@ -21,7 +21,7 @@ fn speed(cpu: &Cpu, most_khz: u64, most_capacity: u32) -> (u64, u64) {
     let set = cpu.speed_set.as_ref().map_or(PPM, |set| (set.share.clamp(0.01, 1.0) * PPM as f64) as u64);
     let little = matches!(cpu.class, CoreClass::Little);
     let ipc = if little { LITTLE_IPC_PPM } else { PPM };
-    let khz = cpu.frequency.as_ref().and_then(|f| f.max_khz);
+    let khz = cpu.frequency.as_ref().and_then(|f| f.max).map(|clock| clock.0);
     let clock = match (cpu.class, khz) {
         (CoreClass::Equal, _) | (_, None) => PPM,
         (_, Some(khz)) => khz.min(most_khz) * PPM / most_khz.max(1),
@@ -44,7 +44,7 @@ pub fn survey(cpus: &[Cpu], usable: &CpuSet) -> Result<(Host, Vec<CpuSet>), Stri
     if cpus.is_empty() {
         return Err(format!("no CPU of {usable} is online"));
     }
-    let most_khz = cpus.iter().filter_map(|cpu| cpu.frequency.as_ref()?.max_khz).max().unwrap_or(0);
+    let most_khz = cpus.iter().filter_map(|cpu| cpu.frequency.as_ref()?.max).max().map_or(0, |clock| clock.0);
     let most_capacity = cpus.iter().filter_map(|cpu| cpu.capacity).max().unwrap_or(0);
     let figures: Vec<(u64, u64)> = cpus.iter().map(|cpu| speed(cpu, most_khz, most_capacity)).collect();
     // Clock times IPC orders the classes; a class is of one clock and one IPC.
@@ -173,7 +173,7 @@ fn physical(cpus: &[&Cpu], set: &CpuSet) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eft_machine::{Cache, CpuId, Frequency, SpeedSet};
+    use eft_machine::{Cache, CpuId, Frequency, KiloHertz, SpeedSet};
 
     fn cpu(number: u32, class: CoreClass, khz: u64, siblings: &str, cache: &str) -> Cpu {
         Cpu {
@@ -181,7 +181,7 @@ mod tests {
             online: true,
             class,
             siblings: siblings.parse().unwrap(),
-            frequency: Some(Frequency { max_khz: Some(khz), ..Frequency::default() }),
+            frequency: Some(Frequency { max: Some(KiloHertz(khz)), ..Frequency::default() }),
             last_level_cache: Some(Cache { level: 3, size_kib: None, shared: cache.parse().unwrap() }),
             ..Cpu::default()
         }

@@ -15,7 +15,7 @@ use crate::load::Load;
 
 pub const DWELL: Duration = Duration::from_millis(6);
 /// After the steps that run in the background.
-const OFFLINE_AFTER_MS: u64 = 1000;
+const OFFLINE_AFTER: Duration = Duration::from_secs(1);
 
 impl Bench {
     /// Fills `rows` and the name of the parking back end also when it ends early.
@@ -88,18 +88,23 @@ impl Bench {
         let leaves = |event: &&Event| is_on_it(event) && trace::switches_from_user(event);
         let last = |us: Option<u64>| us.map_or(0.0, |us| us.saturating_sub(begin_us) as f64);
         row.leave.edge_us.push(last(
-            events.iter().filter(arrives).map(|event| event.us).filter(|us| *us >= begin_us).max(),
+            events
+                .iter()
+                .filter(arrives)
+                .map(|event| event.at.as_micros())
+                .filter(|us| *us >= begin_us)
+                .max(),
         ));
         row.leave.vacated_us.push(last(
-            events.iter().filter(leaves).map(|event| event.us).filter(|us| *us >= begin_us).max(),
+            events.iter().filter(leaves).map(|event| event.at.as_micros()).filter(|us| *us >= begin_us).max(),
         ));
-        row.stayed += events.iter().filter(arrives).filter(|event| event.us > end_us).count();
+        row.stayed += events.iter().filter(arrives).filter(|event| event.at.as_micros() > end_us).count();
         self.lazy_work(way, &all, parking, row);
         let (begin_us, _, events) = self.timed(way, &sets, false, parking, &mut row.back)?;
         let first = events.iter().filter(|event| {
-            event.us >= begin_us && all.contains(event.cpu) && trace::switches_to_user(event)
+            event.at.as_micros() >= begin_us && all.contains(event.cpu) && trace::switches_to_user(event)
         });
-        if let Some(us) = first.map(|event| event.us).min() {
+        if let Some(us) = first.map(|event| event.at.as_micros()).min() {
             row.back.edge_us.push((us - begin_us) as f64);
         }
         Ok(())
@@ -107,18 +112,19 @@ impl Bench {
 
     /// What the keeper of parked CPUs would do meanwhile, with the same code, but without waiting until it is due.
     fn lazy_work(&mut self, way: Way, parked: &CpuSet, parking: Option<&Parking>, row: &mut Row) {
-        let delays = Delays { offline_after_ms: Some(OFFLINE_AFTER_MS), ..Delays::default() };
-        let now_ms = match way {
-            Way::ParkLazy => OFFLINE_AFTER_MS,
-            Way::ParkCancel => delays.background_ms,
+        let delays = Delays { offline_after: Some(OFFLINE_AFTER), ..Delays::default() };
+        let due = match way {
+            Way::ParkLazy => OFFLINE_AFTER,
+            Way::ParkCancel => delays.background,
             _ => return,
         };
         let Some(parking) = parking else { return };
-        let parked: Vec<ParkedSince> = parked.iter().map(|cpu| ParkedSince { cpu, since_ms: 0 }).collect();
+        let parked: Vec<ParkedSince> =
+            parked.iter().map(|cpu| ParkedSince { cpu, since: eft_base::Instant::ZERO }).collect();
         let begin = Instant::now();
         let mut work = LazyWork::default();
         let options = LazyOptions { delays, spread: &[], force: true };
-        work.run(&mut self.journal, parking, &parked, &options, now_ms);
+        work.run(&mut self.journal, parking, &parked, &options, eft_base::Instant::ZERO + due);
         row.lazy_us.push(begin.elapsed().as_secs_f64() * 1e6);
         for note in work.notes {
             if !self.notes.contains(&note) {

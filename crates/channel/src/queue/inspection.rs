@@ -59,10 +59,19 @@ impl Inspection {
 
     /// The message that the reader says it comes to next.
     pub fn next(&self) -> Option<Message> {
+        self.waiting().next()
+    }
+
+    /// What is written from where the reader says that it is, in order. Whoever asks for exact numbers asks while neither
+    /// side is at work.
+    pub fn waiting(&self) -> impl Iterator<Item = Message> {
         let head = self.consumed.0.load(Ordering::Acquire);
-        let line = &self.lines[head as usize & (self.lines.len() - 1)];
-        let written = line.sequence.load(Ordering::Acquire) == mark(head.wrapping_add(1));
-        written.then(|| line.message())
+        (0..self.lines.len() as u64).map_while(move |ahead| {
+            let at = head.wrapping_add(ahead);
+            let line = &self.lines[at as usize & (self.lines.len() - 1)];
+            let written = line.sequence.load(Ordering::Acquire) == mark(at.wrapping_add(1));
+            written.then(|| line.message())
+        })
     }
 }
 
@@ -102,6 +111,24 @@ mod tests {
                 assert!(is_quiet(&inspection) && inspection.next().is_none(), "{capacity} {n}");
             }
         }
+    }
+
+    #[test]
+    fn what_waits_is_all_that_was_written_and_not_taken() {
+        let (mut producer, mut consumer, inspection) = scene(8);
+        for round in 0..5u64 {
+            for n in 0..7 {
+                producer.push(&[round * 7 + n; 7]).unwrap();
+            }
+            let waiting: Vec<u64> = inspection.waiting().map(|message| message[0]).collect();
+            assert_eq!(waiting, (round * 7..round * 7 + 7).collect::<Vec<_>>());
+            while consumer.pop().is_some() {}
+            consumer.publish();
+            assert_eq!(inspection.waiting().count(), 0);
+        }
+        // A full ring ends.
+        (0..8).for_each(|n| producer.push(&[n; 7]).unwrap());
+        assert_eq!(inspection.waiting().count(), 8);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The ladder on machines of many shapes.
 
-use eft_machine::{Cache, Cpu, CpuId, Frequency, Machine};
+use eft_machine::{Cache, Cpu, CpuId, Frequency, KiloHertz, Machine};
 
 use super::*;
 use crate::plan::{Change, changes, check};
@@ -234,7 +234,7 @@ fn a_frequency_domain_has_one_speed() {
     for cpu in &mut machine.cpus {
         let domain = if cpu.cpu < CpuId(2) { "0-1" } else { "2-3" };
         cpu.frequency = Some(Frequency {
-            available_khz: alloc::vec![1_000_000, 2_000_000],
+            available: alloc::vec![KiloHertz(1_000_000), KiloHertz(2_000_000)],
             domain: domain.parse().unwrap(),
             ..Frequency::default()
         });

@@ -35,6 +35,10 @@ fn replay(file: &PathBuf) -> Result<(), String> {
         End::Full(bytes) => {
             format!(" (the recording was full after {bytes} bytes: what came later is not in it)")
         }
+        End::Panicked => {
+            println!("{peer}: {calls} calls: the last one panics, as it did, and all before are identical");
+            return Ok(());
+        }
         End::Died => " (it did not end in order: its last calls may be missing)".into(),
         End::CutShort => {
             return Err(format!(

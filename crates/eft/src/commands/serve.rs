@@ -21,6 +21,7 @@ use eft_transport::Refused;
 use eft_transport::tcp::{self, Tcp, TcpConfig};
 use eft_transport::udp::{self, Udp, UdpConfig};
 use std::fmt::Debug;
+use std::os::unix::fs::OpenOptionsExt;
 
 #[derive(clap::Args, Debug)]
 pub struct ServeArguments {
@@ -134,6 +135,9 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
                 |arena| matches!(tcp::examine(arena, &config), Err(Refused::Older { .. })),
                 |old, new| tcp::convert(old, new, &config).map_err(refused),
             )?;
+            if !setup.identity.predecessor_failed {
+                tcp::acquit(&arena);
+            }
             let surroundings = TransportSurroundings::new(setup.identity.peer);
             if setup.identity.record.is_none() {
                 return serve::run(setup, Tcp::open(arena, pool, config).map_err(refused)?, surroundings);
@@ -186,9 +190,6 @@ fn refused(why: Refused) -> eft_linux::Error {
     eft_linux::Error(why.to_string())
 }
 
-/// Bytes after which a recording is long enough.
-const RECORDING_MAX: usize = 256 << 20;
-
 /// Serves an engine whose calls are written down. The file is opened before the sandbox closes.
 fn serve_recorded<C: Component<Out: Debug, Event: Recorded>>(
     setup: Setup,
@@ -196,9 +197,13 @@ fn serve_recorded<C: Component<Out: Debug, Event: Recorded>>(
     (engine, make): (C, Make<C>),
     surroundings: impl Surroundings<Recorder<C, file::Writer<std::fs::File>>>,
 ) -> eft_linux::Result<()> {
-    let path = setup.identity.record.clone().unwrap_or_default();
-    let log = std::fs::File::create(&path)
-        .and_then(|f| file::Writer::new(f, head, RECORDING_MAX))
+    let (path, bytes_max) = setup.identity.record.clone().unwrap_or_default();
+    // It holds all that passes, and secrets.
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let log = options
+        .open(&path)
+        .and_then(|f| file::Writer::new(f, head, bytes_max))
         .map_err(|e| eft_linux::Error(format!("{}: {e}", path.display())))?;
     serve::run(setup, Recorder::new(engine, make, log), surroundings)
 }

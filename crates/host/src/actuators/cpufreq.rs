@@ -1,7 +1,7 @@
 //! The clock through cpufreq: both limits of a policy on the wished frequency.
 
 use eft_cores::speed::FrequencyRange;
-use eft_machine::CpuId;
+use eft_machine::{CpuId, KiloHertz};
 
 use crate::error::Error;
 use crate::journal::Journal;
@@ -13,21 +13,21 @@ pub fn range(tree: &Tree, cpu: CpuId) -> Option<FrequencyRange> {
         return None;
     }
     let seen = frequency::read(tree, cpu)?;
-    Some(FrequencyRange { min_khz: seen.min_khz?, max_khz: seen.max_khz?, available_khz: seen.available_khz })
+    Some(FrequencyRange { min: seen.min?, max: seen.max?, available: seen.available })
 }
 
-pub fn set(journal: &mut Journal, cpu: CpuId, khz: u64) -> Result<(), Error> {
+pub fn set(journal: &mut Journal, cpu: CpuId, clock: KiloHertz) -> Result<(), Error> {
     let dir = format!("{}/cpufreq", topology::dir(cpu));
     let (low, high) = (format!("{dir}/scaling_min_freq"), format!("{dir}/scaling_max_freq"));
-    let lowest: u64 = journal.tree().number(&low).unwrap_or(0);
+    let lowest: KiloHertz = journal.tree().number(&low).unwrap_or_default();
     // The lower limit may never pass the upper one, not even between two writes.
-    let order = if khz < lowest { [&low, &high] } else { [&high, &low] };
+    let order = if clock < lowest { [&low, &high] } else { [&high, &low] };
     for path in order {
-        journal.write(path, &khz.to_string())?;
+        journal.write(path, &clock.0.to_string())?;
     }
     let setspeed = format!("{dir}/scaling_setspeed");
     if journal.tree().text(&format!("{dir}/scaling_governor")).as_deref() == Some("userspace") {
-        journal.write(&setspeed, &khz.to_string())?;
+        journal.write(&setspeed, &clock.0.to_string())?;
     }
     Ok(())
 }

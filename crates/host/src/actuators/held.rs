@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use eft_base::Instant;
 use eft_cores::duty::DutyOptions;
 use eft_cores::park::{Delays, ParkBackEnd};
 use eft_cores::speed::BackEnd;
@@ -40,8 +41,27 @@ pub struct HeldParking {
     pub force: bool,
     /// Keep cpusets and attachments although nothing is parked.
     pub keep_set_up: bool,
-    /// CPU and the moment it was parked, ms of the monotonic clock.
-    pub parked: BTreeMap<CpuId, u64>,
+    /// CPU and the moment it was parked, on the monotonic clock; in the file, whole ms.
+    #[serde(with = "moments")]
+    pub parked: BTreeMap<CpuId, Instant>,
+}
+
+/// Moments as whole milliseconds, as every eft has written them.
+mod moments {
+    use std::collections::BTreeMap;
+
+    use eft_base::Instant;
+    use eft_machine::CpuId;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(parked: &BTreeMap<CpuId, Instant>, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(parked.iter().map(|(cpu, since)| (cpu, since.as_millis())))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<CpuId, Instant>, D::Error> {
+        let named = BTreeMap::<CpuId, u64>::deserialize(from)?;
+        Ok(named.into_iter().map(|(cpu, ms)| (cpu, Instant::from_millis(ms))).collect())
+    }
 }
 
 impl HeldParking {
@@ -50,7 +70,7 @@ impl HeldParking {
     }
 
     pub fn since(&self) -> Vec<ParkedSince> {
-        self.parked.iter().map(|(cpu, since)| ParkedSince { cpu: *cpu, since_ms: *since }).collect()
+        self.parked.iter().map(|(cpu, since)| ParkedSince { cpu: *cpu, since: *since }).collect()
     }
 }
 

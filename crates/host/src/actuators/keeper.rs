@@ -97,20 +97,20 @@ impl Keeper {
         let mut wait = IDLE;
         let swept = self.lazy.swept;
         if let Some(parking) = &held.parking {
-            let now_ms = clock::now().as_millis();
+            let now = clock::now();
             let since = parking.since();
             let options =
                 LazyOptions { delays: parking.delays, spread: &parking.spread, force: parking.force };
             let parked = Parking::resume(journal.tree(), parking.back_end, parking.scope.clone());
-            self.lazy.run(journal, &parked, &since, &options, now_ms);
+            self.lazy.run(journal, &parked, &since, &options, now);
             // Where the kernel keeps newcomers out, or they are born inside, there is nothing to sweep.
             let sweeps = match parking.back_end {
                 ParkBackEnd::V2 => false,
                 ParkBackEnd::V1 => parking.scope == Scope::All,
                 ParkBackEnd::Affinity => true,
             };
-            if let Some(next) = self.lazy.next_ms(&since, &parking.delays, sweeps) {
-                wait = wait.min(Duration::from_millis(next.saturating_sub(now_ms).max(1)));
+            if let Some(next) = self.lazy.next(&since, &parking.delays, sweeps) {
+                wait = wait.min(next.saturating_since(now).max(Duration::from_millis(1)));
             }
         }
         if is_news || swept != self.lazy.swept || self.status.notes != self.lazy.notes {

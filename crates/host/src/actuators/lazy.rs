@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use eft_base::Instant;
 use eft_cores::park::{Delays, STEPS, Step, Urgency};
 use eft_machine::{CpuId, CpuSet};
 
@@ -22,16 +23,16 @@ const STAT_REFRESH: &str = "proc/sys/vm/stat_refresh";
 pub struct LazyWork {
     done: BTreeSet<(CpuId, Step)>,
     known: HashSet<i32>,
-    swept_ms: u64,
+    swept_at: Instant,
     pub swept: usize,
     pub notes: Vec<String>,
 }
 
-/// One parked CPU and the moment it was parked, ms of any clock.
+/// One parked CPU and the moment it was parked, on any clock.
 #[derive(Clone, Copy, Debug)]
 pub struct ParkedSince {
     pub cpu: CpuId,
-    pub since_ms: u64,
+    pub since: Instant,
 }
 
 pub struct LazyOptions<'a> {
@@ -42,33 +43,33 @@ pub struct LazyOptions<'a> {
 
 impl LazyWork {
     /// When the next step is due; `None` if nothing is parked.
-    pub fn next_ms(&self, parked: &[ParkedSince], delays: &Delays, sweeps: bool) -> Option<u64> {
+    pub fn next(&self, parked: &[ParkedSince], delays: &Delays, sweeps: bool) -> Option<Instant> {
         let of = |cpu: &ParkedSince| {
             let open = STEPS
                 .iter()
                 .filter(|(step, _)| *step != Step::SweepNewcomers && !self.done.contains(&(cpu.cpu, *step)));
-            open.filter_map(|(step, _)| delays.due_ms(*step)).map(|due| cpu.since_ms + due).min()
+            open.filter_map(|(step, _)| delays.due(*step)).map(|due| cpu.since + due).min()
         };
-        let sweep = (sweeps && !parked.is_empty()).then_some(self.swept_ms + delays.sweep_ms);
+        let sweep = (sweeps && !parked.is_empty()).then_some(self.swept_at + delays.sweep);
         parked.iter().filter_map(of).chain(sweep).min()
     }
 
-    /// Takes every step that is due at `now_ms`.
+    /// Takes every step that is due at `now`.
     pub fn run(
         &mut self,
         journal: &mut Journal,
         parking: &Parking,
         parked: &[ParkedSince],
         options: &LazyOptions,
-        now_ms: u64,
+        now: Instant,
     ) {
         let set: CpuSet = parked.iter().map(|cpu| cpu.cpu).collect();
         self.done.retain(|(cpu, _)| set.contains(*cpu));
         if set.is_empty() {
             return;
         }
-        if now_ms >= self.swept_ms + options.delays.sweep_ms {
-            self.swept_ms = now_ms;
+        if now >= self.swept_at + options.delays.sweep {
+            self.swept_at = now;
             match parking.sweep(journal, &set, &mut self.known) {
                 Ok(count) => self.swept += count,
                 Err(reason) => self.note(reason.to_string()),
@@ -77,11 +78,10 @@ impl LazyWork {
         for (step, _) in
             STEPS.iter().filter(|(step, urgency)| *urgency == Urgency::Lazy && *step != Step::SweepNewcomers)
         {
-            let Some(delay) = options.delays.due_ms(*step) else {
+            let Some(delay) = options.delays.due(*step) else {
                 continue;
             };
-            let due =
-                |cpu: &&ParkedSince| now_ms >= cpu.since_ms + delay && !self.done.contains(&(cpu.cpu, *step));
+            let due = |cpu: &&ParkedSince| now >= cpu.since + delay && !self.done.contains(&(cpu.cpu, *step));
             let due: CpuSet = parked.iter().filter(due).map(|cpu| cpu.cpu).collect();
             if due.is_empty() {
                 continue;

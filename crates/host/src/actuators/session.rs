@@ -8,8 +8,9 @@ mod speeds;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use eft_base::Instant;
 use eft_cores::park::{Delays, Situation};
 use eft_machine::{CpuId, CpuSet};
 
@@ -44,8 +45,8 @@ pub struct Session {
     pub recovered: usize,
     /// Rates of the measuring loop at full speed, to be kept with the speeds that are set.
     pub full_rates: BTreeMap<CpuId, f64>,
-    /// When the last operation began whose latency was measured, us of the monotonic clock.
-    pub began_us: u64,
+    /// When the last operation began whose latency was measured, on the monotonic clock.
+    pub began: Instant,
 }
 
 #[derive(Clone, Debug)]
@@ -56,6 +57,11 @@ pub struct Parked {
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// To the microsecond, as traces tell time: what comes next is traced at this moment or later.
+fn traced_now() -> Instant {
+    Instant::from_micros(clock::now().as_micros())
+}
 
 impl Session {
     /// Takes the lock and undoes what was left behind.
@@ -83,7 +89,7 @@ impl Session {
             notes,
             recovered,
             full_rates: BTreeMap::new(),
-            began_us: 0,
+            began: Instant::ZERO,
         })
     }
 
@@ -180,13 +186,13 @@ impl Session {
         });
         held.delays = delays;
         held.keep_set_up |= keep_set_up;
-        let now_ms = clock::now().as_millis();
+        let now = clock::now();
         cpus.iter().for_each(|cpu| {
-            held.parked.entry(cpu).or_insert(now_ms);
+            held.parked.entry(cpu).or_insert(now);
         });
         let parked = held.set();
         held::save(&self.host.dir, &self.held)?;
-        self.began_us = clock::now().as_micros();
+        self.began = traced_now();
         let latency = parking.apply(&mut self.journal, &parked, &[])?;
         self.publish()?;
         Ok(Parked { set_up, latency, parked })
@@ -208,8 +214,8 @@ impl Session {
         let Some(mut parking) = self.held.parking.clone() else {
             return Err(error!(Refused, "CPU {cpus} is not parked"));
         };
-        self.began_us = clock::now().as_micros();
-        let begin = Instant::now();
+        self.began = traced_now();
+        let begin = clock::now();
         let offlined = hotplug::offlined(&self.journal).and(cpus);
         if !offlined.is_empty() {
             hotplug::online(&mut self.journal, &offlined, HotplugOptions::default())?;
@@ -221,7 +227,7 @@ impl Session {
             &rest,
             &[],
         )?;
-        let latency = begin.elapsed();
+        let latency = clock::now().saturating_since(begin);
         let mut notes = lazy::give_back(&mut self.journal, &rest, &parking.spread)?;
         let gone = cpus.iter().filter(|cpu| !hotplug::is_online(&self.host.tree, *cpu));
         notes.extend(gone.map(|cpu| format!("CPU {cpu} is offline, and not by eft; it stays so")));
@@ -245,11 +251,11 @@ impl Session {
         let before = self.held.clone();
         self.ensure_keeper()?;
         self.held.switched = self.held.switched.union(cpus);
-        self.began_us = clock::now().as_micros();
-        let begin = Instant::now();
+        self.began = traced_now();
+        let begin = clock::now();
         match hotplug::offline(&mut self.journal, cpus, options) {
             Ok(note) => {
-                let latency = begin.elapsed();
+                let latency = clock::now().saturating_since(begin);
                 self.publish()?;
                 Ok((latency, note))
             }
@@ -266,11 +272,11 @@ impl Session {
         hotplug::check(&self.host.tree, cpus)?;
         let before = self.held.clone();
         self.ensure_keeper()?;
-        self.began_us = clock::now().as_micros();
-        let begin = Instant::now();
+        self.began = traced_now();
+        let begin = clock::now();
         match hotplug::online(&mut self.journal, cpus, options) {
             Ok(note) => {
-                let latency = begin.elapsed();
+                let latency = clock::now().saturating_since(begin);
                 let foreign =
                     |entry: &Entry| matches!(&entry.change, Change::Online { cpu } if cpus.contains(*cpu));
                 let by_us: CpuSet =

@@ -78,6 +78,7 @@ fn ticks(line: &str) -> Option<(CpuId, (u64, u64))> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use eft_machine::KiloHertz;
     use eft_machine::{CoreClass, Cpu, Frequency};
     use eft_vcpu::survey::survey;
 
@@ -96,7 +97,7 @@ mod tests {
                 online: true,
                 class,
                 siblings: siblings.parse().unwrap(),
-                frequency: Some(Frequency { max_khz: Some(khz), ..Frequency::default() }),
+                frequency: Some(Frequency { max: Some(KiloHertz(khz)), ..Frequency::default() }),
                 ..Cpu::default()
             }
         };

@@ -7,7 +7,7 @@ use std::path::Path;
 use eft_acpi::aml::{Hardware, NoHardware};
 use eft_acpi::processor::AcpiPState;
 use eft_acpi::{Madt, Processors, Table, read_processors};
-use eft_machine::{CpuId, PState, PStateSource};
+use eft_machine::{CpuId, KiloHertz, PState, PStateSource};
 
 use super::Tree;
 use super::regions::Regions;
@@ -138,7 +138,7 @@ pub fn p_states(tree: &Tree) -> BTreeMap<CpuId, Vec<PState>> {
 
 fn p_state(state: &AcpiPState, uncertain: bool) -> PState {
     PState {
-        frequency_khz: state.frequency_mhz.saturating_mul(1000),
+        frequency: KiloHertz::from_mhz(state.frequency_mhz),
         power_mw: state.power_mw,
         latency_us: state.transition_latency_us,
         source: PStateSource::Acpi,

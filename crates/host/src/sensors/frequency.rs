@@ -1,6 +1,6 @@
 //! Clock: speed now and range, boost, governor and driver from cpufreq; thermal throttling.
 
-use eft_machine::{CpuId, CpuSet, Frequency, PState, PStateSource, Throttle};
+use eft_machine::{CpuId, CpuSet, Frequency, KiloHertz, PState, PStateSource, Throttle};
 
 use super::{Tree, topology};
 
@@ -9,29 +9,30 @@ pub fn read(tree: &Tree, cpu: CpuId) -> Option<Frequency> {
     if !tree.exists(&dir) {
         return clock_only(tree, cpu);
     }
-    let number = |name: &str| tree.number::<u64>(&format!("{dir}/{name}"));
+    let clock = |name: &str| tree.number::<KiloHertz>(&format!("{dir}/{name}"));
     let text = |name: &str| tree.text(&format!("{dir}/{name}")).filter(|value| value != "<unknown>");
-    let list = |name: &str| -> Vec<u64> {
+    let list = |name: &str| -> Vec<KiloHertz> {
         text(name)
             .map(|list| list.split_whitespace().filter_map(|khz| khz.parse().ok()).collect())
             .unwrap_or_default()
     };
-    let mut available_khz =
-        [list("scaling_available_frequencies"), list("scaling_boost_frequencies")].concat();
-    available_khz.sort_unstable();
-    available_khz.dedup();
+    let mut available = [list("scaling_available_frequencies"), list("scaling_boost_frequencies")].concat();
+    available.sort_unstable();
+    available.dedup();
     Some(Frequency {
-        now_khz: number("cpuinfo_avg_freq")
-            .or_else(|| number("scaling_cur_freq"))
-            .or_else(|| number("cpuinfo_cur_freq")),
-        min_khz: number("cpuinfo_min_freq"),
-        max_khz: number("cpuinfo_max_freq"),
-        base_khz: number("base_frequency").or_else(|| nominal_khz(tree, cpu)),
-        limit_min_khz: number("scaling_min_freq"),
-        limit_max_khz: number("scaling_max_freq"),
-        available_khz,
+        now: clock("cpuinfo_avg_freq")
+            .or_else(|| clock("scaling_cur_freq"))
+            .or_else(|| clock("cpuinfo_cur_freq")),
+        min: clock("cpuinfo_min_freq"),
+        max: clock("cpuinfo_max_freq"),
+        base: clock("base_frequency").or_else(|| nominal(tree, cpu)),
+        limit_min: clock("scaling_min_freq"),
+        limit_max: clock("scaling_max_freq"),
+        available,
         // -1 (eternal, as u32) means that the driver does not know.
-        transition_latency_ns: number("cpuinfo_transition_latency").filter(|ns| *ns < u64::from(u32::MAX)),
+        transition_latency_ns: tree
+            .number::<u64>(&format!("{dir}/cpuinfo_transition_latency"))
+            .filter(|ns| *ns < u64::from(u32::MAX)),
         boost: boost(tree, &dir),
         governor: text("scaling_governor"),
         driver: text("scaling_driver"),
@@ -51,8 +52,8 @@ fn clock_only(tree: &Tree, cpu: CpuId) -> Option<Frequency> {
             "processor" => current = value.trim().parse::<CpuId>().ok(),
             "cpu MHz" if current == Some(cpu) => {
                 let mhz: f64 = value.trim().parse().ok()?;
-                let now_khz = Some((mhz * 1000.0) as u64);
-                return Some(Frequency { now_khz, domain: CpuSet::one(cpu), ..Frequency::default() });
+                let now = Some(KiloHertz((mhz * 1000.0) as u64));
+                return Some(Frequency { now, domain: CpuSet::one(cpu), ..Frequency::default() });
             }
             _ => {}
         }
@@ -60,10 +61,10 @@ fn clock_only(tree: &Tree, cpu: CpuId) -> Option<Frequency> {
     None
 }
 
-fn nominal_khz(tree: &Tree, cpu: CpuId) -> Option<u64> {
+fn nominal(tree: &Tree, cpu: CpuId) -> Option<KiloHertz> {
     tree.number::<u64>(&format!("{}/acpi_cppc/nominal_freq", topology::dir(cpu)))
-        .map(|mhz| mhz * 1000)
-        .filter(|khz| *khz > 0)
+        .map(KiloHertz::from_mhz)
+        .filter(|clock| *clock > KiloHertz(0))
 }
 
 /// `related_cpus` is separated by blanks, unlike every other list.
@@ -81,14 +82,14 @@ fn boost(tree: &Tree, dir: &str) -> Option<bool> {
 /// cpufreq names frequencies; power and latency per state it does not know, the transition latency it does.
 pub fn p_states(frequency: &Frequency) -> Vec<PState> {
     let latency_us = frequency.transition_latency_ns.map(|ns| ns.div_ceil(1000));
-    let state = |khz: &u64| PState {
-        frequency_khz: *khz,
+    let state = |clock: &KiloHertz| PState {
+        frequency: *clock,
         power_mw: None,
         latency_us,
         source: PStateSource::Cpufreq,
         uncertain: false,
     };
-    frequency.available_khz.iter().rev().map(state).collect()
+    frequency.available.iter().rev().map(state).collect()
 }
 
 pub fn throttle(tree: &Tree, cpu: CpuId) -> Option<Throttle> {

@@ -97,6 +97,6 @@ fn evidence(cpu: &Cpu) -> Evidence {
     Evidence {
         core_type: cpu.core_type.clone(),
         capacity: cpu.capacity,
-        max_khz: cpu.frequency.as_ref().and_then(|frequency| frequency.max_khz),
+        fastest: cpu.frequency.as_ref().and_then(|frequency| frequency.max),
     }
 }

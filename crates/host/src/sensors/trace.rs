@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use eft_base::Instant;
 use eft_machine::{CpuId, CpuSet};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
@@ -30,7 +31,7 @@ pub struct Tracer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// CLOCK_MONOTONIC.
-    pub us: u64,
+    pub at: Instant,
     pub cpu: CpuId,
     /// The thread that was running.
     pub pid: i32,
@@ -163,9 +164,15 @@ pub fn parse(line: &str) -> Option<Event> {
     let pid = line[..open].trim_end().rsplit_once('-')?.1.parse().ok()?;
     let (stamp, event) = rest.split_once(": ")?;
     let (seconds, micros) = stamp.split_whitespace().last()?.split_once('.')?;
-    let us = seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?;
+    let at = seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?;
     let (name, fields) = event.split_once(": ").unwrap_or((event, ""));
-    Some(Event { us, cpu, pid, name: name.trim().to_string(), fields: fields.trim().to_string() })
+    Some(Event {
+        at: Instant::from_micros(at),
+        cpu,
+        pid,
+        name: name.trim().to_string(),
+        fields: fields.trim().to_string(),
+    })
 }
 
 /// The value after `key` up to the next blank.
@@ -210,7 +217,7 @@ mod tests {
         let line = " Web [7] x-y-812     [001] d..2.  1032.000417: sched_switch: prev_comm=a next_pid=5 prev_pid=8 ==> next_comm=b next_pid=31 next_prio=120";
         let event = parse(line).unwrap();
         assert_eq!(
-            (event.us, event.cpu, event.pid, event.name.as_str()),
+            (event.at.as_micros(), event.cpu, event.pid, event.name.as_str()),
             (1_032_000_417, CpuId(1), 812, "sched_switch")
         );
         assert_eq!(field(&event.fields, "next_pid="), Some("31"));

@@ -15,7 +15,7 @@ use eft_machine::CpuId;
 use eft_messages::{ComponentId, Role};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -63,6 +63,10 @@ pub struct Member {
     pub restarts: Restarts,
     /// This process was killed or broken by an operator.
     pub killed_on_purpose: bool,
+    /// This process hangs, and was killed for it.
+    pub hung: bool,
+    /// The last one died of itself, by a fault or a hang.
+    pub failed: bool,
     pub cpu: Option<CpuId>,
     /// It is to be alone on its CPU.
     pub dedicated: bool,
@@ -115,6 +119,8 @@ impl Member {
             pools: Vec::new(),
             restarts: Restarts::default(),
             killed_on_purpose: false,
+            hung: false,
+            failed: false,
             cpu: None,
             dedicated: false,
             alone: false,
@@ -231,6 +237,7 @@ impl Member {
             return None;
         }
         self.condemned = true;
+        self.hung = true;
         Some(hang)
     }
 
@@ -252,6 +259,11 @@ impl Member {
         }
     }
 
+    /// Where a life is recorded.
+    pub fn recording(&self, dir: &Path, generation: u32) -> PathBuf {
+        dir.join(format!("{}-{generation}.eftrec", self.name))
+    }
+
     /// Writes a crash report.
     pub fn keep_report(&mut self, dir: &Path, how: &str) {
         let dir = dir.join("crashes");
@@ -268,6 +280,7 @@ impl Member {
         let file = |generation: u32| dir.join(format!("{}-{generation}.txt", self.name));
         let _ = std::fs::write(file(self.generation), report);
         let _ = std::fs::remove_file(file(self.generation.wrapping_sub(REPORTS_MAX)));
+        let _ = std::fs::remove_file(self.recording(&dir, self.generation.wrapping_sub(RECORDINGS_MAX)));
     }
 }
 
@@ -276,5 +289,6 @@ pub fn is_full(sent: std::result::Result<(), rustix::io::Errno>) -> bool {
     matches!(sent, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::TOOMANYREFS))
 }
 
-/// Crash reports kept of one component.
+/// Crash reports kept of one component, and recordings.
 const REPORTS_MAX: u32 = 64;
+const RECORDINGS_MAX: u32 = 4;

@@ -201,6 +201,8 @@ impl Supervisor {
             return;
         }
         let on_purpose = std::mem::take(&mut self.members[i].killed_on_purpose) | self.falls_back(i, &how);
+        let by_itself = std::mem::take(&mut self.members[i].hung) || how != "signal 9";
+        self.members[i].failed = by_itself && !on_purpose;
         let decision = self.members[i].restarts.died(clock::now(), on_purpose);
         self.members[i].keep_report(&operator::stack_dir(&self.config.name), &how);
         eprintln!("eft {}: {} ended ({how})", self.config.name, self.members[i].name);

@@ -6,12 +6,17 @@ use super::member::{Life, OwnedPool};
 use super::{OLD_POOLS, Supervisor, Watched};
 use crate::protocol::{DeviceSetup, Identity, ToServer};
 use crate::serve::queue_len;
-use crate::{Doing, Result, memory};
+use crate::{Doing, Result, memory, operator};
 use eft_base::PoolId;
 use eft_control::plan;
 use eft_host::clock;
 use eft_messages::{ComponentId, Role};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+/// Bytes after which a recording is long enough: one that was asked for, and one in case of a second failure.
+const RECORDING_MAX: usize = 256 << 20;
+const FAILURE_MAX: usize = 16 << 20;
 
 impl Supervisor {
     pub(super) fn nics(&self) -> usize {
@@ -47,6 +52,7 @@ impl Supervisor {
         member.generation += 1;
         member.life = Life::Starting;
         member.killed_on_purpose = false;
+        member.hung = false;
         member.restarts.started(clock::now());
         watched?;
         self.keep_member(i);
@@ -95,13 +101,24 @@ impl Supervisor {
             listeners_per_family: limits.listeners_per_family,
             slots: plan::slot_share(&self.config.topology, member.peer),
             device,
-            record: self
-                .config
-                .record
-                .as_ref()
-                .filter(|_| matches!(member.peer.role, Role::Ip | Role::Filter | Role::Tcp | Role::Udp))
-                .map(|dir| dir.join(format!("{}-{}.eftrec", member.name, member.generation))),
+            record: self.recording(i),
+            predecessor_failed: member.failed,
         })
+    }
+
+    /// Where a server is recorded: if the operator asks for it, and after a life that failed, since this one may fail likewise.
+    fn recording(&self, i: usize) -> Option<(PathBuf, usize)> {
+        let member = &self.members[i];
+        let recorded = matches!(member.peer.role, Role::Ip | Role::Filter | Role::Tcp | Role::Udp);
+        match &self.config.record {
+            _ if !recorded => None,
+            Some(dir) => Some((member.recording(dir, member.generation), RECORDING_MAX)),
+            None if member.failed => {
+                let dir = operator::stack_dir(&self.config.name).join("crashes");
+                Some((member.recording(&dir, member.generation), FAILURE_MAX))
+            }
+            None => None,
+        }
     }
 
     fn introduce(&mut self, i: usize) -> Result<()> {

@@ -22,7 +22,7 @@ fn equal_and_nearly_equal_cores_are_equal() {
 fn the_pmu_outranks_the_frequency_and_an_offline_core_stays_unnamed() {
     let core = |kind: Option<&str>| Evidence {
         core_type: kind.map(Into::into),
-        max_khz: Some(4_000_000),
+        fastest: Some(KiloHertz(4_000_000)),
         ..Evidence::default()
     };
     let (classes, _) = classify(&[core(Some("cpu_core")), core(Some("cpu_atom")), core(None)]);
@@ -31,7 +31,7 @@ fn the_pmu_outranks_the_frequency_and_an_offline_core_stays_unnamed() {
 
 #[test]
 fn frequency_alone_decides_when_far_apart() {
-    let core = |khz| Evidence { max_khz: Some(khz), ..Evidence::default() };
+    let core = |khz| Evidence { fastest: Some(KiloHertz(khz)), ..Evidence::default() };
     assert_eq!(classify(&[core(1_400_000), core(2_000_000)]).0, [CoreClass::Little, CoreClass::Big]);
     assert_eq!(classify(&[core(4_700_000), core(4_850_000)]).0, [CoreClass::Equal; 2]);
 }

@@ -86,7 +86,6 @@ pub fn profile(calibration: &Calibration, system: &str, ablation: Ablation) -> R
             mbps: from.machine("link_mbps")?,
             overhead_bytes: from.machine("overhead_bytes")?,
             gather_ps: from.machine("gather_ns")? * PS_PER_NS,
-            bytes_per_acknowledgement: from.machine("bytes_per_acknowledgement")?,
             turnaround_ps: from.machine("turnaround_ns")? * PS_PER_NS,
         },
     };

@@ -1,14 +1,14 @@
 //! Hardware threads with servers on them: who runs, polls, sleeps, is woken and switched.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
-use super::profile::Profile;
-use super::servers::{Message, SERVERS, Server, Target, Turn};
-use crate::hardware::{Clock, Pipeline, Thread, Work};
+use super::servers::{SERVERS, Server};
+use crate::hardware::{Clock, Costs, Pipeline, Thread, Work};
 
+/// `W`: what happens outside of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Event {
+pub enum Event<W> {
     /// What the thread is occupied with ends, if it is still that version.
     Ends {
         thread: usize,
@@ -18,32 +18,34 @@ pub enum Event {
         thread: usize,
     },
     Interrupt,
-    Program {
-        stream: usize,
-    },
-    WireFree {
-        stream: usize,
-        bytes: u64,
-    },
-    Gathered,
-    Acknowledged,
+    World(W),
+}
+
+/// What a server takes at once: what it costs, and what is to happen when it ends.
+#[derive(Debug, Default)]
+pub struct Batch<O> {
+    pub work: Work,
+    /// The part of the work that copies.
+    pub copying: Work,
+    pub messages: usize,
+    pub out: O,
 }
 
 #[derive(Debug)]
-enum Doing {
+enum Doing<O> {
     Asleep,
     Waking,
-    Batch(Vec<(Target, Message)>),
+    Batch(O),
     Polling,
     Entering,
     Leaving,
     Switching,
 }
 
-struct Place {
+struct Place<O> {
     thread: Thread,
     core: usize,
-    doing: Doing,
+    doing: Doing<O>,
     servers: Vec<Server>,
     /// The one of `servers` that has the thread.
     current: usize,
@@ -62,21 +64,21 @@ pub struct Tally {
     pub sleeps: u64,
 }
 
-pub struct Machine {
+/// `W`: events of the world around it; `O`: what a batch leaves.
+pub struct Machine<W, O> {
     pub now_ps: u64,
-    queue: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    queue: BinaryHeap<Reverse<(u64, u64, Event<W>)>>,
     count: u64,
-    places: Vec<Place>,
+    places: Vec<Place<O>>,
     home: [usize; SERVERS.len()],
-    inbox: [VecDeque<Message>; SERVERS.len()],
     pub tally: [Tally; SERVERS.len()],
     interrupt_pending: bool,
 }
 
-impl Machine {
+impl<W: Ord + Copy, O: Default> Machine<W, O> {
     /// `seats`: of each server, core, hardware thread of it, and the clock of the core.
     pub fn new(seats: &[(usize, usize, Clock); SERVERS.len()]) -> Self {
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<Place<O>> = Vec::new();
         let mut known: Vec<(usize, usize)> = Vec::new();
         let mut home = [0; SERVERS.len()];
         for (server, (core, thread, clock)) in SERVERS.into_iter().zip(seats) {
@@ -102,18 +104,17 @@ impl Machine {
             count: 0,
             places,
             home,
-            inbox: Default::default(),
             tally: Default::default(),
             interrupt_pending: false,
         }
     }
 
-    pub fn at(&mut self, time_ps: u64, event: Event) {
+    pub fn at(&mut self, time_ps: u64, event: Event<W>) {
         self.count += 1;
         self.queue.push(Reverse((time_ps, self.count, event)));
     }
 
-    pub fn next(&mut self, end_ps: u64) -> Option<Event> {
+    pub fn next(&mut self, end_ps: u64) -> Option<Event<W>> {
         let Reverse((at_ps, ..)) = self.queue.peek()?;
         self.now_ps = end_ps.min(*at_ps);
         if *at_ps >= end_ps {
@@ -153,7 +154,7 @@ impl Machine {
         self.at(end_ps, Event::Ends { thread: place, version });
     }
 
-    fn occupy(&mut self, place: usize, doing: Doing, work: Work) {
+    fn occupy(&mut self, place: usize, doing: Doing<O>, work: Work) {
         let pipeline = self.sibling_pipeline(place);
         let debt = std::mem::take(&mut self.places[place].debt);
         self.places[place].doing = doing;
@@ -162,26 +163,23 @@ impl Machine {
         self.repace_sibling(place);
     }
 
-    /// A message for a server, from another one or (`None`) from elsewhere.
-    pub fn deliver(&mut self, profile: &Profile, from: Option<Server>, to: Server, message: Message) {
-        let was_empty = self.inbox[to as usize].is_empty();
-        self.inbox[to as usize].push_back(message);
+    /// A server has a message, from another one or (`None`) from elsewhere. `was_empty`: it had none before.
+    pub fn tell(&mut self, costs: &Costs, from: Option<Server>, to: Server, was_empty: bool) {
         let place = self.home[to as usize];
-        let sleeps = matches!(self.places[place].doing, Doing::Asleep | Doing::Entering);
         if let Some(from) = from {
             let own = self.home[from as usize];
             let is_shared = self.places[place].servers.len() > 1 || self.places[own].servers.len() > 1;
             if is_shared && was_empty {
-                self.places[own].debt += Work::cycles(profile.costs.notify_cycles);
-            } else if sleeps && own != place {
-                self.places[own].debt += Work::cycles(profile.costs.wake_cycles);
+                self.owe(from, Work::cycles(costs.notify_cycles));
+            } else if self.sleeps(to) && own != place {
+                self.owe(from, Work::cycles(costs.wake_cycles));
             }
         }
         match self.places[place].doing {
-            Doing::Asleep => self.wake(profile, place),
+            Doing::Asleep => self.wake(costs, place),
             Doing::Polling => {
                 let pipeline = self.sibling_pipeline(place);
-                let look = Work::cycles(profile.costs.empty_poll_cycles);
+                let look = Work::cycles(costs.empty_poll_cycles);
                 let end = self.places[place].thread.cut(self.now_ps, look, pipeline);
                 self.announce(place, end);
             }
@@ -189,83 +187,83 @@ impl Machine {
         }
     }
 
-    /// A frame for the driver: a driver that sleeps hears of it by an interrupt.
-    pub fn deliver_frame(&mut self, profile: &Profile, message: Message) {
-        let place = self.home[Server::Driver as usize];
-        let sleeps = matches!(self.places[place].doing, Doing::Asleep | Doing::Entering);
-        if !sleeps || profile.costs.interrupt_ps == 0 {
-            return self.deliver(profile, None, Server::Driver, message);
-        }
-        self.inbox[Server::Driver as usize].push_back(message);
-        if !std::mem::replace(&mut self.interrupt_pending, true) {
-            self.at(self.now_ps + profile.costs.interrupt_ps, Event::Interrupt);
+    /// Charged before whatever the server's thread does next.
+    pub fn owe(&mut self, server: Server, work: Work) {
+        self.places[self.home[server as usize]].debt += work;
+    }
+
+    /// Whether it sleeps, or is about to.
+    pub fn sleeps(&self, server: Server) -> bool {
+        matches!(self.places[self.home[server as usize]].doing, Doing::Asleep | Doing::Entering)
+    }
+
+    /// The driver has a frame: a driver that sleeps hears of it by an interrupt.
+    pub fn tell_of_frame(&mut self, costs: &Costs) {
+        if !self.sleeps(Server::Driver) || costs.interrupt_ps == 0 {
+            self.tell(costs, None, Server::Driver, false);
+        } else if !std::mem::replace(&mut self.interrupt_pending, true) {
+            self.at(self.now_ps + costs.interrupt_ps, Event::Interrupt);
         }
     }
 
-    /// The device is done with a frame, which wakes nobody: the driver hears of it when it looks the next time.
-    pub fn deliver_sent(&mut self, message: Message) {
-        self.inbox[Server::Driver as usize].push_back(message);
-    }
-
-    pub fn interrupt(&mut self, profile: &Profile) {
+    pub fn interrupt(&mut self, costs: &Costs) {
         self.interrupt_pending = false;
         let place = self.home[Server::Driver as usize];
         if matches!(self.places[place].doing, Doing::Asleep) {
-            self.wake(profile, place);
+            self.wake(costs, place);
         }
     }
 
-    fn wake(&mut self, profile: &Profile, place: usize) {
+    fn wake(&mut self, costs: &Costs, place: usize) {
         let sibling_runs = self.sibling(place).is_some_and(|s| self.places[s].thread.is_busy());
-        let exit_ps = if sibling_runs { profile.costs.thread_exit_ps } else { profile.costs.core_exit_ps };
+        let exit_ps = if sibling_runs { costs.thread_exit_ps } else { costs.core_exit_ps };
         self.places[place].doing = Doing::Waking;
         self.at(self.now_ps + exit_ps, Event::Woken { thread: place });
     }
 
-    pub fn woken(&mut self, profile: &Profile, place: usize) {
-        self.occupy(place, Doing::Leaving, Work::cycles(profile.costs.leave_cycles));
+    pub fn woken(&mut self, costs: &Costs, place: usize) {
+        self.occupy(place, Doing::Leaving, Work::cycles(costs.leave_cycles));
     }
 
     /// What the thread was occupied with is over: says what leaves it, and from whom.
-    pub fn ended(&mut self, place: usize, version: u64) -> Option<(Server, Vec<(Target, Message)>)> {
+    pub fn ended(&mut self, place: usize, version: u64) -> Option<(Server, O)> {
         if self.places[place].thread.version != version {
             return None;
         }
         let p = &mut self.places[place];
         let out = match &mut p.doing {
             Doing::Batch(out) => std::mem::take(out),
-            _ => Vec::new(),
+            _ => O::default(),
         };
         Some((p.servers[p.current], out))
     }
 
-    fn has_work(&self, server: Server) -> bool {
-        !self.inbox[server as usize].is_empty()
-    }
-
-    /// What the thread does next; `serve` says what a batch costs and causes.
+    /// What the thread does next; `serve` says what a batch costs and causes. Returns who goes to sleep.
     pub fn go_on(
         &mut self,
-        profile: &Profile,
+        costs: &Costs,
         place: usize,
-        serve: impl FnOnce(Server, Vec<Message>, &mut Turn),
-    ) {
+        has_work: impl Fn(Server) -> bool,
+        serve: impl FnOnce(Server) -> Batch<O>,
+    ) -> Option<Server> {
         let p = &self.places[place];
         let (count, current) = (p.servers.len(), p.current);
         let others = (1..count).map(|i| (current + i) % count);
-        let next = others.into_iter().find(|i| self.has_work(p.servers[*i]));
+        let next = others.into_iter().find(|i| has_work(p.servers[*i]));
         let server = p.servers[current];
-        let work_here = self.has_work(server);
+        let work_here = has_work(server);
         let is_over = count > 1 && self.now_ps >= p.quantum_ends_ps;
         if let Some(next) = next
             && (is_over || !work_here)
         {
             self.places[place].current = next;
-            self.places[place].quantum_ends_ps = self.now_ps + profile.costs.quantum_ps;
-            return self.occupy(place, Doing::Switching, Work::cycles(profile.costs.switch_cycles));
+            self.places[place].quantum_ends_ps = self.now_ps + costs.quantum_ps;
+            self.occupy(place, Doing::Switching, Work::cycles(costs.switch_cycles));
+            return None;
         }
         if work_here {
-            return self.batch(profile, place, server, serve);
+            self.batch(costs, place, server, serve);
+            return None;
         }
         match p.doing {
             Doing::Entering => {
@@ -273,37 +271,31 @@ impl Machine {
                 self.places[place].thread.rest(self.now_ps);
                 self.tally[server as usize].sleeps += 1;
                 self.repace_sibling(place);
+                return Some(server);
             }
-            Doing::Batch(_) | Doing::Leaving | Doing::Switching if count == 1 && profile.costs.polls > 0 => {
-                let looks = Work::cycles(profile.costs.empty_poll_cycles * profile.costs.polls);
+            Doing::Batch(_) | Doing::Leaving | Doing::Switching if count == 1 && costs.polls > 0 => {
+                let looks = Work::cycles(costs.empty_poll_cycles * costs.polls);
                 self.occupy(place, Doing::Polling, looks);
             }
-            _ => self.occupy(place, Doing::Entering, Work::cycles(profile.costs.enter_cycles)),
+            _ => self.occupy(place, Doing::Entering, Work::cycles(costs.enter_cycles)),
         }
+        None
     }
 
-    fn batch(
-        &mut self,
-        profile: &Profile,
-        place: usize,
-        server: Server,
-        serve: impl FnOnce(Server, Vec<Message>, &mut Turn),
-    ) {
+    fn batch(&mut self, costs: &Costs, place: usize, server: Server, serve: impl FnOnce(Server) -> Batch<O>) {
         // Whoever was on the way to sleep turns back.
         let turns_back = matches!(self.places[place].doing, Doing::Entering);
-        let mut turn = Turn { work: Work::cycles(profile.costs.empty_poll_cycles), ..Turn::default() };
+        let mut batch = serve(server);
+        batch.work += Work::cycles(costs.empty_poll_cycles);
         if turns_back {
-            turn.work += Work::cycles(profile.costs.leave_cycles);
+            batch.work += Work::cycles(costs.leave_cycles);
         }
-        let count = self.inbox[server as usize].len().min(profile.batch_max);
-        let batch: Vec<Message> = self.inbox[server as usize].drain(..count).collect();
-        serve(server, batch, &mut turn);
         let clock = self.places[place].thread.clock;
         let tally = &mut self.tally[server as usize];
         tally.batches += 1;
-        tally.messages += count as u64;
-        tally.work_ps += clock.time_ps(turn.work);
-        tally.copying_ps += clock.time_ps(turn.copying);
-        self.occupy(place, Doing::Batch(turn.out), turn.work);
+        tally.messages += batch.messages as u64;
+        tally.work_ps += clock.time_ps(batch.work);
+        tally.copying_ps += clock.time_ps(batch.copying);
+        self.occupy(place, Doing::Batch(batch.out), batch.work);
     }
 }

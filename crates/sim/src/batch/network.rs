@@ -30,16 +30,14 @@ impl Wire {
         !std::mem::replace(&mut self.is_gathering, true)
     }
 
-    /// Acknowledgements of all that was gathered: stream and bytes of each.
+    /// Acknowledgements of what was gathered, one of a stream: tcp answers once a turn, as tier 1 shows.
     pub fn acknowledge(&mut self) -> Vec<(usize, u64)> {
         self.is_gathering = false;
         let mut all = Vec::new();
-        for (stream, gathered) in self.gathered.iter_mut().enumerate() {
-            while *gathered > 0 {
-                let bytes = (*gathered).min(self.network.bytes_per_acknowledgement);
-                *gathered -= bytes;
-                all.push((stream, bytes));
-            }
+        // What is less than two segments waits for more (RFC 1122, section 4.2.3.2).
+        let due = |gathered: &u64| *gathered >= 2 * self.maximum_segment;
+        for (stream, gathered) in self.gathered.iter_mut().enumerate().filter(|(_, gathered)| due(gathered)) {
+            all.push((stream, std::mem::take(gathered)));
         }
         all
     }

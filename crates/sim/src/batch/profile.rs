@@ -43,8 +43,7 @@ pub struct Network {
     pub mbps: u64,
     /// Bytes on the wire of a full segment that are no payload.
     pub overhead_bytes: u64,
-    /// The peer gathers what arrives for so long, then acknowledges so many bytes at a time, and this comes later yet.
+    /// The peer gathers what arrives for so long, then acknowledges it, and this comes later yet.
     pub gather_ps: u64,
-    pub bytes_per_acknowledgement: u64,
     pub turnaround_ps: u64,
 }

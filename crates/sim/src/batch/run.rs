@@ -1,14 +1,15 @@
 //! One run: a setting, a profile, a seed, and what came of it.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use eft_base::random::Random;
 
-use super::machine::{Event, Machine, Tally};
+use super::machine::{Batch, Event, Machine, Tally};
 use super::network::Wire;
 use super::profile::Profile;
-use super::servers::{Message, SERVERS, Server, Target, serve};
-use super::transport::Streams;
+use super::servers::{Message, SERVERS, Server, Target, Turn, serve};
+use super::transport::{PATIENCE_PS, Streams};
 use crate::hardware::{Clock, PS_PER_MS};
 
 /// Where a server runs.
@@ -36,15 +37,74 @@ pub struct Outcome {
     pub sleeps_per_ms: [u64; SERVERS.len()],
     /// Messages of a batch, thousandths.
     pub batch_milli: [u64; SERVERS.len()],
+    pub bytes_per_segment: u64,
+    pub bytes_per_acknowledgement: u64,
 }
 
 /// Before anything is counted, and while it is.
-const WARM_UP_PS: u64 = 5 * PS_PER_MS;
-const MEASURED_PS: u64 = 25 * PS_PER_MS;
+pub const WARM_UP_PS: u64 = 5 * PS_PER_MS;
+pub const MEASURED_PS: u64 = 25 * PS_PER_MS;
+
+/// What happens outside of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Outside {
+    Program { stream: usize },
+    Arrived { stream: usize, bytes: u64 },
+    Gathered,
+    Acknowledged,
+    Piece { stream: usize, wait: u64 },
+}
+
+/// What leaves a server at the end of a batch: messages, and timers of tcp's streams.
+#[derive(Debug, Default)]
+struct Said {
+    messages: Vec<(Target, Message)>,
+    waits: Vec<(usize, u64)>,
+}
+
+/// What waits for each server, by who sent it.
+#[derive(Default)]
+struct Inbox([[VecDeque<Message>; SOURCES]; SERVERS.len()]);
+
+/// Every server, and the outside.
+const SOURCES: usize = SERVERS.len() + 1;
+
+impl Inbox {
+    fn of(&mut self, server: Server, from: Option<Server>) -> &mut VecDeque<Message> {
+        &mut self.0[server as usize][from.map_or(SERVERS.len(), |from| from as usize)]
+    }
+
+    fn is_empty(&self, server: Server) -> bool {
+        self.0[server as usize].iter().all(VecDeque::is_empty)
+    }
+
+    /// So many of each source, and all that programs wrote, which tcp sees in their pages first.
+    fn take(&mut self, server: Server, budget: usize) -> Vec<Message> {
+        let mut taken = Vec::new();
+        for queue in self.0[server as usize].iter_mut().rev() {
+            let writes =
+                queue.iter().filter(|m| server == Server::Tcp && matches!(m, Message::Write { .. })).count();
+            let count = queue.len().min(budget.max(writes));
+            taken.extend(queue.drain(..count));
+        }
+        taken.sort_by_key(|message| !matches!(message, Message::Write { .. }));
+        taken
+    }
+}
+
+/// What crossed the wire.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    bytes: u64,
+    segments: u64,
+    acknowledgements: u64,
+}
 
 struct World<'a> {
     profile: &'a Profile,
-    machine: Machine,
+    sent: Sent,
+    machine: Machine<Outside, Said>,
+    inbox: Inbox,
     streams: Streams,
     wire: Wire,
     /// Acknowledgements on their way, in the order in which they come.
@@ -58,55 +118,109 @@ impl World<'_> {
         time_ps / 2 + self.random.below(time_ps + 1)
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: Event<Outside>) {
         match event {
             Event::Ends { thread, version } => self.ended(thread, version),
-            Event::Woken { thread } => self.machine.woken(self.profile, thread),
-            Event::Interrupt => self.machine.interrupt(self.profile),
-            Event::Program { stream } => {
-                let to = if self.profile.call.is_some() { Server::Calls } else { Server::Tcp };
-                self.machine.deliver(self.profile, None, to, Message::Write { stream });
+            Event::Woken { thread } => self.machine.woken(&self.profile.costs, thread),
+            Event::Interrupt => self.machine.interrupt(&self.profile.costs),
+            Event::World(outside) => self.happened(outside),
+        }
+    }
+
+    fn after(&mut self, time_ps: u64, outside: Outside) {
+        let at = self.machine.now_ps + self.about(time_ps);
+        self.machine.at(at, Event::World(outside));
+    }
+
+    fn happened(&mut self, outside: Outside) {
+        match outside {
+            Outside::Program { stream } if self.profile.call.is_some() => {
+                self.deliver(None, Server::Calls, Message::Write { stream });
             }
-            Event::WireFree { stream, bytes } => {
-                self.machine.deliver_sent(Message::Sent);
+            Outside::Program { stream } => self.fill(stream),
+            Outside::Arrived { stream, bytes } => {
                 if self.wire.arrive(stream, bytes) {
-                    let after = self.about(self.profile.network.gather_ps);
-                    self.machine.at(self.machine.now_ps + after, Event::Gathered);
+                    self.after(self.profile.network.gather_ps, Outside::Gathered);
                 }
             }
-            Event::Gathered => {
-                self.coming.push_back(self.wire.acknowledge());
-                let after = self.about(self.profile.network.turnaround_ps);
-                self.machine.at(self.machine.now_ps + after, Event::Acknowledged);
+            Outside::Piece { stream, wait } => {
+                if self.streams.lose_patience(stream, wait) {
+                    self.deliver(None, Server::Tcp, Message::Piece { stream, wait });
+                }
             }
-            Event::Acknowledged => {
+            Outside::Gathered => {
+                self.coming.push_back(self.wire.acknowledge());
+                self.after(self.profile.network.turnaround_ps, Outside::Acknowledged);
+            }
+            Outside::Acknowledged => {
                 for (stream, bytes) in self.coming.pop_front().unwrap_or_default() {
+                    self.sent.acknowledgements += 1;
                     let message = Message::Acknowledgement { stream, bytes };
-                    self.machine.deliver_frame(self.profile, message);
+                    self.inbox.of(Server::Driver, None).push_back(message);
+                    self.machine.tell_of_frame(&self.profile.costs);
                 }
             }
         }
     }
 
+    /// A program writes into its ring, and marks it unless it is marked already.
+    fn fill(&mut self, stream: usize) {
+        if self.streams.fill(self.profile, stream) {
+            let mark = Message::Write { stream };
+            if !self.inbox.of(Server::Tcp, None).contains(&mark) {
+                self.deliver(None, Server::Tcp, mark);
+            }
+            self.after(self.profile.program_ps, Outside::Program { stream });
+        }
+    }
+
+    fn deliver(&mut self, from: Option<Server>, to: Server, message: Message) {
+        let was_empty = self.inbox.is_empty(to);
+        self.inbox.of(to, from).push_back(message);
+        let wakes = message != Message::Sent || self.profile.costs.receipts_wake();
+        if wakes || !self.machine.sleeps(to) {
+            self.machine.tell(&self.profile.costs, from, to, was_empty);
+        }
+    }
+
     fn ended(&mut self, thread: usize, version: u64) {
         let Some((from, out)) = self.machine.ended(thread, version) else { return };
-        for (to, message) in out {
+        for (stream, wait) in out.waits {
+            let at = self.machine.now_ps + PATIENCE_PS;
+            self.machine.at(at, Event::World(Outside::Piece { stream, wait }));
+        }
+        for (to, message) in out.messages {
             match (to, message) {
-                (Target::Server(to), _) => self.machine.deliver(self.profile, Some(from), to, message),
+                (Target::Server(to), _) => self.deliver(Some(from), to, message),
+                // A program that waited for room in its ring has it at once.
+                (Target::Program, Message::Written { stream }) if self.profile.call.is_none() => {
+                    self.fill(stream)
+                }
                 (Target::Program, Message::Written { stream }) => {
-                    let after = self.about(self.profile.program_ps);
-                    self.machine.at(self.machine.now_ps + after, Event::Program { stream });
+                    self.after(self.profile.program_ps, Outside::Program { stream });
                 }
                 (Target::Wire, Message::Segment { stream, bytes }) => {
+                    self.sent.bytes += bytes;
+                    self.sent.segments += 1;
                     let at = self.wire.send(self.machine.now_ps, bytes);
-                    self.machine.at(at, Event::WireFree { stream, bytes });
+                    self.machine.at(at, Event::World(Outside::Arrived { stream, bytes }));
                 }
                 _ => {}
             }
         }
         let (profile, streams) = (self.profile, &mut self.streams);
-        self.machine.go_on(profile, thread, |server, batch, turn| {
-            serve(profile, streams, server, batch.into_iter(), turn);
+        let inbox = RefCell::new(&mut self.inbox);
+        let has_work = |server: Server| !inbox.borrow().is_empty(server);
+        self.machine.go_on(&profile.costs, thread, has_work, |server| {
+            let taken = inbox.borrow_mut().take(server, profile.batch_max);
+            let (messages, mut turn) = (taken.len(), Turn::default());
+            serve(profile, streams, server, taken.into_iter(), &mut turn);
+            Batch {
+                work: turn.work,
+                copying: turn.copying,
+                messages,
+                out: Said { messages: turn.out, waits: turn.waits },
+            }
         });
     }
 }
@@ -117,6 +231,8 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
     let mut world = World {
         profile,
         machine: Machine::new(&seats),
+        inbox: Inbox::default(),
+        sent: Sent::default(),
         streams: Streams::new(profile.streams),
         wire: Wire::new(profile.network, profile.maximum_segment, profile.streams),
         coming: VecDeque::new(),
@@ -124,7 +240,7 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
     };
     for stream in 0..profile.streams {
         let at = world.random.below(PS_PER_MS);
-        world.machine.at(at, Event::Program { stream });
+        world.machine.at(at, Event::World(Outside::Program { stream }));
     }
     let begin = advance(&mut world, WARM_UP_PS);
     let end = advance(&mut world, WARM_UP_PS + MEASURED_PS);
@@ -132,10 +248,15 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
 }
 
 /// What was counted until some moment.
-struct Reading {
-    bytes: u64,
-    busy_ps: [u64; SERVERS.len()],
-    tally: [Tally; SERVERS.len()],
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading {
+    pub bytes: u64,
+    /// Handed to the wire.
+    pub sent_bytes: u64,
+    pub segments: u64,
+    pub acknowledgements: u64,
+    pub busy_ps: [u64; SERVERS.len()],
+    pub tally: [Tally; SERVERS.len()],
 }
 
 fn advance(world: &mut World, until_ps: u64) -> Reading {
@@ -144,17 +265,21 @@ fn advance(world: &mut World, until_ps: u64) -> Reading {
     }
     Reading {
         bytes: world.streams.acknowledged_bytes,
+        sent_bytes: world.sent.bytes,
+        segments: world.sent.segments,
+        acknowledgements: world.sent.acknowledgements,
         busy_ps: SERVERS.map(|server| world.machine.busy_ps(server)),
         tally: world.machine.tally,
     }
 }
 
-fn outcome(begin: &Reading, end: &Reading) -> Outcome {
+pub fn outcome(begin: &Reading, end: &Reading) -> Outcome {
     let of = |server: Server, pick: fn(&Tally) -> u64| {
         pick(&end.tally[server as usize]) - pick(&begin.tally[server as usize])
     };
     let busy = |server: Server| end.busy_ps[server as usize] - begin.busy_ps[server as usize];
     let ms = MEASURED_PS / PS_PER_MS;
+    let sent_bytes = end.sent_bytes - begin.sent_bytes;
     Outcome {
         kbps: (end.bytes - begin.bytes) * 8 / ms,
         busy_ppm: SERVERS.map(|server| busy(server) * 1_000_000 / MEASURED_PS),
@@ -162,6 +287,8 @@ fn outcome(begin: &Reading, end: &Reading) -> Outcome {
         sleeps_per_ms: SERVERS.map(|server| of(server, |t| t.sleeps) / ms),
         batch_milli: SERVERS
             .map(|server| of(server, |t| t.messages) * 1000 / of(server, |t| t.batches).max(1)),
+        bytes_per_segment: sent_bytes / (end.segments - begin.segments).max(1),
+        bytes_per_acknowledgement: sent_bytes / (end.acknowledgements - begin.acknowledgements).max(1),
     }
 }
 

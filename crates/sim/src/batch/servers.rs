@@ -17,11 +17,27 @@ pub const SERVERS: [Server; 4] = [Server::Calls, Server::Tcp, Server::Ip, Server
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    Write { stream: usize },
-    Written { stream: usize },
-    Segment { stream: usize, bytes: u64 },
-    Acknowledgement { stream: usize, bytes: u64 },
+    Write {
+        stream: usize,
+    },
+    Written {
+        stream: usize,
+    },
+    Segment {
+        stream: usize,
+        bytes: u64,
+    },
+    Acknowledgement {
+        stream: usize,
+        bytes: u64,
+    },
+    /// A receipt, which wakes nobody.
     Sent,
+    /// tcp's timer: a stream waited long enough for room for a larger piece.
+    Piece {
+        stream: usize,
+        wait: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +54,10 @@ pub struct Turn {
     /// The part of the work that copies.
     pub copying: Work,
     pub out: Vec<(Target, Message)>,
+    /// tcp's streams that may have something to send.
+    touched: Vec<usize>,
+    /// Streams that begin to wait for a larger piece, and for which time this is.
+    pub waits: Vec<(usize, u64)>,
 }
 
 fn scaled(per_kib: Work, bytes: u64) -> Work {
@@ -49,7 +69,7 @@ fn of(costs: &Messages, message: Message) -> Work {
         Message::Segment { .. } => costs.segment,
         Message::Acknowledgement { .. } => costs.acknowledgement,
         Message::Sent => costs.sent,
-        Message::Write { .. } | Message::Written { .. } => Work::default(),
+        Message::Write { .. } | Message::Written { .. } | Message::Piece { .. } => Work::default(),
     }
 }
 
@@ -74,9 +94,14 @@ fn handle(profile: &Profile, streams: &mut Streams, server: Server, message: Mes
         }
         Server::Driver => {
             turn.work += of(&profile.driver, message);
-            let is_outbound = matches!(message, Message::Segment { .. });
-            let to = if is_outbound { Target::Wire } else { Target::Server(Server::Ip) };
-            turn.out.push((to, message));
+            if let Message::Segment { .. } = message {
+                // The device takes it at once; cleaning its descriptor up belongs to it.
+                turn.work += profile.driver.sent;
+                turn.out.push((Target::Wire, message));
+                turn.out.push((Target::Server(Server::Ip), Message::Sent));
+            } else {
+                turn.out.push((Target::Server(Server::Ip), message));
+            }
         }
     }
 }
@@ -85,18 +110,23 @@ fn tcp(profile: &Profile, streams: &mut Streams, message: Message, turn: &mut Tu
     let (stream, done) = match message {
         Message::Write { stream } => {
             turn.work += profile.write;
-            (stream, streams.write(profile, stream))
+            let by_call = profile.call.is_some();
+            (stream, if by_call { streams.write(profile, stream) } else { streams.see(stream) })
         }
         Message::Acknowledgement { stream, bytes } => {
             turn.work += profile.tcp.acknowledgement;
             (stream, streams.acknowledge(profile, stream, bytes))
+        }
+        Message::Piece { stream, wait } => {
+            streams.lose_patience(stream, wait);
+            (stream, Done::default())
         }
         _ => {
             turn.work += of(&profile.tcp, message);
             return;
         }
     };
-    let Done { copied_bytes, accepted, segments } = done;
+    let Done { copied_bytes, accepted } = done;
     let copying = scaled(profile.copy_kib, copied_bytes);
     turn.copying += copying;
     turn.work += copying;
@@ -104,22 +134,24 @@ fn tcp(profile: &Profile, streams: &mut Streams, message: Message, turn: &mut Tu
         let to = if profile.call.is_some() { Target::Server(Server::Calls) } else { Target::Program };
         turn.out.push((to, Message::Written { stream }));
     }
-    send(profile, stream, segments, turn);
+    turn.touched.push(stream);
+    // Programs' news of a turn are seen before messages.
+    if !profile.flushes && !matches!(message, Message::Write { .. }) {
+        send_touched(profile, streams, turn);
+    }
+}
+
+fn send_touched(profile: &Profile, streams: &mut Streams, turn: &mut Turn) {
+    for stream in std::mem::take(&mut turn.touched) {
+        send(profile, stream, streams.emit(profile, stream), turn);
+        turn.waits.extend(streams.begins_to_wait(profile, stream).map(|wait| (stream, wait)));
+    }
 }
 
 fn send(profile: &Profile, stream: usize, segments: Vec<u64>, turn: &mut Turn) {
     for bytes in segments {
         turn.work += profile.tcp.segment;
         turn.out.push((Target::Server(Server::Ip), Message::Segment { stream, bytes }));
-    }
-}
-
-/// The end of a batch.
-fn flush(profile: &Profile, streams: &mut Streams, server: Server, turn: &mut Turn) {
-    if server == Server::Tcp && profile.flushes {
-        for stream in 0..streams.count() {
-            send(profile, stream, streams.emit(profile, stream), turn);
-        }
     }
 }
 
@@ -132,5 +164,5 @@ pub fn serve(
     turn: &mut Turn,
 ) {
     batch.for_each(|message| handle(profile, streams, server, message, turn));
-    flush(profile, streams, server, turn);
+    send_touched(profile, streams, turn);
 }

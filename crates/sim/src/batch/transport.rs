@@ -1,6 +1,10 @@
 //! tcp's streams: what it may copy, send and keep.
 
 use super::profile::Profile;
+use crate::hardware::PS_PER_MS;
+
+/// How long tcp waits for room for a larger piece: half a round trip, and a millisecond at least, which is more here.
+pub const PATIENCE_PS: u64 = PS_PER_MS;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
@@ -10,15 +14,23 @@ struct Stream {
     in_flight: u64,
     /// A write waits for room.
     waits: bool,
+    /// Written into a ring, and not seen by tcp.
+    unseen: u64,
+    /// Bytes sent so far, and where the last segment ends that was not full.
+    sent: u64,
+    small_end: u64,
+    /// It waits for room for a larger piece, for so many times so far, and has waited long enough.
+    waits_for_piece: bool,
+    wait: u64,
+    is_impatient: bool,
 }
 
 /// What a message had tcp do.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Done {
     pub copied_bytes: u64,
-    /// A program's write is over.
+    /// A program's write is over, or it has room to write.
     pub accepted: bool,
-    pub segments: Vec<u64>,
 }
 
 pub struct Streams {
@@ -36,6 +48,25 @@ impl Streams {
         self.go_on(profile, stream)
     }
 
+    /// A program writes into its ring; false: it waits for room.
+    pub fn fill(&mut self, profile: &Profile, stream: usize) -> bool {
+        let state = &mut self.all[stream];
+        state.waits = state.kept + state.unseen + profile.write_bytes > profile.buffer_bytes;
+        if !state.waits {
+            state.unseen += profile.write_bytes;
+        }
+        !state.waits
+    }
+
+    /// tcp looks at a ring.
+    pub fn see(&mut self, stream: usize) -> Done {
+        let state = &mut self.all[stream];
+        let bytes = std::mem::take(&mut state.unseen);
+        state.kept += bytes;
+        state.unsent += bytes;
+        Done { copied_bytes: bytes, accepted: false }
+    }
+
     pub fn acknowledge(&mut self, profile: &Profile, stream: usize, bytes: u64) -> Done {
         let state = &mut self.all[stream];
         state.in_flight -= bytes;
@@ -47,15 +78,16 @@ impl Streams {
     fn go_on(&mut self, profile: &Profile, stream: usize) -> Done {
         let mut done = Done::default();
         let state = &mut self.all[stream];
-        if state.waits && state.kept + profile.write_bytes <= profile.buffer_bytes {
-            state.waits = false;
+        let has_room = state.kept + state.unseen + profile.write_bytes <= profile.buffer_bytes;
+        if !state.waits || !has_room {
+            return done;
+        }
+        (state.waits, done.accepted) = (false, true);
+        // Without calls the program itself writes then.
+        if profile.call.is_some() {
             state.kept += profile.write_bytes;
             state.unsent += profile.write_bytes;
             done.copied_bytes += profile.write_bytes;
-            done.accepted = true;
-        }
-        if !profile.flushes {
-            done.segments = self.emit(profile, stream);
         }
         done
     }
@@ -64,19 +96,116 @@ impl Streams {
         self.all.len()
     }
 
-    /// Segments that may go now.
+    /// If a stream begins to wait for a larger piece: for which time.
+    pub fn begins_to_wait(&mut self, profile: &Profile, stream: usize) -> Option<u64> {
+        let state = &mut self.all[stream];
+        state.is_impatient = false;
+        let waits = state.unsent > 0 && state.piece(profile).is_some_and(|(_, waits)| waits);
+        let begins = waits && !state.waits_for_piece;
+        state.waits_for_piece = waits;
+        state.wait += u64::from(begins);
+        begins.then_some(state.wait)
+    }
+
+    /// It waited long enough; false: it does not wait any more.
+    pub fn lose_patience(&mut self, stream: usize, wait: u64) -> bool {
+        let state = &mut self.all[stream];
+        state.is_impatient = state.waits_for_piece && state.wait == wait;
+        state.is_impatient
+    }
+
+    /// Segments that may go now, by the rules of eft's tcp.
     pub fn emit(&mut self, profile: &Profile, stream: usize) -> Vec<u64> {
         let (state, mut segments) = (&mut self.all[stream], Vec::new());
-        loop {
-            let room = profile.window_bytes - state.in_flight;
-            let bytes = state.unsent.min(room).min(profile.segment_bytes);
-            // No small segment while an acknowledgement is due (RFC 1122, section 4.2.3.4).
-            if bytes == 0 || bytes < profile.maximum_segment && state.in_flight > 0 {
-                return segments;
-            }
+        while let Some(bytes) = state.next_segment(profile) {
             state.unsent -= bytes;
             state.in_flight += bytes;
+            state.sent += bytes;
+            if !bytes.is_multiple_of(profile.maximum_segment) {
+                state.small_end = state.sent;
+            }
             segments.push(bytes);
         }
+        segments
+    }
+}
+
+impl Stream {
+    fn next_segment(&self, profile: &Profile) -> Option<u64> {
+        let mss = profile.maximum_segment;
+        if self.unsent == 0 {
+            return None;
+        }
+        if let Some((bytes, waits)) = self.piece(profile) {
+            return (bytes > 0 && !waits).then_some(bytes);
+        }
+        // No second small segment before the first is acknowledged (RFC 896, with Minshall's refinement).
+        let is_small_in_flight = self.small_end + self.in_flight > self.sent;
+        let tail = if is_small_in_flight { self.unsent % mss } else { 0 };
+        let largest = largest(profile);
+        let bytes = if self.unsent > largest { largest } else { self.unsent - tail };
+        (bytes > 0).then_some(bytes)
+    }
+
+    /// If the window ends before the data does: what still fits, and whether it waits for room for more. With enough in
+    /// the network to bring more acknowledgements it does, for [`PATIENCE_PS`].
+    fn piece(&self, profile: &Profile) -> Option<(u64, bool)> {
+        let room = profile.window_bytes - self.in_flight;
+        if room >= self.unsent {
+            return None;
+        }
+        let full = (room - room % profile.maximum_segment).min(largest(profile));
+        let is_small = full < largest(profile) && full * 3 < profile.window_bytes;
+        Some((full, full > 0 && is_small && self.in_flight > 0 && !self.is_impatient))
+    }
+}
+
+/// Of one segment to the device.
+fn largest(profile: &Profile) -> u64 {
+    (profile.segment_bytes / profile.maximum_segment).max(1) * profile.maximum_segment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::calibrated::{Ablation, profile};
+    use crate::calibration::Calibration;
+
+    fn eft() -> Profile {
+        let mut eft = profile(&Calibration::e5520().unwrap(), "eft", Ablation::default()).unwrap();
+        (eft.window_bytes, eft.buffer_bytes, eft.segment_bytes) = (65_536, 131_072, 65_535);
+        eft
+    }
+
+    #[test]
+    fn a_ring_takes_what_fits_and_tcp_sees_all_of_it_at_once() {
+        let (eft, mut streams) = (eft(), Streams::new(1));
+        assert!((0..8).all(|_| streams.fill(&eft, 0)) && !streams.fill(&eft, 0));
+        assert_eq!(streams.see(0).copied_bytes, 131_072);
+        assert_eq!(streams.emit(&eft, 0), [44 * 1460]);
+        let done = streams.acknowledge(&eft, 0, 20_000);
+        assert!(done.accepted && streams.fill(&eft, 0), "a program goes on when there is room");
+    }
+
+    #[test]
+    fn only_one_small_segment_is_in_flight_and_small_pieces_wait_for_larger_ones() {
+        let (eft, mut streams) = (eft(), Streams::new(1));
+        let write = |streams: &mut Streams| {
+            streams.fill(&eft, 0);
+            streams.see(0);
+            streams.emit(&eft, 0)
+        };
+        assert_eq!(write(&mut streams), [16_384]);
+        assert_eq!(write(&mut streams), [11 * 1460]);
+        streams.acknowledge(&eft, 0, 16_384);
+        assert_eq!(write(&mut streams), [16_384 + 324]);
+        // 32,768 of 65,536 bytes are in flight.
+        assert_eq!(write(&mut streams), [11 * 1460]);
+        streams.fill(&eft, 0);
+        assert!(write(&mut streams).is_empty(), "a quarter of the window is too little");
+        assert_eq!(streams.begins_to_wait(&eft, 0), Some(1));
+        assert_eq!(streams.begins_to_wait(&eft, 0), None);
+        assert!(!streams.lose_patience(0, 0) && streams.lose_patience(0, 1));
+        assert_eq!(streams.emit(&eft, 0).len(), 1);
     }
 }

@@ -10,7 +10,7 @@ pub struct Costs {
     /// The system's way into a sleep, and out of it.
     pub enter_cycles: u64,
     pub leave_cycles: u64,
-    /// What whoever wakes a sleeper pays.
+    /// What whoever wakes a sleeper pays; 0: who sleeps watches its queues' memory, and any message wakes it.
     pub wake_cycles: u64,
     /// From the write that wakes until the first instruction: of a core that slept, and of a thread whose sibling ran.
     pub core_exit_ps: u64,
@@ -21,4 +21,11 @@ pub struct Costs {
     pub quantum_ps: u64,
     /// From a device's event until the core of a sleeping driver is woken.
     pub interrupt_ps: u64,
+}
+
+impl Costs {
+    /// A receipt, for which nobody rings, wakes only who watches memory.
+    pub fn receipts_wake(&self) -> bool {
+        self.wake_cycles == 0
+    }
 }

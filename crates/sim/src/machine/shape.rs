@@ -1,6 +1,6 @@
 //! What a modelled machine is made of.
 
-use eft_machine::{Cache, CoreClass, Cpu, CpuId, Frequency, Machine};
+use eft_machine::{Cache, CoreClass, Cpu, CpuId, Frequency, KiloHertz, Machine};
 
 /// CPU 0 is nobody's: applications and interrupts are there. The stack has the others.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub enum Speeds {
 }
 
 const EIGHTHS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
-const FULL_KHZ: u64 = 2_400_000;
+const FULL: KiloHertz = KiloHertz(2_400_000);
 
 impl Shape {
     pub const TWO: Self = Self { managed: 2, little: 0, threads: 1, packages: 1, speeds: Speeds::Duty };
@@ -56,8 +56,8 @@ impl Shape {
         let per_package = self.managed.div_ceil(self.packages.max(1)).max(1);
         let package = index / per_package;
         let little = number > 0 && index < self.little;
-        let available_khz = match self.speeds {
-            Speeds::Frequency => (3..=8).map(|eighth| FULL_KHZ * eighth / 8).collect(),
+        let available = match self.speeds {
+            Speeds::Frequency => (3..=8).map(|eighth| KiloHertz(FULL.0 * eighth / 8)).collect(),
             _ => Vec::new(),
         };
         Cpu {
@@ -78,7 +78,7 @@ impl Shape {
                 _ => CoreClass::Big,
             },
             capacity: (self.little > 0).then_some(if little { 450 } else { 1024 }),
-            frequency: Some(Frequency { max_khz: Some(FULL_KHZ), available_khz, ..Frequency::default() }),
+            frequency: Some(Frequency { max: Some(FULL), available, ..Frequency::default() }),
             ..Cpu::default()
         }
     }

@@ -8,3 +8,4 @@ pub mod impaired;
 pub mod judged;
 pub mod slower_figures;
 pub mod slower_is_faster;
+pub mod tiers;

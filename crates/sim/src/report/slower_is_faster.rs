@@ -14,6 +14,7 @@ use eft_sim::slower_is_faster::runs::{ABLATIONS, Bench, ablations as ablations_o
 use eft_sim::slower_is_faster::{fit, models};
 
 use super::judged::{self, Column, Judged, Totals};
+use super::tiers;
 
 #[derive(Args)]
 pub struct SlowerArguments {
@@ -24,6 +25,9 @@ pub struct SlowerArguments {
     seed: u64,
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=128))]
     threads: u8,
+    /// Points at which the tiers are held against each other, of each column
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    points: u64,
     /// Draw the paper's figures again, as SVG into this folder
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
@@ -70,6 +74,7 @@ pub fn run(arguments: &SlowerArguments) -> Result<(), String> {
         draws: arguments.draws,
     };
     let ablations = ablations(&nominal, &draws);
+    let tiers = tiers(arguments)?;
     if arguments.json {
         let extra = serde_json::json!({ "newtos": nominal.newtos, "eft": nominal.eft });
         eft_text::print(&judged::json(&columns, &totals, extra)?)?;
@@ -81,6 +86,7 @@ pub fn run(arguments: &SlowerArguments) -> Result<(), String> {
         for ablation in &ablations {
             eft_text::print(&format!("ablation: {}\n", ablation.text))?;
         }
+        tiers.iter().try_for_each(|(line, _)| eft_text::print(&format!("{line}\n")))?;
     }
     if let Some(dir) = &arguments.figures {
         super::slower_figures::draw(dir, &nominal.newtos, &nominal.eft)?;
@@ -88,7 +94,20 @@ pub fn run(arguments: &SlowerArguments) -> Result<(), String> {
     if let Some(broken) = ablations.iter().find(|a| !a.breaks) {
         return Err(format!("an ablation does not break what it should: {}", broken.text));
     }
-    judged::check(&newtos)
+    judged::check(&newtos)?;
+    if tiers.iter().all(|(_, agree)| *agree) { Ok(()) } else { Err("the tiers do not agree".into()) }
+}
+
+/// Each column's line, and whether the tiers agree.
+fn tiers(arguments: &SlowerArguments) -> Result<Vec<(String, bool)>, String> {
+    if arguments.points == 0 {
+        return Ok(Vec::new());
+    }
+    let of = |system: &str| -> Result<(String, bool), String> {
+        let points = tiers::points(system, arguments.points, arguments.seed, arguments.threads)?;
+        Ok(tiers::summary(system, &points))
+    };
+    tiers::SYSTEMS.into_iter().map(of).collect()
 }
 
 /// Each draw is fitted anew; the same for any number of threads.

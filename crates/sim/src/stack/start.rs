@@ -29,6 +29,7 @@ impl Stack {
         let own = self.make_pools(peer);
         let node = self.construct(i, own);
         let member = &mut self.members[i];
+        member.failed = false;
         member.counters = node.counters();
         member.node = Some(node);
         member.asleep = false;
@@ -63,7 +64,7 @@ impl Stack {
 
     fn construct(&mut self, i: usize, own: Vec<Pool>) -> Box<dyn Node> {
         let member = &self.members[i];
-        let (peer, generation) = (member.peer, member.generation);
+        let (peer, generation, failed) = (member.peer, member.generation, member.failed);
         let status = member.status.clone();
         let seed = self.shape.seed ^ (generation as u64) << 32 ^ i as u64;
         let arena = member.arena.clone();
@@ -78,6 +79,9 @@ impl Stack {
             }
             Role::Tcp => {
                 let (arena, headers, config) = (arena(), pool(), tcp_config());
+                if !failed {
+                    eft_transport::tcp::acquit(&arena);
+                }
                 let head = record.then(|| Head::of(config, &[&headers], Some(&arena)));
                 let (tcp, make) = makes::tcp(arena, headers, config).expect("our arena");
                 self.members[i].fuse = tcp.fuse();
@@ -142,7 +146,8 @@ impl Stack {
             return;
         };
         let now = self.surroundings.now;
-        let arena = self.family.clone().observed_by(Arc::new(Burning(self.members[i].fuse.clone())));
+        let burning = Burning(self.members[i].fuse.clone(), self.poison.clone());
+        let arena = self.family.clone().observed_by(Arc::new(burning));
         self.call(i, |node, _| {
             let mut view = arena.view();
             if !writable {

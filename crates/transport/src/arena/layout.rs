@@ -10,6 +10,7 @@ use super::sum::SUM_LEN;
 
 /// Bytes before the first table.
 pub(super) const HEADER_LEN: usize = 4096;
+const _: () = assert!(crate::docket::END <= HEADER_LEN);
 /// Tables begin at multiples of it, and so does every item whose length is one.
 const LINE: usize = 64;
 /// Tables of one arena at most.

@@ -64,6 +64,8 @@ eft_component::counters! {
     SendErrors => "send_errors",
     /// Connections that were taken from the accept queue and never attached.
     Abandoned => "abandoned_connections",
+    /// Inputs that have killed two predecessors and were not run, and connections given up for such.
+    DropFatal => "drop_fatal",
     Quarantined => "quarantined_blocks",
     Resubmitted => "resubmitted_requests",
     Rebirths => "rebirths",

@@ -10,6 +10,7 @@ use super::options::SCALE_MAX;
 use super::reassembly::Reassembly;
 use super::rtt::RETRIES;
 use crate::arena::{self, Arena, Layout, Refused, Table};
+use crate::docket;
 use crate::requests::POSITION_MAX;
 use eft_channel::Segment;
 use eft_channel::dirty::DIRTY_SLOTS;
@@ -26,6 +27,11 @@ pub(super) type Blocks = Table<Block>;
 /// Whether the engine would take this arena. Changes nothing.
 pub fn examine(arena: &Segment, config: &TcpConfig) -> Result<(), Refused> {
     arena::examine(arena, &LAYOUT, config.connections)
+}
+
+/// Says that whoever had the arena was killed from outside: by nothing that it was told. Before [`super::Tcp::open`].
+pub fn acquit(arena: &Segment) {
+    docket::acquit(arena);
 }
 
 /// Bytes of the arena for `config`.

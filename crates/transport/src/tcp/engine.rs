@@ -11,6 +11,7 @@ use super::ports::Ports;
 use super::reassembly::Reassembly;
 use crate::addresses::Addresses;
 use crate::arena::{Arena, Fuse, Refused, Table};
+use crate::docket::{Docket, Finding, Kind, Note};
 use crate::edge::{In, Out};
 use crate::families::Families;
 use crate::free::FreeBlocks;
@@ -28,7 +29,7 @@ use eft_base::hash::{Key, Map};
 use eft_base::{Instant, SocketId};
 use eft_channel::{Pool, Requests, Segment};
 use eft_component::transport::{Effect, Event};
-use eft_component::{Component, Context, Outbox};
+use eft_component::{Component, Context, Occasion, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Encoded, Role};
 
@@ -42,6 +43,7 @@ pub struct Tcp {
     pub(super) config: TcpConfig,
     // Durable.
     arena: Arena,
+    pub(super) docket: Docket,
     pub(super) blocks: Blocks,
     pub(super) cold: Table<Cold>,
     /// What came out of order.
@@ -71,6 +73,10 @@ pub struct Tcp {
     /// Whose segment came last: the next one is usually of the same.
     pub(super) last: Option<(Tuple, u32)>,
     pub(super) ip_seen: bool,
+    /// The call that is about to run has killed two predecessors.
+    is_fatal: bool,
+    /// A connection that is given up, since something of it has.
+    pub(super) doomed: Option<u32>,
     /// To be counted as soon as there is a place to count.
     found: Option<bool>,
     pub(super) quarantined: u64,
@@ -88,12 +94,14 @@ impl Tcp {
     pub fn open(arena: Segment, headers: Pool, config: TcpConfig) -> Result<Tcp, Refused> {
         let Tables { arena, blocks, cold, notes, quarantined } = Tables::open(arena, &config)?;
         let key = Key(arena.secret);
+        let (docket, finding) = arena.docket();
         let limit = headers.slots() + config.connections;
         let count = blocks.len();
         let mut tcp = Tcp {
             config,
             found: Some(arena.reborn),
             arena,
+            docket,
             blocks,
             cold,
             notes,
@@ -116,6 +124,11 @@ impl Tcp {
             resets: Bucket::new(RESETS_PER_SECOND),
             last: None,
             ip_seen: false,
+            is_fatal: false,
+            doomed: match finding {
+                Finding::Condemned(block) => block,
+                Finding::Nothing => None,
+            },
             quarantined,
             pending_resets: Vec::new(),
             open: 0,
@@ -223,7 +236,25 @@ impl Component for Tcp {
         In::decode(peer, line)
     }
 
+    fn begin(&mut self, occasion: Occasion<Event>) {
+        match occasion {
+            Occasion::Message { line, .. } => {
+                let note = Note::message(line);
+                self.is_fatal = self.docket.is_condemned(note);
+                if self.is_fatal {
+                    self.docket.strike(note);
+                }
+                self.docket.name(note);
+            }
+            _ => self.docket.clear(),
+        }
+    }
+
     fn receive(&mut self, cx: &mut Context, _from: ComponentId, message: In, out: &mut Outbox<Out>) {
+        if core::mem::take(&mut self.is_fatal) {
+            cx.count(Counter::DropFatal);
+            return self.refuse_fatal(cx, message, out);
+        }
         match message {
             In::Ip(m) => self.receive_from_ip(cx, m, out),
             In::Sockets(m) => self.receive_request(cx, m, out),
@@ -233,7 +264,13 @@ impl Component for Tcp {
     fn event(&mut self, cx: &mut Context, event: Event, _out: &mut Outbox<Out>) {
         self.report_opening(cx);
         match event {
-            Event::Dirty(socket) => self.receive_news(cx, socket),
+            Event::Dirty(socket) => {
+                let known = self.families.find(socket);
+                match known.filter(|i| !self.enter_state(cx, Kind::News, *i)) {
+                    Some(i) => self.give_up(cx, i),
+                    None => self.receive_news(cx, socket),
+                }
+            }
             Event::FamilyOpened { family, pool, arena } => self.open_family(cx, family, pool, arena),
             Event::Configure { key, value } if key == "addresses" => self.addresses.configure(&value),
             _ => {}
@@ -244,6 +281,7 @@ impl Component for Tcp {
         self.blocks.seal();
         self.cold.seal();
         self.notes.seal();
+        self.docket.clear();
         self.arena.commit();
         let (stage, turns, live) = (&self.stage, &mut self.turns, &mut self.live);
         stage.commit(|i| {
@@ -266,7 +304,11 @@ impl Component for Tcp {
             let Some(i) = self.timers.pop(cx.now) else {
                 break;
             };
-            self.expire_connection(cx, i, out);
+            if self.enter_state(cx, Kind::Timer, i) {
+                self.expire_connection(cx, i, out);
+            } else {
+                self.give_up(cx, i);
+            }
             self.connection(i).rearm();
             cx.advance();
         }
@@ -292,7 +334,11 @@ impl Component for Tcp {
                 break;
             };
             self.connection(i).live.due &= !due::QUEUED;
-            self.serve(cx, i, out);
+            if self.enter_state(cx, Kind::Serve, i) {
+                self.serve(cx, i, out);
+            } else {
+                self.give_up(cx, i);
+            }
             match self.view(i).live.due {
                 0 => done += 1,
                 // Could not finish: no room, or its turn was long enough.
@@ -301,6 +347,7 @@ impl Component for Tcp {
             self.connection(i).rearm();
             cx.advance();
         }
+        self.docket.clear();
         self.send_pending_resets(cx, out);
         self.answer_ends(out);
         self.turns.finish(cx.now, waited, done);

@@ -6,6 +6,7 @@
 //! | [`block`], [`durable`] | control blocks in the arena; opening it after a crash | RFC 9293 §3.3.1 |
 //! | [`asked`] | what was asked of ip, and what it says of a path | |
 //! | [`rebirth`] | deriving every output from state after a crash | |
+//! | [`fatal`] | inputs that have killed two lives | |
 //! | [`live`], [`ports`] | derived state | RFC 6056 |
 //! | [`connection`] | a block and its derived state, as the mechanisms see them | |
 //! | [`segment`], [`options`] | arriving headers | RFC 9293 §3.1, RFC 7323, RFC 2018 |
@@ -46,6 +47,7 @@ mod decide;
 pub mod durable;
 mod emit;
 pub mod engine;
+mod fatal;
 mod icmp;
 mod info;
 pub mod inspect;
@@ -75,7 +77,7 @@ mod time_wait;
 mod undo;
 mod versions;
 
-pub use durable::{arena_len, examine, forge};
+pub use durable::{acquit, arena_len, examine, forge};
 pub use engine::Tcp;
 pub use probe::CommitProbe;
 pub use versions::{convert, revert};

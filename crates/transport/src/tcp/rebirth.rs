@@ -12,6 +12,8 @@ use super::engine::Tcp;
 use super::listen::RECORD_LEN;
 use super::live::due;
 use super::out_of_order::OutOfOrder;
+use crate::docket::Kind;
+use eft_base::errno::ECONNABORTED;
 use super::statistics::Statistics;
 use eft_component::Context;
 
@@ -204,6 +206,10 @@ impl Tcp {
         if !first {
             return;
         }
+        if !self.enter(cx, Kind::Revive, i, &[]) {
+            self.say_reset(i);
+            return self.release(cx, i);
+        }
         let owner = self.config.slots.owner;
         let c = self.connection(i);
         if let Some(page) = &c.live.page
@@ -236,6 +242,10 @@ impl Tcp {
         self.read_page(cx, i);
         self.connection(i).ring_socket();
         self.connection(i).rearm();
+        if self.doomed.take_if(|doomed| *doomed == i).is_some() {
+            cx.count(Counter::DropFatal);
+            self.abort_later(cx, i, ECONNABORTED);
+        }
     }
 
     /// A listener's ring gets its records again: each at the place that its connection remembers.

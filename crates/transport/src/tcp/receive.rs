@@ -8,6 +8,7 @@ use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::segment::{Segment, Unfit, parse};
+use crate::docket::Kind;
 use crate::edge::Out;
 use crate::timers::NEVER;
 use eft_base::PacketRef;
@@ -203,6 +204,10 @@ impl Tcp {
         let Some(i) = self.find(&segment.tuple) else {
             return self.receive_unconnected(cx, segment);
         };
+        let content = [segment.seq as u64, segment.len as u64, segment.flags as u64];
+        if !self.enter(cx, Kind::Segment, i, &content) {
+            return;
+        }
         self.connection(i).live.statistics.on_received(cx.now, segment);
         match self.view(i).block.state() {
             State::SynSent => self.receive_in_syn_sent(cx, i, segment),

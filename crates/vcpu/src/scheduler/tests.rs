@@ -237,3 +237,26 @@ fn whoever_sleeps_wants_what_it_does_and_not_its_waiting_too() {
     assert!(shares[0].abs_diff(700_000) < 20_000 && shares[1].abs_diff(300_000) < 20_000, "{shares:?}");
     assert!(toy.scheduler.entries()[1].sizes[0] >= 390_000, "but it gets room to do more without waiting");
 }
+
+#[test]
+fn nobody_is_looked_for_who_is_not_there() {
+    let looks = |toy: &mut Toy, what: Due| {
+        let end = toy.now + Duration::from_secs(2);
+        let mut count = 0;
+        while toy.now < end {
+            let (at, due) = toy.scheduler.due();
+            count += u32::from(due == what);
+            toy.run(at.saturating_since(toy.now) + Duration::from_nanos(1));
+        }
+        count
+    };
+    let mut empty = Toy::new(2, 2, Policy::AmpVm, &[]);
+    assert_eq!((looks(&mut empty, Due::Tick), looks(&mut empty, Due::Turn)), (0, 0));
+    let mut equal = Toy::new(4, 4, Policy::AmpVm, &[(0, 500, [1000; 2])]);
+    equal.scheduler.host.classes.truncate(1);
+    equal.scheduler.host.groups.truncate(1);
+    assert_eq!(looks(&mut equal, Due::Tick), 0, "all cores are alike");
+    assert!(looks(&mut equal, Due::Turn) > 30);
+    let mut both = Toy::new(2, 2, Policy::AmpVm, &[(0, 500, [1000; 2])]);
+    assert!(looks(&mut both, Due::Tick) > 60);
+}

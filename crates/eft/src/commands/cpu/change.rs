@@ -1,5 +1,6 @@
 //! `eft cpu park`, `unpark`, `offline`, `online` and `restore`.
 
+use eft_base::time;
 use std::time::Duration;
 
 use clap::Args;
@@ -68,7 +69,8 @@ struct ParkOutcome {
 struct StepRow {
     step: Step,
     urgency: eft_cores::park::Urgency,
-    due_ms: Option<u64>,
+    #[serde(rename = "due_ms", with = "time::millis::option")]
+    due: Option<Duration>,
 }
 
 #[derive(Serialize)]
@@ -90,12 +92,14 @@ pub fn options(context: &Context, arguments: &ParkArguments) -> ParkOptions {
 }
 
 pub fn delays(arguments: &ParkArguments) -> Result<Delays, String> {
-    let offline_after_ms = match arguments.offline_after {
+    let offline_after = match arguments.offline_after {
         None => None,
-        Some(seconds) if (0.0..1e7).contains(&seconds) => Some((seconds * 1000.0) as u64),
+        Some(seconds) if (0.0..1e7).contains(&seconds) => {
+            Some(Duration::from_millis((seconds * 1000.0) as u64))
+        }
         Some(seconds) => return Err(format!("--offline-after {seconds} is no sensible time")),
     };
-    Ok(Delays { offline_after_ms, ..Delays::default() })
+    Ok(Delays { offline_after, ..Delays::default() })
 }
 
 pub fn park(context: &Context, arguments: &ParkArguments) -> Result<(), String> {
@@ -123,7 +127,7 @@ pub fn park(context: &Context, arguments: &ParkArguments) -> Result<(), String> 
     let remaining = residue::end(&context.host.tree, &watch, &arguments.cpus, tick_ms());
     let steps = STEPS
         .iter()
-        .map(|(step, urgency)| StepRow { step: *step, urgency: *urgency, due_ms: delays.due_ms(*step) })
+        .map(|(step, urgency)| StepRow { step: *step, urgency: *urgency, due: delays.due(*step) })
         .collect();
     let outcome = ParkOutcome {
         parked: outcome.parked,

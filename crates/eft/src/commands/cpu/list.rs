@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use eft_host::actuators::held::{self, Held, Status};
 use eft_host::sensors::{self, Tree, rates};
-use eft_machine::{Cpu, CpuId, Machine, SpeedSet};
+use eft_machine::{Cpu, CpuId, KiloHertz, Machine, SpeedSet};
 
 use super::{Context, columns, print};
 
@@ -94,9 +94,9 @@ fn or_none(text: &str) -> String {
 
 fn row(cpu: &Cpu) -> Vec<String> {
     let number = |value: Option<u32>| value.map_or("-".into(), |value| value.to_string());
-    let mhz = |khz: Option<u64>| khz.map_or("-".into(), |khz| format!("{}", khz / 1000));
+    let mhz = |clock: Option<KiloHertz>| clock.map_or("-".into(), |clock| clock.mhz().to_string());
     let frequency = cpu.frequency.clone().unwrap_or_default();
-    let range = match (frequency.min_khz, frequency.max_khz) {
+    let range = match (frequency.min, frequency.max) {
         (None, None) => "-".into(),
         (low, high) => format!("{}-{}", mhz(low), mhz(high)),
     };
@@ -129,7 +129,7 @@ fn row(cpu: &Cpu) -> Vec<String> {
         cache,
         number(cpu.numa_node),
         number(cpu.capacity),
-        mhz(frequency.now_khz),
+        mhz(frequency.now),
         range,
         frequency.boost.map_or("-", |on| if on { "on" } else { "off" }).into(),
         frequency.governor.unwrap_or_else(|| "-".into()),
@@ -188,7 +188,7 @@ fn p_states(machine: &Machine) -> String {
             .map(|state| {
                 let power = state.power_mw.map_or(String::new(), |mw| format!(" {mw} mW"));
                 let latency = state.latency_us.map_or(String::new(), |us| format!(" {us} us"));
-                format!("{} MHz{power}{latency}", state.frequency_khz / 1000)
+                format!("{}{power}{latency}", state.frequency)
             })
             .collect();
         let doubt = if cpu.p_states[0].uncertain { ", depends on what cannot be read" } else { "" };

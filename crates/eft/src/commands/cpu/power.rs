@@ -102,12 +102,12 @@ fn model(arguments: &PowerArguments) -> Result<PowerModel, String> {
 
 fn core_state(machine: &Machine, cpu: &Cpu) -> CoreState {
     let frequency = cpu.frequency.as_ref();
-    let range = frequency.and_then(|frequency| Some((frequency.now_khz?, frequency.max_khz?)));
+    let range = frequency.and_then(|frequency| Some((frequency.now?, frequency.max?)));
     // The emulated speed and the MSR stop the core; its clock and voltage stay.
     let duty = cpu.speed_set.as_ref().filter(|set| set.back_end != "cpufreq").map_or(1.0, |set| set.share);
     CoreState {
         cpu: cpu.cpu,
-        frequency: range.map_or(1.0, |(now, max)| now as f64 / max.max(1) as f64).min(1.0),
+        frequency: range.map_or(1.0, |(now, max)| now.share_of(max)).min(1.0),
         activity: cpu.load.unwrap_or(0.0) * duty,
         duty,
         parked: cpu.parked || machine.offline.contains(cpu.cpu),

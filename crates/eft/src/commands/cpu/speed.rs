@@ -215,7 +215,7 @@ fn show(context: &Context, outcomes: &[Outcome]) -> Result<(), String> {
     }
     let mut text = String::new();
     for outcome in outcomes {
-        let clock = outcome.setting.khz.map_or(String::new(), |khz| format!(" ({} MHz)", khz / 1000));
+        let clock = outcome.setting.clock.map_or(String::new(), |clock| format!(" ({clock})"));
         let phase = outcome.phase.as_ref().map_or(String::new(), |phase| format!(", {phase}"));
         text += &format!(
             "CPU {}: {:.4} of full speed by {}{clock}{phase}\n",

@@ -1,8 +1,10 @@
 //! `eft cpu trace -- offline 1`: where the time of a reconfiguration goes, as the kernel's own events tell it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use eft_base::Instant;
 use eft_cores::gaps::{Gap, Phase, SchedEvent, attribute};
 use eft_cores::hotplug::{GroupTime, StepEvent, StepGroup, TimedStep, by_group, pair};
 use eft_cores::park::Delays;
@@ -99,7 +101,7 @@ pub fn run(context: &Context, arguments: &TraceArguments) -> Result<(), String> 
     let latency = outcome?;
     let events = tracer.read()?;
     // Set-up and recovery come before the operation itself.
-    let trace = analyse(arguments, &events, session.began_us, latency.as_micros() as u64);
+    let trace = analyse(arguments, &events, session.began, latency);
     if let Some(path) = &arguments.picture {
         std::fs::write(path, draw(&trace))
             .map_err(|error| format!("{} cannot be written ({error})", path.display()))?;
@@ -107,11 +109,11 @@ pub fn run(context: &Context, arguments: &TraceArguments) -> Result<(), String> 
     if context.json { context.print_json(&trace) } else { print(&describe(&trace)) }
 }
 
-fn analyse(arguments: &TraceArguments, events: &[Event], begin_us: u64, total_us: u64) -> Trace {
+fn analyse(arguments: &TraceArguments, events: &[Event], begin: Instant, total: Duration) -> Trace {
     let steps: Vec<StepEvent> = events.iter().filter_map(step_event).collect();
-    let steps = pair(&steps, begin_us);
+    let steps = pair(&steps, begin);
     let groups = by_group(&steps);
-    let gaps = gaps(events, &steps, begin_us, total_us);
+    let gaps = gaps(events, &steps, begin, total);
     let migrated = |event: &&Event| {
         event.name == "sched_migrate_task"
             && field(&event.fields, "orig_cpu=")
@@ -124,22 +126,22 @@ fn analyse(arguments: &TraceArguments, events: &[Event], begin_us: u64, total_us
             && arguments.cpus.contains(event.cpu)
             && eft_host::sensors::trace::switches_to_user(event)
     };
-    let entry = events.iter().filter(is_user_switch).map(|event| event.us).filter(|us| *us >= begin_us).max();
+    let entry = events.iter().filter(is_user_switch).map(|event| event.at).filter(|at| *at >= begin).max();
     Trace {
         operation: arguments.operation,
         cpus: arguments.cpus.clone(),
-        total_us,
-        between_us: gaps.iter().map(|gap| gap.duration_us).sum(),
+        total_us: micros(total),
+        between_us: gaps.iter().map(|gap| micros(gap.duration)).sum(),
         gaps,
         groups,
         tasks_moved: events.iter().filter(migrated).count(),
-        entry_us: if leaves { Some(entry.map_or(0, |us| us - begin_us)) } else { None },
+        entry_us: if leaves { Some(entry.map_or(0, |at| micros(at - begin))) } else { None },
         steps,
     }
 }
 
 /// Who worked on it: the caller, and whoever ran a step.
-fn gaps(events: &[Event], steps: &[TimedStep], begin_us: u64, total_us: u64) -> Vec<Gap> {
+fn gaps(events: &[Event], steps: &[TimedStep], begin: Instant, total: Duration) -> Vec<Gap> {
     let caller = std::process::id() as i32;
     let mut workers: Vec<i32> =
         events.iter().filter(|event| event.name.starts_with("cpuhp_")).map(|event| event.pid).collect();
@@ -147,26 +149,29 @@ fn gaps(events: &[Event], steps: &[TimedStep], begin_us: u64, total_us: u64) -> 
     workers.dedup();
     workers.retain(|tid| *tid != caller);
     let scheduled: Vec<SchedEvent> = events.iter().filter_map(scheduled).collect();
-    let spans: Vec<(u64, u64)> = steps
-        .iter()
-        .map(|step| (begin_us + step.begin_us, begin_us + step.begin_us + step.whole_us))
-        .collect();
-    attribute(&scheduled, &spans, (begin_us, begin_us + total_us), caller, &workers)
+    let spans: Vec<(Instant, Instant)> =
+        steps.iter().map(|step| (begin + step.begin, begin + step.begin + step.whole)).collect();
+    attribute(&scheduled, &spans, (begin, begin + total), caller, &workers)
+}
+
+/// As whole microseconds: traces tell no less.
+fn micros(length: Duration) -> u64 {
+    length.as_micros() as u64
 }
 
 fn scheduled(event: &Event) -> Option<SchedEvent> {
     let number = |key: &str| field(&event.fields, key)?.parse().ok();
-    let us = event.us;
+    let at = event.at;
     match event.name.as_str() {
         "sched_switch" => Some(SchedEvent::Switch {
-            us,
+            at,
             prev: event.pid,
             runnable: field(&event.fields, "prev_state=")?.starts_with('R'),
             next: number("next_pid=")?,
         }),
-        "sched_waking" => Some(SchedEvent::Wake { us, tid: number("pid=")? }),
+        "sched_waking" => Some(SchedEvent::Wake { at, tid: number("pid=")? }),
         STACK => Some(SchedEvent::Stack {
-            us,
+            at,
             tid: event.pid,
             functions: event.fields.split_whitespace().map(String::from).collect(),
         }),
@@ -183,7 +188,7 @@ fn step_event(event: &Event) -> Option<StepEvent> {
         "cpuhp_exit" => None,
         _ => return None,
     };
-    Some(StepEvent { us: event.us, cpu: CpuId(number("cpu:")?), step: number("step:")?, function })
+    Some(StepEvent { at: event.at, cpu: CpuId(number("cpu:")?), step: number("step:")?, function })
 }
 
 fn describe(trace: &Trace) -> String {
@@ -196,8 +201,8 @@ fn describe(trace: &Trace) -> String {
         rows.push(vec![
             group.group.name().into(),
             group.steps.to_string(),
-            group.duration_us.to_string(),
-            share(group.duration_us),
+            micros(group.duration).to_string(),
+            share(micros(group.duration)),
         ]);
     }
     rows.push(vec![
@@ -207,15 +212,20 @@ fn describe(trace: &Trace) -> String {
         share(trace.between_us),
     ]);
     text += &columns(&rows);
-    let mut gaps: Vec<&Gap> = trace.gaps.iter().filter(|gap| gap.duration_us > 0).collect();
-    gaps.sort_by_key(|gap| (gap.phase, std::cmp::Reverse(gap.duration_us)));
+    let mut gaps: Vec<&Gap> = trace.gaps.iter().filter(|gap| micros(gap.duration) > 0).collect();
+    gaps.sort_by_key(|gap| (gap.phase, std::cmp::Reverse(gap.duration)));
     let row = |gap: &&Gap| {
         let phase = match gap.phase {
             Phase::Before => "  before the first step",
             Phase::Between => "  between",
             Phase::After => "  after the last step",
         };
-        vec![phase.into(), gap.what.clone(), format!("{} us", gap.duration_us), share(gap.duration_us)]
+        vec![
+            phase.into(),
+            gap.what.clone(),
+            format!("{} us", micros(gap.duration)),
+            share(micros(gap.duration)),
+        ]
     };
     text += &columns(&gaps.iter().map(row).collect::<Vec<_>>());
     text += &format!("{} tasks moved", trace.tasks_moved);
@@ -223,15 +233,15 @@ fn describe(trace: &Trace) -> String {
         text += &format!("; last switch to a task that is no kernel thread after {entry} us");
     }
     text += "\n";
-    let mut longest: Vec<&TimedStep> = trace.steps.iter().filter(|step| step.duration_us > 0).collect();
-    longest.sort_by_key(|step| std::cmp::Reverse(step.duration_us));
+    let mut longest: Vec<&TimedStep> = trace.steps.iter().filter(|step| micros(step.duration) > 0).collect();
+    longest.sort_by_key(|step| std::cmp::Reverse(step.duration));
     if !longest.is_empty() {
         text += "longest steps\n";
         let row = |step: &&TimedStep| {
             vec![
                 format!("  {}", step.function),
                 format!("CPU {}", step.cpu),
-                format!("{} us", step.duration_us),
+                format!("{} us", micros(step.duration)),
                 step.group.name().into(),
             ]
         };
@@ -257,7 +267,7 @@ fn draw(trace: &Trace) -> String {
     let mut shapes = String::new();
     let mut x = 50.0;
     for (index, group) in trace.groups.iter().enumerate() {
-        let width = group.duration_us as f64 * scale;
+        let width = micros(group.duration) as f64 * scale;
         let (fill, y) = (colour(group.group), 150 + index * 20);
         shapes += &format!("<rect x='{x:.1}' y='40' width='{width:.1}' height='30' fill='{fill}'/>\n");
         shapes += &format!("<rect x='50' y='{y}' width='12' height='12' fill='{fill}'/>");
@@ -265,13 +275,14 @@ fn draw(trace: &Trace) -> String {
             "<text x='70' y='{}'>{}: {} us in {} steps</text>\n",
             y + 11,
             group.group.name(),
-            group.duration_us,
+            micros(group.duration),
             group.steps
         );
         x += width;
     }
     for step in &trace.steps {
-        let (from, width) = (50.0 + step.begin_us as f64 * scale, (step.duration_us as f64 * scale).max(0.5));
+        let (from, width) =
+            (50.0 + micros(step.begin) as f64 * scale, (micros(step.duration) as f64 * scale).max(0.5));
         shapes += &format!(
             "<rect x='{from:.1}' y='90' width='{width:.1}' height='30' fill='{}'>",
             colour(step.group)
@@ -280,7 +291,7 @@ fn draw(trace: &Trace) -> String {
             "<title>{} CPU {}: {} us</title></rect>\n",
             escape(&step.function),
             step.cpu,
-            step.duration_us
+            micros(step.duration)
         );
     }
     let height = 170 + trace.groups.len() * 20;

@@ -1,5 +1,6 @@
 //! `eft vm top`, and how what is known is shown: table, JSON, Prometheus.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,9 +19,9 @@ pub struct TopArguments {
     state_dir: PathBuf,
     #[arg(long)]
     json: bool,
-    /// How often to show it; 0 is until ended
-    #[arg(long, default_value_t = 1)]
-    count: u64,
+    /// How often to show it, once a second; 0 is until ended, which is the default on a terminal. Else once
+    #[arg(long)]
+    count: Option<u64>,
     #[command(flatten)]
     metrics: Metrics,
 }
@@ -33,16 +34,22 @@ pub fn run(arguments: &TopArguments) -> Result<(), String> {
     if let Some(address) = arguments.metrics.metrics {
         return serve_pages(address, None, || Ok(page(&read(&path)?)));
     }
+    let is_live = std::io::stdout().is_terminal() && !arguments.json;
+    let count = arguments.count.unwrap_or(if is_live { 0 } else { 1 });
     let mut shown = 0;
     loop {
         let view = read(&path)?;
+        if is_live && count != 1 {
+            // From the upper left corner, on an empty screen.
+            cpu::print("\x1b[H\x1b[J")?;
+        }
         if arguments.json {
             print_json(&view)?
         } else {
             print(&view)?
         }
         shown += 1;
-        if shown == arguments.count {
+        if shown == count {
             return Ok(());
         }
         std::thread::sleep(Duration::from_secs(1));
@@ -65,48 +72,110 @@ pub fn print_json(view: &View) -> Result<(), String> {
 }
 
 pub fn print(view: &View) -> Result<(), String> {
+    cpu::print(&table(view))
+}
+
+/// Fits 80 columns, whatever names and numbers there are.
+fn table(view: &View) -> String {
     let mut text = format!("policy {}", view.policy);
     if view.even > 0.0 && view.even < 1.0 {
         text += &format!(" ({:.0}% of the fast time evenly)", view.even * 100.0);
     }
+    text.push('\n');
     for class in &view.classes {
-        text += &format!(", {} CPU {} at {:.2}", class.name, class.cpus, class.speed);
+        text +=
+            &format!("  {:6} {:.2} of the fastest, CPU {}\n", cut(&class.name, 6), class.speed, class.cpus);
     }
-    cpu::print(&(text + "\n"))?;
     if view.vcpus.is_empty() {
-        return cpu::print("no guests\n");
+        return text + "no guests\n";
     }
-    let head = [
-        "GUEST", "VCPU", "TID", "ON", "IPC", "UTIL", "WAIT", "SCORE", "DEALT", "FAST", "MOVES", "CACHE",
-        "SLOWDOWN",
-    ];
-    let mut rows = vec![head.map(String::from).to_vec()];
-    rows.extend(view.vcpus.iter().map(row));
-    cpu::print(&cpu::columns(&rows))
+    let head =
+        ["GUEST", "TID", "ON", "IPC", "UTIL", "WAIT", "SCORE", "DEALT", "FAST", "MOVES", "CACHE", "SLOWER"];
+    text += &line(head.map(String::from));
+    for of_guest in view.vcpus.chunk_by(|a, b| a.guest == b.guest) {
+        text += &line(guest_row(of_guest));
+        of_guest.iter().for_each(|vcpu| text += &line(row(vcpu)));
+    }
+    text
 }
 
-fn row(vcpu: &VcpuView) -> Vec<String> {
-    let percent = |share: f64| format!("{:.0}%", share * 100.0);
+/// Cells with their widths, 80 columns in all. Of the second and third column the text begins, of numbers it ends together.
+fn line(cells: [String; 12]) -> String {
+    const WIDTHS: [usize; 12] = [13, 8, 7, 4, 6, 6, 6, 6, 5, 6, 6, 7];
+    let mut text = String::new();
+    for (column, (cell, width)) in cells.iter().zip(WIDTHS).enumerate() {
+        match column {
+            0..3 => text += &format!("{:width$}", cut(cell, width - 1)),
+            _ => text += &format!("{cell:>width$}"),
+        }
+    }
+    text.trim_end().to_string() + "\n"
+}
+
+/// At most `width` characters, none of which does anything to a terminal.
+fn cut(text: &str, width: usize) -> String {
+    let plain = text.chars().map(|c| if c.is_control() { '?' } else { c });
+    match text.chars().count() > width {
+        true => plain.take(width - 1).chain(['~']).collect(),
+        false => plain.collect(),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", share * 100.0)
+}
+
+/// In at most five characters.
+fn count(number: u64) -> String {
+    match number {
+        0..100_000 => number.to_string(),
+        100_000..10_000_000 => format!("{}k", number / 1000),
+        10_000_000..10_000_000_000 => format!("{}M", number / 1_000_000),
+        _ => format!("{}G", number / 1_000_000_000),
+    }
+}
+
+/// A guest's vCPUs together: what they use and get in all, the mean score, the largest slowdown.
+fn guest_row(vcpus: &[VcpuView]) -> [String; 12] {
+    let sum = |of: fn(&VcpuView) -> f64| vcpus.iter().map(of).sum::<f64>();
+    let ran = sum(|v| v.ran_s.iter().sum());
+    let fast = sum(|v| v.ran_s.first().copied().unwrap_or(0.0));
+    let slower = vcpus.iter().map(|v| v.slowdown).fold(f64::NEG_INFINITY, f64::max);
+    [
+        vcpus[0].guest.clone(),
+        format!("{} vCPU", vcpus.len()),
+        String::new(),
+        String::new(),
+        percent(sum(|v| v.utilisation)),
+        percent(sum(|v| v.waiting)),
+        format!("{:.2}", sum(|v| v.score) / vcpus.len() as f64),
+        percent(sum(|v| v.dealt.first().copied().unwrap_or(0.0))),
+        percent(if ran > 0.0 { fast / ran } else { 0.0 }),
+        count(vcpus.iter().map(|v| v.moves).sum()),
+        count(vcpus.iter().map(|v| v.cache_moves).sum()),
+        percent(slower),
+    ]
+}
+
+fn row(vcpu: &VcpuView) -> [String; 12] {
     let on = match (&vcpu.class, vcpu.is_left_alone, vcpu.is_active) {
-        (_, true, _) => "left alone".into(),
+        (_, true, _) => "others".into(),
         (_, _, false) => "asleep".into(),
         (Some(class), ..) => class.clone(),
         (None, ..) => "-".into(),
     };
-    let plain: String = vcpu.role.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-    vec![
-        vcpu.guest.clone(),
-        plain,
+    [
+        format!("  {}", vcpu.role),
         vcpu.tid.to_string(),
         on,
-        vcpu.ipc.map_or("-".into(), |ipc| format!("{ipc:.2}")),
+        vcpu.ipc.map_or("-".into(), |ipc| format!("{ipc:.1}")),
         percent(vcpu.utilisation),
         percent(vcpu.waiting),
         format!("{:.2}", vcpu.score),
         percent(vcpu.dealt.first().copied().unwrap_or(0.0)),
         percent(vcpu.fast_share),
-        vcpu.moves.to_string(),
-        vcpu.cache_moves.to_string(),
+        count(vcpu.moves),
+        count(vcpu.cache_moves),
         percent(vcpu.slowdown),
     ]
 }
@@ -161,6 +230,42 @@ pub fn page(view: &View) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_fits_eighty_columns_with_the_longest_names_and_largest_numbers() {
+        let vcpu = |guest: &str, role: &str| VcpuView {
+            guest: guest.into(),
+            role: role.into(),
+            tid: 4_194_304,
+            class: Some("fast with busy sibling".into()),
+            is_active: true,
+            ipc: Some(3.456),
+            utilisation: 1.0,
+            waiting: 1.0,
+            score: 12.345,
+            dealt: vec![1.0],
+            fast_share: 1.0,
+            ran_s: vec![1.0, 3.0],
+            moves: 123_456_789,
+            cache_moves: 99_999,
+            slowdown: -12.3,
+            ..VcpuView::default()
+        };
+        let mut vcpus: Vec<VcpuView> =
+            (0..96).map(|i| vcpu("a-guest-with-a-very-long-name", &format!("CPU {i}/KVM"))).collect();
+        vcpus.push(vcpu("b\x1b[2J", "a program of a long name"));
+        let classes = vec![eft_host::guests::session::view::ClassView {
+            name: "fast with busy sibling".into(),
+            speed: 1.0,
+            ..Default::default()
+        }];
+        let table = table(&View { policy: "amp-vm".into(), vcpus, classes, ..View::default() });
+        assert!(table.lines().all(|line| line.chars().count() <= 80 && !line.contains('\x1b')), "{table}");
+        let rows: Vec<&str> = table.lines().collect();
+        assert_eq!(rows.len(), 3 + 1 + 96 + 2, "{table}");
+        assert!(rows[3].starts_with("a-guest-wit~ 96 vCPU") && rows[3].contains(" 25% "), "{table}");
+        assert!(rows[4].starts_with("  CPU 0/KVM  4194304 fast ~"), "{table}");
+    }
 
     #[test]
     fn names_of_guests_do_no_harm_to_a_page() {

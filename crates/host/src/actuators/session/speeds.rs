@@ -18,8 +18,7 @@ impl Session {
         Capabilities {
             cpufreq: cpufreq::range(&self.host.tree, cpu),
             clock_modulation: clock_modulation::is_available(&self.host.tree, cpu),
-            full_khz: frequency::read(&self.host.tree, cpu)
-                .and_then(|frequency| frequency.max_khz.or(frequency.now_khz)),
+            full: frequency::read(&self.host.tree, cpu).and_then(|frequency| frequency.max.or(frequency.now)),
         }
     }
 
@@ -82,9 +81,9 @@ impl Session {
             phase: None,
             full_rate: self.full_rates.get(&cpu).copied(),
         };
-        match (setting.back_end, setting.khz, setting.eighths) {
-            (BackEnd::Cpufreq, Some(khz), _) if setting.share < 1.0 => {
-                cpufreq::set(&mut self.journal, cpu, khz)?
+        match (setting.back_end, setting.clock, setting.eighths) {
+            (BackEnd::Cpufreq, Some(clock), _) if setting.share < 1.0 => {
+                cpufreq::set(&mut self.journal, cpu, clock)?
             }
             (BackEnd::Msr, _, Some(eighths)) if eighths < clock_modulation::FULL => {
                 clock_modulation::set(&mut self.journal, cpu, eighths)?;

@@ -72,6 +72,8 @@ impl Session {
         self.follow();
         let changed = self.placer.as_mut().map(Placer::check).unwrap_or_default();
         changed.into_iter().for_each(|note| self.tell(note.to_string()));
+        // Who was refused is tried again.
+        self.watched.iter_mut().for_each(|watched| watched.settled = None);
     }
 
     /// What was told once is not told again.
@@ -169,7 +171,7 @@ impl Session {
             }
         }
         sensor.look();
-        self.watched.push(Watched { id, thread, guest, within, class: None, sensor });
+        self.watched.push(Watched { id, thread, guest, within, class: None, settled: None, sensor });
     }
 
     /// I/O, vhost and emulator threads go to the slowest cores: they wait for devices and for each other.

@@ -74,6 +74,8 @@ struct Watched {
     within: CpuSet,
     /// Where it was placed last.
     class: Option<u8>,
+    /// The group on which it lies for sure; `None` after somebody may have changed that.
+    settled: Option<usize>,
     sensor: Sensor,
 }
 
@@ -323,7 +325,8 @@ impl Session {
         let Some(placer) = &mut self.placer else { return };
         let mut refused = Vec::new();
         for (entry, watched) in self.scheduler.entries().iter().zip(&mut self.watched) {
-            let Some(group) = entry.group else { continue };
+            let Some(group) = entry.group.filter(|group| watched.settled != Some(*group)) else { continue };
+            watched.settled = Some(group);
             watched.sensor.stretch_ppm = self.stretches[group];
             let class = Some(self.scheduler.host().core_class_of(group) as u8);
             if watched.class != class {
@@ -331,6 +334,7 @@ impl Session {
                 watched.class = class;
             }
             if let Err(reason) = placer.put(watched.thread.id, &self.sets[group].and(&watched.within)) {
+                watched.settled = None;
                 if placer.is_left_alone(watched.thread.id) {
                     refused.push(format!("{}: {reason}; it is left alone", watched.guest));
                 } else {

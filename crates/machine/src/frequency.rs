@@ -1,0 +1,55 @@
+//! Clock frequencies.
+
+use core::fmt;
+use core::num::ParseIntError;
+use core::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A frequency in kHz, the unit of the kernel's cpufreq.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KiloHertz(pub u64);
+
+impl KiloHertz {
+    pub fn from_mhz(mhz: u64) -> Self {
+        Self(mhz.saturating_mul(1000))
+    }
+
+    /// Whole MHz, as people read it.
+    pub fn mhz(self) -> u64 {
+        self.0 / 1000
+    }
+
+    /// As a share of `full`; of a clock that stands still, as if that were 1 kHz.
+    pub fn share_of(self, full: Self) -> f64 {
+        self.0 as f64 / full.0.max(1) as f64
+    }
+}
+
+/// The bare number of kHz, as sysfs holds it.
+impl FromStr for KiloHertz {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        text.parse().map(Self)
+    }
+}
+
+impl fmt::Display for KiloHertz {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} MHz", self.mhz())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_a_clock_that_is_not_known_is_still_a_number() {
+        assert_eq!(KiloHertz(800_000).share_of(KiloHertz(3_200_000)), 0.25);
+        assert!(KiloHertz(800_000).share_of(KiloHertz(0)).is_finite());
+        assert_eq!(KiloHertz::from_mhz(u64::MAX), KiloHertz(u64::MAX));
+    }
+}

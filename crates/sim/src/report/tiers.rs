@@ -1,0 +1,124 @@
+//! `eft-sim tiers`: the real engines and the batch model held against each other at random points.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::Args;
+use eft_sim::batch::run::Outcome;
+use eft_sim::batch::servers::Server;
+use eft_sim::calibration::Calibration;
+use eft_sim::timed::check::{BUSY_PPM, Point, RATE_PERCENT, orders, point};
+
+#[derive(Args)]
+pub struct TiersArguments {
+    /// Points of each column: a setting of the cores, and a draw of what was assumed
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    points: u64,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=128))]
+    threads: u8,
+    #[arg(long)]
+    json: bool,
+}
+
+pub const SYSTEMS: [&str; 2] = ["newtos", "eft"];
+
+pub fn run(arguments: &TiersArguments) -> Result<(), String> {
+    let mut all = Vec::new();
+    for system in SYSTEMS {
+        all.push((system, points(system, arguments.points, arguments.seed, arguments.threads)?));
+    }
+    if arguments.json {
+        let of =
+            |(system, points): &(&str, Vec<Point>)| (system.to_string(), points.iter().map(json).collect());
+        let all: serde_json::Map<String, serde_json::Value> = all.iter().map(of).collect();
+        eft_text::print(&format!("{}\n", serde_json::Value::Object(all)))?;
+    } else {
+        for (system, points) in &all {
+            eft_text::print(&table(system, points))?;
+        }
+    }
+    let lines: Vec<(String, bool)> = all.iter().map(|(system, points)| summary(system, points)).collect();
+    if !arguments.json {
+        lines.iter().try_for_each(|(line, _)| eft_text::print(&format!("{line}\n")))?;
+    }
+    if lines.iter().all(|(_, agree)| *agree) { Ok(()) } else { Err("the tiers do not agree".into()) }
+}
+
+/// The same for any number of threads.
+pub fn points(system: &str, count: u64, seed: u64, threads: u8) -> Result<Vec<Point>, String> {
+    let calibration = Calibration::e5520()?;
+    let (next, done) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let work = || -> Result<(), String> {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                return Ok(());
+            }
+            let point = point(&calibration, system, seed.wrapping_add(number))?;
+            done.lock().map_err(|_| "a thread of the points failed")?.push(point);
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .try_for_each(|t| t.join().map_err(|_| "a thread of the points failed".to_string())?)
+    })?;
+    let mut all = done.into_inner().map_err(|_| "a thread of the points failed")?;
+    all.sort_by_key(|point| point.seed.wrapping_sub(seed));
+    Ok(all)
+}
+
+/// One line, and whether they agree everywhere.
+pub fn summary(system: &str, points: &[Point]) -> (String, bool) {
+    let agree = points.iter().filter(|point| point.agrees()).count();
+    let rates = points.iter().filter(|point| point.rate_off().abs() <= RATE_PERCENT as f64).count();
+    let (apart, differ) = orders(points);
+    let worst = points.iter().map(|point| point.rate_off().abs()).fold(0.0, f64::max);
+    let line = format!(
+        "tiers, {system}: at {agree} of {} points they agree ({rates} in the rate within {RATE_PERCENT}%, at worst {worst:.0}%; utilisation within {} points); of {apart} pairs further apart {differ} are ordered differently",
+        points.len(),
+        BUSY_PPM / 10_000,
+    );
+    (line, agree == points.len() && differ == 0)
+}
+
+fn busy(outcome: &Outcome) -> String {
+    let of = |server: Server| format!("{:.0}", outcome.busy_ppm[server as usize] as f64 / 10_000.0);
+    [Server::Tcp, Server::Ip, Server::Driver].map(of).join(" ")
+}
+
+fn table(system: &str, points: &[Point]) -> String {
+    let head =
+        ["SEED", "TCP", "OTHERS", "ENGINES", "BATCHES", "OFF", "BUSY", "BUSY", "SEGMENT", "SEGMENT", ""];
+    let mut rows: Vec<Vec<String>> = vec![head.map(String::from).to_vec()];
+    for p in points {
+        let mbps = |outcome: &Outcome| format!("{} Mb/s", outcome.kbps / 1000);
+        rows.push(vec![
+            p.seed.to_string(),
+            format!("{}/8", p.duty[0]),
+            format!("{}/8{}", p.duty[1], if p.threads { " threads" } else { "" }),
+            mbps(&p.engines),
+            mbps(&p.batches),
+            format!("{:+.0}%", p.rate_off()),
+            busy(&p.engines),
+            busy(&p.batches),
+            p.engines.bytes_per_segment.to_string(),
+            p.batches.bytes_per_segment.to_string(),
+            if p.agrees() { "agree" } else { "differ" }.into(),
+        ]);
+    }
+    format!("{system}: cores in parts of 1600 MHz; engines, then batches\n{}", eft_text::columns(&rows))
+}
+
+fn json(point: &Point) -> serde_json::Value {
+    let of = |outcome: &Outcome| {
+        serde_json::json!({ "kbps": outcome.kbps, "busy_ppm": outcome.busy_ppm, "sleeps_per_ms": outcome.sleeps_per_ms,
+                            "bytes_per_segment": outcome.bytes_per_segment,
+                            "bytes_per_acknowledgement": outcome.bytes_per_acknowledgement })
+    };
+    serde_json::json!({ "seed": point.seed, "duty_eighths": point.duty, "threads": point.threads,
+                        "engines": of(&point.engines), "batches": of(&point.batches), "agree": point.agrees() })
+}

@@ -1,0 +1,35 @@
+//! What a world that charges for turns sees of a stack between them.
+
+use super::Stack;
+use eft_base::Instant;
+use eft_messages::{ComponentId, Encoded, Role};
+
+impl Stack {
+    /// Messages that wait for a server, by sender.
+    pub fn waiting(&self, reader: ComponentId) -> Vec<(ComponentId, Vec<Encoded>)> {
+        let own = self.numbers.iter().filter(|n| n.reader == reader);
+        let queues = own.filter_map(|n| Some((n.writer, n.queue.as_ref()?)));
+        queues.map(|(writer, queue)| (writer, queue.waiting().collect())).collect()
+    }
+
+    /// Whether a turn of this server would find something to do.
+    pub fn has_work(&self, peer: ComponentId, now: Instant) -> bool {
+        let Some(member) = self.index(peer).map(|i| &self.members[i]) else {
+            return false;
+        };
+        let has_news = peer.role.is_transport() && self.family.dirty(peer).any();
+        let has_frames = peer.role == Role::Nic && !self.end.borrow().incoming.is_empty();
+        let is_due = member.deadline.is_some_and(|deadline| deadline <= now);
+        has_news || has_frames || is_due || member.node.as_ref().is_some_and(|node| node.has_message())
+    }
+
+    /// It announced that it sleeps, and nobody rang since.
+    pub fn is_asleep(&self, peer: ComponentId) -> bool {
+        self.index(peer).is_some_and(|i| self.members[i].asleep)
+    }
+
+    /// When this server wants to run again at the latest.
+    pub fn deadline_of(&self, peer: ComponentId) -> Option<Instant> {
+        self.index(peer).and_then(|i| self.members[i].deadline)
+    }
+}

@@ -1,0 +1,98 @@
+//! The two tiers held against each other, at random points: a setting of the cores, a draw of the parameters.
+
+use eft_base::random::Random;
+
+use super::run::{ring, run};
+use crate::batch::calibrated::{Ablation, profile};
+use crate::batch::run::Outcome;
+use crate::batch::servers::{SERVERS, Server};
+use crate::batch::{Profile, Seat, Setting};
+use crate::calibration::Calibration;
+use crate::hardware::Clock;
+use crate::hardware::clock::DUTY_STEPS;
+
+/// Rates agree within this, percent.
+pub const RATE_PERCENT: u64 = 5;
+/// Shares of time agree within this, parts per million.
+pub const BUSY_PPM: u64 = 50_000;
+
+/// Payload of a segment with timestamps (RFC 7323), and what is on the wire beside it.
+const TIMESTAMPED: u64 = 1448;
+const OVERHEAD_TIMESTAMPED: u64 = 90;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Point {
+    pub seed: u64,
+    /// Steps of the duty cycle of tcp's core and of the others'.
+    pub duty: [u64; 2],
+    /// ip and driver are threads of one core.
+    pub threads: bool,
+    pub engines: Outcome,
+    pub batches: Outcome,
+}
+
+fn setting(khz: u64, [tcp, others]: [u64; 2], threads: bool) -> Setting {
+    let seat = |core, thread, duty| Seat { core, thread, clock: Clock { khz, duty } };
+    let driver = if threads { seat(2, 1, others) } else { seat(3, 0, others) };
+    Setting { seats: [seat(0, 0, DUTY_STEPS), seat(1, 0, tcp), seat(2, 0, others), driver] }
+}
+
+/// What tier 1 has: rings of lengths of powers of two, and timestamps in each segment.
+fn as_engines(profile: &Profile) -> Profile {
+    let mut profile = *profile;
+    profile.buffer_bytes = ring(profile.buffer_bytes);
+    (profile.maximum_segment, profile.network.overhead_bytes) = (TIMESTAMPED, OVERHEAD_TIMESTAMPED);
+    profile
+}
+
+/// The point of this number.
+pub fn point(calibration: &Calibration, system: &str, seed: u64) -> Result<Point, String> {
+    let mut random = Random::new(seed);
+    let mut duty = || 1 + random.below(DUTY_STEPS);
+    let duty = [duty(), duty()];
+    let threads = random.below(4) == 0;
+    let khz = calibration.get("machine", "lowest_khz")?;
+    let (profile, setting) =
+        (profile(&calibration.draw(seed), system, Ablation::default())?, setting(khz, duty, threads));
+    let profile = as_engines(&profile);
+    let (engines, batches) = (run(&profile, &setting, seed), crate::batch::run(&profile, &setting, seed));
+    Ok(Point { seed, duty, threads, engines, batches })
+}
+
+impl Point {
+    /// In percent of the engines' rate.
+    pub fn rate_off(&self) -> f64 {
+        (self.batches.kbps as f64 / self.engines.kbps.max(1) as f64 - 1.0) * 100.0
+    }
+
+    /// The server whose share of time differs most, and by how many points.
+    pub fn busy_off(&self) -> (Server, f64) {
+        let off = |server: Server| {
+            let of = |outcome: &Outcome| outcome.busy_ppm[server as usize] as f64;
+            (of(&self.batches) - of(&self.engines)) / 10_000.0
+        };
+        let all = SERVERS.map(|server| (server, off(server)));
+        all.into_iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())).unwrap_or((Server::Tcp, 0.0))
+    }
+
+    pub fn agrees(&self) -> bool {
+        let (ours, theirs) = (self.batches.kbps, self.engines.kbps);
+        let rates = ours.abs_diff(theirs) * 100 <= theirs * RATE_PERCENT;
+        rates && self.busy_off().1.abs() * 10_000.0 <= BUSY_PPM as f64
+    }
+}
+
+/// Pairs of points that lie further apart than rates may differ, and those of them that the tiers order differently.
+pub fn orders(points: &[Point]) -> (usize, usize) {
+    let (mut apart, mut differ) = (0, 0);
+    for (i, one) in points.iter().enumerate() {
+        for other in &points[i + 1..] {
+            let (a, b) = (one.engines.kbps, other.engines.kbps);
+            if a.abs_diff(b) * 100 > a.max(b) * RATE_PERCENT {
+                apart += 1;
+                differ += usize::from((a < b) != (one.batches.kbps < other.batches.kbps));
+            }
+        }
+    }
+    (apart, differ)
+}

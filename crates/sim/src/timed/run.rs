@@ -1,0 +1,118 @@
+//! One run of tier 1: a setting, a profile, a seed, and what came of it.
+
+use std::time::Duration;
+
+use eft_channel::socket::{Geometry, flag};
+use eft_component::DeviceInfo;
+
+use super::peer::Peer;
+use super::programs::Programs;
+use super::world::{Outside, Rest, World};
+use crate::batch::machine::Machine;
+use crate::batch::run::{MEASURED_PS, Outcome, Reading, WARM_UP_PS, outcome};
+use crate::batch::servers::SERVERS;
+use crate::batch::{Profile, Setting};
+use crate::hardware::PS_PER_MS;
+use crate::link::Conditions;
+use crate::simulation::{Settings, Simulation};
+
+const TOPOLOGY: &str = r#"
+[[component]]
+name = "sockets"
+[[component]]
+name = "tcp"
+[[component]]
+name = "ip"
+[[component]]
+name = "nic"
+[[edge]]
+between = ["sockets", "tcp"]
+capacity = 1024
+[[edge]]
+between = ["tcp", "ip"]
+[[edge]]
+between = ["ip", "nic"]
+"#;
+
+/// A receiver's ring, so large that programs read before it fills.
+const RECEIVE_LEAST: u64 = 1 << 18;
+
+/// Rings have lengths of powers of two: the nearest one.
+pub fn ring(bytes: u64) -> u64 {
+    let above = bytes.next_power_of_two();
+    if above - bytes > bytes - above / 2 { above / 2 } else { above }
+}
+
+/// Two stacks with open streams between them.
+fn connected(profile: &Profile, seed: u64) -> Simulation {
+    let settings = Settings {
+        conditions: Conditions { delay: Duration::from_micros(5), ..Conditions::default() },
+        topology: TOPOLOGY.into(),
+        geometry: Geometry {
+            slots: 2 * profile.streams + 8,
+            send_len: ring(profile.buffer_bytes) as usize,
+            receive_len: ring(profile.window_bytes).max(RECEIVE_LEAST) as usize,
+        },
+        device: DeviceInfo { segment_max: profile.segment_bytes as u32, ..Settings::default().device },
+        ..Settings::default()
+    };
+    let mut simulation = Simulation::new(seed, settings);
+    simulation.applications.iter_mut().for_each(|application| application.by_hand = true);
+    simulation.serve(0, 0, 0);
+    for _ in 0..profile.streams {
+        simulation.stream(1, 0, 0);
+    }
+    let streams = profile.streams;
+    simulation.run(Duration::from_secs(5), |s| {
+        let is_open = |side: usize, slot: u32| {
+            s.stacks[side].family.socket(slot).is_some_and(|page| page.flags() & flag::CONNECTED != 0)
+        };
+        let open = |side: usize| {
+            s.applications[side].streams.iter().filter(|o| is_open(side, o.socket.slot)).count()
+        };
+        open(0) == streams && open(1) == streams
+    });
+    simulation.run_for(Duration::from_millis(1));
+    simulation
+}
+
+/// Deterministic: the same arguments give the same outcome on any machine.
+pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
+    let simulation = connected(profile, seed);
+    let sockets = |side: usize| simulation.applications[side].streams.iter().map(|s| s.socket).collect();
+    let (programs, read_by) = (Programs::new(sockets(0), profile.write_bytes), sockets(1));
+    let base = simulation.now;
+    let ends = simulation.link.ends.clone();
+    let [stack, other] = simulation.stacks;
+    let [end, other_end] = ends;
+    let scale = simulation.applications[0].streams.first().and_then(|s| stack.family.socket(s.socket.slot));
+    let scale = scale.map_or(0, |page| page.info().send_scale);
+    let peer = Peer::new(other, other_end, read_by, (profile.window_bytes, scale));
+    let seats = setting.seats.map(|seat| (seat.core, seat.thread, seat.clock));
+    let rest = Rest::new(profile, (stack, end), programs, peer, base, seed);
+    let mut world = World { machine: Machine::new(&seats), rest };
+    for stream in 0..profile.streams {
+        world.after(PS_PER_MS, Outside::Program { stream });
+    }
+    let begin = advance(&mut world, WARM_UP_PS);
+    let end = advance(&mut world, WARM_UP_PS + MEASURED_PS);
+    outcome(&begin, &end)
+}
+
+fn advance(world: &mut World, until_ps: u64) -> Reading {
+    while let Some(event) = world.machine.next(until_ps) {
+        world.handle(event);
+    }
+    Reading {
+        bytes: world.rest.programs.acknowledged(&world.rest.stack),
+        sent_bytes: world.rest.sent_bytes,
+        segments: world.rest.sent_segments,
+        acknowledgements: world.rest.acknowledgements,
+        busy_ps: SERVERS.map(|server| world.machine.busy_ps(server)),
+        tally: world.machine.tally,
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

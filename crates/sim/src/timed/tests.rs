@@ -1,0 +1,50 @@
+use super::*;
+use crate::batch::Seat;
+use crate::batch::calibrated::{Ablation, profile};
+use crate::batch::servers::Server;
+use crate::calibration::Calibration;
+use crate::hardware::Clock;
+use crate::timed::check::{orders, point};
+
+fn newtos() -> Profile {
+    profile(&Calibration::e5520().unwrap(), "newtos", Ablation::default()).unwrap()
+}
+
+fn dedicated(tcp: u64, others: u64) -> Setting {
+    let seat = |core, duty| Seat { core, thread: 0, clock: Clock { khz: 1_600_000, duty } };
+    Setting { seats: [seat(0, 8), seat(1, tcp), seat(2, others), seat(3, others)] }
+}
+
+#[test]
+fn a_seed_repeats_a_run_to_the_bit_and_another_one_does_not() {
+    let (profile, setting) = (newtos(), dedicated(2, 2));
+    let one = run(&profile, &setting, 1);
+    assert_eq!(one, run(&profile, &setting, 1));
+    assert_ne!(one, run(&profile, &setting, 2));
+}
+
+#[test]
+fn turns_of_real_servers_cost_what_waits_for_them() {
+    let outcome = run(&newtos(), &dedicated(1, 8), 1);
+    assert_eq!(outcome.busy_ppm[Server::Tcp as usize], 1_000_000, "tcp is the bottleneck at an eighth");
+    assert!(outcome.busy_ppm[Server::Driver as usize] < 300_000);
+    let more = run(&newtos(), &dedicated(2, 8), 1);
+    let ratio = more.kbps as f64 / outcome.kbps as f64;
+    assert!((1.7..2.3).contains(&ratio), "{ratio}");
+    let mut dear = newtos();
+    dear.tcp.segment.cycles *= 20;
+    assert!(
+        run(&dear, &dedicated(1, 8), 1).kbps * 10 < outcome.kbps * 9,
+        "segments that tcp sends are charged"
+    );
+    assert!((5_000..66_000).contains(&outcome.bytes_per_segment), "{outcome:?}");
+}
+
+#[test]
+fn the_tiers_order_points_alike() {
+    let calibration = Calibration::e5520().unwrap();
+    let points: Vec<_> = (1..=3).map(|seed| point(&calibration, "newtos", seed).unwrap()).collect();
+    let (apart, differ) = orders(&points);
+    assert!(apart == 3 && differ == 0, "{points:?}");
+    assert!(points.iter().all(|point| point.rate_off().abs() < 30.0), "{points:?}");
+}

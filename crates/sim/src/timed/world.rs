@@ -1,0 +1,394 @@
+//! Who runs when, what that costs, and what crosses the wire.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use eft_base::random::Random;
+use eft_base::{Instant, SocketId};
+use eft_component::transport::Effect as Told;
+
+use super::charge::{Charge, ON_THE_WAY, charge, component, segments_waiting, times};
+use super::peer::Peer;
+use super::programs::{Call, Programs, Written};
+use crate::batch::Profile;
+use crate::batch::machine::{Batch, Event, Machine};
+use crate::batch::network::Wire;
+use crate::batch::servers::{SERVERS, Server};
+use crate::device::{End, WireFrame};
+use crate::hardware::{PS_PER_NS, Work};
+use crate::node::Effect;
+use crate::stack::Stack;
+
+/// What happens outside of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outside {
+    Program {
+        stream: usize,
+    },
+    /// The oldest frame on the wire is at the peer.
+    Arrived,
+    /// The peer looks at what has come.
+    Gathered,
+    PeerDue,
+    /// What the peer sent for it is here.
+    Answered,
+    /// A server's deadline.
+    Due {
+        server: Server,
+    },
+}
+
+/// What a turn executes at its end: messages of each neighbour, and what was charged for them.
+#[derive(Default)]
+pub struct Todo {
+    budget: usize,
+    /// Of programs.
+    writes: usize,
+    charged: Work,
+}
+
+/// Everything but the machine.
+pub struct Rest<'a> {
+    pub profile: &'a Profile,
+    pub stack: Stack,
+    end: Rc<RefCell<End>>,
+    pub programs: Programs,
+    pub peer: Peer,
+    /// Virtual time 0 of the machine.
+    base: Instant,
+    wire: Wire,
+    flying: VecDeque<WireFrame>,
+    coming: VecDeque<VecDeque<WireFrame>>,
+    is_gathering: bool,
+    due_ps: [Option<u64>; SERVERS.len()],
+    peer_due_ps: Option<u64>,
+    random: Random,
+    pub sent_segments: u64,
+    pub sent_bytes: u64,
+    pub acknowledgements: u64,
+}
+
+pub struct World<'a> {
+    pub machine: Machine<Outside, Todo>,
+    pub rest: Rest<'a>,
+}
+
+/// Payload of an IPv4 frame with TCP.
+fn payload(frame: &WireFrame) -> u64 {
+    let at = |index: usize| frame.bytes.get(index).copied().unwrap_or(0);
+    let ip = usize::from(at(14) & 15) * 4;
+    let tcp = usize::from(at(14 + ip + 12) >> 4) * 4;
+    frame.bytes.len().saturating_sub(14 + ip + tcp) as u64
+}
+
+impl<'a> Rest<'a> {
+    pub fn new(
+        profile: &'a Profile,
+        (stack, end): (Stack, Rc<RefCell<End>>),
+        programs: Programs,
+        peer: Peer,
+        base: Instant,
+        seed: u64,
+    ) -> Self {
+        Self {
+            profile,
+            stack,
+            end,
+            peer,
+            base,
+            wire: Wire::new(profile.network, profile.maximum_segment, programs.count()),
+            programs,
+            flying: VecDeque::new(),
+            coming: VecDeque::new(),
+            is_gathering: false,
+            due_ps: [None; SERVERS.len()],
+            peer_due_ps: None,
+            random: Random::new(seed),
+            sent_segments: 0,
+            sent_bytes: 0,
+            acknowledgements: 0,
+        }
+    }
+
+    /// Programs and peers are not clockwork: anything from half to one and a half of it.
+    pub fn about(&mut self, time_ps: u64) -> u64 {
+        time_ps / 2 + self.random.below(time_ps + 1)
+    }
+
+    fn now(&self, now_ps: u64) -> Instant {
+        self.base + Duration::from_nanos(now_ps / PS_PER_NS)
+    }
+
+    fn ps(&self, at: Instant) -> u64 {
+        at.saturating_since(self.base).as_nanos() as u64 * PS_PER_NS
+    }
+
+    fn has_work(&self, server: Server, now_ps: u64) -> bool {
+        match component(server) {
+            Some(_) if server == Server::Tcp && !self.programs.unseen.is_empty() => true,
+            Some(component) => self.stack.has_work(component, self.now(now_ps)),
+            None => !self.programs.calls.is_empty(),
+        }
+    }
+
+    fn frames(&self) -> usize {
+        self.end.borrow().incoming.len()
+    }
+
+    /// What a turn with this budget and so many writes costs as things are, and how much of it is copying.
+    fn charge(&self, server: Server, budget: usize, writes: usize) -> (Charge, Work) {
+        let mut charge = charge(self.profile, &self.stack, server, self.frames(), budget);
+        let mut copying = Work::default();
+        match server {
+            Server::Calls => {
+                charge.messages = self.programs.calls.len().min(budget);
+                charge.longest = charge.messages;
+                charge.work += times(self.profile.call.unwrap_or_default(), charge.messages as u64);
+            }
+            Server::Tcp => {
+                let bytes: u64 = self.programs.unseen[..writes].iter().map(|written| written.bytes).sum();
+                let per_kib = self.profile.copy_kib;
+                copying =
+                    Work { cycles: per_kib.cycles * bytes / 1024, stall_ps: per_kib.stall_ps * bytes / 1024 };
+                let marks = self.programs.marks(writes);
+                charge.messages += marks;
+                charge.work += times(self.profile.write, marks as u64) + copying;
+            }
+            _ => {}
+        }
+        (charge, copying)
+    }
+
+    /// The beginning of a turn.
+    fn begin(&self, server: Server) -> Batch<Todo> {
+        let writes = if server == Server::Tcp { self.programs.unseen.len() } else { 0 };
+        let (charge, copying) = self.charge(server, self.profile.batch_max, writes);
+        let out = Todo { budget: charge.longest.max(1), writes, charged: charge.work };
+        Batch { work: charge.work, copying, messages: charge.messages, out }
+    }
+}
+
+impl World<'_> {
+    pub fn handle(&mut self, event: Event<Outside>) {
+        let costs = &self.rest.profile.costs;
+        match event {
+            Event::Ends { thread, version } => self.ended(thread, version),
+            Event::Woken { thread } => self.machine.woken(costs, thread),
+            Event::Interrupt => self.machine.interrupt(costs),
+            Event::World(outside) => self.happened(outside),
+        }
+    }
+
+    pub fn after(&mut self, time_ps: u64, outside: Outside) {
+        let at = self.machine.now_ps + self.rest.about(time_ps);
+        self.machine.at(at, Event::World(outside));
+    }
+
+    fn happened(&mut self, outside: Outside) {
+        let now_ps = self.machine.now_ps;
+        match outside {
+            Outside::Program { stream } if self.rest.profile.call.is_some() => {
+                let was_empty = self.rest.programs.calls.is_empty();
+                self.rest.programs.calls.push_back(Call::Write { stream });
+                self.machine.tell(&self.rest.profile.costs, None, Server::Calls, was_empty);
+            }
+            Outside::Program { stream } => {
+                let before = self.had_work();
+                if self.rest.programs.write(&mut self.rest.stack, stream) {
+                    self.after(self.rest.profile.program_ps, Outside::Program { stream });
+                }
+                self.tell(None, &before);
+            }
+            Outside::Arrived => {
+                let frame = self.rest.flying.pop_front();
+                frame.into_iter().for_each(|frame| self.rest.peer.arrive(frame));
+                if !std::mem::replace(&mut self.rest.is_gathering, true) {
+                    self.after(self.rest.profile.network.gather_ps, Outside::Gathered);
+                }
+            }
+            Outside::Gathered => {
+                self.rest.is_gathering = false;
+                self.run_peer();
+            }
+            Outside::PeerDue => {
+                self.rest.peer_due_ps = None;
+                self.run_peer();
+            }
+            Outside::Answered => {
+                let frames = self.rest.coming.pop_front().unwrap_or_default();
+                self.rest.acknowledgements += frames.len() as u64;
+                self.rest.end.borrow_mut().incoming.extend(frames);
+                self.machine.tell_of_frame(&self.rest.profile.costs);
+            }
+            Outside::Due { server } => {
+                self.rest.due_ps[server as usize] = None;
+                if self.rest.has_work(server, now_ps) {
+                    self.machine.tell(&self.rest.profile.costs, None, server, false);
+                }
+                self.watch(server);
+            }
+        }
+    }
+
+    fn run_peer(&mut self) {
+        let now = self.rest.now(self.machine.now_ps);
+        let answers = self.rest.peer.run(now);
+        if !answers.is_empty() {
+            self.rest.coming.push_back(answers);
+            self.after(self.rest.profile.network.turnaround_ps, Outside::Answered);
+        }
+        let due = self.rest.peer.deadline().map(|at| self.rest.ps(at).max(self.machine.now_ps + PS_PER_NS));
+        if let Some(due) = due
+            && self.rest.peer_due_ps.is_none_or(|known| due < known)
+        {
+            self.rest.peer_due_ps = Some(due);
+            self.machine.at(due, Event::World(Outside::PeerDue));
+        }
+    }
+
+    /// A server's deadline may have changed.
+    fn watch(&mut self, server: Server) {
+        let Some(at) = component(server).and_then(|component| self.rest.stack.deadline_of(component)) else {
+            return;
+        };
+        let due = self.rest.ps(at).max(self.machine.now_ps + PS_PER_NS);
+        let known = &mut self.rest.due_ps[server as usize];
+        if known.is_none_or(|known| due < known) {
+            *known = Some(due);
+            self.machine.at(due, Event::World(Outside::Due { server }));
+        }
+    }
+
+    fn had_work(&self) -> [bool; SERVERS.len()] {
+        SERVERS.map(|server| self.rest.has_work(server, self.machine.now_ps))
+    }
+
+    /// Whoever has something to do since, and was rung if it sleeps, hears of it.
+    fn tell(&mut self, from: Option<Server>, before: &[bool; SERVERS.len()]) {
+        for (server, component) in ON_THE_WAY {
+            let had_work = before[server as usize];
+            let is_news = self.machine.sleeps(server) || !had_work;
+            let was_rung = self.rest.profile.costs.receipts_wake() || !self.rest.stack.is_asleep(component);
+            let hears = was_rung && self.rest.has_work(server, self.machine.now_ps);
+            if Some(server) != from && is_news && hears {
+                self.machine.tell(&self.rest.profile.costs, from, server, !had_work);
+            }
+        }
+    }
+
+    fn ended(&mut self, thread: usize, version: u64) {
+        let Some((server, todo)) = self.machine.ended(thread, version) else { return };
+        if todo.budget > 0 {
+            let before = self.had_work();
+            match component(server) {
+                Some(_) => self.execute(server, &todo),
+                None => self.make_calls(todo.budget),
+            }
+            self.tell(Some(server), &before);
+        }
+        let (rest, now_ps) = (&self.rest, self.machine.now_ps);
+        let costs = &rest.profile.costs;
+        let slept = self.machine.go_on(costs, thread, |s| rest.has_work(s, now_ps), |s| rest.begin(s));
+        if let Some(component) = slept.and_then(component)
+            && let Some(server) = slept
+        {
+            // It announces that it sleeps, and looks once more.
+            let now = self.rest.now(now_ps);
+            self.rest.stack.step(now, component, self.rest.profile.batch_max);
+            self.watch(server);
+            if !self.rest.stack.is_asleep(component) {
+                self.machine.tell(&self.rest.profile.costs, None, server, true);
+            }
+        }
+    }
+
+    /// The end of a turn: the real one. What has come since it began is taken within the budget, too, and is owed.
+    fn execute(&mut self, server: Server, todo: &Todo) {
+        let Some(component) = component(server) else { return };
+        let now = self.rest.now(self.machine.now_ps);
+        let (actual, _) = self.rest.charge(server, todo.budget, todo.writes);
+        let more = Work {
+            cycles: actual.work.cycles.saturating_sub(todo.charged.cycles),
+            stall_ps: actual.work.stall_ps.saturating_sub(todo.charged.stall_ps),
+        };
+        self.machine.owe(server, more);
+        let seen = self.rest.programs.show(&self.rest.stack, todo.writes);
+        let waited = segments_waiting(&self.rest.stack);
+        self.rest.stack.wake(component);
+        if server == Server::Tcp && !self.rest.profile.flushes {
+            // It sends after each message.
+            (0..todo.budget).for_each(|_| self.rest.stack.step(now, component, 1));
+        } else {
+            self.rest.stack.step(now, component, todo.budget);
+        }
+        match server {
+            Server::Tcp => {
+                let segments = segments_waiting(&self.rest.stack) - waited;
+                self.machine.owe(server, times(self.rest.profile.tcp.segment, segments));
+            }
+            Server::Driver => self.send_frames(),
+            _ => {}
+        }
+        self.watch(server);
+        self.answer(&seen);
+        self.hear();
+    }
+
+    /// What the device has goes onto the wire.
+    fn send_frames(&mut self) {
+        let frames: Vec<WireFrame> = self.rest.end.borrow_mut().outgoing.drain(..).collect();
+        for frame in frames {
+            let bytes = payload(&frame);
+            self.rest.sent_segments += u64::from(bytes > 0);
+            self.rest.sent_bytes += bytes;
+            let at = self.rest.wire.send(self.machine.now_ps, bytes);
+            self.rest.flying.push_back(frame);
+            self.machine.at(at, Event::World(Outside::Arrived));
+        }
+    }
+
+    /// Writes that tcp has seen return to their programs by the syscall server.
+    fn answer(&mut self, seen: &[Written]) {
+        if self.rest.profile.call.is_none() {
+            return;
+        }
+        for Written { stream, .. } in seen.iter().filter(|written| written.is_over) {
+            let was_empty = self.rest.programs.calls.is_empty();
+            self.rest.programs.calls.push_back(Call::Written { stream: *stream });
+            self.machine.tell(&self.rest.profile.costs, Some(Server::Tcp), Server::Calls, was_empty);
+        }
+    }
+
+    /// Programs hear of room.
+    fn hear(&mut self) {
+        for effect in std::mem::take(&mut self.rest.stack.effects) {
+            let Effect::Transport(Told::Writable(socket)) = effect else { continue };
+            let Some(stream) = self.rest.programs.stream_of(SocketId { ..socket }) else { continue };
+            self.rest.programs.unplug(&self.rest.stack, stream);
+            if !self.rest.programs.is_waiting(stream) {
+                continue;
+            }
+            let is_over = self.rest.programs.go_on(&mut self.rest.stack, stream);
+            if is_over && self.rest.profile.call.is_none() {
+                self.after(self.rest.profile.program_ps, Outside::Program { stream });
+            }
+        }
+    }
+
+    /// A turn of the syscall server.
+    fn make_calls(&mut self, budget: usize) {
+        for _ in 0..budget {
+            match self.rest.programs.calls.pop_front() {
+                Some(Call::Write { stream }) => {
+                    self.rest.programs.write(&mut self.rest.stack, stream);
+                }
+                Some(Call::Written { stream }) => {
+                    self.after(self.rest.profile.program_ps, Outside::Program { stream });
+                }
+                None => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What is about to run, by content, in the arena's header: whoever opens the arena after a death learns what it died of.
+//!
+//! An input that kills twice in a row, in the same state of its connection, is condemned, and no successor runs it again. What
+//! was killed from outside died of no input ([`acquit`]).
+//!
+//! Only the death of the process matters, as in [`crate::arena`].
+
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use eft_channel::Segment;
+
+/// Where it lies, behind the arena's header proper.
+const AT: usize = 2048;
+/// Condemned inputs that are remembered.
+const CONDEMNED_MAX: usize = 8;
+/// Condemned segments after which their connection is given up, too: its peer sends the same bytes in ever new segments.
+const STUBBORN: usize = 3;
+
+/// Words: the call that runs, whom the last death is laid to, how many were condemned ever, and the last of them.
+const RUNNING: usize = 0;
+const SUSPECT: usize = 2;
+const COUNT: usize = 4;
+const CONDEMNED: usize = 5;
+const WORDS: usize = CONDEMNED + 2 * CONDEMNED_MAX;
+
+/// Bytes of a header up to the end of the docket.
+pub(crate) const END: usize = AT + WORDS * 8;
+
+/// What kind of call it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// A message that no connection is known for yet.
+    Message = 1,
+    Segment = 2,
+    Timer = 3,
+    /// What became due leaves.
+    Serve = 4,
+    /// Its application has rung.
+    News = 5,
+    /// The connection is taken up after a death.
+    Revive = 6,
+}
+
+/// An input by content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    kind: Kind,
+    /// Whose it is.
+    block: u32,
+    generation: u32,
+    digest: u64,
+}
+
+const NOBODY: u32 = u32::MAX;
+
+impl Note {
+    /// An input of a connection, told from others of it by `content`.
+    pub fn of(kind: Kind, block: u32, generation: u32, content: &[u64]) -> Note {
+        Note { kind, block, generation, digest: digest(content) }
+    }
+
+    pub fn message(line: &[u64]) -> Note {
+        Note::of(Kind::Message, NOBODY, 0, line)
+    }
+
+    fn words(self) -> [u64; 2] {
+        let name = (self.kind as u64) << 56 | (self.generation as u64 & 0xff_ffff) << 32 | self.block as u64;
+        [name, self.digest]
+    }
+}
+
+fn digest(content: &[u64]) -> u64 {
+    content.iter().fold(0, |h: u64, w| (h ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
+}
+
+/// What opening an arena found out about the last death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    Nothing,
+    /// An input has killed twice, and will not run again. The block is that of a connection that has had too many such.
+    Condemned(Option<u32>),
+}
+
+/// The docket of an arena.
+pub(crate) struct Docket {
+    segment: Segment,
+    condemned: u64,
+}
+
+impl Docket {
+    /// Reads what the predecessor died of and makes up the books.
+    pub fn open(segment: Segment) -> (Docket, Finding) {
+        let mut docket = Docket { segment, condemned: 0 };
+        let running = docket.pair(RUNNING);
+        let mut finding = Finding::Nothing;
+        if running[0] != 0 {
+            if docket.pair(SUSPECT) == running {
+                finding = Finding::Condemned(docket.condemn(running));
+                docket.put(SUSPECT, [0; 2]);
+            } else {
+                docket.put(SUSPECT, running);
+            }
+        }
+        docket.clear();
+        docket.condemned = docket.word(COUNT).load(Ordering::Relaxed);
+        (docket, finding)
+    }
+
+    fn word(&self, n: usize) -> &AtomicU64 {
+        self.segment.atomic_u64(AT + n * 8).expect("length was checked")
+    }
+
+    fn pair(&self, n: usize) -> [u64; 2] {
+        [0, 1].map(|i| self.word(n + i).load(Ordering::Relaxed))
+    }
+
+    fn put(&self, n: usize, [name, digest]: [u64; 2]) {
+        // The name last: half a note is none.
+        self.word(n).store(0, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        self.word(n + 1).store(digest, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        self.word(n).store(name, Ordering::Relaxed);
+    }
+
+    /// Remembers it. Returns the block of a connection that is not to be kept.
+    fn condemn(&self, note: [u64; 2]) -> Option<u32> {
+        let count = self.word(COUNT).load(Ordering::Relaxed);
+        self.put(CONDEMNED + 2 * (count as usize % CONDEMNED_MAX), note);
+        self.word(COUNT).store(count.wrapping_add(1), Ordering::Relaxed);
+        let same = (0..CONDEMNED_MAX).filter(|n| self.pair(CONDEMNED + 2 * n)[0] == note[0]).count();
+        (note[0] >> 56 == Kind::Segment as u64 && same >= STUBBORN).then_some(note[0] as u32)
+    }
+
+    /// Says what runs from now on.
+    pub fn name(&self, note: Note) {
+        self.put(RUNNING, note.words());
+    }
+
+    /// What runs from now on is of no input.
+    pub fn clear(&self) {
+        self.word(RUNNING).store(0, Ordering::Relaxed);
+    }
+
+    /// Whether this input has killed twice.
+    pub fn is_condemned(&self, note: Note) -> bool {
+        self.place(note).is_some()
+    }
+
+    fn place(&self, note: Note) -> Option<usize> {
+        if self.condemned == 0 {
+            return None;
+        }
+        (0..CONDEMNED_MAX).map(|n| CONDEMNED + 2 * n).find(|n| self.pair(*n) == note.words())
+    }
+
+    /// A condemned message was refused, and comes no more: one of the same words later is another.
+    pub fn strike(&self, note: Note) {
+        if let Some(n) = self.place(note) {
+            self.put(n, [0; 2]);
+        }
+    }
+}
+
+/// What the arena's owner was doing is not to blame for its death.
+pub(crate) fn acquit(segment: &Segment) {
+    if let Ok(word) = segment.atomic_u64(AT + RUNNING * 8) {
+        word.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+use super::*;
+
+/// A life that ends while `notes` were named, one after the other.
+fn dies(segment: &Segment, notes: &[Note]) -> Finding {
+    let (docket, finding) = Docket::open(segment.clone());
+    notes.iter().for_each(|n| docket.name(*n));
+    finding
+}
+
+fn segment(seq: u64) -> Note {
+    Note::of(Kind::Segment, 7, 3, &[seq, 1460])
+}
+
+fn lives(segment: &Segment) -> Docket {
+    let (docket, _) = Docket::open(segment.clone());
+    docket
+}
+
+#[test]
+fn what_kills_twice_in_a_row_is_condemned() {
+    let arena = Segment::heap(4096);
+    assert_eq!(dies(&arena, &[segment(5), segment(9)]), Finding::Nothing);
+    assert_eq!(dies(&arena, &[segment(9)]), Finding::Nothing);
+    assert_eq!(dies(&arena, &[]), Finding::Condemned(None));
+    let docket = lives(&arena);
+    assert!(docket.is_condemned(segment(9)) && !docket.is_condemned(segment(5)));
+    assert!(!docket.is_condemned(Note::of(Kind::Segment, 7, 4, &[9, 1460])), "another use of the block");
+    assert!(!docket.is_condemned(Note::of(Kind::Serve, 7, 3, &[9, 1460])));
+}
+
+#[test]
+fn deaths_of_other_inputs_or_from_outside_condemn_none() {
+    let arena = Segment::heap(4096);
+    for seq in [1, 2, 1, 2] {
+        assert_eq!(dies(&arena, &[segment(seq)]), Finding::Nothing);
+    }
+    for _ in 0..3 {
+        dies(&arena, &[segment(3)]);
+        acquit(&arena);
+    }
+    let (docket, finding) = Docket::open(arena.clone());
+    docket.name(segment(2));
+    docket.clear();
+    assert_eq!((finding, dies(&arena, &[])), (Finding::Nothing, Finding::Nothing));
+}
+
+#[test]
+fn a_connection_is_given_up_for_its_third_segment() {
+    let arena = Segment::heap(4096);
+    let found: Vec<Finding> =
+        [1, 1, 2, 2, 3, 3, 4].iter().map(|seq| dies(&arena, &[segment(*seq)])).collect();
+    let condemned = |of: Option<u32>| found.iter().filter(|f| **f == Finding::Condemned(of)).count();
+    assert_eq!((condemned(None), condemned(Some(7))), (2, 1), "the third segment of one connection");
+}
+
+#[test]
+fn many_condemned_push_the_oldest_out() {
+    let arena = Segment::heap(4096);
+    for n in 0..20 {
+        let message = Note::message(&[n]);
+        dies(&arena, &[message]);
+        dies(&arena, &[message]);
+        assert!(lives(&arena).is_condemned(message));
+    }
+    assert!(!lives(&arena).is_condemned(Note::message(&[0])));
+}
+
+#[test]
+fn a_condemned_message_is_refused_once() {
+    let arena = Segment::heap(4096);
+    let message = Note::message(&[1, 2]);
+    dies(&arena, &[message]);
+    dies(&arena, &[message]);
+    let docket = lives(&arena);
+    assert!(docket.is_condemned(message));
+    docket.strike(message);
+    assert!(!docket.is_condemned(message) && !lives(&arena).is_condemned(message));
+}

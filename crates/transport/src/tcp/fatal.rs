@@ -1,0 +1,63 @@
+//! Inputs that have killed two lives: each is named in the [docket](crate::docket) before it runs, and what is condemned there is
+//! refused. A segment is lost; anything else resets its connection.
+
+use super::counters::Counter;
+use super::engine::Tcp;
+use super::live::due;
+use crate::docket::{Kind, Note};
+use crate::edge::{In, Out};
+use crate::requests::Transport as _;
+use eft_base::errno::ECONNABORTED;
+use eft_component::{Context, Outbox};
+use eft_messages::sockets::SocketsToTransport;
+use eft_messages::transport::{IpToTransport, TransportToIp};
+
+impl Tcp {
+    /// An input of a connection runs from now on. False: it has killed two predecessors, and is not to.
+    pub(super) fn enter(&mut self, cx: &Context, kind: Kind, i: u32, content: &[u64]) -> bool {
+        let note = Note::of(kind, i, self.view(i).block.generation, content);
+        if self.docket.is_condemned(note) {
+            cx.count(Counter::DropFatal);
+            return false;
+        }
+        self.docket.name(note);
+        true
+    }
+
+    /// The same of what runs in a state of the connection that content does not tell.
+    pub(super) fn enter_state(&mut self, cx: &Context, kind: Kind, i: u32) -> bool {
+        let b = self.view(i).block;
+        let content = [b.snd_una, b.snd_nxt, b.rcv_nxt, b.state as u64];
+        self.enter(cx, kind, i, &content)
+    }
+
+    /// Resets a connection of which something has killed two predecessors.
+    pub(super) fn give_up(&mut self, cx: &Context, i: u32) {
+        let before = self.view(i).block.state;
+        self.abort_later(cx, i, ECONNABORTED);
+        if self.view(i).block.state == before {
+            // It was over, and had a last word to say.
+            self.connection(i).live.due &= due::QUEUED;
+        }
+    }
+
+    /// Answers a message that is not looked at. What was asked for is refused, and its connection reset.
+    pub(super) fn refuse_fatal(&mut self, cx: &Context, message: In, out: &mut Outbox<Out>) {
+        match message {
+            In::Ip(IpToTransport::Deliver { packet, .. } | IpToTransport::Error { packet, .. }) => {
+                out.push(Out::Ip(TransportToIp::Done { packet }));
+            }
+            In::Ip(IpToTransport::Sent { .. } | IpToTransport::Routed { .. }) => {}
+            In::Sockets(message) => {
+                let (request, socket) = message.asks();
+                if let Some(i) = self.find_socket(socket) {
+                    match message {
+                        SocketsToTransport::Close { .. } => self.release(cx, i),
+                        _ => self.give_up(cx, i),
+                    }
+                }
+                self.reply(out, request, ECONNABORTED, socket, None);
+            }
+        }
+    }
+}
