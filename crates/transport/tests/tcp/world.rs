@@ -707,6 +707,8 @@ impl World {
         self.crashes += 1;
         self.sides[side].tcp = None;
         self.sides[side].died = false;
+        // It died by our hand, and of nothing that it ran.
+        eft_transport::tcp::acquit(&self.sides[side].durable);
         // Each life is longer: one that always ended at the same segment would never get past it.
         self.sides[side].fuse += self.sides[side].fuse.div_ceil(2);
         self.sides[side].packets =
