@@ -12,9 +12,9 @@ use super::engine::Tcp;
 use super::listen::RECORD_LEN;
 use super::live::due;
 use super::out_of_order::OutOfOrder;
+use super::statistics::Statistics;
 use crate::docket::Kind;
 use eft_base::errno::ECONNABORTED;
-use super::statistics::Statistics;
 use eft_component::Context;
 
 impl Connection<'_> {

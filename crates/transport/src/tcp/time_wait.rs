@@ -126,8 +126,8 @@ impl Tcp {
         }
         let View { block, cold, .. } = self.view(i);
         if segment.has(TCP_SYN) && !segment.has(TCP_ACK) {
-            let new = is_new(block, segment) && block.slot == NONE;
-            if new && self.ports.listener(&segment.tuple).is_some() {
+            // Whether the program has closed the old one makes no difference: it keeps what it has of it.
+            if is_new(block, segment) && self.ports.listener(&segment.tuple).is_some() {
                 cx.count(Counter::TimeWaitReused);
                 self.end_time_wait(cx, i);
                 return self.receive_segment(cx, segment, out);

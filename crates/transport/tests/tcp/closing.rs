@@ -188,6 +188,29 @@ fn time_wait_ignores_resets_and_lets_a_new_connection_in() {
     assert_eq!(s.counter("time_wait_reused"), 1);
 }
 
+/// As on Linux, where the wait is no longer the socket's: a client that uses its port again is served.
+#[test]
+fn time_wait_lets_a_new_connection_in_although_the_program_has_not_closed_the_old_one() {
+    let mut s = Script::new(Plan { shutdown: true, ..quiet_plan() });
+    s.timestamp = Some(100);
+    let socket = s.handshake(&timestamps(100, 0));
+    s.hear();
+    s.ack = s.ack.wrapping_add(1);
+    s.say(FIN | ACK, &[]);
+    s.hear();
+    assert_eq!(states(&s.world, 1), [State::TimeWait]);
+    s.seq = s.seq.wrapping_add(5000);
+    s.timestamp = Some(200);
+    let new = s.handshake(&timestamps(200, 0));
+    assert_eq!(s.counter("time_wait_reused"), 1);
+    // The program still has both; of the old one it knows that it ended, and without an error.
+    let page = s.world.sides[1].page(socket);
+    assert!(new != socket && page.flags() & flag::RECEIVE_END != 0);
+    assert_eq!(s.world.sides[1].app.streams[0].error, 0);
+    App::close(&mut s.world, 1, socket);
+    assert_eq!(states(&s.world, 1), [State::FinWait1]);
+}
+
 #[test]
 fn a_reset_is_told_to_whoever_waits() {
     let (mut s, socket) = Script::connected(quiet_plan());

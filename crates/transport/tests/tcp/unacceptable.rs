@@ -22,6 +22,8 @@ enum Answer {
     /// An acknowledgement of what was received.
     Ack,
     Reset,
+    /// A SYN-ACK: the segment begins a connection after this one (RFC 6191).
+    New,
 }
 use Answer::*;
 
@@ -63,9 +65,9 @@ const TABLE: &[Row] = &[
     row("a reset with an acknowledgment", RST | ACK,   9,  0,  0, NEWER, Ack,     Nothing, Ack),
     row("an old reset within the window", RST,         1,  0,  0, OLDER, Ack,     Nothing, Ack),
     // Step 4: SYN, with RFC 5961 §4.2.
-    row("a SYN before the window",       SYN,       -100,  0,  0, NEWER, Ack,     Ack,     Ack),
-    row("a SYN within the window",       SYN,          0,  0,  0, NEWER, Ack,     Ack,     Ack),
-    row("a SYN beyond the window",       SYN,        FAR,  0,  0, NEWER, Ack,     Ack,     Ack),
+    row("a SYN before the window",       SYN,       -100,  0,  0, NEWER, Ack,     New,     Ack),
+    row("a SYN within the window",       SYN,          0,  0,  0, NEWER, Ack,     New,     Ack),
+    row("a SYN beyond the window",       SYN,        FAR,  0,  0, NEWER, Ack,     New,     Ack),
     row("a SYN-ACK within the window",   SYN | ACK,    0,  0,  0, NEWER, Ack,     Ack,     Ack),
     row("a SYN with data",               SYN | ACK, -100,  0, 50, NEWER, Ack,     Ack,     Ack),
     // Step 5: ACK, with RFC 5961 §5.2.
@@ -184,6 +186,10 @@ fn unacceptable_segments_change_nothing() {
                     assert_eq!(echo, CLOCK.to_be_bytes(), "{what}");
                 }
                 (Reset, [h]) => assert_eq!(h.flags, RST, "{what}"),
+                (New, [h]) => {
+                    assert_eq!(h.flags, SYN | ACK, "{what}");
+                    continue;
+                }
                 _ => panic!("{expected:?} expected: {what}"),
             }
             assert!(arena(&s) == before, "the connection changed: {what}");
