@@ -17,6 +17,7 @@ mod content;
 pub mod datagrams;
 pub mod device;
 pub mod hardware;
+pub mod hunt;
 pub mod judge;
 pub mod link;
 pub mod machine;

@@ -22,6 +22,8 @@ enum Command {
     Tiers(report::tiers::TiersArguments),
     /// Policies for virtual machines on hosts of today, against the best static pinning
     Hosts(report::hosts::HostsArguments),
+    /// Whole stacks whose servers die and err in every way, from seeds; every byte is compared
+    Hunt(report::hunt::HuntArguments),
     /// Goodput of TCP over wires that lose, delay and reorder
     Impaired(report::impaired::ImpairedArguments),
 }
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Command::Paper(Paper::Bolt(arguments)) => report::bolt::run(&arguments),
         Command::Paper(Paper::SlowerIsFaster(arguments)) => report::slower_is_faster::run(&arguments),
         Command::Tiers(arguments) => report::tiers::run(&arguments),
+        Command::Hunt(arguments) => report::hunt::run(&arguments),
         Command::Impaired(arguments) => report::impaired::run(&arguments),
         Command::Hosts(arguments) => report::hosts::run(&arguments),
     };

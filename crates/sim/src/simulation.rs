@@ -38,6 +38,12 @@ pub struct Faults {
     pub flip: f64,
 }
 
+/// Words in the names of such counters.
+const ODD: &[&str] = &[
+    "drop", "refused", "full", "error", "retransm", "stale", "bad", "again", "resub", "no_", "damaged",
+    "mismatch", "probe", "recover", "spurious",
+];
+
 static DEATHS_ARE_NO_NEWS: Once = Once::new();
 
 /// A death in the middle of a turn is a panic that is caught: it needs no word.
@@ -181,6 +187,11 @@ impl Simulation {
 
     /// Ends the test; the line says how to repeat it.
     pub fn fail(&self, why: &str) -> ! {
+        panic!("{}", self.report(why));
+    }
+
+    /// How things stand, and what led there.
+    pub fn report(&self, why: &str) -> String {
         let mut text =
             format!("seed {}: {why} (at {} us, step {})\n", self.seed, self.now.as_micros(), self.steps);
         for (side, app) in self.applications.iter().enumerate() {
@@ -192,7 +203,21 @@ impl Simulation {
         for line in &self.trace {
             text += &format!("  {line}\n");
         }
-        panic!("{text}");
+        text + &self.oddities()
+    }
+
+    /// Counters of what does not happen on a good day.
+    fn oddities(&self) -> String {
+        let is_odd = |name: &str| ODD.iter().any(|word| name.contains(word));
+        let mut text = String::new();
+        for (side, stack) in self.stacks.iter().enumerate() {
+            for peer in stack.peers() {
+                let all = stack.all_counters(peer);
+                let odd: Vec<_> = all.iter().filter(|(name, count)| *count > 0 && is_odd(name)).collect();
+                text += &format!("  side {side} {peer}: {odd:?}\n");
+            }
+        }
+        text
     }
 
     fn note(&mut self, line: String) {

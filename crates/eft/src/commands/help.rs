@@ -152,6 +152,7 @@ Examples:
 Examples:
   eft sim help
   eft sim paper asymmetric --placements 8 --draws 20 --figures report
+  eft sim hunt --seeds 10000
   eft sim hosts"),
     ("bench", "\
 Examples:

@@ -4,6 +4,7 @@ pub mod asymmetric;
 pub mod bolt;
 pub mod figures;
 pub mod hosts;
+pub mod hunt;
 pub mod impaired;
 pub mod judged;
 pub mod slower_figures;

@@ -75,7 +75,7 @@ pub fn points(system: &str, count: u64, seed: u64, threads: u8) -> Result<Vec<Po
 pub fn summary(system: &str, points: &[Point]) -> (String, bool) {
     let agree = points.iter().filter(|point| point.agrees()).count();
     let rates = points.iter().filter(|point| point.rate_off().abs() <= RATE_PERCENT as f64).count();
-    let (apart, differ) = orders(points);
+    let (apart, differ) = orders(points, RATE_PERCENT);
     let worst = points.iter().map(|point| point.rate_off().abs()).fold(0.0, f64::max);
     let line = format!(
         "tiers, {system}: at {agree} of {} points they agree ({rates} in the rate within {RATE_PERCENT}%, at worst {worst:.0}%; utilisation within {} points); of {apart} pairs further apart {differ} are ordered differently",

@@ -82,13 +82,13 @@ impl Point {
     }
 }
 
-/// Pairs of points that lie further apart than rates may differ, and those of them that the tiers order differently.
-pub fn orders(points: &[Point]) -> (usize, usize) {
+/// Pairs of points that lie further apart than so many percent, and those of them that the tiers order differently.
+pub fn orders(points: &[Point], percent: u64) -> (usize, usize) {
     let (mut apart, mut differ) = (0, 0);
     for (i, one) in points.iter().enumerate() {
         for other in &points[i + 1..] {
             let (a, b) = (one.engines.kbps, other.engines.kbps);
-            if a.abs_diff(b) * 100 > a.max(b) * RATE_PERCENT {
+            if a.abs_diff(b) * 100 > a.max(b) * percent {
                 apart += 1;
                 differ += usize::from((a < b) != (one.batches.kbps < other.batches.kbps));
             }

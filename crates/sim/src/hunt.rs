@@ -1,0 +1,198 @@
+//! A hunt for faults: a scenario of whole stacks drawn from a seed, and what is asked of it at its end.
+//!
+//! Every byte is compared, a standstill is a lost wake-up or a deadlock, engines and channels assert what they hold to be true
+//! always, and afterwards, when nobody dies any more, the same stacks carry a stream as if nothing had been: a buffer that was
+//! lost or given back twice shows there. Over a wire without loss, nothing may be sent again where tcp lives.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use eft_base::Random;
+use eft_channel::socket::Geometry;
+use eft_component::fault::Fault;
+use eft_messages::ComponentId;
+
+use crate::simulation::{Faults, Settings};
+use crate::{Conditions, Simulation};
+
+/// What is wrong in a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Servers but tcp die between two steps, one at a time, and the wire loses nothing.
+    DeathsBetweenSteps,
+    /// Servers die between and in the middle of steps, alone or with another.
+    DeathsAnywhere,
+    /// The same, over a wire that loses, repeats, reorders and corrupts.
+    BadWire,
+    /// Messages come late or twice, receipts not at all or twice, and queues are damaged.
+    Damage,
+}
+
+const KINDS: [Kind; 4] = [Kind::DeathsBetweenSteps, Kind::DeathsAnywhere, Kind::BadWire, Kind::Damage];
+
+/// What a seed stands for.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub seed: u64,
+    pub kind: Kind,
+    pub settings: Settings,
+    pub streams: usize,
+    /// Bytes of each stream in both directions, and of one write at most (0: what fits).
+    pub up: u64,
+    pub down: u64,
+    pub write_max: usize,
+}
+
+/// What befell a scenario that ended well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hunted {
+    /// Deaths in all, and those in the middle of a turn.
+    pub deaths: u64,
+    pub burnt: u64,
+    /// Faults other than deaths that were injected.
+    pub injected: u64,
+    /// Frames that the wire lost.
+    pub lost: u64,
+}
+
+impl std::ops::AddAssign for Hunted {
+    fn add_assign(&mut self, other: Hunted) {
+        self.deaths += other.deaths;
+        self.burnt += other.burnt;
+        self.injected += other.injected;
+        self.lost += other.lost;
+    }
+}
+
+const BESIDE_TCP: [ComponentId; 4] =
+    [ComponentId::IP, ComponentId::FILTER, ComponentId::nic(0), ComponentId::UDP];
+const NO_FILTER: &str = include_str!("../../../topologies/no-filter.toml");
+
+/// The smallest ring: full queues and closed windows all the time.
+const SMALL_RING: usize = 1 << 12;
+/// Longest time that a scenario may take, of virtual time.
+const LIMIT: Duration = Duration::from_secs(600);
+/// After the last fault: all are back, and what was held back has come.
+const CALM: Duration = Duration::from_secs(3);
+
+fn one_of<T: Copy>(random: &mut Random, all: &[T]) -> T {
+    all[random.below(all.len() as u64) as usize]
+}
+
+impl Scenario {
+    pub fn draw(seed: u64) -> Scenario {
+        let mut random = Random::new(seed);
+        let r = &mut random;
+        let kind = one_of(r, &KINDS);
+        let mut settings = Settings { conditions: conditions(r, kind), ..Settings::default() };
+        settings.faults = faults(r, kind);
+        settings.device.segment_max = if r.chance(0.3) { 0 } else { settings.device.segment_max };
+        settings.device.checksum = settings.device.segment_max != 0 || r.chance(0.5);
+        let ring = one_of(r, &[SMALL_RING, 1 << 16, 1 << 18]);
+        settings.geometry = Geometry { slots: 48, send_len: ring, receive_len: ring };
+        if r.chance(0.2) {
+            settings.topology = NO_FILTER.into();
+            settings.faults.peers.retain(|peer| *peer != ComponentId::FILTER);
+        }
+        let most = one_of(r, &[2_000, 30_000, 300_000]);
+        Scenario {
+            seed,
+            kind,
+            settings,
+            streams: 1 + r.below(8) as usize,
+            up: r.below(most),
+            down: r.below(most),
+            write_max: one_of(r, &[0, 0, 64, 3000]),
+        }
+    }
+
+    /// Errors say what happened, and hold the last steps.
+    pub fn run(&self) -> Result<Hunted, String> {
+        catch_unwind(AssertUnwindSafe(|| self.play())).unwrap_or_else(|why| Err(text(why)))
+    }
+
+    fn play(&self) -> Result<Hunted, String> {
+        let calm = Settings { faults: Faults::default(), ..self.settings.clone() };
+        let mut s = Simulation::new(self.seed, calm);
+        s.serve(self.up, self.down, self.write_max);
+        s.faults = self.settings.faults.clone();
+        (0..self.streams).for_each(|_| s.stream(self.up, self.down, self.write_max));
+        let all_done = |s: &Simulation, count: usize| {
+            s.applications.iter().all(|a| a.streams.len() == count && a.is_done())
+        };
+        s.run(LIMIT, |s| all_done(s, self.streams));
+        s.faults = Faults::default();
+        s.run_for(CALM);
+        self.ask(&s, "with deaths")?;
+        (0..self.streams).for_each(|_| s.stream(self.up, self.down, self.write_max));
+        s.run(LIMIT, |s| all_done(s, 2 * self.streams));
+        self.ask(&s, "after them")?;
+        let injected = |peer: &ComponentId| s.total(*peer, "faults_injected");
+        Ok(Hunted {
+            deaths: s.stacks.iter().map(|stack| stack.crashes).sum(),
+            burnt: s.stacks.iter().map(|stack| stack.burnt).sum(),
+            injected: self.settings.faults.peers.iter().map(injected).sum(),
+            lost: s.link.lost,
+        })
+    }
+
+    /// Where nothing is lost and tcp lives, nothing has to be sent again. A death may last longer than a tail goes unanswered; then
+    /// a probe asks (RFC 8985 section 7), and finds that nothing was lost.
+    fn ask(&self, s: &Simulation, when: &str) -> Result<(), String> {
+        let total = |name| s.total(ComponentId::TCP, name);
+        let lost = total("retransmitted_segments") - total("loss_probes") + total("loss_probes_repaired");
+        if self.kind == Kind::DeathsBetweenSteps && lost > 0 {
+            return Err(s.report(&format!("{lost} segments were lost, {when}")));
+        }
+        Ok(())
+    }
+}
+
+fn conditions(r: &mut Random, kind: Kind) -> Conditions {
+    let clean = Conditions {
+        rate: one_of(r, &[0, 50_000_000, 500_000_000, 2_000_000_000]),
+        delay: Duration::from_micros(10 + r.below(1000)),
+        ..Conditions::default()
+    };
+    if kind != Kind::BadWire {
+        return clean;
+    }
+    Conditions {
+        jitter: Duration::from_micros(r.below(300)),
+        loss: 0.02,
+        duplicate: 0.02,
+        corrupt: 0.01,
+        cut: r.chance(0.5),
+        ..clean
+    }
+}
+
+fn faults(r: &mut Random, kind: Kind) -> Faults {
+    let mut peers = BESIDE_TCP.to_vec();
+    if kind != Kind::DeathsBetweenSteps {
+        peers.push(ComponentId::TCP);
+    }
+    let crash = one_of(r, &[0.0002, 0.001, 0.005]);
+    let some = Faults { peers, downtime: Duration::from_millis(3), ..Faults::default() };
+    match kind {
+        Kind::DeathsBetweenSteps => Faults { crash, one_at_a_time: true, ..some },
+        Kind::DeathsAnywhere | Kind::BadWire => {
+            Faults { crash: crash / 4.0, fuse: one_of(r, &[0.001, 0.01]), together: 0.3, ..some }
+        }
+        Kind::Damage => Faults {
+            kinds: vec![Fault::Delay, Fault::Repeat, Fault::Leak, Fault::DoubleFree],
+            inject: 0.002,
+            flip: one_of(r, &[0.0, 0.01]),
+            downtime: Duration::from_millis(1),
+            ..some
+        },
+    }
+}
+
+fn text(why: Box<dyn Any + Send>) -> String {
+    match why.downcast::<String>() {
+        Ok(text) => *text,
+        Err(why) => why.downcast_ref::<&str>().map_or("a panic without a word".into(), |text| (*text).into()),
+    }
+}
