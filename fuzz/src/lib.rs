@@ -6,7 +6,6 @@
 //!
 //! Must never happen: an input that depends on anything but the bytes.
 
-mod host;
 mod mutate;
 pub mod source;
 mod targets;

@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("vcpu", &["base", "machine"]),
     ("host", &["acpi", "base", "machine", "cores", "vcpu"]),
     ("linux", &["base", "machine", "channel", "messages", "component", "control", "cores", "host"]),
+    ("harness", &["base", "channel", "messages", "component", "transport"]),
     ("record", &["base", "channel", "messages", "component", "transport", "ip", "filter"]),
     (
         "sim",
@@ -34,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "channel",
             "messages",
             "component",
+            "harness",
             "record",
             "sockets",
             "transport",

@@ -3,40 +3,17 @@
 //! It acts only on what it is told (replies and readiness), so a wake-up that a server owes and does
 //! not give shows as a standstill. Every byte is compared.
 
-use crate::content::byte_at;
 use crate::datagrams::{DatagramSocket, Datagrams};
 use crate::node::{Effect, Event};
 use crate::stack::{FAMILY, Stack};
 use eft_base::{Endpoint, Instant, SocketId, WireAddress};
-use eft_channel::socket::{AcceptRecord, LAYOUT_VERSION, Opt, SocketPage, flag, wish};
+use eft_channel::socket::{LAYOUT_VERSION, Opt, SocketPage};
 use eft_component::sockets::{self, ConnectionId, Handle};
 use eft_component::transport::Effect as Told;
+use eft_harness::{Plan, Stream, take_accepted};
 use eft_messages::ComponentId;
 use eft_messages::control::{Reply, Request, op};
 use std::collections::{BTreeMap, VecDeque};
-use zerocopy::{FromZeros, IntoBytes};
-
-/// What one end of a stream does.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Plan {
-    pub send: u64,
-    pub receive: u64,
-    /// Writes at most so much at once; 0: what fits.
-    pub write_max: usize,
-}
-
-/// One end of a stream.
-#[derive(Debug)]
-pub struct Stream {
-    pub socket: SocketId,
-    plan: Plan,
-    pub sent: u64,
-    pub received: u64,
-    pub end_seen: bool,
-    pub error: i32,
-    /// Which bytes it sends, and expects: both ends know the client's port.
-    salts: Option<(u64, u64)>,
-}
 
 enum Intent {
     Listen { port: u16, plan: Plan },
@@ -50,14 +27,6 @@ enum Asked {
     BindDatagrams(Datagrams),
     Listen(Plan),
     Connect,
-}
-
-impl Stream {
-    /// So many bytes as will arrive, from `ahead` of those that have on; `None` before the first.
-    pub fn expected(&self, ahead: u64, len: u64) -> Option<Vec<u8>> {
-        let (_, salt) = self.salts?;
-        Some((0..len).map(|i| byte_at(salt, self.received + ahead + i)).collect())
-    }
 }
 
 /// A program.
@@ -216,7 +185,7 @@ impl Application {
                 if let Some(page) = stack.family.socket(socket.slot) {
                     // A connecting writer waits for the plug to be pulled.
                     page.write_plug().set();
-                    page.set_option(Opt::NoDelay, (plan.write_max > 0) as u32);
+                    page.set_option(Opt::NoDelay, plan.no_delay as u32);
                 }
                 self.streams.push(Stream::new(socket, plan));
                 let request = Request { address: to.address.into(), port: to.port, ..Request::default() };
@@ -255,15 +224,7 @@ impl Application {
     }
 
     fn accept(&mut self, stack: &mut Stack, listener: &SocketPage, plan: Plan, seed: u64) {
-        let mut taken = Vec::new();
-        while listener.receivable() >= size_of::<AcceptRecord>() {
-            let at = listener.receive_taken();
-            let mut record = AcceptRecord::new_zeroed();
-            listener.read_receive(at, record.as_mut_bytes());
-            listener.set_receive_taken(at + size_of::<AcceptRecord>() as u64);
-            taken.push(record);
-        }
-        for record in taken {
+        for record in take_accepted(listener, usize::MAX) {
             if self.workers_to_die > 0 {
                 self.workers_to_die -= 1;
                 continue;
@@ -284,86 +245,5 @@ impl Application {
             self.requests.push_back(request);
             self.progress(stack, socket, seed);
         }
-    }
-}
-
-impl Stream {
-    fn new(socket: SocketId, plan: Plan) -> Stream {
-        Stream { socket, plan, sent: 0, received: 0, end_seen: false, error: 0, salts: None }
-    }
-
-    pub fn is_done(&self) -> bool {
-        self.sent == self.plan.send && self.received == self.plan.receive && self.end_seen
-    }
-
-    /// True if the transport must be told.
-    fn progress(&mut self, page: &SocketPage, seed: u64) -> bool {
-        let flags = page.flags();
-        if flags & flag::DEAD != 0 && self.error == 0 {
-            self.error = page.take_error();
-        }
-        if flags & flag::CONNECTED == 0 {
-            return false;
-        }
-        let (local, remote) = (page.local().port as u64, page.remote().port as u64);
-        let (to_send, to_receive) = (local << 16 | remote, remote << 16 | local);
-        self.salts.get_or_insert((to_send, to_receive));
-        let mut news = self.read(page, seed);
-        if flags & flag::DEAD == 0 {
-            news |= self.write(page);
-        }
-        if page.receivable() == 0 && page.flags() & flag::RECEIVE_END != 0 {
-            self.end_seen = true;
-        }
-        news
-    }
-
-    fn read(&mut self, page: &SocketPage, seed: u64) -> bool {
-        let mut news = false;
-        let salt = self.salts.map_or(0, |s| s.1);
-        loop {
-            let n = page.receivable();
-            if n == 0 {
-                return news;
-            }
-            let at = page.receive_taken();
-            assert_eq!(at, self.received, "seed {seed}: position");
-            let mut bytes = vec![0; n];
-            page.read_receive(at, &mut bytes);
-            for (i, b) in bytes.iter().enumerate() {
-                let at = at + i as u64;
-                assert_eq!(*b, byte_at(salt, at), "seed {seed}: wrong byte at {at}");
-            }
-            self.received += n as u64;
-            let (got, wanted) = (self.received, self.plan.receive);
-            assert!(got <= wanted, "seed {seed}: {got} bytes of {wanted}");
-            page.set_receive_taken(self.received);
-            news |= self.received >= page.receive_notify();
-        }
-    }
-
-    fn write(&mut self, page: &SocketPage) -> bool {
-        let mut news = false;
-        let salt = self.salts.map_or(0, |s| s.0);
-        while self.sent < self.plan.send {
-            let mut n = (self.plan.send - self.sent).min(page.sendable() as u64) as usize;
-            if self.plan.write_max > 0 {
-                n = n.min(self.plan.write_max);
-            }
-            if n == 0 {
-                page.write_plug().set();
-                return true;
-            }
-            let bytes: Vec<u8> = (0..n as u64).map(|i| byte_at(salt, self.sent + i)).collect();
-            page.write_send(self.sent, &bytes);
-            self.sent += n as u64;
-            page.set_send_end(self.sent);
-            news = true;
-        }
-        if page.wishes() & wish::SHUT_WRITE == 0 {
-            page.add_wish(wish::SHUT_WRITE);
-            news = true;
-        }
-        news
     }
 }

@@ -1,8 +1,8 @@
 //! A simulated program's datagram socket: sends numbered datagrams, checks those that come.
 
-use crate::content::byte_at;
 use eft_base::{Endpoint, SocketId};
 use eft_channel::socket::{DatagramHeader, SocketPage, datagram_record_len};
+use eft_harness::byte_at;
 use std::collections::BTreeSet;
 use zerocopy::{FromZeros, IntoBytes};
 

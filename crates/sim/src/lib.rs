@@ -13,7 +13,6 @@ pub mod batch;
 pub mod bolt;
 pub mod calibration;
 pub mod chart;
-mod content;
 pub mod datagrams;
 pub mod device;
 pub mod hardware;
@@ -30,8 +29,9 @@ pub mod stack;
 pub mod timed;
 pub mod wiring;
 
-pub use application::{Application, Plan};
+pub use application::Application;
 pub use datagrams::Datagrams;
+pub use eft_harness::Plan;
 pub use link::Conditions;
 pub use simulation::{Faults, Simulation};
 pub use stack::{Shape, Stack};

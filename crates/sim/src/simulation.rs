@@ -1,6 +1,6 @@
 //! The schedule: who runs next, when time passes, who dies. All of it follows from the seed.
 
-use crate::application::{Application, Plan};
+use crate::application::Application;
 use crate::device::End;
 use crate::link::{Conditions, Link};
 use crate::stack::{Shape, Stack};
@@ -9,6 +9,7 @@ use eft_channel::socket::Geometry;
 use eft_component::DeviceInfo;
 use eft_component::fault::Fault;
 use eft_control::accusation::Verdict;
+use eft_harness::Plan;
 use eft_messages::ComponentId;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -155,13 +156,13 @@ impl Simulation {
     /// The same from either side; side 1 then speaks with itself.
     pub fn stream_from(&mut self, side: usize, up: u64, down: u64, write_max: usize) {
         let to = Endpoint::new(address(1).address, 80);
-        let plan = Plan { send: up, receive: down, write_max };
+        let plan = plan(up, down, write_max);
         self.applications[side].connect(to, plan);
     }
 
     /// Side 1 serves such streams; returns when it listens.
     pub fn serve(&mut self, up: u64, down: u64, write_max: usize) {
-        let plan = Plan { send: down, receive: up, write_max };
+        let plan = plan(down, up, write_max);
         self.applications[1].listen(80, plan);
         self.run(Duration::from_secs(5), |s| s.applications[1].is_listening());
     }
@@ -397,4 +398,9 @@ impl Simulation {
 pub fn address(side: usize) -> Cidr {
     let text = ["10.77.0.1/24", "10.77.0.2/24"][side];
     text.parse().expect("an address")
+}
+
+/// Programs that write little at a time want it to leave at once.
+fn plan(send: u64, receive: u64, write_max: usize) -> Plan {
+    Plan { send, receive, write_max, shutdown: true, no_delay: write_max > 0, ..Plan::default() }
 }

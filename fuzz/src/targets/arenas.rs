@@ -56,7 +56,7 @@ impl<E: Engine> Target for TransportArena<E> {
             self.traffic.feed(source);
         }
         let bench = &mut self.traffic.bench;
-        damage(&bench.durable, source);
+        damage(&bench.transport.durable, source);
         bench.die(source);
         for at in (0..bench.sockets.len()).rev() {
             match source.below(12) {
@@ -64,7 +64,7 @@ impl<E: Engine> Target for TransportArena<E> {
                 _ => bench.use_socket(bench.sockets[at], source),
             }
         }
-        bench.host.pass(Duration::from_micros(source.below(3_000_000)));
+        bench.transport.host.pass(Duration::from_micros(source.below(3_000_000)));
         bench.settle(source);
     }
 }

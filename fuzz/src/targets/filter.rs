@@ -2,13 +2,13 @@
 
 use super::Target;
 use super::texts::pf_examples;
-use crate::host::Host;
 use crate::mutate::Examples;
 use crate::source::Source;
 use eft_base::{RequestId, WireAddress};
 use eft_channel::{Memory, Segment};
 use eft_component::{Answer, Configure};
 use eft_filter::{Filter, FilterConfig, ToIp, arena_len};
+use eft_harness::Host;
 use eft_messages::ComponentId;
 use eft_messages::filter::{FilterToIp, Flow, IpToFilter};
 use std::collections::BTreeSet;

@@ -1,12 +1,12 @@
 //! ip with a NIC, a filter and transports played by the target.
 
 use super::packets::{OUR_MAC, arp};
-use crate::host::Host;
 use crate::source::Source;
 use eft_base::wire::ARP_REPLY;
 use eft_base::{PacketRef, PoolId, RequestId};
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::Configure;
+use eft_harness::Host;
 use eft_ip::{FromPeer, Ip, IpConfig, ToPeer};
 use eft_messages::ComponentId;
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};

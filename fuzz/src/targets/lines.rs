@@ -5,9 +5,9 @@ use super::filter::FilterBench;
 use super::ip_bench::IpBench;
 use super::transport_bench::TransportBench;
 use super::{nic, requests};
-use crate::host::Host;
 use crate::source::Source;
 use eft_component::{Component, Output};
+use eft_harness::Host;
 use eft_messages::{ComponentId, Encoded};
 use eft_transport::tcp::Tcp;
 use eft_transport::udp::Udp;
@@ -31,11 +31,11 @@ pub fn ip(source: &mut Source) -> Box<dyn Target> {
 }
 
 pub fn tcp(source: &mut Source) -> Box<dyn Target> {
-    lines(connected::<Tcp>(source).host)
+    lines(connected::<Tcp>(source).transport.host)
 }
 
 pub fn udp(source: &mut Source) -> Box<dyn Target> {
-    lines(connected::<Udp>(source).host)
+    lines(connected::<Udp>(source).transport.host)
 }
 
 fn connected<E: super::transport_bench::Engine>(source: &mut Source) -> TransportBench<E> {

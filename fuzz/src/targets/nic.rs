@@ -1,12 +1,12 @@
 //! Frame descriptors of a hostile ip into a NIC, over a device that blocks, fails and comes and goes.
 
 use super::Target;
-use crate::host::Host;
 use crate::mutate::{hostile_u64, write_edge};
 use crate::source::Source;
 use eft_base::{MacAddress, PacketRef, PoolId, Random, RequestId};
 use eft_channel::{Memory, Pool, PoolView, Segment};
 use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
+use eft_harness::Host;
 use eft_messages::ComponentId;
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp};
 use eft_nic::Nic;

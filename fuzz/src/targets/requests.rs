@@ -1,12 +1,12 @@
 //! Requests of hostile applications, and answers of mad transports, into sockets.
 
 use super::Target;
-use crate::host::Host;
 use crate::source::Source;
 use eft_base::{FamilyId, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{Arena, Geometry, LAYOUT_VERSION};
 use eft_channel::{Memory, Segment};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
+use eft_harness::Host;
 use eft_messages::ComponentId;
 use eft_messages::control::{Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};

@@ -3,12 +3,13 @@
 
 use super::Target;
 use super::packets::{SYN_OPTIONS, Segment, THEM, US, ipv4, tcp, udp};
-use super::transport_bench::{Engine, FAMILY, Flow, LISTEN_PORT, TransportBench};
+use super::transport_bench::{Engine, Flow, LISTEN_PORT, TransportBench};
 use crate::mutate::{hostile_u64, write_edge};
 use crate::source::Source;
 use eft_base::SocketId;
 use eft_base::wire::*;
 use eft_channel::socket::{ARENA_HEADER_LEN, Opt, SOCKET_HEADER_LEN, SocketPage};
+use eft_harness::FAMILY;
 use eft_messages::sockets::SocketsToTransport;
 use eft_transport::tcp::Tcp;
 use eft_transport::udp::Udp;
@@ -143,7 +144,7 @@ fn udp_packet(source: &mut Source) -> Vec<u8> {
 impl<E: Engine> Segments<E> {
     fn arrive(&mut self, source: &mut Source) {
         let mut packet = match self.is_tcp {
-            true => tcp_packet(&self.bench.flows, self.bench.host.now.as_micros() as u32, source),
+            true => tcp_packet(&self.bench.flows, self.bench.transport.host.now.as_micros() as u32, source),
             false => udp_packet(source),
         };
         if source.chance(0.15) {
@@ -206,7 +207,7 @@ impl<E: Engine> Segments<E> {
     }
 
     fn scribble_bytes(&self, socket: SocketId, source: &mut Source) {
-        let arena = &self.bench.arena;
+        let arena = &self.bench.transport.arena;
         let slot = ARENA_HEADER_LEN + socket.slot as usize * arena.geometry().stride();
         let at = match source.below(4) {
             0 => source.below(ARENA_HEADER_LEN as u64) as usize,
@@ -257,18 +258,18 @@ impl<E: Engine> Target for Segments<E> {
             0..3 => self.bench.connect(source),
             3..6 if sockets > 0 => self.bench.close(source.below(sockets) as usize, source),
             6 => self.bench.die(source),
-            7 => self.bench.host.set_room(source.below(6) as usize),
-            8..14 => self.bench.host.set_room(1024),
+            7 => self.bench.transport.host.set_room(source.below(6) as usize),
+            8..14 => self.bench.transport.host.set_room(1024),
             14 => {
                 let socket = SocketId { family: FAMILY, slot: source.below(40) as u32 };
                 let incarnation = source.below(4) as u32;
                 let ask = |request| SocketsToTransport::Attached { request, socket, incarnation };
                 self.bench.ask(ask, source);
             }
-            15 => self.bench.host.pass(Duration::from_secs(source.below(200))),
+            15 => self.bench.transport.host.pass(Duration::from_secs(source.below(200))),
             _ => {}
         }
-        self.bench.host.pass(Duration::from_micros(source.below(60_000)));
+        self.bench.transport.host.pass(Duration::from_micros(source.below(60_000)));
         self.bench.settle(source);
     }
 }

@@ -2,7 +2,6 @@
 //! the supervisor's sockets.
 
 use super::Target;
-use crate::host::Host;
 use crate::mutate::Examples;
 use crate::source::Source;
 use eft_base::{Cidr, PoolId};
@@ -10,6 +9,7 @@ use eft_channel::{Memory, Pool, Segment};
 use eft_component::{Configure, Topology};
 use eft_cores::description::Description;
 use eft_cores::speed::Speed;
+use eft_harness::Host;
 use eft_host::sensors::trace;
 use eft_ip::{Ip, IpConfig};
 use eft_linux::devices::DeviceSpec;

@@ -1,30 +1,22 @@
 //! tcp or udp with ip, sockets and an application played by the target.
 
 use super::packets::{THEM, US};
-use crate::host::Host;
 use crate::source::Source;
 use eft_base::wire::*;
-use eft_base::{FamilyId, PacketRef, PoolId, RequestId, SlotShare, SocketId};
-use eft_channel::socket::{AcceptRecord, Arena, DatagramHeader, Geometry, SocketPage, datagram_record_len};
-use eft_channel::{Memory, Pool, Segment};
-use eft_component::Component;
+use eft_base::{PacketRef, RequestId, SlotShare, SocketId};
+use eft_channel::socket::{DatagramHeader, Geometry, SocketPage, datagram_record_len};
 use eft_component::transport::{Effect, Event};
+use eft_harness::{Arrival, FAMILY, Quote, Route, Shape, TransportHost, take_accepted};
 use eft_messages::ComponentId;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
-use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
-use eft_transport::tcp::{self, Tcp, TcpConfig};
-use eft_transport::udp::{self, Udp, UdpConfig};
-use eft_transport::{In, Out, Refused};
-use std::collections::BTreeMap;
+use eft_messages::transport::{IpToTransport, TransportToIp};
+use eft_transport::tcp::{Tcp, TcpConfig};
+use eft_transport::udp::{Udp, UdpConfig};
+use eft_transport::{In, Out};
 use std::net::IpAddr;
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::IntoBytes;
 
-pub const FAMILY: FamilyId = FamilyId(3);
-pub const ARENA_POOL: PoolId = PoolId(2);
 pub const LISTEN_PORT: u16 = 80;
-const HEADERS: PoolId = PoolId(1);
-const PACKETS: PoolId = PoolId(4);
-const PACKET_LEN: usize = 1 << 16;
 const RING: usize = 1 << 16;
 const SLOTS: usize = 24;
 const TCP: TcpConfig = TcpConfig {
@@ -36,37 +28,17 @@ const TCP: TcpConfig = TcpConfig {
 };
 const UDP: UdpConfig = UdpConfig { sockets: 16, sockets_per_family: 12, seed: 11, slots: SlotShare::UDP };
 
-/// An arena whose header was hit is refused; the stack is then started anew.
-fn renew(arena: &Segment, examined: Result<(), Refused>) {
-    if examined.is_err() {
-        arena.write(0, &[0; 4096]).expect("within the arena");
-    }
-}
-
-/// What differs between tcp and udp.
-pub trait Engine: Component<In = In, Out = Out, Event = Event, Effect = Effect> {
-    fn arena_len() -> usize;
-    fn open(arena: Segment, headers: Pool) -> Self;
+/// How large the target makes it.
+pub trait Engine: eft_harness::Engine {
+    const CONFIG: Self::Config;
 }
 
 impl Engine for Tcp {
-    fn arena_len() -> usize {
-        tcp::arena_len(&TCP)
-    }
-    fn open(arena: Segment, headers: Pool) -> Tcp {
-        renew(&arena, tcp::examine(&arena, &TCP));
-        Tcp::open(arena, headers, TCP).expect("it was examined")
-    }
+    const CONFIG: TcpConfig = TCP;
 }
 
 impl Engine for Udp {
-    fn arena_len() -> usize {
-        udp::arena_len(&UDP)
-    }
-    fn open(arena: Segment, headers: Pool) -> Udp {
-        renew(&arena, udp::examine(&arena, &UDP));
-        Udp::open(arena, headers, UDP).expect("it was examined")
-    }
+    const CONFIG: UdpConfig = UDP;
 }
 
 /// Where a conversation stands, as seen from the wire: what the engine sent last.
@@ -81,18 +53,10 @@ pub struct Flow {
 }
 
 pub struct TransportBench<E: Engine> {
-    pub host: Host<E>,
-    pub arena: Arena,
-    pub durable: Segment,
-    packets: Pool,
-    /// Packets that the engine has.
-    given: Vec<PacketRef>,
+    pub transport: TransportHost<E>,
     pub sockets: Vec<SocketId>,
     pub listener: Option<SocketId>,
     pub flows: Vec<Flow>,
-    unanswered: BTreeMap<RequestId, SocketsToTransport>,
-    next_request: u32,
-    life: u64,
     /// `Sent`s that ip has not told yet.
     pub unconfirmed: Vec<RequestId>,
     /// Whether what the engine says is checked: not while its neighbours lie.
@@ -102,66 +66,34 @@ pub struct TransportBench<E: Engine> {
 impl<E: Engine> TransportBench<E> {
     pub fn new(strict: bool, source: &mut Source) -> TransportBench<E> {
         let geometry = Geometry { slots: SLOTS, send_len: RING, receive_len: RING };
-        let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).expect("geometry is valid");
-        let packets = Pool::new(PACKETS, Segment::heap(16 * PACKET_LEN), PACKET_LEN);
-        let durable = Segment::heap(E::arena_len());
-        let host = Self::start(&arena, &packets, durable.clone(), source);
+        let shape = Shape { config: E::CONFIG, geometry, headers: 64, packets: 16 };
         let mut bench = TransportBench {
-            host,
-            arena,
-            durable,
-            packets,
-            given: Vec::new(),
+            transport: TransportHost::new(shape, source.generator()),
             sockets: Vec::new(),
             listener: None,
             flows: Vec::new(),
-            unanswered: BTreeMap::new(),
-            next_request: 0,
-            life: 0,
             unconfirmed: Vec::new(),
             strict,
         };
+        bench.transport.end_turn();
         bench.settle(source);
         bench.listen(source);
         bench
     }
 
-    fn start(arena: &Arena, packets: &Pool, durable: Segment, source: &mut Source) -> Host<E> {
-        let headers = Pool::new(HEADERS, Segment::heap(64 * SEND_SLOT_LEN), SEND_SLOT_LEN);
-        let mut memory = Memory::new();
-        memory.insert(HEADERS, headers.view().clone());
-        memory.insert(ARENA_POOL, arena.view());
-        memory.insert(PACKETS, packets.view().clone());
-        // The family comes before the neighbours, as the supervisor sends them.
-        let mut host = Host::new(E::open(durable, headers), memory, &[], source.generator());
-        host.event(Event::FamilyOpened { family: FAMILY, pool: ARENA_POOL, arena: arena.clone() });
-        host.connect(&[ComponentId::IP, ComponentId::SOCKETS]);
-        host
-    }
-
-    /// The engine dies between two events; a successor opens what it left.
+    /// The engine dies between two events; a successor opens what it left, or begins anew if the arena's header was hit.
     pub fn die(&mut self, source: &mut Source) {
-        let now = self.host.now;
-        for packet in self.given.drain(..) {
-            self.packets.free(packet);
-        }
         self.unconfirmed.clear();
-        self.life += 1;
-        self.host = Self::start(&self.arena, &self.packets, self.durable.clone(), source);
-        self.host.now = now;
-        for message in self.unanswered.values().copied().collect::<Vec<_>>() {
-            self.host.receive(ComponentId::SOCKETS, In::Sockets(message));
-        }
+        self.transport.renew();
+        self.transport.restart();
+        self.transport.end_turn();
         self.settle(source);
     }
 
     /// Asks as sockets does.
     pub fn ask(&mut self, build: impl FnOnce(RequestId) -> SocketsToTransport, source: &mut Source) {
-        self.next_request += 1;
-        let id = RequestId { index: self.next_request, generation: 1 };
-        let message = build(id);
-        self.unanswered.insert(id, message);
-        self.host.receive(ComponentId::SOCKETS, In::Sockets(message));
+        self.transport.ask(build);
+        self.transport.end_turn();
         self.settle(source);
     }
 
@@ -217,56 +149,37 @@ impl<E: Engine> TransportBench<E> {
     }
 
     fn incarnation(&self, socket: SocketId) -> u32 {
-        self.page(socket).incarnation()
+        self.transport.incarnation(socket)
     }
 
     pub fn page(&self, socket: SocketId) -> SocketPage {
-        self.arena.socket(socket.slot).expect("the engine named the slot")
+        self.transport.page(socket)
     }
 
     pub fn dirty(&mut self, socket: SocketId, source: &mut Source) {
-        self.host.event(Event::Dirty(socket));
+        self.transport.host.event(Event::Dirty(socket));
         self.settle(source);
     }
 
     /// A packet arrives. `header_len` is what ip says of it, right or not.
     pub fn deliver(&mut self, packet: &[u8], header_len: u16, checksum_ok: bool, source: &mut Source) {
-        let Some(slot) = self.put(packet) else { return };
         let segment_size = if source.chance(0.1) { source.below(1500) as u16 } else { 0 };
-        let m = IpToTransport::Deliver { packet: slot, header_len, checksum_ok, segment_size };
-        self.host.receive(ComponentId::IP, In::Ip(m));
+        self.transport.deliver(packet, Arrival { header_len, checksum_ok, segment_size });
+        self.transport.end_turn();
     }
 
     /// An ICMP error that quotes `packet`.
     pub fn error(&mut self, packet: &[u8], source: &mut Source) {
-        let Some(slot) = self.put(packet) else { return };
         let (kind, code) = [(3, 1), (3, 3), (3, 4), (11, 0), (4, 0)][source.below(5) as usize];
         let mtu = source.below(1600) as u16;
-        let m = IpToTransport::Error {
-            packet: slot,
-            header_len: 20,
-            kind,
-            code,
-            info: mtu,
-            offender: Default::default(),
-            ttl: 64,
-            tos: 0,
-        };
-        self.host.receive(ComponentId::IP, In::Ip(m));
-    }
-
-    fn put(&mut self, packet: &[u8]) -> Option<PacketRef> {
-        let slot = self.packets.allocate()?;
-        let len = packet.len().min(PACKET_LEN);
-        assert!(self.packets.write(slot, 0, &packet[..len]));
-        self.given.push(slot);
-        Some(PacketRef { len: len as u32, ..slot })
+        self.transport.deliver_error(packet, Quote::new(kind, code, mtu));
+        self.transport.end_turn();
     }
 
     /// Takes what the engine says until it is quiet.
     pub fn settle(&mut self, source: &mut Source) {
         for _ in 0..8 {
-            let out = self.host.take();
+            let out = self.transport.host.take();
             if out.is_empty() {
                 return;
             }
@@ -283,19 +196,20 @@ impl<E: Engine> TransportBench<E> {
     fn effect(&mut self, effect: Effect) {
         // As the shim pulls the plug.
         if let Effect::Writable(socket) = effect
-            && let Some(page) = self.arena.socket(socket.slot)
+            && let Some(page) = self.transport.arena.socket(socket.slot)
         {
             page.write_plug().clear();
         }
     }
 
-    fn answered(&mut self, TransportToSockets::Reply { request, errno, socket, .. }: TransportToSockets) {
-        let asked = self.unanswered.remove(&request);
+    fn answered(&mut self, reply: TransportToSockets) {
+        let TransportToSockets::Reply { request, errno, socket, .. } = reply;
+        let asked = self.transport.answered(&reply);
         assert!(asked.is_some() || !self.strict, "{request:?} was answered twice");
         if let Some(SocketsToTransport::Open { .. }) = asked
             && errno == 0
         {
-            assert!(self.arena.socket(socket.slot).is_some(), "{socket:?} was opened");
+            assert!(self.transport.arena.socket(socket.slot).is_some(), "{socket:?} was opened");
             self.sockets.push(socket);
         }
     }
@@ -303,20 +217,18 @@ impl<E: Engine> TransportBench<E> {
     fn receive_at_ip(&mut self, m: TransportToIp, source: &mut Source) {
         match m {
             TransportToIp::Done { packet } | TransportToIp::Refuse { packet } => {
-                assert!(self.packets.free(packet) || !self.strict, "{packet:?} was given back twice");
-                self.given.retain(|g| g.slot != packet.slot);
+                let taken = self.transport.take_back(packet);
+                assert!(taken || !self.strict, "{packet:?} was given back twice");
             }
             TransportToIp::Route { request, source: from, .. } => {
-                let unspecified = IpAddr::from(from).is_unspecified();
-                let m = IpToTransport::Routed {
-                    request,
+                let route = Route {
                     errno: if source.chance(0.02) { 101 } else { 0 },
-                    source: if unspecified { IpAddr::V4(US).into() } else { from },
+                    own: IpAddr::V4(US).into(),
                     mtu: if source.chance(0.9) { 1500 } else { source.below(1600) as u16 },
                     segment_max: if source.chance(0.5) { 60000 } else { 0 },
-                    local: false,
                 };
-                self.host.receive(ComponentId::IP, In::Ip(m));
+                self.transport.answer_route(request, from, route);
+                self.transport.end_turn();
             }
             TransportToIp::Send { request, descriptor } => {
                 self.sent(descriptor);
@@ -324,7 +236,8 @@ impl<E: Engine> TransportBench<E> {
                 while self.unconfirmed.len() > source.below(6) as usize {
                     let request = self.unconfirmed.remove(0);
                     let errno = if source.chance(0.03) { 105 } else { 0 };
-                    self.host.receive(ComponentId::IP, In::Ip(IpToTransport::Sent { request, errno }));
+                    let sent = In::Ip(IpToTransport::Sent { request, errno });
+                    self.transport.host.receive(ComponentId::IP, sent);
                 }
             }
         }
@@ -332,13 +245,7 @@ impl<E: Engine> TransportBench<E> {
 
     /// Learns from a packet that leaves where the conversation stands.
     fn sent(&mut self, descriptor: PacketRef) {
-        let d: SendDescriptor = self.host.memory.read_value(descriptor).expect("descriptor resolves");
-        assert!(d.header_len as usize <= d.header.len() && d.payload_count as usize <= d.payload.len());
-        let mut len = 0u32;
-        for r in &d.payload[..d.payload_count as usize] {
-            assert!(self.host.memory.resolve(*r).is_some(), "a descriptor refers to {r:?}");
-            len += r.len;
-        }
+        let (d, payload) = self.transport.described(descriptor);
         if d.protocol != PROTOCOL_TCP {
             return;
         }
@@ -348,7 +255,7 @@ impl<E: Engine> TransportBench<E> {
         let flow = Flow {
             local: (ports >> 16) as u16,
             remote: ports as u16,
-            sent: word(4).wrapping_add(len + ends),
+            sent: word(4).wrapping_add(payload.len() as u32 + ends),
             acknowledged: word(8),
         };
         if d.header[13] & TCP_RST != 0 {
@@ -391,18 +298,10 @@ impl<E: Engine> TransportBench<E> {
     }
 
     fn accept(&mut self, page: &SocketPage, source: &mut Source) {
-        // Bounded: the positions may be anything.
-        for _ in 0..32 {
-            if page.receivable() < size_of::<AcceptRecord>() {
-                return;
-            }
-            let taken = page.receive_taken();
-            let mut record = AcceptRecord::new_zeroed();
-            page.read_receive(taken, record.as_mut_bytes());
-            page.set_receive_taken(taken.wrapping_add(size_of::<AcceptRecord>() as u64));
+        for record in take_accepted(page, 32) {
             let socket = SocketId { family: FAMILY, slot: record.slot };
             let incarnation = record.incarnation;
-            if self.arena.socket(record.slot).is_none() {
+            if self.transport.arena.socket(record.slot).is_none() {
                 // Only an application can have written that: it scribbled over its own ring.
                 return;
             }

@@ -1,47 +1,14 @@
 //! Applications: they act only on what they are told, so a wake-up that is not given shows.
 
-use crate::world::{FAMILY, Told, World};
+use crate::world::{Notice, World};
 use eft_base::{SocketId, WireAddress};
-use eft_channel::socket::{AcceptRecord, Opt, SocketPage, flag, wish};
+use eft_channel::socket::Opt;
 use eft_component::transport::Effect;
+use eft_harness::{FAMILY, Stream, take_accepted};
 use eft_messages::sockets::SocketsToTransport;
 use std::collections::VecDeque;
-use zerocopy::FromZeros;
-use zerocopy::IntoBytes;
 
-/// What one end of a stream does.
-#[derive(Clone, Copy, Debug)]
-pub struct Plan {
-    pub send: u64,
-    pub receive: u64,
-    /// Reads at most so much at once (0: everything).
-    pub read_max: usize,
-    /// Writes at most so much at once (0: as much as fits).
-    pub write_max: usize,
-    /// Shuts down its sending side when everything is sent.
-    pub shutdown: bool,
-    pub no_delay: bool,
-}
-
-#[derive(Debug)]
-pub struct Stream {
-    pub socket: SocketId,
-    pub plan: Plan,
-    pub sent: u64,
-    pub received: u64,
-    pub connected: bool,
-    pub end_seen: bool,
-    pub hung_up: bool,
-    pub error: i32,
-    pub closed: bool,
-    /// Says which bytes it sends.
-    pub salt: u64,
-    pub peer_salt: u64,
-    /// Does not read.
-    pub paused: bool,
-    /// Does not look at what it reads.
-    pub careless: bool,
-}
+pub use eft_harness::Plan;
 
 #[derive(Default)]
 pub struct App {
@@ -66,12 +33,6 @@ pub struct App {
 enum Intent {
     Listen(u16, u32),
     Connect(WireAddress, u16, Plan),
-}
-
-/// The byte at `offset` of the stream with that salt.
-pub fn byte_at(salt: u64, offset: u64) -> u8 {
-    let x = (offset / 8).wrapping_add(salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (x >> (offset % 8 * 8)) as u8
 }
 
 impl App {
@@ -106,10 +67,10 @@ impl App {
         world.request(side, |request| SocketsToTransport::Close { request, socket, incarnation });
     }
 
-    pub fn told(world: &mut World, side: usize, told: Told) {
-        match told {
-            Told::Reply(asked, errno, socket) => Self::answered(world, side, asked, errno, socket),
-            Told::Effect(effect) => Self::affected(world, side, effect),
+    pub fn notice(world: &mut World, side: usize, notice: Notice) {
+        match notice {
+            Notice::Reply(asked, errno, socket) => Self::answered(world, side, asked, errno, socket),
+            Notice::Effect(effect) => Self::affected(world, side, effect),
         }
     }
 
@@ -137,11 +98,7 @@ impl App {
             }
             SocketsToTransport::Attached { socket, .. } if errno == 0 => Self::progress(world, side, socket),
             SocketsToTransport::Connect { socket, .. } => {
-                let port = world.sides[side].page(socket).local().port as u64;
-                let app = &mut world.sides[side].app;
-                if let Some(s) = app.streams.iter_mut().find(|s| s.socket == socket && !s.closed) {
-                    s.salt = port;
-                    s.peer_salt = port + 100_000;
+                if let Some(s) = Self::stream(world, side, socket) {
                     s.error = errno;
                 }
                 Self::progress(world, side, socket);
@@ -172,7 +129,7 @@ impl App {
                 }
                 // A connecting writer waits for the plug to be pulled.
                 page.write_plug().set();
-                world.sides[side].app.streams.push(Stream::new(socket, plan, 0, 0));
+                world.sides[side].app.streams.push(Stream::new(socket, plan));
                 let connect =
                     |request| SocketsToTransport::Connect { request, socket, incarnation, address, port };
                 world.request(side, connect);
@@ -218,137 +175,31 @@ impl App {
             return;
         }
         let page = world.sides[side].page(listener);
-        while page.receivable() >= size_of::<AcceptRecord>() {
-            let taken = page.receive_taken();
-            let mut record = AcceptRecord::new_zeroed();
-            page.read_receive(taken, record.as_mut_bytes());
-            page.set_receive_taken(taken + size_of::<AcceptRecord>() as u64);
+        for record in take_accepted(&page, usize::MAX) {
             let socket = SocketId { family: FAMILY, slot: record.slot };
             let app = &mut world.sides[side].app;
             let plan = app.accept_plan.unwrap();
             app.accepted += 1;
-            let port = record.remote_port as u64;
-            let careless = app.careless;
-            app.streams.push(Stream { careless, ..Stream::new(socket, plan, port + 100_000, port) });
+            let mut stream = Stream::new(socket, plan);
+            stream.careless = app.careless;
+            app.streams.push(stream);
             let incarnation = record.incarnation;
             assert_eq!(incarnation, world.sides[side].page(socket).incarnation());
             world.request(side, |request| SocketsToTransport::Attached { request, socket, incarnation });
         }
     }
 
-    pub fn run(_world: &mut World, _side: usize) {}
-
     /// Reads and writes what is possible, as a program woken for this socket does.
     pub fn progress(world: &mut World, side: usize, socket: SocketId) {
         let seed = world.seed;
         let page = world.sides[side].page(socket);
-        let flags = page.flags();
-        let Some(s) = Self::stream(world, side, socket) else {
-            return;
-        };
-        s.connected |= flags & flag::CONNECTED != 0;
-        if flags & flag::DEAD != 0 && s.error == 0 {
-            s.error = page.take_error();
-        }
-        let mut news = false;
-        if !s.paused {
-            news |= s.read(&page, seed);
-        }
-        if s.connected && s.salt != 0 && flags & flag::DEAD == 0 {
-            news |= s.write(&page);
-        }
-        if page.receivable() == 0 && flags & flag::RECEIVE_END != 0 {
-            s.end_seen = true;
-        }
-        if news {
+        let changed = Self::stream(world, side, socket).is_some_and(|s| s.progress(&page, seed));
+        if changed {
             world.dirty(side, socket);
         }
     }
 
     pub fn all_done(&self) -> bool {
         !self.streams.is_empty() && self.streams.iter().all(Stream::is_done)
-    }
-}
-
-impl Stream {
-    fn new(socket: SocketId, plan: Plan, salt: u64, peer_salt: u64) -> Stream {
-        Stream {
-            socket,
-            plan,
-            sent: 0,
-            received: 0,
-            connected: false,
-            end_seen: false,
-            hung_up: false,
-            error: 0,
-            closed: false,
-            salt,
-            peer_salt,
-            paused: false,
-            careless: false,
-        }
-    }
-
-    pub fn is_done(&self) -> bool {
-        self.sent == self.plan.send
-            && self.received == self.plan.receive
-            && (self.end_seen || !self.plan.shutdown)
-    }
-
-    /// Reads and compares. True if the transport must be told.
-    fn read(&mut self, page: &SocketPage, seed: u64) -> bool {
-        let mut news = false;
-        loop {
-            let mut n = page.receivable();
-            if self.plan.read_max > 0 {
-                n = n.min(self.plan.read_max);
-            }
-            if n == 0 {
-                return news;
-            }
-            let taken = page.receive_taken();
-            assert_eq!(taken, self.received, "seed {seed}");
-            let mut bytes = vec![0; n];
-            page.read_receive(taken, &mut bytes);
-            for (i, b) in bytes.iter().enumerate() {
-                if self.careless {
-                    break;
-                }
-                let want = byte_at(self.peer_salt, taken + i as u64);
-                assert_eq!(*b, want, "seed {seed}: wrong byte at {}", taken + i as u64);
-            }
-            self.received += n as u64;
-            assert!(
-                self.careless || self.received <= self.plan.receive,
-                "seed {seed}: more bytes than were sent"
-            );
-            page.set_receive_taken(self.received);
-            news |= self.received >= page.receive_notify();
-        }
-    }
-
-    /// Writes what fits. True if the transport must be told.
-    fn write(&mut self, page: &SocketPage) -> bool {
-        let mut news = false;
-        while self.sent < self.plan.send {
-            let mut n = (self.plan.send - self.sent).min(page.sendable() as u64) as usize;
-            if self.plan.write_max > 0 {
-                n = n.min(self.plan.write_max);
-            }
-            if n == 0 {
-                page.write_plug().set();
-                return true;
-            }
-            let bytes: Vec<u8> = (0..n as u64).map(|i| byte_at(self.salt, self.sent + i)).collect();
-            page.write_send(self.sent, &bytes);
-            self.sent += n as u64;
-            page.set_send_end(self.sent);
-            news = true;
-        }
-        if self.plan.shutdown && page.wishes() & wish::SHUT_WRITE == 0 {
-            page.add_wish(wish::SHUT_WRITE);
-            news = true;
-        }
-        news
     }
 }

@@ -3,12 +3,13 @@
 use crate::app::App;
 use crate::script::*;
 use crate::streams::{plan, run_to_end};
-use crate::world::{ARENA_POOL, Conditions, FAMILY, World};
+use crate::world::{Conditions, World};
 use eft_base::errno::*;
 use eft_base::{FamilyId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::SocketPage;
 use eft_component::Component;
 use eft_component::transport::Event;
+use eft_harness::{ARENA_POOL, FAMILY};
 use eft_messages::ComponentId;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, TransportToIp};
@@ -33,8 +34,7 @@ impl Direct {
     fn new() -> Direct {
         let mut world = World::new(1, Conditions::default());
         let addresses = Event::Configure { key: "addresses".into(), value: b"10.0.0.1/24\n".to_vec() };
-        let (now, room) = (world.now, world.conditions.room);
-        world.sides[0].event(now, addresses, room);
+        world.at(0).event(addresses);
         Direct { world, next: 0 }
     }
 
@@ -49,15 +49,14 @@ impl Direct {
 
     fn try_ask(&mut self, index: u32, make: impl FnOnce(RequestId) -> SocketsToTransport) -> Option<Answer> {
         let request = RequestId { index, generation: 9 };
-        let (now, room) = (self.world.now, self.world.conditions.room);
-        let side = &mut self.world.sides[0];
-        side.receive(now, ComponentId::SOCKETS, In::Sockets(make(request)), room);
-        side.with(now, room, |tcp, cx, out| {
+        let side = self.world.at(0);
+        side.receive(ComponentId::SOCKETS, In::Sockets(make(request)));
+        side.with(|tcp, cx, out| {
             tcp.flush(cx, out);
             tcp.commit(cx);
         });
         // A way is known to everywhere.
-        let items: Vec<Out> = side.out.drain().collect();
+        let items: Vec<Out> = side.host.out.drain().collect();
         let mut answer = pick(&items, request);
         for item in items {
             if let Out::Ip(TransportToIp::Route { request, .. }) = item {
@@ -69,11 +68,11 @@ impl Direct {
                     segment_max: 65000,
                     local: false,
                 };
-                side.receive(now, ComponentId::IP, In::Ip(routed), room);
-                side.with(now, room, |tcp, cx, _| tcp.commit(cx));
+                side.receive(ComponentId::IP, In::Ip(routed));
+                side.with(|tcp, cx, _| tcp.commit(cx));
             }
         }
-        let items: Vec<Out> = side.out.drain().collect();
+        let items: Vec<Out> = side.host.out.drain().collect();
         answer = answer.or(pick(&items, request));
         answer
     }
@@ -268,8 +267,7 @@ fn an_open_that_is_asked_again_after_a_rebirth_gives_the_same_socket() {
     let third = d.ask_as(79, open).socket;
     d.world.crash(0);
     assert_ne!(d.ask_as(78, open).socket, second);
-    let (now, room) = (d.world.now, d.world.conditions.room);
-    d.world.sides[0].with(now, room, |tcp, cx, out| tcp.peer_reborn(cx, ComponentId::SOCKETS, out));
+    d.world.at(0).with(|tcp, cx, out| tcp.peer_reborn(cx, ComponentId::SOCKETS, out));
     assert_ne!(d.ask_as(79, open).socket, third);
 }
 

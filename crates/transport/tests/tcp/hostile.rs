@@ -8,6 +8,7 @@ use eft_base::errno::{ECONNREFUSED, EHOSTUNREACH};
 use eft_base::{PacketRef, PoolId, Random, RequestId};
 use eft_channel::socket::SOCKET_HEADER_LEN;
 use eft_component::Component;
+use eft_harness::Quote;
 use eft_messages::ComponentId;
 use eft_messages::sockets::SocketsToTransport;
 use eft_messages::transport::IpToTransport;
@@ -31,7 +32,7 @@ fn a_scribbled_page_costs_its_own_connection_only() {
         let victim = w.sides[side].app.streams[0].socket;
         let port = w.sides[0].page(w.sides[0].app.streams[0].socket).local().port;
         for s in &mut w.sides {
-            s.app.streams.retain(|x| x.salt != port as u64 && x.peer_salt != port as u64);
+            s.app.streams.retain(|x| !x.has_port(port));
         }
         let page = w.sides[side].page(victim);
         let incarnation = page.incarnation();
@@ -183,7 +184,6 @@ fn impossible_answers_are_ignored() {
     let mut random = Random::new(1);
     App::listen(&mut w, 1, PORT, 16, plan(100_000, 100_000));
     App::connect(&mut w, 0, PORT, plan(100_000, 100_000));
-    let room = w.conditions.room;
     for _ in 0..2000 {
         w.step();
         let side = random.below(2) as usize;
@@ -222,11 +222,11 @@ fn impossible_answers_are_ignored() {
                 segment_size: 0,
             },
         };
-        let now = w.now;
-        let s = &mut w.sides[side];
-        s.receive(now, ComponentId::IP, In::Ip(message), room);
+        let s = w.at(side);
+        s.receive(ComponentId::IP, In::Ip(message));
         // The packet was none of ours: the reply for it is not counted either.
         let kept: Vec<_> = s
+            .host
             .out
             .drain()
             .filter(|o| {
@@ -234,7 +234,7 @@ fn impossible_answers_are_ignored() {
             })
             .collect();
         for o in kept {
-            s.out.push(o);
+            s.host.out.push(o);
         }
         w.turn(side);
     }
@@ -243,9 +243,7 @@ fn impossible_answers_are_ignored() {
 
 /// An ICMP error about `quote`, as ip passes it.
 fn icmp(s: &mut Script, quote: &[u8], kind: u8, code: u8, mtu: u16) {
-    let room = s.world.conditions.room;
-    let now = s.world.now;
-    s.world.sides[1].deliver_error(now, quote, kind, code, mtu, room);
+    s.world.at(1).deliver_error(quote, Quote::new(kind, code, mtu));
     s.world.turn(1);
 }
 
@@ -326,9 +324,7 @@ fn a_damaged_arena_kills_no_server() {
         w.crash(0);
         w.run_for(Duration::from_secs(20));
         // Whatever is left, the engine works.
-        let room = w.conditions.room;
-        let now = w.now;
-        w.sides[0].with(now, room, |tcp, cx, out| {
+        w.at(0).with(|tcp, cx, out| {
             assert!(Tcp::COUNTERS.len() > 10);
             tcp.flush(cx, out)
         });

@@ -240,5 +240,6 @@ pub fn segment(
 
 /// What the script's stream carries: as the application expects from that port.
 pub fn stream_bytes(port: u16, offset: u64, len: usize) -> Vec<u8> {
-    (0..len as u64).map(|i| crate::app::byte_at(port as u64, offset + i)).collect()
+    let salt = eft_harness::salt(port, PORT);
+    (0..len as u64).map(|i| eft_harness::byte_at(salt, offset + i)).collect()
 }

@@ -38,7 +38,7 @@ fn timers_that_are_all_due_at_once_are_handled_in_many_turns() {
     let mut again = std::collections::BTreeSet::new();
     let first = s.world.now;
     s.world.turn(1);
-    let due = s.world.sides[1].tcp.as_ref().unwrap().deadline();
+    let due = s.world.sides[1].host.engine.deadline();
     assert!(due.is_some_and(|at| at <= first), "the others follow at once");
     s.world.run_for(Duration::from_millis(500));
     let capture = s.world.capture.as_ref().unwrap();
@@ -54,17 +54,16 @@ fn timers_that_are_all_due_at_once_are_handled_in_many_turns() {
 #[test]
 fn applications_that_all_have_news_at_once_are_served_in_many_turns() {
     let (mut s, sockets) = crowd(0);
-    let room = s.world.conditions.room;
     for socket in sockets {
-        s.world.sides[1].event(s.world.now, Event::Dirty(socket), room);
+        s.world.at(1).event(Event::Dirty(socket));
     }
-    let (begin, now) = (s.world.sides[1].status.progress(), s.world.now);
+    let (begin, now) = (s.world.sides[1].host.status.progress(), s.world.now);
     let mut turns = 0;
-    while s.world.sides[1].tcp.as_ref().unwrap().deadline().is_some_and(|at| at <= now) || turns == 0 {
+    while s.world.sides[1].host.engine.deadline().is_some_and(|at| at <= now) || turns == 0 {
         s.world.turn(1);
         turns += 1;
     }
-    let served = s.world.sides[1].status.progress() - begin;
+    let served = s.world.sides[1].host.status.progress() - begin;
     let most = s.world.sides[1].longest_turn;
     assert!(served >= CONNECTIONS as u64, "{served} were served");
     assert!(most <= SHARE, "{most} in one turn");

@@ -3,11 +3,12 @@
 use eft_base::{Instant, Random};
 use eft_channel::Memory;
 use eft_channel::status::Status;
+use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Component, Context, Occasion, Outbox};
 use eft_messages::{ComponentId, Encoded};
 use std::time::Duration;
 
-/// Turns that one input may cause before the target gives up waiting for quiet.
+/// Turns that one input may cause before the host gives up waiting for quiet.
 const TURNS_MAX: usize = 64;
 
 /// One engine, called as the server loop calls it.
@@ -18,9 +19,19 @@ pub struct Host<C: Component> {
     pub random: Random,
     pub now: Instant,
     pub out: Outbox<C::Out>,
-    peers: Vec<ComponentId>,
-    room: usize,
+    queues: Vec<Queue>,
 }
+
+/// The queue to a neighbour.
+struct Queue {
+    to: ComponentId,
+    /// Places that are free after each turn.
+    room: usize,
+    capacity: usize,
+}
+
+/// Places in a queue unless a test says otherwise.
+const CAPACITY: usize = 1024;
 
 impl<C: Component> Host<C> {
     pub fn new(engine: C, memory: Memory, peers: &[ComponentId], random: Random) -> Host<C> {
@@ -31,8 +42,7 @@ impl<C: Component> Host<C> {
             random,
             now: Instant::from_millis(1000),
             out: Outbox::new(),
-            peers: peers.to_vec(),
-            room: 1024,
+            queues: Vec::new(),
         };
         host.connect(peers);
         host
@@ -40,27 +50,47 @@ impl<C: Component> Host<C> {
 
     /// Connects neighbours for the first time.
     pub fn connect(&mut self, peers: &[ComponentId]) {
-        self.peers = peers.to_vec();
-        self.refresh();
+        self.set_peers(peers);
         for peer in peers {
             self.reborn(*peer);
         }
     }
 
-    pub fn peers(&self) -> &[ComponentId] {
-        &self.peers
-    }
-
-    /// Places in the queues from now on.
-    pub fn set_room(&mut self, room: usize) {
-        self.room = room;
+    /// The engine has these neighbours, and is still to be told.
+    pub fn set_peers(&mut self, peers: &[ComponentId]) {
+        self.queues = peers.iter().map(|to| Queue { to: *to, room: CAPACITY, capacity: CAPACITY }).collect();
         self.refresh();
     }
 
-    fn refresh(&mut self) {
-        for peer in &self.peers {
-            self.out.set_room(*peer, self.room, 1024);
+    pub fn peers(&self) -> Vec<ComponentId> {
+        self.queues.iter().map(|q| q.to).collect()
+    }
+
+    /// Places that are free in every queue from now on.
+    pub fn set_room(&mut self, room: usize) {
+        self.queues.iter_mut().for_each(|q| q.room = room);
+        self.refresh();
+    }
+
+    /// The same for one queue, which has that many places in all.
+    pub fn set_queue(&mut self, to: ComponentId, room: usize, capacity: usize) {
+        self.queues.retain(|q| q.to != to);
+        self.queues.push(Queue { to, room, capacity });
+        self.refresh();
+    }
+
+    /// The neighbours have taken what was for them.
+    pub fn refresh(&mut self) {
+        for q in &self.queues {
+            self.out.set_room(q.to, q.room, q.capacity);
         }
+    }
+
+    /// Another life: nothing is left of what the last one wanted to say.
+    pub fn replace(&mut self, engine: C) {
+        self.engine = engine;
+        self.out = Outbox::new();
+        self.refresh();
     }
 
     pub fn with<R>(&mut self, f: impl FnOnce(&mut C, &mut Context, &mut Outbox<C::Out>) -> R) -> R {
@@ -95,6 +125,13 @@ impl<C: Component> Host<C> {
         self.engine.begin(Occasion::Reborn(peer));
         self.with(|e, cx, out| e.peer_reborn(cx, peer, out));
         self.turn();
+    }
+
+    /// A counter by its name.
+    pub fn counter(&self, name: &str) -> u64 {
+        let index = C::COUNTERS.iter().position(|n| *n == name);
+        let index = index.unwrap_or_else(|| panic!("no counter {name}"));
+        self.status.get(FRAME_COUNTERS.len() + index)
     }
 
     pub fn poll(&mut self) {

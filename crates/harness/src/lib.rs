@@ -1,0 +1,17 @@
+//! What every test of an engine needs: a host that calls the engine as the server loop does, a transport with its memory
+//! and its neighbours' side of each edge, and programs that check every byte.
+//!
+//! The tests of `transport`, the fuzz targets and the simulator share it. It holds no test and no network: whoever uses it
+//! decides when time passes and what happens to a packet.
+
+mod content;
+mod host;
+mod program;
+mod stream;
+mod transport;
+
+pub use content::byte_at;
+pub use host::Host;
+pub use program::take_accepted;
+pub use stream::{Plan, Stream, salt};
+pub use transport::{ARENA_POOL, Arrival, Engine, FAMILY, PACKET_LEN, Quote, Route, Shape, TransportHost};

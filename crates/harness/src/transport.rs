@@ -1,0 +1,354 @@
+//! tcp or udp with its memory; sockets' and ip's sides of their edges are methods.
+
+use crate::host::Host;
+use eft_base::{FamilyId, PacketRef, PoolId, Random, RequestId, SocketId, WireAddress};
+use eft_channel::access::AccessObserver;
+use eft_channel::socket::{Arena, Geometry, SocketPage};
+use eft_channel::{Memory, Pool, Segment};
+use eft_component::transport::{Effect, Event};
+use eft_component::{Component, Context, Outbox};
+use eft_messages::ComponentId;
+use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
+use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor};
+use eft_transport::tcp::{self, Tcp, TcpConfig};
+use eft_transport::udp::{self, Udp, UdpConfig};
+use eft_transport::{FUSE_BURNT, Fuse, In, Out, Refused};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+/// The application domain that is there.
+pub const FAMILY: FamilyId = FamilyId(3);
+pub const ARENA_POOL: PoolId = PoolId(2);
+const PACKET_POOL: PoolId = PoolId(4);
+/// The longest packet that may arrive.
+pub const PACKET_LEN: usize = 1 << 16;
+/// Of the first life's pool of headers; each life has one of its own.
+const HEADER_POOLS: u16 = 10;
+
+/// What differs between tcp and udp.
+pub trait Engine: Component<In = In, Out = Out, Event = Event, Effect = Effect> + Sized {
+    type Config: Copy;
+
+    fn arena_len(config: &Self::Config) -> usize;
+    fn examine(arena: &Segment, config: &Self::Config) -> Result<(), Refused>;
+    fn open(arena: Segment, headers: Pool, config: Self::Config) -> Result<Self, Refused>;
+    fn fuse(&self) -> Fuse;
+}
+
+impl Engine for Tcp {
+    type Config = TcpConfig;
+
+    fn arena_len(config: &TcpConfig) -> usize {
+        tcp::arena_len(config)
+    }
+    fn examine(arena: &Segment, config: &TcpConfig) -> Result<(), Refused> {
+        tcp::examine(arena, config)
+    }
+    fn open(arena: Segment, headers: Pool, config: TcpConfig) -> Result<Tcp, Refused> {
+        Tcp::open(arena, headers, config)
+    }
+    fn fuse(&self) -> Fuse {
+        Tcp::fuse(self)
+    }
+}
+
+impl Engine for Udp {
+    type Config = UdpConfig;
+
+    fn arena_len(config: &UdpConfig) -> usize {
+        udp::arena_len(config)
+    }
+    fn examine(arena: &Segment, config: &UdpConfig) -> Result<(), Refused> {
+        udp::examine(arena, config)
+    }
+    fn open(arena: Segment, headers: Pool, config: UdpConfig) -> Result<Udp, Refused> {
+        Udp::open(arena, headers, config)
+    }
+    fn fuse(&self) -> Fuse {
+        Udp::fuse(self)
+    }
+}
+
+/// How large everything is.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape<C> {
+    pub config: C,
+    pub geometry: Geometry,
+    /// Slots of the pool of headers, and of the pool of packets that arrive.
+    pub headers: usize,
+    pub packets: usize,
+}
+
+/// What ip says of a packet that it delivers.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    pub header_len: u16,
+    pub checksum_ok: bool,
+    pub segment_size: u16,
+}
+
+/// What an ICMP error says of the packet that it quotes.
+#[derive(Clone, Copy, Debug)]
+pub struct Quote {
+    pub header_len: u16,
+    pub kind: u8,
+    pub code: u8,
+    pub info: u16,
+    /// The router that complains, and its packet's fields.
+    pub offender: WireAddress,
+    pub ttl: u8,
+    pub tos: u8,
+}
+
+impl Quote {
+    pub fn new(kind: u8, code: u8, info: u16) -> Quote {
+        Quote { header_len: 20, kind, code, info, offender: WireAddress::default(), ttl: 64, tos: 0 }
+    }
+}
+
+/// What ip answers to a question about a route.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    pub errno: i32,
+    /// The source, if the question named none.
+    pub own: WireAddress,
+    pub mtu: u16,
+    pub segment_max: u32,
+}
+
+/// A word that is written in a page is an access, too.
+struct Burning(Fuse);
+
+impl AccessObserver for Burning {
+    fn read(&self, _: usize, _: &mut [u8]) {}
+
+    fn wrote(&self, _: usize, _: &[u8]) {
+        self.0.burn();
+    }
+}
+
+/// A transport, one application domain, and what its neighbours hold for it.
+pub struct TransportHost<E: Engine> {
+    pub host: Host<E>,
+    config: E::Config,
+    pub durable: Segment,
+    pub arena: Arena,
+    packets: Pool,
+    headers: usize,
+    /// Life of the engine, from 1 on.
+    pub life: u64,
+    /// Requests of sockets that are not answered.
+    pub unanswered: BTreeMap<RequestId, SocketsToTransport>,
+    next_request: u32,
+    /// How many accesses of durable state and of pages each life survives; 0: all.
+    pub fuse: u64,
+    /// The engine died of its fuse in the middle of a call, and has no successor yet.
+    pub died: bool,
+}
+
+impl<E: Engine> TransportHost<E> {
+    pub fn new(shape: Shape<E::Config>, random: Random) -> TransportHost<E> {
+        let Shape { config, geometry, .. } = shape;
+        let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).expect("the geometry is valid");
+        let durable = Segment::heap(E::arena_len(&config));
+        let packets = Pool::new(PACKET_POOL, Segment::heap(shape.packets * PACKET_LEN), PACKET_LEN);
+        let mut memory = Memory::new();
+        memory.insert(ARENA_POOL, arena.view());
+        memory.insert(PACKET_POOL, packets.view().clone());
+        let engine = open(&durable, new_headers(&mut memory, 1, shape.headers), config);
+        let mut host = Host::new(engine, memory, &[], random);
+        host.set_peers(&[ComponentId::IP, ComponentId::SOCKETS]);
+        let mut transport = TransportHost {
+            host,
+            config,
+            durable,
+            arena,
+            packets,
+            headers: shape.headers,
+            life: 1,
+            unanswered: BTreeMap::new(),
+            next_request: 0,
+            fuse: 0,
+            died: false,
+        };
+        transport.begin();
+        transport
+    }
+
+    /// An arena that this version would refuse is made empty, for the next life.
+    pub fn renew(&mut self) {
+        if E::examine(&self.durable, &self.config).is_err() {
+            self.durable.write(0, &[0; 4096]).expect("within the arena");
+        }
+    }
+
+    /// A new life on the same arena. What its predecessor had received and sent is lost. The caller ends the turn.
+    pub fn restart(&mut self) {
+        self.died = false;
+        self.packets = Pool::new(PACKET_POOL, self.packets.view().segment.clone(), PACKET_LEN);
+        self.host.memory.remove(header_pool(self.life));
+        self.life += 1;
+        let headers = new_headers(&mut self.host.memory, self.life, self.headers);
+        self.host.replace(open(&self.durable, headers, self.config));
+        self.begin();
+    }
+
+    /// The domain comes before the neighbours, as the supervisor sends them.
+    fn begin(&mut self) {
+        let fuse = self.host.engine.fuse();
+        fuse.light(self.fuse);
+        let arena = self.arena.clone().observed_by(Arc::new(Burning(fuse)));
+        self.event(Event::FamilyOpened { family: FAMILY, pool: ARENA_POOL, arena });
+        for peer in [ComponentId::IP, ComponentId::SOCKETS] {
+            self.with(|engine, cx, out| engine.peer_reborn(cx, peer, out));
+        }
+        for message in self.unanswered.values().copied().collect::<Vec<_>>() {
+            self.receive(ComponentId::SOCKETS, In::Sockets(message));
+        }
+    }
+
+    /// Calls the engine, unless it is dead. While a fuse burns it may die of it; any other panic goes on.
+    pub fn with<R: Default>(&mut self, f: impl FnOnce(&mut E, &mut Context, &mut Outbox<Out>) -> R) -> R {
+        if self.died {
+            return R::default();
+        }
+        let host = &mut self.host;
+        if host.engine.fuse().left() == 0 {
+            return host.with(f);
+        }
+        std::panic::catch_unwind(AssertUnwindSafe(|| host.with(f))).unwrap_or_else(|why| {
+            let text = why.downcast_ref::<String>().map(String::as_str);
+            assert_eq!(text.or(why.downcast_ref::<&str>().copied()), Some(FUSE_BURNT));
+            self.died = true;
+            R::default()
+        })
+    }
+
+    pub fn event(&mut self, event: Event) {
+        self.with(|engine, cx, out| engine.event(cx, event, out));
+    }
+
+    pub fn receive(&mut self, from: ComponentId, message: In) {
+        self.with(|engine, cx, out| engine.receive(cx, from, message, out));
+    }
+
+    /// The rest of a turn: what is due, what goes out together, the commit.
+    pub fn end_turn(&mut self) {
+        self.with(|engine, cx, out| {
+            if engine.deadline().is_some_and(|d| d <= cx.now) {
+                engine.expire(cx, out);
+            }
+            engine.flush(cx, out);
+            engine.commit(cx);
+        });
+    }
+
+    // -- sockets -----------------------------------------------------------------------------
+
+    /// Asks as sockets does, and asks each new life again until there is an answer.
+    pub fn ask(&mut self, make: impl FnOnce(RequestId) -> SocketsToTransport) -> RequestId {
+        self.next_request += 1;
+        let id = RequestId { index: self.next_request, generation: 1 };
+        let message = make(id);
+        self.unanswered.insert(id, message);
+        self.receive(ComponentId::SOCKETS, In::Sockets(message));
+        id
+    }
+
+    /// What was asked. `None`: nothing was, or the answer came before.
+    pub fn answered(&mut self, answer: &TransportToSockets) -> Option<SocketsToTransport> {
+        let TransportToSockets::Reply { request, .. } = answer;
+        self.unanswered.remove(request)
+    }
+
+    // -- ip ----------------------------------------------------------------------------------
+
+    /// A packet arrives. False: ip has no slot for it.
+    pub fn deliver(&mut self, bytes: &[u8], arrival: Arrival) -> bool {
+        let Arrival { header_len, checksum_ok, segment_size } = arrival;
+        let Some(packet) = self.put(bytes) else { return false };
+        let message = IpToTransport::Deliver { packet, header_len, checksum_ok, segment_size };
+        self.receive(ComponentId::IP, In::Ip(message));
+        true
+    }
+
+    /// An ICMP error that quotes one of the engine's own packets.
+    pub fn deliver_error(&mut self, bytes: &[u8], quote: Quote) -> bool {
+        let Some(packet) = self.put(bytes) else { return false };
+        let Quote { header_len, kind, code, info, offender, ttl, tos } = quote;
+        let message = IpToTransport::Error { packet, header_len, kind, code, info, offender, ttl, tos };
+        self.receive(ComponentId::IP, In::Ip(message));
+        true
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Option<PacketRef> {
+        let slot = self.packets.allocate()?;
+        let len = bytes.len().min(PACKET_LEN);
+        assert!(self.packets.write(slot, 0, &bytes[..len]));
+        Some(PacketRef { len: len as u32, ..slot })
+    }
+
+    /// The engine gives a packet back. False: it does not have it.
+    pub fn take_back(&mut self, packet: PacketRef) -> bool {
+        self.packets.free(packet)
+    }
+
+    /// Received packets that the engine has not given back.
+    pub fn packets_in_use(&self) -> usize {
+        self.packets.slots() - self.packets.available()
+    }
+
+    pub fn answer_route(&mut self, request: RequestId, source: WireAddress, route: Route) {
+        let unspecified = IpAddr::from(source).is_unspecified();
+        let message = IpToTransport::Routed {
+            request,
+            errno: route.errno,
+            source: if unspecified { route.own } else { source },
+            mtu: route.mtu,
+            segment_max: route.segment_max,
+            local: false,
+        };
+        self.receive(ComponentId::IP, In::Ip(message));
+    }
+
+    /// What a descriptor describes, and the payload that it refers to.
+    pub fn described(&self, descriptor: PacketRef) -> (SendDescriptor, Vec<u8>) {
+        let memory = &self.host.memory;
+        let d: SendDescriptor = memory.read_value(descriptor).expect("the descriptor resolves");
+        assert!(d.header_len as usize <= d.header.len() && d.payload_count as usize <= d.payload.len());
+        let mut payload = Vec::new();
+        for part in &d.payload[..d.payload_count as usize] {
+            let at = payload.len();
+            payload.resize(at + part.len as usize, 0);
+            assert!(memory.read(*part, &mut payload[at..]).is_some(), "a descriptor refers to {part:?}");
+        }
+        (d, payload)
+    }
+
+    // -- programs ----------------------------------------------------------------------------
+
+    pub fn page(&self, socket: SocketId) -> SocketPage {
+        self.arena.socket(socket.slot).expect("the engine named the slot")
+    }
+
+    /// How often its slot was given out; 0 if there is no such slot.
+    pub fn incarnation(&self, socket: SocketId) -> u32 {
+        self.arena.socket(socket.slot).map_or(0, |page| page.incarnation())
+    }
+}
+
+fn header_pool(life: u64) -> PoolId {
+    PoolId(HEADER_POOLS + (life % 1000) as u16)
+}
+
+fn new_headers(memory: &mut Memory, life: u64, slots: usize) -> Pool {
+    let pool = Pool::new(header_pool(life), Segment::heap(slots * SEND_SLOT_LEN), SEND_SLOT_LEN);
+    memory.insert(pool.id(), pool.view().clone());
+    pool
+}
+
+fn open<E: Engine>(durable: &Segment, headers: Pool, config: E::Config) -> E {
+    E::open(durable.clone(), headers, config).expect("the arena is this version's own")
+}

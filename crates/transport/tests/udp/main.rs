@@ -1,0 +1,6 @@
+//! The udp engine: ip and sockets are played by the test, applications write and read pages.
+
+mod errors;
+mod exchange;
+mod host;
+mod lives;
