@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Which language the supervisor and its servers speak: what is in this file, the messages of the edges, queues, status pages.
 /// A program file that speaks another is refused by `eft update`; a whole stack can be replaced by it (`eft up --take-over`).
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 /// Bytes of the largest packet.
 pub const PACKET_MAX: usize = 128 * 1024;
@@ -182,8 +182,10 @@ pub enum FromServer {
     },
     /// The arena was of an older layout, and the empty one is its arena now.
     Converted,
-    /// Set up and running.
-    Ready,
+    /// Set up and running, in a Landlock domain if the kernel has it.
+    Ready {
+        landlock: bool,
+    },
     /// sockets: a far end to keep and to hand to its transport. [it]
     Keep {
         family: FamilyId,

@@ -2,7 +2,10 @@
 //!
 //! No file can be opened, no socket made, no process started or traced, no capability is left. A
 //! server that is taken over through a packet reaches only the segments that the supervisor mapped
-//! into it, which is what the walls of the design promise.
+//! into it, which is what the walls of the design promise. Behind the list of system calls stands a second wall:
+//! [namespaces and Landlock](isolation).
+
+mod isolation;
 
 use crate::{Doing, Result};
 use seccompiler::{
@@ -34,8 +37,6 @@ const ALLOWED: &[i64] = &[
     libc::SYS_ppoll,
     libc::SYS_close,
     libc::SYS_dup,
-    libc::SYS_fcntl,
-    libc::SYS_ioctl,
     libc::SYS_fstat,
     libc::SYS_newfstatat,
     libc::SYS_mmap,
@@ -47,13 +48,11 @@ const ALLOWED: &[i64] = &[
     libc::SYS_clock_gettime,
     libc::SYS_clock_nanosleep,
     libc::SYS_nanosleep,
-    libc::SYS_sched_setaffinity,
     libc::SYS_sched_getaffinity,
     libc::SYS_sched_yield,
     libc::SYS_getrandom,
     libc::SYS_gettid,
     libc::SYS_getpid,
-    libc::SYS_tgkill,
     libc::SYS_rt_sigreturn,
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
@@ -73,8 +72,18 @@ const ALLOWED_SENSORS: &[i64] = &[
     libc::SYS_wait4,
 ];
 
-/// Gives up every capability and every system call that is not needed. Cannot be undone.
-pub fn enter() -> Result<()> {
+/// Whether a server must know other users by their numbers, which nobody can in a user namespace of his own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Users {
+    Unknown,
+    Known,
+}
+
+/// Gives up every capability, every system call that is not needed, and what namespaces and Landlock keep away. Cannot be
+/// undone. Returns whether this kernel has Landlock.
+pub fn enter(users: Users) -> Result<bool> {
+    isolation::unshare(users == Users::Unknown);
+    let landlock = isolation::enter_landlock()?;
     keep_capabilities(&[])?;
     // sockets wants to be told who sends; no other option of a socket is a server's business.
     let is = |argument: u8, value: i32| {
@@ -83,14 +92,15 @@ pub fn enter() -> Result<()> {
     let whose = is(1, libc::SOL_SOCKET)
         .and_then(|level| SeccompRule::new(vec![level, is(2, libc::SO_PASSCRED)?]))
         .doing("sandbox")?;
-    filter(&[], vec![(libc::SYS_setsockopt, vec![whose])])
+    filter(&[], vec![(libc::SYS_setsockopt, vec![whose])])?;
+    Ok(landlock)
 }
 
 /// For `cores` without managed CPUs: as a server, and it may read files (sysfs, procfs) and count performance events.
-/// It cannot write a file, start a process, or move a thread of another process.
+/// It cannot write a file, start a process, or move a thread of another process. What it reads lies in the files of the host, so
+/// that it keeps those, and its rights to count are those of the host's users.
 pub fn enter_for_sensors() -> Result<()> {
-    // sched_setaffinity is allowed to servers for themselves; without CAP_SYS_NICE it reaches only one's own user's,
-    // and the supervisor places everybody anyway.
+    isolation::unshare_beside_files();
     keep_capabilities(&[CAP_PERFMON])?;
     let flags = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND) as u64;
     let read_only = SeccompCondition::new(2, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(flags), 0)
@@ -122,6 +132,7 @@ pub fn enter_for_actuators() -> Result<()> {
 fn filter(more: &[i64], conditional: Vec<(i64, Vec<SeccompRule>)>) -> Result<()> {
     let arch = std::env::consts::ARCH.try_into().doing("sandbox: architecture")?;
     let mut rules: BTreeMap<i64, Vec<_>> = ALLOWED.iter().chain(more).map(|n| (*n, Vec::new())).collect();
+    rules.extend(upon_itself()?);
     rules.extend(conditional);
     let deny = SeccompAction::Errno(libc::EPERM as u32);
     let filter = SeccompFilter::new(rules, deny, SeccompAction::Allow, arch).doing("sandbox")?;
@@ -129,6 +140,39 @@ fn filter(more: &[i64], conditional: Vec<(i64, Vec<SeccompRule>)>) -> Result<()>
     // Also sets no_new_privs.
     seccompiler::apply_filter(&program).doing("sandbox: seccomp")
 }
+
+/// Calls that a server makes upon itself and its descriptors, and never upon another process: servers are of one user, who may
+/// signal and move them all.
+fn upon_itself() -> Result<Vec<(i64, Vec<SeccompRule>)>> {
+    let condition =
+        |argument, op, value: u64| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value);
+    let rule = |conditions| SeccompRule::new(conditions).doing("sandbox");
+    let equal =
+        |argument, value: u64| rule(vec![condition(argument, SeccompCmpOp::Eq, value).doing("sandbox")?]);
+    let descriptors = FCNTL.iter().map(|command| equal(1, *command as u64)).collect::<Result<_>>()?;
+    let but_owners = OWNING.iter().map(|request| condition(1, SeccompCmpOp::Ne, *request).doing("sandbox"));
+    let but_owners = rule(but_owners.collect::<Result<_>>()?)?;
+    Ok(vec![
+        (libc::SYS_sched_setaffinity, vec![equal(0, 0)?]),
+        (libc::SYS_tgkill, vec![equal(0, std::process::id().into())?]),
+        (libc::SYS_fcntl, descriptors),
+        (libc::SYS_ioctl, vec![but_owners]),
+    ])
+}
+
+/// What may be asked of a descriptor. Not: whom its news are to signal.
+const FCNTL: [i32; 7] = [
+    libc::F_DUPFD,
+    libc::F_GETFD,
+    libc::F_SETFD,
+    libc::F_GETFL,
+    libc::F_SETFL,
+    libc::F_DUPFD_CLOEXEC,
+    libc::F_GET_SEALS,
+];
+
+/// `FIOSETOWN`, `SIOCSPGRP` and `FIOASYNC` (asm-generic/sockios.h, ioctls.h).
+const OWNING: [u64; 3] = [0x8901, 0x8902, 0x5452];
 
 #[repr(C)]
 struct CapabilityHeader {

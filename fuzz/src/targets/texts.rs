@@ -204,7 +204,7 @@ pub struct SupervisorPackets {
 impl SupervisorPackets {
     pub fn new() -> SupervisorPackets {
         let from = [
-            FromServer::Ready,
+            FromServer::Ready { landlock: true },
             FromServer::Keep { family: eft_base::FamilyId(3), slot: 9, transport: ComponentId::UDP },
             FromServer::KeepConnection { id: 4, family: None, role: Role::Root },
             FromServer::Answer { key: "filter.show:rules:1".into(), value: vec![65; 100] },

@@ -72,10 +72,11 @@ fn add_security(answer: &mut Value) {
 fn print_security(answer: &Value) {
     let row = |c: &Value| {
         let held = c["pid"].as_u64().and_then(Security::of);
-        let of = held.map_or_else(|| vec!["?".to_string(); security::HEADER.len()], |held| held.row());
+        let mut of = held.map_or_else(|| vec!["?".to_string(); security::HEADER.len()], |held| held.row());
+        of.push(if c["landlock"] == true { "landlock" } else { "none" }.into());
         let name = c["component"].as_str().unwrap_or_default().to_string();
         [vec![name, c["pid"].to_string()], of].concat()
     };
     let rows: Vec<Vec<String>> = answer["components"].as_array().into_iter().flatten().map(row).collect();
-    super::print_table(&[&["COMPONENT", "PID"], &security::HEADER[..]].concat(), &rows);
+    super::print_table(&[&["COMPONENT", "PID"], &security::HEADER[..], &["DOMAIN"]].concat(), &rows);
 }

@@ -12,7 +12,7 @@ use super::Surroundings;
 use super::park::Parking;
 use crate::descriptors::is_closed;
 use crate::protocol::{FromServer, Role, ToServer};
-use crate::{Doing, Result};
+use crate::{Doing, Result, sandbox};
 use eft_base::errno::EMFILE;
 use eft_base::{ComponentId, FamilyId, SocketId};
 use eft_channel::socket::{Arena, LAYOUT_VERSION};
@@ -202,6 +202,11 @@ impl Applications {
 }
 
 impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applications {
+    /// Who asks for a privileged port must be known to be root.
+    fn confine(&mut self) -> Result<bool> {
+        sandbox::enter(sandbox::Users::Known)
+    }
+
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Reply { connection, reply } => self.reply(connection, reply, &[]),

@@ -89,6 +89,8 @@ struct Running<C: Component, S: Surroundings<C>> {
     /// Where it runs.
     at: Place,
     families: Families,
+    /// In force.
+    landlock: bool,
     stop: bool,
     buffer: Vec<u8>,
 }
@@ -105,7 +107,7 @@ pub fn run<C: Component, S: Surroundings<C>>(setup: Setup, component: C, surroun
         tell(&control, &FromServer::Placed { ticket: 0, place: at, refusal: Some(reason.0) }, &[]);
     }
     let mut surroundings = surroundings;
-    surroundings.confine()?;
+    let landlock = surroundings.confine()?;
     let mut running = Running {
         server: Server::new(component, status, identity.seed),
         live: Live {
@@ -123,6 +125,7 @@ pub fn run<C: Component, S: Surroundings<C>>(setup: Setup, component: C, surroun
         parking,
         at,
         families: Families::default(),
+        landlock,
         stop: false,
         buffer: vec![0; PACKET_MAX],
     };
@@ -141,7 +144,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             };
             if matches!(message, ToServer::Run) {
                 self.live.surroundings.begin(self.server.component())?;
-                tell(&self.control, &FromServer::Ready, &[]);
+                tell(&self.control, &FromServer::Ready { landlock: self.landlock }, &[]);
                 return Ok(());
             }
             self.handle(message, fds)?;

@@ -3,7 +3,7 @@
 use super::park::Parking;
 use crate::capture::{CaptureSlot, CaptureWriter};
 use crate::protocol::{ArenaShape, FromServer, ToServer};
-use crate::{Error, Result, memory};
+use crate::{Error, Result, memory, sandbox};
 use eft_base::{FamilyId, PoolId};
 use eft_channel::Shared;
 use eft_channel::notify::Doorbell;
@@ -15,9 +15,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The hooks of the live loop of a component.
 pub trait Surroundings<C: Component> {
-    /// Gives up every right that a server does not need. Called before anything comes from a neighbour.
-    fn confine(&mut self) -> Result<()> {
-        crate::sandbox::enter()
+    /// Gives up every right that a server does not need. Called before anything comes from a neighbour. Returns whether Landlock
+    /// is in force.
+    fn confine(&mut self) -> Result<bool> {
+        sandbox::enter(sandbox::Users::Unknown)
     }
 
     /// All that the engine has to know before it begins has been told to it.

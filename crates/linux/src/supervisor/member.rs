@@ -65,6 +65,8 @@ pub struct Member {
     pub killed_on_purpose: bool,
     /// This process hangs, and was killed for it.
     pub hung: bool,
+    /// This process is in a Landlock domain.
+    pub landlock: bool,
     /// The last one died of itself, by a fault or a hang.
     pub failed: bool,
     pub cpu: Option<CpuId>,
@@ -120,6 +122,7 @@ impl Member {
             restarts: Restarts::default(),
             killed_on_purpose: false,
             hung: false,
+            landlock: false,
             failed: false,
             cpu: None,
             dedicated: false,

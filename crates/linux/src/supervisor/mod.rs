@@ -289,7 +289,8 @@ impl Supervisor {
 
     fn heard(&mut self, i: usize, message: FromServer, fds: Vec<OwnedFd>) {
         match message {
-            FromServer::Ready => {
+            FromServer::Ready { landlock } => {
+                self.members[i].landlock = landlock;
                 self.members[i].life = Life::Running;
                 self.members[i].spare = None;
                 self.show_member(i);

@@ -145,6 +145,7 @@ impl Supervisor {
                     "alone": m.alone,
                     "cpu_ms": m.pid().and_then(eft_host::clock::process_cpu).map(|d| d.as_millis() as u64),
                     "turns": m.status.heartbeat(),
+                    "landlock": m.landlock,
                 })
             })
             .collect();

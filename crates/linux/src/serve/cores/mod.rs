@@ -82,8 +82,8 @@ impl CoresSurroundings {
 impl Surroundings<Cores> for CoresSurroundings {
     /// Which rights it keeps depends on whether it manages CPUs: see [`Surroundings::begin`]. Until then it hears from
     /// nobody but the supervisor.
-    fn confine(&mut self) -> Result<()> {
-        Ok(())
+    fn confine(&mut self) -> Result<bool> {
+        Ok(false)
     }
 
     fn begin(&mut self, engine: &Cores) -> Result<()> {
