@@ -184,11 +184,17 @@ def servers_have_given_up_what_they_do_not_need():
             held = part["security"]
             kept = ["perfmon"] if part["component"] == "cores" else []
             check(held["capabilities"] == kept, f"{part}")
+            limits = pathlib.Path(f"/proc/{part['pid']}/limits").read_text()
+            core = next(line for line in limits.splitlines() if line.startswith("Max core file size"))
+            check(int(core.split()[4]) <= 1, f"{part['component']} would leave a core: {core}")
             check(held["no_new_privileges"] and held["system_calls_filtered"], f"{part}")
             # sockets must know root from others, and cores the host's files and counters.
             alone = part["component"] not in ("sockets", "cores")
             wanted = [name for name in NAMESPACES if can_unshare(name) and (alone or name != "user")]
             check(held["own_namespaces"] == wanted, f"{part}: not {wanted}")
+            if can_unshare("mnt") and part["component"] != "cores":
+                mounts = pathlib.Path(f"/proc/{part['pid']}/mountinfo").read_text().splitlines()
+                check(len(mounts) == 1 and mounts[0].split()[4] == "/", f"{part['component']} has {mounts}")
             check(part["landlock"] == (has_landlock() and part["component"] != "cores"), f"{part}")
         table = stack.eft("ps", "--security").stdout
         check(table.count("listed") == len(parts) and "SYSTEM-CALLS" in table, table)

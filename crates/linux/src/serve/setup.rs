@@ -6,6 +6,7 @@ use crate::{Doing, Error, Result, memory, scm, ticks};
 use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
 use eft_channel::{Pool, Segment, Shared};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::{FromRawFd, OwnedFd};
 
 /// What the engines know of the layouts of their arenas.
@@ -73,6 +74,7 @@ impl Setup {
         let status = Status::new(memory::map(&fd()?, true)?).map_err(|_| Error("bad status page".into()))?;
         ticks::start(&status)?;
         die_of_faults();
+        leave_no_core();
         let eventfd = fd()?;
         let bell = memory::map(&fd()?, false)?;
         // SAFETY: Doorbell is one atomic.
@@ -137,4 +139,13 @@ fn die_of_faults() {
         // SAFETY: plain numbers; the default action is no code of ours.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+}
+
+/// No successor waits until a core of all that the dead one had mapped is written. A limit of one byte keeps a core also from a
+/// program that takes it by a pipe, which none of zero does (core(5), `do_coredump` of Linux). An operator who wants one raises it
+/// again: `prlimit --core=unlimited --pid PID`.
+fn leave_no_core() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Core);
+    let _ =
+        setrlimit(Resource::Core, Rlimit { current: Some(maximum.map_or(1, |most| most.min(1))), maximum });
 }
