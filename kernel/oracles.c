@@ -9,6 +9,7 @@
  *              is a read that does not end
  *   files      fill and empty a tmpfs, whose exact sum must be 0 afterwards
  *   perf       counts on single CPUs
+ *   events     never become less, as the kernel adds them up over its CPUs
  *   barriers   wait for all CPUs: membarrier, drop_caches, sync
  *   kmsg       a warning of the kernel ends the run
  */
@@ -212,6 +213,37 @@ static void *count_events(void *argument)
 	return NULL;
 }
 
+/* Page faults of all CPUs, or 0 in a kernel that does not count them. */
+static unsigned long faults(void)
+{
+	FILE *file = fopen("/proc/vmstat", "r");
+	unsigned long count = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "pgfault %lu", &count) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return count;
+}
+
+static void *add_up(void *argument)
+{
+	struct worker *w = begin("events");
+	unsigned long before = 0, after;
+
+	for (;;) {
+		after = faults();
+		if (after < before)
+			failed("a counter drifts: %lu page faults, and there were %lu before", after, before);
+		before = after;
+		done(w);
+		pause_ms(10);
+	}
+	return argument;
+}
+
 static void *wait_for_all(void *argument)
 {
 	struct worker *w = begin("barriers");
@@ -309,6 +341,7 @@ void oracles_start(void)
 		start(read_disk, 0);
 	start(fill, 0);
 	start(count_events, 0);
+	start(add_up, 0);
 	start(wait_for_all, 0);
 	pause_ms(500);
 	start(watch_workers, 0);
